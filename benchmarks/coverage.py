@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks.studies import EVIDENCE, SIZES, Design, truth
 from monitor.jobs import cores
 from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.report.comparing import compare
 from monitor.lab.evaluation.report.report import Report
 
@@ -49,7 +50,10 @@ def measured(
     for pair in range(studies // 2):
         gifts = design.gifts(speakers, np.random.default_rng(seeds[3 * pair]))
         both = [
-            evaluate(design.study(seeds[3 * pair + 1 + i], name, gifts), seed=seeds[3 * pair])
+            evaluate(
+                design.study(seeds[3 * pair + 1 + i], name, gifts),
+                settings=EvaluationSettings(seed=seeds[3 * pair]),
+            )
             for i, name in enumerate(("one", "other"))
         ]
         reports += both

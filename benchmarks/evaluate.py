@@ -25,6 +25,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.linkage import figures as linkage_figures
 from monitor.lab.evaluation.linkage import pi_link, pi_sing
 from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
@@ -131,7 +132,9 @@ def whole_report(
     """All figures and curves, beside the peer's EER alone; LID cross-fitted, the slower way."""
 
     def whole(draws: int) -> Work:
-        return lambda: evaluate(ScoreMatrix(scores, target), replicates=draws)
+        return lambda: evaluate(
+            ScoreMatrix(scores, target), settings=EvaluationSettings(replicates=draws)
+        )
 
     whole(0)()
     taken = [(seconds(their_eer), seconds(whole(0))) for _ in range(runs)]

@@ -28,6 +28,7 @@ from typing import TypeAlias
 import numpy as np
 
 from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.scores import read_scores
 from monitor.types import FloatArray, IntArray
 
@@ -146,7 +147,7 @@ def main() -> None:
 
         report = evaluate(
             read.comparisons if options.list else read.matrix,
-            replicates=options.replicates,
+            settings=EvaluationSettings(replicates=options.replicates),
             notes=read.notes,
             progress=step,
         )

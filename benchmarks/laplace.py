@@ -20,7 +20,7 @@ import numpy as np
 from monitor.anonymisers.laplace import Laplace, promises
 from monitor.corpus.finding import find
 from monitor.features.framing import join_runs
-from monitor.lab.evaluation import ScoreMatrix, evaluate
+from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
 from monitor.maths.composition import clipped
 from monitor.sources.frames import FramesFile
 from monitor.types import FloatArray
@@ -99,7 +99,9 @@ def unit(vectors: FloatArray) -> FloatArray:
 
 
 def row(attacker: str, scores: ScoreMatrix) -> str:
-    bits = evaluate(scores, replicates=200).figures["srd.mean_bits_model"]
+    bits = evaluate(scores, settings=EvaluationSettings(replicates=200)).figures[
+        "srd.mean_bits_model"
+    ]
     return f"{attacker} {bits.value:.2f} [{bits.low:.2f}, {bits.high:.2f}] ({scores.trials} trials)"
 
 

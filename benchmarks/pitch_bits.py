@@ -24,7 +24,7 @@ from benchmarks.pitch import excerpts
 from monitor.anonymisers import protect
 from monitor.corpus.finding import find
 from monitor.kinds import FeatureSpec
-from monitor.lab.evaluation import ScoreMatrix, evaluate
+from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
 
 TEMPLATE = 30 * UNITS_PER_SECOND
@@ -84,7 +84,7 @@ def matrix(
 
 
 def row(attacker: str, name: str, scores: ScoreMatrix) -> str:
-    report = evaluate(scores, replicates=200)
+    report = evaluate(scores, settings=EvaluationSettings(replicates=200))
     bits, first = (report.figures[key] for key in FIGURES)
     limits = [f"{f.value:.2f} [{f.low:.2f}, {f.high:.2f}]" for f in (bits, first)]
     n = f"{scores.trials} trials, N = {scores.scores.shape[1]}"

@@ -37,6 +37,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.simulation import SIZE, Simulation
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.scores import read_scores
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import Population, Speaker
@@ -183,7 +184,9 @@ def evaluated(speakers: int) -> dict[str, float]:
         row["file_mb"] = round(scores.stat().st_size / 1e6, 1)
         with measured(row, "evaluate"):
             read = read_scores(scores, labels)
-            report = evaluate(read.matrix, replicates=200, notes=read.notes)
+            report = evaluate(
+                read.matrix, settings=EvaluationSettings(replicates=200), notes=read.notes
+            )
         row["figures"] = len(report.figures)
     return row
 

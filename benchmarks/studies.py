@@ -102,7 +102,7 @@ def truth(design: Design, seed: int, other_seed: int) -> Mapping[str, float]:
     heard = longitudinal(crowd, other, calibration=local.calibrations["paper"])
     found = [
         *srd.figures(crowd, permutations=0),
-        *lid.figures(crowd, dev=other, found=local),
+        *lid.figures(crowd, dev=other, local=local),
         *growth.figures(heard),
         *verification.figures(crowd, counts=counts),
         *zebra.figures(crowd, counts=counts),

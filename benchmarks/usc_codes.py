@@ -26,7 +26,7 @@ from benchmarks.anonymity.stream_attacks import Heard, counted, trained
 from benchmarks.anonymity.streams import Stream, features, heard, learnt
 from benchmarks.anonymity.tables import limited
 from monitor.cli.options import progress_over
-from monitor.lab.evaluation import ScoreMatrix, evaluate
+from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
 from monitor.lab.result_cache import ResultCache
 
 _LEARNERS = ("train-clean-5", "train-clean-100")
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def _row(stream: Stream, enrolled: Stream, attacker: str, count: int, matrix: ScoreMatrix) -> str:
-    found = evaluate(matrix, only=("srd", "anonymity")).figures
+    found = evaluate(matrix, settings=EvaluationSettings(only=("srd", "anonymity"))).figures
     told = [
         limited({"value": f.value, "low": f.low, "high": f.high}, 2)
         for f in (found[key] for key in _KEYS)

@@ -117,7 +117,7 @@ if TYPE_CHECKING:
     )
     from monitor.errors import MonitorError
     from monitor.kinds import FeatureSpec
-    from monitor.lab.evaluation import ScoreMatrix, evaluate
+    from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
     from monitor.lab.scoring import score
     from monitor.population import Population
     from monitor.run import Measurement, Run, measure
@@ -130,6 +130,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Block",
+    "EvaluationSettings",
     "FeatureSpec",
     "Frames",
     "Gap",
@@ -177,7 +178,7 @@ __all__ = [
 _HOMES = {
     "errors": "MonitorError",
     "kinds": "FeatureSpec",
-    "lab.evaluation": "ScoreMatrix evaluate",
+    "lab.evaluation": "EvaluationSettings ScoreMatrix evaluate",
     "lab.scoring": "score",
     "population": "Population",
     "run": "Measurement Run measure",

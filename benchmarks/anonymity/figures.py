@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.anonymity.excerpts import QUERY, REFERENCE, Excerpt
 from benchmarks.anonymity.hearing import Heard, names_of, said
 from benchmarks.anonymity.ranking import enrolled_matrix, rank_tests
-from monitor.lab.evaluation import evaluate
+from monitor.lab.evaluation import EvaluationSettings, evaluate
 from monitor.lab.evaluation.scores.comparisons import Roles
 from monitor.lab.utility import align_pitch, count_edits, find_lag
 from monitor.maths.statistics import Estimate, speaker_weights
@@ -115,7 +115,7 @@ def _voices(heard: Mapping[Excerpt, Heard], role: str) -> Voices:
 
 
 def _ranks(matrix: Any, roles: Roles) -> dict[str, Any]:
-    report = evaluate(matrix, roles=roles, only=("anonymity", "srd"))
+    report = evaluate(matrix, settings=EvaluationSettings(roles=roles, only=("anonymity", "srd")))
     made: dict[str, Any] = {"N": matrix.population, "tests": matrix.trials, "roles": str(roles)}
     for key in KEPT:
         if key in report.figures:

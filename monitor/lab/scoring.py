@@ -37,7 +37,7 @@ _KALDI = "spk2gender"
 def groups_of(
     corpus: Path, speakers: Collection[str], file: Path | None = None, column: str | None = None
 ) -> Attribute | None:
-    """An attribute of the speakers of a corpus.
+    """Find an attribute of the speakers of a corpus.
 
     Returns:
         what is said of these speakers; None where nothing is, and nobody has asked.
@@ -48,8 +48,8 @@ def groups_of(
     """
     table = file or table_of(corpus)
     if file is None and table is not None and table.name == "wav.scp":
-        beside = table.parent / _KALDI
-        table = beside if beside.is_file() else None
+        kaldi_table = table.parent / _KALDI
+        table = kaldi_table if kaldi_table.is_file() else None
     if file is None and table is not None and table.name != _KALDI and column is None:
         with table.open(encoding="utf-8-sig") as lines:
             first = lines.readline()
@@ -60,10 +60,16 @@ def groups_of(
         raise UsageError(f"no table of {corpus.name} says who is of which {column}: give --groups")
     if table is None:
         return None
-    found = read_attribute(table, column)
-    said = {unicodedata.normalize("NFC", name): value for name, value in found.of.items()}
-    named = found.name or ("gender" if table.name == _KALDI else "group")
-    return Attribute(found.label, named, {name: said[name] for name in speakers if name in said})
+    attribute = read_attribute(table, column)
+    values_by_name = {
+        unicodedata.normalize("NFC", name): value for name, value in attribute.of.items()
+    }
+    named = attribute.name or ("gender" if table.name == _KALDI else "group")
+    return Attribute(
+        attribute.label,
+        named,
+        {name: values_by_name[name] for name in speakers if name in values_by_name},
+    )
 
 
 class JointScores:
@@ -113,25 +119,25 @@ class JointScores:
         }
 
     def add(
-        self, scores: Mapping[str, FloatArray], heard: Mapping[str, BoolArray], seconds: float
+        self, scores: Mapping[str, FloatArray], has_frames: Mapping[str, BoolArray], seconds: float
     ) -> FloatArray:
-        """The joint scores, shape (n, N).
+        """Compute the joint scores, shape (n, N).
 
         A feature without a frame leaves the others to a model of their own, where there is one.
 
         Args:
             scores: of each of these features and perhaps others, shape (n, N).
-            heard: whether each trial has a frame of it, shape (n,).
+            has_frames: whether each trial has a frame of it, shape (n,).
             seconds: T.
         """
         names = self.features
         joint = np.zeros_like(scores[names[0]])
-        patterns = np.stack([heard[name] for name in names], axis=1)
-        for there, some in group_rows(names, patterns):
-            features, rank_model = self._of.get(there, self._whole)
-            weights, _ = rank_model.weighing(np.full(some.size, seconds))
-            each = np.stack([scores[name][some] for name in features], axis=1)
-            joint[some] = weighted_evidence(each, weights[:, 0])
+        patterns = np.stack([has_frames[name] for name in names], axis=1)
+        for present, rows in group_rows(names, patterns):
+            features, rank_model = self._of.get(present, self._whole)
+            weights, _ = rank_model.weighing(np.full(rows.size, seconds))
+            stack = np.stack([scores[name][rows] for name in features], axis=1)
+            joint[rows] = weighted_evidence(stack, weights[:, 0])
         return joint
 
 
@@ -203,13 +209,13 @@ def score(
         features or largest(population.rank_models if rank_models is None else rank_models, specs)
     )
     attacker = Attacker(population, chosen, session=session, rank_models=rank_models)
-    heard = stretches(voices, attacker.names, attacker.features, seconds)
-    scores = attacker.scores(heard.totals, heard.seconds)
+    trials = stretches(voices, attacker.names, attacker.features, seconds)
+    scores = attacker.scores(trials.totals, trials.seconds)
     matrices = {
-        name: ScoreMatrix(each, heard.target, attacker.names, name, heard.names)
-        for name, each in scores.items()
+        name: ScoreMatrix(matrix, trials.target, attacker.names, name, trials.names)
+        for name, matrix in scores.items()
     }
-    return CorpusScores(matrices, session, (*missing, *heard.problems))
+    return CorpusScores(matrices, session, (*missing, *trials.problems))
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,13 +262,16 @@ def stretches(
             problems.append(f"{voice.name}: not among the speakers compared with, left out")
             continue
         before = len(trials)
-        for place, heard in enumerate(voice.sessions):
-            units = fixed or max(voice.length(place), 1)
-            count = voice.length(place) // units
-            for name, found in totals.items():
-                found += [heard[name].total(i * units, units) for i in range(count)]
+        for session_number, session in enumerate(voice.sessions):
+            units = fixed or max(voice.length(session_number), 1)
+            count = voice.length(session_number) // units
+            for name, rows in totals.items():
+                rows += [session[name].total(i * units, units) for i in range(count)]
             for i in range(count):
-                called = f"{voice.name} {place + 1} {i + 1}", voice.session_name(place)
+                called = (
+                    f"{voice.name} {session_number + 1} {i + 1}",
+                    voice.session_name(session_number),
+                )
                 trials.append((index[voice.name], *called, i * units, units))
         if len(trials) == before:
             problems.append(
@@ -272,11 +281,11 @@ def stretches(
     if not trials:
         if problems and not any(voice.name in index for voice in voices):
             raise CorpusError(f"nobody who speaks there is enrolled: {problems[0]}")
-        said = "anything" if seconds is None else f"as much as {seconds:g} s"
-        raise CorpusError(f"nobody enrolled says {said} in one session")
+        amount = "anything" if seconds is None else f"as much as {seconds:g} s"
+        raise CorpusError(f"nobody enrolled says {amount} in one session")
     target, names, sessions, starts, lengths = zip(*trials, strict=True)
     return Stretches(
-        {name: np.stack(each) for name, each in totals.items()},
+        {name: np.stack(rows) for name, rows in totals.items()},
         np.array(target),
         names,
         sessions,
@@ -291,18 +300,18 @@ def _longest_seconds(voice: SpeakerSpeech) -> float:
     return max(map(voice.length, range(len(voice.sessions)))) / UNITS_PER_SECOND
 
 
-def largest(rank_models: RankModels, there: Iterable[str]) -> tuple[str, ...]:
-    """The largest set of features that there is a rank model for and that was heard.
+def largest(rank_models: RankModels, present: Iterable[str]) -> tuple[str, ...]:
+    """Return the largest set of features that has a rank model and was extracted.
 
     Of two as large the one without what another feature does better; all where no model is.
     """
-    have = set(there)
+    have = set(present)
     sets = [features for features, _ in rank_models.kinds if have >= set(features)]
 
     def worth(names: Sequence[str]) -> tuple[int, int]:
         return len(names), -sum(superseded(name, have) for name in names)
 
-    return max(sets, key=worth, default=tuple(there))
+    return max(sets, key=worth, default=tuple(present))
 
 
 # -------------------------------------------------------------------------------------- score grid
@@ -312,8 +321,8 @@ _MOST_NAMED = 5
 MOST_BYTES = 2 << 30  # of scores in one file
 
 
-def scored_by(specs: Mapping[str, FeatureSpec], scoring: str) -> dict[str, Similarity]:
-    """How each feature is compared by average or by max scoring, if that is something else.
+def select_similarities(specs: Mapping[str, FeatureSpec], scoring: str) -> dict[str, Similarity]:
+    """Return how each feature is compared by average or max scoring, where that is possible.
 
     Returns:
         by feature: for ``"average"`` each kind's usual similarity; for ``"max"``, by the nearest
@@ -329,12 +338,12 @@ def scored_by(specs: Mapping[str, FeatureSpec], scoring: str) -> dict[str, Simil
     }
 
 
-def systems_by(specs: Mapping[str, FeatureSpec], scorings: Sequence[str]) -> dict[str, str]:
-    """What the matrices of these features are called, and the feature that each is of."""
+def name_systems(specs: Mapping[str, FeatureSpec], scorings: Sequence[str]) -> dict[str, str]:
+    """Return names of the matrices of these features, and the feature of each."""
     return {
         name if scoring == "average" else f"{name}-{scoring}": name
         for scoring in scorings
-        for name in scored_by(specs, scoring)
+        for name in select_similarities(specs, scoring)
     }
 
 
@@ -373,38 +382,38 @@ class ScoreGrid:
     problems: list[str] = field(default_factory=list)
 
     def cells(self) -> list[tuple[str, float, float, Plan]]:
-        """The cells that can be filled: session, T, D, and where the windows lie."""
+        """List the cells that can be filled: session, T, D, and where the windows lie."""
         for seconds in (*self.lengths, *self.template_lengths):
             units_of(seconds)
-        systems = systems_by(self.specs, self.scorings)
+        systems = name_systems(self.specs, self.scorings)
         if not systems:
             raise UsageError(f"{', '.join(self.specs)}: no feature has max scoring")
-        found = [
+        cells = [
             (session, self.lengths[t], self.template_lengths[d], plan)
             for session, t, d, plan in plans(
                 self.voices, self.lengths, self.template_lengths, self.trials
             )
             if session in self.sessions and plan.mated.size and plan.candidates.size > 1
         ]
-        if not found:
+        if not cells:
             raise CorpusError(
                 f"nobody says enough for tests of {min(self.lengths):g} s and templates of "
                 f"{min(self.template_lengths):g} s ({'/'.join(self.sessions)} session): give "
                 "shorter --lengths and --template-lengths"
             )
-        for cell in found:
+        for cell in cells:
             self.problems.extend(self._left_out(*cell))
-        scores = sum(p.mated.size * p.shifts * p.candidates.size for _, _, _, p in found)
+        scores = sum(p.mated.size * p.shifts * p.candidates.size for _, _, _, p in cells)
         check_size(scores * (len(systems) + len(self.scorings)))
-        for session, _, template, _ in found:
+        for session, _, template, _ in cells:
             for scoring in self.scorings:
-                _, why = self.joint(scoring, session, template)
-                if why and why not in self.problems:
-                    self.problems.append(why)
-        return found
+                _, reason = self.joint(scoring, session, template)
+                if reason and reason not in self.problems:
+                    self.problems.append(reason)
+        return cells
 
     def _left_out(self, session: str, test: float, template: float, plan: Plan) -> list[str]:
-        """Who has no trial in a cell, or is not even compared with, and why: a line each sort."""
+        """Describe who has no trial in a cell, or no template, and why: a line each sort."""
         where = f"T={test:g} D={template:g} {session}"
         out = [
             f"{v.name} ({_longest_seconds(v):g} s)"
@@ -434,20 +443,20 @@ class ScoreGrid:
         order = np.argsort(np.tile(plan.mated, plan.shifts), kind="stable")
         target = np.tile(plan.mated, plan.shifts)[order]
         speakers = tuple(self.voices[i].name for i in plan.candidates)
-        found: dict[str, FloatArray] = {}
+        scores_by_system: dict[str, FloatArray] = {}
         weighed: tuple[str, ...] = ()
         for scoring in self.scorings:
-            ways = scored_by(self.specs, scoring)
+            ways = select_similarities(self.specs, scoring)
             if not ways:
                 continue
-            scores, heard = self._scores(ways, plan, *units)
-            called = dict(zip(ways, systems_by(self.specs, (scoring,)), strict=True))
-            found |= {called[name]: each[order] for name, each in scores.items()}
+            scores, has_frames = self._scores(ways, plan, *units)
+            called = dict(zip(ways, name_systems(self.specs, (scoring,)), strict=True))
+            scores_by_system |= {called[name]: matrix[order] for name, matrix in scores.items()}
             joint, _ = self.joint(scoring, session, template)
             if joint is not None:
                 weighed = joint.features
                 name = "joint" if scoring == "average" else f"joint-{scoring}"
-                found[name] = joint.add(scores, heard, test)[order]
+                scores_by_system[name] = joint.add(scores, has_frames, test)[order]
         placed = [plan.heard(int(voice), shift) for shift in range(plan.shifts) for voice in mated]
         who = np.tile(mated, plan.shifts)
         names = tuple(f"{self.voices[who[i]].name} {i // mated.size + 1}" for i in order.tolist())
@@ -456,8 +465,8 @@ class ScoreGrid:
             test,
             template,
             {
-                name: ScoreMatrix(each, target, speakers, name, names)
-                for name, each in found.items()
+                name: ScoreMatrix(matrix, target, speakers, name, names)
+                for name, matrix in scores_by_system.items()
             },
             [self.voices[who[i]].session_name(placed[i][0]) for i in order.tolist()],
             np.array([placed[i][1] for i in order.tolist()]) / UNITS_PER_SECOND,
@@ -465,45 +474,45 @@ class ScoreGrid:
         )
 
     def joint(self, scoring: str, session: str, template: float) -> tuple[JointScores | None, str]:
-        """What weighs a cell's features, as many as a model knows together; else None.
+        """Find the model that weighs most of a cell's features together; else None.
 
         Returns:
             that, and what a person should know of it; mostly nothing.
         """
-        ways = scored_by(self.specs, scoring)
-        if len(ways) < 2 or ways.keys() != scored_by(self.specs, "average").keys():
+        ways = select_similarities(self.specs, scoring)
+        if len(ways) < 2 or ways.keys() != select_similarities(self.specs, "average").keys():
             return None, ""
         names = largest(self.rank_models, ways)
         specs = {name: self.specs[name] for name in names if name in ways}
         if len(specs) < 2:
             return None, f"no joint score: there is no rank model for any two of {', '.join(ways)}"
         try:
-            found = JointScores(self.rank_models, specs, ways, session, template)
+            joint_scores = JointScores(self.rank_models, specs, ways, session, template)
         except StoreError as error:
             return None, f"no joint score: {error}"
         fewer = (
             f"the joint score is of {', '.join(specs)}: no rank model knows more of them together"
         )
-        return found, fewer if len(specs) < len(ways) else ""
+        return joint_scores, fewer if len(specs) < len(ways) else ""
 
     def _scores(
         self, ways: Mapping[str, Similarity], plan: Plan, test: int, template: int
     ) -> tuple[dict[str, FloatArray], dict[str, BoolArray]]:
-        """Scores by feature and whether each trial has a frame of it, in the order of shifts."""
+        """Compute scores by feature and which trials have frames of it, in order of shifts."""
         mated = plan.candidates[plan.mated]
         sliced = {name: way.by_slice for name, way in ways.items()}
-        whole = dict.fromkeys(ways, False)
+        unsliced = dict.fromkeys(ways, False)
         scores: dict[str, list[FloatArray]] = {name: [] for name in ways}
-        heard: dict[str, list[BoolArray]] = {name: [] for name in ways}
+        has_frames: dict[str, list[BoolArray]] = {name: [] for name in ways}
         for shift in range(plan.shifts):
             templates = plan.windows(plan.template, plan.candidates, shift, template, sliced)
-            tests = plan.windows(plan.test, mated, shift, test, whole)
+            tests = plan.windows(plan.test, mated, shift, test, unsliced)
             for name, way in ways.items():
                 scores[name].append(way.score_each(way.prepare(templates[name]), tests[name]))
-                heard[name].append(np.any(tests[name], axis=1))
+                has_frames[name].append(np.any(tests[name], axis=1))
         return (
-            {name: np.concatenate(each) for name, each in scores.items()},
-            {name: np.concatenate(each) for name, each in heard.items()},
+            {name: np.concatenate(rows) for name, rows in scores.items()},
+            {name: np.concatenate(rows) for name, rows in has_frames.items()},
         )
 
 
@@ -531,7 +540,7 @@ class EnrolledGrid:
     problems: list[str] = field(default_factory=list)
 
     def cells(self) -> list[tuple[str, float, float, tuple[Attacker, Stretches]]]:
-        """The cells that can be filled: session, T, D, and who compares what.
+        """List the cells that can be filled: session, T, D, and who compares what.
 
         Raises:
             UsageError: a length or a feature that makes no sense, no feature has such scoring, or
@@ -539,7 +548,7 @@ class EnrolledGrid:
             CorpusError: nobody enrolled says as much.
             StoreError: there is no rank model for these features.
         """
-        found = []
+        cells = []
         for template in self.template_lengths:
             attacker = Attacker(
                 self.population,
@@ -556,24 +565,24 @@ class EnrolledGrid:
                 raise CorpusError(f"nobody who speaks there is compared with: {self.problems[0]}")
             for seconds in self.lengths:
                 try:
-                    heard = stretches(compared, attacker.names, attacker.features, seconds)
+                    trials = stretches(compared, attacker.names, attacker.features, seconds)
                 except CorpusError as error:
                     self.problems.append(str(error))
                     continue
-                for problem in heard.problems:
+                for problem in trials.problems:
                     self._note(problem)
-                test = float(np.median(heard.seconds)) if seconds is None else seconds
+                test = float(np.median(trials.seconds)) if seconds is None else seconds
                 lengths = test, attacker.scoring.seconds
-                found.append((self.session, *lengths, (attacker, heard)))
-        if not found:
+                cells.append((self.session, *lengths, (attacker, trials)))
+        if not cells:
             raise CorpusError(self.problems[-1])
-        systems = systems_by(self.population.specs, self.scorings)
+        systems = name_systems(self.population.specs, self.scorings)
         systems = {system: name for system, name in systems.items() if name in self.features}
         if not systems:
             raise UsageError(f"{', '.join(self.features)}: no feature has max scoring")
-        scores = sum(len(heard.target) * attacker.speakers for *_, (attacker, heard) in found)
+        scores = sum(len(trials.target) * attacker.speakers for *_, (attacker, trials) in cells)
         check_size(scores * (len(systems) + 1))
-        return found
+        return cells
 
     def _note(self, problem: str) -> None:
         if problem not in self.problems:
@@ -590,30 +599,30 @@ class EnrolledGrid:
         )
 
     def score(
-        self, session: str, test: float, template: float, how: tuple[Attacker, Stretches]
+        self, session: str, test: float, template: float, parts: tuple[Attacker, Stretches]
     ) -> ScoreCell:
         """Score every trial of one of the `cells`."""
-        attacker, heard = how
+        attacker, trials = parts
         specs = {name: self.population.specs[name] for name in attacker.features}
-        made = attacker.scores(heard.totals, heard.seconds)
-        own = self.population.scorers(attacker.rank_model)
-        found: dict[str, FloatArray] = {}
+        joint_scores = attacker.scores(trials.totals, trials.seconds)
+        scorers = self.population.scorers(attacker.rank_model)
+        scores_by_system: dict[str, FloatArray] = {}
         for scoring in self.scorings:
-            ways = scored_by(specs, scoring)
-            for system, name in systems_by(specs, (scoring,)).items():
+            ways = select_similarities(specs, scoring)
+            for system, name in name_systems(specs, (scoring,)).items():
                 way = ways[name]
-                if way.by_slice == own[name].by_slice:
-                    found[system] = made[name]
+                if way.by_slice == scorers[name].by_slice:
+                    scores_by_system[system] = joint_scores[name]
                     continue
                 templates = self.population.prepared(name, attacker.scoring, way)
-                found[system] = way.score_each(templates, heard.totals[name])
+                scores_by_system[system] = way.score_each(templates, trials.totals[name])
         if len(specs) > 1:
-            found["joint"] = made["joint"]
+            scores_by_system["joint"] = joint_scores["joint"]
         matrices = {
-            name: ScoreMatrix(each, heard.target, attacker.names, name, heard.names)
-            for name, each in found.items()
+            name: ScoreMatrix(matrix, trials.target, attacker.names, name, trials.names)
+            for name, matrix in scores_by_system.items()
         }
-        weighed = attacker.features if "joint" in found else ()
+        weighed = attacker.features if "joint" in scores_by_system else ()
         return ScoreCell(
-            session, test, template, matrices, heard.sessions, heard.start_seconds, weighed
+            session, test, template, matrices, trials.sessions, trials.start_seconds, weighed
         )

@@ -22,7 +22,7 @@ import soundfile
 
 from benchmarks.conditions import babble, coded, in_room, noisy
 from monitor.files import atomic_write
-from monitor.lab.evaluation import ScoreMatrix, evaluate
+from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
 from monitor.networks.layers import RATE
 from monitor.networks.voice import VoiceNetwork, shipped
 from monitor.types import FloatArray, IntArray
@@ -159,7 +159,7 @@ def _row(
     name: str, scores: FloatArray, target: IntArray, names: list[str]
 ) -> dict[str, float | str]:
     matrix = ScoreMatrix(np.asarray(scores, float), target, tuple(names))
-    figures = evaluate(matrix, replicates=0).figures
+    figures = evaluate(matrix, settings=EvaluationSettings(replicates=0)).figures
     first = np.mean(scores.argmax(axis=1) == target)
     return {"row": name, "n": len(names), "tests": len(scores), "first": float(first),
             "eer": figures["verification.eer_rocch"].value or 0.0}  # fmt: skip

@@ -11,7 +11,7 @@ from benchmarks.anonymity.hearing import TEACHER, hear, names_of, said
 from benchmarks.anonymity.ranking import enrolled_matrix, rank_tests
 from benchmarks.anonymity.systems import OPUS, RECORDINGS, change
 from benchmarks.anonymity.tables import kept_table, rank_table
-from monitor.lab.evaluation import evaluate
+from monitor.lab.evaluation import EvaluationSettings, evaluate
 from monitor.lab.result_cache import ResultCache
 
 READERS, UTTERANCES, SIZE = 30, 6, 16
@@ -28,7 +28,10 @@ def voices(spread, seed, centres=None):
 
 
 def mean_ranks(queries, references, tests=100):
-    found = evaluate(rank_tests(queries, references, tests), only=("anonymity",), replicates=0)
+    found = evaluate(
+        rank_tests(queries, references, tests),
+        settings=EvaluationSettings(only=("anonymity",), replicates=0),
+    )
     return found.figures["anonymity.mean_rank_p50"], found.figures["anonymity.mean_rank_p1"]
 
 
@@ -47,7 +50,11 @@ def test_voices_far_apart_come_first_whoever_is_changed():
 
 def test_more_spread_hides_more_and_more_enrolled_hides_less():
     def bits(matrix):
-        return evaluate(matrix, only=("srd",), replicates=0).figures["srd.mean_bits_model"].value
+        return (
+            evaluate(matrix, settings=EvaluationSettings(only=("srd",), replicates=0))
+            .figures["srd.mean_bits_model"]
+            .value
+        )
 
     close, far = (rank_tests(voices(s, 1), voices(s, 2), 50) for s in (0.8, 2.5))
     assert bits(close) > bits(far) + 0.5

@@ -13,7 +13,7 @@ from benchmarks.anonymity.stream_attacks import counted, trained
 from benchmarks.anonymity.streams import Stream, features, learnt
 from benchmarks.anonymity.systems import change
 from monitor.errors import UsageError
-from monitor.lab.evaluation import evaluate
+from monitor.lab.evaluation import EvaluationSettings, evaluate
 from monitor.networks.layers import RATE
 from tests.usc_weights import BOOKS, SIZE, usc_weights
 
@@ -84,7 +84,7 @@ def tried(seed: int, apart: float) -> tuple[list[Excerpt], list[np.ndarray]]:
 
 
 def bits(matrix):
-    found = evaluate(matrix, only=("srd",), replicates=0)
+    found = evaluate(matrix, settings=EvaluationSettings(only=("srd",), replicates=0))
     return found.figures["srd.mean_bits_model"].value
 
 

@@ -32,6 +32,7 @@ from monitor.lab.attacks.scoreboard import Scoreboard
 from monitor.lab.audit.document import audit_csv, audit_page
 from monitor.lab.audit.recorded import audit_attack
 from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.embeddings import read_embeddings
 from monitor.lab.evaluation.input.files import Attribute, read_attribute, read_conditions
 from monitor.lab.evaluation.input.labels import read_labels
@@ -345,7 +346,7 @@ def _make_scores(path: Path) -> None:
 
 
 def _evaluated(read: object) -> None:
-    evaluate(read.comparisons, replicates=5)  # type: ignore[attr-defined]
+    evaluate(read.comparisons, settings=EvaluationSettings(replicates=5))  # type: ignore[attr-defined]
 
 
 def _make_matrix(path: Path) -> None:
@@ -368,7 +369,7 @@ def _make_score_file(path: Path) -> None:
 def _use_score_file(path: Path) -> None:
     held = ScoreFile.at(path)
     if held is not None:
-        for entry in held.chosen(()):
+        for entry in held.choose(()):
             _evaluated(read_scores(path, choose=entry.words))
 
 
@@ -581,7 +582,7 @@ def _make_kit(path: Path) -> None:
 
 def _use_kit(path: Path) -> None:
     results = VoicePrivacyResults.at(path.parent / "kit" / "exp" / "asv_orig")
-    entry = replace(results.chosen(["f", "oo"])[0], listed=path.parent / "trials")
+    entry = replace(results.choose(["f", "oo"])[0], listed=path.parent / "trials")
     vectors = SpeakerVectors.at(path.parent)
     assert all(vectors.of(name) is not None for name in vectors.row)
     with tempfile.TemporaryDirectory() as folder:
@@ -590,7 +591,7 @@ def _use_kit(path: Path) -> None:
             own.parent.mkdir(exist_ok=True)
             own.write_bytes((path.parent / name).read_bytes())
         read = results.read(replace(entry, trials=Path(folder)), "fuzzed")
-    evaluate(read.comparisons, replicates=0, only=("verification",))
+    evaluate(read.comparisons, settings=EvaluationSettings(replicates=0, only=("verification",)))
 
 
 def _text(content: str) -> Callable[[Path], None]:

@@ -20,8 +20,9 @@ from monitor.lab.attacks.context import (
 from monitor.lab.attacks.extraction import CLEAR
 from monitor.lab.attacks.results import FIGURES, AttackRow, method_name
 from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
-from monitor.lab.scoring import JointScores, largest, scored_by
+from monitor.lab.scoring import JointScores, largest, select_similarities
 from monitor.maths.statistics import REPLICATES
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
@@ -80,7 +81,7 @@ def _make_joint(
         return None, f"there is no rank model for any two of {', '.join(specs)}"
     if len(modelled) < len(specs):
         origin = f"{origin}; of {', '.join(modelled)}, since it knows no more"
-    similarities = scored_by(modelled, "average")
+    similarities = select_similarities(modelled, "average")
     try:
         joint = JointScores(
             rank_models, modelled, similarities, "cross", context.amounts.template_seconds
@@ -165,7 +166,7 @@ def attack(
         rank_model: str = "",
     ) -> AttackRow:  # fmt: skip
         matrix = ScoreMatrix(scores, trials.target, enrolled.names, feature, trials.names)
-        report = evaluate(matrix, replicates=replicates, seed=context.seed)
+        report = evaluate(matrix, settings=EvaluationSettings(replicates, context.seed))
         figures = {key: report.figures[key] for key in FIGURES if key in report.figures}
         complete = sum(segments >= count for segments in enrolled.counts)
         return AttackRow(
@@ -178,7 +179,7 @@ def attack(
         if count > max(enrolled.counts):
             continue
         for scoring in ("average", "max") if count > 1 else ("average",):
-            similarities = scored_by(specs, scoring)
+            similarities = select_similarities(specs, scoring)
             scores_by_feature = {
                 name: score_trials(similarity, enrolled.totals[name], trials.totals[name], count)
                 for name, similarity in similarities.items()

@@ -28,7 +28,7 @@ from monitor.lab.attacks.extraction import CLEAR
 from monitor.lab.attributes import AttributeRow
 from monitor.lab.evaluation.family import Figure
 from monitor.lab.evaluation.report.report import figure_json, format_limits, format_value
-from monitor.lab.evaluation.srd import undertrained
+from monitor.lab.evaluation.srd import is_undertrained
 from monitor.lab.plots.attacks import MethodBits, attacks_svg, plot_attacks
 from monitor.maths.ranks import first_rank_bits
 from monitor.phrases import IGNORANT, NO_MEASURE, attacker_in_words, format_best_feature, plural
@@ -166,7 +166,7 @@ class AttackResults:
         Less than nine tenths of what the shipped one tells: its figure is no measure of the method.
         """
         return tuple(m for m, (own, shipped) in self.clear_bits.items()
-                     if undertrained(own, shipped))  # fmt: skip
+                     if is_undertrained(own, shipped))  # fmt: skip
 
     def ranking(self) -> list[AttackRow]:
         """Return the strongest attack on each method, the weakest protection first."""

@@ -32,6 +32,7 @@ from monitor.lab.attacks.context import (
 from monitor.lab.attacks.extraction import CLEAR, hash_program
 from monitor.lab.attacks.readers import PARTS, Readers
 from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
 from monitor.lab.result_cache import ResultCache
 from monitor.networks.voice import VoiceNetwork, shipped
@@ -165,7 +166,7 @@ def _measure_candidates(
             context.amounts.least_segments,
         )
         matrix = ScoreMatrix(scores, trials.target, enrolled.names, name, trials.names)
-        report = evaluate(matrix, replicates=_REPLICATES, seed=context.seed)
+        report = evaluate(matrix, settings=EvaluationSettings(_REPLICATES, context.seed))
         bits[name] = report.figures[BITS].value or 0.0
         others = scores.copy()
         others[rows, trials.target] = -np.inf

@@ -42,6 +42,7 @@ from monitor.lab.audit.exposure import (
     summarise_lengths,
 )
 from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.scoring import ScoreGrid
 from monitor.maths.condition import Condition, condition_of, list_mismatches
 from monitor.phrases import plural
@@ -266,10 +267,11 @@ def _run_tests(
             if len(matrix.tested) < LEAST_PEOPLE:
                 left_out.append(f"{seconds:g} s, {SESSIONS[session]}")
                 continue
-            report = evaluate(
-                matrix, replicates=config.replicates, seed=config.seed,
-                among=sorted({*CROWDS, config.among}), only=_FAMILIES,
-            )  # fmt: skip
+            crowds = sorted({*CROWDS, config.among})
+            settings = EvaluationSettings(
+                config.replicates, config.seed, among=crowds, only=_FAMILIES
+            )
+            report = evaluate(matrix, settings=settings)
             rows.append(
                 TestRow("", "", name, seconds, template, session, matrix.population,
                         matrix.trials, len(matrix.tested), report.figures)

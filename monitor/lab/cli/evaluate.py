@@ -61,64 +61,78 @@ class NamedScores:
     entry: VoicePrivacyEntry | None = None
 
 
-def listed(
+def list_systems(
     files: Sequence[Path], choose: Sequence[str] | None, data: Path | None = None
 ) -> list[NamedScores]:
-    """The systems in SCORES: one a file, or as many as are chosen of a score file or a folder."""
+    """List the systems in SCORES: one a file, or those chosen of a score file or a folder."""
     from monitor.lab.evaluation.input.voiceprivacy import VoicePrivacyEntry, VoicePrivacyResults
 
-    found: list[NamedScores] = []
+    systems: list[NamedScores] = []
     any_file = False
     if data is not None and not any(file.is_dir() for file in files):
         raise UsageError("--data goes with folders of VoicePrivacy's results as SCORES")
-    for file, name in zip(files, _told_apart(files), strict=True):
-        held = VoicePrivacyResults.at(file, data) if file.is_dir() else _score_file(file)
-        if held is None:
-            found.append(NamedScores(file, name))
+    for file, name in zip(files, _distinguish(files), strict=True):
+        source = VoicePrivacyResults.at(file, data) if file.is_dir() else _score_file(file)
+        if source is None:
+            systems.append(NamedScores(file, name))
             continue
         any_file = True
-        entries = held.chosen(choose or ())
-        folder = held if isinstance(held, VoicePrivacyResults) else None
+        entries = source.choose(choose or ())
+        folder = source if isinstance(source, VoicePrivacyResults) else None
         if len(entries) > MOST_SYSTEMS:
             raise UsageError(
                 f"{file.name} has {len(entries)} matrices, more than {MOST_SYSTEMS} side by side: "
-                f"--choose some of {held.listed()}"
+                f"--choose some of {source.describe_choices()}"
             )
         words = [entry.words for entry in entries]
-        varied = [i for i in range(len(words[0])) if len({each[i] for each in words} - {""}) > 1]
-        for each, entry in zip(words, entries, strict=True):
-            own = [each[i] for i in varied if each[i]]
-            told = " ".join([name] * (len(files) > 1 or not own) + own)
+        varied = [
+            i
+            for i in range(len(words[0]))
+            if len({entry_words[i] for entry_words in words} - {""}) > 1
+        ]
+        for entry_words, entry in zip(words, entries, strict=True):
+            varied_words = [entry_words[i] for i in varied if entry_words[i]]
+            system_name = " ".join([name] * (len(files) > 1 or not varied_words) + varied_words)
             if isinstance(entry, VoicePrivacyEntry):
-                found.append(NamedScores(file, told, (), folder, entry))
+                systems.append(NamedScores(file, system_name, (), folder, entry))
             else:
-                found.append(NamedScores(file, told, each))
+                systems.append(NamedScores(file, system_name, entry_words))
     if choose is not None and not any_file:
         raise UsageError("--choose goes with SCORES from monitor score, or VoicePrivacy's folders")
-    return found
+    return systems
 
 
 def groups_within(files: Sequence[Path], name: str) -> Attribute:
-    """The attribute of that name that score files hold."""
+    """Find the attribute of that name that score files hold."""
     from dataclasses import replace
 
-    found: Attribute | None = None
-    for held in filter(None, map(_score_file, files)):
-        if held.groups is None or held.groups.name.lower() != name.lower():
-            has = f"has {held.groups.name}" if held.groups is not None else "has no groups"
-            raise UsageError(f"--group-by {name}: {held.path.name} {has}; give --groups FILE")
-        if found is not None and any(found.of.get(k, v) != v for k, v in held.groups.of.items()):
-            raise UsageError(
-                f"--group-by {name}: {held.path.name} says otherwise than another file"
+    attribute: Attribute | None = None
+    for score_file in filter(None, map(_score_file, files)):
+        if score_file.groups is None or score_file.groups.name.lower() != name.lower():
+            has = (
+                f"has {score_file.groups.name}"
+                if score_file.groups is not None
+                else "has no groups"
             )
-        found = held.groups if found is None else replace(found, of={**found.of, **held.groups.of})
-    if found is None:
+            raise UsageError(f"--group-by {name}: {score_file.path.name} {has}; give --groups FILE")
+        if attribute is not None and any(
+            attribute.of.get(k, v) != v for k, v in score_file.groups.of.items()
+        ):
+            raise UsageError(
+                f"--group-by {name}: {score_file.path.name} says otherwise than another file"
+            )
+        attribute = (
+            score_file.groups
+            if attribute is None
+            else replace(attribute, of={**attribute.of, **score_file.groups.of})
+        )
+    if attribute is None:
         raise UsageError("--group-by goes with --groups, or with SCORES from monitor score")
-    return found
+    return attribute
 
 
 def _score_file(file: Path) -> ScoreFile | None:
-    """The file, where it is one of `monitor score`; what else is wrong is told when it is read."""
+    """Open a file of `monitor score`, None where it is another."""
     from monitor.lab.evaluation.input.files import kind_of
     from monitor.lab.evaluation.input.score_file import ScoreFile
 
@@ -128,7 +142,7 @@ def _score_file(file: Path) -> ScoreFile | None:
 
 
 def _roles_of(named: NamedScores | None) -> Roles | None:
-    """What VoicePrivacy's scenarios say was anonymised: enrolment, then trials."""
+    """Return what VoicePrivacy's scenarios say was anonymised: enrolment, then trials."""
     from monitor.lab.evaluation.scores.comparisons import Roles
 
     if named is None or named.entry is None:
@@ -139,66 +153,93 @@ def _roles_of(named: NamedScores | None) -> Roles | None:
 
 
 def systems_of(
-    asked: EvaluateOptions, scores: Sequence[NamedScores]
+    options: EvaluateOptions, scores: Sequence[NamedScores]
 ) -> list[Callable[[], EvaluationInput]]:
-    """How each system is read, one after the other."""
+    """Prepare the reading of each system, one after the other."""
     from monitor.lab.evaluation.input.embeddings import read_embeddings
     from monitor.lab.evaluation.input.scores import read_scores
 
-    if bool(scores) == bool(asked.trials):
+    if bool(scores) == bool(options.trials):
         raise UsageError("give SCORES, or embeddings with --trials and --enrolment")
-    names = tuple(name for group in asked.names for name in group)
-    files = [each.file for each in scores] or asked.trials
+    names = tuple(name for group in options.names for name in group)
+    files = [system.file for system in scores] or options.trials
     if names and len(names) != len(files):
         raise UsageError(f"--names: {len(names)} names for {plural(len(files), 'system')}")
-    called = names or tuple(each.name for each in scores) or _told_apart(files)
+    called = names or tuple(system.name for system in scores) or _distinguish(files)
     if len(set(called)) != len(called):
         raise UsageError("two systems have one name: give each its own with --names")
-    if asked.trials:
-        if asked.labels:
+    if options.trials:
+        if options.labels:
             raise UsageError("--labels goes with SCORES: embeddings come with their speakers")
-        if asked.enrolment_labels:
+        if options.enrolment_labels:
             raise UsageError("--enrolment-labels goes with SCORES: embeddings have speakers")
-        if not asked.enrolment:
+        if not options.enrolment:
             raise UsageError("--trials needs --enrolment: the speakers to compare with")
-        beside = _for_each("--enrolment", asked.enrolment, len(files))
+        enrolments = _for_each("--enrolment", options.enrolment, len(files))
         return [
-            partial(read_embeddings, file, other, asked.scoring, name=name, unmated=asked.unmated)
-            for file, other, name in zip(files, beside, called, strict=True)
+            partial(
+                read_embeddings, file, other, options.scoring, name=name, unmated=options.unmated
+            )
+            for file, other, name in zip(files, enrolments, called, strict=True)
             if other is not None
         ]
-    if asked.enrolment:
+    if options.enrolment:
         raise UsageError("--enrolment goes with --trials")
-    if any(each.folder for each in scores) and (asked.labels or asked.enrolment_labels):
+    if any(system.folder for system in scores) and (options.labels or options.enrolment_labels):
         raise UsageError("VoicePrivacy's folders have their lists (--data): leave out the labels")
-    labels = _for_each("--labels", asked.labels, len(files))
-    models = _for_each("--enrolment-labels", asked.enrolment_labels, len(files))
+    labels = _for_each("--labels", options.labels, len(files))
+    models = _for_each("--enrolment-labels", options.enrolment_labels, len(files))
     return [
-        partial(each.folder.read, each.entry, name, unmated=asked.unmated,
-                clear=asked.clear_results)
-        if each.folder and each.entry
+        partial(system.folder.read, system.entry, name, unmated=options.unmated,
+                clear=options.clear_results)
+        if system.folder and system.entry
         else partial(
-            read_scores, each.file, label, name=name, unmated=asked.unmated,
-            enrolment_labels=model, scoring=asked.scoring, choose=each.choose,
+            read_scores, system.file, label, name=name, unmated=options.unmated,
+            enrolment_labels=model, scoring=options.scoring, choose=system.choose,
         )
-        for each, label, model, name in zip(scores, labels, models, called, strict=True)
+        for system, label, model, name in zip(scores, labels, models, called, strict=True)
     ]  # fmt: skip
 
 
 def dev_of(
-    asked: EvaluateOptions, systems: Sequence[tuple[str, ...]]
+    options: EvaluateOptions, systems: Sequence[tuple[str, ...]]
 ) -> list[Callable[[], EvaluationInput] | None]:
-    """How the development scores of each system are read, by what it was chosen by itself."""
+    """Prepare the reading of each system's development scores, by what it was chosen by itself."""
     from monitor.lab.evaluation.input.scores import read_scores
 
-    if asked.dev_labels and not asked.dev:
+    if options.dev_labels and not options.dev:
         raise UsageError("--dev-labels goes with --dev")
-    files = _for_each("--dev", asked.dev, len(systems))
-    beside = _for_each("--dev-labels", asked.dev_labels, len(systems))
+    files = _for_each("--dev", options.dev, len(systems))
+    label_files = _for_each("--dev-labels", options.dev_labels, len(systems))
     return [
         None if file is None else partial(read_scores, file, other, choose=choose)
-        for file, other, choose in zip(files, beside, systems, strict=True)
+        for file, other, choose in zip(files, label_files, systems, strict=True)
     ]
+
+
+def _prepare(
+    options: EvaluateOptions, named: Sequence[NamedScores]
+) -> list[tuple[Callable[[], EvaluationInput], Callable[[], EvaluationInput] | None]]:
+    """Prepare the reading of each system and of its development scores."""
+    systems = systems_of(options, named)
+    choices = [scores.choose for scores in named] or [()] * len(systems)
+    return list(zip(systems, dev_of(options, choices), strict=True))
+
+
+def _groups_of(options: EvaluateOptions) -> Attribute | None:
+    from monitor.lab.evaluation.input.files import read_attribute
+
+    if options.groups is not None:
+        return read_attribute(options.groups, options.group_by)
+    return None if options.group_by is None else groups_within(options.scores, options.group_by)
+
+
+def _input_files(options: EvaluateOptions) -> dict[Path, None]:
+    return dict.fromkeys((
+        *options.scores, *options.labels, *options.trials, *options.enrolment,
+        *options.enrolment_labels, *options.dev, *options.dev_labels,
+        *filter(None, (options.groups,)), *options.forensic.conditions,
+    ))  # fmt: skip
 
 
 def _for_each(option: str, files: Sequence[Path], count: int) -> Sequence[Path | None]:
@@ -207,7 +248,7 @@ def _for_each(option: str, files: Sequence[Path], count: int) -> Sequence[Path |
     return list(files) * count if len(files) == 1 else list(files) or [None] * count
 
 
-def _told_apart(files: Sequence[Path]) -> tuple[str, ...]:
+def _distinguish(files: Sequence[Path]) -> tuple[str, ...]:
     """Stems; where two are alike, with their folder."""
     stems = [file.stem for file in files]
     if len(set(stems)) == len(stems):
@@ -297,19 +338,21 @@ def print_comparison(
         for report in comparison.reports:
             for paragraph in meaning(report)[: title == _FIRST]:
                 console.print(f"{report.name}: {paragraph}")
-        said = Counter(
+        note_counts = Counter(
             note
             for report in comparison.reports
             for note in (report.notes if shown is None else report.notes_on(shown))
         )
-        for note, count in said.items():
-            names = ", ".join(each.name for each in comparison.reports if note in each.notes)
+        for note, count in note_counts.items():
+            names = ", ".join(
+                compared.name for compared in comparison.reports if note in compared.notes
+            )
             console.print(note if count == len(comparison.names) else f"{names}: {note}")
     _print_more(console, len(rows), shown, every)
 
 
 def _print_rows(console: Console, title: str, comparison: Comparison, rows: Sequence[Row]) -> None:
-    """As many systems side by side as there is room for, then the others."""
+    """Print as many systems side by side as there is room for, then the others."""
     from monitor.lab.evaluation.report.report import tie_rules
 
     names = comparison.names
@@ -331,7 +374,7 @@ def _print_rows(console: Console, title: str, comparison: Comparison, rows: Sequ
                 row.first.label,
                 *(_cell(row, i, wide) for i in part),
                 _unit(row.first),
-                notes.number(_said(row, names)),
+                notes.number(_format_note(row, names)),
             )
         console.print()
         console.print(table)
@@ -368,14 +411,14 @@ def print_groups(
 def print_pairs(pairs: Sequence[Pair], reports: Sequence[Report]) -> None:
     """Print the differences of pairs of systems to stdout, a line each."""
     from monitor.lab.evaluation.family import Figure
-    from monitor.lab.evaluation.report.comparing import p_text, said_of
+    from monitor.lab.evaluation.report.comparing import explain_pairs, p_text
     from monitor.lab.evaluation.report.report import format_limits, format_value
 
     if not pairs:
         return
     console = made_console(_WIDE)
     replicates = min(report.replicates for report in reports)
-    least = len(pairs) / max(replicates, 1)
+    smallest = len(pairs) / max(replicates, 1)
     first = {key: figure for report in reports for key, figure in report.figures.items()}
     for key in pairs[0].differences:
         if all(pair.differences[key].low is None for pair in pairs):
@@ -385,19 +428,21 @@ def print_pairs(pairs: Sequence[Pair], reports: Sequence[Report]) -> None:
         for name, width in (("difference", 10), ("limits", 20), ("p", 7), ("", 1)):
             table.add_column(name, justify="right", min_width=width, header_style="dim")
         for pair in pairs:
-            each = pair.differences[key]
-            between = format_limits(Figure("", "", each.value, unit, low=each.low, high=each.high))
+            difference = pair.differences[key]
+            between = format_limits(
+                Figure("", "", difference.value, unit, low=difference.low, high=difference.high)
+            )
             table.add_row(
                 f"{pair.other} \N{MINUS SIGN} {pair.first}",
-                format_value(each.value, unit),
+                format_value(difference.value, unit),
                 between,
-                p_text(pair.p[key], least),
-                "*" if each.significant else "",
+                p_text(pair.p[key], smallest),
+                "*" if difference.significant else "",
             )
         console.print()
         console.print(table)
     console.print()
-    for note in said_of(pairs, replicates):
+    for note in explain_pairs(pairs, replicates):
         console.print(note)
 
 
@@ -446,7 +491,7 @@ def _table(title: str, width: int, most: int = 34) -> Table:
 
 
 def _end(table: Table) -> None:
-    """The last two columns of every table."""
+    """Add the last two columns of every table."""
     table.add_column("unit", width=5, header_style="dim")
     table.add_column("", justify="right", min_width=2, no_wrap=True, header_style="dim")
 
@@ -486,8 +531,8 @@ def _unit(figure: Figure) -> str:
     return "" if figure.unit in ("share", "count") else figure.unit
 
 
-def _said(row: Row, names: Sequence[str]) -> str:
-    """As a sentence, unless it begins with the name of a system."""
+def _format_note(row: Row, names: Sequence[str]) -> str:
+    """Format its note as a sentence, unless it begins with the name of a system."""
     note = row.note(names)
     return _sentence(note) if note == row.first.note else note
 
@@ -503,7 +548,7 @@ _VOICE = click.Choice(("original", "anonymised"))
 
 @dataclass(frozen=True, slots=True)
 class ValidationOptions:
-    """What a forensic validation is told."""
+    """Options of a forensic validation."""
 
     validation: Path | None = option(
         "--validation FILE.html",
@@ -548,7 +593,7 @@ class ValidationOptions:
 
 @dataclass(frozen=True, slots=True)
 class EvaluateOptions:
-    """What was asked for."""
+    """Options of the command."""
 
     scores: tuple[Path, ...] = argument("[SCORES]...", nargs=-1)
     labels: tuple[Path, ...] = option(
@@ -701,97 +746,98 @@ _OF_FIGURES = {
 """Options that say something of the papers' metrics alone."""
 
 
-def validated(asked: EvaluateOptions, path: Path) -> int:
+def write_validation(options: EvaluateOptions, path: Path) -> int:
     """Write the validation of all systems, and say the main measures."""
     import hashlib
+    from dataclasses import replace
 
     from monitor.cli.options import progress_over
     from monitor.documents import get_figure_paths
-    from monitor.lab.evaluation.input.files import read_attribute, read_conditions
+    from monitor.lab.evaluation.input.files import read_conditions
     from monitor.lab.evaluation.report.validating import save_validation
     from monitor.lab.evaluation.validation import Criterion, ValidationStatement, validate
-    from monitor.sinks.jsonl import refuse_overwrite
 
-    told = asked.forensic
+    forensic, files = options.forensic, _input_files(options)
+    _check_validation(options)
+    statement = ValidationStatement(
+        forensic.h1.strip(), forensic.h2.strip(), forensic.relevant_population.strip(),
+        forensic.case.strip(), tuple(map(Criterion.of, forensic.criteria)),
+    )  # fmt: skip
+    named = list_systems(options.scores, options.choose, options.data)
+    systems = _prepare(options, named)
+    conditions = _for_each("--conditions", forensic.conditions, len(systems))
+    groups = _groups_of(options)
+    outputs = (path, *get_figure_paths(path))
+    if not path.exists():
+        for output in outputs:
+            check_new(output, "--validation writes beside it:")
+    _check_html("--validation", outputs, files)
+    validations = []
+    with progress_over(len(systems), "validating") as step:
+        for i, ((read, read_dev), table) in enumerate(zip(systems, conditions, strict=True)):
+            system = read()
+            tuning = None if read_dev is None else read_dev()
+            step(system.comparisons.name, 1)
+            validation = validate(
+                system.comparisons,
+                None if tuning is None else tuning.comparisons,
+                llr=forensic.llr,
+                conditions=() if table is None else read_conditions(table),
+                groups=groups,
+                replicates=options.replicates,
+                seed=options.seed,
+                notes=(*system.warnings, *system.notes, *(tuning.notes if tuning else ())),
+            )
+            facts = _facts(named[i].choose if named else ())
+            validations.append(replace(validation, facts=facts))
+    digests = {}
+    for file in filter(Path.is_file, files):
+        with file.open("rb") as content:
+            digests[str(file)] = hashlib.file_digest(content, "sha256").hexdigest()
+    csv, json = save_validation(validations, path, statement, digests)
+    print_validations(validations, statement)
+    say(f"the document is {path}, its figures are in {csv.name} and {json.name}")
+    return 0
+
+
+def _check_validation(options: EvaluateOptions) -> None:
     for name, option_name in _OF_FIGURES.items():
-        if getattr(asked, name):
+        if getattr(options, name):
             raise UsageError(
                 f"--validation makes a document of its own, CSV and JSON beside it: leave out "
                 f"{option_name}"
             )
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise UsageError(f"--validation {path.name}: let the name end in .html")
-    statement = ValidationStatement(
-        told.h1.strip(), told.h2.strip(), told.relevant_population.strip(), told.case.strip(),
-        tuple(map(Criterion.of, told.criteria)),
-    )  # fmt: skip
-    named = listed(asked.scores, asked.choose, asked.data)
-    systems = systems_of(asked, named)
-    others = dev_of(asked, [each.choose for each in named] or [()] * len(systems))
-    conditions = _for_each("--conditions", told.conditions, len(systems))
-    groups = None
-    if asked.groups is not None:
-        groups = read_attribute(asked.groups, asked.group_by)
-    elif asked.group_by is not None:
-        groups = groups_within(asked.scores, asked.group_by)
-    files = dict.fromkeys((
-        *asked.scores, *asked.labels, *asked.trials, *asked.enrolment, *asked.enrolment_labels,
-        *asked.dev, *asked.dev_labels, *filter(None, (asked.groups,)), *told.conditions,
-    ))  # fmt: skip
-    for each in (path, *get_figure_paths(path)):
-        if not path.exists():
-            check_new(each, "--validation writes beside it:")
-        check_output(each)
-        refuse_overwrite(each, [str(file) for file in files])
-    found = []
-    with progress_over(len(systems), "validating") as step:
-        for i, (read, read_dev, table) in enumerate(zip(systems, others, conditions, strict=True)):
-            system = read()
-            tuning = None if read_dev is None else read_dev()
-            step(system.comparisons.name, 1)
-            sorts = ("feature", "session", "T", "D")
-            words = zip(sorts, named[i].choose if named else (), strict=False)
-            known = {sort: word.removeprefix(f"{sort}=") for sort, word in words}
-            for sort in ("T", "D"):
-                if sort in known:
-                    known[sort] += " s"
-            found.append(
-                validate(
-                    system.comparisons,
-                    None if tuning is None else tuning.comparisons,
-                    llr=told.llr,
-                    conditions=() if table is None else read_conditions(table),
-                    groups=groups,
-                    replicates=asked.replicates,
-                    seed=asked.seed,
-                    notes=(
-                        *system.warnings,
-                        *system.notes,
-                        *(() if tuning is None else tuning.notes),
-                    ),
-                    facts=known,
-                )
-            )
-    digests = {}
-    for file in filter(Path.is_file, files):
-        with file.open("rb") as held:
-            digests[str(file)] = hashlib.file_digest(held, "sha256").hexdigest()
-    beside = save_validation(found, path, statement, digests)
-    print_validations(found, statement)
-    say(f"the document is {path}, its figures are in {beside[0].name} and {beside[1].name}")
-    return 0
 
 
-def print_validations(found: Sequence[Validation], statement: ValidationStatement) -> None:
+def _check_html(option_name: str, outputs: Sequence[Path], files: Iterable[Path]) -> None:
+    """Refuse documents of another ending, that cannot be written, or that are inputs."""
+    from monitor.sinks.jsonl import refuse_overwrite
+
+    if outputs[0].suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"{option_name} {outputs[0].name}: let the name end in .html")
+    for output in outputs:
+        check_output(output)
+        refuse_overwrite(output, [str(file) for file in files])
+
+
+def _facts(choose: Sequence[str]) -> dict[str, str]:
+    """Name the words that a system was chosen by."""
+    facts = {}
+    for sort, word in zip(("feature", "session", "T", "D"), choose, strict=False):
+        facts[sort] = word.removeprefix(f"{sort}=") + " s" * (sort in ("T", "D"))
+    return facts
+
+
+def print_validations(validations: Sequence[Validation], statement: ValidationStatement) -> None:
     """Print the measures of each system to stdout, and whether criteria are met."""
     from monitor.lab.evaluation.report.report import format_limits, format_value
     from monitor.lab.evaluation.report.validating import reservations
     from monitor.lab.evaluation.validation import MEASURES
 
     console = made_console(_WIDE)
-    for each in found:
-        console.print(f"{each.name}: {each.calibration}", style="bold")
-        for note in each.notes:
+    for validation in validations:
+        console.print(f"{validation.name}: {validation.calibration}", style="bold")
+        for note in validation.notes:
             console.print(note)
         table = _table("Measure", console.width - 50)
         for name, width in (("value", 9), ("95 % interval", 17), ("criterion", 13)):
@@ -799,13 +845,13 @@ def print_validations(found: Sequence[Validation], statement: ValidationStatemen
         table.add_column("unit", width=5, header_style="dim")
         doubts: list[str] = []
         for key, (label, unit, _) in MEASURES.items():
-            figure = each.whole.figures[key]
-            asked = [own for own in statement.criteria if own.name == key]
-            doubts += reservations(figure, asked)
+            figure = validation.total.figures[key]
+            required = [criterion for criterion in statement.criteria if criterion.name == key]
+            doubts += reservations(figure, required)
             met = [
-                f"{own.sign}{own.bound:g} {_MET[own.met(figure.value)]}"
-                + "*" * (own.worst_end(figure) is not None)
-                for own in asked
+                f"{criterion.sign}{criterion.bound:g} {_MET[criterion.met(figure.value)]}"
+                + "*" * (criterion.worst_end(figure) is not None)
+                for criterion in required
             ]
             table.add_row(
                 label, format_value(figure.value, unit), format_limits(figure), "\n".join(met),
@@ -842,7 +888,7 @@ _MET = {True: "met", False: "not met", None: "?"}
     short_help="Compute privacy metrics from scores.",
 )
 @given(EvaluateOptions)
-def command(asked: EvaluateOptions) -> int:
+def command(options: EvaluateOptions) -> int:
     """Measure what SCORES disclose: trials x speakers, higher is more alike.
 
     \b
@@ -868,140 +914,172 @@ def command(asked: EvaluateOptions) -> int:
     the first, or all with each other (--pairs); on the same speakers they are resampled together.
     Forensic examiners get another document (--validation).
     """
-    import json
-    from dataclasses import replace
-    from functools import partial
-
-    from monitor.cli.options import progress_over
-    from monitor.errors import UsageError
-    from monitor.files import write_text
     from monitor.lab.evaluation.among import keys
-    from monitor.lab.evaluation.evaluating import evaluate, steps
-    from monitor.lab.evaluation.input.files import read_attribute
-    from monitor.lab.evaluation.report.comparing import all_pairs, by_group, compare
-    from monitor.lab.evaluation.report.page import figures_csv, latex_table, pairs_csv
-    from monitor.lab.evaluation.report.report import chosen, main_figures
-    from monitor.lab.evaluation.scores.comparisons import Roles
-    from monitor.sinks.jsonl import refuse_overwrite
+    from monitor.lab.evaluation.report.comparing import all_pairs, compare
+    from monitor.lab.evaluation.report.report import choose_figures, main_figures
 
-    if asked.figures == ("help",):
+    if options.figures == ("help",):
         print_catalogue()
         return 0
-    if asked.forensic.validation is not None:
-        return validated(asked, asked.forensic.validation)
-    if any(getattr(asked.forensic, each.name) for each in fields(asked.forensic)):
+    if options.forensic.validation is not None:
+        return write_validation(options, options.forensic.validation)
+    _check_options(options)
+    shown = (
+        None if options.figures is None else choose_figures(options.figures, keys(options.among))
+    )
+    named = list_systems(options.scores, options.choose, options.data)
+    if options.pairs and len(named or options.trials) < 2:
+        raise UsageError("--pairs: give several systems")
+    attribute = _groups_of(options)
+    if options.html is not None:
+        _check_html("--html", [options.html], _input_files(options))
+    reports, parts = _measure(options, named, attribute)
+    comparison = compare(reports) if len(reports) > 1 else None
+    everything = options.as_json or options.csv_to == "-" or options.every
+    within = shown if everything else shown or main_figures()
+    pairs = all_pairs(reports, within) if options.pairs or (options.as_json and comparison) else ()
+    evaluation = Evaluation(reports, parts, comparison, pairs, shown)
+    _write_files(options, evaluation)
+    # as the challenges report it
+    first = ("verification.eer_nearest",) if any(scores.folder for scores in named) else ()
+    _print_evaluation(options, evaluation, first)
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Reports of all systems, their groups and differences, and the figures to show."""
+
+    reports: Sequence[Report]
+    parts: Sequence[Grouped]
+    comparison: Comparison | None
+    pairs: Sequence[Pair]
+    shown: Sequence[str] | None
+
+    def csv(self, options: EvaluateOptions) -> str:
+        """Format all figures, or the differences of pairs."""
+        from monitor.lab.evaluation.report.comparing import all_pairs
+        from monitor.lab.evaluation.report.page import figures_csv, pairs_csv
+
+        if not options.pairs:
+            return figures_csv(self.reports, self.parts, self.shown)
+        in_full = options.csv_to == "-"
+        return pairs_csv(self.pairs if in_full else all_pairs(self.reports, self.shown))
+
+    def latex(self, every: bool) -> str:
+        """Format a LaTeX table of the figures shown, or of all."""
+        from monitor.lab.evaluation.report.page import latex_table
+
+        rows = tuple(self.reports[0].figures) if every else self.shown
+        return latex_table(self.reports, self.comparison, self.parts, rows)
+
+    def json(self) -> str:
+        """Format everything as JSON."""
+        import json
+
+        document = {
+            "schema": 1,
+            "systems": [report.to_json(self.shown) for report in self.reports],
+            "groups": {part.name: part.to_json(self.shown) for part in self.parts},
+            "comparison": None if self.comparison is None else self.comparison.to_json(self.shown),
+            "pairs": [pair.to_json() for pair in self.pairs],
+        }
+        return json.dumps(document, allow_nan=False, indent=1)
+
+
+def _check_options(options: EvaluateOptions) -> None:
+    """Refuse options that do not go together, before anything is read."""
+    if any(getattr(options.forensic, entry.name) for entry in fields(options.forensic)):
         raise UsageError("--llr, --h1, --h2, --relevant-population, --case, --criteria and "
                          "--conditions go with --validation FILE.html")  # fmt: skip
-    if asked.figures is not None and asked.every:
+    if options.figures is not None and options.every:
         raise UsageError("--figures chooses, --all shows all: give one of them")
-    as_csv, as_latex = asked.csv_to == "-", asked.latex_to == "-"
-    if asked.as_json + as_csv + as_latex > 1:
+    if options.as_json + (options.csv_to == "-") + (options.latex_to == "-") > 1:
         raise UsageError("--json, --csv and --latex: give one of them, or files to the others")
-    csv_file, latex_file = (None if to == "-" else to for to in (asked.csv_to, asked.latex_to))
-    for name, path in (("--csv", csv_file), ("--latex", latex_file)):
-        if path is not None:
+    for name, path in (("--csv", options.csv_to), ("--latex", options.latex_to)):
+        if path is not None and path != "-":
             check_new(Path(path), name)
-    if (
-        asked.figures is not None
-        and not asked.among
-        and any(name.startswith("among") for name in asked.figures)
-    ):
+    if not options.among and any(name.startswith("among") for name in options.figures or ()):
         raise UsageError("--figures among ... goes with --among, such as --among 1e4,1e6")
-    shown = None if asked.figures is None else chosen(asked.figures, keys(asked.among))
-    named = listed(asked.scores, asked.choose, asked.data)
-    if asked.pairs and len(named or asked.trials) < 2:
-        raise UsageError("--pairs: give several systems")
-    within_scores = None
-    if asked.group_by is not None and asked.groups is None:
-        within_scores = groups_within(asked.scores, asked.group_by)
-    beside = () if asked.groups is None else (asked.groups,)
-    files = (
-        *asked.scores,
-        *asked.labels,
-        *asked.trials,
-        *asked.enrolment,
-        *asked.enrolment_labels,
-        *asked.dev,
-        *asked.dev_labels,
-        *beside,
-    )
-    if asked.html is not None:
-        if asked.html.suffix.lower() not in (".html", ".htm"):
-            raise UsageError(f"--html {asked.html.name}: let the name end in .html")
-        check_output(asked.html)
-        refuse_overwrite(asked.html, [str(file) for file in files])
-    if (asked.query is None) != (asked.reference is None):
+    if (options.query is None) != (options.reference is None):
         raise UsageError("--query and --reference go together: each is original or anonymised")
-    roles = Roles(asked.query, asked.reference) if asked.query and asked.reference else None
-    systems = systems_of(asked, named)
-    others = dev_of(asked, [each.choose for each in named] or [()] * len(systems))
-    attribute = (
-        within_scores if asked.groups is None else read_attribute(asked.groups, asked.group_by)
+
+
+def _measure(
+    options: EvaluateOptions, named: Sequence[NamedScores], attribute: Attribute | None
+) -> tuple[list[Report], list[Grouped]]:
+    """Evaluate each system, and its groups by themselves."""
+    from dataclasses import replace
+
+    from monitor.cli.options import progress_over
+    from monitor.lab.evaluation.evaluating import evaluate, steps
+    from monitor.lab.evaluation.family import EvaluationSettings
+    from monitor.lab.evaluation.report.comparing import by_group
+    from monitor.lab.evaluation.scores.comparisons import Roles
+
+    systems = _prepare(options, named)
+    roles = Roles(options.query, options.reference) if options.query and options.reference else None
+    settings = EvaluationSettings(
+        options.replicates,
+        options.seed,
+        options.ties,
+        roles,
+        options.epsilon,
+        options.delta,
+        options.among,
     )
     reports, parts = [], []
     with progress_over(len(systems) * (steps() + 1), "evaluating") as step:
-        for i, (read, read_dev) in enumerate(zip(systems, others, strict=True)):
+        for i, (read, read_dev) in enumerate(systems):
             system = read()
             tuning = None if read_dev is None else read_dev()
             step(system.comparisons.name, 1)
-            measure = partial(
-                evaluate,
-                dev=None if tuning is None else tuning.matrix,
-                replicates=asked.replicates,
-                seed=asked.seed,
-                ties=asked.ties,
-                roles=roles or _roles_of(named[i] if named else None),
-                epsilon=asked.epsilon,
-                delta=asked.delta,
-                among=asked.among,
-            )
+            if roles is None and named:
+                settings = replace(settings, roles=_roles_of(named[i]))
+            dev = None if tuning is None else tuning.matrix
             notes = (*system.notes, *(() if tuning is None else tuning.notes))
-            made = measure(system.comparisons, notes=notes, progress=lambda label: step(label, 1))
-            reports.append(replace(made, warnings=(*made.warnings, *system.warnings)))
+            report = evaluate(
+                system.comparisons, dev, settings, notes=notes, progress=lambda name: step(name, 1)
+            )
+            reports.append(replace(report, warnings=(*report.warnings, *system.warnings)))
             if attribute is not None:
+                measure = partial(evaluate, dev=dev, settings=settings)
                 parts.append(by_group(system.comparisons, attribute.of, measure, attribute.label))
-    comparison = compare(reports) if len(reports) > 1 else None
-    within = shown if asked.as_json or as_csv or asked.every else shown or main_figures()
-    couples = (
-        all_pairs(reports, within) if asked.pairs or (asked.as_json and len(reports) > 1) else ()
-    )
-    if asked.html is not None:
-        from monitor.lab.evaluation.report.page import save_page
+    return reports, parts
 
-        save_page(reports, asked.html, comparison, parts, couples if asked.pairs else ())
-        say(f"the page is {asked.html}")
-    rows = tuple(reports[0].figures) if asked.every else shown
-    # as the challenges report it
-    first = ("verification.eer_nearest",) if any(each.folder for each in named) else ()
 
-    def table() -> str:
-        every_pair = couples if as_csv or not asked.pairs else all_pairs(reports, shown)
-        return pairs_csv(every_pair) if asked.pairs else figures_csv(reports, parts, shown)
+def _write_files(options: EvaluateOptions, evaluation: Evaluation) -> None:
+    from monitor.files import write_text
+    from monitor.lab.evaluation.report.page import save_page
 
-    if csv_file is not None:
-        write_text(table(), Path(csv_file))
-        say(f"the figures are in {csv_file}")
-    if latex_file is not None:
-        write_text(latex_table(reports, comparison, parts, rows), Path(latex_file))
-        say(f"the table is in {latex_file}")
-    if asked.as_json:
-        found = {
-            "schema": 1,
-            "systems": [report.to_json(shown) for report in reports],
-            "groups": {part.name: part.to_json(shown) for part in parts},
-            "comparison": None if comparison is None else comparison.to_json(shown),
-            "pairs": [couple.to_json() for couple in couples],
-        }
-        click.echo(json.dumps(found, allow_nan=False, indent=1))
-    elif as_csv:
-        click.echo(table(), nl=False)
-    elif as_latex:
-        click.echo(latex_table(reports, comparison, parts, rows), nl=False)
+    if options.html is not None:
+        save_page(
+            evaluation.reports, options.html, evaluation.comparison, evaluation.parts,
+            evaluation.pairs if options.pairs else (),
+        )  # fmt: skip
+        say(f"the page is {options.html}")
+    if options.csv_to is not None and options.csv_to != "-":
+        write_text(evaluation.csv(options), Path(options.csv_to))
+        say(f"the figures are in {options.csv_to}")
+    if options.latex_to is not None and options.latex_to != "-":
+        write_text(evaluation.latex(options.every), Path(options.latex_to))
+        say(f"the table is in {options.latex_to}")
+
+
+def _print_evaluation(
+    options: EvaluateOptions, evaluation: Evaluation, first: Sequence[str]
+) -> None:
+    """Print JSON, CSV, LaTeX or tables to stdout."""
+    if options.as_json:
+        click.echo(evaluation.json())
+    elif options.csv_to == "-":
+        click.echo(evaluation.csv(options), nl=False)
+    elif options.latex_to == "-":
+        click.echo(evaluation.latex(options.every), nl=False)
     else:
-        if comparison is None:
-            print_report(reports[0], shown, asked.every, first)
+        if evaluation.comparison is None:
+            print_report(evaluation.reports[0], evaluation.shown, options.every, first)
         else:
-            print_comparison(comparison, shown, asked.every, first)
-        print_pairs(couples, reports)
-        print_groups(parts, shown, asked.every)
-    return 0
+            print_comparison(evaluation.comparison, evaluation.shown, options.every, first)
+        print_pairs(evaluation.pairs, evaluation.reports)
+        print_groups(evaluation.parts, evaluation.shown, options.every)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -22,10 +23,21 @@ from monitor.cli.options import (
     say,
 )
 from monitor.cli.transcript_options import CorpusOptions
+from monitor.errors import CorpusError, UsageError
 from monitor.phrases import plural
 
 if TYPE_CHECKING:
+    from monitor.corpus.finding import TrialLists
+    from monitor.corpus.recordings import Corpus
+    from monitor.kinds import FeatureSpec
+    from monitor.lab.evaluation.input.files import Attribute
     from monitor.lab.evaluation.input.score_file import ScoreCell
+    from monitor.lab.scoring import EnrolledGrid, ScoreGrid
+    from monitor.population.population import Population
+    from monitor.population.rank_model import RankModels
+    from monitor.training.voices import SpeakerSpeech
+
+    Grid: TypeAlias = ScoreGrid | EnrolledGrid
 
 _FILE = click.Path(path_type=Path)
 LENGTHS = (10.0,)
@@ -35,7 +47,7 @@ SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class ScoreOptions:
-    """What was asked for."""
+    """Options of the command."""
 
     corpus: Path = argument("FRAMES|DIR|MANIFEST")
     output: Path = option("-o, --output FILE.npz", "The file to write (mode 0600).", required=True)
@@ -99,7 +111,7 @@ class ScoreOptions:
 
 @click.command("score", cls=Command, short_help="Compare every trial with every speaker.")
 @given(ScoreOptions)
-def command(asked: ScoreOptions) -> int:
+def command(options: ScoreOptions) -> int:
     """Score stretches of speech of DIR, MANIFEST or FRAMES against every speaker, for evaluate.
 
     \b
@@ -122,135 +134,167 @@ def command(asked: ScoreOptions) -> int:
 
     Scores say who sounds like whom: keep the file private.
     """
-    from monitor.cli.enrol import lists_of, own_templates
+    from monitor.cli.enrol import lists_of
     from monitor.cli.inputs import check_model, check_two, load_speaker_model, plan_of
     from monitor.cli.options import progress_over
     from monitor.corpus.finding import find
-    from monitor.errors import CorpusError, UsageError
     from monitor.features.registry import caveats
-    from monitor.lab.evaluation.input.labels import SCORINGS
     from monitor.lab.evaluation.input.score_file import write_score_file
-    from monitor.lab.scoring import EnrolledGrid, ScoreGrid, groups_of, largest
-    from monitor.population.population import Population, load_rank_models
+    from monitor.population.population import Population
     from monitor.run.status import INCOMPLETE
-    from monitor.sinks.jsonl import refuse_overwrite
     from monitor.sources.registry import provenance_of
     from monitor.stream.notices import session_of
     from monitor.training.voices import collect
 
-    session = asked.session
-    if asked.output.suffix.lower() != ".npz":
-        raise UsageError(f"-o {asked.output.name}: let the name end in .npz")
-    if asked.store is None and asked.allow_overlap:
-        raise UsageError("--allow-overlap goes with -p")
-    if asked.store is not None and session is not None:
-        raise UsageError("--session goes without -p: what was enrolled says which it is")
-    check_outputs([asked.output], replace=asked.replace)
-    refuse_overwrite(asked.output, [asked.corpus, asked.store, asked.rank_model_file, asked.groups])
-    population = None if asked.store is None else Population.load(asked.store)
+    _check_options(options)
+    population = None if options.store is None else Population.load(options.store)
     if population is not None:
-        check_model(feature_setup().speaker, population, asked.store)
-    if asked.rank_model_file is not None:
-        rank_models, _ = load_rank_models(asked.rank_model_file)
-    elif population is not None and tuple(population.rank_models):
-        rank_models = population.rank_models
-    else:
-        rank_models = Population.reference().rank_models
-    found = asked.hearing.of(find(asked.corpus))
-    lists = lists_of(asked.corpus)
-    whole = lists is not None and asked.lengths is None
+        check_model(feature_setup().speaker, population, options.store)
+    rank_models = _rank_models(options, population)
+    everything = corpus = options.hearing.of(find(options.corpus))
+    lists = lists_of(options.corpus)
     if lists is not None:
-        if session is not None:
+        if options.session is not None:
             raise UsageError("--session goes without a list of trials, which says what is compared")
-        everything, found = found, lists.trials(found)
+        corpus = lists.trials(everything)
         for line in lists.notes(everything):
             say(f"monitor: note: {line}")
-    try:
-        attribute = groups_of(asked.corpus, found.speakers, asked.groups, asked.group_by)
-    except UsageError as error:
-        if asked.groups is not None or asked.group_by is not None:
-            raise
-        attribute = None  # nobody asked
-        say(f"monitor: note: no groups: {error}")
-    files = [recording.path for recording in found.recordings]
-    for line in plan_of(found):
+    attribute = _groups(options, corpus.speakers)
+    files = [recording.path for recording in corpus.recordings]
+    for line in plan_of(corpus):
         say(line)
-    if lists is not None and population is None:
-        seconds = max(asked.template_lengths or (SECONDS,))
-        population = own_templates(
-            asked.corpus, lists, everything, asked.features, seconds, asked.workers
-        )
-    if lists is not None and population is not None:
-        absent = [name for name in lists.speakers if name not in population.names]
-        for name in absent:
-            say(f"monitor: note: {name}: in {', '.join(lists.names)}, but not enrolled: left out")
-        population = population.chosen(name for name in lists.speakers if name not in absent)
+    if lists is not None:
+        population = _listed(options, lists, everything, population)
+    session = options.session
     if population is None:
-        check_two(found)
-    else:  # before anything is heard
+        check_two(corpus)
+    else:  # before anything is extracted
         parts = map(provenance_of, files)
-        session = session_of(population, parts, allow_overlap=asked.allow_overlap)
-    load_speaker_model(asked.features, files)
-    with progress_over(len(found.recordings), "listening") as step:
+        session = session_of(population, parts, allow_overlap=options.allow_overlap)
+    load_speaker_model(options.features, files)
+    with progress_over(len(corpus.recordings), "listening") as step:
         voices, specs, missing = collect(
-            found,
-            features=asked.features,
-            progress=lambda r: step(r.speaker, 1),
-            jobs=asked.workers.for_recordings(files),
+            corpus,
+            features=options.features,
+            progress=lambda recording: step(recording.speaker, 1),
+            jobs=options.workers.for_recordings(files),
             setup=feature_setup(),
         )
     for problem in missing:
         say(f"monitor: skipped: {problem}")
     if not voices:
         raise CorpusError("nothing of this could be heard: see what was skipped")
-    scorings = SCORINGS if asked.scoring == "both" else (asked.scoring,)
-    grid: ScoreGrid | EnrolledGrid
-    if population is not None:
-        there = [name for name in specs if name in population.features]
-        chosen, lengths_of = (
-            asked.features or largest(rank_models, there),
-            asked.template_lengths or (None,),
-        )
-        tests = (None,) if whole else asked.lengths or LENGTHS
-        grid = EnrolledGrid(
-            voices, population, chosen, rank_models, tests, lengths_of, session or "cross", scorings
-        )
-    else:
-        several = any(len(voice.sessions) > 1 for voice in voices)
-        usual = "cross" if several else "same"
-        kinds = ("same", "cross") if session == "both" else (session or usual,)
-        grid = ScoreGrid(
-            voices,
-            specs,
-            rank_models,
-            asked.lengths or LENGTHS,
-            asked.template_lengths or (30.0,),
-            kinds,
-            scorings,
-            asked.trials,
-        )
-    todo: list[Any] = grid.cells()
-    cells = []
-    with progress_over(len(todo), "scoring") as step:
-        for cell in todo:
-            cells.append(grid.score(*cell))
-            step(f"T={cell[1]:g} D={cell[2]:g} {cell[0]}", 1)
-    write_score_file(asked.output, cells, attribute)
+    tests: Sequence[float | None] = options.lengths or ((None,) if lists is not None else LENGTHS)
+    grid = _grid(options, voices, specs, rank_models, population, tests, session)
+    cells = _score(grid)
+    write_score_file(options.output, cells, attribute)
     for note in (*grid.problems, *caveats(specs)):
         say(f"monitor: note: {note}")
-    if whole:
+    if None in tests:
         say("monitor: note: each trial is one utterance as it is; T is the length in the middle")
     for cell in cells:
-        say(_told(cell))
+        say(_describe(cell))
     say(
-        f"{asked.output} is biometric: keep it private; to measure it: monitor evaluate "
-        f"{asked.output}"
+        f"{options.output} is biometric: keep it private; to measure it: monitor evaluate "
+        f"{options.output}"
     )
     return INCOMPLETE if missing else 0
 
 
-def _told(cell: ScoreCell) -> str:
-    """A line about a cell."""
+def _check_options(options: ScoreOptions) -> None:
+    from monitor.sinks.jsonl import refuse_overwrite
+
+    if options.output.suffix.lower() != ".npz":
+        raise UsageError(f"-o {options.output.name}: let the name end in .npz")
+    if options.store is None and options.allow_overlap:
+        raise UsageError("--allow-overlap goes with -p")
+    if options.store is not None and options.session is not None:
+        raise UsageError("--session goes without -p: what was enrolled says which it is")
+    check_outputs([options.output], replace=options.replace)
+    refuse_overwrite(
+        options.output, [options.corpus, options.store, options.rank_model_file, options.groups]
+    )
+
+
+def _rank_models(options: ScoreOptions, population: Population | None) -> RankModels:
+    from monitor.population.population import Population, load_rank_models
+
+    if options.rank_model_file is not None:
+        return load_rank_models(options.rank_model_file)[0]
+    if population is not None and tuple(population.rank_models):
+        return population.rank_models
+    return Population.reference().rank_models
+
+
+def _groups(options: ScoreOptions, speakers: Collection[str]) -> Attribute | None:
+    from monitor.lab.scoring import groups_of
+
+    try:
+        return groups_of(options.corpus, speakers, options.groups, options.group_by)
+    except UsageError as error:
+        if options.groups is not None or options.group_by is not None:
+            raise
+        say(f"monitor: note: no groups: {error}")
+        return None
+
+
+def _listed(
+    options: ScoreOptions, lists: TrialLists, corpus: Corpus, population: Population | None
+) -> Population:
+    """Return the listed speakers' templates, enrolled here where there is no population."""
+    from monitor.cli.enrol import own_templates
+
+    if population is None:
+        seconds = max(options.template_lengths or (SECONDS,))
+        population = own_templates(
+            options.corpus, lists, corpus, options.features, seconds, options.workers
+        )
+    absent = [name for name in lists.speakers if name not in population.names]
+    for name in absent:
+        say(f"monitor: note: {name}: in {', '.join(lists.names)}, but not enrolled: left out")
+    return population.chosen(name for name in lists.speakers if name not in absent)
+
+
+def _grid(
+    options: ScoreOptions, voices: Sequence[SpeakerSpeech], specs: Mapping[str, FeatureSpec],
+    rank_models: RankModels, population: Population | None, tests: Sequence[float | None],
+    session: str | None,
+) -> Grid:  # fmt: skip
+    """Set up the comparison with a population, or of the corpus with itself."""
+    from monitor.lab.evaluation.input.labels import SCORINGS
+    from monitor.lab.scoring import EnrolledGrid, ScoreGrid, largest
+
+    scorings = SCORINGS if options.scoring == "both" else (options.scoring,)
+    if population is not None:
+        available = [name for name in specs if name in population.features]
+        features = options.features or largest(rank_models, available)
+        templates = options.template_lengths or (None,)
+        return EnrolledGrid(
+            voices, population, features, rank_models, tests, templates, session or "cross",
+            scorings,
+        )  # fmt: skip
+    several = any(len(voice.sessions) > 1 for voice in voices)
+    usual = session or ("cross" if several else "same")
+    sessions = ("same", "cross") if session == "both" else (usual,)
+    return ScoreGrid(
+        voices, specs, rank_models, options.lengths or LENGTHS, options.template_lengths or (30.0,),
+        sessions, scorings, options.trials,
+    )  # fmt: skip
+
+
+def _score(grid: Grid) -> list[ScoreCell]:
+    from monitor.cli.options import progress_over
+
+    pending: list[Any] = grid.cells()
+    cells = []
+    with progress_over(len(pending), "scoring") as step:
+        for cell in pending:
+            cells.append(grid.score(*cell))
+            step(f"T={cell[1]:g} D={cell[2]:g} {cell[0]}", 1)
+    return cells
+
+
+def _describe(cell: ScoreCell) -> str:
     shared = cell.matrix
     return (
         f"T={cell.test_seconds:g} D={cell.template_seconds:g} {cell.session}: "

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from monitor.lab.evaluation.accounting import account
     from monitor.lab.evaluation.anonymity import speaker_mean_ranks
     from monitor.lab.evaluation.evaluating import evaluate
-    from monitor.lab.evaluation.family import Figure
+    from monitor.lab.evaluation.family import EvaluationSettings, Figure
     from monitor.lab.evaluation.input.embeddings import read_embeddings
     from monitor.lab.evaluation.input.scores import read_scores
     from monitor.lab.evaluation.linkage import d_sys, pi_link, pi_sing
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Comparisons",
     "Criterion",
+    "EvaluationSettings",
     "Figure",
     "OnlineLID",
     "OnlineSRD",
@@ -72,7 +73,7 @@ _HOMES = {
     "accounting": "account",
     "anonymity": "speaker_mean_ranks",
     "evaluating": "evaluate",
-    "family": "Figure",
+    "family": "EvaluationSettings Figure",
     "input.embeddings": "read_embeddings",
     "input.scores": "read_scores",
     "linkage": "d_sys pi_link pi_sing",

@@ -1,4 +1,4 @@
-"""What a declared epsilon amounts to over several trials: basic, advanced and optimal bounds.
+"""Total epsilon over several trials: basic, advanced and optimal bounds.
 
 Measures: nothing. It composes the epsilon that was declared for one trial, in nats.
 
@@ -48,7 +48,7 @@ class Accounting:
 
     @property
     def note(self) -> str:
-        """What the table means, in plain words."""
+        """Explanation of the table, in plain words."""
         gain = (
             "advanced composition never beats the basic one at an epsilon of ln 2 or more"
             if self.advanced_from is None
@@ -103,15 +103,18 @@ _RULES = ("basic", "advanced", "optimal")
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
-    assert context.epsilon is not None
-    found = account(context.epsilon, context.delta, max(_TRIALS))
-    made = (
-        FAMILY.figure(f"{rule}_nats_{row.trials}", getattr(row, f"{rule}_nats"), note=found.note)
-        for row in found.rows
+    settings = context.settings
+    assert settings.epsilon is not None
+    accounting = account(settings.epsilon, settings.delta, max(_TRIALS))
+    figures = (
+        FAMILY.figure(
+            f"{rule}_nats_{row.trials}", getattr(row, f"{rule}_nats"), note=accounting.note
+        )
+        for row in accounting.rows
         if row.trials in _TRIALS
         for rule in _RULES
     )
-    return FamilyResult(tuple(made))
+    return FamilyResult(tuple(figures))
 
 
 FAMILY = Family(

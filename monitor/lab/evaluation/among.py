@@ -26,11 +26,11 @@ from monitor.lab.evaluation.family import (
     Figure,
     FigureEntry,
     LimitRule,
-    limited,
+    add_limits,
     share_aloud,
 )  # fmt: skip
 from monitor.lab.evaluation.linkage import link_table
-from monitor.lab.evaluation.scores.comparisons import Sample, ScoreMatrix, resampled
+from monitor.lab.evaluation.scores.comparisons import Sample, ScoreMatrix, find_resamples
 from monitor.lab.evaluation.srd import resampled_histograms
 from monitor.lab.plots.evaluation import CrowdRates, Drawing, Line, paint_crowd
 from monitor.maths.identification import FORMS, beta_mass, fit_rates, mean_bits, probit_mass
@@ -92,7 +92,7 @@ class Extrapolation:
 
     @classmethod
     def of(cls, matrix: ScoreMatrix, sample: Sample, ties: str = "spread") -> Extrapolation:
-        """Of the ranks of a matrix, by one of `monitor.maths.ranks.TIE_RULES`."""
+        """Fit the ranks of a matrix, by one of `monitor.maths.ranks.TIE_RULES`."""
         weights = sample.weights
         return cls(
             rank_histogram(matrix.better, matrix.tied, matrix.population, ties),
@@ -126,7 +126,7 @@ class Extrapolation:
         return link_table(np.arange(self.speakers), self.speakers, sizes.astype(np.intp))
 
     def fitted(self, name: str) -> tuple[FloatArray, FloatArray | None]:
-        """Parameters of a form, shape (1, 2), and (B, 2) for the resamples."""
+        """Fit a form: parameters of shape (1, 2), and (B, 2) for the resamples."""
         if name not in self._points:
             own, drawn = self.measured(self.sizes)
             point = fit_rates(FORMS[name], self.sizes, own[None])
@@ -139,7 +139,7 @@ class Extrapolation:
         return {name: form.rate(self.fitted(name)[0], sizes)[0] for name, form in FORMS.items()}
 
     def limits(self, name: str, sizes: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Over speakers, of IdR by a form; shape (K,) each, None where nothing was resampled.
+        """Compute limits of IdR by a form over speakers; (K,) each, None without resamples.
 
         Student's on the logit scale, and no narrower than percentiles, which see where a fit is
         pushed to an end of its range. As rates fall, neither limit lies above that among the N.
@@ -153,21 +153,21 @@ class Extrapolation:
         points, weights = self.fitted(name)[1], self.sample.weights
         if points is None or weights is None:
             return None
-        known = self._limits_at_n()
-        own, drawn = self.rates(sizes)[name], FORMS[name].rate(points, sizes)
-        on_logit = [logit(np.clip(each, _EDGE, 1 - _EDGE)) for each in (own, drawn)]
-        low, high = expit([each.t_limits() for each in self._estimates(*on_logit)]).T
-        least, most = limits_of_each(drawn[resampled(weights)].T).T
-        low = np.minimum(np.minimum(low, least), known[0])
-        high = np.minimum(np.maximum(high, most), known[1])
+        limits_at_n = self._limits_at_n()
+        rates, drawn = self.rates(sizes)[name], FORMS[name].rate(points, sizes)
+        on_logit = [logit(np.clip(estimate, _EDGE, 1 - _EDGE)) for estimate in (rates, drawn)]
+        low, high = expit([estimate.t_limits() for estimate in self._estimates(*on_logit)]).T
+        lowest, highest = limits_of_each(drawn[find_resamples(weights)].T).T
+        low = np.minimum(np.minimum(low, lowest), limits_at_n[0])
+        high = np.minimum(np.maximum(high, highest), limits_at_n[1])
         if not self.seen_to_fall:
             low = np.minimum(low, FORMS[name].rate(self.steepest(name), sizes)[0])
         if self.sample.nothing:
             low, high = np.minimum(low, 1 / sizes), np.maximum(high, 1 / sizes)
-        return np.minimum(low, own), np.maximum(high, own)
+        return np.minimum(low, rates), np.maximum(high, rates)
 
     def steepest(self, name: str) -> FloatArray:
-        """Parameters of a form, shape (1, 2), if rank 1 became rank 2 as often as limits allow."""
+        """Fit a form, (1, 2), as if rank 1 became rank 2 as often as limits allow."""
         low, _ = self._limits_at_n()
         ranks = np.zeros(self.speakers)
         ranks[:2] = low, 1.0 - low
@@ -182,21 +182,27 @@ class Extrapolation:
         return limits
 
     def measured_limits(self, rates: FloatArray, drawn: FloatArray) -> list[tuple[float, float]]:
-        """Over speakers, of rates that `measured` gives: (K,) and (B, K)."""
-        return [each.share_limits(0.0, 1.0) for each in self._estimates(rates, drawn)]
+        """Compute limits over speakers of what `measured` gives: (K,) and (B, K)."""
+        return [estimate.share_limits(0.0, 1.0) for estimate in self._estimates(rates, drawn)]
 
     def _estimates(self, values: FloatArray, drawn: FloatArray) -> Iterator[Estimate]:
         assert self.sample.weights is not None
-        whole = resampled(self.sample.weights)
-        for value, each in zip(values.tolist(), drawn.T, strict=True):
-            yield Estimate(value, each[whole], each[~whole], self.sample.units, self.sample.trials)
+        is_resample = find_resamples(self.sample.weights)
+        for value, replicates in zip(values.tolist(), drawn.T, strict=True):
+            yield Estimate(
+                value,
+                replicates[is_resample],
+                replicates[~is_resample],
+                self.sample.units,
+                self.sample.trials,
+            )
 
     def bracket(self, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """IdR from the lowest to the highest of the forms, with their limits; shape (K,) each."""
         ends = [
             self.limits(name, sizes) or (rate, rate) for name, rate in self.rates(sizes).items()
         ]
-        low, high = (np.array(each) for each in zip(*ends, strict=True))
+        low, high = (np.array(limits) for limits in zip(*ends, strict=True))
         return low.min(axis=0), high.max(axis=0)
 
     @cached_property
@@ -213,17 +219,17 @@ class Extrapolation:
 
     @property
     def falls(self) -> bool:
-        """Whether there are two sizes to see a rate fall between: not of N = 2."""
+        """True where there are two sizes to see a rate fall between: not of N = 2."""
         return self.sizes.size > 1
 
     @property
     def seen_to_fall(self) -> bool:
-        """Whether enough were missed to see how steeply a rate falls: see `FEWEST`."""
+        """True where enough were missed to see how steeply a rate falls: see `FEWEST`."""
         return self.missed >= FEWEST
 
     @property
     def narrows(self) -> bool:
-        """Whether a narrow bracket says something: it has limits, and a rate is seen to fall."""
+        """True where a narrow bracket says something: with limits, and a rate seen to fall."""
         return self.replicates is not None and self.seen_to_fall
 
     def mean_bits(self, name: str, people: int) -> tuple[float, FloatArray | None]:
@@ -243,7 +249,7 @@ class Extrapolation:
         return low + float(self._gained(name, self.steepest(name), people)[0])
 
     def _gained(self, name: str, points: FloatArray, people: int) -> FloatArray:
-        """Bits from N to M; more than ``log2(M / N)`` nobody can gain."""
+        """Compute bits from N to M; more than ``log2(M / N)`` nobody can gain."""
         mass = RANKED[name](points)
         gained = mean_bits(mass, people) - mean_bits(mass, self.speakers)
         return np.clip(gained, 0.0, np.log2(people / self.speakers))
@@ -272,21 +278,23 @@ _FORMS = {"idr": tuple(FORMS), "meand": tuple(RANKED)}
 
 
 def keys(among: Iterable[int]) -> tuple[str, ...]:
-    """Of all figures that there can be among so many people.
+    """Return the keys of all figures that there can be among so many people.
 
     Example:
         >>> keys([50])[:3]
         ('among.supported', 'among.idr_50', 'among.idr_beta_binomial_50')
     """
-    made = ["among.supported"]
+    figure_keys = ["among.supported"]
     for people in among:
         for kind, forms in _FORMS.items():
             names = (kind, *(f"{kind}_{form}" for form in forms))
-            made += [f"among.{name}_{people}" for name in names]
-    return tuple(made)
+            figure_keys += [f"among.{name}_{people}" for name in names]
+    return tuple(figure_keys)
 
 
-def figures(found: Extrapolation, among: Iterable[int], ties: str = "spread") -> Iterator[Figure]:
+def figures(
+    forecast: Extrapolation, among: Iterable[int], ties: str = "spread"
+) -> Iterator[Figure]:
     """IdR and MeanD among M people, with limits: by each form, and the bracket over all.
 
     MeanD among M is that of the rank model at N, and what a form adds on the way from N to M: it
@@ -298,56 +306,60 @@ def figures(found: Extrapolation, among: Iterable[int], ties: str = "spread") ->
     is larger than N, ``among.supported`` comes first: how many people the bracket of IdR holds
     among. Nothing beyond N = 2, where no rate falls.
     """
-    asked = [people for people in among if people <= found.speakers or found.falls]
-    if any(people > found.speakers for people in asked):
+    sizes = [people for people in among if people <= forecast.speakers or forecast.falls]
+    if any(people > forecast.speakers for people in sizes):
         note = f"{FAR} times as many as are enrolled, and on while the bracket of IdR stays narrow"
-        yield FAMILY.figure("supported", float(found.supported), note=note, ties=ties)
-    for people in asked:
-        yield from (_measured if people <= found.speakers else _extrapolated)(found, people, ties)
+        yield FAMILY.figure("supported", float(forecast.supported), note=note, ties=ties)
+    for people in sizes:
+        yield from (_measured if people <= forecast.speakers else _extrapolated)(
+            forecast, people, ties
+        )
 
 
-def _measured(found: Extrapolation, people: int, ties: str) -> Iterator[Figure]:
-    (rate,), rates = found.measured(np.array([float(people)]))
-    bits, more = found.at_n(people)
+def _measured(forecast: Extrapolation, people: int, ties: str) -> Iterator[Figure]:
+    (rate,), rates = forecast.measured(np.array([float(people)]))
+    bits, more = forecast.at_n(people)
     drawn = None if rates is None else rates[:, 0]
     idr = _figure("idr", "", people, float(rate), drawn, ties)
     meand = _figure("meand", "", people, bits, more, ties)
     note = "expected among so many of those enrolled, no form"
-    yield from limited([replace(idr, note=note)], found.sample)
+    yield from add_limits([replace(idr, note=note)], forecast.sample)
     note = "of the rank model of the ranks, no form"
-    yield from limited([replace(meand, note=note)], found.sample)
+    yield from add_limits([replace(meand, note=note)], forecast.sample)
 
 
-def _extrapolated(found: Extrapolation, people: int, ties: str) -> Iterator[Figure]:
+def _extrapolated(forecast: Extrapolation, people: int, ties: str) -> Iterator[Figure]:
     at = np.array([float(people)])
-    made: dict[str, list[Figure]] = {"idr": [], "meand": []}
+    figures_by_kind: dict[str, list[Figure]] = {"idr": [], "meand": []}
     for name, form in FORMS.items():
-        points, ends = found.fitted(name)[1], found.limits(name, at)
+        points, ends = forecast.fitted(name)[1], forecast.limits(name, at)
         drawn = None if points is None else form.rate(points, at)[:, 0]
-        figure = _figure("idr", name, people, float(found.rates(at)[name][0]), drawn, ties)
+        figure = _figure("idr", name, people, float(forecast.rates(at)[name][0]), drawn, ties)
         if ends is not None:
             figure = replace(figure, low=float(ends[0][0]), high=float(ends[1][0]))
-        made["idr"].append(figure)
+        figures_by_kind["idr"].append(figure)
     for name in RANKED:
-        made["meand"].append(_figure("meand", name, people, *found.mean_bits(name, people), ties))
-    for kind, forms in made.items():
-        with_limits = limited(forms, found.sample)
-        if kind == "meand" and found.replicates is not None and not found.seen_to_fall:
-            with_limits = tuple(_steepest(found, people, figure) for figure in with_limits)
-        yield (bracket := _bracket(found, kind, people, with_limits))
+        figures_by_kind["meand"].append(
+            _figure("meand", name, people, *forecast.mean_bits(name, people), ties)
+        )
+    for kind, forms in figures_by_kind.items():
+        with_limits = add_limits(forms, forecast.sample)
+        if kind == "meand" and forecast.replicates is not None and not forecast.seen_to_fall:
+            with_limits = tuple(_steepest(forecast, people, figure) for figure in with_limits)
+        yield (bracket := _bracket(forecast, kind, people, with_limits))
         alone = "" if bracket.text == "supported" else "one form of several: read the bracket"
-        for each in with_limits:
-            yield replace(each, note="; ".join(filter(None, (each.note, alone))))
+        for bounded in with_limits:
+            yield replace(bounded, note="; ".join(filter(None, (bounded.note, alone))))
 
 
-def _steepest(found: Extrapolation, people: int, figure: Figure) -> Figure:
+def _steepest(forecast: Extrapolation, people: int, figure: Figure) -> Figure:
     """MeanD with a lower limit for a rate that is not seen to fall."""
-    bits, drawn = found.at_n(found.speakers)
-    (own,) = limited([_figure("meand", "", found.speakers, bits, drawn, "")], found.sample)
+    bits, drawn = forecast.at_n(forecast.speakers)
+    (own,) = add_limits([_figure("meand", "", forecast.speakers, bits, drawn, "")], forecast.sample)
     form = figure.key.removeprefix("among.meand_").rsplit("_", 1)[0]
     if own.low is None or figure.low is None:
         return figure
-    return replace(figure, low=min(figure.low, found.least_bits(form, people, own.low)))
+    return replace(figure, low=min(figure.low, forecast.least_bits(form, people, own.low)))
 
 
 def _figure(
@@ -361,67 +373,72 @@ def _figure(
     )  # fmt: skip
 
 
-def _bracket(found: Extrapolation, kind: str, people: int, forms: Sequence[Figure]) -> Figure:
-    """The lowest and the highest that the forms and their limits allow."""
+def _bracket(forecast: Extrapolation, kind: str, people: int, forms: Sequence[Figure]) -> Figure:
+    """Find the lowest and the highest that the forms and their limits allow."""
     low = min(end for form in forms for end in (form.low, form.value) if end is not None)
     high = max(end for form in forms for end in (form.high, form.value) if end is not None)
     bracket = _figure(kind, "", people, None, None, forms[0].ties)
     wide = high - low > NARROW[bracket.unit]
     if kind == "idr":
-        holds = people <= found.supported
+        holds = people <= forecast.supported
     else:
-        holds = people <= FAR * found.speakers or (found.narrows and not wide)
-    included = ", limits included" if found.replicates is not None else ""
+        holds = people <= FAR * forecast.speakers or (forecast.narrows and not wide)
+    included = ", limits included" if forecast.replicates is not None else ""
     note = f"the bracket over {len(forms)} forms{included}"
     if not holds:
-        note += f"; not supported by {found.speakers:,} enrolled: more than {FAR} times as many, "
-        note += _why(found, bracket.unit)
+        note += (
+            f"; not supported by {forecast.speakers:,} enrolled: more than {FAR} times as many, "
+        )
+        note += _why(forecast, bracket.unit)
     text = "supported" if holds else "unsupported"
     return replace(bracket, note=note, low=low, high=high, text=text)
 
 
-def _why(found: Extrapolation, unit: str) -> str:
-    if found.replicates is None:
+def _why(forecast: Extrapolation, unit: str) -> str:
+    if forecast.replicates is None:
         return "and nothing was resampled"
-    if found.missed < FEWEST:
-        return f"and {plural(found.missed, 'speaker')} ever missed, where {FEWEST} are needed"
+    if forecast.missed < FEWEST:
+        return f"and {plural(forecast.missed, 'speaker')} ever missed, where {FEWEST} are needed"
     if unit == "share":
         return f"and it becomes wider than {100 * NARROW[unit]:.0f} points of 100 on the way"
     return f"and it is wider than {NARROW[unit]:g} bit"
 
 
-def curve(found: Extrapolation, among: Iterable[int]) -> CrowdRates | None:
+def curve(forecast: Extrapolation, among: Iterable[int]) -> CrowdRates | None:
     """IdR against the number of people, to draw; None where nothing beyond N is asked for."""
-    most = max(among, default=0)
-    if most <= found.speakers or not found.falls:
+    largest = max(among, default=0)
+    if largest <= forecast.speakers or not forecast.falls:
         return None
-    people = np.rint(np.geomspace(found.sizes[0], most, 60))
-    people = np.unique(np.append(people, float(found.speakers)))
-    beyond = people[people >= found.speakers]
-    rates, (low, high) = found.rates(people), found.bracket(beyond)
-    own, drawn = found.measured(found.sizes)
+    people = np.rint(np.geomspace(forecast.sizes[0], largest, 60))
+    people = np.unique(np.append(people, float(forecast.speakers)))
+    beyond = people[people >= forecast.speakers]
+    rates, (low, high) = forecast.rates(people), forecast.bracket(beyond)
+    measured, drawn = forecast.measured(forecast.sizes)
     ends = (None, None)
     if drawn is not None:
-        ends = tuple(np.array(found.measured_limits(own, drawn)).T)
+        ends = tuple(np.array(forecast.measured_limits(measured, drawn)).T)
     return CrowdRates(
-        Line(found.sizes, own, *ends),
+        Line(forecast.sizes, measured, *ends),
         {FORMS[name].label: Line(people, rate) for name, rate in rates.items()},
         Line(beyond, np.sqrt(low * high), low, high),
-        float(found.speakers),
-        float(found.supported),
+        float(forecast.speakers),
+        float(forecast.supported),
     )
 
 
-def notes(found: Extrapolation, among: Iterable[int]) -> Iterator[str]:
-    """How to read the figures, one sentence each."""
-    if max(among, default=0) <= found.speakers:
+def notes(forecast: Extrapolation, among: Iterable[int]) -> Iterator[str]:
+    """Explain how to read the figures, one sentence each."""
+    if max(among, default=0) <= forecast.speakers:
         return
-    if not found.falls:
-        yield f"Of N = {found.speakers} nothing is said among more: no rate is seen to fall."
+    if not forecast.falls:
+        count = forecast.speakers
+        yield f"Of N = {count} nothing is said among more: no rate is seen to fall."
         return
     yield (
-        f"Among more than the {found.speakers:,} enrolled four forms are fitted to the rates among "
-        f"{found.sizes[0]:.0f} to {found.speakers:,} of them. Where they part nobody knows who is "
+        f"Among more than the {forecast.speakers:,} enrolled four forms are fitted to the "
+        "rates among "
+        f"{forecast.sizes[0]:.0f} to {forecast.speakers:,} of them. Where they part "
+        "nobody knows who is "
         "right: quote the bracket, never a form."
     )
 
@@ -430,19 +447,19 @@ def notes(found: Extrapolation, among: Iterable[int]) -> Iterator[str]:
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
-    found = Extrapolation.of(context.ranked, context.sample(pooled=False), context.ties)
-    sizes = context.among
+    ties, sizes = context.settings.ties, tuple(map(int, context.settings.among))
+    forecast = Extrapolation.of(context.ranked, context.sample(pooled=False), ties)
     return FamilyResult(
-        tuple(figures(found, sizes, context.ties)),
-        tuple(notes(found, sizes)),
-        curves={"crowd": curve(found, sizes)},
+        tuple(figures(forecast, sizes, ties)),
+        tuple(notes(forecast, sizes)),
+        curves={"crowd": curve(forecast, sizes)},
     )
 
 
-def _meaning(found: Mapping[str, Figure], speakers: int) -> Iterator[str]:
-    """What becomes of the first place in the largest crowd that was asked for."""
-    keys = [key for key in found if _IDR.fits(key)]
-    if not keys or not (figure := found[keys[-1]]).text:
+def _meaning(figures_by_key: Mapping[str, Figure], speakers: int) -> Iterator[str]:
+    """Describe the first place in the largest crowd that was asked for."""
+    keys = [key for key in figures_by_key if _IDR.fits(key)]
+    if not keys or not (figure := figures_by_key[keys[-1]]).text:
         return
     low, high = figure.limits
     if low is None or high is None:

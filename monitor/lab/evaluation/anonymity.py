@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -111,7 +110,7 @@ def chance_mean_ranks(
 
 
 def roles_note(roles: Roles | None) -> str:
-    """What was anonymised, as a sentence."""
+    """Describe what was anonymised, as a sentence."""
     who = f"{roles}." if roles else "What was anonymised, queries or references, was not given."
     return who[0].upper() + who[1:]
 
@@ -123,7 +122,7 @@ def figures(
     roles: Roles | None = None,
     cuts: tuple[int, ...] = CUTS,
 ) -> tuple[Figure, ...]:
-    """Percentiles of the mean rank over speakers, P(rank <= k), and the worst trial.
+    """Compute percentiles of the mean rank over speakers, P(rank <= k), and the worst trial.
 
     What was anonymised cannot be seen in the scores: where roles are not given, the notes say so.
 
@@ -136,22 +135,25 @@ def figures(
     who = roles_note(roles)
     ranks = expected_ranks(matrix.better, matrix.tied)
     tests = np.bincount(matrix.owner)
-    most = float(matrix.population)
-    made = list(_percentiles(matrix, ranks, tests, weights, who))
+    population = float(matrix.population)
+    entries = list(_percentiles(matrix, ranks, tests, weights, who))
     for k in cuts:
         if k < matrix.population:
             shares = np.bincount(matrix.owner, rank_shares(matrix.better, matrix.tied, k))
             drawn = None if weights is None else (weights @ shares) / (weights @ tests)
             value = float(shares.sum() / matrix.trials)
-            made.append(
+            entries.append(
                 FAMILY.figure(f"share_rank_at_most_{k}", value, drawn, who,
-                              label=f"P(rank ≤ {k})", floor=k / most)
+                              label=f"P(rank ≤ {k})", floor=k / population)
             )  # fmt: skip
     note = (
         f"{who} Rank 1 is the worst, and more trials can only bring it nearer; a resample "
         "holds no worse trial than this one, so it has no limits."
     )
-    return (*made, FAMILY.figure("worst_rank", float(ranks.min()), note=note, ceiling=most))
+    return (
+        *entries,
+        FAMILY.figure("worst_rank", float(ranks.min()), note=note, ceiling=population),
+    )
 
 
 def _percentiles(
@@ -159,32 +161,39 @@ def _percentiles(
 ) -> Iterator[Figure]:
     means = np.bincount(matrix.owner, ranks) / tests
     chance = chance_mean_ranks(matrix.population, np.sort(tests))
-    some = f"{tests.min()}" if tests.min() == tests.max() else f"{tests.min()} to {tests.max()}"
-    most = float(matrix.population)
+    tests_each = (
+        f"{tests.min()}" if tests.min() == tests.max() else f"{tests.min()} to {tests.max()}"
+    )
+    population = float(matrix.population)
     for percent, floor, warning in (
-        (50, (most + 1) / 2, "one first rank hides in an average, and half of the speakers are "
-         "below."),
+        (50, (population + 1) / 2, "one first rank hides in an average, and half of the "
+         "speakers are below."),
         (1, float(np.percentile(chance, 1, axis=1).mean()), "with fewer than 100 speakers it lies "
          "between the two lowest." if means.size < 100 else "a mean rank is not k-anonymity: "
          "single trials rank far better."),
     ):  # fmt: skip
-        given: dict[str, Any] = {"ceiling": most, "floor": floor}
+        replicates = low = high = None
         if weights is not None:
-            given["replicates"] = interpolated_quantile(means, weights, percent / 100)
-            given["low"], given["high"] = quantile_limits(means, percent / 100, 1.0, most)
+            replicates = interpolated_quantile(means, weights, percent / 100)
+            low, high = quantile_limits(means, percent / 100, 1.0, population)
         value = float(interpolated_quantile(means, np.ones((1, means.size)), percent / 100)[0])
-        note = f"{who} Mean over {some} test{'' if some == '1' else 's'} a speaker: {warning}"
-        yield FAMILY.figure(f"mean_rank_p{percent}", value, note=note, **given)
+        plural_s = "" if tests_each == "1" else "s"
+        note = f"{who} Mean over {tests_each} test{plural_s} a speaker: {warning}"
+        yield FAMILY.figure(
+            f"mean_rank_p{percent}", value, replicates, note, ceiling=population, floor=floor,
+            low=low, high=high,
+        )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------ family
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
-    """What was anonymised is said once, not at each figure."""
-    made = figures(context.ranked, context.weights, roles=context.roles)
-    who = roles_note(context.roles)
-    bare = (replace(each, note=each.note.removeprefix(who).strip()) for each in made)
+    """Say what was anonymised once, not at each figure."""
+    roles = context.settings.roles
+    entries = figures(context.ranked, context.weights, roles=roles)
+    who = roles_note(roles)
+    bare = (replace(figure, note=figure.note.removeprefix(who).strip()) for figure in entries)
     return FamilyResult(tuple(bare), (who,))
 
 
@@ -219,6 +228,6 @@ FAMILY = Family(
         at_ceiling=("share",),
         at_floor=("share", "mean_rank_p50"),
         flat_at_floor=("share", "mean_rank_p50"),
-        made=partial(figures, cuts=(1, 2, 5)),
+        compute=partial(figures, cuts=(1, 2, 5)),
     ),
 )  # fmt: skip

@@ -1,10 +1,10 @@
-"""What a family of metrics declares, all families, and the limits of their figures."""
+"""Declarations of families of metrics, and limits of their figures."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib import import_module
@@ -12,21 +12,23 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
+from monitor import crowds
+from monitor.errors import UsageError
 from monitor.lab.evaluation.scores.comparisons import (
     Comparisons,
     Roles,
     Sample,
     ScoreMatrix,
+    find_resamples,
     leaving_out,
     pooled_leaving_out,
     pooled_resamples,
-    resampled,
     resamples,
 )
 from monitor.lab.evaluation.scores.counts import ScoreCounts
 from monitor.lab.plots.evaluation import Drawing
 from monitor.maths.composition import DELTA
-from monitor.maths.statistics import Estimate
+from monitor.maths.statistics import REPLICATES, Estimate
 from monitor.types import FloatArray
 
 
@@ -47,7 +49,7 @@ class Figure:
         ties: how equal scores were treated: ``"spread"``, ``"optimistic"``, ``"pooled"``,
             ``"strict"`` ...; empty where ties do not matter.
         note: one plain sentence, where the figure misleads or is missing.
-        low: lower limit, found by `limited`; None where there is none,
+        low: lower limit, found by `add_limits`; None where there is none,
             and the note says why.
         high: as `low`.
         text: what stands for the value where it is not a number, such as ZEBRA's tag.
@@ -79,13 +81,13 @@ class Figure:
 
 
 def finite_value(figure: Figure | None) -> float | None:
-    """The value of a figure; None where there is none, or it is infinite."""
+    """Return the value of a figure; None where there is none, or it is infinite."""
     value = None if figure is None else figure.value
     return value if value is not None and math.isfinite(value) else None
 
 
 def share_aloud(value: float) -> str:
-    """A share for reading aloud.
+    """Format a share for reading aloud.
 
     Example:
         >>> [share_aloud(value) for value in (0.279, 0.01, 0.998, 0.00012, 0.0, 1.0)]
@@ -108,8 +110,46 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
+class EvaluationSettings:
+    """Settings of an evaluation.
+
+    Attributes:
+        replicates: B, the resamples of speakers behind the limits; 0 for none.
+        seed: of the resamples; systems that share it and their speakers compare in pairs.
+        ties: how SRD ranks equal scores, one of `monitor.maths.ranks.TIE_RULES`; each figure says
+            what was done.
+        roles: what was anonymised.
+        epsilon: declared for one trial, nats: adds what several amount to.
+        delta: chance with which bounds on epsilon may fail.
+        among: numbers of people: adds IdR and MeanD among so many, see
+            `monitor.lab.evaluation.among`.
+        only: keys of families, such as ``"srd"``, where not all are wanted: it takes less time.
+
+    Raises:
+        UsageError: a value makes no sense.
+    """
+
+    replicates: int = REPLICATES
+    seed: int = 0
+    ties: str = "spread"
+    roles: Roles | None = None
+    epsilon: float | None = None
+    delta: float = DELTA
+    among: Collection[float] = ()
+    only: Collection[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.replicates < 0:
+            raise UsageError(f"replicates={self.replicates}: give 0 or more")
+        if unknown := sorted(set(self.only or ()) - {family.key for family in families()}):
+            raise UsageError(f"only={unknown[0]!r}: there is no such family of metrics")
+        if self.among:
+            object.__setattr__(self, "among", crowds.sizes(self.among))
+
+
+@dataclass(frozen=True)
 class EvaluationContext:
-    """The scores of one system, how they are resampled, and the options of the evaluation.
+    """The scores of one system, how they are resampled, and the settings of the evaluation.
 
     Attributes:
         comparisons: everything that was compared.
@@ -119,15 +159,12 @@ class EvaluationContext:
             replicates, then J with some left out; None where nothing is resampled.
         pool_weights: the same for the people of the pool.
         dev: scores of other speakers, to calibrate on.
-        replicates, seed: as asked for; no replicates, no limits.
-        ties: how ranks treat equal scores.
-        roles: what was anonymised.
-        epsilon, delta: declared for one trial, nats; chance with which bounds on it may fail.
-        among: numbers of people, ascending.
+        settings: of the evaluation.
         nothing: a family found that scores are not told from no evidence.
 
     Example:
-        >>> context = EvaluationContext.of(ScoreMatrix(np.eye(3), np.arange(3)), replicates=20)
+        >>> matrix = ScoreMatrix(np.eye(3), np.arange(3))
+        >>> context = EvaluationContext.of(matrix, EvaluationSettings(replicates=20))
         >>> context.weights.shape, context.has("matrix"), context.has("epsilon")
         ((23, 3), True, False)
     """
@@ -138,49 +175,45 @@ class EvaluationContext:
     weights: FloatArray | None = None
     pool_weights: FloatArray | None = None
     dev: ScoreMatrix | None = None
-    replicates: int = 0
-    seed: int = 0
-    ties: str = "spread"
-    roles: Roles | None = None
-    epsilon: float | None = None
-    delta: float = DELTA
-    among: tuple[int, ...] = ()
+    settings: EvaluationSettings = field(default_factory=EvaluationSettings)
     nothing: bool = False
     _shared: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(
-        cls, scores: ScoreMatrix | Comparisons, replicates: int = 0, seed: int = 0, **options: Any
+        cls,
+        scores: ScoreMatrix | Comparisons,
+        settings: EvaluationSettings,
+        dev: ScoreMatrix | None = None,
     ) -> EvaluationContext:
-        """Resample the speakers of comparisons of any kind; `options` are further attributes."""
+        """Resample the speakers of comparisons of any kind."""
         every = Comparisons.all_of(scores) if isinstance(scores, ScoreMatrix) else scores
         matrix, pool = every.matrix, every if every.rest else every.matrix or every
         weights = pool_weights = None
+        replicates, seed = settings.replicates, settings.seed
         if replicates > 0 and np.unique(pool.owner).size > 1:
             drawn = pooled_resamples(pool, replicates, seed)
             pool_weights = np.concatenate([drawn, pooled_leaving_out(pool)])
         if replicates > 0 and matrix is not None and len(matrix.tested) > 1:
             drawn = resamples(matrix, replicates, seed)
             weights = np.concatenate([drawn, leaving_out(matrix.people)])
-        return cls(
-            every, matrix, pool, weights, pool_weights, replicates=replicates, seed=seed, **options
-        )
+        return cls(every, matrix, pool, weights, pool_weights, dev, settings)
 
     def has(self, need: Need) -> bool:
-        """Whether there is what a family needs."""
+        """Return whether there is what a family needs."""
         return {
             "matrix": self.matrix is not None,
             "pool": True,
-            "among": bool(self.among),
-            "epsilon": self.epsilon is not None,
+            "among": bool(self.settings.among),
+            "epsilon": self.settings.epsilon is not None,
         }[need]
 
     def once(self, make: Callable[[EvaluationContext], _T]) -> _T:
-        """What a function makes of this context, made the first time that a family asks for it."""
+        """Compute what families share when the first of them asks for it."""
         if make not in self._shared:
             self._shared[make] = make(self)
-        made: _T = self._shared[make]
-        return made
+        shared: _T = self._shared[make]
+        return shared
 
     @property
     def ranked(self) -> ScoreMatrix:
@@ -194,7 +227,7 @@ class EvaluationContext:
         return self.once(_counts)
 
     def sample(self, pooled: bool) -> Sample:
-        """What figures of the pool, or of ranks, were resampled over."""
+        """Return what figures of the pool, or of ranks, were resampled over."""
         if pooled:
             units, trials = np.unique(self.pool.owner).size, self.pool.mated.size
             return Sample(self.pool_weights, units, trials, self.nothing)
@@ -218,7 +251,7 @@ _NUMBER = r"(?:\d[\d.e+-]*|all)"
 
 @dataclass(frozen=True)
 class LimitRule:
-    """How the limits of a figure are found, as simulation bears out (docs/limits.md).
+    """Rule that finds the limits of a figure, as simulation supports (docs/limits.md).
 
     Attributes:
         how: ``"share"`` of its range; ``"fitted"``, likewise, less the bias of what is fitted to
@@ -247,7 +280,7 @@ class LimitRule:
 
 @dataclass(frozen=True)
 class FigureEntry:
-    """What is declared of a figure, whatever its value.
+    """Declaration of a figure, whatever its value.
 
     Attributes:
         name: short, for ``--figures`` and for the tables of others.
@@ -278,12 +311,12 @@ class FigureEntry:
     like: str = ""
 
     def at(self, **values: str | int) -> FigureEntry:
-        """The entry with its names in braces spelt out."""
+        """Return the entry with its names in braces spelt out."""
         texts = {part: getattr(self, part).format(**values) for part in ("name", "key", "says")}
         return replace(self, **texts, like=self.like or self.key)
 
     def fits(self, key: str) -> bool:
-        """Whether a key is this figure's, at whatever numbers."""
+        """Return whether a key is this figure's, at whatever numbers."""
         return self._pattern.fullmatch(key) is not None
 
     @cached_property
@@ -305,12 +338,12 @@ class FamilyResult:
     figures: Iterable[Figure]
     notes: tuple[str, ...] = ()
     conclusions: tuple[str, ...] = ()
-    curves: Mapping[str, Any] = field(default_factory=dict)
+    curves: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Extremes:
-    """What may be expected of a family's figures whatever the scores; tests hold it to that.
+    """Expected values of a family's figures whatever the scores; tests hold it to that.
 
     Most are beginnings of keys, without the family's own name: ``"eer"``.
 
@@ -326,7 +359,7 @@ class Extremes:
         near: beginnings of keys whose replicates only come near the value where every speaker is
             drawn once.
         rounding: how far iterative fits of the same numbers may lie apart.
-        made: of a matrix and weights, where it is not what `Family.compute` finds on them.
+        compute: figures of a matrix and weights, where `Family.compute` does not find them.
     """
 
     monotone: tuple[str, ...] = ()
@@ -339,7 +372,7 @@ class Extremes:
     dev: bool = False
     near: tuple[str, ...] = ()
     rounding: float = 1e-9
-    made: Callable[[ScoreMatrix, FloatArray | None], Iterable[Figure]] | None = None
+    compute: Callable[[ScoreMatrix, FloatArray | None], Iterable[Figure]] | None = None
 
 
 @dataclass(frozen=True)
@@ -383,24 +416,24 @@ class Family:
 
     def figure(
         self, name: str, value: float | None, replicates: FloatArray | None = None, note: str = "",
-        **given: Any,
+        **overrides: Any,
     ) -> Figure:  # fmt: skip
-        """The figure ``KEY.name`` as it is declared, with what is given in the place of that."""
+        """Make the figure ``KEY.name`` as declared, with overrides."""
         entry = self.entry(f"{self.key}.{name}")
         assert entry is not None, name
         declared = {part: getattr(entry, part) for part in ("label", "unit", "ties")}
-        declared |= {"ceiling": entry.ceiling, "floor": entry.floor} | given
+        declared |= {"ceiling": entry.ceiling, "floor": entry.floor} | overrides
         return Figure(
             f"{self.key}.{name}", value=value, replicates=replicates, note=note, **declared
         )
 
     def entry(self, key: str) -> FigureEntry | None:
-        """What is declared of a figure, at whatever numbers its key has; None where nothing is."""
+        """Find the declaration of a figure, at whatever numbers; None where there is none."""
         exact = next((entry for entry in self.figures if entry.key == key), None)
         return exact or next((entry for entry in self.figures if entry.fits(key)), None)
 
     def pooled(self, key: str) -> bool:
-        """Whether a figure stands on the pool of all scores, and not on ranks."""
+        """Return whether a figure stands on the pool of all scores, and not on ranks."""
         entry = self.entry(key)
         needs = self.needs if entry is None or entry.needs is None else entry.needs
         return "pool" in needs
@@ -416,23 +449,23 @@ MODULES = (
 
 
 def families() -> tuple[Family, ...]:
-    """Every family, in the order of reports.
+    """List every family, in the order of reports.
 
     Example:
         >>> [family.key for family in families()][:3]
         ['srd', 'lid', 'longitudinal']
     """
-    return _declared(MODULES)
+    return _load(MODULES)
 
 
 @cache
-def _declared(modules: tuple[str, ...]) -> tuple[Family, ...]:
-    made = [import_module(f"monitor.lab.evaluation.{each}").FAMILY for each in modules]
-    return tuple(sorted(made, key=lambda family: family.place))
+def _load(modules: tuple[str, ...]) -> tuple[Family, ...]:
+    families = [import_module(f"monitor.lab.evaluation.{module}").FAMILY for module in modules]
+    return tuple(sorted(families, key=lambda family: family.place))
 
 
 def family_of(key: str) -> Family | None:
-    """The family of a figure's key, or of its own; None where there is none.
+    """Find the family of a figure's key, or of its own; None where there is none.
 
     Example:
         >>> family_of("zebra.tag").title
@@ -443,13 +476,13 @@ def family_of(key: str) -> Family | None:
 
 
 def entry_of(key: str) -> FigureEntry | None:
-    """What is declared of a figure; None where nothing is."""
+    """Find the declaration of a figure; None where there is none."""
     family = family_of(key)
     return None if family is None else family.entry(key)
 
 
 def rule_of(key: str) -> LimitRule | None:
-    """The rule for the limits of a figure; None where none was made."""
+    """Find the rule for the limits of a figure; None where none was made."""
     entry = entry_of(key)
     return None if entry is None else entry.limits
 
@@ -465,7 +498,7 @@ _GIVEN = LimitRule("given")
 _UNKNOWN = LimitRule("none", why="how often they hold was not measured")
 
 
-def limited(figures: Iterable[Figure], sample: Sample) -> tuple[Figure, ...]:
+def add_limits(figures: Iterable[Figure], sample: Sample) -> tuple[Figure, ...]:
     """Give the figures of a family their limits, or say why they have none.
 
     `Figure.replicates` has one for each row of the sample's weights, without which nothing changes:
@@ -474,41 +507,43 @@ def limited(figures: Iterable[Figure], sample: Sample) -> tuple[Figure, ...]:
     """
     if sample.weights is None:
         return tuple(figures)
-    whole = resampled(sample.weights)
-    found = {}
+    is_resample = find_resamples(sample.weights)
+    by_key = {}
     for figure in figures:
         if figure.replicates is not None:
             figure = replace(
-                figure, replicates=figure.replicates[whole], left_out=figure.replicates[~whole]
+                figure,
+                replicates=figure.replicates[is_resample],
+                left_out=figure.replicates[~is_resample],
             )
-        found[figure.key] = _limited(figure, sample)
-    return tuple(_followed(figure, found) for figure in found.values())
+        by_key[figure.key] = _limit(figure, sample)
+    return tuple(_derive_limits(figure, by_key) for figure in by_key.values())
 
 
-def _limited(figure: Figure, sample: Sample) -> Figure:
+def _limit(figure: Figure, sample: Sample) -> Figure:
     rule = rule_of(figure.key) or (_GIVEN if figure.replicates is None else _UNKNOWN)
     why = rule.why or (rule.quiet if sample.nothing else "")
     if why and figure.value is not None:
-        said = f"{figure.note.rstrip('.')}; " if figure.note else ""
-        return replace(figure, low=None, high=None, note=f"{said}no limits: {why}")
+        prefix = f"{figure.note.rstrip('.')}; " if figure.note else ""
+        return replace(figure, low=None, high=None, note=f"{prefix}no limits: {why}")
     if figure.value is None or figure.replicates is None or figure.left_out is None:
         return figure
     low, high = figure.low, figure.high
     if rule.how not in ("given", "derived", "none"):
-        found = Estimate(
+        estimate = Estimate(
             figure.value, figure.replicates, figure.left_out, sample.units, sample.trials
         )
-        if not found.exists:
+        if not estimate.exists:
             return figure
         if sample.nothing:  # where ranks tell nobody apart, nobody decides a figure
-            found = replace(found, left_out=found.left_out[:0])
-        most = rule.most or figure.ceiling
-        if rule.how == "t" or most is None or most <= 0:
-            low, high = found.t_limits()
+            estimate = replace(estimate, left_out=estimate.left_out[:0])
+        maximum = rule.most or figure.ceiling
+        if rule.how == "t" or maximum is None or maximum <= 0:
+            low, high = estimate.t_limits()
         elif rule.how == "signed":
-            low, high = found.signed_limits(most)
+            low, high = estimate.signed_limits(maximum)
         else:
-            low, high = found.share_limits(0.0, most, fitted=rule.how == "fitted")
+            low, high = estimate.share_limits(0.0, maximum, fitted=rule.how == "fitted")
         if rule.least is not None:
             low = max(low, rule.least)
         rest = figure.floor if rule.rest is None else rule.rest
@@ -519,12 +554,12 @@ def _limited(figure: Figure, sample: Sample) -> Figure:
     return replace(figure, low=min(low, figure.value), high=max(high, figure.value))
 
 
-def _followed(figure: Figure, found: Mapping[str, Figure]) -> Figure:
-    """Limits of what is a function of another figure are that function of its limits."""
+def _derive_limits(figure: Figure, by_key: Mapping[str, Figure]) -> Figure:
+    """Derive limits of a function of another figure from that figure's limits."""
     rule = rule_of(figure.key)
     if figure.value is None or rule is None or rule.source is None or rule.change is None:
         return figure
-    low, high = found[rule.source(figure.key)].limits
+    low, high = by_key[rule.source(figure.key)].limits
     if low is None or high is None:
         return figure
     low, high = rule.change(figure, low), rule.change(figure, high)

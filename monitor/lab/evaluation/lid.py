@@ -35,7 +35,7 @@ from monitor.lab.evaluation.family import (
 from monitor.lab.evaluation.input.files import release, scratch
 from monitor.lab.evaluation.scores.comparisons import (
     ScoreMatrix,
-    resampled,
+    find_resamples,
     resamples,
     settled_order,
 )
@@ -76,7 +76,7 @@ _FITTED = 1 << 21
 
 @dataclass(frozen=True)
 class Tempering:
-    """What was learnt from development speakers.
+    """Parameters fitted on development speakers.
 
     Attributes:
         constant: T of the rule ``temperature``.
@@ -92,7 +92,7 @@ class Tempering:
     ranks: FloatArray
 
     def rank_model(self, speakers: int) -> FloatArray | None:
-        """The rank model among N speakers, shape (N,), one trial added to each rank.
+        """Compute the rank model among N speakers, shape (N,), one trial added to each rank.
 
         Where N is that of the development speakers it is ``(h + 1) / (n + N)``; elsewhere the rank
         model fitted to h stands for the histogram, evaluated at N (docs/method.md section 3), or
@@ -168,26 +168,26 @@ class SpeakerSums:
         `weight` is of the calibration, for rows normalised with ddof = 0.
         """
         last = self.rows.shape[1]
-        some = np.flatnonzero(speakers)
+        chosen_speakers = np.flatnonzero(speakers)
         target = self.target
         constant = fit_temperature(
-            self._final, target, last, weight=weight, rows=some, after=release
+            self._final, target, last, weight=weight, rows=chosen_speakers, after=release
         )
         at, sums = self._spaced
-        place = np.isin(at, some)
+        place = np.isin(at, chosen_speakers)
         if not place.any():
             place[0] = True
         chosen = at[place]
         steps = self._steps
         ratios = weight * sums[place].reshape(-1, sums.shape[-1])
-        whose = np.repeat(target[chosen], len(steps))
-        grown = np.tile(steps, len(chosen)).astype(np.float64)
-        tau, rho = fit_growing_temperature(ratios, whose, grown)
+        true_speakers = np.repeat(target[chosen], len(steps))
+        counts = np.tile(steps, len(chosen)).astype(np.float64)
+        tau, rho = fit_growing_temperature(ratios, true_speakers, counts)
         embedding = None
         if self.alike is not None:
             alike = self.alike[chosen][:, steps].ravel()
-            embedding = fit_growing_temperature(ratios, whose, alike)
-        rows = np.isin(self.matrix.owner, self.tested[some])
+            embedding = fit_growing_temperature(ratios, true_speakers, alike)
+        rows = np.isin(self.matrix.owner, self.tested[chosen_speakers])
         histogram = rank_histogram(
             self.matrix.better[rows], self.matrix.tied[rows], self.matrix.population
         )
@@ -197,7 +197,7 @@ class SpeakerSums:
         self, weight: float, tempering: Tempering, speakers: BoolArray
     ) -> dict[str, FloatArray]:
         """``log2(N p)`` of some speakers after each trial, by rule: shape (speakers, K)."""
-        some = np.flatnonzero(speakers)
+        chosen = np.flatnonzero(speakers)
         rank_model = tempering.rank_model(self.matrix.population)
         k = self.trials.astype(np.float64)
         temperature = {
@@ -206,21 +206,21 @@ class SpeakerSums:
             "temperature": np.full_like(k, tempering.constant),
             "count": tempering.tau * (1.0 + tempering.rho * (k - 1.0)),
         }
-        found: dict[str, list[FloatArray]] = {}
-        for part, normalised, scores in self._chunks(some):
+        bits_by_rule: dict[str, list[FloatArray]] = {}
+        for part, normalised, scores in self._chunks(chosen):
             target = self.target[part][:, None]
             sums = weight * np.cumsum(normalised, axis=1)
             warmth: dict[str, FloatArray] = dict(temperature)
             if tempering.embedding is not None and self.alike is not None:
                 tau, rho = tempering.embedding
                 warmth["embedding"] = tau * (1.0 + rho * self.alike[part])
-            for rule, each in warmth.items():
-                found.setdefault(rule, []).append(tempered_bits(sums, target, each))
+            for rule, heat in warmth.items():
+                bits_by_rule.setdefault(rule, []).append(tempered_bits(sums, target, heat))
             if rank_model is not None:
                 evidence = np.cumsum(_rank_evidence(scores, rank_model), axis=1)
-                each = tempered_bits(evidence, target, np.ones_like(k))
-                found.setdefault("rank", []).append(each)
-        return {rule: np.concatenate(parts) for rule, parts in found.items()}
+                heat = tempered_bits(evidence, target, np.ones_like(k))
+                bits_by_rule.setdefault("rank", []).append(heat)
+        return {rule: np.concatenate(parts) for rule, parts in bits_by_rule.items()}
 
     @cached_property
     def _steps(self) -> IntArray:
@@ -240,17 +240,17 @@ class SpeakerSums:
     @cached_property
     def _spaced(self) -> tuple[IntArray, FloatArray]:
         """Speakers at even distances, and their sums after each of `_steps`."""
-        each = len(self._steps) * self.matrix.population
-        at = np.arange(0, len(self.tested), max(1, -(-len(self.tested) * each // _FITTED)))
+        cells = len(self._steps) * self.matrix.population
+        at = np.arange(0, len(self.tested), max(1, -(-len(self.tested) * cells // _FITTED)))
         sums = [np.cumsum(z, axis=1)[:, self._steps] for _, z, _ in self._chunks(at)]
         return at, np.concatenate(sums)
 
-    def _chunks(self, some: IntArray) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
-        """Speakers a few at a time: which, their normalised scores and scores (C, K, N)."""
-        each = self.rows.shape[1] * self.matrix.population
-        step = max(1, _CHUNK // each)
-        for start in range(0, len(some), step):
-            part = some[start : start + step]
+    def _chunks(self, speakers: IntArray) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
+        """Yield speakers a few at a time: which, their normalised scores and scores (C, K, N)."""
+        cells = self.rows.shape[1] * self.matrix.population
+        step = max(1, _CHUNK // cells)
+        for start in range(0, len(speakers), step):
+            part = speakers[start : start + step]
             rows = self.rows[part]
             scores = np.asarray(self.matrix.scores[rows], dtype=np.float64)
             release(*(self.matrix.scores[row] for row in rows.ravel().tolist()))
@@ -288,7 +288,7 @@ _FINE, _COARSE = 1 << 17, 1 << 14
 
 @dataclass(frozen=True)
 class LidStyle:
-    """How row-normalised scores are calibrated.
+    """Calibration style of row-normalised scores.
 
     Attributes:
         name: for a table.
@@ -341,13 +341,13 @@ class LidCalibration:
         return self.weight * _scale(self.ddof, speakers)
 
     def ceiling_bits(self, speakers: int) -> float:
-        """The most that row normalisation lets a trial disclose among N speakers."""
+        """Compute the most that row normalisation lets a trial disclose among N speakers."""
         return normalised_ceiling_bits(speakers, self.weight, self.ddof)
 
 
 @dataclass(frozen=True)
 class CrossCalibration:
-    """Where there is no dev matrix: each speaker's trials go by the other speakers' calibration.
+    """Calibration of each speaker's trials by other speakers, where there is no dev matrix.
 
     Of the fold of each trial, (T,); that of each fold was fitted on the trials of all others.
     """
@@ -358,11 +358,11 @@ class CrossCalibration:
     @property
     def bounded(self) -> bool:
         """Any of them is."""
-        return any(one.bounded for one in self.calibrations)
+        return any(calibration.bounded for calibration in self.calibrations)
 
     def ceiling_bits(self, speakers: int) -> float:
-        """The highest of the folds' ceilings."""
-        return max(one.ceiling_bits(speakers) for one in self.calibrations)
+        """Compute the highest of the folds' ceilings."""
+        return max(calibration.ceiling_bits(speakers) for calibration in self.calibrations)
 
 
 AnyCalibration: TypeAlias = LidCalibration | CrossCalibration
@@ -387,7 +387,7 @@ class RowScores:
         self.mated = np.empty(matrix.trials)
         self._counts, self._sums = np.zeros((2, self.folds, bins))
         self._low, self._high = np.full(self.folds, np.inf), np.full(self.folds, -np.inf)
-        kept = []
+        row_blocks = []
         for part, scores in matrix.blocks():
             z = normalise_rows(scores, ddof=0)
             row, target = np.arange(len(z)), matrix.target[part]
@@ -401,8 +401,8 @@ class RowScores:
             self._counts += np.bincount(place.ravel(), minlength=size).reshape(-1, bins)
             self._sums += np.bincount(place.ravel(), left.ravel(), size).reshape(-1, bins)
             if exact:
-                kept.append(left)
-        self._kept = np.concatenate(kept) if exact else None
+                row_blocks.append(left)
+        self._kept = np.concatenate(row_blocks) if exact else None
 
     def calibrate(
         self, style: LidStyle, without: int | None = None, near: LidCalibration | None = None
@@ -423,14 +423,16 @@ class RowScores:
         means = sums[seen] / counts[seen]
         low, high = self._low[used].min(), self._high[used].max()
         apart = bool(mated.min() >= high or mated.max() <= low) and mated.min() != low
-        fitted = partial(platt, balanced=style.balanced, strength=style.strength, separable=apart)
+        fit = partial(platt, balanced=style.balanced, strength=style.strength, separable=apart)
         start = None if near is None else Platt(near.weight, near.bias)
-        found = fitted(scale * mated, scale * means, counts[seen], start=start)
+        calibration = fit(scale * mated, scale * means, counts[seen], start=start)
         if self._kept is not None:
             exact = self._kept if without is None else self._kept[rows]
-            found = fitted(scale * mated, scale * exact, start=found)
+            calibration = fit(scale * mated, scale * exact, start=calibration)
         odds = None if style.balanced else 1 / (self.speakers - 1)
-        return LidCalibration(found.weight, found.bias, odds, style.ddof, style.name, found.bounded)
+        return LidCalibration(
+            calibration.weight, calibration.bias, odds, style.ddof, style.name, calibration.bounded
+        )
 
 
 def calibrate(dev: ScoreMatrix, style: str | LidStyle = "paper") -> LidCalibration:
@@ -463,15 +465,15 @@ def cross_calibrate(
         raise UsageError(
             "without a dev matrix LID is calibrated on other speakers: give trials of two or more"
         )
-    made = scores or RowScores(matrix, folds)
+    row_scores = scores or RowScores(matrix, folds)
     fitted: list[LidCalibration] = []
-    for fold in range(made.folds):
-        fitted.append(made.calibrate(style_of(style), fold, fitted[-1] if fitted else None))
-    return CrossCalibration(made.fold, tuple(fitted))
+    for fold in range(row_scores.folds):
+        fitted.append(row_scores.calibrate(style_of(style), fold, fitted[-1] if fitted else None))
+    return CrossCalibration(row_scores.fold, tuple(fitted))
 
 
 def style_of(style: str | LidStyle) -> LidStyle:
-    """A style by its name."""
+    """Return a style by its name."""
     if isinstance(style, LidStyle):
         return style
     if style not in STYLES:
@@ -524,13 +526,16 @@ class LidBits:
             UsageError: trials of one speaker and no dev matrix.
         """
         scores = RowScores(matrix, folds) if dev is None else RowScores(dev)
-        made: dict[str, AnyCalibration] = {
+        calibrations: dict[str, AnyCalibration] = {
             name: cross_calibrate(matrix, name, folds, scores)
             if dev is None
             else scores.calibrate(style)
             for name, style in STYLES.items()
         }
-        return cls(made, dict(zip(made, _all_bits(matrix, list(made.values())), strict=True)))
+        return cls(
+            calibrations,
+            dict(zip(calibrations, _all_bits(matrix, list(calibrations.values())), strict=True)),
+        )
 
 
 def information_bits(matrix: ScoreMatrix, calibration: AnyCalibration) -> FloatArray:
@@ -561,10 +566,10 @@ def _all_bits(matrix: ScoreMatrix, calibrations: list[AnyCalibration]) -> FloatA
                 raise UsageError(
                     f"{matrix.name}: a cross-calibration goes with the trials that it was made on"
                 )
-            fold, found = calibration.fold[part], row[part]
-            for index, one in enumerate(calibration.calibrations):
+            fold, block = calibration.fold[part], row[part]
+            for index, fold_calibration in enumerate(calibration.calibrations):
                 rows = fold == index
-                found[rows] = one.bits(scores[rows], target[rows])
+                block[rows] = fold_calibration.bits(scores[rows], target[rows])
     return bits
 
 
@@ -607,13 +612,13 @@ def statistics(bits: FloatArray) -> LidStatistics:
 def weight_shifts(
     matrix: ScoreMatrix, calibration: AnyCalibration, style: LidStyle, weights: FloatArray
 ) -> FloatArray:
-    """How much the weight w of a calibration changes from one resample to the next.
+    """Compute the shift of a calibration's weight w from one resample to the next.
 
     Of the matrix that it was fitted on and weights (B, S), from its `resamples`; of several folds
     their mean. Shape (B,), to be added to w: at most half of it downwards, and all of it upwards.
     """
     parts = calibration.calibrations
-    point = np.mean([[one.weight, one.bias] for one in parts], axis=0)
+    point = np.mean([[part_fit.weight, part_fit.bias] for part_fit in parts], axis=0)
     count = matrix.population
     heavy = (count / 2, count / (2 * (count - 1))) if style.balanced else (1.0, 1.0)
     sums = np.zeros((len(matrix.tested), 5))  # slope by w and b, bend by ww, wb and bb
@@ -621,22 +626,22 @@ def weight_shifts(
         z = normalise_rows(scores, style.ddof)
         row, target = np.arange(len(z)), matrix.target[part]
         share = logistic(point[0] * z + point[1])
-        bend = heavy[1] * share * (1.0 - share)
-        bend[row, target] *= heavy[0] / heavy[1]
+        hessian = heavy[1] * share * (1.0 - share)
+        hessian[row, target] *= heavy[0] / heavy[1]
         own = share[row, target]
         share *= heavy[1]
         share[row, target] = heavy[0] * (own - 1.0)
-        bent = bend * z
+        scaled_hessian = hessian * z
         columns = (
             np.einsum("ij,ij->i", share, z),
             share.sum(axis=1),
-            np.einsum("ij,ij->i", bent, z),
-            bent.sum(axis=1),
-            bend.sum(axis=1),
+            np.einsum("ij,ij->i", scaled_hessian, z),
+            scaled_hessian.sum(axis=1),
+            hessian.sum(axis=1),
         )
         owner = matrix.owner[part]
-        sums += np.stack([np.bincount(owner, each, len(sums)) for each in columns], axis=1)
-    bounded = any(one.bounded for one in parts)
+        sums += np.stack([np.bincount(owner, column, len(sums)) for column in columns], axis=1)
+    bounded = any(part_fit.bounded for part_fit in parts)
     penalty = 1.0 if bounded else 1.0 / style.strength
     steps = _steps(weights @ sums, penalty, float(point[0]))
     still = _steps(sums.sum(axis=0)[None], penalty, float(point[0]))
@@ -645,14 +650,14 @@ def weight_shifts(
 
 
 def bits_slopes(matrix: ScoreMatrix, calibration: AnyCalibration, style: LidStyle) -> FloatArray:
-    """What LID of each trial gains for one more of the weight: bits, shape (T,)."""
+    """Compute bits that LID of each trial gains for one more of the weight: shape (T,)."""
     fold = calibration.fold
-    weight = np.array([one.weight for one in calibration.calibrations])
+    weight = np.array([fold_fit.weight for fold_fit in calibration.calibrations])
     slopes = np.empty(matrix.trials)
     for part, scores in matrix.blocks():
         z = normalise_rows(scores, style.ddof)
-        each = weight[fold[part], None] if fold is not None else weight[0]
-        likely = np.exp(each * z - (each * z).max(axis=1, keepdims=True))
+        row_weight = weight[fold[part], None] if fold is not None else weight[0]
+        likely = np.exp(row_weight * z - (row_weight * z).max(axis=1, keepdims=True))
         expected = np.einsum("ij,ij->i", likely, z) / likely.sum(axis=1)
         slopes[part] = (z[np.arange(len(z)), matrix.target[part]] - expected) / float(np.log(2.0))
     return slopes
@@ -681,9 +686,9 @@ def figures(
     dev: ScoreMatrix | None = None,
     style: str = "paper",
     folds: int = FOLDS,
-    found: LidBits | None = None,
+    local: LidBits | None = None,
 ) -> tuple[Figure, ...]:
-    """Every figure of LID: of the chosen style as ``lid.*``, of the other as ``lid.STYLE.*``.
+    """Compute every figure of LID: ``lid.*`` by the chosen style, ``lid.STYLE.*`` by the other.
 
     Resamples (weights (B, S), from `resamples`) weigh the trials' bits, and move the calibration as
     `weight_shifts` says, and with it which trials lie above 0: with a dev matrix over its speakers,
@@ -694,62 +699,64 @@ def figures(
         UsageError: unknown style, or trials of one speaker and no dev matrix.
     """
     style_of(style)
-    found = LidBits.of(matrix, dev, folds) if found is None else found
-    made: list[Figure] = []
-    for name in (style, *(each for each in STYLES if each != style)):
-        replicates = _replicates(matrix, dev, found, STYLES[name], weights)
+    local = LidBits.of(matrix, dev, folds) if local is None else local
+    entries: list[Figure] = []
+    for name in (style, *(other for other in STYLES if other != style)):
+        replicates = _replicates(matrix, dev, local, STYLES[name], weights)
         stem = "lid" if name == style else f"lid.{name}"
-        made += _figures(stem, matrix, found.calibrations[name], found.bits[name], replicates)
-    return tuple(made)
+        entries += _figures(stem, matrix, local.calibrations[name], local.bits[name], replicates)
+    return tuple(entries)
 
 
 def _figures(
     stem: str, matrix: ScoreMatrix, calibration: AnyCalibration, bits: FloatArray,
     replicates: Mapping[str, FloatArray],
 ) -> Iterator[Figure]:  # fmt: skip
-    found = statistics(bits)
+    summary = statistics(bits)
     notes = []
     if calibration.fold is not None:
         notes.append(f"cross-fitted over speakers, {plural(len(calibration.calibrations), 'fold')}")
     if calibration.bounded:
         notes.append("mated and non-mated scores separate: weight held by an L2 penalty, C = 1")
     note = "; ".join(notes)
-    most = calibration.ceiling_bits(matrix.population)
+    maximum = calibration.ceiling_bits(matrix.population)
     above, below = (
-        "" if not replicates or len(np.unique(matrix.owner[some])) >= _FEWEST else _TOO_FEW
-        for some in (bits > 0, bits <= 0)
+        "" if not replicates or len(np.unique(matrix.owner[rows_of_sign])) >= _FEWEST else _TOO_FEW
+        for rows_of_sign in (bits > 0, bits <= 0)
     )
     rows: tuple[tuple[str, str, float | None, str, str], ...] = (
-        ("alid_bits", "ALID", found.alid, "bits", note),
-        ("pdr", "PDR", found.pdr, "share", ""),
-        ("ndr", "NDR", found.ndr, "share", "a trial that discloses 0 bits counts here"),
-        ("positive_bits", "LID+", found.positive, "bits", above if found.pdr else "no such trial"),
-        ("negative_bits", "LID-", found.negative, "bits", below if found.ndr else "no such trial"),
-        ("max_bits", "LIDmax", found.largest, "bits", "of one trial; the ceiling is what row "
+        ("alid_bits", "ALID", summary.alid, "bits", note),
+        ("pdr", "PDR", summary.pdr, "share", ""),
+        ("ndr", "NDR", summary.ndr, "share", "a trial that discloses 0 bits counts here"),
+        ("positive_bits", "LID+", summary.positive, "bits",
+         above if summary.pdr else "no such trial"),
+        ("negative_bits", "LID-", summary.negative, "bits",
+         below if summary.ndr else "no such trial"),
+        ("max_bits", "LIDmax", summary.largest, "bits", "of one trial; the ceiling is what row "
          "normalisation allows"),
     )  # fmt: skip
-    for key, label, value, unit, said in rows:
+    for key, label, value, unit, remark in rows:
         yield Figure(
-            f"{stem}.{key}", label, value, unit, note=said,
-            replicates=None if said is _TOO_FEW else replicates.get(key),
-            ceiling=1.0 if unit == "share" else 0.0 if key == "negative_bits" else most,
+            f"{stem}.{key}", label, value, unit, note=remark,
+            replicates=None if remark is _TOO_FEW else replicates.get(key),
+            ceiling=1.0 if unit == "share" else 0.0 if key == "negative_bits" else maximum,
             floor=0.0 if key in ("alid_bits", "max_bits") else None,
         )  # fmt: skip
 
 
 def _replicates(
-    matrix: ScoreMatrix, dev: ScoreMatrix | None, found: LidBits, style: LidStyle,
+    matrix: ScoreMatrix, dev: ScoreMatrix | None, local: LidBits, style: LidStyle,
     weights: FloatArray | None,
 ) -> dict[str, FloatArray]:  # fmt: skip
-    """The statistics of each resample: its trials as the calibration moves them."""
+    """Compute the statistics of each resample: its trials as the calibration moves them."""
     if weights is None:
         return {}
-    calibration, bits = found.calibrations[style.name], found.bits[style.name]
+    calibration, bits = local.calibrations[style.name], local.bits[style.name]
     if dev is None:
         shifts = weight_shifts(matrix, calibration, style, weights)
     else:
         others = resamples(dev, len(weights), _DEV_SEED)
-        shifts = weight_shifts(dev, calibration, style, others) * resampled(weights)
+        shifts = weight_shifts(dev, calibration, style, others) * find_resamples(weights)
     slopes = bits_slopes(matrix, calibration, style)
     most = matrix.ceiling_bits  # a step of the weight may go beyond it
     sums = np.empty((len(weights), 4))  # trials, those above 0, and the bits of both kinds
@@ -790,12 +797,12 @@ def exceeding(values: FloatArray) -> Line:
 
 
 def _paint_local(axes: Axes, systems: Systems) -> None:
-    """How many trials disclose at least so many bits."""
-    lines = [each.local_bits for _, each in systems if each.local_bits is not None]
+    """Draw the share of trials that disclose at least so many bits."""
+    lines = [curves.local_bits for _, curves in systems if curves.local_bits is not None]
     left = min(float(line.x[0]) for line in lines) - 0.3
-    for (colour, each), line in zip(systems, lines, strict=True):
+    for (colour, curves), line in zip(systems, lines, strict=True):
         axes.step([left, *line.x], [1.0, *line.y], where="pre", color=colour)
-        axes.axvline(each.ceiling_bits, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
+        axes.axvline(curves.ceiling_bits, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
     axes.axvline(0.0, color=MUTED, linewidth=0.8)
     axes.set_xlim(left=left)
     axes.set_ylim(0, 1.02)
@@ -836,15 +843,15 @@ def local_bits(context: EvaluationContext) -> LidBits | None:
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
-    matrix, dev, found = context.ranked, context.dev, context.once(local_bits)
-    if found is None:
+    matrix, dev, local = context.ranked, context.dev, context.once(local_bits)
+    if local is None:
         note = "LID is left out: it needs a dev matrix, or trials of two speakers."
         return FamilyResult((), (note,))
-    made = figures(matrix, context.weights, dev, STYLE, found=found)
+    entries = figures(matrix, context.weights, dev, STYLE, local=local)
     return FamilyResult(
-        tuple(map(_by_their_code, made)),
-        (*_notes(matrix, dev), *_contradiction(matrix, dev, found)),
-        curves={"local_bits": exceeding(found.bits[STYLE])},
+        tuple(map(_by_their_code, entries)),
+        (*_notes(matrix, dev), *_contradiction(matrix, dev, local)),
+        curves={"local_bits": exceeding(local.bits[STYLE])},
     )
 
 
@@ -862,46 +869,46 @@ def _notes(matrix: ScoreMatrix, dev: ScoreMatrix | None) -> Iterator[str]:
         return
     if shared := _tested(matrix) & _tested(dev):
         yield f"{len(shared)} of the speakers are in the dev matrix as well: LID is biased upwards."
-    here, there = matrix.population, dev.population
-    if here == there:
+    population, dev_population = matrix.population, dev.population
+    if population == dev_population:
         return
-    few = there < FEWEST
+    is_small = dev_population < FEWEST
     yield (
-        f"The dev matrix has N = {plural(there, 'speaker')}: LID's calibration is that of "
-        f"{there}, which row normalisation makes a little different at N = {here}; "
-        + (f"no rank model is carried over from fewer than {FEWEST}." if few else
-           f"the rank model is evaluated at N = {here}.")
+        f"The dev matrix has N = {plural(dev_population, 'speaker')}: LID's calibration is that of "
+        f"{dev_population}, which row normalisation makes a little different at N = {population}; "
+        + (f"no rank model is carried over from fewer than {FEWEST}." if is_small else
+           f"the rank model is evaluated at N = {population}.")
     )  # fmt: skip
-    if here > _FAR * there:
+    if population > _FAR * dev_population:
         yield f"N is more than {_FAR} times that of the dev matrix: what it says is stretched far."
 
 
-def _contradiction(matrix: ScoreMatrix, dev: ScoreMatrix | None, found: LidBits) -> Iterator[str]:
-    """A calibration that denies what the ranks show, why that may be, and what to do.
+def _contradiction(matrix: ScoreMatrix, dev: ScoreMatrix | None, local: LidBits) -> Iterator[str]:
+    """Explain a calibration that denies what the ranks show, and what to do.
 
     Whoever knows no more than how often the first rank is right learns `first_rank_bits`: half of
     it at least, or of the ceiling, should be there of ALID.
     """
-    bits = found.bits[STYLE]
+    bits = local.bits[STYLE]
     share = float((matrix.better == 0).mean())
     alid, trials = float(bits.mean()), matrix.trials
-    most = found.calibrations[STYLE].ceiling_bits(matrix.population)
-    worth = min(first_rank_bits(share, matrix.population), most)
+    maximum = local.calibrations[STYLE].ceiling_bits(matrix.population)
+    worth = min(first_rank_bits(share, matrix.population), maximum)
     if share * matrix.population < _TIMES_CHANCE or worth < _WORTH_BITS or alid >= worth / 2:
         return
     worst = np.sort(bits)[: max(1, round(_OUTLIERS * trials))]
     lost = -float(worst.sum()) / trials
-    learnt = matrix if dev is None else dev
+    source = matrix if dev is None else dev
     reasons = []
     if lost > worth / 4:
         reasons.append(
             f"the worst {worst.size} of {trials} trials take {lost:.2f} bits off the mean "
             "(outliers: wrong labels, silence?)"
         )
-    if len(learnt.tested) < _FEW_SPEAKERS:
+    if len(source.tested) < _FEW_SPEAKERS:
         reasons.append(
-            f"it was learnt from {plural(len(learnt.tested), 'speaker')} and "
-            f"{plural(learnt.trials, 'trial')}, which is few"
+            f"it was learnt from {plural(len(source.tested), 'speaker')} and "
+            f"{plural(source.trials, 'trial')}, which is few"
         )
     if dev is not None:
         reasons.append("the dev scores may be of another system, or of other conditions")
@@ -915,7 +922,7 @@ def _contradiction(matrix: ScoreMatrix, dev: ScoreMatrix | None, found: LidBits)
 
 
 def _tested(matrix: ScoreMatrix) -> set[str]:
-    """Names of the speakers with trials; none where they are no more than numbers."""
+    """Return names of the speakers with trials; none where they are no more than numbers."""
     return {name for i in matrix.tested if not (name := matrix.speakers[i]).isdecimal()}
 
 
@@ -929,11 +936,11 @@ FAMILY = Family(
     "disclose a lot beside trials that mislead.",
     needs=("matrix",),
     figures=(
-        *(replace(each, key=f"lid.{each.key}") for each in _OF_A_STYLE),
+        *(replace(entry, key=f"lid.{entry.key}") for entry in _OF_A_STYLE),
         *(
-            replace(each, name=f"{each.name}_code", key=f"lid.repo.{each.key}",
-                    says=f"{each.name}, calibrated as the authors' code does")
-            for each in _OF_A_STYLE
+            replace(entry, name=f"{entry.name}_code", key=f"lid.repo.{entry.key}",
+                    says=f"{entry.name}, calibrated as the authors' code does")
+            for entry in _OF_A_STYLE
         ),
     ),
     compute=_compute,

@@ -90,7 +90,7 @@ def d_sys(
 def d_sys_figure(
     scores: ScoredComparisons, weights: FloatArray | None = None, counts: ScoreCounts | None = None
 ) -> Figure:
-    """D_sys of all scores, omega 1; resamples keep the edges of the bins."""
+    """Compute D_sys of all scores, omega 1; resamples keep the edges of the bins."""
     bins = _bins(scores.mated.size)
     if bins < 1:
         note = f"needs {_FEWEST} mated scores for a histogram; there are {scores.mated.size}"
@@ -99,16 +99,22 @@ def d_sys_figure(
     edges = _edges(low, high, bins)
     replicates = None
     if weights is None:
-        own = cell_counts(np.sort(scores.mated), edges[1:-1]).astype(np.float64)
+        mated_cells = cell_counts(np.sort(scores.mated), edges[1:-1]).astype(np.float64)
         blocks = (np.sort(block, axis=None) for _, block in scores.non_mated_blocks())
-        others = np.asarray(sum(cell_counts(each, edges[1:-1]) for each in blocks), np.float64)
+        non_mated_cells = np.asarray(
+            sum(cell_counts(sorted_block, edges[1:-1]) for sorted_block in blocks), np.float64
+        )
     else:
         by_speaker = speaker_cells(scores, edges[1:-1])
-        own, others = (x.sum(axis=0) for x in by_speaker)
+        mated_cells, non_mated_cells = (x.sum(axis=0) for x in by_speaker)
         replicates = _d_sys(weights @ by_speaker[0], weights @ by_speaker[1], 1.0)
     note = f"histograms of {bins} bins: chance reads above 0; perfect separation reads below 1"
     return FAMILY.figure(
-        "d_sys", float(_d_sys(own, others, 1.0)), replicates, note, ceiling=float(bins > 1)
+        "d_sys",
+        float(_d_sys(mated_cells, non_mated_cells, 1.0)),
+        replicates,
+        note,
+        ceiling=float(bins > 1),
     )
 
 
@@ -129,7 +135,7 @@ def _range(scores: ScoredComparisons) -> tuple[float, float]:
 
 
 def _d_sys(own: FloatArray, others: FloatArray, omega: float) -> _Doubles:
-    """Shape (...) from counts of shape (..., bins) of one width, which cancels."""
+    """Compute D_sys (...) from counts (..., bins) of one width, which cancels."""
     share = own / own.sum(axis=-1, keepdims=True)
     against = others / others.sum(axis=-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -154,7 +160,7 @@ _FOLDS = 10
 
 
 def isolated(calibration: AnyArray, test: AnyArray, passing: IntArray) -> NDArray[np.bool_]:
-    """Which predicates (P,) fire on exactly one test trial, whoever that is.
+    """Find predicates (P,) that fire on exactly one test trial, whoever that is.
 
     A predicate is an enrolled speaker and a threshold: midway between the M-th and the (M + 1)-th
     highest of its calibration scores, M being how many calibration trials that speaker has. Where
@@ -192,21 +198,21 @@ def pi_sing(calibration: AnyArray, test: AnyArray, passing: IntArray) -> float:
 
 
 def sing_figure(matrix: ScoreMatrix, weights: FloatArray | None = None) -> Figure:
-    """pi_sing of a matrix.
+    """Compute pi_sing of a matrix.
 
     Each of ten trials of a speaker, drawn by `settled_order`, tests once, while the others
     calibrate: thresholds never see the trial they are tested on, and every speaker takes part.
     Speakers with one trial are left out. On a resample, predicates of a speaker count as often as
     the speaker, each tested among all speakers.
     """
-    many = np.flatnonzero(np.bincount(matrix.owner) > 1)
-    if len(many) < 2:
+    repeated = np.flatnonzero(np.bincount(matrix.owner) > 1)
+    if len(repeated) < 2:
         note = "needs two speakers with two trials: one to calibrate on, one to test"
         return FAMILY.figure("pi_sing", None, note=note, ceiling=None, floor=None, ties="")
-    rows, fold, owner = _folds(matrix, many)
-    scores = np.asarray(matrix.scores[rows]).T[matrix.tested[many]]
+    rows, fold, owner = _folds(matrix, repeated)
+    scores = np.asarray(matrix.scores[rows]).T[matrix.tested[repeated]]
     trials = np.bincount(owner)
-    hits = np.zeros(len(many))
+    hits = np.zeros(len(repeated))
     folds = int(trials.max())
     left_out = np.bincount(matrix.owner).max() > folds
     for number in range(folds):
@@ -214,11 +220,11 @@ def sing_figure(matrix: ScoreMatrix, weights: FloatArray | None = None) -> Figur
         hits += isolated(scores[:, ~test].T, scores[:, test].T, trials - 1)
     replicates = None
     if weights is not None:
-        kept = weights[:, many]
+        drawn_weights = weights[:, repeated]
         with np.errstate(invalid="ignore"):
-            replicates = kept @ hits / folds / kept.sum(axis=1)
+            replicates = drawn_weights @ hits / folds / drawn_weights.sum(axis=1)
     note = (
-        f"among {plural(len(many), 'speaker')}, {plural(folds, 'fold')}"
+        f"among {plural(len(repeated), 'speaker')}, {plural(folds, 'fold')}"
         + (f" of {folds} trials of each, drawn" if left_out else "")
         + "; chance is 37 %, and a predicate may isolate another person than its own"
     )
@@ -262,14 +268,14 @@ def pi_link(better: IntArray, population: int, candidates: ArrayLike) -> _Double
     better = np.asarray(better)
     if better.ndim != 1 or not better.size or better.min() < 0 or better.max() >= population:
         raise UsageError(f"ranks do not fit into {plural(population, 'speaker')}: check N")
-    wanted = np.asarray(candidates)
-    inside = (wanted >= 1) & (wanted <= population)
-    if wanted.dtype.kind not in "iu" or not inside.all():
+    sizes = np.asarray(candidates)
+    inside = (sizes >= 1) & (sizes <= population)
+    if sizes.dtype.kind not in "iu" or not inside.all():
         raise UsageError(f"pi_link takes whole numbers of candidates from 1 to {population}")
     levels = np.bincount(better)
-    found = np.flatnonzero(levels)
-    mean = levels[found] @ link_table(found, population, wanted.ravel()) / len(better)
-    return np.asarray(mean.reshape(wanted.shape))
+    levels_seen = np.flatnonzero(levels)
+    mean = levels[levels_seen] @ link_table(levels_seen, population, sizes.ravel()) / len(better)
+    return np.asarray(mean.reshape(sizes.shape))
 
 
 def pi_link_curve(matrix: ScoreMatrix) -> tuple[IntArray, _Doubles]:
@@ -290,12 +296,12 @@ def figures(
 
 
 def rank_figures(matrix: ScoreMatrix, weights: FloatArray | None = None) -> tuple[Figure, ...]:
-    """Those of `figures` that need every trial against every speaker: all but D_sys."""
+    """Compute those of `figures` that need every trial against every speaker: all but D_sys."""
     return (*link_figures(matrix, weights), sing_figure(matrix, weights))
 
 
 def link_figures(matrix: ScoreMatrix, weights: FloatArray | None) -> tuple[Figure, ...]:
-    """pi_link among 2, 10 and all speakers, as `figures`."""
+    """Compute pi_link among 2, 10 and all speakers, as `figures`."""
     population = matrix.population
     wanted = [(n, str(n)) for n in (2, 10) if n < population] + [(population, "all")]
     levels, place = np.unique(matrix.better, return_inverse=True)
@@ -317,7 +323,7 @@ def link_figures(matrix: ScoreMatrix, weights: FloatArray | None) -> tuple[Figur
 
 
 def link_table(levels: IntArray, population: int, candidates: IntArray) -> _Doubles:
-    """pi_link of a trial that m others beat: ``C(N - N', m) / C(N - 1, m)``.
+    """Compute pi_link of a trial that m others beat: ``C(N - N', m) / C(N - 1, m)``.
 
     The same number as ``C(N - 1 - m, N' - 1) / C(N - 1, N' - 1)``, as a product over m. Of levels m
     (L,) and candidates N' (C,), shape (L, C).
@@ -337,10 +343,10 @@ def _paint_linkage(axes: Axes, systems: Systems) -> None:
     """Chance to link against the number of people to choose from."""
     axes.set_xscale("log")
     axes.set_yscale("log")
-    for colour, each in systems:
-        assert each.linkage is not None
-        axes.plot(each.linkage.x, each.linkage.y, color=colour)
-    sizes = np.geomspace(2, max(each.speakers for _, each in systems), 50)
+    for colour, curves in systems:
+        assert curves.linkage is not None
+        axes.plot(curves.linkage.x, curves.linkage.y, color=colour)
+    sizes = np.geomspace(2, max(curves.speakers for _, curves in systems), 50)
     axes.plot(sizes, 1 / sizes, color=MUTED, linestyle=":", label="by chance")
     legend_above(axes)
     numbers(axes.xaxis)
@@ -401,6 +407,6 @@ FAMILY = Family(
         at_ceiling=("pi",),
         at_floor=("pi",),
         flat_at_floor=("d_sys",),
-        made=figures,
+        compute=figures,
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What several trials of one speaker disclose together, against the number of trials.
+"""Joint disclosure of several trials of one speaker, against their number.
 
 Measures: LID of the sum of a speaker's log-likelihood ratios, divided by a temperature; and SRD's
 product of rank models.
@@ -39,7 +39,7 @@ from monitor.lab.evaluation.lid import (
     cross_calibrate,
     local_bits,
 )  # fmt: skip
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, resampled
+from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, find_resamples
 from monitor.lab.plots.evaluation import Drawing, Line, Systems
 from monitor.maths.composition import guides
 from monitor.maths.statistics import Estimate
@@ -115,7 +115,7 @@ class LongitudinalCurve:
     def against_trials(
         self, rule: str = "count", weights: FloatArray | None = None
     ) -> AgainstTrials:
-        """The curve of a rule beside its guides, as `against_trials`."""
+        """Compute the curve of a rule beside its guides, as `against_trials`."""
         bits = self.mean_bits(rule)
         start = max(float(bits[0]), 0.0)
         linear, root = guides(self.trials, 1.0, start, self.ceiling_bits)
@@ -125,16 +125,18 @@ class LongitudinalCurve:
         return AgainstTrials(self.trials, bits, low, high, linear, root, self.ceiling_bits, rule)
 
     def _limits(self, weights: FloatArray, rule: str) -> FloatArray:
-        """Of each point of the curve, as of the figures: shape (2, K)."""
-        replicates, whole = self.replicates(weights, rule), resampled(weights)
+        """Compute limits of each point of the curve, as of the figures: shape (2, K)."""
+        replicates, is_resample = self.replicates(weights, rule), find_resamples(weights)
         points = zip(self.mean_bits(rule).tolist(), replicates.T, self.trials.tolist(), strict=True)
-        found = []
-        for value, each, trials in points:
+        limits = []
+        for value, draws, trials in points:
             speakers = len(self.tested)
-            estimate = Estimate(value, each[whole], each[~whole], speakers, speakers * trials)
+            estimate = Estimate(
+                value, draws[is_resample], draws[~is_resample], speakers, speakers * trials
+            )
             low, high = estimate.signed_limits(self.ceiling_bits)
-            found.append((min(low, value), max(high, value)))
-        return np.array(found).T
+            limits.append((min(low, value), max(high, value)))
+        return np.array(limits).T
 
     def _of(self, rule: str) -> FloatArray:
         if rule not in self.bits:
@@ -176,7 +178,7 @@ def longitudinal(
     calibration: LidCalibration | CrossCalibration | None = None,
     as_rows: bool = True,
 ) -> LongitudinalCurve:
-    """What a speaker's first k trials disclose together, under every rule.
+    """Compute the joint disclosure of each speaker's first k trials, under every rule.
 
     Args:
         matrix: the trials.
@@ -207,9 +209,9 @@ def longitudinal(
     if dev is not None:
         if not isinstance(calibration, LidCalibration):
             calibration = calibrate(dev, style)
-        learnt = SpeakerSums.of(dev, None, LONGEST, dev_embeddings, as_rows)
-        learners = np.ones(len(learnt.tested), dtype=bool)
-        tempering = learnt.temper(calibration.row_weight(dev.population), learners)
+        dev_sums = SpeakerSums.of(dev, None, LONGEST, dev_embeddings, as_rows)
+        dev_speakers = np.ones(len(dev_sums.tested), dtype=bool)
+        tempering = dev_sums.temper(calibration.row_weight(dev.population), dev_speakers)
         everyone = np.ones(len(sums.tested), dtype=bool)
         bits = sums.bits(calibration.row_weight(matrix.population), tempering, everyone)
         return _curve(sums, bits, [tempering], "")
@@ -217,8 +219,8 @@ def longitudinal(
         calibration if isinstance(calibration, CrossCalibration) else cross_calibrate(matrix, style)
     )
     fold = crossed.fold[sums.rows[:, 0]]
-    bits, found = {}, []
-    for index, one in enumerate(crossed.calibrations):
+    bits, temperings = {}, []
+    for index, fold_calibration in enumerate(crossed.calibrations):
         inside = fold == index
         if not inside.any():
             continue
@@ -227,12 +229,14 @@ def longitudinal(
                 f"{matrix.name}: only one fold of speakers has "
                 f"{plural(len(sums.trials), 'trial')} each: give a dev matrix or a shorter curve"
             )
-        weight = one.row_weight(matrix.population)
+        weight = fold_calibration.row_weight(matrix.population)
         tempering = sums.temper(weight, ~inside)
-        found.append(tempering)
+        temperings.append(tempering)
         for rule, values in sums.bits(weight, tempering, inside).items():
             bits.setdefault(rule, np.empty(sums.rows.shape))[inside] = values
-    return _curve(sums, bits, found, f"cross-fitted over speakers, {plural(len(found), 'fold')}")
+    return _curve(
+        sums, bits, temperings, f"cross-fitted over speakers, {plural(len(temperings), 'fold')}"
+    )
 
 
 def against_trials(
@@ -252,16 +256,16 @@ def against_trials(
 
 
 def _curve(
-    sums: SpeakerSums, bits: Mapping[str, FloatArray], learnt: Sequence[Tempering], note: str
+    sums: SpeakerSums, bits: Mapping[str, FloatArray], temperings: Sequence[Tempering], note: str
 ) -> LongitudinalCurve:
     return LongitudinalCurve(
         sums.trials,
         sums.tested,
         bits,
         sums.matrix.ceiling_bits,
-        temperature=float(np.mean([each.constant for each in learnt])),
-        tau=float(np.mean([each.tau for each in learnt])),
-        rho=float(np.mean([each.rho for each in learnt])),
+        temperature=float(np.mean([tempering.constant for tempering in temperings])),
+        tau=float(np.mean([tempering.tau for tempering in temperings])),
+        rho=float(np.mean([tempering.rho for tempering in temperings])),
         note=note,
     )
 
@@ -284,49 +288,52 @@ _NOTES = {
 def figures(
     curve: LongitudinalCurve, weights: FloatArray | None = None, tested: int | None = None
 ) -> tuple[Figure, ...]:
-    """Bits after all trials of the curve by each rule.
+    """Compute bits after all trials of the curve by each rule.
 
     `weights`, shape (B, S), are from `resamples`; `tested` is S, the speakers who have trials,
     where these are not those of the curve. What the trials amount to if they were independent is in
     the curve (`LongitudinalCurve.effective_trials`), and no figure: it has no limits.
     """
     last = int(curve.trials[-1])
-    among = len(curve.tested)
-    who = f"over {among} of {tested or among} speakers, who have {plural(last, 'trial')} or more"
-    made = []
+    speakers = len(curve.tested)
+    count = plural(last, "trial")
+    who = f"over {speakers} of {tested or speakers} speakers, who have {count} or more"
+    entries = []
     for rule in curve.rules:
         note = "; ".join(part for part in (_NOTES.get(rule, ""), curve.note, who) if part)
         drawn = None if weights is None else curve.replicates(weights, rule)[:, -1]
-        made.append(
+        entries.append(
             FAMILY.figure(f"{rule}_bits", float(curve.mean_bits(rule)[-1]), drawn, note,
                           label=f"{plural(last, 'trial')}: {rule}", ceiling=curve.ceiling_bits)
         )  # fmt: skip
-    return tuple(made)
+    return tuple(entries)
 
 
 # ------------------------------------------------------------------------------------------ curves
 # The picture of several trials of a speaker: bits against their number, beside its guides.
 
 
-def _paint_heard(axes: Axes, systems: Systems) -> None:
-    """Bits against the number of trials of a speaker, beside the guides."""
+def _paint_growth(axes: Axes, systems: Systems) -> None:
+    """Draw bits against the number of trials of a speaker, beside the guides."""
     alone = len(systems) == 1
-    for colour, each in systems:
-        line = each.heard
+    for colour, curves in systems:
+        line = curves.heard
         assert line is not None
         if line.low is not None and line.high is not None:
             axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.16, linewidth=0)
         axes.plot(
             line.x, line.y, "o-", color=colour, markersize=3.5, label="measured" if alone else None
         )
-        for (name, guide), dashes in zip(each.guides.items(), ("--", ":"), strict=False):
+        for (name, guide), dashes in zip(curves.guides.items(), ("--", ":"), strict=False):
             axes.plot(
                 guide.x, guide.y, color=colour, linestyle=dashes, linewidth=1, alpha=0.8,
                 label=name if alone else None,
             )  # fmt: skip
-        axes.axhline(each.ceiling_bits, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
-    most = max(each.ceiling_bits for _, each in systems)
-    lowest = min(float(np.nanmin(each.heard.y)) for _, each in systems if each.heard is not None)
+        axes.axhline(curves.ceiling_bits, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)))
+    most = max(curves.ceiling_bits for _, curves in systems)
+    lowest = min(
+        float(np.nanmin(curves.heard.y)) for _, curves in systems if curves.heard is not None
+    )
     axes.set_ylim(min(0.0, 1.1 * lowest), 1.09 * most)
     axes.annotate(
         "ceiling", (0.99, most), xycoords=("axes fraction", "data"), ha="right", va="bottom",
@@ -362,16 +369,16 @@ def _compute(context: EvaluationContext) -> FamilyResult:
         return FamilyResult((), (note,))
     try:
         calibration = local.calibrations[STYLE]
-        heard = longitudinal(matrix, context.dev, STYLE, calibration=calibration, as_rows=False)
+        joint = longitudinal(matrix, context.dev, STYLE, calibration=calibration, as_rows=False)
     except UsageError as error:
         return FamilyResult((), (f"What hearing more discloses is left out: {error}.",))
-    drawn = heard.against_trials(RULE, context.weights)
-    x = drawn.trials.astype(np.float64)
+    growth = joint.against_trials(RULE, context.weights)
+    x = growth.trials.astype(np.float64)
     return FamilyResult(
-        figures(heard, context.weights, len(matrix.tested)),
+        figures(joint, context.weights, len(matrix.tested)),
         curves={
-            "heard": Line(x, drawn.bits, drawn.low, drawn.high),
-            "guides": {"linear": Line(x, drawn.linear), "square root": Line(x, drawn.root)},
+            "heard": Line(x, growth.bits, growth.low, growth.high),
+            "guides": {"linear": Line(x, growth.linear), "square root": Line(x, growth.root)},
         },
     )
 
@@ -392,6 +399,6 @@ FAMILY = Family(
     drawings=(
         Drawing("heard", "What hearing more discloses",
                 "Bits after several trials of one speaker, beside linear and square-root growth "
-                "from the first. The guides are no guarantee.", _paint_heard),
+                "from the first. The guides are no guarantee.", _paint_growth),
     ),
 )  # fmt: skip

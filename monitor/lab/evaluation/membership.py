@@ -49,7 +49,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """What an attacker gets who accepts what scores strictly higher than a threshold.
+    """Outcome for an attacker who accepts what scores strictly above a threshold.
 
     Hits are out of so many mated scores, false alarms out of so many non-mated ones.
     """
@@ -85,7 +85,7 @@ class Rates:
 
 
 def operating_point(mated: FloatArray, non_mated: FloatArray, fpr: float) -> OperatingPoint:
-    """The threshold that accepts at most a share of the non-mated scores.
+    """Compute the threshold that accepts at most a share of the non-mated scores.
 
     It stands on the ``floor(fpr n) + 1``-th highest non-mated score; only what is strictly higher
     is accepted.
@@ -109,7 +109,7 @@ def operating_point(mated: FloatArray, non_mated: FloatArray, fpr: float) -> Ope
 def operating_points(
     scores: ScoredComparisons, rates: tuple[float, ...], weights: FloatArray | None = None
 ) -> tuple[tuple[OperatingPoint, Rates | None, Rates | None], ...]:
-    """One look at all scores for several rates; only its highest non-mated scores are kept.
+    """Look once at all scores for several rates; only the highest non-mated are kept.
 
     For each rate the point, both rates on each resample of speakers (None without weights, shape
     (B, S), from `pooled_resamples`), and `half_trials` (None where there is but one score of a
@@ -121,8 +121,11 @@ def operating_points(
     total = int(scores.non_mated_counts.sum())
     keep = 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE
     tail = _tail(scores, keep)
-    found: list[Rates] | None = None
-    while weights is not None and (found := _resampled(scores, tail, weights, rates)) is None:
+    resampled_rates: list[Rates] | None = None
+    while (
+        weights is not None
+        and (resampled_rates := _resampled(scores, tail, weights, rates)) is None
+    ):
         keep = 4 * keep + 1  # some resample has few high scores: look further down
         tail = _tail(scores, keep)
     mated = _descending(scores.mated)
@@ -130,17 +133,17 @@ def operating_points(
     return tuple(
         (
             _point(mated, tail, rate),
-            found[place] if found else None,
+            resampled_rates[index] if resampled_rates else None,
             _half(mated, tail, rate, REPLICATES, 0) if halves else None,
         )
-        for place, rate in enumerate(rates)
+        for index, rate in enumerate(rates)
     )
 
 
 def mirrored_points(
     scores: ScoredComparisons, rates: tuple[float, ...]
 ) -> tuple[OperatingPoint, ...]:
-    """Points of the attacker who takes low scores for alike: those of the negated scores.
+    """Compute points of the attacker who takes low scores for alike.
 
     Example:
         >>> from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
@@ -203,7 +206,7 @@ def _resampled(
     order = np.argsort(-scores.mated, kind="stable")
     mated = RunningWeights(scores.owner[order], np.ones(order.size), weights)
     non_mated = RunningWeights(tail.speaker, tail.counts, weights)
-    found = []
+    rates_by_point = []
     for rate in rates:
         allowed = np.minimum(np.floor(rate * total + _ROUNDING), total - 1)
         place = non_mated.find_entry(allowed)
@@ -212,13 +215,13 @@ def _resampled(
         threshold = tail.values[place]
         hits = mated.before(_above(scores.mated[order], threshold))
         alarms = non_mated.before(tail.first_of(threshold))
-        found.append(Rates(hits / mated_total, alarms / total))
-    return found
+        rates_by_point.append(Rates(hits / mated_total, alarms / total))
+    return rates_by_point
 
 
 def _half(mated: FloatArray, tail: Tail, fpr: float, replicates: int, seed: int) -> Rates:
-    half, few = tail.total // 2, mated.size // 2
-    if half < 1 or few < 1:
+    half, half_mated = tail.total // 2, mated.size // 2
+    if half < 1 or half_mated < 1:
         raise UsageError("half of the trials is none: give at least two scores of each kind")
     generator = np.random.default_rng(seed)
     allowed = allowed_alarms(fpr, half)
@@ -229,8 +232,8 @@ def _half(mated: FloatArray, tail: Tail, fpr: float, replicates: int, seed: int)
     threshold = tail.values[place]
     above = running[tail.first_of(threshold)]
     alarms = generator.binomial(allowed, np.minimum(above / upto, 1.0))
-    hits = generator.binomial(few, _above(mated, threshold) / mated.size)
-    return Rates(hits / few, alarms / half)
+    hits = generator.binomial(half_mated, _above(mated, threshold) / mated.size)
+    return Rates(hits / half_mated, alarms / half)
 
 
 def _point(mated: FloatArray, tail: Tail, fpr: float) -> OperatingPoint:
@@ -242,12 +245,12 @@ def _point(mated: FloatArray, tail: Tail, fpr: float) -> OperatingPoint:
 
 
 def _running(tail: Tail) -> IntArray:
-    """How many scores there are before each entry of the tail, and in all of it: (K + 1,)."""
+    """Count scores before each entry of the tail, and in all of it: (K + 1,)."""
     return np.concatenate([[0], np.cumsum(tail.counts)])
 
 
 def _place(running: IntArray, rank: IntArray | FloatArray) -> IntArray:
-    """The entry that holds the score with that many scores before it."""
+    """Find the entry that holds the score with that many scores before it."""
     return np.searchsorted(running[1:], rank, side="right")
 
 
@@ -308,10 +311,10 @@ def figures(
     """
     points = operating_points(scores, rates, weights)
     mirrored = mirrored_points(scores, rates)
-    found: list[Figure] = []
+    entries: list[Figure] = []
     for rate, (point, drawn, half), other in zip(rates, points, mirrored, strict=True):
-        found += _at_rate(rate, point, drawn, half, other, delta)
-    return tuple(found)
+        entries += _at_rate(rate, point, drawn, half, other, delta)
+    return tuple(entries)
 
 
 def _at_rate(
@@ -327,43 +330,45 @@ def _at_rate(
         "where none is accepted by mistake. "
     )
 
-    def made(name: str, value: float | None, note: str = "", **given: Any) -> Figure:
+    def figure(name: str, value: float | None, note: str = "", **options: Any) -> Figure:
         entry = FAMILY.entry(f"membership.{name}_at_{written}")
         assert entry is not None
         label = f"{entry.label} {written}"
         note = (reach + note).strip()
-        return FAMILY.figure(f"{name}_at_{written}", value, note=note, label=label, **given)
+        return FAMILY.figure(f"{name}_at_{written}", value, note=note, label=label, **options)
 
-    yield made("tpr", point.tpr, replicates=drawn.tpr if drawn else None, floor=point.fpr)
+    yield figure("tpr", point.tpr, replicates=drawn.tpr if drawn else None, floor=point.fpr)
     tied = "Equal scores keep it below the rate asked for." * (point.false_alarms < allowed)
-    yield made("realised_fpr", point.fpr, tied, ceiling=rate)
+    yield figure("realised_fpr", point.fpr, tied, ceiling=rate)
     loss = float(epsilon_nats(point.tpr, point.fpr))
     losses = drawn.epsilon_nats if drawn else None
     if np.isfinite(loss):
-        yield made("epsilon_nats", max(loss, 0.0), _BOUND, replicates=losses)
+        yield figure("epsilon_nats", max(loss, 0.0), _BOUND, replicates=losses)
     else:
-        yield made("epsilon_nats", None, _ENDLESS, replicates=losses, text="infinite")
-    how = f"Clopper-Pearson, 95 %, δ {delta:g}."
+        yield figure("epsilon_nats", None, _ENDLESS, replicates=losses, text="infinite")
+    method = f"Clopper-Pearson, 95 %, δ {delta:g}."
     most = epsilon_lower_nats(point.mated, point.mated, 0, point.non_mated, delta=delta)
-    bound, other = (
-        epsilon_lower_nats(each.hits, each.mated, each.false_alarms, each.non_mated, delta=delta)
-        for each in (point, mirrored)
+    bound, mirrored_bound = (
+        epsilon_lower_nats(
+            counts.hits, counts.mated, counts.false_alarms, counts.non_mated, delta=delta
+        )
+        for counts in (point, mirrored)
     )
-    yield made("epsilon_lower_nats", bound, f"{how} {_BOUND} {_COUNTED}", ceiling=most)
-    yield made(
-        "epsilon_lower_mirrored_nats", other, "For the attacker who takes low scores for alike, at "
-        "the same rate: above 0 where mated scores lie lower than chance. "
-        f"{how} {_COUNTED}", ceiling=most,
+    yield figure("epsilon_lower_nats", bound, f"{method} {_BOUND} {_COUNTED}", ceiling=most)
+    yield figure(
+        "epsilon_lower_mirrored_nats", mirrored_bound, "For the attacker who takes low scores "
+        "for alike, at the same rate: above 0 where mated scores lie lower than chance. "
+        f"{method} {_COUNTED}", ceiling=most,
     )  # fmt: skip
     nothing = np.array([np.nan])
     tpr, fpr, losses = (half.tpr, half.fpr, half.epsilon_nats) if half else (nothing,) * 3
     note = _COUNTED if half else "Half of the trials is none."
     mean, spread = _spread(tpr)
     floor = float(np.nan_to_num(fpr.mean()))
-    yield made("half_trials_tpr", mean, f"{note}{spread}", floor=floor)
+    yield figure("half_trials_tpr", mean, f"{note}{spread}", floor=floor)
     mean, spread = _spread(losses)
-    said = f"{note} Infinite resamples are left out.{spread}"
-    yield made("half_trials_epsilon_nats", mean, said)
+    explanation = f"{note} Infinite resamples are left out.{spread}"
+    yield figure("half_trials_epsilon_nats", mean, explanation)
 
 
 def _spread(replicates: FloatArray) -> tuple[float | None, str]:
@@ -380,15 +385,15 @@ def _spread(replicates: FloatArray) -> tuple[float | None, str]:
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
-    return FamilyResult(figures(context.pool, context.pool_weights, delta=context.delta))
+    return FamilyResult(figures(context.pool, context.pool_weights, delta=context.settings.delta))
 
 
-def _meaning(found: Mapping[str, Figure], _speakers: int) -> Iterator[str]:
-    sure = finite_value(found.get("membership.tpr_at_1e-3"))
-    if sure is not None:
+def _meaning(figures_by_key: Mapping[str, Figure], _speakers: int) -> Iterator[str]:
+    rate = finite_value(figures_by_key.get("membership.tpr_at_1e-3"))
+    if rate is not None:
         yield (
             "An attacker who allows one false alarm in a thousand recognises "
-            f"{share_aloud(sure)} of a wanted person's recordings; guessing would recognise 0.1 %."
+            f"{share_aloud(rate)} of a wanted person's recordings; guessing would recognise 0.1 %."
         )
 
 
@@ -438,6 +443,6 @@ FAMILY = Family(
         at_ceiling=("tpr", "epsilon_lower_nats", "half_trials_tpr"),
         at_floor=("tpr", "epsilon_lower"),
         flat_at_floor=("tpr", "epsilon", "half_trials"),
-        made=partial(figures, rates=(0.01, 0.1, 0.5)),
+        compute=partial(figures, rates=(0.01, 0.1, 0.5)),
     ),
 )

@@ -31,7 +31,7 @@ _LEAST = 1e-15
 
 
 class _Online(MultiClassMetric):  # type: ignore[misc]
-    """What both share: who is enrolled, and how a trial is read."""
+    """Shared part of both: who is enrolled, and how a trial is read."""
 
     _fmt = ",.6f"
 
@@ -55,7 +55,7 @@ class _Online(MultiClassMetric):  # type: ignore[misc]
         return len(self._known)
 
     def __add__(self, other: object) -> Any:
-        """One metric of the trials of both; beside another kind of metric, both side by side."""
+        """Add the trials of both; beside another kind of metric, put both side by side."""
         if type(other) is not type(self):
             return super().__add__(other)
         assert isinstance(other, _Online)
@@ -70,7 +70,7 @@ class _Online(MultiClassMetric):  # type: ignore[misc]
         raise NotImplementedError
 
     def _read(self, y_true: Hashable, y_pred: _Scores) -> tuple[FloatArray, int | None]:
-        """The scores that were given, and which of them is the true speaker's."""
+        """Return the scores that were given, and which of them is the true speaker's."""
         if isinstance(y_pred, Mapping):
             names: Sequence[Hashable] = tuple(y_pred)
             scores = np.array(list(y_pred.values()), dtype=np.float64)
@@ -141,7 +141,7 @@ class OnlineSRD(_Online):
 
     @property
     def trials(self) -> float:
-        """How many trials were taken."""
+        """Count the trials taken."""
         return float(sum(self._ranks.values()))
 
     @property
@@ -165,7 +165,7 @@ class OnlineSRD(_Online):
         )
 
     def get(self) -> float:
-        """The chosen figure; 0 before the first trial and among fewer than two speakers."""
+        """Return the chosen figure; 0 before the first trial and among fewer than two speakers."""
         if not self._ranks or self.population < 2:
             return 0.0
         if self.figure == "mean_bits_model":
@@ -233,7 +233,7 @@ class OnlineLID(_Online):
             self._largest = math.nan
 
     def statistics(self) -> LidStatistics:
-        """As `monitor.lab.evaluation.lid.statistics` of the trials so far.
+        """Compute `monitor.lab.evaluation.lid.statistics` of the trials so far.
 
         Raises:
             UsageError: no trial yet.
@@ -253,11 +253,11 @@ class OnlineLID(_Online):
         )
 
     def get(self) -> float:
-        """The chosen figure; 0 before the first trial, NaN where it does not exist."""
+        """Return the chosen figure; 0 before the first trial, NaN where it does not exist."""
         if self._above + self._below <= 0:
             return 0.0
-        found = getattr(self.statistics(), _STATISTIC.get(self.figure, self.figure))
-        return math.nan if found is None else float(found)
+        figure_value = getattr(self.statistics(), _STATISTIC.get(self.figure, self.figure))
+        return math.nan if figure_value is None else float(figure_value)
 
     def _bits(self, y_true: Hashable, y_pred: _Scores) -> float:
         scores, place = self._read(y_true, y_pred)

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from math import perm
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -69,14 +69,14 @@ _SPEAKERS = 128
 def resampled_histograms(
     matrix: ScoreMatrix, weights: FloatArray, ties: str = "spread"
 ) -> FloatArray:
-    """The rank histogram of each resample of speakers: weights (B, S) to (B, N)."""
+    """Compute the rank histogram of each resample of speakers: weights (B, S) to (B, N)."""
     first, width = placed(matrix.better, matrix.tied, ties)
-    made = np.empty((len(weights), matrix.population))
-    step = max(_CHUNK // max(made.shape[1], matrix.trials), 1)
+    histograms = np.empty((len(weights), matrix.population))
+    step = max(_CHUNK // max(histograms.shape[1], matrix.trials), 1)
     for k in range(0, len(weights), step):
-        some = weights[k : k + step].take(matrix.owner, 1)
-        made[k : k + step] = rank_histograms(first, width, matrix.population, some)
-    return made
+        row_weights = weights[k : k + step].take(matrix.owner, 1)
+        histograms[k : k + step] = rank_histograms(first, width, matrix.population, row_weights)
+    return histograms
 
 
 def _mean_bits(histograms: FloatArray) -> FloatArray:
@@ -105,8 +105,8 @@ def mean_bits_by_speaker(matrix: ScoreMatrix, ties: str = "spread") -> FloatArra
     parts = []
     for start in range(0, count, _SPEAKERS):
         low, high = np.searchsorted(owner, [start, start + _SPEAKERS])
-        rows, some = order[low:high], np.arange(start, min(start + _SPEAKERS, count))
-        alone = (owner[low:high] == some[:, None]).astype(np.float64)
+        rows, speakers = order[low:high], np.arange(start, min(start + _SPEAKERS, count))
+        alone = (owner[low:high] == speakers[:, None]).astype(np.float64)
         histograms = rank_histograms(first[rows], width[rows], matrix.population, alone)
         parts.append(_mean_bits(histograms))
     return np.concatenate(parts)
@@ -127,7 +127,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class NullBand:
-    """What no evidence would read, in each dealing: shape (P,), and in words what was dealt.
+    """Reading of no evidence in each dealing: shape (P,), and in words what was dealt.
 
     The chance is the one-sided p-value of the trials themselves: how often no evidence reads a
     model MeanD as high while the right speaker comes first as often as by guessing, or early on
@@ -152,7 +152,7 @@ class NullBand:
 
 @dataclass(frozen=True)
 class _Dealing:
-    """Which template each trial t is asked about: column ``places[p, who[t]]``.
+    """Templates that each trial t is asked about: column ``places[p, who[t]]``.
 
     Where it is complete, every arrangement stands in it once, the truth as well.
     """
@@ -184,28 +184,28 @@ def null_band(
     """
     if permutations < 1:
         raise UsageError("a null band needs at least one permutation")
-    most = max(_FEWEST, _RANKS // matrix.trials)
-    dealing = _deal(matrix, min(permutations, most), most, np.random.default_rng(seed))
+    limit = max(_FEWEST, _RANKS // matrix.trials)
+    dealing = _deal(matrix, min(permutations, limit), limit, np.random.default_rng(seed))
     first, width = np.empty((2, len(dealing.places) + 1, matrix.trials), dtype=np.int32)
     first[0], width[0] = placed(matrix.better, matrix.tied, ties)
     for part, scores in matrix.blocks():
         bounds = some_rank_bounds(scores, dealing.places[:, dealing.who[part]].T)
-        first[1:, part], width[1:, part] = (each.T for each in placed(*bounds, ties))
+        first[1:, part], width[1:, part] = (rank_bounds.T for rank_bounds in placed(*bounds, ties))
     once = np.ones((1, matrix.trials))
-    bits, counted, ones, mean = np.empty((4, len(first)))
+    bits, counted, first_ranks, mean = np.empty((4, len(first)))
     rank = np.arange(matrix.population)
-    for some in _few_rows(len(first), matrix.population):
-        pairs = zip(first[some], width[some], strict=True)
+    for block_rows in _few_rows(len(first), matrix.population):
+        pairs = zip(first[block_rows], width[block_rows], strict=True)
         histograms = np.concatenate([rank_histograms(*p, matrix.population, once) for p in pairs])
-        bits[some], ones[some] = _mean_bits(histograms), histograms[:, 0]
+        bits[block_rows], first_ranks[block_rows] = _mean_bits(histograms), histograms[:, 0]
         p = histograms / histograms.sum(axis=1, keepdims=True)
-        mean[some] = p @ rank
-        counted[some] = (p * np.log2(matrix.population * np.where(p > 0, p, 1.0))).sum(axis=1)
-    guessed = ones * matrix.population >= matrix.trials * (1 - _ROUNDING)
+        mean[block_rows] = p @ rank
+        counted[block_rows] = (p * np.log2(matrix.population * np.where(p > 0, p, 1.0))).sum(axis=1)
+    guessed = first_ranks * matrix.population >= matrix.trials * (1 - _ROUNDING)
     early = 2 * mean <= (matrix.population - 1) * (1 + _ROUNDING)
     signed = np.where(guessed | early, bits, -bits)
-    among = signed[1:] if dealing.complete else signed
-    chance = float((among >= signed[0] - _ROUNDING).mean())
+    readings = signed[1:] if dealing.complete else signed
+    chance = float((readings >= signed[0] - _ROUNDING).mean())
     return NullBand(np.maximum(counted[1:], 0.0), bits[1:], chance, dealing.words)
 
 
@@ -216,9 +216,9 @@ def _deal(
     ways = perm(speakers, tested)
     if ways > min(PERMUTATIONS, most):
         places = np.empty((permutations, speakers), dtype=np.int32)
-        for some in _few_rows(permutations, speakers):
-            drawn = np.tile(np.arange(speakers), (some.stop - some.start, 1))
-            places[some] = matrix.by_name[generator.permuted(drawn, axis=1)]
+        for block in _few_rows(permutations, speakers):
+            assignments = np.tile(np.arange(speakers), (block.stop - block.start, 1))
+            places[block] = matrix.by_name[generator.permuted(assignments, axis=1)]
         named = np.argsort(matrix.by_name)  # the order of the columns does not matter
         return _Dealing(places, named[matrix.target], False, f"{permutations} {_WHOLE}")
     if ways >= _ENOUGH:
@@ -226,9 +226,9 @@ def _deal(
         return _Dealing(every, matrix.owner, True, f"all {ways} {_WHOLE}")
     ways = speakers**tested
     if ways >= _ENOUGH:
-        drawn = np.array(list(itertools.product(range(speakers), repeat=tested)))
+        assignments = np.array(list(itertools.product(range(speakers), repeat=tested)))
         words = f"all {ways} ways in which each speaker can draw a template"
-        return _Dealing(drawn, matrix.owner, True, words)
+        return _Dealing(assignments, matrix.owner, True, words)
     order = settled_order(matrix)
     trials = generator.permuted(np.tile(matrix.target[order], (permutations, 1)), axis=1)
     words = (
@@ -239,12 +239,12 @@ def _deal(
 
 
 def no_evidence(figures: Iterable[Figure]) -> bool:
-    """Whether permuted speakers read as much: the rank model's MeanD lies within its null band."""
-    found = {figure.key: figure for figure in figures}
-    own, band = found.get("srd.mean_bits_model"), found.get("srd.null_model_bits")
-    if own is None or own.value is None or band is None or band.high is None:
+    """Return whether the rank model's MeanD lies within its null band."""
+    by_key = {figure.key: figure for figure in figures}
+    model, band = by_key.get("srd.mean_bits_model"), by_key.get("srd.null_model_bits")
+    if model is None or model.value is None or band is None or band.high is None:
         return False
-    return own.value <= band.high
+    return model.value <= band.high
 
 
 # --------------------------------------------------------------------------------------- models
@@ -315,7 +315,7 @@ def fitted_rank_model(
 
 
 def loss_fits(histogram: FloatArray) -> tuple[LossFit, ...]:
-    """The rank model of a histogram (N,) by each loss of `monitor.maths.rank_models.LOSSES`.
+    """Fit the rank model of a histogram (N,) by each loss of `monitor.maths.rank_models.LOSSES`.
 
     Raises:
         CalibrationError: the histogram is empty.
@@ -345,9 +345,11 @@ def loss_fits(histogram: FloatArray) -> tuple[LossFit, ...]:
 
 
 def meaning(figures: Mapping[str, Figure], speakers: int) -> Iterator[str]:
-    """A paragraph on MeanD, and one on first ranks and on the most telling trial."""
+    """Write a paragraph on MeanD, and one on first ranks and the most revealing trial."""
     means = (figures.get(f"srd.{key}") for key in ("mean_bits_model", "mean_bits"))
-    bits = next((each for each in means if each is not None and each.value is not None), None)
+    bits = next(
+        (figure for figure in means if figure is not None and figure.value is not None), None
+    )
     if bits is not None:
         yield _crowd(figures, bits, speakers)
     rank1 = finite_value(figures.get("srd.idr"))
@@ -369,31 +371,32 @@ def meaning(figures: Mapping[str, Figure], speakers: int) -> Iterator[str]:
 
 def _crowd(figures: Mapping[str, Figure], figure: Figure, people: int) -> str:
     bits = max(figure.value or 0.0, 0.0)
-    left = people / 2.0**bits
-    most = f"{np.log2(people):.2f}"
+    remaining = people / 2.0**bits
+    maximum = f"{np.log2(people):.2f}"
     chance = finite_value(figures.get("srd.null_chance"))
     band = figures.get("srd.null_model_bits")
     high = None if band is None else band.high
     if chance is not None and high is not None and chance > 0.5 and bits > high:
         return (
             f"Of {people:,} people whom an attacker considers, the right one comes later than by "
-            f"chance: who takes low scores for alike learns {bits:.2f} bits of the {most} that "
+            f"chance: who takes low scores for alike learns {bits:.2f} bits of the {maximum} that "
             "single somebody out."
         )
     if bits <= 0.002 * np.log2(people) if chance is None else chance > 0.05:
         return (
             f"Among {people:,} people, these scores tell an attacker nothing that can be measured "
-            f"about who spoke: {bits:.2f} bits on average, of {most} that single somebody out."
+            f"about who spoke: {bits:.2f} bits on average, of {maximum} that single somebody out."
         )
     text = (
         f"Of {people:,} people whom an attacker considers, it is on average as if only "
-        f"{_count(left)} were left: a trial discloses {bits:.2f} bits of the {most} that single "
+        f"{_count(remaining)} were left: a trial discloses {bits:.2f} bits of the {maximum} that "
+        "single "
         "somebody out"
     )
     low, high = figure.limits
     if low is not None and high is not None:
-        fewest, other = (_count(people / 2.0 ** max(each, 0.0)) for each in (high, low))
-        text += f" (limits: {low:.2f} to {high:.2f} bits, {fewest} to {other} people)"
+        fewest_people, most_people = (_count(people / 2.0 ** max(end, 0.0)) for end in (high, low))
+        text += f" (limits: {low:.2f} to {high:.2f} bits, {fewest_people} to {most_people} people)"
     return text + "."
 
 
@@ -410,10 +413,10 @@ def figures(
     ties: str = "spread",
     permutations: int = PERMUTATIONS,
     seed: int = 0,
-    found: FittedRankModel | None = None,
+    ranked: FittedRankModel | None = None,
     by_speaker: FloatArray | None = None,
 ) -> tuple[Figure, ...]:
-    """Every figure of SRD but those of the losses.
+    """Compute every figure of SRD but those of the losses.
 
     The limits of MeanD stand on the rank model's, refitted in each resample (weights (B, S), from
     `resamples`); percentile limits of the plug-in figure would cover a quarter of the time
@@ -424,80 +427,88 @@ def figures(
     Raises:
         UsageError: unknown rule, or a score that is not finite.
     """
-    if found is None:
-        found = fitted_rank_model(matrix.better, matrix.tied, matrix.population, ties)
+    if ranked is None:
+        ranked = fitted_rank_model(matrix.better, matrix.tied, matrix.population, ties)
     replicates = {} if weights is None else _replicates(matrix, weights, ties)
-    values = _values(found)
-    extra: dict[str, dict[str, Any]] = {
-        "mean_bits": {"note": "biased up: read it beside its null band",
-                      "floor": null_bias_bits(matrix.population, found.trials)},
-        "mean_bits_miller_madow": {"note": _why_no_correction(found), "floor": 0.0},
-        "mean_bits_model": {"note": _said(found.rank_model), "floor": 0.0},
-        "idr": {"ceiling": 1.0, "floor": 1 / matrix.population},
-        "maxd_bits": {"note": "noise where trials are few: look at the rank at which it stands"},
-        "rank1_bits": {"note": "" if found.histogram[0] else "nobody came first"},
+    values = _values(ranked)
+    floors = dict.fromkeys(("mean_bits_miller_madow", "mean_bits_model"), 0.0)
+    floors |= {
+        "mean_bits": null_bias_bits(matrix.population, ranked.trials), "idr": 1 / matrix.population,
     }  # fmt: skip
-    if found.rank_model.binomial:
+    limits: dict[str, tuple[float, float]] = {}
+    notes = {
+        "mean_bits": "biased up: read it beside its null band",
+        "mean_bits_miller_madow": _why_no_correction(ranked),
+        "mean_bits_model": _describe_fit(ranked.rank_model),
+        "maxd_bits": "noise where trials are few: look at the rank at which it stands",
+        "rank1_bits": "" if ranked.histogram[0] else "nobody came first",
+    }
+    if ranked.rank_model.binomial:
         note = "ranks vary less than a beta-binomial can: the rank model is a binomial"
-        extra |= {key: {"note": note} for key in ("alpha", "beta")}
+        notes |= dict.fromkeys(("alpha", "beta"), note)
     if permutations:
         band = null_band(matrix, permutations, seed, ties)
-        extra["mean_bits"]["floor"] = float(band.mean_bits.mean())
-        for key, read, (low, high) in (
-            ("null_mean_bits", band.mean_bits, band.limits),
-            ("null_model_bits", band.model_bits, band.model_limits),
-        ):
-            values[key] = float(read.mean())
-            extra[key] = {"low": low, "high": high, "note": band.dealt}
-        values["null_chance"], extra["null_chance"] = band.chance, {"note": band.dealt}
+        floors["mean_bits"] = float(band.mean_bits.mean())
+        limits |= {"null_mean_bits": band.limits, "null_model_bits": band.model_limits}
+        values |= {
+            "null_mean_bits": float(band.mean_bits.mean()),
+            "null_model_bits": float(band.model_bits.mean()),
+            "null_chance": band.chance,
+        }
+        notes |= dict.fromkeys(("null_mean_bits", "null_model_bits", "null_chance"), band.dealt)
     if by_speaker is None:
         by_speaker = mean_bits_by_speaker(matrix, ties)
     for key, share in (("speaker_bits_median", 0.5), ("speaker_bits_95", 0.95)):
-        if not repeated(matrix):
-            note = "no speaker has a second trial, and one has no mean"
-            values[key], extra[key] = None, {"note": note}
+        if not has_repeats(matrix):
+            values[key] = None
+            notes[key] = "no speaker has a second trial, and one has no mean"
             continue
         values[key] = float(weighted_quantile(by_speaker, np.ones((1, by_speaker.size)), share)[0])
-        extra[key] = {"note": "of the rank model fitted to each speaker's own trials"}
+        notes[key] = "of the rank model fitted to each speaker's own trials"
         if weights is not None:
             replicates[key] = weighted_quantile(by_speaker, weights, share)
-            low, high = quantile_limits(by_speaker, share, 0.0, matrix.ceiling_bits)
-            extra[key] |= {"low": low, "high": high}
-    bits = {entry.key.removeprefix("srd.") for entry in FAMILY.figures if entry.unit == "bits"}
+            limits[key] = quantile_limits(by_speaker, share, 0.0, matrix.ceiling_bits)
+    ceilings: dict[str, float] = {
+        entry.key.removeprefix("srd."): matrix.ceiling_bits
+        for entry in FAMILY.figures
+        if entry.unit == "bits"
+    } | {"idr": 1.0}
+    none = (None, None)
     return tuple(
         FAMILY.figure(
-            key, value, replicates.get(key), ties=ties,
-            **{"ceiling": matrix.ceiling_bits if key in bits else None} | extra.get(key, {}),
+            key, value, replicates.get(key), notes.get(key, ""), ties=ties,
+            ceiling=ceilings.get(key), floor=floors.get(key),
+            low=limits.get(key, none)[0], high=limits.get(key, none)[1],
         )
         for key, value in values.items()
     )  # fmt: skip
 
 
 def loss_figures(losses: Sequence[LossFit], ties: str = "spread") -> Iterator[Figure]:
-    """How far the rank model by each of `loss_fits` lies from the ranks seen: SRD's Table II."""
-    for each in losses:
-        given: dict[str, Any] = {"note": _said(each), "ties": ties}
-        yield FAMILY.figure(f"kl_{each.loss.lower()}_bits", each.kl_bits, **given)
-        yield FAMILY.figure(f"rank1_match_{each.loss.lower()}_bits", each.rank1_match_bits, **given)
+    """Measure how far the rank model by each loss lies from the ranks seen: SRD's Table II."""
+    for loss in losses:
+        name, note = loss.loss.lower(), _describe_fit(loss)
+        yield FAMILY.figure(f"kl_{name}_bits", loss.kl_bits, note=note, ties=ties)
+        yield FAMILY.figure(f"rank1_match_{name}_bits", loss.rank1_match_bits, note=note, ties=ties)
 
 
-def repeated(matrix: ScoreMatrix) -> bool:
-    """Whether any speaker has a second trial: one trial alone has no mean."""
+def has_repeats(matrix: ScoreMatrix) -> bool:
+    """Return whether any speaker has a second trial: one trial alone has no mean."""
     return bool(np.bincount(matrix.owner).max() > 1)
 
 
-def _values(found: FittedRankModel) -> dict[str, float | None]:
-    of, rank_model = found.statistics, found.rank_model
+def _values(ranked: FittedRankModel) -> dict[str, float | None]:
+    statistics, rank_model = ranked.statistics, ranked.rank_model
     return {
-        "mean_bits": of.mean_bits,
-        "mean_bits_miller_madow": None if found.sparse else of.miller_madow_bits,
-        "mean_bits_model": found.mean_bits,
-        "idr": of.identification_rate,
-        "rank1_bits": of.rank1_bits,
-        "stdd_bits": of.std_bits,
-        "maxd_bits": of.max_bits,
-        "maxd_rank": float(of.max_rank),
-        "spread": of.spread,
+        "mean_bits": statistics.mean_bits,
+        "mean_bits_miller_madow": None if ranked.sparse else statistics.miller_madow_bits,
+        "mean_bits_model": ranked.mean_bits,
+        "idr": statistics.identification_rate,
+        "rank1_bits": statistics.rank1_bits,
+        "stdd_bits": statistics.std_bits,
+        "maxd_bits": statistics.max_bits,
+        "maxd_rank": float(statistics.max_rank),
+        "spread": statistics.spread,
         "alpha": None if rank_model.binomial else rank_model.alpha,
         "beta": None if rank_model.binomial else rank_model.beta,
     }
@@ -513,30 +524,30 @@ _NOTES = {
 }
 
 
-def _said(rank_model: RankFit) -> str:
-    """What to know of a rank model, in words."""
+def _describe_fit(rank_model: RankFit) -> str:
+    """Describe what to know of a rank model."""
     return "; ".join(_NOTES.get(note, note) for note in rank_model.notes)
 
 
-def _why_no_correction(found: FittedRankModel) -> str:
-    if found.sparse:
+def _why_no_correction(ranked: FittedRankModel) -> str:
+    if ranked.sparse:
         return "fewer trials than speakers: no correction holds, compare with the null band"
-    if found.statistics.miller_madow_bits is None:
+    if ranked.statistics.miller_madow_bits is None:
         return "needs whole counts: ties are spread over ranks"
     return ""
 
 
 def _replicates(matrix: ScoreMatrix, weights: FloatArray, ties: str) -> dict[str, FloatArray]:
-    """Of each resample: the rank model's figures, and the plug-in ones that limits suit."""
+    """Compute rank model figures of each resample, and plug-in ones that limits suit."""
     names = ("mean_bits_model", "idr", "rank1_bits", "maxd_bits", "spread", "alpha")
-    made: dict[str, FloatArray] = {name: np.empty(len(weights)) for name in names}
+    replicates: dict[str, FloatArray] = {name: np.empty(len(weights)) for name in names}
     speakers = matrix.population
-    for some in _few_rows(len(weights), speakers):
-        histograms = resampled_histograms(matrix, weights[some], ties)
+    for block in _few_rows(len(weights), speakers):
+        histograms = resampled_histograms(matrix, weights[block], ties)
         alpha, beta, binomial = fit_many(histograms)
         p = histograms / histograms.sum(axis=1, keepdims=True)
         bits = np.log2(speakers * np.where(p > 0, p, np.nan))
-        found = (
+        columns = (
             mean_bits_of(alpha, beta, binomial, speakers),
             p[:, 0],
             bits[:, 0],
@@ -544,9 +555,9 @@ def _replicates(matrix: ScoreMatrix, weights: FloatArray, ties: str) -> dict[str
             (p * speakers > 1 + 1e-9).mean(axis=1),
             np.where(binomial, np.nan, alpha),
         )
-        for name, values in zip(names, found, strict=True):
-            made[name][some] = values
-    return made
+        for name, values in zip(names, columns, strict=True):
+            replicates[name][block] = values
+    return replicates
 
 
 def _few_rows(rows: int, columns: int) -> Iterator[slice]:
@@ -594,15 +605,15 @@ def _paint_ranks(axes: Axes, systems: Systems) -> None:
     axes.set_yscale("log")
     alone = len(systems) == 1
     lowest = 1.0
-    for colour, each in systems:
-        assert each.ranks is not None
-        seen = each.ranks.y > 0
+    for colour, curves in systems:
+        assert curves.ranks is not None
+        seen = curves.ranks.y > 0
         axes.plot(
-            each.ranks.x[seen], each.ranks.y[seen], "o", color=colour, markersize=3, alpha=0.55,
+            curves.ranks.x[seen], curves.ranks.y[seen], "o", color=colour, markersize=3, alpha=0.55,
             markeredgewidth=0, label="seen" if alone else None,
         )  # fmt: skip
-        lowest = min(lowest, float(each.ranks.y[seen].min()), 1 / each.speakers)
-        for loss, rank_model in list(each.rank_models.items())[: None if alone else 1]:
+        lowest = min(lowest, float(curves.ranks.y[seen].min()), 1 / curves.speakers)
+        for loss, rank_model in list(curves.rank_models.items())[: None if alone else 1]:
             first, dashes = loss == "LL", _DASHES.get(loss, "-")
             axes.plot(
                 rank_model.x, rank_model.y, color=colour if first else MUTED, linestyle=dashes,
@@ -619,11 +630,13 @@ def _paint_ranks(axes: Axes, systems: Systems) -> None:
 
 
 def _paint_speakers(axes: Axes, systems: Systems) -> None:
-    """How many speakers disclose how much."""
-    found = np.concatenate([bits for _, each in systems if (bits := each.speaker_bits) is not None])
-    edges = np.linspace(min(0.0, found.min()), max(found.max(), 0.1), 25)
-    for colour, each in systems:
-        bits = each.speaker_bits
+    """Draw how many speakers disclose how much."""
+    every_bits = np.concatenate(
+        [bits for _, curves in systems if (bits := curves.speaker_bits) is not None]
+    )
+    edges = np.linspace(min(0.0, every_bits.min()), max(every_bits.max(), 0.1), 25)
+    for colour, curves in systems:
+        bits = curves.speaker_bits
         assert bits is not None
         share = np.histogram(bits, edges)[0] / bits.size
         axes.stairs(share, edges, fill=True, color=colour, alpha=0.22)
@@ -640,13 +653,13 @@ TRAINED_SHARE = 0.9
 """Of what a network trained on clear speech tells of clear speech: less is undertrained."""
 
 
-def undertrained(own: float, clear: float) -> bool:
-    """Whether a network tells too little of clear speech for its figures to judge a protection.
+def is_undertrained(own: float, clear: float) -> bool:
+    """Return whether a network tells too little of clear speech to judge a protection.
 
     Of the bits (MeanD) that it tells of clear speech, and those of a network trained on that.
 
     Example:
-        >>> undertrained(2.0, 4.0), undertrained(3.9, 4.0)
+        >>> is_undertrained(2.0, 4.0), undertrained(3.9, 4.0)
         (True, False)
     """
     return own < TRAINED_SHARE * clear
@@ -656,26 +669,29 @@ def undertrained(own: float, clear: float) -> bool:
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
-    matrix, ties = context.ranked, context.ties
+    matrix, settings = context.ranked, context.settings
+    ties = settings.ties
     ranked = fitted_rank_model(matrix.better, matrix.tied, matrix.population, ties)
     losses = loss_fits(ranked.histogram)
     by_speaker = mean_bits_by_speaker(matrix, ties)
-    permutations = context.replicates if len(matrix.tested) > 1 else 0
-    made = figures(matrix, context.weights, ties, permutations, context.seed, ranked, by_speaker)
+    permutations = settings.replicates if len(matrix.tested) > 1 else 0
+    entries = figures(
+        matrix, context.weights, ties, permutations, settings.seed, ranked, by_speaker
+    )
     return FamilyResult(
-        (*made, *loss_figures(losses, ties)),
-        conclusions=() if repeated(matrix) else (_three_means({f.key: f for f in made}),),
+        (*entries, *loss_figures(losses, ties)),
+        conclusions=() if has_repeats(matrix) else (_three_means({f.key: f for f in entries}),),
         curves={
             "ranks": binned_ranks(ranked.histogram),
-            "rank_models": {each.loss: rank_model_line(each, matrix.population) for each in losses},
-            "speaker_bits": by_speaker if repeated(matrix) else None,
+            "rank_models": {fit.loss: rank_model_line(fit, matrix.population) for fit in losses},
+            "speaker_bits": by_speaker if has_repeats(matrix) else None,
         },
     )
 
 
-def _three_means(found: Mapping[str, Figure]) -> str:
-    """Why figures that are all called a mean differ most where each speaker was heard once."""
-    means = (found[f"srd.{key}"] for key in ("mean_bits", "mean_bits_miller_madow",
+def _three_means(by_key: Mapping[str, Figure]) -> str:
+    """Explain why means differ most where each speaker has one trial."""
+    means = (by_key[f"srd.{key}"] for key in ("mean_bits", "mean_bits_miller_madow",
                                              "mean_bits_model"))  # fmt: skip
     counted, corrected, model = (
         "" if figure.value is None else f" ({figure.value:.2f})" for figure in means
@@ -773,6 +789,6 @@ FAMILY = Family(
         at_floor=("mean_bits_model", "idr"),
         flat_at_floor=("mean_bits_model", "idr"),
         rounding=1e-6,
-        made=partial(figures, permutations=0),
+        compute=partial(figures, permutations=0),
     ),
 )  # fmt: skip

@@ -22,7 +22,7 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation import verification
-from monitor.lab.evaluation.family import EvaluationContext, Figure, limited
+from monitor.lab.evaluation.family import EvaluationContext, EvaluationSettings, Figure, add_limits
 from monitor.lab.evaluation.input.files import Attribute, natural
 from monitor.lab.evaluation.report.report import format_value
 from monitor.lab.evaluation.scores.comparisons import Comparisons, ScoreList, ScoreMatrix, within
@@ -70,7 +70,7 @@ _OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": opera
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """What a measure has to be, decided before looking: ``cllr<=0.3``."""
+    """Requirement on a measure, decided before looking: ``cllr<=0.3``."""
 
     name: str
     sign: str
@@ -88,9 +88,9 @@ class Criterion:
             >>> str(criterion), criterion.met(0.2), criterion.met(None)
             ('cllr <= 0.3', True, None)
         """
-        found = re.fullmatch(r"\s*(\w+)\s*(<=|>=|<|>)\s*(\S+)\s*", text)
+        match = re.fullmatch(r"\s*(\w+)\s*(<=|>=|<|>)\s*(\S+)\s*", text)
         try:
-            name, sign, bound = found.groups() if found else ("", "", "")
+            name, sign, bound = match.groups() if match else ("", "", "")
             if name.lower() in MEASURES and np.isfinite(float(bound)):
                 return cls(name.lower(), sign, float(bound))
         except ValueError:
@@ -101,7 +101,7 @@ class Criterion:
         )
 
     def met(self, value: float | None) -> bool | None:
-        """Whether a value meets it; None where there is no value."""
+        """Return whether a value meets it; None where there is no value."""
         return None if value is None else bool(_OPERATORS[self.sign](value, self.bound))
 
     def worst_end(self, figure: Figure) -> float | None:
@@ -121,7 +121,7 @@ class Criterion:
 
 @dataclass(frozen=True)
 class ValidationStatement:
-    """What only the examiner can state; empty where it was not.
+    """Statements that only the examiner can make; empty where not made.
 
     Attributes:
         h1, h2: the propositions.
@@ -168,7 +168,7 @@ class Validation:
         name: of the system.
         trials: how many there are.
         calibration: where its likelihood ratios come from, a sentence.
-        whole: all comparisons.
+        total: all comparisons.
         parts: groups and conditions, by what they are of.
         mated, others: log10 likelihood ratios, shape (n,) and (m,).
         notes: what was left out and what misleads, a sentence each.
@@ -179,7 +179,7 @@ class Validation:
     name: str
     trials: int
     calibration: str
-    whole: ValidationPart
+    total: ValidationPart
     parts: Mapping[str, tuple[ValidationPart, ...]]
     mated: FloatArray
     others: FloatArray
@@ -199,7 +199,6 @@ def validate(
     replicates: int = REPLICATES,
     seed: int = 0,
     notes: Sequence[str] = (),
-    facts: Mapping[str, str] | None = None,
 ) -> Validation:
     """Measure how good the likelihood ratios of a system are.
 
@@ -214,7 +213,6 @@ def validate(
         replicates: resamples of speakers behind the limits; 0 for none.
         seed: of the resamples.
         notes: to keep beside the measures.
-        facts: likewise.
 
     Raises:
         UsageError: too many comparisons, too few speakers to calibrate on, or nothing that a
@@ -224,34 +222,34 @@ def validate(
         >>> target = np.arange(60) % 20
         >>> nats = np.random.default_rng(0).normal(size=(60, 20)) + 3 * np.eye(20)[target]
         >>> found = validate(ScoreMatrix(nats, target), replicates=0)
-        >>> found.whole.pairs, found.whole["min_cllr"] <= found.whole["cllr"] < 1
+        >>> found.total.pairs, found.total["min_cllr"] <= found.total["cllr"] < 1
         (190, True)
     """
-    every = Comparisons.all_of(scores) if isinstance(scores, ScoreMatrix) else scores
-    listed = _in_memory(every)
-    nats, calibration = _ratios(listed, every.name, dev, llr)
+    comparisons = Comparisons.all_of(scores) if isinstance(scores, ScoreMatrix) else scores
+    listed = _in_memory(comparisons)
+    nats, calibration = _ratios(listed, comparisons.name, dev, llr)
     listed = replace(listed, scores=nats)
-    if every.matrix is None:
-        away = list_warning(every, ScoreCounts.of(every).exact)
+    if comparisons.matrix is None:
+        direction = list_warning(comparisons, ScoreCounts.of(comparisons).exact)
     else:
-        away = warning(every.matrix)
-    said = [*filter(None, [away]), *notes]
+        direction = warning(comparisons.matrix)
+    messages = [*filter(None, [direction]), *notes]
     if llr is None and dev is None:
-        said.append(_of_scores(every, seed))
+        messages.append(_of_scores(comparisons, seed))
     parts: dict[str, tuple[ValidationPart, ...]] = {}
-    found = _measured(listed, "", replicates, seed)
+    total = _measure(listed, "", replicates, seed)
     if groups is not None:
         name = groups.name or "group"
-        parts[name] = tuple(_by_group(listed, groups, said, replicates, seed))
-    for each in conditions:
-        parts[each.name or each.label] = tuple(
-            _by_condition(listed, every.name, each, said, replicates, seed)
+        parts[name] = tuple(_by_group(listed, groups, messages, replicates, seed))
+    for condition in conditions:
+        parts[condition.name or condition.label] = tuple(
+            _by_condition(listed, comparisons.name, condition, messages, replicates, seed)
         )
     tens = nats / np.log(10.0)
     return Validation(
-        every.name, len(listed.spoken), calibration, found, parts,
-        np.sort(tens[listed.mated]), np.sort(tens[~listed.mated]), tuple(said), facts,
-        replicates, seed,
+        comparisons.name, len(listed.spoken), calibration, total, parts,
+        np.sort(tens[listed.mated]), np.sort(tens[~listed.mated]), tuple(messages),
+        replicates=replicates, seed=seed,
     )  # fmt: skip
 
 
@@ -283,7 +281,7 @@ def _ratios(
         )
     if dev is not None:
         others = _in_memory(Comparisons.all_of(dev) if isinstance(dev, ScoreMatrix) else dev)
-        fit = _fitted(others, np.ones(others.mated.size, bool))
+        fit = _fit(others, np.ones(others.mated.size, bool))
         shared = {*others.people, *others.speakers} & {*listed.people, *listed.speakers}
         nameless = listed.speakers == tuple(map(str, range(len(listed.speakers))))
         many = f"{len(others.mated):,} comparisons of {plural(len(others.people), 'speaker')}"
@@ -291,29 +289,29 @@ def _ratios(
         return scores * fit.weight + fit.bias, (
             f"Scores were calibrated by logistic regression on {many} in development scores."
             + (both if shared and not nameless else "")
-            + _held(fit)
+            + _describe_bound(fit)
         )
     return _crosswise(listed, name, scores)
 
 
-def _fitted(listed: ScoreList, kept: BoolArray) -> Platt:
-    """Of standardised scores: where a penalty holds the slope, their scale does not matter."""
+def _fit(listed: ScoreList, training: BoolArray) -> Platt:
+    """Fit standardised scores, so that a penalty on the slope ignores their scale."""
     scores = np.asarray(listed.scores, np.float64)
-    largest = float(np.abs(scores[kept]).max()) or 1.0  # whose square may be no number
+    largest = float(np.abs(scores[training]).max()) or 1.0  # whose square may be no number
     scores = scores / largest
-    mean, spread = float(scores[kept].mean()), float(scores[kept].std()) or 1.0
+    mean, spread = float(scores[training].mean()), float(scores[training].std()) or 1.0
     scores = (scores - mean) / spread
-    fit = platt(scores[kept & listed.mated], scores[kept & ~listed.mated], balanced=True)
+    fit = platt(scores[training & listed.mated], scores[training & ~listed.mated], balanced=True)
     weight = fit.weight / spread
     return replace(fit, weight=weight / largest, bias=fit.bias - weight * mean)
 
 
-def _held(fit: Platt) -> str:
+def _describe_bound(fit: Platt) -> str:
     return " The scores separate perfectly, so that a penalty holds the slope." * fit.bounded
 
 
 def people_of(listed: ScoreList) -> tuple[IntArray, IntArray, tuple[str, ...]]:
-    """Who tests and whose template each comparison has, (n,), as indices of names.
+    """Find who tests and whose template each comparison has, (n,), as indices of names.
 
     Example:
         >>> matrix = ScoreMatrix(np.eye(2), np.arange(2), ("ann", "bob"))
@@ -327,40 +325,42 @@ def people_of(listed: ScoreList) -> tuple[IntArray, IntArray, tuple[str, ...]]:
 
 
 def _crosswise(listed: ScoreList, name: str, scores: FloatArray) -> tuple[FloatArray, str]:
-    """Each comparison by a fit on comparisons of people who are not in its people's folds."""
+    """Calibrate each comparison on comparisons of people outside its people's folds."""
     tester, owner, names = people_of(listed)
     tested = np.zeros(len(names), bool)
     tested[tester[listed.mated]] = True
     folds = min(_FOLDS, int(tested.sum()))
     fold = np.empty(len(names), dtype=np.intp)
     fold[np.argsort(~tested, kind="stable")] = np.arange(len(names)) % max(folds, 1)
-    one, two = fold[tester], fold[owner]
-    made = np.empty(scores.size)
+    test_fold, template_fold = fold[tester], fold[owner]
+    ratios = np.empty(scores.size)
     bounded = False
     for k in range(folds):
         for j in range(k, folds):
-            mine = ((one == k) & (two == j)) | ((one == j) & (two == k))
-            if not mine.any():
+            held_out = ((test_fold == k) & (template_fold == j)) | (
+                (test_fold == j) & (template_fold == k)
+            )
+            if not held_out.any():
                 continue
-            kept = ~np.isin(one, (k, j)) & ~np.isin(two, (k, j))
-            if not (kept & listed.mated).any() or not (kept & ~listed.mated).any():
+            training = ~np.isin(test_fold, (k, j)) & ~np.isin(template_fold, (k, j))
+            if not (training & listed.mated).any() or not (training & ~listed.mated).any():
                 raise UsageError(
                     f"{name}: {plural(int(tested.sum()), 'speaker')}, too few to calibrate on some "
                     "and test on others: give --dev, or scores that are likelihood ratios (--llr)"
                 )
-            fit = _fitted(listed, kept)
+            fit = _fit(listed, training)
             bounded |= fit.bounded
-            made[mine] = scores[mine] * fit.weight + fit.bias
-    return made, (
+            ratios[held_out] = scores[held_out] * fit.weight + fit.bias
+    return ratios, (
         f"Scores were calibrated by logistic regression, cross-validated over speakers in "
         f"{plural(folds, 'fold')}: each comparison by a fit without either of its two people."
-        + _held(Platt(0.0, 0.0, bounded))
+        + _describe_bound(Platt(0.0, 0.0, bounded))
     )
 
 
 def _of_scores(every: Comparisons, seed: int) -> str:
     """Say why EER and min Cllr are not those of `monitor evaluate`, which has the scores'."""
-    context = EvaluationContext.of(every, 0, seed)
+    context = EvaluationContext.of(every, EvaluationSettings(replicates=0, seed=seed))
     figures = {
         figure.key: figure
         for figure in verification.figures(every, context.pool_weights, context.counts)
@@ -379,54 +379,54 @@ def _of_scores(every: Comparisons, seed: int) -> str:
 # ---------------------------------------------------------------------------------------- measures
 
 
-def _measured(listed: ScoreList, name: str, replicates: int, seed: int) -> ValidationPart:
-    """All measures of log-likelihood ratios in nats."""
+def _measure(listed: ScoreList, name: str, replicates: int, seed: int) -> ValidationPart:
+    """Compute all measures of log-likelihood ratios in nats."""
     pool = Comparisons(listed.speakers, None, listed, name or "all")
-    context = EvaluationContext.of(pool, replicates, seed)
+    context = EvaluationContext.of(pool, EvaluationSettings(replicates, seed))
     of_pool = verification.figures(pool, context.pool_weights, context.counts)
-    pooled = {figure.key: figure for figure in limited(of_pool, context.sample(True))}
+    pooled = {figure.key: figure for figure in add_limits(of_pool, context.sample(True))}
     bits = np.asarray(listed.scores, np.float64) / np.log(2.0)
     mated, others = bits[listed.mated], bits[~listed.mated]
     tester, owner, _ = people_of(listed)
-    whose = TemplateComparisons(np.zeros((bits.size, 1)), ScorePairs(tester, owner))
-    weight = whose.weights()
-    pairs = pair_count(whose)
+    by_people = TemplateComparisons(np.zeros((bits.size, 1)), ScorePairs(tester, owner))
+    weight = by_people.weights()
+    pairs = pair_count(by_people)
     speakers = int(np.unique(tester[listed.mated]).size)
     # a name that stands for two people here and there would be mated with itself
-    apart = bool((whose.mated == listed.mated).all())
-    by_people = (
+    consistent = bool((by_people.mated == listed.mated).all())
+    elub_people = (
         upper_bound_bits(
             mated, others, weight[listed.mated], weight[~listed.mated], speakers, pairs,
-            whose.select(~listed.mated),
+            by_people.select(~listed.mated),
         )
-        if apart
+        if consistent
         else None
     )  # fmt: skip
     deviation = deviation_from_pav(*calibrated_by_pav(mated, others)) * _TENS
-    cllr, least = (pooled[f"verification.{key}_bits"] for key in ("cllr", "min_cllr"))
+    cllr, min_cllr = (pooled[f"verification.{key}_bits"] for key in ("cllr", "min_cllr"))
     assert cllr.value is not None
-    assert least.value is not None
+    assert min_cllr.value is not None
     low, high = bounds_bits(mated, others)
     invariant = invariance_bounds_bits(mated, others)
     values: dict[str, float | None] = {
-        "cllr_cal": max(cllr.value - least.value, 0.0),
+        "cllr_cal": max(cllr.value - min_cllr.value, 0.0),
         "devpav": None if np.isnan(deviation) else deviation,
         "misleading_same": float((mated < 0).mean()),
         "misleading_different": float((others > 0).mean()),
         "elub_low": low * _TENS,
         "elub_high": high * _TENS,
-        "elub_people": None if by_people is None else by_people * _TENS,
+        "elub_people": None if elub_people is None else elub_people * _TENS,
         "invariance_low": invariant[0] * _TENS,
         "invariance_high": invariant[1] * _TENS,
     }
-    given = {
+    pooled_measures = {
         "cllr": replace(cllr, note=""),
-        "min_cllr": least,
+        "min_cllr": min_cllr,
         "eer": pooled["verification.eer_rocch"],
     }
     figures = {}
     for key, (label, unit, _) in MEASURES.items():
-        figure = given.get(key) or Figure(key, label, values[key], unit)
+        figure = pooled_measures.get(key) or Figure(key, label, values[key], unit)
         figures[key] = replace(figure, key=key, label=label)
     if deviation != deviation:
         figures["devpav"] = replace(
@@ -436,43 +436,48 @@ def _measured(listed: ScoreList, name: str, replicates: int, seed: int) -> Valid
 
 
 def _by_group(
-    listed: ScoreList, groups: Attribute, said: list[str], replicates: int, seed: int
+    listed: ScoreList, groups: Attribute, messages: list[str], replicates: int, seed: int
 ) -> Iterator[ValidationPart]:
-    every = Comparisons(listed.speakers, None, listed)
+    comparisons = Comparisons(listed.speakers, None, listed)
     for group in groups.values:
         try:
-            part = within(every, groups.of, group).listed()
+            part = within(comparisons, groups.of, group).listed()
         except UsageError as error:
-            said.append(f"{group} is left out: {error}.")
+            messages.append(f"{group} is left out: {error}.")
             continue
-        yield _measured(part, group, replicates, seed)
+        yield _measure(part, group, replicates, seed)
 
 
 def _by_condition(
-    listed: ScoreList, name: str, condition: Attribute, said: list[str], replicates: int, seed: int
+    listed: ScoreList,
+    name: str,
+    condition: Attribute,
+    messages: list[str],
+    replicates: int,
+    seed: int,
 ) -> Iterator[ValidationPart]:
-    known = [condition.of.get(trial, "") for trial in listed.trials]
-    if not any(known):
+    values = [condition.of.get(trial, "") for trial in listed.trials]
+    if not any(values):
         why = "its trials have no names" if not listed.trials else "it names none of its trials"
         raise UsageError(f"{condition.label} tells nothing of {name}: {why}")
-    if missing := known.count(""):
-        said.append(
+    if missing := values.count(""):
+        messages.append(
             f"{condition.label} does not say {condition.name or 'the condition'} of {missing} of "
-            f"{plural(len(known), 'trial')}."
+            f"{plural(len(values), 'trial')}."
         )
-    of_trial = np.array(known, dtype=object)
-    for value in sorted(set(known) - {""}, key=_lowest_first):
-        mine = of_trial == value
-        same, every = int(listed.hits[mine].sum()), int(listed.met[mine].sum())
-        if same in (0, every):
-            kind = "different speakers" if same else "the same speaker"
-            said.append(f"{value} is left out: no comparison of {kind}.")
+    of_trial = np.array(values, dtype=object)
+    for value in sorted(set(values) - {""}, key=_lowest_first):
+        rows = of_trial == value
+        mated_count, compared = int(listed.hits[rows].sum()), int(listed.met[rows].sum())
+        if mated_count in (0, compared):
+            kind = "different speakers" if mated_count else "the same speaker"
+            messages.append(f"{value} is left out: no comparison of {kind}.")
             continue
-        yield _measured(listed.of_trials(mine), value, replicates, seed)
+        yield _measure(listed.of_trials(rows), value, replicates, seed)
 
 
 def _lowest_first(value: str) -> tuple[float, str]:
-    """Ranges of numbers by their size, all others by name."""
-    found = re.match(r"-?\d+(\.\d+)?", value.removeprefix("below "))
+    """Order ranges of numbers by their size, all others by name."""
+    match = re.match(r"-?\d+(\.\d+)?", value.removeprefix("below "))
     below = value.startswith("below ")
-    return (float(found[0]) - 0.5 * below if found else np.inf, value)
+    return (float(match[0]) - 0.5 * below if match else np.inf, value)

@@ -14,7 +14,7 @@ of scores that are no log-likelihood ratios means nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -77,7 +77,7 @@ def eer(mated: ArrayLike, non_mated: ArrayLike, rule: str = "rocch") -> float:
 
 
 def det_curve(mated: ArrayLike, non_mated: ArrayLike) -> tuple[_Doubles, _Doubles]:
-    """Corners of the detection error trade-off: false accepts and rejects, (1, 0) to (0, 1).
+    """Compute corners of the detection error trade-off, from (1, 0) to (0, 1).
 
     Raises:
         UsageError: one of the two is empty, or a score is not finite.
@@ -126,7 +126,7 @@ def _before(values: FloatArray, first: NDArray[np.intp], blocks: Blocks) -> _Dou
 
 
 def _crossing(counts: Counts) -> tuple[NDArray[np.intp], _Doubles, _Doubles]:
-    """The first cell at whose end the share of false rejects reaches that of false accepts.
+    """Find the first cell at whose end the share of false rejects reaches that of false accepts.
 
     The cell, shape (...), and how many are rejected and accepted falsely at its two ends, shape
     (..., 2): counts, so that rates can be compared without rounding.
@@ -142,7 +142,7 @@ def _crossing(counts: Counts) -> tuple[NDArray[np.intp], _Doubles, _Doubles]:
 
 
 def nearest_of_replicates(counts: Counts) -> _Doubles:
-    """Shape (B,). In a gap the rates are taken to meet: its scores count as all different."""
+    """Compute EER of each replicate, (B,): in a gap its scores count as all different."""
     at, rejected, accepted = _crossing(counts)
     rejects = rejected / counts.mated_total[..., None]
     accepts = accepted / counts.non_mated_total[..., None]
@@ -154,7 +154,7 @@ def nearest_of_replicates(counts: Counts) -> _Doubles:
 
 
 def nearest_of_counts(counts: Counts, non_mated: FloatArray | ScoredComparisons) -> float:
-    """The nearest of all thresholds; in a gap every non-mated score is one."""
+    """Compute EER at the nearest of all thresholds; in a gap every non-mated score is one."""
     at, rejected, accepted = _crossing(counts)
     total, others = float(counts.mated_total), float(counts.non_mated_total)
     cell = int(at)
@@ -170,7 +170,7 @@ def nearest_of_counts(counts: Counts, non_mated: FloatArray | ScoredComparisons)
 
 
 def _between(scores: FloatArray | ScoredComparisons, low: float, high: float) -> _Doubles:
-    """Scores from low to below high."""
+    """Select scores from low to below high."""
     if isinstance(scores, np.ndarray):
         return np.asarray(scores[(scores >= low) & (scores < high)])
     blocks = (block for _, block in scores.non_mated_blocks())
@@ -236,13 +236,14 @@ def figures(
     nearest = nearest_of_counts(counts.exact, scores)
     calibrated = float(min_cllr_of_blocks(counts.blocks)[0])
     coarse = "limits are counted in coarser cells than the value" if counts.coarse else ""
-    made = FAMILY.figure
+    figure = FAMILY.figure
     return (
-        made("eer_rocch", hull, rocch_of_blocks(blocks) if blocks else None, coarse),
-        made("eer_nearest", nearest, nearest_of_replicates(drawn) if drawn else None, coarse),
-        made("cllr_bits", float(counts.costs.mean()), None if costs is None else costs.mean(axis=1),
+        figure("eer_rocch", hull, rocch_of_blocks(blocks) if blocks else None, coarse),
+        figure("eer_nearest", nearest, nearest_of_replicates(drawn) if drawn else None, coarse),
+        figure("cllr_bits", float(counts.costs.mean()),
+             None if costs is None else costs.mean(axis=1),
              "has a meaning only where scores are log-likelihood ratios in nats"),
-        made("min_cllr_bits", calibrated, min_cllr_of_blocks(blocks) if blocks else None, coarse),
+        figure("min_cllr_bits", calibrated, min_cllr_of_blocks(blocks) if blocks else None, coarse),
     )  # fmt: skip
 
 
@@ -250,8 +251,8 @@ def figures(
 # The pictures of verification: the ROC and the DET curve.
 
 
-def curves(counts: ScoreCounts) -> dict[str, Any]:
-    """What is drawn of all scores; the ROC is even over the logarithm of false positives."""
+def curves(counts: ScoreCounts) -> dict[str, Line]:
+    """Compute lines to draw of all scores; the ROC is even in log false positives."""
     own, others = counts.exact.mated, counts.exact.non_mated
     hits = np.concatenate([[0.0], np.cumsum(own[::-1])]) / counts.exact.mated_total
     alarms = np.concatenate([[0.0], np.cumsum(others[::-1])])
@@ -263,12 +264,12 @@ def curves(counts: ScoreCounts) -> dict[str, Any]:
 
 def _paint_roc(axes: Axes, systems: Systems) -> None:
     """True against false positive rate, the latter as its logarithm."""
-    resolved = min(1 / each.non_mated for _, each in systems)
+    resolved = min(1 / curves_of.non_mated for _, curves_of in systems)
     left = max(min(0.3 * resolved, 3e-4), 1e-6)
     axes.set_xscale("log")
-    for colour, each in systems:
-        assert each.roc is not None
-        axes.step(np.maximum(each.roc.x, left), each.roc.y, where="post", color=colour)
+    for colour, curves_of in systems:
+        assert curves_of.roc is not None
+        axes.step(np.maximum(curves_of.roc.x, left), curves_of.roc.y, where="post", color=colour)
     x = np.geomspace(left, 1, 100)
     axes.plot(x, x, color=MUTED, linestyle=":", linewidth=1)
     axes.axvspan(left, max(left, resolved), color=MUTED, alpha=0.15, linewidth=0)
@@ -282,11 +283,14 @@ def _paint_roc(axes: Axes, systems: Systems) -> None:
 
 
 def _paint_det(axes: Axes, systems: Systems) -> None:
-    paint_det(axes, [(colour, each.det) for colour, each in systems if each.det is not None])
+    paint_det(
+        axes,
+        [(colour, curves_of.det) for colour, curves_of in systems if curves_of.det is not None],
+    )
 
 
 def paint_det(axes: Axes, lines: Iterable[tuple[str, Line]]) -> None:
-    """Miss rate against false alarm rate, on normal deviates; each line with its colour."""
+    """Draw miss rate against false alarm rate, on normal deviates; each line with its colour."""
     from scipy.special import ndtri
 
     ticks = np.array([0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99])
@@ -307,8 +311,8 @@ def paint_det(axes: Axes, lines: Iterable[tuple[str, Line]]) -> None:
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
-    made = figures(context.pool, context.pool_weights, context.counts)
-    return FamilyResult(made, curves=curves(context.counts))
+    entries = figures(context.pool, context.pool_weights, context.counts)
+    return FamilyResult(entries, curves=curves(context.counts))
 
 
 FAMILY = Family(
@@ -352,6 +356,6 @@ FAMILY = Family(
         flat_at_floor=("eer", "min_cllr"),
         scaled=("cllr",),
         near=("eer_nearest",),
-        made=figures,
+        compute=figures,
     ),
 )  # fmt: skip

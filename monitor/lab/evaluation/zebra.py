@@ -14,7 +14,7 @@ It is an estimate of the worst case, not a bound. The unit of D_ECE is small, 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,9 +86,9 @@ def ece_profile(
 
 def profile_of_blocks(blocks: Blocks, prior_log_odds: ArrayLike | None = None) -> EceProfile:
     """`ece_profile` of blocks of one draw, such as `ScoreCounts.blocks`."""
-    given = np.linspace(-7.0, 7.0, 141) if prior_log_odds is None else prior_log_odds
-    odds = np.atleast_1d(np.asarray(given, dtype=np.float64))
-    own, others = (each / each.sum() for each in (blocks.mated, blocks.non_mated))
+    grid = np.linspace(-7.0, 7.0, 141) if prior_log_odds is None else prior_log_odds
+    odds = np.atleast_1d(np.asarray(grid, dtype=np.float64))
+    own, others = (counts / counts.sum() for counts in (blocks.mated, blocks.non_mated))
     with np.errstate(divide="ignore"):
         llr = np.log(own) - np.log(others)
     prior = expit(odds), expit(-odds)
@@ -151,7 +151,7 @@ def log10_l(mated: ArrayLike, non_mated: ArrayLike) -> float:
 
 
 def log10_l_limits(mated: int, non_mated: int) -> tuple[float, float]:
-    """What log10 l reads where so many scores say nothing, and where they separate perfectly.
+    """Compute log10 l of so many scores that say nothing, and that separate perfectly.
 
     Raises:
         UsageError: a number below 1.
@@ -169,7 +169,7 @@ def log10_l_limits(mated: int, non_mated: int) -> tuple[float, float]:
 
 
 def tag(worst: float) -> str:
-    """ZEBRA's category of `log10_l`: ``"0"``, no disclosure, then A to F (the paper's table 1).
+    """Return ZEBRA's category of `log10_l`: ``"0"``, no disclosure, or A to F (its table 1).
 
     Raises:
         UsageError: a negative number, or none.
@@ -195,12 +195,13 @@ def figures(
     floor, ceiling = log10_l_limits(scores.mated.size, int(scores.non_mated_counts.sum()))
     blocks = counts.replicate_blocks
     coarse = "limits are counted in coarser cells than the value" if counts.coarse else ""
-    made = FAMILY.figure
+    figure = FAMILY.figure
     return (
-        made("d_ece_bits", mean, _d_ece(blocks) if blocks else None, coarse),
-        made("log10_l", worst, ceiling=ceiling, floor=floor,
+        figure("d_ece_bits", mean, _d_ece(blocks) if blocks else None, coarse),
+        figure("log10_l", worst, ceiling=ceiling, floor=floor,
              note="one extreme score decides it: an estimate of the worst case, not a bound"),
-        made("tag", None, text=tag(worst), note=f"so many scores can read {tag(ceiling)} at most"),
+        figure("tag", None, text=tag(worst),
+               note=f"so many scores can read {tag(ceiling)} at most"),
     )  # fmt: skip
 
 
@@ -216,7 +217,7 @@ def _z(llr: _Doubles) -> _Doubles:
 
 
 def _d_ece(blocks: Blocks) -> _Doubles:
-    """Shape (replicates,)."""
+    """Compute D_ECE of each replicate: shape (replicates,)."""
     mated, non_mated = blocks.sums(blocks.mated), blocks.sums(blocks.non_mated)
     own, others = blocks.mated > 0, blocks.non_mated > 0
     both = own & others
@@ -231,10 +232,10 @@ def _d_ece(blocks: Blocks) -> _Doubles:
 
 
 def _log10_l(counts: Counts) -> _Doubles:
-    """Shape (replicates,): blocks made of dummies alone do not count."""
+    """Compute log10 l of each replicate; blocks made of dummies alone do not count."""
     mated, non_mated = np.atleast_2d(counts.mated), np.atleast_2d(counts.non_mated)
     ends = ((0, 0), (1, 1))
-    blocks = pool(*(np.pad(each, ends, constant_values=1.0) for each in (mated, non_mated)))
+    blocks = pool(*(np.pad(side, ends, constant_values=1.0) for side in (mated, non_mated)))
     change = blocks.replicate[1:] != blocks.replicate[:-1]
     at_an_end = np.append(True, change) | np.append(change, True)
     real = ~((blocks.mated == 1.0) & (blocks.non_mated == 1.0) & at_an_end)
@@ -248,8 +249,8 @@ def _log10_l(counts: Counts) -> _Doubles:
 # The picture of ZEBRA: empirical cross-entropy for every prior belief.
 
 
-def curves(counts: ScoreCounts) -> dict[str, Any]:
-    """What is drawn of all scores."""
+def curves(counts: ScoreCounts) -> dict[str, Line]:
+    """Compute lines to draw of all scores."""
     profile = profile_of_blocks(counts.blocks, np.linspace(-3.0, 3.0, 61) * np.log(10.0))
     priors = profile.prior_log_odds / np.log(10.0)
     return {"ece": Line(priors, profile.calibrated), "ece_nothing": Line(priors, profile.default)}
@@ -260,8 +261,8 @@ def _paint_ece(axes: Axes, systems: Systems) -> None:
     alone, nothing = len(systems) == 1, systems[0][1].ece_nothing
     if nothing is not None:
         axes.plot(nothing.x, nothing.y, color=MUTED, linestyle=":", label="no evidence")
-    for colour, each in systems:
-        line = each.ece
+    for colour, curves_of in systems:
+        line = curves_of.ece
         assert line is not None
         if alone and nothing is not None:
             axes.fill_between(line.x, line.y, nothing.y, color=colour, alpha=0.13, linewidth=0)
@@ -276,8 +277,8 @@ def _paint_ece(axes: Axes, systems: Systems) -> None:
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
-    made = figures(context.pool, context.pool_weights, context.counts)
-    return FamilyResult(made, curves=curves(context.counts))
+    entries = figures(context.pool, context.pool_weights, context.counts)
+    return FamilyResult(entries, curves=curves(context.counts))
 
 
 FAMILY = Family(
@@ -311,6 +312,6 @@ FAMILY = Family(
         at_ceiling=("d_ece", "log10_l"),
         at_floor=("d_ece",),
         flat_at_floor=("d_ece", "log10_l"),
-        made=figures,
+        compute=figures,
     ),
 )  # fmt: skip

@@ -14,6 +14,7 @@ import numpy as np
 from monitor.files import finite
 from monitor.jobs import each_in_order
 from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.report.report import Report, figure_json
 from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, leaving_out, resamples
 from monitor.lab.evaluation.srd import LossFit, loss_fits
@@ -183,7 +184,7 @@ def measure(matrix: ScoreMatrix, replicates: int, seed: int, tables: bool) -> di
     ``one_speaker``. UsageError where a score is not finite.
     """
     only = ("srd", "verification") if tables else ("srd",)
-    report = evaluate(matrix, only=only, replicates=replicates, seed=seed)
+    report = evaluate(matrix, settings=EvaluationSettings(replicates, seed, only=only))
     figures = {key: figure_json(figure) for key, figure in report.figures.items()
                if not key.startswith(("srd.kl_", "srd.rank1_match_"))}  # fmt: skip
     mean = report.figures[MEAN]

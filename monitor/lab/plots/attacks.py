@@ -33,7 +33,7 @@ _ROW_INCHES, _FOOT_INCHES = 0.55, 1.2
 
 @dataclass(frozen=True, slots=True)
 class MethodBits:
-    """What attackers learn of one method."""
+    """Bits that each attacker learns of one method."""
 
     name: str
     bits: Sequence[tuple[float, float, float] | None]
@@ -53,7 +53,7 @@ def plot_attacks(
 
 
 def attacks_svg(methods: Sequence[MethodBits], attackers: Sequence[str], ceiling: float) -> str:
-    """The picture as an ``<svg>`` element for a page."""
+    """Format the picture as an ``<svg>`` element for a page."""
 
     def paint(axes: Axes) -> None:
         _paint(axes, methods, attackers, ceiling, COLOURS, MUTED, LINE)
@@ -71,14 +71,14 @@ def _paint(
     line: str,
 ) -> None:
     step = 0.8 / max(len(attackers), 1)
-    for place, attacker in enumerate(attackers):
-        colour, shift = colours[place % len(colours)], (place - (len(attackers) - 1) / 2) * step
-        found = [(y, m.bits[place]) for y, m in enumerate(methods)]
-        points = [(y + shift, bits) for y, bits in found if bits is not None]
+    for index, attacker in enumerate(attackers):
+        colour, shift = colours[index % len(colours)], (index - (len(attackers) - 1) / 2) * step
+        method_bits = [(y, m.bits[index]) for y, m in enumerate(methods)]
+        points = [(y + shift, bits) for y, bits in method_bits if bits is not None]
         axes.plot(
             [value for _, (value, _, _) in points],
             [y for y, _ in points],
-            _MARKS[place % len(_MARKS)],
+            _MARKS[index % len(_MARKS)],
             color=colour,
             markersize=5,
             label=attacker,
@@ -91,7 +91,7 @@ def _paint(
         f"log2 N = {ceiling:.1f}", (ceiling, -0.62), (-5, 0), textcoords="offset points",
         ha="right", va="center", color=muted, fontsize=8,
     )  # fmt: skip
-    axes.set_yticks(range(len(methods)), [each.name for each in methods])
+    axes.set_yticks(range(len(methods)), [method.name for method in methods])
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(methods) - 0.5, -0.85)
     axes.set_xlim(0, ceiling * 1.03)

@@ -35,8 +35,8 @@ def paint_crowd(axes: Axes, systems: Sequence[tuple[str, Curves]]) -> None:
     """Draw one system with all forms by name, or several with their brackets."""
     axes.set_xscale("log")
     alone = len(systems) == 1
-    for colour, each in systems:
-        crowd = each.crowd
+    for colour, curves in systems:
+        crowd = curves.crowd
         assert crowd is not None
         _bracket(axes, crowd, colour)
         for dashes, (label, line) in zip(_DASHES, crowd.forms.items(), strict=False):
@@ -87,7 +87,7 @@ def _bracket(axes: Axes, crowd: CrowdRates, colour: str) -> None:
 
 
 def _decades(axes: Axes) -> None:
-    """Thousands and millions in letters: all zeros would not fit."""
+    """Format thousands and millions in letters: all zeros would not fit."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     def written(value: float, _: object) -> str:
@@ -122,7 +122,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Curves:
-    """What is drawn of one system; what is None is left out."""
+    """Lines to draw of one system; what is None is left out."""
 
     name: str
     speakers: int
@@ -139,21 +139,23 @@ class Curves:
     guides: Mapping[str, Line] = field(default_factory=dict)
     linkage: Line | None = None
     crowd: CrowdRates | None = None
-    more: Mapping[str, Any] = field(default_factory=dict)
+    more: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, name: str, speakers: int, non_mated: int, drawn: Mapping[str, Any]) -> Curves:
-        """Curves by name, those that are no attributes in `more`."""
-        known = {key: drawn[key] for key in drawn if key in cls.__dataclass_fields__}
+    def of(cls, name: str, speakers: int, non_mated: int, drawn: Mapping[str, object]) -> Curves:
+        """Collect curves by name, those that are no attributes in `more`."""
+        attributes: dict[str, Any] = {
+            key: drawn[key] for key in drawn if key in cls.__dataclass_fields__
+        }
         return cls(
             name,
             speakers,
             non_mated,
-            **known,
-            more={key: value for key, value in drawn.items() if key not in known},
+            **attributes,
+            more={key: value for key, value in drawn.items() if key not in attributes},
         )
 
-    def drawn(self) -> dict[str, Any]:
+    def drawn(self) -> dict[str, object]:
         """Everything there is to draw, by name."""
         own = {key: value for key, value in vars(self).items() if key not in _NOT_DRAWN}
         return {**own, **self.more}
@@ -179,7 +181,7 @@ Systems: TypeAlias = Sequence[tuple[str, Curves]]
 
 @dataclass(frozen=True)
 class Drawing:
-    """How a curve is drawn."""
+    """Drawing of a curve."""
 
     name: str
     title: str
@@ -189,10 +191,10 @@ class Drawing:
 
 def pictures(systems: Sequence[Curves], drawings: Sequence[Drawing]) -> tuple[Picture, ...]:
     """Draw everything that at least one of the systems has."""
-    coloured = [(COLOURS[i % len(COLOURS)], each) for i, each in enumerate(systems)]
+    coloured = [(COLOURS[i % len(COLOURS)], entry) for i, entry in enumerate(systems)]
     return tuple(
-        Picture(each.title, each.caption,
-                inline_svg(partial(each.paint, systems=have), each.name, each.title))
-        for each in drawings
-        if (have := [(c, s) for c, s in coloured if s.drawn().get(each.name) is not None])
+        Picture(entry.title, entry.caption,
+                inline_svg(partial(entry.paint, systems=have), entry.name, entry.title))
+        for entry in drawings
+        if (have := [(c, s) for c, s in coloured if s.drawn().get(entry.name) is not None])
     )  # fmt: skip

@@ -20,6 +20,7 @@ from monitor.lab.attacks.context import BITS, AttackContext
 from monitor.lab.attacks.extraction import CLEAR, PieceExtractor
 from monitor.lab.attacks.readers import choose_readers
 from monitor.lab.evaluation import ScoreMatrix, evaluate
+from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.maths.scores import OF_COUNTS
 from monitor.training.voices import collect
 from tests.lab.attacks.conftest import AMOUNTS
@@ -104,7 +105,10 @@ def test_no_protection_is_the_clear_evaluation_to_the_last_bit(bench, corpora, a
     way = OF_COUNTS["log-likelihood"]
     scores = way.score(way.prepare(templates), np.stack(tests))
     names = tuple(v.name for v in voices)
-    clear = evaluate(ScoreMatrix(scores, np.repeat(np.arange(6), 3), names, "f0"), replicates=20)
+    clear = evaluate(
+        ScoreMatrix(scores, np.repeat(np.arange(6), 3), names, "f0"),
+        settings=EvaluationSettings(replicates=20),
+    )
     (row,) = attack(bench, CLEAR, ATTACKERS[attacker], [], replicates=20)
     assert row.figures[BITS].value == clear.figures[BITS].value
     assert row.figures[BITS].limits == clear.figures[BITS].limits

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from hypothesis import strategies as st
 
-from monitor.lab.evaluation.family import Figure, limited
+from monitor.lab.evaluation.family import Figure, add_limits
 from monitor.lab.evaluation.scores.comparisons import Sample, ScoreMatrix, leaving_out, resamples
 from monitor.lab.evaluation.srd import no_evidence
 from monitor.types import AnyArray, FloatArray, IntArray
@@ -91,7 +91,7 @@ def with_limits(
     weights = np.concatenate([resamples(matrix, replicates), leaving_out(names)])
     made = tuple(make(matrix, weights))
     sample = Sample(weights, len(names), matrix.trials, no_evidence(made))
-    return {figure.key: figure for figure in limited(made, sample)}
+    return {figure.key: figure for figure in add_limits(made, sample)}
 
 
 def ends(figure: Figure) -> tuple[float, float]:

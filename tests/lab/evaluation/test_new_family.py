@@ -15,10 +15,10 @@ import monitor.lab.evaluation
 from monitor.cli import cli
 from monitor.lab.evaluation import family as declared
 from monitor.lab.evaluation.evaluating import evaluate
-from monitor.lab.evaluation.family import families
+from monitor.lab.evaluation.family import EvaluationSettings, families
 from monitor.lab.evaluation.report.comparing import compare
 from monitor.lab.evaluation.report.page import figures_csv, latex_table, page
-from monitor.lab.evaluation.report.report import chosen, meaning, short_name
+from monitor.lab.evaluation.report.report import choose_figures, meaning, short_name
 from tests.lab.evaluation.matrices import chance, ends, separated
 
 FAMILY = '''"""The declaration of the lead: a toy."""
@@ -98,7 +98,10 @@ def test_it_is_not_there_without_its_name():
 @pytest.mark.slow
 @pytest.mark.usefixtures("added")
 def test_reports_tables_and_pages_show_it():
-    first, other = evaluate(separated(), replicates=40), evaluate(chance(10, 5), replicates=40)
+    first, other = (
+        evaluate(separated(), settings=EvaluationSettings(replicates=40)),
+        evaluate(chance(10, 5), settings=EvaluationSettings(replicates=40)),
+    )
     figure = first["lead.mean"]
     low, high = ends(figure)
     assert figure.value == pytest.approx(0.6, abs=0.05)
@@ -112,7 +115,7 @@ def test_reports_tables_and_pages_show_it():
     for words in ("How far mated scores lead", "A lead says nothing of its spread.", "mean lead",
                   "The lead, drawn", "A straight line."):  # fmt: skip
         assert words in text, words
-    assert chosen(["lead"]) == ("lead.mean",)
+    assert choose_figures(["lead"]) == ("lead.mean",)
     assert ",lead,lead.mean,mean lead," in figures_csv([first])
     assert "mean lead" in latex_table([first])
 

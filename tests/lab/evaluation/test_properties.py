@@ -36,8 +36,8 @@ def figures_of(
 ) -> tuple[Figure, ...]:
     """Those of a matrix, resampled by these weights."""
     assert family.extremes is not None
-    if family.extremes.made is not None:
-        return tuple(family.extremes.made(matrix, weights))
+    if family.extremes.compute is not None:
+        return tuple(family.extremes.compute(matrix, weights))
     dev = chance(matrix.population, 20) if family.extremes.dev else None
     context = EvaluationContext(
         Comparisons.all_of(matrix), matrix, matrix, weights, weights, dev=dev

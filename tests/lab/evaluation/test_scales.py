@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.embeddings import read_embeddings
 from monitor.lab.evaluation.lid import calibrate
 from monitor.lab.evaluation.linkage import d_sys
@@ -33,7 +34,7 @@ def _matrix(scale, seed=0):
 
 @pytest.fixture(scope="module")
 def usual():
-    return evaluate(_matrix(1.0), _matrix(1.0, 1), replicates=10)
+    return evaluate(_matrix(1.0), _matrix(1.0, 1), settings=EvaluationSettings(replicates=10))
 
 
 def _numbers(figure):
@@ -43,7 +44,7 @@ def _numbers(figure):
 
 @each
 def test_a_whole_report(usual, scale):
-    found = evaluate(_matrix(scale), _matrix(scale, 1), replicates=10)
+    found = evaluate(_matrix(scale), _matrix(scale, 1), settings=EvaluationSettings(replicates=10))
     assert found.figures.keys() == usual.figures.keys()
     for key, figure in usual.figures.items():
         if key == "verification.cllr_bits":

@@ -23,10 +23,9 @@ from monitor.lab.evaluation.input.files import (
     scratch,
     separator_of,
     text_chunks,
-    to_number,
 )
-from monitor.lab.evaluation.input.labels import SCORINGS
-from monitor.lab.evaluation.input.scores import EvaluationInput, finished
+from monitor.lab.evaluation.input.labels import SCORINGS, RawScores
+from monitor.lab.evaluation.input.scores import EvaluationInput, check_matrix
 from monitor.maths.lid import near_one
 from monitor.maths.scores import OF_VECTORS
 from monitor.phrases import plural
@@ -92,12 +91,12 @@ def read_vectors(path: Path) -> Vectors:
                 f"{', '.join(sorted(arrays)) or 'nothing'}"
             )
         names = [arrays.get(key, np.array([], "U1")) for key in ("speakers", "sessions")]
-        if any(each.ndim != 1 or each.dtype.kind not in "iuU" for each in names):
+        if any(column.ndim != 1 or column.dtype.kind not in "iuU" for column in names):
             raise UsageError(f"{path.name}: speakers and sessions are names, one an embedding")
-        speakers, sessions = (tuple(map(str, each.tolist())) for each in names)
+        speakers, sessions = (tuple(map(str, column.tolist())) for column in names)
         return Vectors(path.name, arrays["embeddings"], speakers, sessions)
     read: Callable[[str, str], _Line] | None = None
-    found: list[_Line] = []
+    rows: list[_Line] = []
     lines = (line for chunk in text_chunks(path) for line in chunk)
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -107,10 +106,10 @@ def read_vectors(path: Path) -> Vectors:
             read = _Table(where, line).line
             continue
         read = read or _json_line
-        found.append(read(where, line))
-    if not found:
+        rows.append(read(where, line))
+    if not rows:
         raise UsageError(f"{path.name} is empty")
-    speakers, sessions, values = zip(*found, strict=True)
+    speakers, sessions, values = zip(*rows, strict=True)
     sizes = {len(value) for value in values}
     if len(sizes) > 1:
         raise UsageError(f"{path.name}: embeddings of {min(sizes)} to {max(sizes)} dimensions")
@@ -157,7 +156,7 @@ class _Table:
         session = "" if self._session is None else row[self._session]
         numbers = [x for i, x in enumerate(row) if i not in (self._speaker, self._session)]
         try:
-            values = np.fromiter(map(to_number, numbers), np.float64, len(numbers))
+            values = np.fromiter(map(float, numbers), np.float64, len(numbers))
         except ValueError as error:
             raise UsageError(f"{where}: {error}; all other columns are numbers") from None
         return row[self._speaker], session, values
@@ -208,11 +207,11 @@ def read_embeddings(
     """
     if scoring not in SCORINGS:
         raise UsageError(f"scoring={scoring!r} is not one of {', '.join(SCORINGS)}")
-    heard, enrolled = read_vectors(Path(trials)), read_vectors(Path(enrolment))
-    size, wanted = heard.values.shape[1], enrolled.values.shape[1]
-    if size != wanted:
+    tested, enrolled = read_vectors(Path(trials)), read_vectors(Path(enrolment))
+    size, expected = tested.values.shape[1], enrolled.values.shape[1]
+    if size != expected:
         raise UsageError(
-            f"{heard.label} has {size} dimensions and {enrolled.label} {wanted}; "
+            f"{tested.label} has {size} dimensions and {enrolled.label} {expected}; "
             "take both from one network"
         )
     zero = np.flatnonzero(~enrolled.values.any(axis=1))
@@ -226,12 +225,13 @@ def read_embeddings(
     if len(speakers) < 2:
         raise UsageError(f"{enrolled.label} has one speaker; a comparison needs at least two")
     index = {speaker: i for i, speaker in enumerate(speakers)}
-    target = np.fromiter((index.get(s, -1) for s in heard.speakers), np.intp, len(heard.values))
+    target = np.fromiter((index.get(s, -1) for s in tested.speakers), np.intp, len(tested.values))
     owner = np.fromiter((index[s] for s in enrolled.speakers), np.intp, len(enrolled.values))
-    return finished(
-        _cosines(heard.values, enrolled.values, owner, scoring, progress), target, speakers,
-        Path(trials).stem if name is None else name, spoken=heard.speakers,
-        notes=_shared(heard, enrolled), unmated=unmated, progress=progress,
+    cosines = _cosines(tested.values, enrolled.values, owner, scoring, progress)
+    return check_matrix(
+        RawScores(cosines, speakers), target, Path(trials).stem if name is None else name,
+        spoken=tested.speakers, notes=_shared(tested, enrolled), unmated=unmated,
+        progress=progress,
     )  # fmt: skip
 
 
@@ -239,7 +239,7 @@ def _cosines(
     trials: FloatArray, enrolment: FloatArray, owner: AnyArray, scoring: str,
     progress: Progress | None,
 ) -> AnyArray:  # fmt: skip
-    """Shape (T, N), float32."""
+    """Compute cosines of shape (T, N)."""
     cosine = OF_VECTORS["embedding-cosine"]
     order = np.argsort(owner, kind="stable")
     starts = np.searchsorted(owner[order], np.arange(owner.max() + 1))
@@ -259,12 +259,12 @@ def _cosines(
 
 
 def _shared(trials: Vectors, enrolment: Vectors) -> list[str]:
-    """What the two files have in common and should not."""
-    said = []
-    known = set(_bytes(enrolment.values))
-    same = [i for i, row in enumerate(_bytes(trials.values), 1) if row in known]
+    """Describe trials and sessions that the two files share and should not."""
+    notes = []
+    enrolled_rows = set(_bytes(enrolment.values))
+    same = [i for i, row in enumerate(_bytes(trials.values), 1) if row in enrolled_rows]
     if same:
-        said.append(
+        notes.append(
             f"{len(same)} of {len(trials.values)} trials are enrolled themselves (first: trial "
             f"{same[0]}): every figure is biased upwards"
         )
@@ -273,11 +273,11 @@ def _shared(trials: Vectors, enrolment: Vectors) -> list[str]:
         pairs = zip(trials.speakers, trials.sessions, strict=True)
         same = [i for i, pair in enumerate(pairs, 1) if pair in met]
         if same:
-            said.append(
+            notes.append(
                 f"{len(same)} of {len(trials.values)} trials share a session with the enrolment of "
                 f"their speaker (first: trial {same[0]}): that favours the attacker"
             )
-    return said
+    return notes
 
 
 def _bytes(values: FloatArray) -> Iterator[bytes]:

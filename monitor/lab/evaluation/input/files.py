@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice, repeat
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,14 +21,14 @@ from monitor.errors import StoreError, UsageError
 from monitor.files import read_arrays, watch_mapped
 from monitor.phrases import plural
 from monitor.safe_text import printable
-from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+from monitor.types import AnyArray, BoolArray, IntArray
 
 _MOST = 1 << 28
 """Bytes that are simply held in memory."""
 
 
 def scratch(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> AnyArray:
-    """An array of zeros to fill: in memory where small, else a map of a temporary file.
+    """Make an array of zeros: in memory where small, else a map of a temporary file.
 
     The file is private (0600) and has no name (POSIX) or goes when the program ends: nothing is
     left behind, whatever happens.
@@ -67,7 +66,7 @@ def release(*columns: AnyArray) -> None:
         end = (
             first
             + part.itemsize
-            + sum((many - 1) * step for many, step in zip(part.shape, part.strides, strict=True))
+            + sum((size - 1) * step for size, step in zip(part.shape, part.strides, strict=True))
         )
         held.madvise(mmap.MADV_DONTNEED, start, end - start)
 
@@ -80,15 +79,15 @@ PART = 1 << 20
 
 
 def parts(*columns: AnyArray | None) -> Iterator[slice]:
-    """Slices of columns of one length, whose pages are given back after each."""
-    given = [column for column in columns if column is not None]
-    for first in range(0, len(given[0]), PART):
-        yield slice(first, min(first + PART, len(given[0])))
-        release(*given)
+    """Yield slices of columns of one length, whose pages are given back after each."""
+    present = [column for column in columns if column is not None]
+    for first in range(0, len(present[0]), PART):
+        yield slice(first, min(first + PART, len(present[0])))
+        release(*present)
 
 
 def tally(numbers: IntArray, size: int, which: BoolArray | None = None) -> IntArray:
-    """How often each number below size stands in a column, where `which` says so: shape (size,).
+    """Count each number below size in a column, where `which` says so: shape (size,).
 
     Example:
         >>> tally(np.array([0, 2, 2]), 4).tolist()
@@ -96,38 +95,38 @@ def tally(numbers: IntArray, size: int, which: BoolArray | None = None) -> IntAr
     """
     counts = np.zeros(size, dtype=np.intp)
     for part in parts(numbers, which):
-        some = numbers[part] if which is None else numbers[part][which[part]]
-        counts += np.bincount(some, minlength=size)
+        numbers_chosen = numbers[part] if which is None else numbers[part][which[part]]
+        counts += np.bincount(numbers_chosen, minlength=size)
     return counts
 
 
-def renumbered(numbers: IntArray, places: IntArray) -> IntArray:
-    """The place of each number: a column again, of 32 bits."""
-    made = scratch((len(numbers),), np.int32)
-    for part in parts(numbers, made):
-        made[part] = places[numbers[part]]
-    return made
+def renumber(numbers: IntArray, places: IntArray) -> IntArray:
+    """Return the place of each number: a column again, of 32 bits."""
+    column = scratch((len(numbers),), np.int32)
+    for part in parts(numbers, column):
+        column[part] = places[numbers[part]]
+    return column
 
 
-def many(which: BoolArray) -> int:
-    """How many entries of a column are true."""
+def count_true(which: BoolArray) -> int:
+    """Count the true entries of a column."""
     return sum(int(np.count_nonzero(which[part])) for part in parts(which))
 
 
-def taken(
+def take_where(
     which: Callable[[slice], BoolArray], count: int, *columns: AnyArray
 ) -> tuple[AnyArray, ...]:
-    """The `count` entries of columns that `which` says of each part."""
-    made = tuple(scratch((count,), column.dtype) for column in columns)
+    """Copy the `count` entries of columns that `which` selects of each part."""
+    outputs = tuple(scratch((count,), column.dtype) for column in columns)
     done = 0
     for part in parts(*columns):
         chosen = which(part)
         last = done + int(np.count_nonzero(chosen))
-        for into, column in zip(made, columns, strict=True):
+        for into, column in zip(outputs, columns, strict=True):
             into[done:last] = column[part][chosen]
-        release(*made)
+        release(*outputs)
         done = last
-    return made
+    return outputs
 
 
 # ------------------------------------------------------------------------------------------- files
@@ -136,10 +135,8 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
 
 _CHUNK = 1 << 20
-_DECIMAL = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
 _ASCII_CONTROL = bytes([*range(9), *range(14, 32), 127])
-_QUOTED = re.compile(r'"([^"]*)"|(\S+)')
 _MAGIC = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
 _FOREIGN = {
     b"\x1f\x8b": "is compressed; unpack it",
@@ -191,7 +188,7 @@ def kind_of(path: Path) -> str:
 
 
 def array_at(path: Path) -> AnyArray:
-    """The array of a ``.npy``, mapped and not read; nothing is unpickled.
+    """Map the array of a ``.npy``; nothing is unpickled.
 
     Raises:
         StoreError: it is truncated, damaged or pickled.
@@ -208,7 +205,7 @@ def array_at(path: Path) -> AnyArray:
 
 
 def arrays_at(path: Path, only: str | None = None) -> Mapping[str, AnyArray]:
-    """The arrays of an ``.npz`` by name, or the one that is wanted.
+    """Read the arrays of an ``.npz`` by name, or the one that is wanted.
 
     Raises:
         StoreError: it is truncated, damaged, or holds pickled objects.
@@ -232,22 +229,22 @@ def _broken(path: Path, error: BaseException) -> StoreError:
     )
 
 
-def first_lines(path: Path) -> tuple[str, str]:
-    """The first two lines that are not blank; the second is empty where there is but one.
+def first_line(path: Path) -> str:
+    """Read the first line that is not blank.
 
     Raises:
         UsageError: there is none.
         StoreError: as `text_chunks`.
     """
-    lines = (line for chunk in text_chunks(path) for line in chunk if line.strip())
-    first, second = [*islice(lines, 2), "", ""][:2]
-    if not first:
-        raise UsageError(f"{path.name} is empty")
-    return first, second
+    for lines in text_chunks(path):
+        for line in lines:
+            if line.strip():
+                return line
+    raise UsageError(f"{path.name} is empty")
 
 
 def text_blocks(path: Path, progress: Progress | None = None) -> Iterator[str]:
-    """A text, a megabyte of whole lines at a time.
+    """Yield a text, a megabyte of whole lines at a time.
 
     Raises:
         StoreError: it cannot be read, is not UTF-8, or holds what steers a terminal.
@@ -273,72 +270,41 @@ def text_blocks(path: Path, progress: Progress | None = None) -> Iterator[str]:
 
 
 def text_chunks(path: Path, progress: Progress | None = None) -> Iterator[list[str]]:
-    """The lines of `text_blocks`."""
+    """Yield the lines of `text_blocks`."""
     for block in text_blocks(path, progress):
         yield io.StringIO(block).readlines()
 
 
 def separator_of(line: str) -> str | None:
-    r"""What separates the columns of this line: semicolon, tab, comma, or None for any blanks.
-
-    A comma within a number is its decimal point where something else separates columns.
+    r"""Find what separates columns: a tab, else a comma, else None for blanks.
 
     Example:
-        >>> [separator_of(line) for line in ("u1;0,5;0,7", "u1,0.5,0.7", "u1 0,5 0,7")]
-        [';', ',', None]
-        >>> separator_of("trial\tLee, Ann\tbob")
-        '\t'
+        >>> [separator_of(line) for line in ("a b\tc,d", "a b,c", "a b")]
+        ['\t', ',', None]
     """
-    bare = re.sub(r'"[^"]*"', "q", line.strip())
-    commas = bare.count(",")
-    blanks = len(re.sub(r"\s*;\s*", ";", bare).split()) - 1
-    if bare.count(";") >= max(blanks, 1) and _apart(bare, ";", commas):
-        return ";"
-    if "\t" in bare and _apart(bare, "\t", commas):
-        return "\t"
-    decimals = all(_DECIMAL.fullmatch(part) for part in bare.split() if "," in part)
-    return "," if commas and not (blanks and decimals) else None
-
-
-def _apart(line: str, mark: str, commas: int) -> bool:
-    """Whether the commas of a line are decimal points, or fewer than the marks."""
-    parts = [part.strip() for part in line.split(mark)]
-    decimals = all(_DECIMAL.fullmatch(part) for part in parts if "," in part)
-    return decimals or line.count(mark) > commas
-
-
-def to_number(text: str) -> float:
-    """A number, with a point or a comma before its decimals; ValueError where it is none.
-
-    Example:
-        >>> to_number("0,25"), to_number("-1e-3")
-        (0.25, -0.001)
-    """
-    return float(text.replace(",", ".") if _DECIMAL.fullmatch(text.strip()) else text)
+    return next((mark for mark in "\t," if mark in line), None)
 
 
 def fields(line: str, separator: str | None) -> list[str]:
-    """The columns of one line; quotes are for names that hold the separator.
+    """Split a line; quotes are for names that hold the separator.
 
     Example:
-        >>> fields('u1, "Lee, Ann" ,0.5', ","), fields('u1 "Lee, Ann" 0.5', None)
-        (['u1', 'Lee, Ann', '0.5'], ['u1', 'Lee, Ann', '0.5'])
+        >>> fields('u1, "Lee, Ann" ,0.5', ",")
+        ['u1', 'Lee, Ann', '0.5']
     """
-    if separator is None:
-        if '"' not in line:
-            return line.split()
-        return [name or plain for name, plain in _QUOTED.findall(line)]
-    if '"' in line:
-        try:
-            row = next(csv.reader([line], delimiter=separator, skipinitialspace=True))
-        except csv.Error as error:
-            raise UsageError(f"{line[:40].strip()!r} ... is no line of a table ({error})") from None
-        return [field.strip() for field in row]
-    return [field.strip() for field in line.split(separator)]
+    if separator is None or '"' not in line:
+        return [field.strip() for field in line.split(separator)]
+    try:
+        row = next(csv.reader([line], delimiter=separator, skipinitialspace=True))
+    except csv.Error as error:
+        raise UsageError(f"{line[:40].strip()!r} ... is no line of a table ({error})") from None
+    return [field.strip() for field in row]
 
 
 # ------------------------------------------------------------------------------------------ layout
-# Finds out from its first two lines what the columns of a text of scores are.
+# The first line says what the columns of a text of scores are. A header names its columns; without
+# one a list is ``speaker trial score [target]``, as Kaldi and ZEBRA write it, and numbers alone are
+# a table.
 
 TRIAL = frozenset(
     {"trial", "trial_id", "test", "test_id", "utterance", "utt", "utt_id", "segment", "segmentid"}
@@ -349,28 +315,23 @@ SPEAKER = frozenset(
 )
 SCORE = frozenset({"score", "scores", "similarity", "llr"})
 TARGET = frozenset({"target", "label", "labels", "key", "targettype", "true_speaker"})
-_ROLES = (TRIAL, SPEAKER, SCORE, TARGET)
-_DIGITS = 19
-_NAMELESS = TRIAL | {"", "id", "file", "name", "trials"}
 WORDS = {
     **dict.fromkeys(("target", "tgt", "true", "1", "mated"), True),
     **dict.fromkeys(("nontarget", "non-target", "imp", "false", "0", "non-mated"), False),
 }
 """What a trial list says of a pair."""
+_DIGITS = 19
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What the columns of a text are.
+    """Columns of a text.
 
-    It is a list of pairs or a table of trials x speakers, whose first line may name the columns,
-    and whose separator is None for blanks. Columns are those of trial names (None where a table has
-    none), of enrolled speakers and scores of a list (a trial list has no score), and of what says
-    who spoke (of a list: whether it is a target). Speakers are the names in the header of a table.
-    A list is certain where trial and speaker are named and not assumed.
+    Of a list those of trial names, enrolled speakers, scores (a trial list has none), and of what
+    says whether a pair is a target; of a table that of trial names and of who spoke, where it has
+    them, and the speakers that all others are called after.
     """
 
-    list: bool
     separator: str | None
     header: bool
     width: int
@@ -379,20 +340,15 @@ class Layout:
     score: int | None = None
     target: int | None = None
     speakers: tuple[str, ...] = ()
-    certain: bool = True
 
-
-def _number(text: str) -> bool:
-    """Whether this reads as a number."""
-    try:
-        to_number(text)
-    except ValueError:
-        return False
-    return True
+    @property
+    def list(self) -> bool:
+        """A list of pairs, not a table of trials x speakers."""
+        return self.speaker is not None
 
 
 def natural(name: str) -> tuple[int, int, str]:
-    """A key to sort names by: numbers by their size, then all others.
+    """Return a key to sort names by: numbers by their size, then all others.
 
     Example:
         >>> sorted(["1272", "84", "ann"], key=natural)
@@ -402,101 +358,56 @@ def natural(name: str) -> tuple[int, int, str]:
 
 
 def role_of(names: list[str], role: frozenset[str]) -> int | None:
-    """The first column that is called so."""
+    """Find the first column that is called so."""
     return next((i for i, name in enumerate(names) if name.lower() in role), None)
 
 
-def layout_of(label: str, first: str, second: str) -> Layout:
-    """Tell a table from a list, with or without a header, by the first two lines of a file.
+def layout_of(label: str, first: str) -> Layout:
+    """Lay out a list or a table by its first line.
 
     Raises:
-        UsageError: it cannot be told.
+        UsageError: it does not say which column is which.
 
     Example:
-        >>> layout_of("a", "1272 1272-0001 0.71", "").list
+        >>> layout_of("a", "1272 1272-0001 0.71").list
         True
-        >>> layout_of("a", "trial,ann,bob", "u1,0.9,0.1").speakers
+        >>> layout_of("a", "trial,ann,bob").speakers
         ('ann', 'bob')
     """
     separator = separator_of(first)
-    names, blanks = fields(first, separator), first.split()
-    if separator == "\t" and (len(names) < 3 or "" in names[1:]) and _pair(blanks):
-        separator, names = None, blanks  # tabs among other blanks
-    values = fields(second, separator)
-    roles = [role_of(names, role) for role in _ROLES]
-    trial, speaker, score, target = roles
+    names = fields(first, separator)
+    width = len(names)
+    trial, speaker, score, target = (
+        role_of(names, role) for role in (TRIAL, SPEAKER, SCORE, TARGET)
+    )
     if trial is not None and speaker is not None and (score is not None or target is not None):
-        return Layout(True, separator, True, len(names), trial, speaker, score, target)
-    if _pair(names):
-        words = 2 if names[2].lower() in WORDS and not _number(names[2]) else None
-        given = 3 if len(names) == 4 else words
-        # Kaldi and ZEBRA write the enrolled speaker first; a table is thought of trial by trial
-        trial, speaker = (1, 0) if separator in (None, "\t") else (0, 1)
-        score = None if words else 2
-        width = len(names)
-        return Layout(True, separator, False, width, trial, speaker, score, given, certain=False)
-    if len(names) == 3 and all(map(_whole, names[:2])) and _number(names[2]):
-        if len(values) == 3 and not _whole(values[0]) and _number(values[0]):
-            return _table(separator, names, values)
-        raise UsageError(
-            f"{label}: cannot tell three speakers from speaker, trial and score; "
-            "add a first line that names the columns"
-        )
-    _understood(label, names, values, roles)
-    return _table(separator, names, values)
-
-
-def _understood(label: str, names: list[str], values: list[str], roles: list[int | None]) -> None:
-    """Refuse a list whose header does not say which column is which."""
-    trial, speaker, score, target = roles
-    parts = sum(role is not None for role in (trial, speaker, score))
-    known = {i for i in (trial, target) if i is not None}
-    words = sum(not _number(value) for i, value in enumerate(values) if i not in known)
-    named = len(values) == len(names) and not any(map(_number, names))
-    half = parts > 1 and speaker is not None  # a list, and one of its columns is not found
-    if not named or not (half or words + (trial is not None) > 1):
-        return
-    trials, speakers, scores, words_of = (", ".join(sorted(role)) for role in _ROLES)
+        return Layout(separator, True, width, trial, speaker, score, target)
+    if trial is None and not names[0]:
+        trial = 0  # of a table
+    if trial is not None and speaker is None and score is None:
+        speakers = tuple(name for i, name in enumerate(names) if i not in (trial, target))
+        if "" not in speakers:
+            return Layout(separator, True, width, trial, target=target, speakers=speakers)
+    elif all(map(_is_number, names)):
+        if not (width == 3 and names[0].isdecimal() and names[1].isdecimal()):
+            return Layout(separator, False, width)
+    elif separator != "," and width in (3, 4) and trial is None and speaker is None:
+        if names[2].lower() in WORDS and not _is_number(names[2]):
+            return Layout(separator, False, width, 1, 0, None, 2)
+        return Layout(separator, False, width, 1, 0, 2, 3 if width == 4 else None)
     raise UsageError(
-        f"{label}: its header {', '.join(names[:6])} does not say which column is which. A list "
-        f"has a trial ({trials}), a speaker ({speakers}) and a score ({scores}), or a target "
-        f"({words_of}); a table has a column for each speaker, the first may be trial, and target "
-        "may say who spoke"
+        f"{label}: its first line does not say which column is which: write a header above it, "
+        "'trial speaker score' (or target) for a list, 'trial' and every speaker for a table, "
+        "separated by tabs, commas or blanks"
     )
 
 
-def _pair(names: list[str]) -> bool:
-    """Two names, then a score or a word, then perhaps a word."""
-    if len(names) not in (3, 4):
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
         return False
-    if any(_number(name) and not _whole(name) for name in names[:2]) or all(
-        map(_number, names[:3])
-    ):
-        return False
-    if len(names) == 4:
-        return _number(names[2]) and names[3].lower() in WORDS
-    return _number(names[2]) or names[2].lower() in WORDS
-
-
-def _whole(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
-
-
-def _table(separator: str | None, names: list[str], values: list[str]) -> Layout:
-    numbers = all(map(_number, names))
-    # speakers may be called 1272, 1988 ...: whole numbers over fractions are names
-    coded = all(map(_whole, names)) and not all(map(_whole, values)) and len(set(names)) > 1
-    if numbers and not (values and coded):
-        return Layout(False, separator, False, len(names))
-    if len(values) == len(names) + 1:
-        return Layout(False, separator, True, len(values), 0, speakers=tuple(names))
-    trial = None
-    if names[0].lower() in _NAMELESS or (values and not _number(values[0])):
-        trial = 0
-    target = role_of(names, TARGET)
-    target = None if target == trial else target
-    speakers = tuple(name for i, name in enumerate(names) if i not in (trial, target))
-    return Layout(False, separator, True, len(names), trial, target=target, speakers=speakers)
+    return True
 
 
 # ------------------------------------------------------------------------------------------- table
@@ -518,55 +429,35 @@ def read_table(path: Path, layout: Layout, progress: Progress | None = None) -> 
     Raises:
         UsageError: a row has too few columns, or a score is no number.
     """
-    apart = [i for i in (layout.trial, layout.target) if i is not None]
-    columns = [i for i in range(layout.width) if i not in apart]
+    columns = [i for i in range(layout.width) if i not in (layout.trial, layout.target)]
     if len(columns) < 2:
         raise UsageError(
             f"{path.name} has {plural(len(columns), 'column')} of scores; a table has one "
             f"for each speaker, and a comparison needs at least two"
         )
     scores = scratch((count_lines(path), len(columns)))
-    names: list[list[str]] = [[] for _ in apart]
-    done, begin = 0, 0
+    names: dict[int, list[str]] = {i: [] for i in (layout.trial, layout.target) if i is not None}
+    done, begin, header = 0, 0, layout.header
     for lines in text_chunks(path, progress):
-        after = begin + len(lines)
-        if begin == 0 and layout.header:
-            begin = 1 + next(i for i, line in enumerate(lines) if line.strip())
-            del lines[:begin]
-        block = _fast(lines, layout, columns)
-        if block is None:
-            rows = list(rows_of(lines, layout, path.name, begin))
-            block = _slow(rows, columns, path.name)
-        else:
-            rows = [(0, line.split(layout.separator, max(apart) + 1)) for line in lines if apart]
-        for kept, place in zip(names, apart, strict=True):
-            kept.extend(row[place].strip() for _, row in rows)
-        scores[done : done + len(block)] = block
-        done += len(block)
-        begin = after
+        for number, row in rows_of(lines, layout, path.name, begin):
+            if header:
+                header = False
+                continue
+            try:
+                scores[done] = [float(row[i]) for i in columns]
+            except ValueError as error:
+                raise UsageError(
+                    f"{path.name} line {number}: a score is no number ({error}); decimals follow "
+                    "a point, and a table has one row a trial and one score a speaker"
+                ) from None
+            for column_index, cells in names.items():
+                cells.append(row[column_index])
+            done += 1
+        begin += len(lines)
     if not done:
         raise UsageError(f"{path.name} has no line of data")
-    found: dict[int | None, tuple[str, ...]] = dict(zip(apart, map(tuple, names), strict=True))
-    return Table(scores[:done], found.get(layout.trial, ()), found.get(layout.target, ()))
-
-
-def _fast(lines: list[str], layout: Layout, columns: list[int]) -> FloatArray | None:
-    """Scores by NumPy, three times as fast, where every line is as it should be; else None."""
-    separator, width = layout.separator, layout.width
-    if separator is None:
-        even = len(columns) == width and all(map(str.strip, lines))  # NumPy counts the columns
-    else:
-        even = set(map(str.count, lines, repeat(separator))) == {width - 1}
-    if not lines or not even or any('"' in line for line in lines):
-        return None
-    if separator != "," and any("," in line for line in lines):
-        return None  # decimal commas
-    used = None if len(columns) == width else columns
-    try:
-        block = np.loadtxt(lines, delimiter=separator, comments=None, usecols=used, ndmin=2)
-    except ValueError:
-        return None
-    return block if block.shape == (len(lines), len(columns)) else None
+    trials, target = (() if i is None else tuple(names[i]) for i in (layout.trial, layout.target))
+    return Table(scores[:done], trials, target)
 
 
 def rows_of(
@@ -588,19 +479,6 @@ def rows_of(
             yield number, row
 
 
-def _slow(rows: list[tuple[int, list[str]]], columns: list[int], label: str) -> FloatArray:
-    block = np.empty((len(rows), len(columns)))
-    for into, (number, row) in zip(block, rows, strict=True):
-        try:
-            into[:] = [to_number(row[i]) for i in columns]
-        except ValueError as error:
-            raise UsageError(
-                f"{label} line {number}: a score is no number ({error}); a table has one row a "
-                "trial and one score a speaker, a list has trial, speaker and score in each line"
-            ) from None
-    return block
-
-
 def count_lines(path: Path) -> int:
     """At least as many as there are rows."""
     count = 1
@@ -619,7 +497,7 @@ _ATTRIBUTES_MOST = 20
 
 @dataclass(frozen=True)
 class Attribute:
-    """What a file, as messages call it, says of speakers by name (or of trials of nobody's)."""
+    """An attribute of speakers by name, or of trials, and the label of its file."""
 
     label: str
     name: str
@@ -662,7 +540,7 @@ def read_attribute(
     head = fields(lines[0], separator)
     header = column is not None or len(head) > 2 or head[0].lower() in _KEYS
     key, value = _columns(path, head, column) if header else (0, 1)
-    found: dict[str, str] = {}
+    groups: dict[str, str] = {}
     for number, line in enumerate(lines[header:], 1 + header):
         row = fields(line, separator)
         if len(row) != len(head) or len(row) < 2:
@@ -670,21 +548,23 @@ def read_attribute(
                 f"{path.name} line {number}: has {plural(len(row), 'column')}, not {len(head)}"
             )
         try:
-            said = of(row[value]) if row[value] else ""
+            group = of(row[value]) if row[value] else ""
         except UsageError as error:
             raise UsageError(f"{path.name} line {number}: {error}") from None
-        if said and found.setdefault(row[key], said) != said:
+        if group and groups.setdefault(row[key], group) != group:
             raise UsageError(
-                f"{path.name}: {row[key]} is {found[row[key]]} on one line and {said} on another; "
+                f"{path.name}: {row[key]} is {groups[row[key]]} on one line and {group} on "
+                "another; "
                 "keep one"
             )
-    made = Attribute(path.name, head[value] if header else "", found)
-    if len(made.values) > _ATTRIBUTES_MOST:
+    attribute = Attribute(path.name, head[value] if header else "", groups)
+    if len(attribute.values) > _ATTRIBUTES_MOST:
         raise UsageError(
-            f"{path.name} has {len(made.values)} groups, more than {_ATTRIBUTES_MOST}: give ranges "
+            f"{path.name} has {len(attribute.values)} groups, more than {_ATTRIBUTES_MOST}: give "
+            "ranges "
             "instead of numbers, or choose another column"
         )
-    return made
+    return attribute
 
 
 _LENGTHS = frozenset({"seconds", "length", "duration"})
@@ -711,7 +591,8 @@ def read_conditions(path: Path) -> tuple[Attribute, ...]:
     """
     if kind_of(path) != "text":
         raise UsageError(f"{path.name}: conditions are text, a trial and its condition a line")
-    head = fields(first_lines(path)[0], separator_of(first_lines(path)[0]))
+    first = first_line(path)
+    head = fields(first, separator_of(first))
     if len(head) < 2:
         raise UsageError(f"{path.name}: give a trial and its condition a line")
     if len(head) == 2 and head[0].lower() not in _KEYS:
@@ -728,7 +609,7 @@ def read_conditions(path: Path) -> tuple[Attribute, ...]:
 
 def _length_range(text: str) -> str:
     try:
-        seconds = to_number(text)
+        seconds = float(text)
     except ValueError:
         raise UsageError(f"{text!r} is no length in seconds") from None
     if not 0 <= seconds < float("inf"):
@@ -742,7 +623,7 @@ def _length_range(text: str) -> str:
 
 
 def _columns(path: Path, head: list[str], column: str | None) -> tuple[int, int]:
-    """Which column names the speaker, and which is the attribute."""
+    """Find the column of speaker names and that of the attribute."""
     key = role_of(head, frozenset(_KEYS))
     key = 0 if key is None else key
     others = [name for i, name in enumerate(head) if i != key]

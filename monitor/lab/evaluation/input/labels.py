@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import itertools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import compress, count, pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,24 +25,23 @@ from monitor.lab.evaluation.input.files import (
     array_at,
     arrays_at,
     count_lines,
+    count_true,
     fields,
-    first_lines,
+    first_line,
     kind_of,
     layout_of,
-    many,
     natural,
     parts,
     release,
-    renumbered,
+    renumber,
     role_of,
     rows_of,
     scratch,
     separator_of,
-    taken,
+    take_where,
     tally,
     text_blocks,
     text_chunks,
-    to_number,
 )
 from monitor.phrases import plural
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -60,8 +57,7 @@ class Pairs:
 
     Names of trials and speakers are in the order of their first appearance; shape (n,): the index
     of those of each line, its score, and whether both are one person, None where the list does not
-    say. It is certain where it says which is the trial and which the speaker, and numbered where
-    names are numbers from 0.
+    say. It is numbered where names are numbers from 0.
     """
 
     label: str
@@ -71,59 +67,42 @@ class Pairs:
     speaker: IntArray
     scores: FloatArray | None
     target: BoolArray | None
-    certain: bool
     numbered: bool = False
 
-    def swapped(self) -> Pairs:
-        """Trials taken for speakers and the other way round."""
-        return replace(
-            self, trials=self.speakers, speakers=self.trials, trial=self.speaker,
-            speaker=self.trial,
-        )  # fmt: skip
-
     @property
-    def columns(self) -> dict[str, Any]:
-        """What there is of each line."""
+    def columns(self) -> dict[str, AnyArray]:
+        """Columns that there are of each line, by field."""
         every = {key: getattr(self, key) for key in ("trial", "speaker", "scores", "target")}
         return {key: column for key, column in every.items() if column is not None}
 
+    def _with_columns(self, columns: Mapping[str, AnyArray]) -> Pairs:
+        return replace(
+            self, trial=columns["trial"], speaker=columns["speaker"],
+            scores=columns.get("scores"), target=columns.get("target"),
+        )  # fmt: skip
+
     def only(self, which: BoolArray) -> Pairs:
-        """Some of the lines, shape (n,), and no trial or speaker without any."""
+        """Select lines, shape (n,), and drop trials and speakers without any."""
         columns = self.columns
-        made: dict[str, Any] = dict(
-            zip(columns, taken(which.__getitem__, many(which), *columns.values()), strict=True)
-        )
-        return replace(self, **made).without_empty()
+        selected = take_where(which.__getitem__, count_true(which), *columns.values())
+        return self._with_columns(dict(zip(columns, selected, strict=True))).without_empty()
 
     def without_empty(self) -> Pairs:
-        """The same, and no trial or speaker without any line."""
-        given: dict[str, Any] = {}
-        for name, names in (("trial", self.trials), ("speaker", self.speakers)):
-            there = tally(getattr(self, name), len(names)) > 0
-            if not there.all():
-                given[name] = renumbered(getattr(self, name), np.cumsum(there) - 1)
-                given[name + "s"] = tuple(itertools.compress(names, there.tolist()))
-        return replace(self, **given)
-
-    def settled(self) -> Pairs:
-        """The same, turned where the target lines show that it must be.
-
-        A trial has one speaker, and a speaker may have many trials.
-        """
-        if self.certain or self.target is None:
-            return self
-        of_trial = tally(self.trial, len(self.trials), self.target).max()
-        of_speaker = tally(self.speaker, len(self.speakers), self.target).max()
-        return self.swapped() if of_trial > 1 == of_speaker else self
+        """Drop trials and speakers without any line."""
+        trial, trials = _compact(self.trial, self.trials)
+        speaker, speakers = _compact(self.speaker, self.speakers)
+        return replace(self, trial=trial, trials=trials, speaker=speaker, speakers=speakers)
 
     def by_trial(self) -> Pairs:
-        """The same, the lines of each trial together and as they came, trial after trial."""
+        """Sort lines trial after trial, those of a trial as they came."""
         if _ascending(self.trial):
             return self
         starts = starts_of(self.trial, len(self.trials))
         edges = whole_trials(starts)
         columns = self.columns
-        made: dict[str, Any] = {key: scratch(c.shape, c.dtype) for key, c in columns.items()}
+        sorted_columns: dict[str, AnyArray] = {
+            key: scratch(c.shape, c.dtype) for key, c in columns.items()
+        }
         heap = np.searchsorted(edges, starts[:-1], "right") - 1  # of each trial
         ends = edges[:-1].copy()
         for part in parts(*columns.values()):
@@ -134,59 +113,71 @@ class Pairs:
             for key, column in columns.items():
                 moved = column[part][order]
                 for at in np.flatnonzero(sizes).tolist():
-                    some = moved[cuts[at] : cuts[at] + sizes[at]]
-                    made[key][ends[at] : ends[at] + sizes[at]] = some
-                release(made[key])
+                    rows = moved[cuts[at] : cuts[at] + sizes[at]]
+                    sorted_columns[key][ends[at] : ends[at] + sizes[at]] = rows
+                release(sorted_columns[key])
             ends += sizes
         for first, last in pairwise(edges.tolist()):
-            order = np.argsort(made["trial"][first:last], kind="stable")
-            for into in made.values():
+            order = np.argsort(sorted_columns["trial"][first:last], kind="stable")
+            for into in sorted_columns.values():
                 into[first:last] = into[first:last][order]
-            release(*made.values())
-        return replace(self, **made)
+            release(*sorted_columns.values())
+        return self._with_columns(sorted_columns)
 
     def true_speakers(self) -> tuple[dict[str, str], str]:
-        """The first speaker of each trial with a target line, and a trial with several, in words.
+        """Return the first speaker of each trial with targets, and a trial with several.
 
         Raises:
             UsageError: no trial has any.
         """
         assert self.target is not None
-        found: dict[str, str] = {}
+        true_speakers: dict[str, str] = {}
         several = ""
         for own, other in zip(*self.targets(), strict=True):
             trial, speaker = self.trials[own], self.speakers[other]
-            if found.setdefault(trial, speaker) != speaker:
-                several = several or f"trial {trial} is a target of {found[trial]} and of {speaker}"
-        if not found:
+            if true_speakers.setdefault(trial, speaker) != speaker:
+                several = (
+                    several
+                    or f"trial {trial} is a target of {true_speakers[trial]} and of {speaker}"
+                )
+        if not true_speakers:
             raise UsageError(f"{self.label} has no target line; say who spoke in each trial")
-        return found, several
+        return true_speakers, several
 
     def targets(self) -> tuple[list[int], list[int]]:
-        """Trials and speakers of the target lines."""
+        """Return trials and speakers of the target lines."""
         assert self.target is not None
-        found = taken(self.target.__getitem__, many(self.target), self.trial, self.speaker)
-        trial, speaker = (each.tolist() for each in found)
+        columns = take_where(
+            self.target.__getitem__, count_true(self.target), self.trial, self.speaker
+        )
+        trial, speaker = (column.tolist() for column in columns)
         return trial, speaker
+
+
+def _compact(numbers: IntArray, names: tuple[str, ...]) -> tuple[IntArray, tuple[str, ...]]:
+    present = tally(numbers, len(names)) > 0
+    if present.all():
+        return numbers, names
+    return renumber(numbers, np.cumsum(present) - 1), tuple(compress(names, present.tolist()))
 
 
 def _ascending(numbers: IntArray) -> bool:
     last = -1
     for part in parts(numbers):
-        some = numbers[part]
-        if some[0] < last or (some[1:] < some[:-1]).any():
+        block = numbers[part]
+        if block[0] < last or (block[1:] < block[:-1]).any():
             return False
-        last = int(some[-1])
+        last = int(block[-1])
     return True
 
 
 def starts_of(trial: IntArray, trials: int) -> IntArray:
-    """Where the lines of each of T trials begin, trial after trial, and of one after: (T + 1,)."""
+    """Return where the lines of each of T trials begin, and of one after: (T + 1,)."""
     return np.concatenate([[0], np.cumsum(tally(trial, trials))])
 
 
 def whole_trials(starts: IntArray) -> IntArray:
-    """Where lists are cut into pieces of about `PART` lines, each with all lines of its trials.
+    """Return where to cut lists into pieces of about `PART` lines, never within a trial.
 
     Of `starts`, (T + 1,): where the first piece begins, and where each of them ends.
     """
@@ -204,13 +195,13 @@ def read_pairs(path: Path, layout: Layout, progress: Progress | None = None) -> 
     assert layout.speaker is not None
     most = (count_lines(path),)
     index: list[defaultdict[str, int]] = [
-        defaultdict(itertools.count().__next__)
+        defaultdict(count().__next__)
         for _ in range(2)  # a new name is a new number
     ]
     numbers = [scratch(most, np.int32) for _ in index]
     scores = None if layout.score is None else scratch(most)
     target = None if layout.target is None else scratch(most, np.bool_)
-    kept = [column for column in (*numbers, scores, target) if column is not None]
+    held = [column for column in (*numbers, scores, target) if column is not None]
     done = begin = 0
     header = layout.header
     for block in text_blocks(path, progress):
@@ -229,12 +220,12 @@ def read_pairs(path: Path, layout: Layout, progress: Progress | None = None) -> 
             target[part] = _words(path.name, columns[layout.target], lines)
         done = part.stop
         if done // files.PART > part.start // files.PART:
-            release(*kept)
+            release(*held)
     if not done:
         raise UsageError(f"{path.name} has no line of data")
     if any("" in names for names in index):
         raise UsageError(f"{path.name}: a trial or a speaker has no name")
-    return Pairs(
+    pairs = Pairs(
         path.name,
         tuple(index[0]),
         tuple(index[1]),
@@ -242,12 +233,29 @@ def read_pairs(path: Path, layout: Layout, progress: Progress | None = None) -> 
         numbers[1][:done],
         None if scores is None else scores[:done],
         None if target is None else target[:done],
-        layout.certain,
     )
+    if not layout.header:
+        _check_order(pairs)
+    return pairs
+
+
+def _check_order(pairs: Pairs) -> None:
+    """Refuse a list without a header whose targets look as if trials came first."""
+    if pairs.target is None:
+        return
+    of_trial = tally(pairs.trial, len(pairs.trials), pairs.target).max()
+    of_speaker = tally(pairs.speaker, len(pairs.speakers), pairs.target).max()
+    if of_trial > 1 == of_speaker:
+        rest = " target" if pairs.scores is None else " score target"
+        raise UsageError(
+            f"{pairs.label}: no name in its first column has two targets, some in its second "
+            f"have: write the header 'trial speaker{rest}' above it if trials come first, else "
+            f"'speaker trial{rest}'"
+        )
 
 
 def pairs_of_records(label: str, records: AnyArray) -> Pairs:
-    """A list as an array of records, mapped or not, shape (n,): trials and speakers are numbers.
+    """Read a list from records, mapped or not, shape (n,): trials and speakers are numbers.
 
     Fields are called as columns of a text are.
 
@@ -262,9 +270,11 @@ def pairs_of_records(label: str, records: AnyArray) -> Pairs:
     """
     names = list(records.dtype.names or ())
     at = [role_of(names, role) for role in (TRIAL, SPEAKER, SCORE, TARGET)]
-    found = [None if i is None else records[names[i]] for i in at]
-    trial, speaker, scores, target = found
-    kinds = [each.dtype.kind if each is not None and each.ndim == 1 else "" for each in found]
+    columns = [None if i is None else records[names[i]] for i in at]
+    trial, speaker, scores, target = columns
+    kinds = [
+        column.dtype.kind if column is not None and column.ndim == 1 else "" for column in columns
+    ]
     right = kinds[0] in tuple("iu") and kinds[1] in tuple("iu") and kinds[2] in tuple("fiu")
     if not (right and kinds[3] in ("", *"biu")) or not len(records):
         raise UsageError(
@@ -273,16 +283,16 @@ def pairs_of_records(label: str, records: AnyArray) -> Pairs:
         )
     assert trial is not None
     assert speaker is not None
-    said = None
+    is_target = None
     if target is not None:
-        said = scratch(target.shape, np.bool_)
-        for part in parts(target, said):
-            said[part] = target[part] != 0
+        is_target = scratch(target.shape, np.bool_)
+        for part in parts(target, is_target):
+            is_target[part] = target[part] != 0
             if np.any((target[part] != 0) & (target[part] != 1)):
                 raise UsageError(f"{label}: a target is neither 1 nor 0: write 0 of nontarget")
     trials, speakers = _names_up_to(label, trial), _names_up_to(label, speaker)
-    made = Pairs(label, trials, speakers, trial, speaker, scores, said, True, numbered=True)
-    return made.without_empty()
+    pairs = Pairs(label, trials, speakers, trial, speaker, scores, is_target, numbered=True)
+    return pairs.without_empty()
 
 
 def _names_up_to(label: str, numbers: IntArray) -> tuple[str, ...]:
@@ -299,7 +309,7 @@ def _names_up_to(label: str, numbers: IntArray) -> tuple[str, ...]:
 def _columns(
     block: str, layout: Layout, label: str, begin: int
 ) -> tuple[Sequence[Sequence[str]], Sequence[int]]:
-    """The columns of every line that is not blank, and the numbers of these lines."""
+    """Split every line that is not blank into columns, beside the numbers of these lines."""
     width, separator = layout.width, layout.separator
     if '"' not in block:  # one split of many lines is several times faster than a split of each
         block += "" if block.endswith("\n") else "\n"
@@ -318,28 +328,28 @@ def _columns(
 
 
 def _numbers(label: str, texts: Sequence[str], lines: Sequence[int]) -> FloatArray:
-    try:
-        return np.fromiter(map(float, texts), np.float64, len(texts))
-    except ValueError:  # decimal commas, or no numbers
-        made = np.empty(len(texts))
-    for i, (text, line) in enumerate(zip(texts, lines, strict=True)):
+    numbers = np.empty(len(texts))
+    for i, text in enumerate(texts):
         try:
-            made[i] = to_number(text)
+            numbers[i] = float(text)
         except ValueError as error:
-            raise UsageError(f"{label} line {line}: a score is no number ({error})") from None
-    return made
+            raise UsageError(
+                f"{label} line {lines[i]}: a score is no number ({error}): decimals follow a "
+                "point, and without a header columns are speaker, trial and score"
+            ) from None
+    return numbers
 
 
 def _words(label: str, texts: Sequence[str], lines: Sequence[int]) -> BoolArray:
     words: dict[str, bool] = {}
     for word in dict.fromkeys(texts):
-        known = WORDS.get(word.strip().lower())
-        if known is None:
+        is_target = WORDS.get(word.strip().lower())
+        if is_target is None:
             raise UsageError(
                 f"{label} line {lines[texts.index(word)]}: {word.strip()!r} is neither target nor "
                 "nontarget: write these words, or 1 and 0"
             )
-        words[word] = known
+        words[word] = is_target
     return np.fromiter(map(words.__getitem__, texts), bool, len(texts))
 
 
@@ -348,12 +358,12 @@ def _words(label: str, texts: Sequence[str], lines: Sequence[int]) -> BoolArray:
 
 @dataclass(frozen=True)
 class Labels:
-    """What a file of labels says, and how messages call it.
+    """Contents of a file of labels, and how messages call it.
 
     Attributes:
         columns: shape (T,), the column of each trial's speaker, from 0.
         names, trials: the speaker of each trial, in their order, and its name, where there are any.
-        known: all trials a trial list speaks of, those without a target among them.
+        listed: all trials a trial list speaks of, those without a target among them.
         pairs: the trial list itself, where it lists nontarget pairs too: then no others count.
         several: a trial that is a target of two models, in words, where there is one.
     """
@@ -362,7 +372,7 @@ class Labels:
     columns: IntArray | None = None
     names: tuple[str, ...] = ()
     trials: tuple[str, ...] = ()
-    known: frozenset[str] = field(default=frozenset())
+    listed: frozenset[str] = field(default=frozenset())
     pairs: Pairs | None = None
     several: str = ""
 
@@ -372,11 +382,11 @@ class Labels:
         Raises:
             UsageError: a trial comes twice.
         """
-        found = dict(zip(self.trials, self.names, strict=True))
-        if len(found) < len(self.trials):
+        speakers = dict(zip(self.trials, self.names, strict=True))
+        if len(speakers) < len(self.trials):
             again = next(name for name, times in Counter(self.trials).items() if times > 1)
             raise UsageError(f"{self.label}: trial {again} is listed twice; keep one line for it")
-        return found
+        return speakers
 
 
 def labels_of_array(label: str, values: AnyArray) -> Labels:
@@ -396,7 +406,7 @@ def labels_of_array(label: str, values: AnyArray) -> Labels:
 
 
 def numbered(labels: Labels) -> Labels:
-    """Labels in the order of trials as those of trials that are called 0, 1 ...; -1 is nobody."""
+    """Name trials 0, 1 ... where labels are in their order; -1 is nobody."""
     if labels.trials:
         return labels
     columns = () if labels.columns is None else labels.columns.tolist()
@@ -406,7 +416,7 @@ def numbered(labels: Labels) -> Labels:
 
 
 def labels_of_pairs(pairs: Pairs) -> Labels:
-    """The speaker of every trial that has a target line.
+    """Return the speaker of every trial that has a target line.
 
     Raises:
         UsageError: a trial has two speakers, or none has any.
@@ -417,18 +427,18 @@ def labels_of_pairs(pairs: Pairs) -> Labels:
         pairs.label,
         names=tuple(spoken.values()),
         trials=tuple(spoken),
-        known=frozenset(pairs.trials),
+        listed=frozenset(pairs.trials),
         pairs=None if pairs.target.all() else pairs,
         several=several,
     )
 
 
-def read_labels(path: Path, trials: Sequence[str] = ()) -> Labels:
+def read_labels(path: Path) -> Labels:
     """Read labels of any form.
 
     A ``.npy`` of columns or names; a text with one name in each line, with ``trial speaker`` in
-    each line (Kaldi's utt2spk), or a trial list (``speaker trial target|nontarget``). Names of the
-    trials, where they are known, tell the columns apart.
+    each line (Kaldi's utt2spk), or a trial list (``speaker trial target|nontarget``). A header
+    may name other orders.
 
     Raises:
         UsageError: its content makes no sense.
@@ -443,65 +453,37 @@ def read_labels(path: Path, trials: Sequence[str] = ()) -> Labels:
         if name is None:
             raise UsageError(f"{path.name} has neither target nor labels in it")
         return labels_of_array(path.name, arrays[name])
-    first, second = first_lines(path)
+    first = first_line(path)
     separator = separator_of(first)
-    width, third = len(fields(first, separator)), "".join(first.split()[2:])
-    if width > 2 or (third.lower() in WORDS and not third.isdecimal()):  # tabs among other blanks
-        return _trial_list(path, first, second)
-    lines = (line for chunk in text_chunks(path) for line in chunk if line.strip())
-    rows = [fields(line, separator) for line in lines]
-    wrong = [row for row in rows if len(row) != width or "" in row]
-    if wrong:
-        raise UsageError(
-            f"{path.name}: {' '.join(wrong[0])!r} is not {'a name' if width == 1 else 'two names'}"
-        )
-    if width == 1:
-        names = [row[0] for row in rows]
-        if names[0].lower() in SPEAKER | TARGET:
-            del names[0]
-        return Labels(path.name, names=tuple(names))
-    at = _trial_column(rows, trials)
-    if rows[0][at].lower() in TRIAL or rows[0][1 - at].lower() in SPEAKER | TARGET:
-        del rows[0]
-    return Labels(
-        path.name, names=tuple(row[1 - at] for row in rows), trials=tuple(row[at] for row in rows)
-    )
-
-
-def _trial_column(rows: list[list[str]], trials: Sequence[str]) -> int:
-    """Which of two columns names the trials.
-
-    By header, else by the names, else the one that repeats itself less, else the first.
-    """
-    for at in (0, 1):
-        if rows[0][at].lower() in TRIAL or rows[0][1 - at].lower() in SPEAKER | TARGET:
-            return at
-    columns = [[row[at] for row in rows] for at in (0, 1)]
-    known = set(trials)
-    first, second = (
-        sum(name in known for name in names) if known else len(set(names)) for names in columns
-    )
-    return int(second > first)
-
-
-def _trial_list(path: Path, first: str, second: str) -> Labels:
-    layout = layout_of(path.name, first, second)
-    if not layout.list:
-        raise UsageError(
-            f"{path.name}: labels are one speaker a line, trial and speaker, or a trial list of "
-            "speaker, trial and target or nontarget"
-        )
-    target = layout.target
-    if target is None:  # 1 and 0 stand where a score would
-        values = fields(second or first, layout.separator)
-        target = layout.score
-        word = "" if target is None or target >= len(values) else values[target]
-        if word.lower() not in WORDS:
+    head = fields(first, separator)
+    if len(head) > 2:
+        layout = layout_of(path.name, first)
+        if not layout.list:
             raise UsageError(
-                f"{path.name}: {word!r} is neither target nor nontarget: give a trial list with "
-                "these words, or 1 and 0, as labels"
+                f"{path.name}: labels are one speaker a line, trial and speaker, or a trial list "
+                "of speaker, trial and target or nontarget"
             )
-    return labels_of_pairs(read_pairs(path, replace(layout, score=None, target=target)).settled())
+        target = layout.score if layout.target is None else layout.target
+        return labels_of_pairs(read_pairs(path, replace(layout, score=None, target=target)))
+    trial, speaker = role_of(head, TRIAL), role_of(head, SPEAKER | TARGET)
+    header = trial is not None or speaker is not None
+    lines = (line for chunk in text_chunks(path) for line in chunk if line.strip())
+    rows = [fields(line, separator) for line in lines][header:]
+    for row in rows:
+        if len(row) != len(head) or "" in row:
+            shape = "a name" if len(head) == 1 else "two names"
+            raise UsageError(f"{path.name}: {' '.join(row)!r} is not {shape}")
+    columns = list(zip(*rows, strict=True))
+    if len(columns) < 2:
+        return Labels(path.name, names=columns[0] if columns else ())
+    if not header and len(set(columns[0])) < len(rows) == len(set(columns[1])):
+        raise UsageError(
+            f"{path.name}: names in its first column repeat, those in its second do not: write "
+            f"the header 'speaker trial' above it if it is turned, else 'trial speaker'"
+        )
+    if trial is None:
+        trial = 0 if speaker is None else 1 - speaker
+    return Labels(path.name, names=columns[1 - trial], trials=columns[trial])
 
 
 # ----------------------------------------------------------------------------------------- targets
@@ -509,7 +491,7 @@ def _trial_list(path: Path, first: str, second: str) -> Labels:
 
 @dataclass(frozen=True)
 class RawScores:
-    """What a file of scores (T, N) says, before anything fits together.
+    """Contents of a file of scores (T, N), before anything is matched.
 
     Speakers are names of the columns and trials those of the rows, where they have any; labels say
     who spoke, where anybody does.
@@ -524,7 +506,7 @@ class RawScores:
 def targets(
     raw: RawScores, labels: Labels, label: str, notes: list[str]
 ) -> tuple[IntArray, tuple[str, ...], Sequence[str]]:
-    """The column of each trial, the names of the columns, and who spoke.
+    """Return the column of each trial, the names of the columns, and who spoke.
 
     Shape (T,), -1 where the speaker is not among the columns; N names, or none; the name of each
     trial's speaker, empty where nobody says, or no names at all. What a person should know of the
@@ -541,19 +523,19 @@ def targets(
             f"{labels.label}: {labels.several}; say whose enrolments they are, or give the scores "
             "as a list of pairs"
         )
-    names = _in_order(raw, labels, label, notes)
-    said = trials if names and raw.trials and labels.trials else len(names)
+    names = _order_speakers(raw, labels, label, notes)
+    count_labels = trials if names and raw.trials and labels.trials else len(names)
     if labels.columns is not None:
-        said = len(labels.columns)
-    if said != trials:
-        turned = f"; {label} may be turned, trials are its rows" if said == count else ""
+        count_labels = len(labels.columns)
+    if count_labels != trials:
+        turned = f"; {label} may be turned, trials are its rows" if count_labels == count else ""
         raise UsageError(
-            f"{labels.label} has {plural(said, 'label')} for the {plural(trials, 'trial')} "
+            f"{labels.label} has {plural(count_labels, 'label')} for the {plural(trials, 'trial')} "
             f"of {label}{turned}"
         )
     columns, speakers = labels.columns, raw.speakers
     if columns is None and not speakers:
-        columns, speakers = _numbered(names, count, label, labels.label, notes)
+        columns, speakers = _name_columns(names, count, label, labels.label, notes)
     if columns is not None:
         outside = np.flatnonzero((columns < 0) | (columns >= count))
         if outside.size:
@@ -570,9 +552,9 @@ def targets(
     return np.fromiter((index.get(n, -1) for n in names), np.intp, len(names)), speakers, names
 
 
-def _in_order(raw: RawScores, labels: Labels, label: str, notes: list[str]) -> Sequence[str]:
-    """The speaker of each trial, in the order of the trials; empty where nobody is enrolled."""
-    if labels.known and not raw.trials:
+def _order_speakers(raw: RawScores, labels: Labels, label: str, notes: list[str]) -> Sequence[str]:
+    """Return the speaker of each trial, in their order; empty where nobody is enrolled."""
+    if labels.listed and not raw.trials:
         raise UsageError(
             f"{label} names no trial, so {labels.label} cannot be matched with its rows: give one "
             "speaker for each row, in their order"
@@ -581,9 +563,9 @@ def _in_order(raw: RawScores, labels: Labels, label: str, notes: list[str]) -> S
         notes.append(f"rows have no names: labels are taken in the order of {labels.label}")
     if not (raw.trials and labels.trials):
         return labels.names
-    found = labels.by_trial()
-    known = labels.known or found.keys()
-    missing = [name for name in raw.trials if name not in known]
+    speakers = labels.by_trial()
+    listed_trials = labels.listed or speakers.keys()
+    missing = [name for name in raw.trials if name not in listed_trials]
     if missing:
         raise UsageError(
             f"{labels.label} does not say who spoke in {len(missing)} of {len(raw.trials)} trials "
@@ -593,16 +575,16 @@ def _in_order(raw: RawScores, labels: Labels, label: str, notes: list[str]) -> S
         seen = sorted(raw.trials)
         again = next(a for a, b in pairwise(seen) if a == b)
         raise UsageError(f"trial {again} has two rows of scores; keep one")
-    spare = len(known) - len(raw.trials)
+    spare = len(listed_trials) - len(raw.trials)
     if spare:
         notes.append(f"{labels.label} speaks of {plural(spare, 'trial')} without a score")
-    return [found.get(name, "") for name in raw.trials]
+    return [speakers.get(name, "") for name in raw.trials]
 
 
-def _numbered(
+def _name_columns(
     names: Sequence[str], count: int, label: str, source: str, notes: list[str]
 ) -> tuple[IntArray, tuple[str, ...]]:
-    """Columns without names: numbers of columns, or exactly as many names in their order."""
+    """Number columns without names, or name them in order where the names are as many."""
     if all(name.isdecimal() and len(name) < len(str(count)) + 1 for name in names):
         columns = np.array([int(name) for name in names], np.int64)
         if columns.max(initial=0) < count:
@@ -616,8 +598,8 @@ def _numbered(
     alike: dict[str, list[str]] = {}  # names that differ by their numbers alone
     for name in order:
         alike.setdefault(_DIGITS.sub("0", name), []).append(name)
-    for some in alike.values():
-        if some != sorted(some, key=lambda name: [*map(int, _DIGITS.findall(name))]):
+    for similar in alike.values():
+        if similar != sorted(similar, key=lambda name: [*map(int, _DIGITS.findall(name))]):
             raise UsageError(
                 f"{label} names no column, and the speakers of {source} sort differently as "
                 "numbers and as words: give column numbers from 0, or a table with a header"
@@ -635,48 +617,51 @@ SCORINGS = ("average", "max")
 _BLOCK = 1 << 20
 
 
-def owners_of(models: Sequence[str], labels: Labels, given: Labels | None) -> tuple[str, ...]:
-    """The speaker of each enrolled model: as given, or as labels of the trials say as well.
+def find_owners(
+    models: Sequence[str], labels: Labels, owner_labels: Labels | None
+) -> tuple[str, ...]:
+    """Find the speaker of each enrolled model: as given, or as labels of the trials say.
 
     Raises:
         UsageError: one is not among those given.
     """
-    if given is not None and given.trials:
-        known = given.by_trial()
-        missing = [name for name in models if name not in known]
+    if owner_labels is not None and owner_labels.trials:
+        owners = owner_labels.by_trial()
+        missing = [name for name in models if name not in owners]
         if missing:
             raise UsageError(
-                f"{given.label} does not say whose {len(missing)} of {len(models)} enrolments are "
+                f"{owner_labels.label} does not say whose {len(missing)} of {len(models)} "
+                "enrolments are "
                 f"(first: {missing[0]}); add them"
             )
-        return tuple(known[name] for name in models)
-    if given is not None:
-        if len(given.names) != len(models):
+        return tuple(owners[name] for name in models)
+    if owner_labels is not None:
+        if len(owner_labels.names) != len(models):
             raise UsageError(
-                f"{given.label} names {plural(len(given.names), 'speaker')} for "
+                f"{owner_labels.label} names {plural(len(owner_labels.names), 'speaker')} for "
                 f"{len(models)} enrolments"
             )
-        return given.names
-    if labels.known or not labels.trials:  # a trial list, or no names of trials
+        return owner_labels.names
+    if labels.listed or not labels.trials:  # a trial list, or no names of trials
         return tuple(models)
-    said = dict(zip(labels.trials, labels.names, strict=True))
-    utterances = said.keys() - set(labels.names)
-    return tuple(said[name] for name in models) if utterances >= set(models) else tuple(models)
+    speakers = dict(zip(labels.trials, labels.names, strict=True))
+    utterances = speakers.keys() - set(labels.names)
+    return tuple(speakers[name] for name in models) if utterances >= set(models) else tuple(models)
 
 
-def merged_note(models: int, speakers: int, scoring: str) -> str:
-    """What was done with several enrolments."""
+def describe_merge(models: int, speakers: int, scoring: str) -> str:
+    """Describe how several enrolments were merged."""
     how = "the mean of" if scoring == "average" else "the largest of"
     return f"{models} enrolments of {speakers} speakers: a speaker's score is {how} theirs"
 
 
-def merged_columns(
+def merge_columns(
     scores: AnyArray, owners: Sequence[str], scoring: str
 ) -> tuple[AnyArray, tuple[str, ...]]:
-    """A matrix of trials x enrolments as one of trials x speakers, whose names are in their order.
+    """Merge columns of enrolments into one for each speaker, in the order of names.
 
     Example:
-        >>> made, names = merged_columns(np.array([[0.25, 0.75, 0.5]]), ["a", "a", "b"], "max")
+        >>> made, names = merge_columns(np.array([[0.25, 0.75, 0.5]]), ["a", "a", "b"], "max")
         >>> made.tolist(), names
         ([[0.75, 0.5]], ('a', 'b'))
     """
@@ -685,14 +670,14 @@ def merged_columns(
     owner = np.array([place[name] for name in owners])
     order = np.argsort(owner, kind="stable")
     starts = np.searchsorted(owner[order], np.arange(len(speakers)))
-    many = np.diff(starts, append=len(owner))
-    made = scratch((len(scores), len(speakers)))
+    counts = np.diff(starts, append=len(owner))
+    merged = scratch((len(scores), len(speakers)))
     step = max(1, _BLOCK // len(owner))
     for first in range(0, len(scores), step):
         block = np.asarray(scores[first : first + step], dtype=np.float64)[:, order]
-        made[first : first + step] = (
+        merged[first : first + step] = (
             np.maximum.reduceat(block, starts, axis=1)
             if scoring == "max"
-            else np.add.reduceat(block, starts, axis=1) / many
+            else np.add.reduceat(block, starts, axis=1) / counts
         )
-    return made, speakers
+    return merged, speakers

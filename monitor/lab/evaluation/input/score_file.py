@@ -68,7 +68,7 @@ class ScoreEntry:
 
     @property
     def words(self) -> tuple[str, str, str, str]:
-        """What it is chosen by."""
+        """Words that it is chosen by."""
         lengths = f"T={self.test_seconds:g}", f"D={self.template_seconds:g}"
         return (self.system, self.session, *lengths)
 
@@ -82,19 +82,19 @@ def write_score_file(
         StoreError: it cannot be written.
     """
     arrays: dict[str, AnyArray] = {}
-    listed: list[dict[str, Any]] = []
+    listed: list[dict[str, object]] = []
     for i, cell in enumerate(cells):
         shared = cell.matrix
         facts = {key: getattr(cell, key) for key in ("session", "test_seconds", "template_seconds")}
         listed.append(facts | {"systems": list(cell.matrices), "joint": list(cell.joint)})
-        held: dict[str, Any] = {
+        held: dict[str, AnyArray] = {
             "target": shared.target, "speakers": np.array(shared.speakers),
             "trials": np.array(shared.trial_names), "sessions": np.array(cell.sessions),
             "start_seconds": cell.start_seconds,
             **{f"scores_{name}": matrix.scores for name, matrix in cell.matrices.items()},
         }  # fmt: skip
         arrays |= {f"{i}_{name}": array for name, array in held.items()}
-    header: dict[str, Any] = {
+    header: dict[str, object] = {
         "schema": SCHEMA, "kind": _KIND, "program": __version__, "cells": listed,
     }  # fmt: skip
     if groups is not None:
@@ -123,7 +123,7 @@ class ScoreFile:
         ...     path = Path(folder, "scores.npz")
         ...     write_score_file(path, [cell])
         ...     file = ScoreFile.at(path)
-        ...     [entry] = file.chosen(["T=10"])
+        ...     [entry] = file.choose(["T=10"])
         ...     entry.words, file.matrix(entry, "mine").target.tolist()
         (('f0', 'cross', 'T=10', 'D=30'), [0, 1])
     """
@@ -134,16 +134,16 @@ class ScoreFile:
 
     @classmethod
     def at(cls, path: Path) -> ScoreFile | None:
-        """The score file there; None where there is another ``.npz``.
+        """Read the score file there; None where there is another ``.npz``.
 
         Raises:
             StoreError: it is damaged, or a newer version wrote it.
         """
-        found = arrays_at(path, "header").get("header")
-        if found is None or found.ndim or found.dtype.kind != "U":
+        array = arrays_at(path, "header").get("header")
+        if array is None or array.ndim or array.dtype.kind != "U":
             return None
         try:
-            header = json.loads(str(found))
+            header = json.loads(str(array))
         except (ValueError, RecursionError):
             return None
         if not isinstance(header, dict) or header.get("kind") != _KIND:
@@ -163,18 +163,18 @@ class ScoreFile:
                 for i, cell in enumerate(header["cells"])
                 for system in cell["systems"]
             )
-            given = header.get("groups")
-            groups = given and Attribute(
+            attribute = header.get("groups")
+            groups = attribute and Attribute(
                 path.name,
-                _text(given["name"]),
-                {_text(k): _text(v) for k, v in given["of"].items()},
+                _text(attribute["name"]),
+                {_text(k): _text(v) for k, v in attribute["of"].items()},
             )
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
             raise _incomplete(path) from None
         return cls(path, entries, groups)
 
-    def chosen(self, words: Sequence[str]) -> tuple[ScoreEntry, ...]:
-        """The matrices that fit the words: names of systems, ``same`` or ``cross``, ``T=``, ``D=``.
+    def choose(self, words: Sequence[str]) -> tuple[ScoreEntry, ...]:
+        """Find matrices that fit the words: systems, ``same`` or ``cross``, ``T=``, ``D=``.
 
         Words of one sort are alternatives; of each sort that is given one must fit.
 
@@ -188,25 +188,26 @@ class ScoreFile:
             if equals:
                 word = f"{name}={_number(value, word)}"
             sorts.setdefault(sort, set()).add(word)
-        found = tuple(e for e in self.entries if all(s & set(e.words) for s in sorts.values()))
-        if not found:
+        entries = tuple(e for e in self.entries if all(s & set(e.words) for s in sorts.values()))
+        if not entries:
             raise UsageError(
-                f"{self.path.name} has no scores of {' '.join(words)}; it has {self.listed()}"
+                f"{self.path.name} has no scores of {' '.join(words)}; it has "
+                f"{self.describe_choices()}"
             )
-        return found
+        return entries
 
-    def listed(self) -> str:
-        """What can be chosen, in words."""
+    def describe_choices(self) -> str:
+        """List the words to choose by."""
         sorts = [dict.fromkeys(e.words[i] for e in self.entries) for i in range(4)]
         parts = []
         for sort in sorts:
-            some = list(sort)[:_MOST_LISTED]
-            more = f" and {len(sort) - len(some)} more" if len(sort) > len(some) else ""
-            parts.append(" ".join(some) + more)
+            shown = list(sort)[:_MOST_LISTED]
+            more = f" and {len(sort) - len(shown)} more" if len(sort) > len(shown) else ""
+            parts.append(" ".join(shown) + more)
         return "; ".join(parts)
 
     def matrix(self, entry: ScoreEntry, name: str) -> ScoreMatrix:
-        """One of its matrices, by a name of its own.
+        """Read one of its matrices, by a name of its own.
 
         Raises:
             StoreError: its arrays are damaged or missing.
@@ -215,17 +216,17 @@ class ScoreFile:
         speakers, trials = self._array(entry, "speakers"), self._array(entry, "trials")
         scores = self._array(entry, f"scores_{entry.system}")
         try:
-            columns, rows = (tuple(map(str, each.tolist())) for each in (speakers, trials))
+            columns, rows = (tuple(map(str, names.tolist())) for names in (speakers, trials))
             return ScoreMatrix(scores, target, columns, name, rows)
         except (UsageError, ValueError, TypeError) as error:
             raise StoreError(f"{self.path.name}: {error}; make it again") from None
 
     def _array(self, entry: ScoreEntry, name: str) -> AnyArray:
         member = f"{entry.cell}_{name}"
-        found = arrays_at(self.path, member).get(member)
-        if found is None or not found.ndim:
+        array = arrays_at(self.path, member).get(member)
+        if array is None or not array.ndim:
             raise _incomplete(self.path)
-        return found
+        return array
 
 
 def _text(value: Any, among: Sequence[str] = ()) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,15 +16,15 @@ from monitor.lab.evaluation.input.files import (
     Progress,
     array_at,
     arrays_at,
-    first_lines,
+    count_true,
+    first_line,
     kind_of,
     layout_of,
-    many,
     natural,
     parts,
     read_table,
     release,
-    renumbered,
+    renumber,
     scratch,
 )
 from monitor.lab.evaluation.input.labels import (
@@ -32,12 +32,12 @@ from monitor.lab.evaluation.input.labels import (
     Labels,
     Pairs,
     RawScores,
+    describe_merge,
+    find_owners,
     labels_of_array,
     labels_of_pairs,
-    merged_columns,
-    merged_note,
+    merge_columns,
     numbered,
-    owners_of,
     pairs_of_records,
     read_labels,
     read_pairs,
@@ -59,7 +59,7 @@ _UNEVEN = 3
 
 @dataclass(frozen=True)
 class EvaluationInput:
-    """What was read: finite scores, and a sentence each on what is allowed and yet can mislead.
+    """Finite scores, and a sentence each on what is allowed and yet can mislead.
 
     Warnings are what makes all figures doubtful.
     """
@@ -83,13 +83,11 @@ class EvaluationInput:
         return self.comparisons.matrix
 
 
-def finished(
-    scores: AnyArray,
+def check_matrix(
+    raw: RawScores,
     target: IntArray,
-    speakers: tuple[str, ...],
     name: str,
     *,
-    trials: Sequence[str] = (),
     spoken: Sequence[str] = (),
     notes: Sequence[str] = (),
     unmated: str = "count",
@@ -97,37 +95,38 @@ def finished(
 ) -> EvaluationInput:
     """Check a matrix (T, N) in one pass over it, which the matrix keeps for its ranks.
 
-    Targets are -1 where the speaker is not among the columns. Columns, rows and the speakers of
-    rows have names, or none. `progress` is called where rows are set apart.
+    Targets are -1 where the speaker is not among the columns. `spoken` names the speakers of the
+    rows, or nobody. `progress` is called where rows are set apart.
 
     Raises:
         UsageError: a score is not finite, impostor trials are refused, or nothing is left.
 
     Example:
-        >>> made = finished(np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([0, 1]), (), "mine")
-        >>> made.notes
+        >>> raw = RawScores(np.array([[0.9, 0.1], [0.5, 0.5]]))
+        >>> check_matrix(raw, np.array([0, 1]), "mine").notes
         ('1 of 2 trials scores the same with every speaker (trial 2): it says nothing',)
     """
-    said = list(notes)
-    called = trials or tuple(str(row + 1) for row in range(len(target)))
+    messages = list(notes)
+    scores, speakers = raw.scores, raw.speakers
+    called = raw.trials or tuple(str(row + 1) for row in range(len(target)))
     impostor = target < 0
-    impostors = _impostors(impostor, called, name, unmated, said)
+    impostors = _impostors(impostor, called, name, unmated, messages)
     rest = None
     if impostor.any():
         keep = np.flatnonzero(~impostor)
         if impostors:
             rows = np.flatnonzero(impostor)
-            rest = _rest(_rows(scores, rows, progress), rows, speakers, called, spoken)
+            rest = _list_impostors(_rows(scores, rows, progress), rows, speakers, called, spoken)
         scores, target = _rows(scores, keep, progress), target[keep]
         called = tuple(called[row] for row in keep.tolist())
-    named = called if trials and len(set(called)) == len(called) else ()
+    named = called if raw.trials and len(set(called)) == len(called) else ()
     matrix = ScoreMatrix(scores, target, speakers, name, tuple(named))
     return EvaluationInput(
-        Comparisons(matrix.speakers, matrix, rest, name), (*said, *_balance(matrix, called))
+        Comparisons(matrix.speakers, matrix, rest, name), (*messages, *_balance(matrix, called))
     )
 
 
-def finished_list(
+def check_list(
     listed: ScoreList, name: str, *, notes: Sequence[str], unmated: str
 ) -> EvaluationInput:
     """Take the trials that ranks can stand on out of a list, and say what is beside them.
@@ -135,13 +134,13 @@ def finished_list(
     Raises:
         UsageError: impostor trials are refused, or nothing is left.
     """
-    said = list(notes)
+    messages = list(notes)
     impostor = listed.hits == 0
-    if not _impostors(impostor, listed.trials, name, unmated, said):
+    if not _impostors(impostor, listed.trials, name, unmated, messages):
         listed = listed.of_trials(~impostor)
     several = np.flatnonzero(listed.hits > 1)
     if several.size:
-        said.append(
+        messages.append(
             f"{plural(several.size, 'trial')} with several targets (first: "
             f"{listed.trials[several[0]]}): each counts by itself; to take the enrolments of a "
             "speaker together, say whose they are (--enrolment-labels)"
@@ -150,23 +149,23 @@ def finished_list(
     short = np.flatnonzero(met < count)
     if short.size:
         row = int(short[0])
-        heard = [listed.speaker[part][listed.trial[part] == row] for part in listed.parts()]
-        missing = np.setdiff1d(np.arange(count), np.concatenate(heard))[0]
-        said.append(
+        compared = [listed.speaker[part][listed.trial[part] == row] for part in listed.parts()]
+        missing = np.setdiff1d(np.arange(count), np.concatenate(compared))[0]
+        messages.append(
             f"{short.size} of {plural(met.size, 'trial')} were not compared with every speaker "
             f"(first: trial {listed.trials[row]}, not with {listed.speakers[missing]}): ranks "
             "leave them out"
         )
-    made = Comparisons.of(listed, name)
-    if made.matrix is not None:
-        said += _balance(made.matrix, made.matrix.trial_names)
-    return EvaluationInput(made, tuple(said))
+    comparisons = Comparisons.of(listed, name)
+    if comparisons.matrix is not None:
+        messages += _balance(comparisons.matrix, comparisons.matrix.trial_names)
+    return EvaluationInput(comparisons, tuple(messages))
 
 
 def _impostors(
-    impostor: BoolArray, trials: Sequence[str], name: str, unmated: str, said: list[str]
+    impostor: BoolArray, trials: Sequence[str], name: str, unmated: str, notes: list[str]
 ) -> bool:
-    """Whether they are to be counted; what is done with them is said."""
+    """Return whether impostors count, and note how they are treated."""
     if unmated not in UNMATED:
         raise UsageError(f"unmated={unmated!r} is not one of {', '.join(UNMATED)}")
     lost = int(impostor.sum())
@@ -186,13 +185,13 @@ def _impostors(
         f"impostors, who are not enrolled ({first}): "
     )
     if unmated == "drop":
-        said.append(f"{many}dropped, tools that count them as non-mated differ")
+        notes.append(f"{many}dropped, tools that count them as non-mated differ")
         return False
-    said.append(f"{many}ranks leave {'it' if lost == 1 else 'them'} out")
+    notes.append(f"{many}ranks leave {'it' if lost == 1 else 'them'} out")
     return True
 
 
-def _rest(
+def _list_impostors(
     scores: AnyArray, rows: IntArray, speakers: tuple[str, ...], trials: Sequence[str],
     spoken: Sequence[str],
 ) -> ScoreList:  # fmt: skip
@@ -218,12 +217,12 @@ def _rest(
 
 
 def _balance(matrix: ScoreMatrix, trials: Sequence[str]) -> list[str]:
-    """What the trials say at all, and how they lie among the speakers."""
-    said = []
+    """Describe trials that say nothing, and how trials lie among the speakers."""
+    notes = []
     flat = np.flatnonzero(matrix.tied == matrix.population)
     if flat.size:
         many = f"{flat.size} of {plural(matrix.trials, 'trial')} score" + "s" * (flat.size == 1)
-        said.append(
+        notes.append(
             f"{many} the same with every speaker ({'' if flat.size == 1 else 'first: '}trial "
             f"{trials[int(flat[0])]}): {'it says' if flat.size == 1 else 'they say'} nothing"
         )
@@ -232,35 +231,35 @@ def _balance(matrix: ScoreMatrix, trials: Sequence[str]) -> list[str]:
     tested = matrix.population - silent.size
     if silent.size:
         have = "has" if silent.size == 1 else "have"
-        said.append(
+        notes.append(
             f"{silent.size} of {matrix.population} speakers {have} no trial (first: "
             f"{matrix.speakers[int(silent[0])]}): compared with, never looked for"
         )
     if tested == 1:
-        said.append("all trials are of one speaker: limits over speakers cannot be given")
+        notes.append("all trials are of one speaker: limits over speakers cannot be given")
     counts = counts[counts > 0]
     if counts.max() >= _UNEVEN * counts.min():
-        said.append(
+        notes.append(
             f"speakers have {counts.min()} to {counts.max()} trials: averages over trials are "
             "mostly those of the speakers with many"
         )
-    return said
+    return notes
 
 
 def _rows(scores: AnyArray, keep: IntArray, progress: Progress | None) -> AnyArray:
-    kept = scratch((len(keep), scores.shape[1]), scores.dtype)
+    rows = scratch((len(keep), scores.shape[1]), scores.dtype)
     step = max(1, (1 << 20) // scores.shape[1])
     for first in range(0, len(keep), step):
-        kept[first : first + step] = scores[keep[first : first + step]]
+        rows[first : first + step] = scores[keep[first : first + step]]
         if progress is not None:
             progress(min(first + step, len(keep)), len(keep))
-    return kept
+    return rows
 
 
 # ----------------------------------------------------------------------------------------- listing
 
 
-def labelled(
+def label_pairs(
     pairs: Pairs, labels: Labels, notes: list[str], models: Labels | None, scoring: str
 ) -> ScoreList:
     """Bring scores and labels together; what a person should know is added to the notes.
@@ -272,14 +271,14 @@ def labelled(
     Raises:
         UsageError: a pair comes twice, a score is not finite, or names do not fit together.
     """
-    key, own = labels.pairs, labels.pairs is pairs
+    key, within = labels.pairs, labels.pairs is pairs
     pairs = pairs.by_trial()
     _check(pairs)
-    if key is not None and not own:
+    if key is not None and not within:
         pairs = _by_key(pairs, key, notes)
-    whose = owners_of(pairs.speakers, labels, models)
+    whose = find_owners(pairs.speakers, labels, models)
     speakers = tuple(sorted(set(whose), key=natural))
-    speaker = renumbered(pairs.speaker, _places(whose, speakers))
+    speaker = renumber(pairs.speaker, _places(whose, speakers))
     pairs = replace(pairs, speakers=speakers, speaker=speaker)
     names = list(pairs.trials)  # of people whom nobody names
     if key is None:
@@ -291,15 +290,15 @@ def labelled(
             mated[part] = pairs.speaker[part] == target[pairs.trial[part]]
         pairs = replace(pairs, target=mated)
         for i, column in enumerate(target.tolist()):
-            said = spoken[i] if spoken else ""
-            names[i] = speakers[column] if column >= 0 else said or names[i]
+            speaker_name = spoken[i] if spoken else ""
+            names[i] = speakers[column] if column >= 0 else speaker_name or names[i]
     else:
         rows, columns = pairs.targets()
         for i, column in zip(reversed(rows), reversed(columns), strict=True):
             names[i] = speakers[column]
     if len(speakers) < len(whose):
-        notes.append(merged_note(len(whose), len(speakers), scoring))
-        pairs = _merged(pairs, scoring)
+        notes.append(describe_merge(len(whose), len(speakers), scoring))
+        pairs = _merge(pairs, scoring)
     people = tuple(dict.fromkeys(names))
     spoken_by = _places(names, people)
     assert pairs.scores is not None
@@ -311,7 +310,7 @@ def labelled(
 
 
 def _codes(pairs: Pairs, part: slice, speakers: int) -> IntArray:
-    """A number for each of some lines, equal for equal pairs among so many speakers."""
+    """Number some lines, equal for equal pairs among so many speakers."""
     return pairs.trial[part].astype(np.int64) * speakers + pairs.speaker[part]
 
 
@@ -354,7 +353,7 @@ def _check(pairs: Pairs) -> None:
 
 
 def _by_key(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
-    """The lines that a trial list has, with their targets; both go trial by trial."""
+    """Select the lines that a trial list has, with their targets; both go trial by trial."""
     assert key.target is not None
     trials, speakers = (
         {name: i for i, name in enumerate(names)} for names in (pairs.trials, pairs.speakers)
@@ -364,56 +363,56 @@ def _by_key(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
         np.array([index.setdefault(name, len(index)) for name in names])
         for index, names in ((trials, key.trials), (speakers, key.speakers))
     ]
-    numbers = renumbered(key.trial, places[0]), renumbered(key.speaker, places[1])
+    numbers = renumber(key.trial, places[0]), renumber(key.speaker, places[1])
     key = replace(
         key, trials=tuple(trials), speakers=tuple(speakers), trial=numbers[0], speaker=numbers[1]
     ).by_trial()
     assert key.target is not None
-    both = [starts_of(each.trial, len(trials)) for each in (pairs, key)]
-    kept, target = scratch((2, len(pairs.trial)), np.bool_)
+    both = [starts_of(side.trial, len(trials)) for side in (pairs, key)]
+    is_kept, target = scratch((2, len(pairs.trial)), np.bool_)
     distinct = targets = 0
     edges = np.searchsorted(both[0] + both[1], whole_trials(both[0] + both[1]))
     for first, last in pairwise(edges.tolist()):
-        part, beside = (slice(*each[[first, last]].tolist()) for each in both)
-        codes, said = (
-            _codes(each, some, len(speakers)) for each, some in ((pairs, part), (key, beside))
+        part, key_part = (slice(*side[[first, last]].tolist()) for side in both)
+        codes, key_codes = (
+            _codes(side, block, len(speakers)) for side, block in ((pairs, part), (key, key_part))
         )
-        order = np.argsort(said, kind="stable")
-        listed, at = np.unique(said[order], return_index=True)
+        order = np.argsort(key_codes, kind="stable")
+        listed, at = np.unique(key_codes[order], return_index=True)
         distinct += listed.size
         if not listed.size:
             continue
-        hits = np.add.reduceat(key.target[beside][order].astype(np.intp), at)
-        if ((hits > 0) & (hits < np.diff(at, append=said.size))).any():
+        hits = np.add.reduceat(key.target[key_part][order].astype(np.intp), at)
+        if ((hits > 0) & (hits < np.diff(at, append=key_codes.size))).any():
             raise UsageError(f"{key.label}: a pair is a target on one line and not on another")
         targets += int(np.count_nonzero(hits))
         at = np.minimum(np.searchsorted(listed, codes), listed.size - 1)
-        kept[part] = listed[at] == codes
-        target[part] = kept[part] & (hits[at] > 0)
-        release(pairs.trial, pairs.speaker, key.trial, key.speaker, kept, target)
-    found = many(kept)
-    if not found:
+        is_kept[part] = listed[at] == codes
+        target[part] = is_kept[part] & (hits[at] > 0)
+        release(pairs.trial, pairs.speaker, key.trial, key.speaker, is_kept, target)
+    count = count_true(is_kept)
+    if not count:
         raise UsageError(f"{key.label} has none of the pairs of {pairs.label}; check the names")
-    if left := len(kept) - found:
-        notes.append(f"{left} of {len(kept)} scored pairs are not in {key.label}: left out")
-    if distinct > found:
-        lost = targets - many(target)
+    if left := len(is_kept) - count:
+        notes.append(f"{left} of {len(is_kept)} scored pairs are not in {key.label}: left out")
+    if distinct > count:
+        lost = targets - count_true(target)
         notes.append(
-            f"{distinct - found} of {plural(distinct, 'pair')} of {key.label} have no score"
+            f"{distinct - count} of {plural(distinct, 'pair')} of {key.label} have no score"
             + f", {lost} of them targets, which are neither hit nor miss" * bool(lost)
         )
     pairs = replace(pairs, target=target)
-    return pairs.only(kept) if left else pairs
+    return pairs.only(is_kept) if left else pairs
 
 
 def _places(names: Sequence[str], among: Sequence[str]) -> IntArray:
-    """Where each name stands among others, -1 where it does not."""
+    """Return the index of each name among others, -1 where it is not."""
     place = {name: i for i, name in enumerate(among)}
     return np.array([place.get(name, -1) for name in names], dtype=np.intp)
 
 
-def _merged(pairs: Pairs, scoring: str) -> Pairs:
-    """One score for each trial and speaker."""
+def _merge(pairs: Pairs, scoring: str) -> Pairs:
+    """Merge scores into one for each trial and speaker."""
     assert pairs.scores is not None
     assert pairs.target is not None
     size = pairs.trial.shape
@@ -501,31 +500,33 @@ def read_scores(
         (('A', 'B'), [0.9, 0.4], ())
     """
     path = Path(path)
-    beside = None if labels is None else Path(labels)
+    labels_path = None if labels is None else Path(labels)
     if scoring not in SCORINGS:
         raise UsageError(f"scoring={scoring!r} is not one of {', '.join(SCORINGS)}")
     models = None if enrolment_labels is None else Path(enrolment_labels)
     called = path.stem if name is None else name
     held = ScoreFile.at(path) if kind_of(path) == "npz" else None
     if held is not None:
-        if beside is not None or models is not None:
+        if labels_path is not None or models is not None:
             raise UsageError(f"{path.name} says itself who spoke: give no labels beside it")
-        return _held(held, choose, called)
-    raw = _raw(path, beside, progress)
+        return _read_matrix(held, choose, called)
+    raw = _read_raw(path, labels_path, progress)
     notes: list[str] = []
     if isinstance(raw, Pairs):
-        listed = _listed(raw, beside, models, scoring, notes)
-        return finished_list(listed, called, notes=notes, unmated=unmated)
+        listed = _read_list(raw, labels_path, models, scoring, notes)
+        return check_list(listed, called, notes=notes, unmated=unmated)
     who_spoke = _labels_of_matrix(raw, path.name)
     key = who_spoke.pairs
     if key is not None and raw.trials and (models is not None or not _covers(key, raw)):
-        listed = _listed(_as_pairs(raw, path.name), beside, models, scoring, notes, who_spoke)
-        return finished_list(listed, called, notes=notes, unmated=unmated)
+        listed = _read_list(
+            _as_pairs(raw, path.name), labels_path, models, scoring, notes, who_spoke
+        )
+        return check_list(listed, called, notes=notes, unmated=unmated)
     raw = _with_speakers(raw, models, scoring, notes)
     assert raw.labels is not None
     target, speakers, spoken = targets(raw, raw.labels, path.name, notes)
-    return finished(
-        raw.scores, target, speakers, called, trials=raw.trials, spoken=spoken, notes=notes,
+    return check_matrix(
+        replace(raw, speakers=speakers), target, called, spoken=spoken, notes=notes,
         unmated=unmated, progress=progress,
     )  # fmt: skip
 
@@ -548,7 +549,7 @@ def scores_of_array(scores: AnyArray, labels: AnyArray, name: str = "scores") ->
     raw = RawScores(scores, labels=labels_of_array("labels", labels))
     notes: list[str] = []
     target, speakers, spoken = targets(raw, _labels_of_matrix(raw, name), name, notes)
-    return finished(raw.scores, target, speakers, name, spoken=spoken, notes=notes)
+    return check_matrix(replace(raw, speakers=speakers), target, name, spoken=spoken, notes=notes)
 
 
 def _labels_of_matrix(raw: RawScores, label: str) -> Labels:
@@ -565,105 +566,97 @@ def _labels_of_matrix(raw: RawScores, label: str) -> Labels:
     return raw.labels
 
 
-def _held(file: ScoreFile, choose: Sequence[str], name: str) -> EvaluationInput:
-    """One matrix of a score file, which says everything itself."""
-    entry, *others = file.chosen(choose)
+def _read_matrix(file: ScoreFile, choose: Sequence[str], name: str) -> EvaluationInput:
+    """Read one matrix of a score file, which says everything itself."""
+    entry, *others = file.choose(choose)
     if others:
         raise UsageError(
-            f"{file.path.name} has {len(others) + 1} matrices: choose one of {file.listed()}"
+            f"{file.path.name} has {len(others) + 1} matrices: choose one of "
+            f"{file.describe_choices()}"
         )
     matrix = file.matrix(entry, name)
     notes = [_SAME_SESSION] if entry.session == "same" else []
     notes += caveats(entry.features)
-    return finished(
-        matrix.scores, matrix.target, matrix.speakers, name, trials=matrix.trial_names, notes=notes
-    )
+    raw = RawScores(matrix.scores, matrix.speakers, matrix.trial_names)
+    return check_matrix(raw, matrix.target, name, notes=notes)
 
 
-def _listed(
-    pairs: Pairs, beside: Path | None, models: Path | None, scoring: str, notes: list[str],
+def _read_list(
+    pairs: Pairs, labels_path: Path | None, models: Path | None, scoring: str, notes: list[str],
     labels: Labels | None = None,
 ) -> ScoreList:  # fmt: skip
-    """A list, with the labels that stand beside it or in it."""
+    """Match a list with the labels beside it or in it."""
     owners = None if models is None else read_labels(models)
-    if owners is not None and owners.trials and not pairs.certain:
-        pairs = replace(pairs, certain=True)
-        pairs = pairs.swapped() if _named(pairs.trials, pairs.speakers, owners.trials) else pairs
-    pairs = pairs.settled()
-    if labels is None and beside is not None:
-        labels = read_labels(beside, pairs.trials if pairs.certain else ())
+    if labels is None and labels_path is not None:
+        labels = read_labels(labels_path)
         labels = numbered(labels) if pairs.numbered else labels
-        known = labels.known or frozenset(labels.trials)
-        if not pairs.certain and known and _named(pairs.speakers, pairs.trials, known):
-            pairs = pairs.swapped()  # labels name trials that it took for speakers
     elif labels is None and pairs.target is not None:
         labels = replace(labels_of_pairs(pairs), pairs=pairs)
     if labels is None:
         raise UsageError(f"{pairs.label} does not say who spoke: give labels, or a trial list")
-    key = labels.pairs
-    if key is not None and _named(key.trials, key.speakers, pairs.speakers):
-        labels = labels_of_pairs(key.swapped())  # the list knows better which are its speakers
-    return labelled(pairs, labels, notes, owners, scoring)
+    return label_pairs(pairs, labels, notes, owners, scoring)
 
 
 def _covers(key: Pairs, raw: RawScores) -> bool:
-    """Whether a trial list speaks of every cell of a table, and gives each trial one speaker."""
+    """Return whether a trial list has every cell of a table, and one speaker a trial."""
     assert key.target is not None
     hits = np.bincount(key.trial[key.target], minlength=1)
     return len(key.trial) >= raw.scores.size and int(hits.max()) == 1
 
 
 def _as_pairs(raw: RawScores, label: str) -> Pairs:
-    """A table as a list."""
+    """Convert a table to a list."""
     trials, count = raw.scores.shape
     trial, speaker = np.repeat(np.arange(trials), count), np.tile(np.arange(count), trials)
     scores = np.asarray(raw.scores, np.float64).reshape(-1)
-    return Pairs(label, raw.trials, raw.speakers, trial, speaker, scores, None, certain=True)
+    return Pairs(label, raw.trials, raw.speakers, trial, speaker, scores, None)
 
 
 def _with_speakers(
     raw: RawScores, models: Path | None, scoring: str, notes: list[str]
 ) -> RawScores:
-    """One column a speaker, where a speaker has several enrolments."""
+    """Merge the columns of a speaker with several enrolments."""
     assert raw.labels is not None
     count = raw.scores.shape[1]
     columns = raw.speakers or tuple(map(str, range(count)))
-    given = None if models is None else read_labels(models, raw.speakers)
-    if given is None and not raw.speakers:
+    enrolment_labels = None if models is None else read_labels(models)
+    if enrolment_labels is None and not raw.speakers:
         return raw
-    if given is not None and given.columns is not None:
-        raise UsageError(f"{given.label}: give names of speakers, one for each enrolment")
-    owners = owners_of(columns, raw.labels, given)
+    if enrolment_labels is not None and enrolment_labels.columns is not None:
+        raise UsageError(
+            f"{enrolment_labels.label}: give names of speakers, one for each enrolment"
+        )
+    owners = find_owners(columns, raw.labels, enrolment_labels)
     if len(set(owners)) == count:
-        return raw if given is None else replace(raw, speakers=owners)
-    if given is None and len(set(columns)) < count:
+        return raw if enrolment_labels is None else replace(raw, speakers=owners)
+    if enrolment_labels is None and len(set(columns)) < count:
         return raw  # two columns of one name: refused where they are matched
-    notes.append(merged_note(count, len(set(owners)), scoring))
-    scores, speakers = merged_columns(raw.scores, owners, scoring)
+    notes.append(describe_merge(count, len(set(owners)), scoring))
+    scores, speakers = merge_columns(raw.scores, owners, scoring)
     return replace(raw, scores=scores, speakers=speakers)
 
 
-def _raw(path: Path, beside: Path | None, progress: Progress | None) -> RawScores | Pairs:
+def _read_raw(path: Path, labels_path: Path | None, progress: Progress | None) -> RawScores | Pairs:
     kind = kind_of(path)
     if kind == "npy":
         array = array_at(path)
         if array.dtype.names:
             return pairs_of_records(path.name, array)
-        return RawScores(array, labels=None if beside is None else read_labels(beside))
+        return RawScores(array, labels=None if labels_path is None else read_labels(labels_path))
     if kind == "npz":
-        return _archive(path, beside)
-    layout = layout_of(path.name, *first_lines(path))
+        return _archive(path, labels_path)
+    layout = layout_of(path.name, first_line(path))
     if not layout.list:
         table = read_table(path, layout, progress)
-        given = Labels(path.name, names=table.target) if table.target else None
-        given = given if beside is None else read_labels(beside, table.trials)
-        return RawScores(table.scores, layout.speakers, table.trials, given)
+        labels = Labels(path.name, names=table.target) if table.target else None
+        labels = labels if labels_path is None else read_labels(labels_path)
+        return RawScores(table.scores, layout.speakers, table.trials, labels)
     if layout.score is None:
         raise UsageError(f"{path.name} is a trial list: give the scores first, it as labels")
     return read_pairs(path, layout, progress)
 
 
-def _archive(path: Path, beside: Path | None) -> RawScores:
+def _archive(path: Path, labels_path: Path | None) -> RawScores:
     arrays = arrays_at(path)
     if "scores" not in arrays:
         raise UsageError(
@@ -674,13 +667,6 @@ def _archive(path: Path, beside: Path | None) -> RawScores:
     if names.ndim != 1 or names.dtype.kind not in "iuU":
         raise UsageError(f"{path.name}: speakers are names, one for each column")
     key = next((key for key in ("target", "labels") if key in arrays), None)
-    given = None if key is None else labels_of_array(f"{path.name} {key}", arrays[key])
-    given = given if beside is None else read_labels(beside)
-    return RawScores(arrays["scores"], tuple(map(str, names.tolist())), (), given)
-
-
-def _named(some: Sequence[str], others: Sequence[str], known: Collection[str]) -> bool:
-    """Whether a greater share of some names is known than of others."""
-    among = frozenset(known)
-    shares = [sum(name in among for name in names) / len(names) for names in (some, others)]
-    return shares[0] > shares[1]
+    labels = None if key is None else labels_of_array(f"{path.name} {key}", arrays[key])
+    labels = labels if labels_path is None else read_labels(labels_path)
+    return RawScores(arrays["scores"], tuple(map(str, names.tolist())), (), labels)

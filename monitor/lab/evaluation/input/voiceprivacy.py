@@ -18,7 +18,7 @@ import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.lab.evaluation.input.files import array_at, kind_of, natural, text_chunks
-from monitor.lab.evaluation.input.scores import EvaluationInput, finished_list
+from monitor.lab.evaluation.input.scores import EvaluationInput, check_list
 from monitor.lab.evaluation.scores.comparisons import Comparisons, ScoreList
 from monitor.maths.lid import near_one
 from monitor.phrases import plural
@@ -43,7 +43,7 @@ _NEAR = 1e-3
 
 
 def read_map(path: Path) -> dict[str, str]:
-    """A name and a word a line, as ``utt2spk``.
+    """Read a name and a word a line, as ``utt2spk``.
 
     Raises:
         UsageError: a line is anything else, or a name comes twice with two words.
@@ -51,29 +51,29 @@ def read_map(path: Path) -> dict[str, str]:
     """
     if kind_of(path) != "text":
         raise UsageError(f"{path.name} is no text")
-    found: dict[str, str] = {}
+    words_by_name: dict[str, str] = {}
     lines = (line for chunk in text_chunks(path) for line in chunk)
     for number, line in enumerate(lines, 1):
-        words = line.split()
-        if not words:
+        columns = line.split()
+        if not columns:
             continue
-        if len(words) != 2:
+        if len(columns) != 2:
             raise UsageError(f"{path.name} line {number}: is not a name and a word")
-        if found.setdefault(*words) != words[1]:
-            raise UsageError(f"{path.name} line {number}: {words[0]} is listed twice")
-    if not found:
+        if words_by_name.setdefault(*columns) != columns[1]:
+            raise UsageError(f"{path.name} line {number}: {columns[0]} is listed twice")
+    if not words_by_name:
         raise UsageError(f"{path.name} is empty")
-    return found
+    return words_by_name
 
 
 def read_trials(path: Path) -> tuple[tuple[str, str, bool], ...]:
-    """``SPEAKER UTTERANCE target|nontarget`` lines: speaker, utterance, whether it is a target.
+    """Read ``SPEAKER UTTERANCE target|nontarget`` lines, the last as a bool.
 
     Raises:
         UsageError: a line is anything else, or a pair is both.
         StoreError: it cannot be read.
     """
-    found: dict[tuple[str, str], bool] = {}
+    targets: dict[tuple[str, str], bool] = {}
     lines = (line for chunk in text_chunks(path) for line in chunk)
     for number, line in enumerate(lines, 1):
         words = line.split()
@@ -84,11 +84,11 @@ def read_trials(path: Path) -> tuple[tuple[str, str, bool], ...]:
                 f"{path.name} line {number}: is not SPEAKER UTTERANCE target|nontarget"
             )
         target = words[2] == "target"
-        if found.setdefault((words[0], words[1]), target) != target:
+        if targets.setdefault((words[0], words[1]), target) != target:
             raise UsageError(f"{path.name} line {number}: {words[1]} is a target and is none")
-    if not found:
+    if not targets:
         raise UsageError(f"{path.name} is empty")
-    return tuple((*pair, target) for pair, target in found.items())
+    return tuple((*pair, target) for pair, target in targets.items())
 
 
 # ----------------------------------------------------------------------------------------- vectors
@@ -144,10 +144,10 @@ class SpeakerVectors:
         return cls(label, row, values, speakers)
 
     def of(self, name: str) -> int | None:
-        """The row of an identifier; the kit of 2026 writes some with and some without ``.wav``."""
-        for each in (name, name.removesuffix(".wav"), f"{name}.wav"):
-            if each in self.row:
-                return self.row[each]
+        """Find the row of an identifier, with or without the ``.wav`` of the kit of 2026."""
+        for spelling in (name, name.removesuffix(".wav"), f"{name}.wav"):
+            if spelling in self.row:
+                return self.row[spelling]
         return None
 
 
@@ -185,7 +185,7 @@ class VoicePrivacyEntry:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What it is chosen by; empty where there is nothing."""
+        """Words that it is chosen by; empty where there is nothing."""
         return self.dataset, self.part, self.scenario, self.anonymiser
 
 
@@ -199,7 +199,7 @@ class VoicePrivacyResults:
 
     @classmethod
     def at(cls, path: Path, data: Path | None = None) -> VoicePrivacyResults:
-        """The results there; the lists of trials are below `data`, by default where the kit has it.
+        """Find the results there; lists of trials are below `data`, by default as in the kit.
 
         Raises:
             UsageError: there are none.
@@ -215,21 +215,21 @@ class VoicePrivacyResults:
         lists = data or next(
             filter(Path.is_dir, (up / "data" for up in path.resolve().parents[:4])), None
         )
-        there = sorted(each for each in root.iterdir() if each.is_dir())
-        enrols = {(m["set"], m["suffix"] or ""): each for each in there
-                  if (m := _ENROLS.fullmatch(each.name))}  # fmt: skip
+        folders = sorted(folder for folder in root.iterdir() if folder.is_dir())
+        enrols = {(m["set"], m["suffix"] or ""): folder for folder in folders
+                  if (m := _ENROLS.fullmatch(folder.name))}  # fmt: skip
         entries = []
-        for each in there:
-            found = _TRIALS.fullmatch(each.name)
-            if found is None or not (each / "utt-level").is_dir():
+        for folder in folders:
+            match = _TRIALS.fullmatch(folder.name)
+            if match is None or not (folder / "utt-level").is_dir():
                 continue
-            name, part, suffix = found["set"], found["part"] or "", found["suffix"] or ""
+            name, part, suffix = match["set"], match["part"] or "", match["suffix"] or ""
             where = None if lists is None else lists / f"{name}_trials{'_' * bool(part)}{part}"
             listed = where / "trials" if where and (where / "trials").is_file() else None
             pairs = (("oo", ""),) if not suffix else (("oa", ""), ("aa", suffix))
             entries += [
                 VoicePrivacyEntry(
-                    name, part, scenario, suffix.removeprefix("_"), enrols[name, whose], each,
+                    name, part, scenario, suffix.removeprefix("_"), enrols[name, whose], folder,
                     listed,
                 )
                 for scenario, whose in pairs
@@ -244,32 +244,34 @@ class VoicePrivacyResults:
         entries.sort(key=lambda e: (e.dataset, e.part, order[e.scenario], e.anonymiser))
         return cls(path, lists, tuple(entries))
 
-    def chosen(self, words: Sequence[str]) -> tuple[VoicePrivacyEntry, ...]:
-        """Those that fit the words: data sets, parts and scenarios; of one sort alternatives.
+    def choose(self, words: Sequence[str]) -> tuple[VoicePrivacyEntry, ...]:
+        """Return entries that fit the words; words of one sort are alternatives.
 
         Raises:
             UsageError: none does.
         """
         asked = set(words)
         sorts = [asked & {entry.words[i] for entry in self.entries} for i in range(4)]
-        found = tuple(
+        entries = tuple(
             entry
             for entry in self.entries
             if all(not sort or word in sort for sort, word in zip(sorts, entry.words, strict=True))
         )
-        if not found or asked - set().union(*sorts):
-            raise UsageError(f"{self.path.name} has no {' '.join(words)}; it has {self.listed()}")
-        return found
+        if not entries or asked - set().union(*sorts):
+            raise UsageError(
+                f"{self.path.name} has no {' '.join(words)}; it has {self.describe_choices()}"
+            )
+        return entries
 
-    def listed(self) -> str:
-        """What can be chosen, in words."""
+    def describe_choices(self) -> str:
+        """List the words to choose by."""
         return " ".join(dict.fromkeys(w for entry in self.entries for w in entry.words if w))
 
     def read(
         self, entry: VoicePrivacyEntry, name: str, *, unmated: str = "count",
         clear: Path | None = None,
     ) -> EvaluationInput:  # fmt: skip
-        """The cosines of one list of trials, as the challenge has them.
+        """Compute the cosines of one list of trials, as the challenge has them.
 
         Args:
             entry: which list and scenario.
@@ -284,87 +286,90 @@ class VoicePrivacyResults:
             StoreError: a file cannot be read.
         """
         notes: list[str] = []
-        listed = self._compared(entry, notes)
-        made = finished_list(listed, name, notes=notes, unmated=unmated)
-        warnings = [*self._told(entry, made)]
-        said = list(made.notes)
+        listed = self._list_comparisons(entry, notes)
+        scores = check_list(listed, name, notes=notes, unmated=unmated)
+        warnings = [*self._compare_eer(entry, scores)]
+        messages = list(scores.notes)
         if entry.scenario != "oo" and self.path.name not in _CLEAR:
-            mark, note = self._trained(entry, clear)
+            mark, note = self._judge_training(entry, clear)
             warnings += [mark] * bool(mark)
-            said += [note] * bool(note)
-        return EvaluationInput(made.comparisons, tuple(said), tuple(warnings))
+            messages += [note] * bool(note)
+        return EvaluationInput(scores.comparisons, tuple(messages), tuple(warnings))
 
-    def _told(self, entry: VoicePrivacyEntry, made: EvaluationInput) -> Iterable[str]:
-        """Where the challenge's own EER is another."""
+    def _compare_eer(self, entry: VoicePrivacyEntry, scores: EvaluationInput) -> Iterable[str]:
+        """Warn where the challenge's own EER is another."""
         from monitor.lab.evaluation.verification import eer
 
-        beside = f"{entry.enrolment.name}-{entry.trials.name}"
-        file = self.path / beside / "EER"
+        folder = f"{entry.enrolment.name}-{entry.trials.name}"
+        file = self.path / folder / "EER"
         if not file.is_file():
             return
         try:
-            theirs = float(next(iter(text_chunks(file)))[0])
+            reported = float(next(iter(text_chunks(file)))[0])
         except (ValueError, StopIteration):
-            raise UsageError(f"{beside}/EER holds no number") from None
-        every = made.comparisons
-        others = np.concatenate([block.ravel() for _, block in every.non_mated_blocks()])
-        mine = eer(every.mated, others, "nearest")
-        if not abs(mine - theirs) < _NEAR:
+            raise UsageError(f"{folder}/EER holds no number") from None
+        comparisons = scores.comparisons
+        others = np.concatenate([block.ravel() for _, block in comparisons.non_mated_blocks()])
+        measured = eer(comparisons.mated, others, "nearest")
+        if not abs(measured - reported) < _NEAR:
             yield (
-                f"{beside}/EER reads {100 * theirs:.3f} %, these embeddings and lists "
-                f"{100 * mine:.3f} %: they are not of one run"
+                f"{folder}/EER reads {100 * reported:.3f} %, these embeddings and lists "
+                f"{100 * measured:.3f} %: they are not of one run"
             )
 
-    def _trained(self, entry: VoicePrivacyEntry, clear: Path | None) -> tuple[str, str]:
-        """A mark where the attacker looks undertrained; else a note on what is known of it."""
-        from monitor.lab.evaluation.srd import undertrained
+    def _judge_training(self, entry: VoicePrivacyEntry, clear: Path | None) -> tuple[str, str]:
+        """Mark an attacker that looks undertrained; else note what is known of it."""
+        from monitor.lab.evaluation.srd import is_undertrained
 
-        beside = [self.path.parent / each for each in _CLEAR]
-        reference = clear or next(filter(Path.is_dir, beside), None)
-        own = self._clear_bits(entry)
-        if reference is None or own is None:
-            lacks = "its embeddings of clear speech" if own is None else "results of asv_orig"
+        neighbours = [self.path.parent / name for name in _CLEAR]
+        reference = clear or next(filter(Path.is_dir, neighbours), None)
+        bits = self._clear_bits(entry)
+        if reference is None or bits is None:
+            lacks = "its embeddings of clear speech" if bits is None else "results of asv_orig"
             return "", (
                 f"Whether the attacker is trained well enough cannot be told without {lacks} "
                 "(--clear-results)."
             )
-        theirs = VoicePrivacyResults.at(reference, self.data)._clear_bits(entry)
-        if theirs is None:
+        reference_bits = VoicePrivacyResults.at(reference, self.data)._clear_bits(entry)
+        if reference_bits is None:
             return "", (
                 f"Whether the attacker is trained well enough cannot be told: {reference.name} "
                 f"has no clear {entry.dataset}."
             )
-        which = " ".join(filter(None, (entry.dataset, entry.part)))
-        told = f"of clear {which} its network tells {own:.2f} bits (MeanD), "
-        told += f"{reference.name} {theirs:.2f}"
-        if undertrained(own, theirs):
+        dataset = " ".join(filter(None, (entry.dataset, entry.part)))
+        sentence = f"of clear {dataset} its network tells {bits:.2f} bits (MeanD), "
+        sentence += f"{reference.name} {reference_bits:.2f}"
+        if is_undertrained(bits, reference_bits):
             return (
-                f"the attacker looks undertrained: {told}: its figures are no measure of the "
+                f"the attacker looks undertrained: {sentence}: its figures are no measure of the "
                 "anonymiser; train it longer, or on more speakers"
             ), ""
-        return "", f"The attacker is trained: {told}."
+        return "", f"The attacker is trained: {sentence}."
 
     def _clear_bits(self, entry: VoicePrivacyEntry) -> float | None:
         """MeanD of the clear side of a list, all its trials against all its speakers."""
         from monitor.lab.evaluation.evaluating import evaluate
+        from monitor.lab.evaluation.family import EvaluationSettings
 
         same = (entry.dataset, entry.part, "oo")
-        found = [e for e in self.entries if (e.dataset, e.part, e.scenario) == same]
-        if not found:
+        entries = [e for e in self.entries if (e.dataset, e.part, e.scenario) == same]
+        if not entries:
             return None
-        listed = self._compared(found[0], [], whole=True)
-        every = Comparisons.of(listed)
-        if every.matrix is None:
+        listed = self._list_comparisons(entries[0], [], complete=True)
+        comparisons = Comparisons.of(listed)
+        if comparisons.matrix is None:
             return None
-        report = evaluate(every.matrix, replicates=0, only=("srd",))
+        report = evaluate(
+            comparisons.matrix, settings=EvaluationSettings(replicates=0, only=("srd",))
+        )
         return report["srd.mean_bits_model"].value
 
-    def _compared(
-        self, entry: VoicePrivacyEntry, notes: list[str], whole: bool = False
+    def _list_comparisons(
+        self, entry: VoicePrivacyEntry, notes: list[str], complete: bool = False
     ) -> ScoreList:
-        """The listed comparisons, or all of their trials with all of their speakers."""
+        """Compute the listed comparisons, or all of their trials with all of their speakers."""
         trials = SpeakerVectors.at(entry.trials / "utt-level")
-        enrolled = self._enrolled(entry.enrolment, notes)
+        enrolled = self._read_templates(entry.enrolment, notes)
         if trials.values.shape[1] != enrolled.values.shape[1]:
             raise UsageError(
                 f"{trials.label} has {trials.values.shape[1]} dimensions and {enrolled.label} "
@@ -389,38 +394,38 @@ class VoicePrivacyResults:
             )
         if not listed:
             raise UsageError(f"{entry.trials.name}: no listed pair has embeddings; check the lists")
-        if whole:
-            listed = _completed(listed)
+        if complete:
+            listed = _complete(listed)
         speakers = tuple(sorted({speaker for speaker, _, _ in listed}, key=natural))
-        heard = tuple(dict.fromkeys(utterance for _, utterance, _ in listed))
-        column = {each: i for i, each in enumerate(speakers)}
-        place = {each: i for i, each in enumerate(heard)}
-        speaker = np.array([column[each] for each, _, _ in listed], dtype=np.intp)
-        trial = np.array([place[each] for _, each, _ in listed], dtype=np.intp)
+        utterances = tuple(dict.fromkeys(utterance for _, utterance, _ in listed))
+        column = {name: i for i, name in enumerate(speakers)}
+        place = {name: i for i, name in enumerate(utterances)}
+        speaker = np.array([column[name] for name, _, _ in listed], dtype=np.intp)
+        trial = np.array([place[name] for _, name, _ in listed], dtype=np.intp)
         mated = np.array([target for _, _, target in listed])
-        rows = np.array([trials.of(each) for each in heard])
-        own = np.array([enrolled.of(each) for each in speakers])
+        rows = np.array([trials.of(name) for name in utterances])
+        own = np.array([enrolled.of(name) for name in speakers])
         cosines = _cosines(trials.values[rows], enrolled.values[own])
-        spoken = self._spoken(entry, trials, listed)
-        names = [spoken.get(each, each) for each in heard]
+        spoken = self._find_speakers(entry, trials, listed)
+        names = [spoken.get(name, name) for name in utterances]
         people = tuple(dict.fromkeys(names))
-        whose = {each: i for i, each in enumerate(people)}
+        whose = {name: i for i, name in enumerate(people)}
         return ScoreList(
             cosines[trial, speaker], mated, trial, speaker,
-            np.array([whose[each] for each in names], dtype=np.intp), speakers, people, heard,
+            np.array([whose[name] for name in names], dtype=np.intp), speakers, people, utterances,
         )  # fmt: skip
 
-    def _spoken(
+    def _find_speakers(
         self, entry: VoicePrivacyEntry, trials: SpeakerVectors,
         listed: Iterable[tuple[str, str, bool]],
     ) -> dict[str, str]:  # fmt: skip
-        """Whose each utterance is: of target pairs, else as ``utt2spk``, else as ``idx2spk``."""
-        found = {name: trials.speakers.get(row, name) for name, row in trials.row.items()}
-        found |= self._utt2spk(entry.trials.name)
-        return found | {utterance: who for who, utterance, target in listed if target}
+        """Return whose each utterance is: of target pairs, ``utt2spk``, else ``idx2spk``."""
+        speakers = {name: trials.speakers.get(row, name) for name, row in trials.row.items()}
+        speakers |= self._utt2spk(entry.trials.name)
+        return speakers | {utterance: who for who, utterance, target in listed if target}
 
     def _utt2spk(self, dataset: str) -> dict[str, str]:
-        """Of the data folder of that name, or of its clear one."""
+        """Read the speakers of the data folder of that name, or of its clear one."""
         match = _ENROLS.fullmatch(dataset) or _TRIALS.fullmatch(dataset)
         suffix = match["suffix"] or "" if match else ""
         names = (dataset, dataset.removesuffix(suffix) if suffix else dataset)
@@ -428,55 +433,56 @@ class VoicePrivacyResults:
         file = next(filter(Path.is_file, files), None)
         return {} if file is None else read_map(file)
 
-    def _enrolled(self, folder: Path, notes: list[str]) -> SpeakerVectors:
-        """A vector of each speaker: the mean of the utterances as they are, as the kit has it."""
+    def _read_templates(self, folder: Path, notes: list[str]) -> SpeakerVectors:
+        """Average each speaker's utterances as they are, as the kit does."""
         by_utterance = None
         if _has_vectors(folder / "utt-level"):
             by_utterance = SpeakerVectors.at(folder / "utt-level")
-        kept = folder / "spk-level"
-        means = None if by_utterance is None else self._means(folder, by_utterance)
-        if not _has_vectors(kept):
+        speaker_folder = folder / "spk-level"
+        means = None if by_utterance is None else self._average(folder, by_utterance)
+        if not _has_vectors(speaker_folder):
             if means is None:
                 raise UsageError(f"{folder.name} has neither spk-level nor utt-level embeddings")
             return means
-        found = SpeakerVectors.at(kept)
+        vectors = SpeakerVectors.at(speaker_folder)
         if means is not None:
             wrong = [
                 name
-                for name, row in found.row.items()
+                for name, row in vectors.row.items()
                 if (at := means.of(name)) is None
-                or not np.allclose(found.values[row], means.values[at], rtol=1e-3, atol=1e-4)
+                or not np.allclose(vectors.values[row], means.values[at], rtol=1e-3, atol=1e-4)
             ]
             if wrong:
                 notes.append(
-                    f"{found.label}: the vectors of {len(wrong)} of "
-                    f"{plural(len(found.row), 'speaker')} (first: {wrong[0]}) are not the means of "
+                    f"{vectors.label}: the vectors of {len(wrong)} of "
+                    f"{plural(len(vectors.row), 'speaker')} (first: {wrong[0]}) are not the means "
+                    "of "
                     "their utterances (the scripts of 2024 mix speakers up where they read "
                     "embeddings back): they are taken as they are; remove spk-level to have it "
                     "made anew"
                 )
-        return found
+        return vectors
 
-    def _means(self, folder: Path, found: SpeakerVectors) -> SpeakerVectors:
+    def _average(self, folder: Path, vectors: SpeakerVectors) -> SpeakerVectors:
         spoken = self._utt2spk(folder.name)
         rows: dict[str, list[int]] = {}
-        for name, row in found.row.items():
+        for name, row in vectors.row.items():
             speaker = spoken.get(name) or spoken.get(name.removesuffix(".wav"))
-            speaker = speaker or found.speakers.get(row)
+            speaker = speaker or vectors.speakers.get(row)
             if speaker is None:
-                raise UsageError(f"{found.label}: nobody says whose {name} is (utt2spk, idx2spk)")
+                raise UsageError(f"{vectors.label}: nobody says whose {name} is (utt2spk, idx2spk)")
             rows.setdefault(speaker, []).append(row)
-        values = np.stack([found.values[each].mean(axis=0) for each in rows.values()])
+        values = np.stack([vectors.values[row].mean(axis=0) for row in rows.values()])
         return SpeakerVectors(
             folder.name, {name: i for i, name in enumerate(rows)}, values, dict(enumerate(rows))
         )
 
 
 def _cosines(trials: FloatArray, enrolled: FloatArray) -> FloatArray:
-    """Shape (T, N)."""
-    one, two = (near_one(each) for each in (trials, enrolled))
-    one = one / np.linalg.norm(one, axis=1, keepdims=True)
-    return np.asarray(one @ (two / np.linalg.norm(two, axis=1, keepdims=True)).T)
+    """Compute cosines of shape (T, N)."""
+    tests, templates = (near_one(vectors) for vectors in (trials, enrolled))
+    tests = tests / np.linalg.norm(tests, axis=1, keepdims=True)
+    return np.asarray(tests @ (templates / np.linalg.norm(templates, axis=1, keepdims=True)).T)
 
 
 def _all_pairs(
@@ -489,9 +495,9 @@ def _all_pairs(
     )
 
 
-def _completed(listed: Sequence[tuple[str, str, bool]]) -> tuple[tuple[str, str, bool], ...]:
-    """Every trial that has a target with every speaker of the list."""
+def _complete(listed: Sequence[tuple[str, str, bool]]) -> tuple[tuple[str, str, bool], ...]:
+    """Complete a list: every trial that has a target with every speaker of it."""
     own = {utterance: speaker for speaker, utterance, target in listed if target}
     speakers = dict.fromkeys(speaker for speaker, _, _ in listed)
-    return tuple((each, utterance, each == who) for utterance, who in own.items()
-                 for each in speakers)  # fmt: skip
+    return tuple((name, utterance, name == who) for utterance, who in own.items()
+                 for name in speakers)  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -36,27 +35,29 @@ class Difference:
 
     @property
     def significant(self) -> bool:
-        """Whether zero lies outside the limits."""
+        """True where zero lies outside the limits."""
         return (
             self.low is not None and self.high is not None and (self.low > 0.0 or self.high < 0.0)
         )
 
 
 def paired(first: Report, other: Report) -> bool:
-    """Whether two systems were tested on the same speakers and resampled together."""
-    one, two = ((each.tested, each.replicates, each.seed) for each in (first, other))
-    return one == two
+    """Return whether two systems were tested on the same speakers and resampled together."""
+    first_setting, other_setting = (
+        (report.tested, report.replicates, report.seed) for report in (first, other)
+    )
+    return first_setting == other_setting
 
 
-def between(first: Report, other: Report, key: str, error: float = ERROR) -> Difference:
-    """A figure of one system less that of the first, with limits that may fail by that chance."""
-    one, two = first.figures.get(key), other.figures.get(key)
-    if one is None or two is None or one.value is None or two.value is None:
+def compute_difference(first: Report, other: Report, key: str, error: float = ERROR) -> Difference:
+    """Compute a figure of one system less that of the first, with limits at that error."""
+    base, compared = first.figures.get(key), other.figures.get(key)
+    if base is None or compared is None or base.value is None or compared.value is None:
         return Difference(None)
-    value = two.value - one.value
+    value = compared.value - base.value
     if np.isnan(value):  # both infinite
         return Difference(None)
-    a, b = _estimate(one, len(first.tested)), _estimate(two, len(other.tested))
+    a, b = _estimate(base, len(first.tested)), _estimate(compared, len(other.tested))
     if a is None or b is None:
         return Difference(value)
     if paired(first, other) and a.left_out.shape == b.left_out.shape:
@@ -68,10 +69,10 @@ def between(first: Report, other: Report, key: str, error: float = ERROR) -> Dif
         reach = gap.reach(error / 2)
     else:
         reach = difference_reach(a, b, error / 2)
-    if reach > _ROUNDING * max(abs(one.value), abs(two.value)):
+    if reach > _ROUNDING * max(abs(base.value), abs(compared.value)):
         return Difference(value, value - reach, value + reach)
     # neither varies, as at the edges of shares: what their own limits allow
-    (low, high), (other_low, other_high) = one.limits, two.limits
+    (low, high), (other_low, other_high) = base.limits, compared.limits
     if low is None or high is None or other_low is None or other_high is None:
         return Difference(value)
     return Difference(value, other_low - high, other_high - low)
@@ -84,8 +85,8 @@ def _estimate(figure: Figure, speakers: int) -> Estimate | None:
     rule = rule_of(figure.key)
     if None in figure.limits or (rule is not None and rule.few_decide):
         return None
-    found = Estimate(figure.value, figure.replicates, figure.left_out, speakers, speakers)
-    return found if found.exists else None
+    estimate = Estimate(figure.value, figure.replicates, figure.left_out, speakers, speakers)
+    return estimate if estimate.exists else None
 
 
 # --------------------------------------------------------------------------------------- comparing
@@ -110,24 +111,28 @@ class Row:
 
     @property
     def first(self) -> Figure:
-        """That of the first system that has it: label, unit, note."""
+        """Figure of the first system that has it: label, unit, note."""
         return next(figure for figure in self.figures if figure is not None)
 
     @property
     def differs(self) -> tuple[bool, ...]:
-        """Which systems differ significantly from the first."""
-        return tuple(each is not None and each.significant for each in self.differences)
+        """True for systems that differ significantly from the first."""
+        return tuple(
+            difference is not None and difference.significant for difference in self.differences
+        )
 
     def note(self, names: Sequence[str]) -> str:
-        """What is to be said of the figures; by name where it differs between the systems."""
-        said: dict[str, list[str]] = {}
+        """Describe the figures; by name where notes differ between the systems."""
+        systems_by_note: dict[str, list[str]] = {}
         for name, figure in zip(names, self.figures, strict=True):
             if figure is not None:
-                said.setdefault(figure.note, []).append(name)
-        if len(said) == 1:
+                systems_by_note.setdefault(figure.note, []).append(name)
+        if len(systems_by_note) == 1:
             return self.first.note
         return " ".join(
-            f"{', '.join(who)}: {note.rstrip('.')}." for note, who in said.items() if note
+            f"{', '.join(who)}: {note.rstrip('.')}."
+            for note, who in systems_by_note.items()
+            if note
         )
 
 
@@ -153,11 +158,11 @@ class Comparison:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the systems."""
+        """Names of the systems."""
         return tuple(report.name for report in self.reports)
 
-    def to_json(self, shown: Collection[str] | None = None) -> dict[str, Any]:
-        """The differences, of some figures or all, ready for ``json.dumps(allow_nan=False)``."""
+    def to_json(self, shown: Collection[str] | None = None) -> dict[str, object]:
+        """Convert differences of some figures or all for ``json.dumps(allow_nan=False)``."""
         return {
             "reference": self.names[0],
             "confidence": self.confidence,
@@ -197,26 +202,28 @@ def compare(reports: Sequence[Report]) -> Comparison:
     if len(set(names)) != len(names):
         raise UsageError("two systems have one name: give each its own")
     first, *others = reports
-    alike = tuple(paired(first, each) for each in reports)
+    pairings = tuple(paired(first, system) for system in reports)
     error = ERROR / len(others)
     rows = []
     for key in dict.fromkeys(key for report in reports for key in report.figures):
         figures = tuple(report.figures.get(key) for report in reports)
-        differences = (None, *(between(first, other, key, error) for other in others))
+        differences = (None, *(compute_difference(first, other, key, error) for other in others))
         rows.append(Row(key, figures, differences, _most_private(figures)))
-    return Comparison(tuple(reports), alike, 1 - error, tuple(rows), _notes(reports, alike, error))
+    return Comparison(
+        tuple(reports), pairings, 1 - error, tuple(rows), _notes(reports, pairings, error)
+    )
 
 
 def _most_private(figures: Sequence[Figure | None]) -> int | None:
-    known = [
+    distances = [
         (abs(figure.value - figure.floor), i)
         for i, figure in enumerate(figures)
         if figure is not None and figure.value is not None and figure.floor is not None
     ]
-    if len(known) < len(figures):
+    if len(distances) < len(figures):
         return None
-    least, index = min(known)
-    return index if sum(distance == least for distance, _ in known) == 1 else None
+    nearest, index = min(distances)
+    return index if sum(distance == nearest for distance, _ in distances) == 1 else None
 
 
 def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> tuple[str, ...]:
@@ -230,9 +237,9 @@ def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> t
         "Figures without limits, LID- and the mean rank of the most exposed are not compared so: "
         "few trials or speakers decide them.",
     ]
-    for each, same in zip(reports[1:], paired[1:], strict=True):
-        notes += _set_apart(first, each, same)
-    numbered = [set(each.tested) <= set(map(str, range(each.speakers))) for each in reports]
+    for system, same in zip(reports[1:], paired[1:], strict=True):
+        notes += _describe_speakers(first, system, same)
+    numbered = [set(system.tested) <= set(map(str, range(system.speakers))) for system in reports]
     if all(paired) and all(numbered):
         notes.append("Speakers have no names: equal columns are taken for the same people.")
     if any(report.speakers != first.speakers for report in reports):
@@ -253,7 +260,7 @@ def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> t
 
 
 def _weaker_joints(reports: Sequence[Report]) -> list[str]:
-    """That one feature discloses more than all of them together, of systems that differ in that."""
+    """Name systems whose best feature discloses more than all features together."""
     means = {report.name: report.figures.get("srd.mean_bits_model") for report in reports}
     bits = {
         tuple(name.split()): float(mean.value)
@@ -275,26 +282,27 @@ def _weaker_joints(reports: Sequence[Report]) -> list[str]:
     return notes
 
 
-def _set_apart(first: Report, other: Report, paired: bool) -> list[str]:
-    """How the speakers and trials of a system differ from those of the first."""
-    here, there = set(first.tested), set(other.tested)
+def _describe_speakers(first: Report, other: Report, paired: bool) -> list[str]:
+    """Describe how the speakers and trials of a system differ from those of the first."""
+    first_people, other_people = set(first.tested), set(other.tested)
     if not paired:
-        same = here & there
+        same = first_people & other_people
         whom = (
             "the same speakers, but with other resamples"
-            if here == there
-            else f"{len(same)} of the {plural(len(here), 'speaker')} of {first.name} and on "
-            f"{plural(len(there - here), 'other')}"
+            if first_people == other_people
+            else f"{len(same)} of the {plural(len(first_people), 'speaker')} of {first.name} "
+            f"and on {plural(len(other_people - first_people), 'other')}"
         )
         return [
             f"{other.name}: tested on {whom}; the difference is of independent resamples. With the "
             "same speakers it would be of pairs."
         ]
-    if first.heard and other.heard and first.heard != other.heard:
-        both = len(first.heard & other.heard)
+    if first.named_trials and other.named_trials and first.named_trials != other.named_trials:
+        both = len(first.named_trials & other.named_trials)
         return [
-            f"{other.name}: {both} of its {plural(len(other.heard), 'trial')} are among the "
-            f"{len(first.heard)} of {first.name}: speakers are compared in pairs, trials are not "
+            f"{other.name}: {both} of its {plural(len(other.named_trials), 'trial')} are among "
+            f"the {len(first.named_trials)} of {first.name}: speakers are compared in pairs, "
+            "trials are not "
             "all the same."
         ]
     return []
@@ -323,7 +331,7 @@ class Pair:
     differences: Mapping[str, Difference]
     p: Mapping[str, float | None]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Ready for ``json.dumps(..., allow_nan=False)``."""
         return {
             "first": self.first,
@@ -331,13 +339,13 @@ class Pair:
             "paired": self.paired,
             "differences": {
                 key: {
-                    "value": finite(each.value),
-                    "low": finite(each.low),
-                    "high": finite(each.high),
+                    "value": finite(difference.value),
+                    "low": finite(difference.low),
+                    "high": finite(difference.high),
                     "p": self.p[key],
-                    "significant": each.significant,
+                    "significant": difference.significant,
                 }
-                for key, each in self.differences.items()
+                for key, difference in self.differences.items()
             },
         }
 
@@ -351,35 +359,35 @@ def all_pairs(reports: Sequence[Report], keys: Sequence[str] | None = None) -> t
     if not couples:
         return ()
     have = dict.fromkeys(key for report in reports for key in report.figures)
-    wanted = [key for key in (have if keys is None else keys) if key in have]
+    compared_keys = [key for key in (have if keys is None else keys) if key in have]
     error = ERROR / len(couples)
     pairs = []
     for a, b in couples:
-        found = {key: between(a, b, key, error) for key in wanted}
-        one = {key: p_value(a, b, key) for key in wanted}
+        differences = {key: compute_difference(a, b, key, error) for key in compared_keys}
+        p_values = {key: p_value(a, b, key) for key in compared_keys}
         p = {
-            key: None if alone is None else min(1.0, len(couples) * alone)
-            for key, alone in one.items()
+            key: None if p_of_one is None else min(1.0, len(couples) * p_of_one)
+            for key, p_of_one in p_values.items()
         }
-        pairs.append(Pair(a.name, b.name, paired(a, b), found, p))
+        pairs.append(Pair(a.name, b.name, paired(a, b), differences, p))
     return tuple(pairs)
 
 
 def p_value(first: Report, other: Report, key: str) -> float | None:
-    """The smallest error with which the limits of a difference leave zero out.
+    """Compute the smallest error with which the limits of a difference leave zero out.
 
     Found by halving, so it goes with the limits, however they are made. At least one in the number
     of resamples, which tell no more; None where there are no limits.
     """
     least = 1 / max(min(first.replicates, other.replicates), 1)
-    if between(first, other, key, least).low is None:
+    if compute_difference(first, other, key, least).low is None:
         return None
-    if between(first, other, key, least).significant:
+    if compute_difference(first, other, key, least).significant:
         return least
     low, high = least, 1.0
     for _ in range(_STEPS):
         middle = (low * high) ** 0.5
-        if between(first, other, key, middle).significant:
+        if compute_difference(first, other, key, middle).significant:
             high = middle
         else:
             low = middle
@@ -387,7 +395,7 @@ def p_value(first: Report, other: Report, key: str) -> float | None:
 
 
 def p_text(p: float | None, least: float) -> str:
-    """A p-value to read; the least that there can be, pairs by resamples, is marked so.
+    """Format a p-value; the least that pairs by resamples allow is marked.
 
     Example:
         >>> p_text(0.0312, 0.015), p_text(0.015, 0.015), p_text(None, 0.015)
@@ -398,27 +406,28 @@ def p_text(p: float | None, least: float) -> str:
     return f"{p:.2g}" if p > least * (1 + 1e-9) else f"\N{LESS-THAN OR EQUAL TO} {p:.2g}"
 
 
-def said_of(pairs: Sequence[Pair], replicates: int) -> tuple[str, ...]:
-    """How differences are to be read, one sentence each."""
-    many = len(pairs)
+def explain_pairs(pairs: Sequence[Pair], replicates: int) -> tuple[str, ...]:
+    """Explain how to read differences, one sentence each."""
+    count = len(pairs)
     together = (
-        f"limits hold for all {many} pairs of a figure together in 95 % of cases, and p is that "
-        f"of one pair times {many} (Bonferroni)"
-        if many > 1
+        f"limits hold for all {count} pairs of a figure together in 95 % of cases, and p is that "
+        f"of one pair times {count} (Bonferroni)"
+        if count > 1
         else "limits are 95 %"
     )
-    said = [
+    sentences = [
         f"Differences of pairs (of shares in points of a percent): {together}; figures are not "
         "corrected for each other."
     ]
-    if replicates and many / replicates > ERROR:
-        said.append(
-            f"{replicates} resamples cannot tell p below {many / replicates:.2g} of so many pairs: "
-            f"give {int(4 * many / ERROR)} or more replicates."
+    if replicates and count / replicates > ERROR:
+        sentences.append(
+            f"{replicates} resamples cannot tell p below {count / replicates:.2g} of so many "
+            "pairs: "
+            f"give {int(4 * count / ERROR)} or more replicates."
         )
     if not replicates:
-        said.append("Nothing was resampled: there are no limits and no p.")
-    return tuple(said)
+        sentences.append("Nothing was resampled: there are no limits and no p.")
+    return tuple(sentences)
 
 
 # ---------------------------------------------------------------------------------------- grouping
@@ -435,14 +444,14 @@ class Grouped:
     comparison: Comparison
     notes: tuple[str, ...]
 
-    def to_json(self, shown: Sequence[str] | None = None) -> dict[str, Any]:
+    def to_json(self, shown: Sequence[str] | None = None) -> dict[str, object]:
         """Everything but replicates and curves, ready for ``json.dumps(..., allow_nan=False)``."""
-        reports = {each.name: each.to_json(shown) for each in self.comparison.reports}
-        for made in reports.values():
-            del made["curves"]
+        reports = {report.name: report.to_json(shown) for report in self.comparison.reports}
+        for document in reports.values():
+            del document["curves"]
         return {
             "notes": list(self.notes),
-            "groups": {name: made for name, made in reports.items() if name != AVERAGE},
+            "groups": {name: document for name, document in reports.items() if name != AVERAGE},
             AVERAGE: reports[AVERAGE]["figures"],
             "comparison": self.comparison.to_json(shown),
         }
@@ -465,26 +474,28 @@ def by_group(
     unknown = [name for name in every.speakers if name not in group_of]
     if len(unknown) == len(every.speakers):
         raise UsageError(f"{label} knows none of the speakers of {every.name}: check the names")
-    said, reports = [], []
+    skipped, reports = [], []
     for group in sorted(set(group_of.values())):
         try:
             part = within(every, group_of, group)
         except UsageError as error:
-            said.append(f"{group} is left out: {error}.")
+            skipped.append(f"{group} is left out: {error}.")
             continue
         reports.append(replace(measure(part), name=group))
     if len(reports) < 2:
         raise UsageError(
             f"{label}: {plural(len(reports), 'group')} of {every.name} can be measured, two are "
-            f"needed. {' '.join(said)}"
+            f"needed. {' '.join(skipped)}"
         )
-    return grouped(every, reports, [*_which(every, reports, unknown, label), *said])
+    return join_groups(
+        every, reports, [*_describe_counts(every, reports, unknown, label), *skipped]
+    )
 
 
-def _which(
+def _describe_counts(
     every: Comparisons, reports: Sequence[Report], unknown: Sequence[str], label: str
 ) -> list[str]:
-    """Which comparisons count."""
+    """Describe the comparisons that count."""
     sizes, used = [], 0
     for report in reports:
         usage = report.usage
@@ -495,53 +506,58 @@ def _which(
             f"comparisons with {plural(report.speakers, 'speaker')}"
         )
     left = every.usage.target + every.usage.nontarget - used
-    said = [
+    sentences = [
         "Each group by itself: its trials against its own enrolled speakers, as VoicePrivacy "
         f"reports women and men. {'; '.join(sizes)}. {left:,} other comparisons count in no group."
     ]
     if unknown:
-        said.append(
+        sentences.append(
             f"{len(unknown)} of {plural(len(every.speakers), 'speaker')} are not in {label} "
             f"(first: {unknown[0]})."
         )
     if len({report.speakers for report in reports}) > 1:
-        said.append(
+        sentences.append(
             "The groups have different numbers of speakers N: bits, ranks and ceilings do not "
             "compare."
         )
-    said.append(
+    sentences.append(
         "The average weighs every group alike; bounds, and what one trial decides, have none."
     )
-    return said
+    return sentences
 
 
-def grouped(every: Comparisons, reports: Sequence[Report], notes: Sequence[str]) -> Grouped:
-    """Reports of groups side by side, with their average."""
-    found = compare(reports)
-    means = {row.key: _average(row.figures) if _averages(row.key) else None for row in found.rows}
-    average = {key: made for key, made in means.items() if made is not None}
+def join_groups(every: Comparisons, reports: Sequence[Report], notes: Sequence[str]) -> Grouped:
+    """Put reports of groups side by side, with their average."""
+    comparison = compare(reports)
+    means = {
+        row.key: _average(row.figures) if _has_average(row.key) else None for row in comparison.rows
+    }
+    average = {key: mean_figure for key, mean_figure in means.items() if mean_figure is not None}
     last = replace(
         reports[0], name=AVERAGE, trials=sum(r.trials for r in reports), figures=average, notes=(),
         warnings=(), usage=None,
     )  # fmt: skip
     rows = tuple(
         replace(row, figures=(*row.figures, means[row.key]), differences=(*row.differences, None))
-        for row in found.rows
+        for row in comparison.rows
     )
-    beside = replace(
-        found, reports=(*found.reports, last), paired=(*found.paired, False), rows=rows
+    widened = replace(
+        comparison,
+        reports=(*comparison.reports, last),
+        paired=(*comparison.paired, False),
+        rows=rows,
     )
-    return Grouped(every.name, beside, tuple(notes))
+    return Grouped(every.name, widened, tuple(notes))
 
 
-def _averages(key: str) -> bool:
-    """Whether an average means anything: not of a bound, nor of what one trial decides."""
+def _has_average(key: str) -> bool:
+    """Return whether an average means anything: not of a bound, nor of one trial's figure."""
     rule = rule_of(key)
     return rule is not None and rule.how != "none"
 
 
 def _average(figures: Sequence[Figure | None]) -> Figure | None:
-    """Of independent groups: their limits give that of the mean (Zou and Donner, 2008)."""
+    """Average independent groups, with limits by theirs (Zou and Donner, 2008)."""
     have = [figure for figure in figures if figure is not None]
     values = [figure.value for figure in have if figure.value is not None]
     if len(values) < len(figures) or not np.isfinite(values).all():
@@ -553,9 +569,13 @@ def _average(figures: Sequence[Figure | None]) -> Figure | None:
         reach = np.array([[v - a, b - v] for v, (a, b) in zip(values, ends, strict=True)])  # type: ignore[operator]
         below, above = np.sqrt((np.maximum(reach, 0.0) ** 2).sum(axis=0)) / len(values)
         low, high = mean - float(below), mean + float(above)
-    one = have[0]
-    floors, notes = {each.floor for each in have}, {each.note for each in have}
+    sample = have[0]
+    floors, notes = (
+        {group_figure.floor for group_figure in have},
+        {group_figure.note for group_figure in have},
+    )
     return Figure(
-        one.key, one.label, mean, one.unit, floor=one.floor if len(floors) == 1 else None,
-        ties=one.ties, note=one.note if len(notes) == 1 else "", low=low, high=high,
+        sample.key, sample.label, mean, sample.unit,
+        floor=sample.floor if len(floors) == 1 else None,
+        ties=sample.ties, note=sample.note if len(notes) == 1 else "", low=low, high=high,
     )  # fmt: skip

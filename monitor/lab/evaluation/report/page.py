@@ -11,7 +11,14 @@ from monitor.documents import bullet_list, document, paragraphs, picture, warnin
 from monitor.errors import UsageError
 from monitor.files import csv_number, csv_text, write_text
 from monitor.lab.evaluation.family import Figure, families, family_of
-from monitor.lab.evaluation.report.comparing import Comparison, Grouped, Pair, Row, p_text, said_of
+from monitor.lab.evaluation.report.comparing import (
+    Comparison,
+    Grouped,
+    Pair,
+    Row,
+    explain_pairs,
+    p_text,
+)
 from monitor.lab.evaluation.report.report import (
     Report,
     by_family,
@@ -44,7 +51,7 @@ _SYMBOLS = {
 def figures_csv(
     reports: Sequence[Report], parts: Sequence[Grouped] = (), shown: Sequence[str] | None = None
 ) -> str:
-    """One line a figure, those shown or all, systems and their groups below one another.
+    """Format one line a figure, those shown or all, systems and their groups below one another.
 
     Shares are 0 to 1, numbers have all of their digits, what does not exist is empty, what is
     infinite reads ``inf``.
@@ -54,8 +61,8 @@ def figures_csv(
         rows += _lines(report, report.name, "", shown)
         for part in parts:
             if part.name == report.name:
-                for each in part.comparison.reports:
-                    rows += _lines(each, part.name, each.name, shown)
+                for report_of_group in part.comparison.reports:
+                    rows += _lines(report_of_group, part.name, report_of_group.name, shown)
     return csv_text(_HEAD, rows)
 
 
@@ -75,26 +82,27 @@ def _lines(
 
 
 def pairs_csv(pairs: Sequence[Pair]) -> str:
-    """One line a pair of systems and figure."""
+    """Format one line a pair of systems and figure."""
     head = ("system", "minus", "figure", "difference", "low", "high", "p", "paired")
     rows = (
-        (pair.other, pair.first, short_name(key), csv_number(each.value), csv_number(each.low),
-         csv_number(each.high), csv_number(pair.p[key]), "yes" if pair.paired else "no")
+        (pair.other, pair.first, short_name(key), csv_number(difference.value),
+         csv_number(difference.low), csv_number(difference.high), csv_number(pair.p[key]),
+         "yes" if pair.paired else "no")
         for pair in pairs
-        for key, each in pair.differences.items()
+        for key, difference in pair.differences.items()
     )  # fmt: skip
     return csv_text(head, rows)
 
 
-def escaped(text: str) -> str:
+def escape_latex(text: str) -> str:
     r"""Text that LaTeX prints as it stands.
 
     Example:
-        >>> print(escaped("D_sys of 50 % & ε̂ \\x"))
+        >>> print(escape_latex("D_sys of 50 % & ε̂ \\x"))
         D\_sys of 50 \% \& $\hat{\varepsilon}$ \textbackslash{}x
     """
-    made = "".join(_SYMBOLS.get(letter, letter) for letter in text.replace("ε\u0302", "\0"))
-    return made.replace("\0", r"$\hat{\varepsilon}$")
+    latex = "".join(_SYMBOLS.get(letter, letter) for letter in text.replace("ε\u0302", "\0"))
+    return latex.replace("\0", r"$\hat{\varepsilon}$")
 
 
 def latex_table(
@@ -103,23 +111,23 @@ def latex_table(
     parts: Sequence[Grouped] = (),
     shown: Sequence[str] | None = None,
 ) -> str:
-    r"""A table for a paper, and one more for the groups of each system; needs ``booktabs``.
+    r"""Format a table for a paper, and one for the groups of each system (``booktabs``).
 
     A comparison is of the same systems, where there are several. The figures are those shown, or
     those that matter.
     """
-    wanted = main_keys(reports[0].figures) if shown is None else shown
+    keys = main_keys(reports[0].figures) if shown is None else shown
     tables = []
     if comparison is None:
         (report,) = reports
         rows = [Row(key, (figure,), (None,), None) for key, figure in report.figures.items()]
-        tables.append(_table([report.name], rows, wanted, facts(report)))
+        tables.append(_table([report.name], rows, keys, facts(report)))
     else:
-        said = "; ".join(f"{report.name}: {facts(report)}" for report in reports)
-        tables.append(_table(comparison.names, comparison.rows, wanted, said))
+        caption = "; ".join(f"{report.name}: {facts(report)}" for report in reports)
+        tables.append(_table(comparison.names, comparison.rows, keys, caption))
     for part in parts:
-        said = f"{part.name}, group by group. {part.notes[0]}"
-        tables.append(_table(part.comparison.names, part.comparison.rows, wanted, said))
+        caption = f"{part.name}, group by group. {part.notes[0]}"
+        tables.append(_table(part.comparison.names, part.comparison.rows, keys, caption))
     return "% needs \\usepackage{booktabs}\n" + "\n".join(tables)
 
 
@@ -130,20 +138,20 @@ def _table(names: Sequence[str], rows: Iterable[Row], keys: Sequence[str], capti
     best = any(row.most_private is not None for row in have)
     legend = [
         "In brackets: 95\\,\\% limits over resampled speakers.",
-        f"$^*$: differs from {escaped(names[0])}." if starred else "",
+        f"$^*$: differs from {escape_latex(names[0])}." if starred else "",
         "Bold: nearest to no evidence." if best else "",
     ]
-    table = [["Figure", *map(escaped, names)]]
+    table = [["Figure", *map(escape_latex, names)]]
     for row in have:
         unit = row.first.unit
-        label = escaped(row.first.label) + (f" ({unit})" if unit in ("bits", "nats") else "")
+        label = escape_latex(row.first.label) + (f" ({unit})" if unit in ("bits", "nats") else "")
         cells = enumerate(zip(row.figures, row.differs, strict=True))
-        table.append([label, *(_cell(*each, i == row.most_private) for i, each in cells)])
+        table.append([label, *(_cell(*pair, i == row.most_private) for i, pair in cells)])
     head, *body = (" & ".join(row) + " \\\\" for row in table)
     lines = [
         "\\begin{table}",
         "\\centering",
-        f"\\caption{{{escaped(caption.removesuffix('.'))}. {' '.join(filter(None, legend))}}}",
+        f"\\caption{{{escape_latex(caption.removesuffix('.'))}. {' '.join(filter(None, legend))}}}",
         f"\\begin{{tabular}}{{l{'r' * len(names)}}}",
         "\\toprule",
         head,
@@ -170,15 +178,15 @@ def _math(text: str) -> str:
     """With real minus signs; a range as ``a, b``; thin spaces before percent signs."""
     if text == "-":
         return "--"
-    made = escaped(text.replace(" to ", ", ").replace("-", "\N{MINUS SIGN}"))
-    return made.replace(" \\%", "\\,\\%")
+    latex = escape_latex(text.replace(" to ", ", ").replace("-", "\N{MINUS SIGN}"))
+    return latex.replace(" \\%", "\\,\\%")
 
 
 # ------------------------------------------------------------------------------------- page tables
 
 
 def figures_table(figures: Sequence[Figure]) -> str:
-    """A table of one system: value, limits, ceiling and note of each figure."""
+    """Format a table of one system: value, limits, ceiling and note of each figure."""
     rows = "".join(
         f'<tr><th scope="row">{escape(figure.label)}</th>'
         f'<td class="number">{value_text(figure)} <small>{escape(unit_text(figure))}</small></td>'
@@ -195,7 +203,7 @@ def figures_table(figures: Sequence[Figure]) -> str:
 
 
 def comparison_table(comparison: Comparison, keys: Sequence[str], swatches: bool = True) -> str:
-    """A table of several systems, a column for each; a swatch tells their colours."""
+    """Format a table of several systems, a column for each; a swatch tells their colours."""
     heads = "".join(
         f'<th class="number">{swatch(i) if swatches else ""}{escape(name)}</th>'
         for i, name in enumerate(comparison.names, start=1)
@@ -229,12 +237,12 @@ def _page_cell(figure: Figure | None, differs: bool, private: bool) -> str:
 
 
 def swatch(index: int) -> str:
-    """A patch of the colour of the n-th system, from 1."""
+    """Format a patch of the colour of the n-th system, from 1."""
     return f'<i class="swatch" style="background:var(--s{(index - 1) % 6 + 1})"></i>'
 
 
 def value_text(figure: Figure) -> str:
-    """The value of a figure, escaped."""
+    """Format the value of a figure, escaped."""
     return with_minus(format_value(figure.value, figure.unit, figure.text))
 
 
@@ -245,12 +253,12 @@ def _ceiling(figure: Figure) -> str:
 
 def with_minus(text: str) -> str:
     """Escaped text; a number with a real minus sign."""
-    made = escape(text)
-    return made.replace("-", "\N{MINUS SIGN}") if text.strip("-0123456789., %tonif") == "" else made
+    html = escape(text)
+    return html.replace("-", "\N{MINUS SIGN}") if text.strip("-0123456789., %tonif") == "" else html
 
 
 def unit_text(figure: Figure) -> str:
-    """The unit of a figure, where it is not a share or a count."""
+    """Format the unit of a figure, where it is not a share or a count."""
     return "" if figure.unit in ("share", "count") else figure.unit
 
 
@@ -285,7 +293,7 @@ def page(
     groups: Sequence[Grouped] = (),
     pairs: Sequence[Pair] = (),
 ) -> str:
-    """The page as HTML: what it means, pictures, all figures, and where each misleads.
+    """Format the page: what it means, pictures, all figures, and where each misleads.
 
     It holds figures and names of systems, escaped, and no scores; notes may name a trial or a
     speaker. Several systems need their comparison.
@@ -333,15 +341,16 @@ def _pictures(reports: Sequence[Report]) -> str:
         items = "".join(f"<li>{swatch(i)}{escape(r.name)}</li>" for i, r in named)
         legend = f'<ul class="legend">{items}</ul>'
     curves = [report.curves for report in reports]
-    drawings = [each for family in families() for each in family.drawings]
-    made = "".join(
-        picture(each.title, legend + each.svg, each.caption) for each in pictures(curves, drawings)
+    drawings = [drawing for family in families() for drawing in family.drawings]
+    figures = "".join(
+        picture(drawing.title, legend + drawing.svg, drawing.caption)
+        for drawing in pictures(curves, drawings)
     )
-    return f'<div class="pictures">{made}</div>'
+    return f'<div class="pictures">{figures}</div>'
 
 
 def _main(reports: Sequence[Report], comparison: Comparison | None) -> str:
-    """The few to look at first."""
+    """Format the few to look at first."""
     have = main_keys(dict.fromkeys(key for report in reports for key in report.figures))
     if not have:
         return ""
@@ -356,33 +365,38 @@ def _main(reports: Sequence[Report], comparison: Comparison | None) -> str:
 
 
 def _pairs(reports: Sequence[Report], pairs: Sequence[Pair]) -> str:
-    """Differences of all pairs, of the figures that matter."""
+    """Format differences of all pairs, of the figures that matter."""
     if not pairs:
         return ""
     labels = {key: figure for report in reports for key, figure in report.figures.items()}
     replicates = min(report.replicates for report in reports)
-    least = len(pairs) / max(replicates, 1)
+    smallest = len(pairs) / max(replicates, 1)
     rows = []
     for key in main_figures():
         for pair in pairs:
-            each = pair.differences.get(key)
-            if each is None or each.low is None:
+            difference = pair.differences.get(key)
+            if difference is None or difference.low is None:
                 continue
             figure = replace(
-                labels[key], value=each.value, low=each.low, high=each.high, replicates=None
+                labels[key],
+                value=difference.value,
+                low=difference.low,
+                high=difference.high,
+                replicates=None,
             )
-            star = '<b class="differs">*</b>' if each.significant else ""
+            star = '<b class="differs">*</b>' if difference.significant else ""
             rows.append(
                 f'<tr><th scope="row">{escape(figure.label)}</th>'
                 f"<td>{escape(pair.other)} \N{MINUS SIGN} {escape(pair.first)}</td>"
                 f'<td class="number">{value_text(figure)}{star}</td>'
                 f"<td>{escape(unit_text(figure))}</td>"
                 f'<td class="limits">{with_minus(format_limits(figure))}</td>'
-                f'<td class="number">{p_text(pair.p[key], least)}</td></tr>'
+                f'<td class="number">{p_text(pair.p[key], smallest)}</td></tr>'
             )
-    said = said_of(pairs, replicates)
+    explanations = explain_pairs(pairs, replicates)
     return (
-        f'<section class="card"><h2>Differences of all pairs</h2>{bullet_list(said, "notes")}'
+        f'<section class="card"><h2>Differences of all pairs</h2>'
+        f"{bullet_list(explanations, 'notes')}"
         '<div class="scroll"><table><thead><tr><th>Figure</th><th>Pair</th>'
         '<th class="number">Difference</th><th>Unit</th><th>Limits</th><th class="number">p</th>'
         f"</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>"
@@ -390,7 +404,7 @@ def _pairs(reports: Sequence[Report], pairs: Sequence[Pair]) -> str:
 
 
 def _groups(part: Grouped) -> str:
-    """One system, group by group."""
+    """Format one system, group by group."""
     keys = main_keys(row.key for row in part.comparison.rows)
     return (
         f'<section class="card"><h2>{escape(part.name)}, group by group</h2>'

@@ -21,23 +21,23 @@ from monitor.phrases import plural
 
 
 def entries() -> tuple[FigureEntry, ...]:
-    """Every figure that needs no option with numbers in its key, families together."""
+    """List every figure that needs no option with numbers in its key, families together."""
     return tuple(entry for family in families() if not family.option for entry in family.figures)
 
 
 def optional_entries() -> tuple[tuple[str, FigureEntry], ...]:
-    """Every other figure, and the option of ``monitor evaluate`` that asks for it."""
+    """List every other figure, and the option of ``monitor evaluate`` that asks for it."""
     return tuple((family.option, entry) for family in families() if family.option
                  for entry in family.figures)  # fmt: skip
 
 
 def main_figures() -> tuple[str, ...]:
-    """Keys of the figures to look at first."""
+    """List keys of the figures to look at first."""
     return tuple(key for family in families() if not family.option for key in family.main)
 
 
 def by_family(keys: Iterable[str]) -> dict[str, list[str]]:
-    """Keys by family, both in the order in which they come.
+    """List keys by family, both in the order in which they come.
 
     Example:
         >>> by_family(["a.x", "b.y", "a.z"])
@@ -50,13 +50,13 @@ def by_family(keys: Iterable[str]) -> dict[str, list[str]]:
 
 
 def title_of(family: str) -> str:
-    """What a table calls a family; its key where it is not known."""
-    found = family_of(family)
-    return family if found is None else found.title
+    """Return the title of a family; its key where it is not known."""
+    declared = family_of(family)
+    return family if declared is None else declared.title
 
 
 def main_keys(keys: Iterable[str]) -> list[str]:
-    """Those to look at first, and those of what was asked for by an option.
+    """Select keys to look at first, and those of what was asked for by an option.
 
     Example:
         >>> main_keys(["srd.spread", "among.idr_500", "among.idr_logit_500", "srd.idr"])
@@ -73,7 +73,7 @@ def main_keys(keys: Iterable[str]) -> list[str]:
 
 
 def short_name(key: str) -> str:
-    """The short name of a figure; its key where it has none.
+    """Return the short name of a figure; its key where it has none.
 
     Example:
         >>> short_name("verification.eer_rocch")
@@ -85,13 +85,13 @@ def short_name(key: str) -> str:
 
 
 def needs_ranks(key: str) -> bool:
-    """Whether a figure wants trials that were compared with every speaker, not any comparisons."""
+    """Return whether a figure wants trials compared with every speaker, not any comparisons."""
     family = family_of(key)
     return family is None or not family.pooled(key)
 
 
-def chosen(names: Sequence[str], keys: Iterable[str] = ()) -> tuple[str, ...]:
-    """The keys that names stand for, in the order of the names.
+def choose_figures(names: Sequence[str], keys: Iterable[str] = ()) -> tuple[str, ...]:
+    """Find the keys that names stand for, in the order of the names.
 
     Names are short names, keys (those given, or of the catalogue), families (``"zebra"``) or
     ``"main"``; case does not matter.
@@ -100,28 +100,28 @@ def chosen(names: Sequence[str], keys: Iterable[str] = ()) -> tuple[str, ...]:
         UsageError: a name is unknown; the message has those that look like it.
 
     Example:
-        >>> chosen(["EER", "zebra"])[:2]
+        >>> choose_figures(["EER", "zebra"])[:2]
         ('verification.eer_rocch', 'zebra.d_ece_bits')
-        >>> chosen(["dece"])
+        >>> choose_figures(["dece"])
         Traceback (most recent call last):
         ...
         monitor.errors.UsageError: no figure 'dece': do you mean d_ece? --figures help has them all
     """
-    known = dict.fromkeys((*(entry.key for entry in entries()), *keys))
+    all_keys = dict.fromkeys((*(entry.key for entry in entries()), *keys))
     meant = {
-        **{key: (key,) for key in known},
-        **by_family(known),
+        **{key: (key,) for key in all_keys},
+        **by_family(all_keys),
         **{entry.name: (entry.key,) for entry in entries()},
         "main": main_figures(),
     }
-    found: dict[str, None] = {}
+    selected: dict[str, None] = {}
     for name in names:
         if name.lower() not in meant:
             near = difflib.get_close_matches(name.lower(), list(meant), 4)
             ask = f"do you mean {' or '.join(near)}? " if near else ""
             raise UsageError(f"no figure {name!r}: {ask}--figures help has them all")
-        found |= dict.fromkeys(meant[name.lower()])
-    return tuple(found)
+        selected |= dict.fromkeys(meant[name.lower()])
+    return tuple(selected)
 
 
 # ------------------------------------------------------------------------------------------ report
@@ -142,7 +142,7 @@ class Report:
         curves: for the pictures.
         warnings: what makes all figures doubtful, one sentence each: it comes first.
         usage: which comparisons there are, and which ranks stand on.
-        heard: speaker and name of each trial that ranks stand on, where trials have names.
+        named_trials: speaker and name of each trial that ranks stand on, where trials have names.
         about: the family of figures that a note is about, where it is about one.
     """
 
@@ -157,11 +157,11 @@ class Report:
     curves: Curves
     warnings: tuple[str, ...] = ()
     usage: Usage | None = None
-    heard: frozenset[tuple[str, str]] = frozenset()
+    named_trials: frozenset[tuple[str, str]] = frozenset()
     about: Mapping[str, str] = field(default_factory=dict)
 
     def notes_on(self, keys: Iterable[str]) -> list[str]:
-        """The notes that are about one of these figures, or about all."""
+        """Return the notes that are about one of these figures, or about all."""
         asked = {"", *by_family(keys)}
         return [note for note in self.notes if self.about.get(note, "") in asked]
 
@@ -174,7 +174,7 @@ class Report:
         return self.figures[key]
 
     def trials_of(self, key: str) -> int:
-        """How many trials a figure stands on."""
+        """Count the trials that a figure stands on."""
         ranked = self.usage is not None and needs_ranks(key)
         return self.usage.ranked_trials if ranked and self.usage else self.trials
 
@@ -207,12 +207,12 @@ class Report:
                 for key, figure in self.figures.items()
                 if shown is None or key in shown
             },
-            "curves": {name: made for name, made in curves.items() if made is not None},
+            "curves": {name: curve for name, curve in curves.items() if curve is not None},
         }
 
 
-def figure_json(figure: Figure) -> dict[str, Any]:
-    """A figure without its replicates; what is infinite stands in ``text``."""
+def figure_json(figure: Figure) -> dict[str, object]:
+    """Format a figure without its replicates; what is infinite stands in ``text``."""
     low, high = figure.limits
     infinite = figure.value is not None and math.isinf(figure.value)
     return {
@@ -243,7 +243,7 @@ def _curve_json(value: Any) -> Any:
 
 
 def facts(report: Report) -> str:
-    """What was evaluated, in one line.
+    """Describe what was evaluated, in one line.
 
     Example:
         >>> from types import SimpleNamespace as Made
@@ -257,9 +257,11 @@ def facts(report: Report) -> str:
 def fact_list(report: Report) -> tuple[str, ...]:
     """`facts`, one by one."""
     strange = 0 if report.usage is None else report.usage.impostor_trials
-    heard = f"{plural(report.trials - strange, 'trial')} of {plural(len(report.tested), 'speaker')}"
+    trials = (
+        f"{plural(report.trials - strange, 'trial')} of {plural(len(report.tested), 'speaker')}"
+    )
     return (
-        heard + (f" and {strange:,} without a target" if strange else ""),
+        trials + (f" and {strange:,} without a target" if strange else ""),
         f"N = {report.speakers:,}",
         f"ceiling {report.ceiling_bits:.2f} bits",
         plural(report.replicates, "resample") if report.replicates else "no limits",
@@ -271,7 +273,7 @@ _LONG = 1e6
 
 
 def format_value(value: float | None, unit: str, text: str = "") -> str:
-    """A number as its unit wants it; ``text`` where there is one.
+    """Format a number as its unit wants it; ``text`` where there is one.
 
     Example:
         >>> [format_value(*each) for each in [(2.3456, "bits"), (0.279, "share"), (28.94, "rank")]]
@@ -305,7 +307,7 @@ def format_value(value: float | None, unit: str, text: str = "") -> str:
 
 
 def format_limits(figure: Figure) -> str:
-    """Its 95 % interval, or nothing.
+    """Format its 95 % interval, or nothing.
 
     Example:
         >>> format_limits(Figure("a.b", "B", 0.5, "share", low=0.1, high=0.7))
@@ -318,7 +320,7 @@ def format_limits(figure: Figure) -> str:
 
 
 def tie_rules(figures: Sequence[Figure]) -> str:
-    """How equal scores were treated in these figures, in one sentence; empty where they play none.
+    """Describe how these figures treat equal scores, in one sentence; empty where none.
 
     Example:
         >>> tie_rules([Figure("a.b", "B", 1.0, "", ties="mid"), Figure("a.c", "C", 1.0, "")])
@@ -343,7 +345,7 @@ def tie_rules(figures: Sequence[Figure]) -> str:
 
 
 def meaning(report: Report) -> tuple[str, ...]:
-    """What the report comes to, for people who know none of the metrics; a paragraph each."""
+    """Explain the report to people who know none of the metrics; a paragraph each."""
     return tuple(
         paragraph
         for family in families()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -145,37 +146,37 @@ def save_validation(
 def validation_csv(
     validations: Iterable[Validation], statement: ValidationStatement | None = None
 ) -> str:
-    """One line a measure; what does not exist is empty."""
+    """Format one line a measure; what does not exist is empty."""
     criteria = (statement or ValidationStatement()).criteria
     rows: list[list[object]] = []
-    for each in validations:
-        for by, part in _parts(each):
+    for validation in validations:
+        for by, part in _parts(validation):
             for key, (label, unit, characteristic) in MEASURES.items():
                 figure = part.figures[key]
-                asked = _criteria_of(key, criteria) if not by else ()
+                required = _criteria_of(key, criteria) if not by else ()
                 rows.append([
-                    each.name, by, part.name, key, label, characteristic, csv_number(figure.value),
-                    csv_number(figure.low), csv_number(figure.high), unit,
-                    "; ".join(map(str, asked)), _verdict(figure, asked), part.speakers, part.same,
-                    part.different, part.pairs,
-                    "; ".join(filter(None, (figure.note, *reservations(figure, asked)))),
+                    validation.name, by, part.name, key, label, characteristic,
+                    csv_number(figure.value), csv_number(figure.low), csv_number(figure.high), unit,
+                    "; ".join(map(str, required)), _verdict(figure, required), part.speakers,
+                    part.same, part.different, part.pairs,
+                    "; ".join(filter(None, (figure.note, *reservations(figure, required)))),
                 ])  # fmt: skip
     return csv_text(_HEAD, rows)
 
 
 def _parts(validation: Validation) -> Iterable[tuple[str, ValidationPart]]:
-    yield "", validation.whole
+    yield "", validation.total
     for by, parts in validation.parts.items():
         for part in parts:
             yield by, part
 
 
 def _criteria_of(key: str, criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
-    return tuple(each for each in criteria if each.name == key)
+    return tuple(criterion for criterion in criteria if criterion.name == key)
 
 
 def _verdict(figure: Figure, criteria: Sequence[Criterion]) -> str:
-    met = [each.met(figure.value) for each in criteria]
+    met = [criterion.met(figure.value) for criterion in criteria]
     if not met:
         return ""
     return "not decided" if None in met else "yes" if all(met) else "no"
@@ -184,9 +185,9 @@ def _verdict(figure: Figure, criteria: Sequence[Criterion]) -> str:
 def reservations(figure: Figure, criteria: Sequence[Criterion]) -> list[str]:
     """Say of each criterion that is met by the value and not by its interval how far that goes."""
     return [
-        f"{each} is met, but the interval reaches {format_value(end, figure.unit)}"
-        for each in criteria
-        if (end := each.worst_end(figure)) is not None
+        f"{criterion} is met, but the interval reaches {format_value(end, figure.unit)}"
+        for criterion in criteria
+        if (end := criterion.worst_end(figure)) is not None
     ]
 
 
@@ -204,47 +205,49 @@ def validation_json(
             "h2": statement.h2 or None,
             "population": statement.population or None,
             "case": statement.case or None,
-            "criteria": [str(each) for each in statement.criteria],
+            "criteria": [str(validation) for validation in statement.criteria],
         },
         "sources": dict(sources or {}),
         "systems": [
             {
-                "name": each.name,
-                "facts": dict(each.facts or {}),
-                "trials": each.trials,
-                "calibration": each.calibration,
-                "notes": list(each.notes),
-                "draws": each.replicates,
-                "seed": each.seed,
-                **_part_json(each.whole, statement.criteria),
+                "name": validation.name,
+                "facts": dict(validation.facts or {}),
+                "trials": validation.trials,
+                "calibration": validation.calibration,
+                "notes": list(validation.notes),
+                "draws": validation.replicates,
+                "seed": validation.seed,
+                **_part_json(validation.total, statement.criteria),
                 "parts": {
                     by: {part.name: _part_json(part) for part in parts}
-                    for by, parts in each.parts.items()
+                    for by, parts in validation.parts.items()
                 },
                 "curves": {
                     name: {
                         axis: [finite(float(f"{x:.6g}")) for x in getattr(line, axis).tolist()]
                         for axis in ("x", "y")
                     }
-                    for name, line in curves(each).items()
+                    for name, line in curves(validation).items()
                 },
             }
-            for each in validations
+            for validation in validations
         ],
     }  # fmt: skip
 
 
-def _part_json(part: ValidationPart, criteria: Sequence[Criterion] = ()) -> dict[str, Any]:
+def _part_json(part: ValidationPart, criteria: Sequence[Criterion] = ()) -> dict[str, object]:
     return {
         "speakers": part.speakers,
         "same": part.same,
         "different": part.different,
         "pairs": part.pairs,
         "figures": {
-            key: {**figure_json(figure), "criteria": {
-                str(each): each.met(figure.value) for each in _criteria_of(key, criteria)
-            }, "reservations": reservations(figure, _criteria_of(key, criteria))}
+            key: figure_json(figure) | {
+                "criteria": {str(rule): rule.met(figure.value) for rule in required},
+                "reservations": reservations(figure, required),
+            }
             for key, figure in part.figures.items()
+            for required in (_criteria_of(key, criteria),)
         },
     }  # fmt: skip
 
@@ -253,7 +256,7 @@ def _part_json(part: ValidationPart, criteria: Sequence[Criterion] = ()) -> dict
 
 
 def curves(validation: Validation) -> dict[str, Line]:
-    """What is drawn, all against or of log10 likelihood ratios, some hundred points each.
+    """Compute lines to draw, against or of log10 likelihood ratios, some hundred points each.
 
     ``tippett_same`` is the share of same-speaker ratios up to x, ``tippett_different`` that of
     different-speaker ratios from x on; ``pav`` are finite calibrated ratios; ``ece``,
@@ -277,10 +280,10 @@ def curves(validation: Validation) -> dict[str, Line]:
     levels, calibrated = calibrated_by_pav(mated / np.log10(2.0), others / np.log10(2.0))
     levels, calibrated = levels * np.log10(2.0), calibrated * np.log10(2.0)
     if levels.size > _POINTS:
-        some = np.unique(np.searchsorted(levels, np.linspace(levels[0], levels[-1], _POINTS)))
+        spaced = np.unique(np.searchsorted(levels, np.linspace(levels[0], levels[-1], _POINTS)))
         steps = np.flatnonzero(calibrated[1:] != calibrated[:-1])
         steps = np.concatenate([[0], np.repeat(steps, 2) + np.tile([0, 1], steps.size)])
-        keep = np.unique(np.concatenate([some, steps[:: max(1, steps.size // _POINTS)]]))
+        keep = np.unique(np.concatenate([spaced, steps[:: max(1, steps.size // _POINTS)]]))
         levels, calibrated = levels[keep], calibrated[keep]
     odds = np.linspace(-3.0, 3.0, 61)
     profile = ece_profile(mated, others, odds * _NATS)
@@ -299,103 +302,106 @@ def curves(validation: Validation) -> dict[str, Line]:
 
 def _cross_entropy(mated: FloatArray, others: FloatArray, odds: FloatArray) -> FloatArray:
     """Empirical cross-entropy of ratios as they are, bits; at even odds it is Cllr."""
-    found = []
-    for each in odds.tolist():
-        prior = 1 / (1 + np.exp(-each))
-        own, theirs = (
-            cost_bits(-(mated + each)) / mated.size,
-            cost_bits(others + each) / others.size,
+    costs = []
+    for log_odds in odds.tolist():
+        prior = 1 / (1 + np.exp(-log_odds))
+        mated_cost, other_cost = (
+            cost_bits(-(mated + log_odds)) / mated.size,
+            cost_bits(others + log_odds) / others.size,
         )
-        found.append(prior * float(own) + (1 - prior) * float(theirs))
-    return np.array(found)
+        costs.append(prior * float(mated_cost) + (1 - prior) * float(other_cost))
+    return np.array(costs)
 
 
 def _pictures(validation: Validation, number: int) -> str:
     lines = curves(validation)
-    whole = validation.whole
-
-    def tippett(axes: Axes) -> None:
-        same, different = lines["tippett_same"], lines["tippett_different"]
-        axes.plot(same.x, same.y, color=_SAME, label="same speaker, up to this LR")
-        axes.plot(
-            different.x, different.y, color=_DIFFERENT, linestyle="--",
-            label="different speakers, from this LR on",
-        )  # fmt: skip
-        axes.axvline(0, color=MUTED, linewidth=0.9)
-        axes.set_ylim(0, 1.02)
-        percents(axes.yaxis)
-        axes.set_xlabel("log10 LR")
-        axes.set_ylabel("share of comparisons")
-        legend_above(axes, columns=1)
-
-    def pav(axes: Axes) -> None:
-        line = lines["pav"]
-        finite = np.isfinite(line.y)
-        left, right = lines["tippett_same"].x[[0, -1]]
-        ends = [-1.0, 1.0, *line.y[finite].tolist()]
-        low, high = 1.15 * min(ends), 1.15 * max(ends)
-        axes.plot([left, right], [left, right], color=MUTED, linestyle=":", label="calibrated")
-        axes.plot(line.x[finite], line.y[finite], ".", markersize=3.5, color=_SAME, label="PAV")
-        near = (line.x >= left) & (line.x <= right)
-        for edge, mark, end in ((high, "^", np.inf), (low, "v", -np.inf)):
-            which = near & (line.y == end)
-            axes.plot(
-                line.x[which], np.full(int(which.sum()), edge), mark, color=_DIFFERENT,
-                markersize=2.5, label="one kind alone" if mark == "^" else None, clip_on=False,
-            )  # fmt: skip
-        axes.set_xlim(left, right)
-        axes.set_ylim(low, high)
-        axes.set_xlabel("log10 LR of the system")
-        axes.set_ylabel("log10 LR after PAV")
-        legend_above(axes, columns=3)
-
-    def ece(axes: Axes) -> None:
-        for name, colour, style, label in (
-            ("ece_nothing", MUTED, ":", "no evidence"),
-            ("ece", _DIFFERENT, "-", "these LRs"),
-            ("ece_calibrated", _SAME, "--", "after PAV"),
-        ):
-            axes.plot(lines[name].x, lines[name].y, color=colour, linestyle=style, label=label)
-        axes.axvline(0, color=MUTED, linewidth=0.6)
-        axes.set_xlim(-3, 3)
-        axes.set_ylim(0, float(np.clip(1.1 * lines["ece"].y.max(), 1.1, 2.5)))
-        axes.set_xlabel("log10 of the prior odds")
-        axes.set_ylabel("empirical cross-entropy, bits")
-        legend_above(axes, columns=3)
-
-    def histogram(axes: Axes) -> None:
-        edges = np.linspace(lines["tippett_same"].x[0], lines["tippett_same"].x[-1], 49)
-        for values, colour, label in (
-            (validation.mated, _SAME, f"{whole.same:,} of one speaker"),
-            (validation.others, _DIFFERENT, f"{whole.different:,} of two"),
-        ):
-            counts = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
-            axes.stairs(counts / values.size, edges, color=colour, fill=True, alpha=0.3)
-            axes.stairs(counts / values.size, edges, color=colour, linewidth=1.1, label=label)
-        axes.axvline(0, color=MUTED, linewidth=0.9)
-        percents(axes.yaxis)
-        axes.set_xlabel("log10 LR")
-        axes.set_ylabel("share of its kind")
-        legend_above(axes, columns=2)
-
-    def det(axes: Axes) -> None:
-        paint_det(axes, [(_SAME, lines["det"])])
-
-    drawn: tuple[tuple[str, str, str, Callable[[Axes], None]], ...] = (
+    drawings = (
         ("tippett", "Tippett plot", "Rising: same-speaker LRs up to x. Falling: different-speaker "
-         "LRs from x on. What lies on the wrong side of 0 misleads.", tippett),
-        ("lrs", "Histograms of LRs", "Each kind by itself.", histogram),
+         "LRs from x on. What lies on the wrong side of 0 misleads.",
+         partial(_paint_tippett, lines=lines)),
+        ("lrs", "Histograms of LRs", "Each kind by itself.",
+         partial(_paint_histogram, validation=validation, ends=lines["tippett_same"].x)),
         ("pav", "PAV plot", "What the best monotone calibration makes of each LR; on the line the "
-         "LRs are calibrated. Triangles: only one kind of comparison is there.", pav),
+         "LRs are calibrated. Triangles: only one kind of comparison is there.",
+         partial(_paint_pav, lines=lines)),
         ("ece", "ECE plot", "Below the dotted line LRs help, at these prior odds; at 0 the solid "
-         "line reads Cllr, the dashed one min Cllr.", ece),
-        ("det", "DET curve", "Misses against false alarms at every threshold.", det),
+         "line reads Cllr, the dashed one min Cllr.", partial(_paint_ece, lines=lines)),
+        ("det", "DET curve", "Misses against false alarms at every threshold.",
+         partial(paint_det, lines=[(_SAME, lines["det"])])),
     )  # fmt: skip
-    made = "".join(
+    pictures = "".join(
         picture(title, inline_svg(paint, f"v{number}-{name}", title), caption)
-        for name, title, caption, paint in drawn
+        for name, title, caption, paint in drawings
     )
-    return f'<div class="pictures">{made}</div>'
+    return f'<div class="pictures">{pictures}</div>'
+
+
+def _paint_tippett(axes: Axes, lines: Mapping[str, Line]) -> None:
+    same, different = lines["tippett_same"], lines["tippett_different"]
+    axes.plot(same.x, same.y, color=_SAME, label="same speaker, up to this LR")
+    axes.plot(
+        different.x, different.y, color=_DIFFERENT, linestyle="--",
+        label="different speakers, from this LR on",
+    )  # fmt: skip
+    axes.axvline(0, color=MUTED, linewidth=0.9)
+    axes.set_ylim(0, 1.02)
+    percents(axes.yaxis)
+    axes.set_xlabel("log10 LR")
+    axes.set_ylabel("share of comparisons")
+    legend_above(axes, columns=1)
+
+
+def _paint_pav(axes: Axes, lines: Mapping[str, Line]) -> None:
+    line = lines["pav"]
+    finite = np.isfinite(line.y)
+    left, right = lines["tippett_same"].x[[0, -1]]
+    ends = [-1.0, 1.0, *line.y[finite].tolist()]
+    low, high = 1.15 * min(ends), 1.15 * max(ends)
+    axes.plot([left, right], [left, right], color=MUTED, linestyle=":", label="calibrated")
+    axes.plot(line.x[finite], line.y[finite], ".", markersize=3.5, color=_SAME, label="PAV")
+    near = (line.x >= left) & (line.x <= right)
+    for edge, mark, end in ((high, "^", np.inf), (low, "v", -np.inf)):
+        which = near & (line.y == end)
+        axes.plot(
+            line.x[which], np.full(int(which.sum()), edge), mark, color=_DIFFERENT,
+            markersize=2.5, label="one kind alone" if mark == "^" else None, clip_on=False,
+        )  # fmt: skip
+    axes.set_xlim(left, right)
+    axes.set_ylim(low, high)
+    axes.set_xlabel("log10 LR of the system")
+    axes.set_ylabel("log10 LR after PAV")
+    legend_above(axes, columns=3)
+
+
+def _paint_ece(axes: Axes, lines: Mapping[str, Line]) -> None:
+    for name, colour, style, label in (
+        ("ece_nothing", MUTED, ":", "no evidence"),
+        ("ece", _DIFFERENT, "-", "these LRs"),
+        ("ece_calibrated", _SAME, "--", "after PAV"),
+    ):
+        axes.plot(lines[name].x, lines[name].y, color=colour, linestyle=style, label=label)
+    axes.axvline(0, color=MUTED, linewidth=0.6)
+    axes.set_xlim(-3, 3)
+    axes.set_ylim(0, float(np.clip(1.1 * lines["ece"].y.max(), 1.1, 2.5)))
+    axes.set_xlabel("log10 of the prior odds")
+    axes.set_ylabel("empirical cross-entropy, bits")
+    legend_above(axes, columns=3)
+
+
+def _paint_histogram(axes: Axes, validation: Validation, ends: FloatArray) -> None:
+    edges = np.linspace(ends[0], ends[-1], 49)
+    for values, colour, label in (
+        (validation.mated, _SAME, f"{validation.total.same:,} of one speaker"),
+        (validation.others, _DIFFERENT, f"{validation.total.different:,} of two"),
+    ):
+        counts = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
+        axes.stairs(counts / values.size, edges, color=colour, fill=True, alpha=0.3)
+        axes.stairs(counts / values.size, edges, color=colour, linewidth=1.1, label=label)
+    axes.axvline(0, color=MUTED, linewidth=0.9)
+    percents(axes.yaxis)
+    axes.set_xlabel("log10 LR")
+    axes.set_ylabel("share of its kind")
+    legend_above(axes, columns=2)
 
 
 # ---------------------------------------------------------------------------------------- document
@@ -406,10 +412,10 @@ def validation_page(
     statement: ValidationStatement,
     sources: Mapping[str, str] | None = None,
 ) -> str:
-    """The document as HTML."""
+    """Format the document as HTML."""
     if not validations:
         raise UsageError("a validation needs a system")
-    names = [each.name for each in validations]
+    names = [validation.name for validation in validations]
     title = f"Validation of {names[0]}" if len(names) == 1 else "Validation of likelihood ratios"
     first = validations[0]
     resampled = (
@@ -422,7 +428,7 @@ def validation_page(
         _STYLE,
         _stated(statement),
         _summary(validations) if len(validations) > 1 else "",
-        *(_system(each, i, statement) for i, each in enumerate(validations)),
+        *(_system(validation, i, statement) for i, validation in enumerate(validations)),
         _asked(validations, statement),
         _methods(sources or {}),
     ]
@@ -456,12 +462,15 @@ def _words(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def _summary(validations: Sequence[Validation]) -> str:
-    rows = [[each.name, *_cells(each.whole)] for each in sorted(validations, key=_by_length)]
+    rows = [
+        [validation.name, *_cells(validation.total)]
+        for validation in sorted(validations, key=_by_length)
+    ]
     return section("Systems side by side", _figure_table(["system"], rows)) + _lengths(validations)
 
 
 def _by_length(validation: Validation) -> tuple[tuple[str, ...], float]:
-    """What else a system is, and the length of its trials, NaN where it is not known."""
+    """Split a system's facts into all others and the length of its trials, else NaN."""
     facts = dict(validation.facts or {})
     seconds = facts.pop("T", "").removesuffix(" s")
     other = (f"D {value}" if key == "D" else value for key, value in facts.items())
@@ -471,21 +480,25 @@ def _by_length(validation: Validation) -> tuple[tuple[str, ...], float]:
 def _lengths(validations: Sequence[Validation]) -> str:
     """Cllr against the length of trials, where systems differ in it."""
     lines: dict[tuple[str, ...], list[tuple[float, ValidationPart]]] = {}
-    for each in sorted(validations, key=_by_length):
-        sort, seconds = _by_length(each)
-        lines.setdefault(sort, []).append((seconds, each.whole))
-    lines = {sort: some for sort, some in lines.items() if len(some) > 1 and some[0][0] > 0}
+    for validation in sorted(validations, key=_by_length):
+        sort, seconds = _by_length(validation)
+        lines.setdefault(sort, []).append((seconds, validation.total))
+    lines = {
+        sort: measured
+        for sort, measured in lines.items()
+        if len(measured) > 1 and measured[0][0] > 0
+    }
     if not lines:
         return ""
 
     def paint(axes: Axes) -> None:
         axes.set_xscale("log")
-        for colour, (sort, some) in zip(COLOURS * len(lines), lines.items(), strict=False):
-            x = [seconds for seconds, _ in some]
+        for colour, (sort, measured) in zip(COLOURS * len(lines), lines.items(), strict=False):
+            x = [seconds for seconds, _ in measured]
             for key, style, name in (("cllr", "o-", ", ".join(sort)), ("min_cllr", "o:", None)):
-                y = [part[key] or 0.0 for _, part in some]
+                y = [part[key] or 0.0 for _, part in measured]
                 axes.plot(x, y, style, color=colour, markersize=3.5, label=name)
-        ticks = sorted({seconds for some in lines.values() for seconds, _ in some})
+        ticks = sorted({seconds for measured in lines.values() for seconds, _ in measured})
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.set_xticks([], minor=True)
         axes.set_ylim(0)
@@ -501,8 +514,8 @@ def _lengths(validations: Sequence[Validation]) -> str:
 
 def _figure_table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     heads = [*(MEASURES[key][0] for key in _SHOWN), "ELUB", "invariance bounds"]
-    made = table_of([*names, "same / different", *heads], rows, len(names))
-    return made.replace("<table>", '<table class="parts">') + (
+    table = table_of([*names, "same / different", *heads], rows, len(names))
+    return table.replace("<table>", '<table class="parts">') + (
         '<p class="key">Same-speaker and different-speaker comparisons; Cllr in bits, devPAV and '
         "bounds in log10 LR.</p>"
     )
@@ -530,14 +543,14 @@ def _value(figure: Figure, limits: bool = False) -> str:
 
 
 def _system(validation: Validation, number: int, statement: ValidationStatement) -> str:
-    whole = validation.whole
-    known = ", ".join(f"{key} {value}" for key, value in (validation.facts or {}).items())
-    heard = (
-        f"{plural(validation.trials, 'trial')} of {plural(whole.speakers, 'speaker')}: "
-        f"{whole.same:,} same-speaker and {whole.different:,} different-speaker comparisons, the "
-        f"latter of {plural(whole.pairs, 'pair')} of people." + (f" {known}." if known else "")
+    total = validation.total
+    facts = ", ".join(f"{key} {value}" for key, value in (validation.facts or {}).items())
+    trials = (
+        f"{plural(validation.trials, 'trial')} of {plural(total.speakers, 'speaker')}: "
+        f"{total.same:,} same-speaker and {total.different:,} different-speaker comparisons, the "
+        f"latter of {plural(total.pairs, 'pair')} of people." + (f" {facts}." if facts else "")
     )
-    notes = [f"{each.label}: {each.note}" for each in whole.figures.values() if each.note]
+    notes = [f"{figure.label}: {figure.note}" for figure in total.figures.values() if figure.note]
     tables = [
         section(f"{validation.name}, by {by}", _figure_table(
             [by], [[part.name, *_cells(part)] for part in parts]))
@@ -545,8 +558,8 @@ def _system(validation: Validation, number: int, statement: ValidationStatement)
     ]  # fmt: skip
     return (
         f'<section class="card system{" later" * (number > 0)}">'
-        f"<h2>{escape(validation.name)}</h2>{paragraphs(heard, validation.calibration)}"
-        f"{bullet_list([*validation.notes, *notes])}{_matrix(whole, statement.criteria)}</section>"
+        f"<h2>{escape(validation.name)}</h2>{paragraphs(trials, validation.calibration)}"
+        f"{bullet_list([*validation.notes, *notes])}{_matrix(total, statement.criteria)}</section>"
         f"{_pictures(validation, number)}{''.join(tables)}"
     )
 
@@ -556,15 +569,15 @@ def _matrix(part: ValidationPart, criteria: Sequence[Criterion]) -> str:
     rows = []
     for key, (label, unit, characteristic) in MEASURES.items():
         figure = part.figures[key]
-        asked = _criteria_of(key, criteria)
-        said = {"yes": "met", "no": "not met"}.get(verdict := _verdict(figure, asked), verdict)
+        required = _criteria_of(key, criteria)
+        status = {"yes": "met", "no": "not met"}.get(verdict := _verdict(figure, required), verdict)
         shown = "" if unit == "share" else {"log10": "log10 LR"}.get(unit, unit)
         rows.append(
             f'<tr><th scope="row">{escape(label)}</th><td>{escape(characteristic)}</td>'
             f'<td class="number">{_value(figure)} <small>{escape(shown)}</small></td>'
             f'<td class="limits">{escape(format_limits(figure))}</td>'
-            f"<td>{escape('; '.join(map(str, asked)))}</td><td><b>{escape(said)}</b>"
-            f"<br>{escape('; '.join(reservations(figure, asked)))}</td></tr>"
+            f"<td>{escape('; '.join(map(str, required)))}</td><td><b>{escape(status)}</b>"
+            f"<br>{escape('; '.join(reservations(figure, required)))}</td></tr>"
         )
     heads = "".join(
         f"<th{' class=number' if name == 'Value' else ''}>{name}</th>"
@@ -580,25 +593,27 @@ def _matrix(part: ValidationPart, criteria: Sequence[Criterion]) -> str:
 
 
 def _asked(validations: Sequence[Validation], statement: ValidationStatement) -> str:
-    def here(what: str) -> str:
-        if what == "population":
+    def here(topic: str) -> str:
+        if topic == "population":
             parts = (statement.population, statement.case)
             return " ".join(filter(None, parts)) if all(parts) else NOT_STATED
-        if what == "propositions":
+        if topic == "propositions":
             return "stated above" if statement.h1 and statement.h2 else NOT_STATED
-        if what == "criteria":
+        if topic == "criteria":
             return "stated above" if statement.criteria else NOT_STATED
-        said = []
-        for each in validations:
-            figures = each.whole.figures
+        statements = []
+        for validation in validations:
+            figures = validation.total.figures
             text = {
-                "calibration": each.calibration,
+                "calibration": validation.calibration,
                 "cllr_cal": f"Cllr cal {_value(figures['cllr_cal'])} bits",
                 "cllr": f"Cllr {_value(figures['cllr'])} bits",
-                "bounds": f"log10 LR from {_between(each.whole, 'elub')} (ELUB)",
-            }[what]
-            said.append(text if len(validations) == 1 else f"{each.name}: {text.rstrip('.')}")
-        return "; ".join(dict.fromkeys(said))
+                "bounds": f"log10 LR from {_between(validation.total, 'elub')} (ELUB)",
+            }[topic]
+            statements.append(
+                text if len(validations) == 1 else f"{validation.name}: {text.rstrip('.')}"
+            )
+        return "; ".join(dict.fromkeys(statements))
 
     rows = "".join(
         f'<tr><th scope="row">{escape(asked)}</th><td class="note">{escape(by)}</td>'

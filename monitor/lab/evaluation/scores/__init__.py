@@ -1,4 +1,4 @@
-"""What is evaluated: scores of trials against enrolled speakers, their counts and resamples.
+"""Scores of trials against enrolled speakers, their counts and resamples.
 
 `matrix.ScoreMatrix` has every trial against every speaker, `score_list.ScoreList` single
 comparisons, `comparisons.Comparisons` both in one. `counts` are what figures of pooled scores stand

@@ -15,9 +15,9 @@ from monitor.lab.evaluation.input.files import (
     natural,
     parts,
     release,
-    renumbered,
+    renumber,
     scratch,
-    taken,
+    take_where,
     tally,
 )
 from monitor.maths.ranks import rank_bounds
@@ -30,7 +30,7 @@ _VOICES = ("anonymised", "original")
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Which side of the comparison was anonymised.
+    """Sides of the comparison that were anonymised.
 
     Attributes:
         query: the trials, rows of the matrix: ``"anonymised"`` or ``"original"``.
@@ -93,56 +93,56 @@ class ScoreList:
             raise UsageError("a score is not finite: drop that comparison")
 
     def parts(self) -> Iterator[slice]:
-        """All comparisons, a million at a time: the columns may be mapped, and longer than memory.
+        """Yield all comparisons, a million at a time: columns may be longer than memory.
 
         What is mapped is given back after each.
         """
         return parts(self.scores, self.mated, self.trial, self.speaker)
 
-    def chosen(self, which: BoolArray) -> ScoreList:
-        """Some of the comparisons: shape (n,); trials that are left without any are gone."""
-        return self._chosen(which.__getitem__)
+    def select(self, which: BoolArray) -> ScoreList:
+        """Select comparisons, shape (n,); trials without any are gone."""
+        return self._select(which.__getitem__)
 
     def of_trials(self, trials: BoolArray, speakers: BoolArray | None = None) -> ScoreList:
-        """Those of some trials, shape (T,), with some or all of the speakers, shape (N,)."""
+        """Select trials, shape (T,), and all or some speakers, shape (N,)."""
 
         def which(part: slice) -> BoolArray:
             inside = trials[self.trial[part]]
             return inside if speakers is None else inside & speakers[self.speaker[part]]
 
-        return self._chosen(which)
+        return self._select(which)
 
-    def _chosen(self, which: Callable[[slice], BoolArray]) -> ScoreList:
+    def _select(self, which: Callable[[slice], BoolArray]) -> ScoreList:
         met = np.zeros(len(self.spoken), np.intp)
         for part in self.parts():
             met += np.bincount(self.trial[part][which(part)], minlength=met.size)
         columns = self.scores, self.mated, self.trial, self.speaker
-        scores, mated, trial, speaker = taken(which, int(met.sum()), *columns)
-        heard, spoken = np.unique(self.spoken[met > 0], return_inverse=True)
+        scores, mated, trial, speaker = take_where(which, int(met.sum()), *columns)
+        people, spoken = np.unique(self.spoken[met > 0], return_inverse=True)
         return ScoreList(
             scores,
             mated,
-            renumbered(trial, np.cumsum(met > 0) - 1),
+            renumber(trial, np.cumsum(met > 0) - 1),
             speaker,
             spoken.ravel(),
             self.speakers,
-            tuple(self.people[i] for i in heard.tolist()),
+            tuple(self.people[i] for i in people.tolist()),
             tuple(compress(self.trials, (met > 0).tolist())),
         )
 
     @cached_property
     def met(self) -> IntArray:
-        """How many comparisons each trial has: shape (T,)."""
+        """Comparisons of each trial: shape (T,)."""
         return tally(self.trial, len(self.spoken))
 
     @cached_property
     def hits(self) -> IntArray:
-        """How many mated comparisons each trial has: shape (T,)."""
+        """Mated comparisons of each trial: shape (T,)."""
         return tally(self.trial, len(self.spoken), self.mated)
 
     @cached_property
     def complete(self) -> BoolArray:
-        """Which trials met every enrolled speaker, one of them their own: shape (T,)."""
+        """True for trials that met every enrolled speaker, one of them their own: shape (T,)."""
         return np.asarray((self.met == len(self.speakers)) & (self.hits == 1))
 
 
@@ -248,7 +248,7 @@ class ScoreMatrix:
         return frozenset(zip(spoken, self.trial_names, strict=False))
 
     def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
-        """Rows in order, some megabytes at a time, as float64.
+        """Yield rows in order, some megabytes at a time, as float64.
 
         Raises:
             UsageError: a score is not finite; its trial is named.
@@ -268,17 +268,17 @@ class ScoreMatrix:
 
     @cached_property
     def non_mated_counts(self) -> IntArray:
-        """How many non-mated scores each tested speaker's trials have: shape (S,)."""
+        """Non-mated scores of each tested speaker's trials: shape (S,)."""
         return np.bincount(self.owner) * (self.population - 1)
 
     def non_mated_blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
-        """As `blocks`, without mated scores: (rows, N - 1), and each row's index into `tested`."""
+        """Yield `blocks` without mated scores: (rows, N - 1), and rows' indices in `tested`."""
         for part, scores in self.blocks():
             others = self.others(part)
             yield self.owner[part], scores[others].reshape(len(scores), -1)
 
     def others(self, part: slice) -> BoolArray:
-        """Where the non-mated scores of these rows stand: shape (rows, N)."""
+        """Locate the non-mated scores of these rows: shape (rows, N)."""
         target = self.target[part]
         others = np.ones((len(target), self.population), dtype=bool)
         others[np.arange(len(target)), target] = False
@@ -291,12 +291,12 @@ class ScoreMatrix:
 
     @cached_property
     def better(self) -> IntArray:
-        """How many speakers score strictly higher than the trial's own: shape (T,)."""
+        """Speakers that score strictly higher than the trial's own: shape (T,)."""
         return self._first_pass[1]
 
     @cached_property
     def tied(self) -> IntArray:
-        """How many share its score, itself included: shape (T,)."""
+        """Speakers that share its score, itself included: shape (T,)."""
         return self._first_pass[2]
 
     @cached_property
@@ -315,7 +315,7 @@ class ScoreMatrix:
 
 
 def settled_order(matrix: ScoreMatrix) -> IntArray:
-    """Rows speaker by speaker, the trials of each in an order drawn at random.
+    """Order rows speaker by speaker, the trials of each in an order drawn at random.
 
     What is drawn depends on the name of the speaker and on the names of its trials alone, so that
     systems go through the same trials; where trials have no names, on their scores. Shape (T,):
@@ -361,7 +361,7 @@ _GROUPS = 100
 
 @dataclass(frozen=True)
 class Sample:
-    """What figures were resampled over: weights (B + J, S), of `resamples` and `leaving_out`.
+    """Base of the resamples: weights (B + J, S), of `resamples` and `leaving_out`.
 
     Units are speakers with a mated score, trials theirs; nothing: scores are not told from no
     evidence.
@@ -374,7 +374,7 @@ class Sample:
 
 
 def resamples(matrix: ScoreMatrix, replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
-    """How often each tested speaker counts in each resample.
+    """Draw how often each tested speaker counts in each resample.
 
     Trials of one speaker are alike, so speakers are drawn and not trials; the enrolled speakers,
     the columns, stay as they are (docs/method.md section 5). They are drawn by name: systems with
@@ -406,7 +406,7 @@ def drawn_by_name(names: Sequence[str], replicates: int = REPLICATES, seed: int 
 
 
 def leaving_out(names: Sequence[str]) -> FloatArray:
-    """Weights that leave out each person in turn; of more than 100, a group of them, by name.
+    """Make weights that leave out each person in turn, or a group of more than 100.
 
     They tell how unequally people contribute to a figure, see `monitor.maths.statistics.freedom`.
     Shape (J, S), 0 or 1; no row of zeros alone, so none for one person.
@@ -421,8 +421,8 @@ def leaving_out(names: Sequence[str]) -> FloatArray:
     return np.asarray(group % _GROUPS != np.arange(groups)[:, None], dtype=np.float64)
 
 
-def resampled(weights: FloatArray) -> BoolArray:
-    """Which rows of weights (B, S) are resamples: those of `leaving_out` sum to less than S."""
+def find_resamples(weights: FloatArray) -> BoolArray:
+    """Find rows of weights (B, S) that are resamples: those of `leaving_out` sum to less than S."""
     return np.asarray(weights.sum(axis=1) == weights.shape[1])
 
 
@@ -437,7 +437,7 @@ def resampled(weights: FloatArray) -> BoolArray:
 
 @dataclass(frozen=True)
 class Usage:
-    """Which comparisons there are, of equal speakers or not, and which of them ranks can stand on.
+    """Numbers of comparisons, of equal speakers or not, and of trials that ranks can stand on.
 
     Impostor comparisons are among the non-target ones; they are of trials whose speaker is not
     enrolled, or was not compared. Ranked trials met every enrolled speaker, one of them their own.
@@ -492,37 +492,42 @@ class Comparisons:
     @classmethod
     def of(cls, listed: ScoreList, name: str = "scores") -> Comparisons:
         """Take the trials that ranks can stand on out of a list."""
-        whole = listed.complete & (len(listed.speakers) > 1)
-        if not whole.any():
+        is_complete = listed.complete & (len(listed.speakers) > 1)
+        if not is_complete.any():
             return cls(listed.speakers, None, listed, name)
-        place = np.cumsum(whole) - 1
-        scores = scratch((int(whole.sum()), len(listed.speakers)), listed.scores.dtype)
+        place = np.cumsum(is_complete) - 1
+        scores = scratch((int(is_complete.sum()), len(listed.speakers)), listed.scores.dtype)
         target = np.empty(len(scores), dtype=np.intp)
         for part in listed.parts():
-            inside = whole[listed.trial[part]]
+            inside = is_complete[listed.trial[part]]
             row, column = place[listed.trial[part][inside]], listed.speaker[part][inside]
             scores[row, column] = listed.scores[part][inside]
             own = listed.mated[part][inside]
             target[row[own]] = column[own]
             release(scores)
-        called = tuple(compress(listed.trials, whole.tolist()))
+        called = tuple(compress(listed.trials, is_complete.tolist()))
         matrix = ScoreMatrix(scores, target, listed.speakers, name, called)
-        return cls(listed.speakers, matrix, None if whole.all() else listed.of_trials(~whole), name)
+        return cls(
+            listed.speakers,
+            matrix,
+            None if is_complete.all() else listed.of_trials(~is_complete),
+            name,
+        )
 
     @classmethod
     def all_of(cls, matrix: ScoreMatrix) -> Comparisons:
-        """A matrix, with nothing beside it."""
+        """Wrap a matrix, with nothing beside it."""
         return cls(matrix.speakers, matrix, None, matrix.name)
 
     @cached_property
     def people(self) -> tuple[str, ...]:
-        """Whose trials there are: S names, those of `ScoreMatrix.tested` first."""
+        """Names of the speakers of trials: S, those of `ScoreMatrix.tested` first."""
         ranked = () if self.matrix is None else self.matrix.people
         return tuple(dict.fromkeys([*ranked, *(self.rest.people if self.rest else ())]))
 
     @cached_property
     def _whose(self) -> IntArray:
-        """Whose each trial beside the matrix is."""
+        """Speaker of each trial beside the matrix."""
         if self.rest is None:
             return np.zeros(0, dtype=np.intp)
         place = {name: i for i, name in enumerate(self.people)}
@@ -543,17 +548,17 @@ class Comparisons:
 
     @property
     def mated(self) -> FloatArray:
-        """As `ScoredComparisons`."""
+        """Mated scores, see `ScoredComparisons`."""
         return self._own[0]
 
     @property
     def owner(self) -> IntArray:
-        """As `ScoredComparisons`."""
+        """Speaker of each mated score, see `ScoredComparisons`."""
         return self._own[1]
 
     @cached_property
     def non_mated_counts(self) -> IntArray:
-        """As `ScoredComparisons`."""
+        """See `ScoredComparisons`."""
         counts = np.zeros(len(self.people), dtype=np.intp)
         if self.matrix is not None:
             counts[: len(self.matrix.tested)] = self.matrix.non_mated_counts
@@ -562,7 +567,7 @@ class Comparisons:
         return counts
 
     def non_mated_blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
-        """As `ScoredComparisons`."""
+        """See `ScoredComparisons`."""
         if self.matrix is not None:
             yield from self.matrix.non_mated_blocks()
         if self.rest is None:
@@ -574,16 +579,16 @@ class Comparisons:
                 yield self._whose[self.rest.trial[part][others]], scores[:, None]
 
     def listed(self) -> ScoreList:
-        """All comparisons one by one, in memory."""
+        """Return all comparisons one by one, in memory."""
         if self.matrix is None:
             assert self.rest is not None
             return self.rest
         ranked = as_list(self.matrix)
-        return ranked if self.rest is None else _joined(ranked, self.rest)
+        return ranked if self.rest is None else _join(ranked, self.rest)
 
     @cached_property
     def usage(self) -> Usage:
-        """How many comparisons there are of each kind."""
+        """Numbers of comparisons of each kind."""
         ranked = 0 if self.matrix is None else self.matrix.trials
         lost = strange = more = 0
         if self.rest is not None:
@@ -597,16 +602,16 @@ class Comparisons:
 def pooled_resamples(
     pool: Comparisons | ScoreMatrix, replicates: int = REPLICATES, seed: int = 0
 ) -> FloatArray:
-    """How often each person counts in each resample of a pool: as `resamples`.
+    """Draw how often each person counts in each resample of a pool: as `resamples`.
 
     People with a mated comparison are drawn among themselves and impostors among themselves, so
     that every resample has as many of both. A resample without any non-mated comparison, as a list
     of few can have, is the whole list instead.
     """
     weights = np.zeros((replicates, len(pool.people)))
-    known = np.unique(pool.owner)
-    others = np.setdiff1d(np.arange(len(pool.people)), known)
-    for start, group in enumerate((known, others)):
+    mated_people = np.unique(pool.owner)
+    others = np.setdiff1d(np.arange(len(pool.people)), mated_people)
+    for start, group in enumerate((mated_people, others)):
         if group.size:
             names = [pool.people[i] for i in group.tolist()]
             weights[:, group] = drawn_by_name(names, replicates, seed + start)
@@ -625,7 +630,7 @@ def pooled_leaving_out(pool: Comparisons | ScoreMatrix) -> FloatArray:
 
 
 def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Comparisons:
-    """The comparisons of a group's trials with its own enrolled speakers.
+    """Select the comparisons of a group's trials with its own enrolled speakers.
 
     Groups are by name of the speaker, enrolled or not. An impostor whom nobody names goes with the
     enrolled speakers that it was compared with, where they are of one group.
@@ -654,7 +659,7 @@ def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Compa
         if matrix is None:
             raise UsageError("no trial is of its speakers")
         return Comparisons.all_of(matrix)
-    listed = rest if matrix is None else _joined(as_list(matrix), rest)
+    listed = rest if matrix is None else _join(as_list(matrix), rest)
     return Comparisons.of(listed, name)
 
 
@@ -671,23 +676,25 @@ def _part(matrix: ScoreMatrix, rows: IntArray, columns: IntArray, name: str) -> 
 def _rest(
     rest: ScoreList, group_of: Mapping[str, str], group: str, columns: IntArray
 ) -> ScoreList | None:
-    """Those of a list, their enrolled speakers numbered within the group."""
+    """Select those of a list within the group, their speakers numbered within it."""
     met = np.zeros(len(rest.speakers), bool)
     met[columns] = True
-    apart = np.zeros(len(rest.spoken), bool)
+    met_others = np.zeros(len(rest.spoken), bool)
     for part in rest.parts():  # trials that met somebody of another group, or of none
-        apart[rest.trial[part][~met[rest.speaker[part]]]] = True
-    said = np.array([group_of.get(name, "") for name in rest.people], dtype=object)[rest.spoken]
-    mine = (said == group) | ((said == "") & ~apart & (rest.hits == 0))
-    kept = rest.of_trials(mine, met)
-    if not kept.scores.size:
+        met_others[rest.trial[part][~met[rest.speaker[part]]]] = True
+    row_groups = np.array([group_of.get(name, "") for name in rest.people], dtype=object)[
+        rest.spoken
+    ]
+    is_member = (row_groups == group) | ((row_groups == "") & ~met_others & (rest.hits == 0))
+    selected = rest.of_trials(is_member, met)
+    if not selected.scores.size:
         return None
     names = tuple(rest.speakers[column] for column in columns.tolist())
-    return replace(kept, speaker=renumbered(kept.speaker, np.cumsum(met) - 1), speakers=names)
+    return replace(selected, speaker=renumber(selected.speaker, np.cumsum(met) - 1), speakers=names)
 
 
 def as_list(matrix: ScoreMatrix) -> ScoreList:
-    """Every score of a matrix as a labelled comparison."""
+    """Convert every score of a matrix to a labelled comparison."""
     trials, count = matrix.scores.shape
     size = (trials * count,)
     scores, mated = scratch(size), scratch(size, np.bool_)
@@ -712,28 +719,28 @@ def as_list(matrix: ScoreMatrix) -> ScoreList:
 
 
 def _end_to_end(*columns: AnyArray) -> AnyArray:
-    made = scratch((sum(map(len, columns)),), columns[0].dtype)
+    joined = scratch((sum(map(len, columns)),), columns[0].dtype)
     start = 0
     for column in columns:
         for part in parts(column):
-            made[start + part.start : start + part.stop] = column[part]
-            release(made)
+            joined[start + part.start : start + part.stop] = column[part]
+            release(joined)
         start += len(column)
-    return made
+    return joined
 
 
-def _joined(one: ScoreList, other: ScoreList) -> ScoreList:
-    people = tuple(dict.fromkeys((*one.people, *other.people)))
+def _join(first: ScoreList, second: ScoreList) -> ScoreList:
+    people = tuple(dict.fromkeys((*first.people, *second.people)))
     place = {name: i for i, name in enumerate(people)}
-    moved = np.array([place[name] for name in other.people], dtype=np.intp)
-    later = renumbered(other.trial, np.arange(len(other.spoken)) + len(one.spoken))
+    moved = np.array([place[name] for name in second.people], dtype=np.intp)
+    later = renumber(second.trial, np.arange(len(second.spoken)) + len(first.spoken))
     return ScoreList(
-        _end_to_end(one.scores, other.scores),
-        _end_to_end(one.mated, other.mated),
-        _end_to_end(one.trial, later),
-        _end_to_end(one.speaker, other.speaker),
-        np.concatenate([one.spoken, moved[other.spoken]]),
-        one.speakers,
+        _end_to_end(first.scores, second.scores),
+        _end_to_end(first.mated, second.mated),
+        _end_to_end(first.trial, later),
+        _end_to_end(first.speaker, second.speaker),
+        np.concatenate([first.spoken, moved[second.spoken]]),
+        first.speakers,
         people,
-        (*one.trials, *other.trials) if one.trials and other.trials else (),
+        (*first.trials, *second.trials) if first.trials and second.trials else (),
     )

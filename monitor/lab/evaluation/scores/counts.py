@@ -136,7 +136,7 @@ _ERRORS = 3.0
 
 
 def points_away(matrix: ScoreMatrix) -> bool:
-    """Whether right speakers rank lower than chance allows.
+    """Return whether right speakers rank lower than chance allows.
 
     Both tests must say so: over trials, as if they were independent, and over the means of the
     speakers, whose own trials are alike.
@@ -164,7 +164,7 @@ def _below_chance(below: FloatArray, owner: IntArray, error: float) -> bool:
 
 
 def list_warning(scores: ScoredComparisons, counts: Counts) -> str:
-    """As `warning`, where there are no ranks: of mated scores among all non-mated ones.
+    """Return `warning` where there are no ranks: of mated scores among non-mated ones.
 
     Counts are those of `ScoreCounts.exact`.
     """
@@ -183,7 +183,7 @@ def list_warning(scores: ScoredComparisons, counts: Counts) -> str:
 
 
 def warning(matrix: ScoreMatrix, what: str = "") -> str:
-    """What to say on top of a report of `what`; empty where scores point the right way."""
+    """Describe scores of `what` that point the wrong way; empty where they do not."""
     if not points_away(matrix):
         return ""
     first = float((1.0 / matrix.tied * (matrix.better == 0)).mean())

@@ -13,7 +13,7 @@ from monitor.crowds import MOST
 from monitor.errors import UsageError
 from monitor.lab.evaluation.among import FAR, FEWEST, NARROW, Extrapolation, figures, keys
 from monitor.lab.evaluation.evaluating import evaluate
-from monitor.lab.evaluation.family import rule_of
+from monitor.lab.evaluation.family import EvaluationSettings, rule_of
 from monitor.lab.evaluation.report.report import main_keys, meaning, optional_entries
 from monitor.lab.evaluation.scores.comparisons import Sample, ScoreMatrix, leaving_out, resamples
 from monitor.maths.identification import FORMS
@@ -170,7 +170,10 @@ def by_key(report):
 
 @pytest.fixture(scope="module")
 def middling():
-    return evaluate(normal(50, 6, 2.5, spread=0.3), replicates=60, among=(20, 400, 1e4, 1e6))
+    return evaluate(
+        normal(50, 6, 2.5, spread=0.3),
+        settings=EvaluationSettings(replicates=60, among=(20, 400, 1e4, 1e6)),
+    )
 
 
 def test_every_figure_has_a_rule_limits_and_a_place(middling):
@@ -208,7 +211,9 @@ def test_never_one_number_alone(middling):
 def test_up_to_n_it_is_measured(middling):
     assert middling["among.idr_20"].note.endswith("no form")
     assert "among.idr_probit_20" not in middling.figures
-    at_n = evaluate(normal(50, 6, 2.5, spread=0.3), replicates=60, among=(50,))
+    at_n = evaluate(
+        normal(50, 6, 2.5, spread=0.3), settings=EvaluationSettings(replicates=60, among=(50,))
+    )
     for key, same in (("idr_50", "idr"), ("meand_50", "mean_bits_model")):
         one, other = at_n[f"among.{key}"], at_n[f"srd.{same}"]
         assert one.value == pytest.approx(other.value, abs=1e-9)
@@ -233,7 +238,7 @@ def test_beyond_ten_times_n_a_wide_bracket_is_not_supported(middling):
 
 @pytest.mark.slow
 def test_a_narrow_bracket_is_supported_farther():
-    report = evaluate(chance(40, 25), replicates=60, among=(1e6,))
+    report = evaluate(chance(40, 25), settings=EvaluationSettings(replicates=60, among=(1e6,)))
     assert report["among.supported"].value == MOST
     assert report["among.idr_1000000"].text == "supported"
     assert ends(report["among.idr_1000000"])[1] < 1e-3
@@ -242,7 +247,9 @@ def test_a_narrow_bracket_is_supported_farther():
 
 @pytest.mark.slow
 def test_who_was_never_missed_supports_nothing_and_bounds_nothing():
-    report = evaluate(separated(50, 6), replicates=20, among=(400, 1e6))
+    report = evaluate(
+        separated(50, 6), settings=EvaluationSettings(replicates=20, among=(400, 1e6))
+    )
     assert report["among.supported"].value == 500
     far = report["among.idr_1000000"]
     assert far.text == "unsupported"
@@ -260,7 +267,7 @@ def test_who_was_never_missed_supports_nothing_and_bounds_nothing():
 def test_two_speakers_show_no_fall():
     target = np.arange(20) % 2
     matrix = ScoreMatrix(np.random.default_rng(0).normal(size=(20, 2)) + np.eye(2)[target], target)
-    report = evaluate(matrix, replicates=20, among=(2, 1e6))
+    report = evaluate(matrix, settings=EvaluationSettings(replicates=20, among=(2, 1e6)))
     assert set(by_key(report)) == {"among.idr_2", "among.meand_2"}
     assert any("no rate is seen to fall" in note for note in report.notes)
     assert report.curves.crowd is None
@@ -271,7 +278,7 @@ def test_one_speaker_or_no_resamples_leave_no_limits(replicates):
     matrix = normal(12, 5, 2.0)
     if replicates:
         matrix = ScoreMatrix(matrix.scores[:5], np.zeros(5, int))
-    report = evaluate(matrix, replicates=replicates, among=(100, 1e5))
+    report = evaluate(matrix, settings=EvaluationSettings(replicates=replicates, among=(100, 1e5)))
     forms = [report[f"among.idr_{form}_100000"] for form in FORMS]
     assert all(each.limits == (None, None) for each in forms)
     bracket = report["among.idr_100000"]
@@ -284,7 +291,9 @@ def test_one_speaker_or_no_resamples_leave_no_limits(replicates):
 
 @pytest.mark.parametrize("ties", ["spread", "optimistic", "pessimistic", "mid"])
 def test_equal_scores_are_ranked_as_asked(ties):
-    report = evaluate(constant(10, 5), replicates=20, ties=ties, among=(5, 10, 100))
+    report = evaluate(
+        constant(10, 5), settings=EvaluationSettings(replicates=20, ties=ties, among=(5, 10, 100))
+    )
     rate = {"spread": 0.1, "optimistic": 1.0, "pessimistic": 0.0, "mid": 0.0}[ties]
     assert report["among.idr_10"].value == pytest.approx(rate, abs=1e-9)
     assert report["among.idr_100"].ties == ties
@@ -310,12 +319,15 @@ def test_the_curve_is_what_the_figures_say(middling):
 @pytest.mark.slow
 def test_the_same_seed_says_the_same():
     matrix = normal(20, 4, 2.0)
-    one, other = (evaluate(matrix, replicates=20, among=(1e4,)).to_json() for _ in range(2))
+    one, other = (
+        evaluate(matrix, settings=EvaluationSettings(replicates=20, among=(1e4,))).to_json()
+        for _ in range(2)
+    )
     assert one == other
 
 
 def test_without_being_asked_nothing_is_said():
-    report = evaluate(normal(20, 4, 2.0), replicates=0)
+    report = evaluate(normal(20, 4, 2.0), settings=EvaluationSettings(replicates=0))
     assert by_key(report) == {}
     assert "crowd" not in report.to_json()["curves"]
 
@@ -323,4 +335,4 @@ def test_without_being_asked_nothing_is_said():
 @pytest.mark.parametrize("asked", [1, 0, -5, 2.5, np.nan, np.inf, 1e11])
 def test_what_is_no_number_of_people_is_refused(asked):
     with pytest.raises(UsageError, match="give whole numbers of people from 2 to"):
-        evaluate(normal(4, 3, 2.0), replicates=0, among=[1e4, asked])
+        evaluate(normal(4, 3, 2.0), settings=EvaluationSettings(replicates=0, among=[1e4, asked]))

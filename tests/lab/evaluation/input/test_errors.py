@@ -109,7 +109,7 @@ CONTENT = {
     "one column": (
         UTT2SPK.replace(" ", "_"),
         KEY,
-        "s has 0 columns of scores; a table has",
+        "s: its first line does not say which column is which",
     ),
     "nan": (saved(NAN), COLUMNS, "the score of trial 3 with speaker 1 is not a finite number"),
     "nan in a table": (table().replace("0.8", "nan"), UTT2SPK, "trial 3 with speaker bob is not"),
@@ -146,11 +146,11 @@ CONTENT = {
         "trial a-1 has two rows of scores",
     ),
     "key first": (KEY, LISTED, "s is a trial list: give the scores first"),
-    "scores as labels": (LISTED, LISTED, "is neither target nor nontarget: give a trial list"),
+    "scores as labels": (LISTED, LISTED, "l line 1: '0.9' is neither target nor"),
     "a key of 1 and -1": (
         LISTED,
         KEY.replace("nontarget", "-1").replace("target", "1"),
-        "l: '-1' is neither target nor nontarget: give a trial list with these words, or 1 and 0",
+        "l line 2: '-1' is neither target nor nontarget: write these words, or 1 and 0",
     ),
     "a table of 1 and -1": (
         LISTED,
@@ -193,7 +193,11 @@ CONTENT = {
         "l line 2: 'maybe' is neither",
     ),
     "ragged labels": (LISTED, "a-1 ann\na-2\n", "'a-2' is not two names"),
-    "all numbers": ("12 7 0.5\n12 8 0.4\n", UTT2SPK, "cannot tell three speakers from speaker"),
+    "all numbers": (
+        "12 7 0.5\n12 8 0.4\n",
+        UTT2SPK,
+        "write a header above it, 'trial speaker score' (or target) for a list",
+    ),
     "records of other fields": (
         saved(np.zeros(3, [("a", int), ("b", float)])),
         COLUMNS,

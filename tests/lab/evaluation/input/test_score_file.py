@@ -75,7 +75,7 @@ def test_whose_style_a_figure_shows_is_told(tmp_path, joint, told):
 def test_words_of_one_sort_are_alternatives(path, words, count):
     file = ScoreFile.at(path)
     assert file is not None
-    assert len(file.chosen(words)) == count
+    assert len(file.choose(words)) == count
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from monitor.lab.evaluation.input.voiceprivacy import (
     read_map,
     read_trials,
 )
-from monitor.lab.evaluation.srd import undertrained
+from monitor.lab.evaluation.srd import is_undertrained
 from monitor.lab.evaluation.verification import eer
 from monitor.training import collect
 from tests.lab.evaluation import kits
@@ -35,7 +35,7 @@ def nearest(read) -> float:
 
 
 def only(results: VoicePrivacyResults, *words: str) -> Any:
-    (entry,) = results.chosen(words)
+    (entry,) = results.choose(words)
     return entry
 
 
@@ -79,9 +79,9 @@ def test_every_list_and_scenario_is_found(tmp_path):
         for scenario in ("oo", "oa", "aa")
     ]
     assert results.data == tmp_path / "data"
-    assert len(results.chosen(["aa", "oo", "f"])) == 2
+    assert len(results.choose(["aa", "oo", "f"])) == 2
     with pytest.raises(UsageError, match="has no xx; it has libri_dev f oo oa mcadams aa m"):
-        results.chosen(["xx"])
+        results.choose(["xx"])
     by_hand = VoicePrivacyResults.at(tmp_path / "exp" / "asv_orig" / "cosine_out" / "emb_xvect")
     assert len(by_hand.entries) == 6
 
@@ -129,8 +129,8 @@ def test_an_attacker_who_tells_too_little_of_clear_speech_is_marked(tmp_path, ow
     assert any("cannot be told without results of asv_orig" in each for each in unknown.notes)
     told = results.read(only(results, "f", "aa"), "mine", clear=elsewhere)
     assert any("looks undertrained" in each for each in told.warnings) == marked
-    assert undertrained(0.89, 1.0)
-    assert not undertrained(0.9, 1.0)
+    assert is_undertrained(0.89, 1.0)
+    assert not is_undertrained(0.9, 1.0)
 
 
 def test_speakers_are_those_of_utt2spk_however_rows_are_mixed_up(tmp_path):
@@ -295,7 +295,7 @@ def test_real_readers_are_told_apart_and_a_poor_network_is_marked(spoken):
     mean = {s: np.mean([r for words, r in rates.items() if words[2] == s]) for s in ("oo", "oa")}
     assert mean["oo"] < mean["oa"]
     poor = VoicePrivacyResults.at(spoken / "exp" / "asv_anon_mcadams")
-    marks = [poor.read(entry, "mine").warnings for entry in poor.chosen(["aa"])]
+    marks = [poor.read(entry, "mine").warnings for entry in poor.choose(["aa"])]
     assert all("the attacker looks undertrained" in each[0] for each in marks)
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation import lid
+from monitor.lab.evaluation import EvaluationSettings, lid
 from monitor.lab.evaluation import lid as lid_calibration
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.lid import (
@@ -237,7 +237,9 @@ def test_refusals(perfect):
 
 
 def lid_notes(matrix: ScoreMatrix, dev: ScoreMatrix | None) -> list[str]:
-    report = evaluate(matrix, dev=dev, replicates=0, only=["lid", "srd"])
+    report = evaluate(
+        matrix, settings=EvaluationSettings(replicates=0, only=["lid", "srd"]), dev=dev
+    )
     return [note for note in report.notes if "contradicts the ranks" in note]
 
 

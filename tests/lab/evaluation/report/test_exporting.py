@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.report.comparing import all_pairs, by_group, compare
-from monitor.lab.evaluation.report.page import escaped, figures_csv, latex_table, pairs_csv
+from monitor.lab.evaluation.report.page import escape_latex, figures_csv, latex_table, pairs_csv
 from monitor.lab.evaluation.report.report import main_figures
 from monitor.lab.evaluation.scores.comparisons import Comparisons, ScoreMatrix
 from tests.lab.evaluation.made import EVIL
@@ -31,14 +32,18 @@ def matrices():
 
 @pytest.fixture(scope="module")
 def reports(matrices):
-    return [evaluate(matrix, replicates=40) for matrix in matrices]
+    return [evaluate(matrix, settings=EvaluationSettings(replicates=40)) for matrix in matrices]
 
 
 @pytest.fixture(scope="module")
 def parts(matrices):
     groups = {f"s{i}": "fm"[i % 2] for i in range(20)}
     return [
-        by_group(Comparisons.all_of(matrix), groups, partial(evaluate, replicates=20))
+        by_group(
+            Comparisons.all_of(matrix),
+            groups,
+            partial(evaluate, settings=EvaluationSettings(replicates=20)),
+        )
         for matrix in matrices
     ]
 
@@ -124,8 +129,8 @@ def test_names_that_are_no_good_are_escaped():
     report = made_report()
     text = latex_table([report], shown=tuple(report.figures))
     balanced(text.split("\n", 1)[1])
-    assert escaped(EVIL) in text
+    assert escape_latex(EVIL) in text
     assert "<script>" not in text
-    made = escaped("\\ { } $ & # _ % ^ ~ ε ≤ ε\u0302")
+    made = escape_latex("\\ { } $ & # _ % ^ ~ ε ≤ ε\u0302")
     assert made.isascii()
     assert made.startswith("\\textbackslash{} \\{ \\} \\$ \\& \\# \\_ \\% \\textasciicircum{}")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation.evaluating import evaluate
-from monitor.lab.evaluation.family import Figure
+from monitor.lab.evaluation.family import EvaluationSettings, Figure
 from monitor.lab.evaluation.input.files import read_attribute
 from monitor.lab.evaluation.input.scores import read_scores
 from monitor.lab.evaluation.report.comparing import AVERAGE, _average, by_group
@@ -37,7 +37,9 @@ def made(lead_f=2.5, lead_m=0.5, tests=6):
 @pytest.fixture(scope="module")
 def parts():
     every = Comparisons.all_of(made())
-    return by_group(every, GENDER, partial(evaluate, replicates=60), "spk2gender")
+    return by_group(
+        every, GENDER, partial(evaluate, settings=EvaluationSettings(replicates=60)), "spk2gender"
+    )
 
 
 def figure(parts, name, key) -> Figure:
@@ -119,7 +121,9 @@ def test_voice_privacys_two_lists_in_one(tmp_path):
     genders = {f"{p}{1000 + i}": p for p in "fm" for i in range(15)}
     read = read_scores(tmp_path / "scores", tmp_path / "key")
     assert read.comparisons.matrix is None
-    found = by_group(read.comparisons, genders, partial(evaluate, replicates=10))
+    found = by_group(
+        read.comparisons, genders, partial(evaluate, settings=EvaluationSettings(replicates=10))
+    )
     official = [speechbrain_eer(each.mated, each.others) for each in lists]
     for group, expected in zip("fm", official, strict=True):
         nearest = value(found, group, "verification.eer_nearest")
@@ -156,19 +160,23 @@ def test_lists_and_matrices_are_split_alike(seed):
 def test_who_is_in_no_group_is_said():
     every = Comparisons.all_of(made())
     some = {name: group for name, group in GENDER.items() if name > "s05"} | {"s00": "x"}
-    found = by_group(every, some, partial(evaluate, replicates=0))
+    found = by_group(every, some, partial(evaluate, settings=EvaluationSettings(replicates=0)))
     said = " ".join(found.notes)
     assert "x is left out: 1 enrolled speaker; two are needed." in said
     assert "5 of 40 speakers are not in the file of groups (first: s01)." in said
     with pytest.raises(UsageError, match="knows none of the speakers of made"):
-        by_group(every, {"ann": "f"}, partial(evaluate, replicates=0))
+        by_group(every, {"ann": "f"}, partial(evaluate, settings=EvaluationSettings(replicates=0)))
     with pytest.raises(UsageError, match=r"1 group of made can be measured, two are needed"):
-        by_group(every, dict.fromkeys(NAMES, "f"), partial(evaluate, replicates=0))
+        by_group(
+            every,
+            dict.fromkeys(NAMES, "f"),
+            partial(evaluate, settings=EvaluationSettings(replicates=0)),
+        )
 
 
 @pytest.mark.slow
 def test_groups_stand_on_the_page(parts):
-    text = page([evaluate(made(), replicates=0)], groups=[parts])
+    text = page([evaluate(made(), settings=EvaluationSettings(replicates=0))], groups=[parts])
     assert "made, group by group" in text
     assert text.count(">average</th>") == 1
     assert "as VoicePrivacy reports women and men" in text

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from monitor.lab.evaluation.evaluating import evaluate
-from monitor.lab.evaluation.report.comparing import all_pairs, between, p_value, said_of
+from monitor.lab.evaluation.family import EvaluationSettings
+from monitor.lab.evaluation.report.comparing import (
+    all_pairs,
+    compute_difference,
+    explain_pairs,
+    p_value,
+)
 from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
 
 LEADS = {"strong": 3.0, "weak": 1.0, "alike": 1.0}
@@ -22,7 +28,7 @@ def reports():
             ScoreMatrix(
                 np.random.default_rng(seed).normal(size=own.shape) + lead * own, target, name=name
             ),
-            replicates=100,
+            settings=EvaluationSettings(replicates=100),
         )
         for seed, (name, lead) in enumerate(LEADS.items())
     ]
@@ -60,18 +66,24 @@ def test_limits_and_p_bear_the_number_of_pairs(reports):
         assert raw is not None
         assert alone.p[key] == raw
         assert among.p[key] == min(1.0, 3 * raw)
-    assert "p is that of one pair times 3 (Bonferroni)" in said_of(all_pairs(reports, KEYS), 100)[0]
-    assert "limits are 95 %" in said_of([alone], 100)[0]
-    assert "give 400 or more" not in " ".join(said_of([alone], 100))
-    assert "cannot tell p below 0.15" in said_of([alone] * 3, 20)[1]
+    assert (
+        "p is that of one pair times 3 (Bonferroni)"
+        in explain_pairs(all_pairs(reports, KEYS), 100)[0]
+    )
+    assert "limits are 95 %" in explain_pairs([alone], 100)[0]
+    assert "give 400 or more" not in " ".join(explain_pairs([alone], 100))
+    assert "cannot tell p below 0.15" in explain_pairs([alone] * 3, 20)[1]
 
 
 def test_p_is_where_the_limits_begin_to_hold_zero(reports):
     for key in KEYS[:3]:
         p = p_value(reports[1], reports[2], key)
         assert p is not None
-        assert between(reports[1], reports[2], key, min(1.0, 1.05 * p)).significant or p > 0.9
-        assert not between(reports[1], reports[2], key, 0.9 * p).significant
+        assert (
+            compute_difference(reports[1], reports[2], key, min(1.0, 1.05 * p)).significant
+            or p > 0.9
+        )
+        assert not compute_difference(reports[1], reports[2], key, 0.9 * p).significant
 
 
 @pytest.mark.slow
@@ -85,7 +97,7 @@ def test_p_of_two_systems_alike_is_seldom_small():
                 ScoreMatrix(
                     np.random.default_rng(100 + 2 * seed + i).normal(size=own.shape) + own, target
                 ),
-                replicates=40,
+                settings=EvaluationSettings(replicates=40),
             )
             for i in range(2)
         )

@@ -8,7 +8,7 @@ import pytest
 from monitor.errors import UsageError
 from monitor.lab.evaluation import lid, linkage, srd, verification, zebra
 from monitor.lab.evaluation.evaluating import evaluate, steps
-from monitor.lab.evaluation.family import families
+from monitor.lab.evaluation.family import EvaluationSettings, families
 from monitor.lab.evaluation.report.comparing import compare
 from monitor.lab.evaluation.report.report import by_family, figure_json, meaning
 from monitor.lab.evaluation.scores.comparisons import Roles, ScoreMatrix, leaving_out, resamples
@@ -18,7 +18,11 @@ from tests.lab.evaluation.matrices import chance
 
 @pytest.fixture(scope="module")
 def mid(golden):
-    return evaluate(golden.matrix("mid_eval"), golden.matrix("mid_dev"), replicates=40)
+    return evaluate(
+        golden.matrix("mid_eval"),
+        golden.matrix("mid_dev"),
+        settings=EvaluationSettings(replicates=40),
+    )
 
 
 def test_it_says_what_the_families_say(golden, mid):
@@ -91,10 +95,9 @@ def test_json_has_no_figures_of_replicates_and_no_infinity(mid):
 def test_progress_and_notes(golden):
     seen: list[str] = []
     matrix = golden.matrix("weak_eval")
-    report = evaluate(
-        matrix, replicates=0, notes=["Something."], progress=seen.append, epsilon=0.5,
-        roles=Roles(query="anonymised", reference="original"),
-    )  # fmt: skip
+    roles = Roles(query="anonymised", reference="original")
+    chosen = EvaluationSettings(replicates=0, epsilon=0.5, roles=roles)
+    report = evaluate(matrix, settings=chosen, notes=["Something."], progress=seen.append)
     assert len(seen) == steps()
     assert report.notes[0] == "Something."
     assert any("There is no dev matrix" in note for note in report.notes)
@@ -108,33 +111,47 @@ def test_a_dev_matrix_of_the_same_speakers_is_pointed_out(golden):
     names = tuple(f"speaker {i}" for i in range(100))
     matrix = ScoreMatrix(scores.scores, scores.target, names)
     assert any(
-        "LID is biased upwards" in note for note in evaluate(matrix, matrix, replicates=0).notes
+        "LID is biased upwards" in note
+        for note in evaluate(matrix, matrix, settings=EvaluationSettings(replicates=0)).notes
     )
-    assert not any("flattered" in note for note in evaluate(scores, scores, replicates=0).notes)
+    assert not any(
+        "flattered" in note
+        for note in evaluate(scores, scores, settings=EvaluationSettings(replicates=0)).notes
+    )
 
 
 def test_a_dev_matrix_of_another_number_of_speakers_says_what_is_carried_over():
     matrix = chance(12, 4)
-    alike = evaluate(matrix, chance(12, 4, seed=1), replicates=0).notes
+    alike = evaluate(matrix, chance(12, 4, seed=1), settings=EvaluationSettings(replicates=0)).notes
     assert not any("The dev matrix has" in note for note in alike)
     for speakers, said in ((30, "the rank model is evaluated at N = 12"), (4, "fewer than 10")):
-        notes = evaluate(matrix, chance(speakers, 4, seed=1), replicates=0).notes
+        notes = evaluate(
+            matrix, chance(speakers, 4, seed=1), settings=EvaluationSettings(replicates=0)
+        ).notes
         assert any(f"dev matrix has N = {speakers}" in note and said in note for note in notes)
-    far = evaluate(chance(60, 2), chance(5, 4, seed=1), replicates=0).notes
+    far = evaluate(
+        chance(60, 2), chance(5, 4, seed=1), settings=EvaluationSettings(replicates=0)
+    ).notes
     assert any("more than 10 times" in note for note in far)
 
 
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_report(golden):
     matrix = golden.matrix("weak_eval")
-    first, again = (evaluate(matrix, replicates=20, seed=3).to_json() for _ in range(2))
+    first, again = (
+        evaluate(matrix, settings=EvaluationSettings(replicates=20, seed=3)).to_json()
+        for _ in range(2)
+    )
     assert first == again
-    assert first != evaluate(matrix, replicates=20, seed=4).to_json()
+    assert first != evaluate(matrix, settings=EvaluationSettings(replicates=20, seed=4)).to_json()
 
 
 @pytest.mark.slow
 def test_systems_on_the_same_speakers(golden):
-    mid, weak = (evaluate(golden.matrix(f"{name}_eval"), replicates=40) for name in ("mid", "weak"))
+    mid, weak = (
+        evaluate(golden.matrix(f"{name}_eval"), settings=EvaluationSettings(replicates=40))
+        for name in ("mid", "weak")
+    )
     comparison = compare([mid, weak])
     assert comparison.paired == (True, True)
     marked = {row.key for row in comparison.rows if row.differences[1] is not None
@@ -149,13 +166,10 @@ def two(strength, seeds):
     target = np.repeat(np.arange(30), 6)
     own = target[:, None] == np.arange(30)
     return [
-        evaluate(
-            ScoreMatrix(
+        evaluate(ScoreMatrix(
                 np.random.default_rng(seed).normal(size=own.shape) + strength * own, target,
                 name=f"s{seed}",
-            ),
-            replicates=100,
-        )
+            ), settings=EvaluationSettings(replicates=100))
         for seed in seeds
     ]  # fmt: skip
 
@@ -181,31 +195,34 @@ def test_no_evidence_and_perfect_evidence(strength):
 
 def test_small_and_odd_matrices_are_reported_as_far_as_they_go():
     one_trial = ScoreMatrix(np.eye(3), np.arange(3))
-    report = evaluate(one_trial, replicates=20)
+    report = evaluate(one_trial, settings=EvaluationSettings(replicates=20))
     assert any("second trial" in note for note in report.notes)
     json.dumps(report.to_json(), allow_nan=False)
     one_speaker = ScoreMatrix(np.random.default_rng(0).normal(size=(12, 4)), np.zeros(12, int))
-    report = evaluate(one_speaker, replicates=20)
+    report = evaluate(one_speaker, settings=EvaluationSettings(replicates=20))
     assert report.replicates == 0
     assert any("LID is left out" in note for note in report.notes)
     flat = ScoreMatrix(np.ones((12, 4)), np.arange(12) % 4)
-    report = evaluate(flat, replicates=20)
+    report = evaluate(flat, settings=EvaluationSettings(replicates=20))
     assert report["srd.mean_bits"].value == pytest.approx(0.0, abs=1e-12)
     assert report["zebra.d_ece_bits"].value == 0.0
     assert report["verification.eer_rocch"].value == 0.5
     json.dumps(report.to_json(), allow_nan=False)
     with pytest.raises(UsageError, match="give 0 or more"):
-        evaluate(flat, replicates=-1)
+        evaluate(flat, settings=EvaluationSettings(replicates=-1))
 
 
 def test_some_families_alone_say_what_they_say_among_all():
     generator = np.random.default_rng(0)
     target = np.arange(60) % 12
     scores = generator.normal(size=(60, 12)) + 2 * np.eye(12)[target]
-    whole = evaluate(ScoreMatrix(scores, target), replicates=20)
-    some = evaluate(ScoreMatrix(scores, target), replicates=20, only=("srd", "verification"))
+    whole = evaluate(ScoreMatrix(scores, target), settings=EvaluationSettings(replicates=20))
+    some = evaluate(
+        ScoreMatrix(scores, target),
+        settings=EvaluationSettings(replicates=20, only=("srd", "verification")),
+    )
     assert {key.split(".")[0] for key in some.figures} == {"srd", "verification"}
     for key, figure in some.figures.items():
         assert figure_json(figure) == figure_json(whole[key])
     with pytest.raises(UsageError, match="no such family"):
-        evaluate(ScoreMatrix(scores, target), only=("srd", "style"))
+        evaluate(ScoreMatrix(scores, target), settings=EvaluationSettings(only=("srd", "style")))

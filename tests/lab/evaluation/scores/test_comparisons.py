@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation import membership, verification, zebra
+from monitor.lab.evaluation import EvaluationSettings, membership, verification, zebra
 from monitor.lab.evaluation.evaluating import evaluate, steps
 from monitor.lab.evaluation.input.embeddings import read_embeddings
 from monitor.lab.evaluation.input.scores import read_scores
@@ -39,19 +39,27 @@ def listed(tmp_path_factory):
 @pytest.mark.slow
 def test_voice_privacys_list_gives_the_official_eer(listed):
     assert (listed.mated.size, listed.others.size) == (704, 14566)
-    report = evaluate(read_scores(listed.scores, listed.key).comparisons, replicates=20)
+    report = evaluate(
+        read_scores(listed.scores, listed.key).comparisons,
+        settings=EvaluationSettings(replicates=20),
+    )
     official = speechbrain_eer(listed.mated, listed.others)
     assert report["verification.eer_nearest"].value == pytest.approx(official, abs=1e-12)
     hull = eer(listed.mated, listed.others)
     assert report["verification.eer_rocch"].value == pytest.approx(hull, abs=1e-12)
     dropped = read_scores(listed.scores, listed.key, unmated="drop").comparisons
-    without = evaluate(dropped, replicates=0)["verification.eer_nearest"].value
+    without = evaluate(dropped, settings=EvaluationSettings(replicates=0))[
+        "verification.eer_nearest"
+    ].value
     assert without is not None
     assert abs(without - official) > 0.02, "impostors matter on this list"
 
 
 def test_the_report_says_which_trials_went_where(listed):
-    report = evaluate(read_scores(listed.scores, listed.key).comparisons, replicates=20)
+    report = evaluate(
+        read_scores(listed.scores, listed.key).comparisons,
+        settings=EvaluationSettings(replicates=20),
+    )
     made = report.to_json()
     assert made["comparisons"] == {
         "target": 704, "nontarget": 14566, "impostor": 4710,
@@ -69,7 +77,10 @@ def test_ranks_are_those_of_the_enrolled_speakers(listed):
     alone = read_scores(listed.scores, listed.key, unmated="drop").matrix
     assert (read.matrix.trials, read.matrix.population) == (704, 15)
     np.testing.assert_array_equal(read.matrix.scores, alone.scores)
-    whole, ranked = evaluate(read.comparisons, replicates=30), evaluate(alone, replicates=30)
+    whole, ranked = (
+        evaluate(read.comparisons, settings=EvaluationSettings(replicates=30)),
+        evaluate(alone, settings=EvaluationSettings(replicates=30)),
+    )
     for key in ("srd.mean_bits_model", "lid.alid_bits", "linkage.pi_link_10"):
         assert (whole[key].value, whole[key].limits) == (ranked[key].value, ranked[key].limits)
 
@@ -160,7 +171,10 @@ def test_a_matrix_alone_is_resampled_as_ever(golden):
     every = Comparisons.all_of(matrix)
     np.testing.assert_array_equal(pooled_resamples(every, 5, 3), resamples(matrix, 5, 3))
     assert every.usage.nontarget == 99_000
-    one, other = (evaluate(each, replicates=5).to_json() for each in (matrix, every))
+    one, other = (
+        evaluate(each, settings=EvaluationSettings(replicates=5)).to_json()
+        for each in (matrix, every)
+    )
     assert one == other
 
 
@@ -178,7 +192,9 @@ def test_a_list_without_any_full_row_has_no_ranks(tmp_path):
     with pytest.raises(UsageError, match="there are no ranks"):
         _ = read.matrix
     seen: list[str] = []
-    report = evaluate(read.comparisons, replicates=20, progress=seen.append)
+    report = evaluate(
+        read.comparisons, settings=EvaluationSettings(replicates=20), progress=seen.append
+    )
     assert len(seen) == steps()
     families = {key.split(".")[0] for key in report.figures}
     assert families == {"zebra", "verification", "linkage", "membership"}
@@ -188,7 +204,9 @@ def test_a_list_without_any_full_row_has_no_ranks(tmp_path):
     assert report.warnings == ()
     assert read.comparisons.rest is not None
     negated = replace(read.comparisons.rest, scores=-read.comparisons.rest.scores)
-    turned = evaluate(replace(read.comparisons, rest=negated), replicates=0)
+    turned = evaluate(
+        replace(read.comparisons, rest=negated), settings=EvaluationSettings(replicates=0)
+    )
     assert "looks like distances" in turned.warnings[0]
     assert "Misses against false alarms" in page([report])
 
@@ -256,7 +274,7 @@ def test_several_enrolments_of_a_speaker(tmp_path, scoring, form, said):
         (tmp_path / "m").write_text(models)
         given["enrolment_labels"] = tmp_path / "m"
         if said == "key":
-            (tmp_path / "l").write_text("".join(
+            (tmp_path / "l").write_text("speaker trial target\n" + "".join(
                 f"{m} {t} {'target' if ENROLMENTS[m] == HEARD[t] else 'nontarget'}\n"
                 for t in HEARD for m in ENROLMENTS
             ))  # fmt: skip

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.report.comparing import compare
 from monitor.lab.evaluation.report.page import page
 from monitor.lab.evaluation.report.report import meaning
@@ -47,7 +48,7 @@ def test_the_warning_says_what_was_seen_and_what_to_do():
 
 @pytest.fixture(scope="module")
 def report():
-    return evaluate(_weak(0, -4.0), replicates=40)
+    return evaluate(_weak(0, -4.0), settings=EvaluationSettings(replicates=40))
 
 
 def test_it_stands_on_top_of_every_report(report):
@@ -55,7 +56,7 @@ def test_it_stands_on_top_of_every_report(report):
     assert report.to_json()["warnings"] == list(report.warnings)
     html = page([report])
     assert html.index("looks like distances") < html.index("What it means")
-    right = evaluate(_weak(1, 4.0), replicates=40)
+    right = evaluate(_weak(1, 4.0), settings=EvaluationSettings(replicates=40))
     assert right.to_json()["warnings"] == []
     assert 'role="alert"' not in page([right])
     both = compare([report, evaluate(ScoreMatrix(-_weak(0, -4.0).scores, _weak(0, 0).target))])
@@ -69,5 +70,5 @@ def test_what_it_means_is_not_turned_round(report):
 
 
 def test_a_dev_matrix_of_distances():
-    scores = evaluate(_weak(0, 4.0), _weak(1, -4.0), replicates=0)
+    scores = evaluate(_weak(0, 4.0), _weak(1, -4.0), settings=EvaluationSettings(replicates=0))
     assert [text.startswith("the dev matrix looks like distances") for text in scores.warnings]

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.scores import read_scores
 from monitor.lab.evaluation.report.comparing import compare
 from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, resamples, settled_order
@@ -40,7 +41,9 @@ def test_no_figure_depends_on_the_order_of_rows_and_columns(levels, trial_names)
     matrix = _uneven(3, levels, trial_names)
     generator = np.random.default_rng(1)
     other = _moved(matrix, generator.permutation(matrix.trials), generator.permutation(9))
-    one, two = (evaluate(each, replicates=20) for each in (matrix, other))
+    one, two = (
+        evaluate(each, settings=EvaluationSettings(replicates=20)) for each in (matrix, other)
+    )
     assert one.figures.keys() == two.figures.keys()
     for key, figure in one.figures.items():
         same = two[key]
@@ -89,7 +92,10 @@ def test_systems_with_other_orders_are_compared_in_pairs():
     better.scores[np.arange(matrix.trials), matrix.target] += 0.5
     generator = np.random.default_rng(5)
     moved = _moved(better, generator.permutation(matrix.trials), generator.permutation(9))
-    reports = [evaluate(each, replicates=50) for each in (matrix, better, moved)]
+    reports = [
+        evaluate(each, settings=EvaluationSettings(replicates=50))
+        for each in (matrix, better, moved)
+    ]
     straight, crossed = (compare([reports[0], other]) for other in reports[1:])
     assert crossed.paired == (True, True)
     for one, two in zip(straight.rows, crossed.rows, strict=True):
@@ -112,7 +118,9 @@ def test_what_is_not_in_both_systems_is_said():
         matrix.scores[odd], matrix.target[odd], matrix.speakers, "half",
         tuple(np.array(matrix.trial_names)[odd]),
     )  # fmt: skip
-    whole, *others = (evaluate(each, replicates=5) for each in (matrix, some, half))
+    whole, *others = (
+        evaluate(each, settings=EvaluationSettings(replicates=5)) for each in (matrix, some, half)
+    )
     found = compare([whole, *others])
     assert found.paired == (True, False, True)
     notes = " ".join(found.notes)
@@ -122,6 +130,6 @@ def test_what_is_not_in_both_systems_is_said():
 
 
 def test_growth_says_who_is_in_it():
-    found = evaluate(_uneven(), replicates=5)
+    found = evaluate(_uneven(), settings=EvaluationSettings(replicates=5))
     assert "over 5 of 9 speakers, who have 8 trials or more" in found["longitudinal.sum_bits"].note
     assert "longitudinal.effective_trials" not in found.figures

@@ -5,6 +5,7 @@ import pytest
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.report.report import meaning
 from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
 from monitor.lab.evaluation.srd import figures, fitted_rank_model, null_band
@@ -106,7 +107,7 @@ def test_trials_of_a_speaker_that_are_alike_are_no_evidence(speakers):
 
 @pytest.mark.parametrize("speakers", [2, 3, 4, 5])
 def test_perfect_scores_among_few_speakers_disclose(speakers):
-    report = evaluate(perfect(speakers, 6), replicates=200)
+    report = evaluate(perfect(speakers, 6), settings=EvaluationSettings(replicates=200))
     chance = report["srd.null_chance"].value
     assert chance is not None
     assert chance <= 0.05
@@ -131,7 +132,7 @@ def test_scores_that_run_the_other_way_are_no_evidence_of_the_speaker():
 def test_a_speaker_who_is_always_second_is_disclosed():
     first = perfect(10, 3)
     second = np.roll(first.scores, 1, axis=1) + first.scores / 2
-    report = evaluate(ScoreMatrix(second, first.target), replicates=40)
+    report = evaluate(ScoreMatrix(second, first.target), settings=EvaluationSettings(replicates=40))
     chance = report["srd.null_chance"].value
     assert chance is not None
     assert chance <= 0.05

@@ -13,6 +13,7 @@ import pytest
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.files import Attribute, read_conditions
 from monitor.lab.evaluation.report.report import format_value
 from monitor.lab.evaluation.report.validating import (
@@ -56,7 +57,7 @@ def test_ratios_are_taken_as_they_are_whatever_their_base(base, nats):
     scores = matrix()
     found: Any = validate(
         ScoreMatrix(scores.scores / nats, scores.target, scores.speakers), llr=base, replicates=0
-    ).whole
+    ).total
     own, others = parts_of(scores)
     assert found["cllr"] == pytest.approx(cllr(own, others))
     assert found["min_cllr"] == pytest.approx(min_cllr(own, others))
@@ -70,11 +71,11 @@ def test_ratios_are_taken_as_they_are_whatever_their_base(base, nats):
 
 
 def test_limits_hold_their_values_and_need_resamples():
-    found: Any = validate(matrix(), llr="e", replicates=50).whole.figures
+    found: Any = validate(matrix(), llr="e", replicates=50).total.figures
     for key in ("cllr", "min_cllr", "eer"):
         figure = found[key]
         assert figure.low <= figure.value <= figure.high
-    assert validate(matrix(), llr="e", replicates=0).whole.figures["cllr"].limits == (None, None)
+    assert validate(matrix(), llr="e", replicates=0).total.figures["cllr"].limits == (None, None)
 
 
 @pytest.mark.parametrize("dev", [None, matrix(5)])
@@ -85,15 +86,15 @@ def test_any_rising_line_through_the_ratios_is_calibrated_away(dev):
         dev = ScoreMatrix(0.1 * dev.scores + 3.0, dev.target, dev.speakers)
     found: Any = validate(bent, dev, replicates=0)
     raw: Any = validate(scores, llr="e", replicates=0)
-    assert found.whole["cllr"] == pytest.approx(raw.whole["cllr"], abs=0.02)
-    assert found.whole["cllr_cal"] < 0.06
+    assert found.total["cllr"] == pytest.approx(raw.total["cllr"], abs=0.02)
+    assert found.total["cllr_cal"] < 0.06
     raw = validate(bent, llr="e", replicates=0)
-    assert raw.whole["cllr_cal"] > 0.3
+    assert raw.total["cllr_cal"] > 0.3
     again = validate(ScoreMatrix(bent.scores * 7 - 2, bent.target, bent.speakers), dev
                      if dev is None else ScoreMatrix(dev.scores * 7 - 2, dev.target, dev.speakers),
                      replicates=0)  # fmt: skip
     for key in MEASURES:
-        assert again.whole[key] == pytest.approx(found.whole[key], abs=1e-6), key
+        assert again.total[key] == pytest.approx(found.total[key], abs=1e-6), key
 
 
 def test_nobody_calibrates_a_comparison_of_theirs():
@@ -122,7 +123,7 @@ def _ratios_of(scores):
 def test_too_few_people_to_calibrate_on_are_refused():
     with pytest.raises(UsageError, match="too few to calibrate on some and test on others"):
         validate(matrix(speakers=3), replicates=0)
-    assert validate(matrix(speakers=3), llr="e", replicates=0).whole.speakers == 3
+    assert validate(matrix(speakers=3), llr="e", replicates=0).total.speakers == 3
 
 
 def test_conditions_and_groups_are_measured_by_themselves():
@@ -230,7 +231,7 @@ def test_csv_and_json_have_every_measure(made, tmp_path):
 
 
 def test_a_criterion_that_the_interval_does_not_meet_is_met_with_a_reservation(made):
-    cllr = made.whole.figures["cllr"]
+    cllr = made.total.figures["cllr"]
     between = f"{(cllr.value + cllr.high) / 2:.4f}"
     told = ValidationStatement(criteria=(Criterion.of(f"cllr<={between}"), Criterion.of("cllr<9")))
     end = format_value(cllr.high, "bits")
@@ -248,7 +249,7 @@ def test_a_criterion_that_the_interval_does_not_meet_is_met_with_a_reservation(m
 
 def test_why_the_error_rate_is_not_that_of_the_scores_is_said():
     scores = matrix()
-    report = evaluate(scores, replicates=0, only=("verification",))
+    report = evaluate(scores, settings=EvaluationSettings(replicates=0, only=("verification",)))
     found = validate(scores, replicates=0)
     eer, least = (
         format_value(report[f"verification.{key}"].value, unit)
@@ -256,9 +257,9 @@ def test_why_the_error_rate_is_not_that_of_the_scores_is_said():
     )
     (note,) = [each for each in found.notes if each.startswith("EER and min Cllr")]
     assert note.endswith(f"EER {eer}, min Cllr {least}.")
-    assert found.whole["min_cllr"] != report["verification.min_cllr_bits"].value
+    assert found.total["min_cllr"] != report["verification.min_cllr_bits"].value
     taken = validate(scores, llr="e", replicates=0)  # scores as they are
-    assert taken.whole["min_cllr"] == pytest.approx(report["verification.min_cllr_bits"].value)
+    assert taken.total["min_cllr"] == pytest.approx(report["verification.min_cllr_bits"].value)
     assert not any(each.startswith("EER and min Cllr") for each in taken.notes)
 
 
@@ -266,14 +267,14 @@ def test_curves_are_what_they_are_called(made):
     lines = curves(made)
     middle = lines["ece"].x.size // 2
     assert lines["ece"].x[middle] == pytest.approx(0.0, abs=1e-12)
-    assert lines["ece"].y[middle] == pytest.approx(made.whole["cllr"])
-    assert lines["ece_calibrated"].y[middle] == pytest.approx(made.whole["min_cllr"])
+    assert lines["ece"].y[middle] == pytest.approx(made.total["cllr"])
+    assert lines["ece_calibrated"].y[middle] == pytest.approx(made.total["min_cllr"])
     assert lines["ece_nothing"].y[middle] == pytest.approx(1.0)
     assert (lines["ece_calibrated"].y <= lines["ece"].y + 1e-12).all()
     for name, sign in (("tippett_same", 1), ("tippett_different", -1), ("pav", 1)):
         assert (np.diff(lines[name].y[np.isfinite(lines[name].y)]) * sign >= 0).all()
     at_zero = np.interp(0.0, lines["tippett_same"].x, lines["tippett_same"].y)
-    assert at_zero == pytest.approx(made.whole["misleading_same"], abs=0.03)
+    assert at_zero == pytest.approx(made.total["misleading_same"], abs=0.03)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e5])
@@ -281,8 +282,8 @@ def test_perfect_separation_is_drawn_and_said(perfect, scale):
     scores = ScoreMatrix(perfect.scores * scale, perfect.target)
     found: Any = validate(scores, replicates=10)
     assert "separate perfectly" in found.calibration
-    assert found.whole["devpav"] is None
-    assert found.whole["min_cllr"] == 0
+    assert found.total["devpav"] is None
+    assert found.total["min_cllr"] == 0
     page = validation_page([found], statement())
     assert "perfect separation" in page
     assert "not decided" in page
@@ -292,6 +293,6 @@ def test_lists_with_impostors_count_them():
     scores = matrix()
     listed = Comparisons.all_of(scores).listed()
     kept = ~(listed.mated & (listed.trial >= 138))
-    every = Comparisons(listed.speakers, None, listed.chosen(kept), "list")
-    found: Any = validate(every, llr="e", replicates=10).whole
+    every = Comparisons(listed.speakers, None, listed.select(kept), "list")
+    found: Any = validate(every, llr="e", replicates=10).total
     assert (found.same, found.different) == (138, 144 * 23)
