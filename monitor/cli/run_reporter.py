@@ -6,7 +6,7 @@ import sys
 from contextlib import nullcontext
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from monitor.cli.inputs import stopped_by_signals
 from monitor.cli.options import check_output, feature_setup, say, unlocked
@@ -15,12 +15,50 @@ from monitor.protocols import LiveSource, Sink
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from monitor.cli.listen import ListenOptions
-    from monitor.cli.replay import ReplayOptions
+    from monitor.cli.monitor_options import (
+        Alerting,
+        DisplayOptions,
+        JsonLog,
+        LedgerOptions,
+        MonitorOptions,
+        Protecting,
+    )
     from monitor.protocols import Source
     from monitor.run import Run
     from monitor.sinks.console import RunBuffer
     from monitor.stream.monitor import Monitor
+
+
+class TurnOptions(Protocol):
+    """Options of turns, of which a run needs the labels that alerts are asked for."""
+
+    @property
+    def alert_for(self) -> tuple[str, ...]: ...
+
+
+class RunOptions(Protocol):
+    """Options of a command that makes a run: listen, replay."""
+
+    @property
+    def options(self) -> MonitorOptions: ...
+
+    @property
+    def alerting(self) -> Alerting: ...
+
+    @property
+    def protecting(self) -> Protecting: ...
+
+    @property
+    def of_ledger(self) -> LedgerOptions: ...
+
+    @property
+    def log(self) -> JsonLog: ...
+
+    @property
+    def shown(self) -> DisplayOptions: ...
+
+    @property
+    def apart(self) -> TurnOptions: ...
 
 
 class RunReporter:
@@ -28,7 +66,7 @@ class RunReporter:
 
     def __init__(
         self,
-        asked: ListenOptions | ReplayOptions,
+        asked: RunOptions,
         read: Iterable[object | None] = (),
         *,
         plot: Path | None = None,
@@ -61,7 +99,7 @@ class RunReporter:
         self, source: Callable[[], Source], *, allow_overlap: bool = False, jobs: int | None = 1
     ) -> Run:
         """The run of a source, not yet entered."""
-        from monitor.run import Run
+        from monitor.run import Run, RunSettings
 
         asked, setup = self._asked, feature_setup()
         named = asked.shown.named
@@ -73,6 +111,13 @@ class RunReporter:
         return Run(
             source,
             monitors,
+            settings=RunSettings(
+                until=asked.alerting.until,
+                allow_overlap=allow_overlap,
+                protect=self._protection,
+                jobs=jobs,
+                alert_labels=asked.apart.alert_for,
+            ),
             rules=lambda monitor: asked.alerting.rules_for(monitor, asked.of_ledger.rules()),
             actions=asked.alerting.actions(),
             sinks=asked.shown.pages(asked.alerting.thresholds),
