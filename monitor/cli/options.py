@@ -53,11 +53,10 @@ _OPTIONS = {
 
 
 def in_options(message: str | MonitorError) -> str:
-    """A message with options where it names arguments.
+    """Format a message with options where it names arguments.
 
     Examples:
-        >>> from monitor.cli.help import Command
-    from monitor.errors import Argument, Message
+        >>> from monitor.errors import Argument, Message
         >>> replace = Argument("replace", "True", "LogFile(path, replace=True)")
         >>> start = Argument("start_seconds", "4")
         >>> in_options(Message("overwrite it (", replace, "), or begin at ", start))

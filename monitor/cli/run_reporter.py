@@ -33,32 +33,40 @@ class TurnOptions(Protocol):
     """Options of turns, of which a run needs the labels that alerts are asked for."""
 
     @property
-    def alert_for(self) -> tuple[str, ...]: ...
+    def alert_for(self) -> tuple[str, ...]:
+        """Labels that alerts are asked for."""
 
 
 class RunOptions(Protocol):
     """Options of a command that makes a run: listen, replay."""
 
     @property
-    def options(self) -> MonitorOptions: ...
+    def options(self) -> MonitorOptions:
+        """Speaker and attacker."""
 
     @property
-    def alerting(self) -> Alerting: ...
+    def alerting(self) -> Alerting:
+        """Alerts."""
 
     @property
-    def protecting(self) -> Protecting: ...
+    def protecting(self) -> Protecting:
+        """The anonymised side."""
 
     @property
-    def of_ledger(self) -> LedgerOptions: ...
+    def of_ledger(self) -> LedgerOptions:
+        """The ledger."""
 
     @property
-    def log(self) -> JsonLog: ...
+    def log(self) -> JsonLog:
+        """The file of JSON lines."""
 
     @property
-    def shown(self) -> DisplayOptions: ...
+    def shown(self) -> DisplayOptions:
+        """Display."""
 
     @property
-    def apart(self) -> TurnOptions: ...
+    def apart(self) -> TurnOptions:
+        """Turns."""
 
 
 class RunReporter:

@@ -314,8 +314,8 @@ def read_json_lines(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
                 raise SourceError(f"{path.name} line {number}: is no JSON object; correct it")
             if first and line.get("type") == "start":
                 raise SourceError(
-                    f"{path.name} is a recorded run, which nobody can hear again; it is shown by "
-                    "monitor show, drawn by monitor show"
+                    f"{path.name} is a recorded run, which nobody can hear again; monitor show "
+                    "draws it, or opens it in a browser"
                 )
             if first and "schema" in line:
                 lines.header = read_header(line, path.name)

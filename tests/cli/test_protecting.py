@@ -180,7 +180,7 @@ def test_the_protected_side_is_that_of_a_protected_file(run, tmp_path):
 
 
 def test_the_help_says_which_voice_an_alert_stands_on(run):
-    text = " ".join(run("listen", "--help").out.split())
+    text = " ".join(run("listen", "--help-all").out.split())
     for words in ("protected.bits>3", "stands on the clear voice", "Nothing protected is stored"):
         assert words in text, words
 

@@ -659,7 +659,7 @@ def is_undertrained(own: float, clear: float) -> bool:
     Of the bits (MeanD) that it tells of clear speech, and those of a network trained on that.
 
     Example:
-        >>> is_undertrained(2.0, 4.0), undertrained(3.9, 4.0)
+        >>> is_undertrained(2.0, 4.0), is_undertrained(3.9, 4.0)
         (True, False)
     """
     return own < TRAINED_SHARE * clear
