@@ -26,12 +26,12 @@ _GROUPS = {
     "Watch a voice": ("demo", "listen", "replay", "serve", "show"),
     "Your people": ("enrol", "calibrate", "people"),
     "Test recordings and anonymisers": (
-        *("hear", "score", "evaluate", "attack", "protect", "scrub", "audit", "label"),
+        *("hear", "score", "evaluate", "attack", "protect", "scrub", "audit"),
         "experiment",
     ),
     "Housekeeping": ("ledger", "doctor"),
 }
-_LABORATORY = ("score", "evaluate", "experiment", "attack", "audit", "label")
+_LABORATORY = ("score", "evaluate", "experiment", "attack", "audit")
 COMMANDS = tuple(
     name
     for names in _GROUPS.values()
@@ -44,6 +44,7 @@ _MOVED = {
     "view": "show RUN.jsonl",
     "export": "show RUN.jsonl -o FILE.csv",
     "forget": "people FILE.npz --forget NAME",
+    "label": "audit CORPUS --card -o FILE.md",
     "devices": "doctor --devices",
     "completion": "doctor --completion SHELL",
 }

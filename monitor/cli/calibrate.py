@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from monitor.cli.help import Command
+from monitor.cli.help import HelpCommand
 from monitor.cli.options import (
     MOST_REPLICATES,
     Features,
@@ -233,7 +233,9 @@ class CalibrateOptions:
     )
 
 
-@click.command("calibrate", cls=Command, short_help="Fit the models that turn scores into bits.")
+@click.command(
+    "calibrate", cls=HelpCommand, short_help="Fit the models that turn scores into bits."
+)
 @given(CalibrateOptions)
 def command(options: CalibrateOptions) -> int:
     """Learn what a rank means (the rank model) from the speakers of DIR or MANIFEST.

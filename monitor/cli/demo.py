@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from monitor.cli.doctor import EXTRAS, extra, install
-from monitor.cli.help import Command
+from monitor.cli.help import HelpCommand
 from monitor.cli.options import among_option, given, option, say, shared
 from monitor.crowds import bits_or_more, narrowed_sentence
 from monitor.phrases import FEATURE_NAMES, plural, verdict
@@ -34,7 +34,7 @@ class DemoOptions:
 
 
 @click.command(
-    "demo", cls=Command, short_help="Replay ten minutes of a real reader; needs nothing else."
+    "demo", cls=HelpCommand, short_help="Replay ten minutes of a real reader; needs nothing else."
 )
 @given(DemoOptions)
 def command(asked: DemoOptions) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 import monitor
-from monitor.cli.help import Command
+from monitor.cli.help import HelpCommand
 from monitor.cli.inputs import quiet_libraries
 from monitor.cli.options import say
 from monitor.errors import MonitorError, SourceError
@@ -230,7 +230,7 @@ def _disk() -> tuple[str, str]:
 
 
 @click.command(
-    "doctor", cls=Command, short_help="Check audio, models, extras and disk; set up the shell."
+    "doctor", cls=HelpCommand, short_help="Check audio, models, extras and disk; set up the shell."
 )
 @click.option(
     "--hear",

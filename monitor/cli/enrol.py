@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from monitor.cli.help import Command
+from monitor.cli.help import HelpCommand
 from monitor.cli.inputs import device_option, quiet_libraries, stopped_by_signals
 from monitor.cli.options import (
     Features,
@@ -357,7 +357,7 @@ class EnrolOptions:
     workers: JobOptions = group(JobOptions, "Processes")
 
 
-@click.command("enrol", cls=Command, short_help="Create templates of your speakers.")
+@click.command("enrol", cls=HelpCommand, short_help="Create templates of your speakers.")
 @given(EnrolOptions)
 def command(options: EnrolOptions) -> int:
     """Make a template of every speaker and store them as a population.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.help import Command
+from monitor.cli.help import HelpCommand
 from monitor.cli.options import (
     UNKNOWN_SECONDS,
     Features,
@@ -59,7 +59,7 @@ class HearOptions:
 
 
 @click.command(
-    "hear", cls=Command, short_help="Extract the features of a corpus once, and keep them."
+    "hear", cls=HelpCommand, short_help="Extract the features of a corpus once, and keep them."
 )
 @given(HearOptions)
 def command(asked: HearOptions) -> int:

@@ -25,7 +25,7 @@ _END = re.compile(r"[.!?] (?=[A-Z`'\"])|; |: (?=\w+ \w+ \w+)")
 _TAIL = re.compile(r"\s*((?:\[[^\[\]]*(?:\[[^\]]*\][^\[\]]*)*\]\s*)+)$")
 
 
-class Command(click.Command):
+class HelpCommand(click.Command):
     """A command whose ``--help`` is short, with options under the headings of their groups."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import click
 
-from monitor.cli.help import Command
+from monitor.cli.help import HelpCommand
 from monitor.cli.inputs import device_option, quiet_libraries
 from monitor.cli.monitor_options import (
     Alerting,
@@ -48,7 +48,7 @@ class ListenOptions:
     shown: DisplayOptions = group(DisplayOptions, "Output")
 
 
-@click.command("listen", cls=Command, short_help="Measure the voice at the microphone, live.")
+@click.command("listen", cls=HelpCommand, short_help="Measure the voice at the microphone, live.")
 @given(ListenOptions)
 def command(asked: ListenOptions) -> int:
     """Measure how many bits of identity the voice at the microphone discloses.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from monitor.cli.help import Command
+from monitor.cli.help import HelpCommand
 from monitor.errors import Argument, Message, MonitorError, StoreError, UsageError
 from monitor.phrases import clock_time
 from monitor.safe_text import printable
@@ -483,7 +483,7 @@ class TextFile(_Type):
         return Path(value)
 
 
-class WithTextFiles(Command):
+class WithTextFiles(HelpCommand):
     """A command whose options of type `TextFile` may stand alone, before any argument."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

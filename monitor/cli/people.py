@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.help import Command
+from monitor.cli.help import HelpCommand
 from monitor.cli.options import argument, check_outputs, given, option, say, unlocked
 from monitor.errors import UsageError
 
@@ -27,7 +27,7 @@ class PeopleOptions:
     replace: bool = option("--replace", "Overwrite -o if it exists.")
 
 
-@click.command("people", cls=Command, short_help="List enrolled speakers, or delete one.")
+@click.command("people", cls=HelpCommand, short_help="List enrolled speakers, or delete one.")
 @given(PeopleOptions)
 def command(asked: PeopleOptions) -> int:
     """List the speakers enrolled in FILE.npz, or delete one with all that is known of them.

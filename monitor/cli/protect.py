@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.help import Command
+from monitor.cli.help import HelpCommand
 from monitor.cli.options import Seconds, argument, given, option, say
 
 _ANY_RATE = 16_000
@@ -66,7 +66,7 @@ class ProtectOptions:
     replace: bool = option("--replace", "Replace files that are there already.")
 
 
-@click.command("protect", cls=Command, short_help="Anonymise recordings.")
+@click.command("protect", cls=HelpCommand, short_help="Anonymise recordings.")
 @given(ProtectOptions)
 def command(asked: ProtectOptions) -> int:
     """Write FILE, or every recording below DIR under the same name, with the voice protected.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from monitor.cli.help import Command
+from monitor.cli.help import HelpCommand
 from monitor.cli.monitor_options import (
     Alerting,
     DisplayOptions,
@@ -467,7 +467,7 @@ class ReplayOptions:
     shown: DisplayOptions = group(DisplayOptions, "Output")
 
 
-@click.command("replay", cls=Command, short_help="Measure recordings.")
+@click.command("replay", cls=HelpCommand, short_help="Measure recordings.")
 @given(ReplayOptions)
 def command(asked: ReplayOptions) -> int:
     """Measure how many bits of identity a RECORDING discloses, second by second.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from monitor.cli.help import Command
+from monitor.cli.help import HelpCommand
 from monitor.cli.options import (
     Features,
     NumberOfBits,
@@ -87,7 +87,7 @@ class ScrubOptions:
     replace: bool = option("--replace", "Overwrite -o, and --labels, if they exist.")
 
 
-@click.command("scrub", cls=Command, short_help="Keep recordings under a bit budget.")
+@click.command("scrub", cls=HelpCommand, short_help="Keep recordings under a bit budget.")
 @given(ScrubOptions)
 def command(options: ScrubOptions) -> int:
     """Write as much of RECORDING as may be heard before an attacker has so many bits.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import click
 
-from monitor.cli.help import Command
+from monitor.cli.help import HelpCommand
 from monitor.cli.monitor_options import LOOPBACK, Address, token_option
 from monitor.cli.options import (
     Seconds,
@@ -56,7 +56,7 @@ class ServeOptions:
 
 
 @click.command(
-    "serve", cls=Command, short_help="Open a web page to enrol, speak and watch your bits."
+    "serve", cls=HelpCommand, short_help="Open a web page to enrol, speak and watch your bits."
 )
 @given(ServeOptions)
 def command(asked: ServeOptions) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from monitor.cli.help import Command
+from monitor.cli.help import HelpCommand
 from monitor.cli.monitor_options import LOOPBACK, Address, open_page, token_option
 from monitor.cli.options import (
     CrowdSizes,
@@ -64,7 +64,7 @@ class ShowOptions:
     no_browser: bool = option("--no-browser", "Page: only print the address.")
 
 
-@click.command("show", cls=Command, short_help="Plot, view or export a saved run.")
+@click.command("show", cls=HelpCommand, short_help="Plot, view or export a saved run.")
 @given(ShowOptions)
 def command(asked: ShowOptions) -> int:
     """Show a run that replay, listen or serve saved: as a page, a picture or a table.

@@ -30,7 +30,7 @@ _MOST = 20
 
 
 @dataclass(frozen=True)
-class Attribute:
+class SpeakerAttribute:
     """One attribute of a corpus' speakers.
 
     Attributes:
@@ -49,7 +49,7 @@ class Attribute:
 
 def find_attribute(
     request: str, tables: Mapping[str, Mapping[str, str]], speakers: Iterable[str]
-) -> Attribute:
+) -> SpeakerAttribute:
     """Return an attribute of speakers.
 
     Args:
@@ -85,7 +85,7 @@ def find_attribute(
             values = {who: below if float(value) < edge else above for who, value in values.items()}
     except ValueError:
         raise UsageError(f"{printable(request)}: {printable(column)} holds no numbers") from None
-    attribute = Attribute(request.strip(), values)
+    attribute = SpeakerAttribute(request.strip(), values)
     if len(attribute.values) > _MOST:
         raise UsageError(
             f"{printable(column)} has {plural(len(attribute.values), 'value')}, more than {_MOST}; "

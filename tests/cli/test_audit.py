@@ -1,4 +1,4 @@
-"""monitor audit and monitor label: their figures are those of the commands that they quote."""
+"""monitor audit, and its card: their figures are those of the commands that they quote."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ def test_runs_and_an_attack_are_audited_too(run, population, people, tmp_path):
 def test_a_label_of_the_same_corpus(run, people, audited, tmp_path):
     _, made = audited
     path = tmp_path / "label.md"
-    assert run("label", people, "-o", path, "--salt", "x", *OPTIONS).code == 0
+    assert run("audit", people, "--card", "-o", path, "--salt", "x", *OPTIONS).code == 0
     told = json.loads(path.with_suffix(".json").read_text())
     assert told["lengths"] == made["lengths"]
     assert [each["bits"] for each in told["exposed"]] == [each["bits"] for each in made["exposed"]]
     assert told["exposed"][0]["speaker"] != made["exposed"][0]["speaker"]
-    again = run("label", people, "--salt", "x", *OPTIONS)
+    again = run("audit", people, "--card", "--salt", "x", *OPTIONS)
     assert again.out == path.read_text()
 
 
@@ -91,9 +91,9 @@ def test_a_label_of_the_same_corpus(run, people, audited, tmp_path):
         (("audit", "x", "-o", "a.html", "--budget", "-1"), "is not a number of bits"),
         (("audit", "x", "-o", "a.html", "--among", "1e3,1e6"), "name one crowd"),
         (("audit", "no.jsonl", "-o", "a.html"), "cannot open no.jsonl"),
-        (("label", "nothing"), "nothing does not exist"),
-        (("label", "x", "-o", "a.html"), "let the name end in .md"),
-        (("audit", "x"), "Missing option"),
+        (("audit", "nothing", "--card"), "nothing does not exist"),
+        (("audit", "x", "--card", "-o", "a.html"), "let the name of a card end in .md"),
+        (("audit", "x"), "an audit is a file: -o FILE.html"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_line(run, tmp_path, monkeypatch, arguments, what):

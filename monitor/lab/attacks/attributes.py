@@ -22,7 +22,13 @@ from monitor.kinds import FeatureSpec
 from monitor.lab.attacks.context import AttackContext, ThreatModel, collect_trials
 from monitor.lab.attacks.extraction import CLEAR, ExtractedPiece
 from monitor.lab.attacks.readers import Amounts, Piece, Reader, Readers, choose_readers
-from monitor.lab.attributes import Attribute, AttributeRow, Excerpts, find_attribute, judge_value
+from monitor.lab.attributes import (
+    AttributeRow,
+    Excerpts,
+    SpeakerAttribute,
+    find_attribute,
+    judge_value,
+)
 from monitor.maths.statistics import REPLICATES
 from monitor.safe_text import file_name
 from monitor.sources.provenance import file_hash
@@ -42,7 +48,7 @@ class AttributeTest:
         amounts: speech seconds of an excerpt that is judged, and excerpts of each reader.
     """
 
-    asked: tuple[Attribute, ...]
+    asked: tuple[SpeakerAttribute, ...]
     judged: Readers
     learnt: Readers | None
     amounts: Amounts

@@ -125,7 +125,7 @@ def label_markdown(label: Label) -> str:
     lines += ["### Not tested", "", *_bullets(audit.not_tested)]
     if audit.notes:
         lines += ["### To know", "", *_bullets(audit.notes)]
-    lines += ["", f"Made by monitor {__version__} (`monitor label`); limits are 95 %."]
+    lines += ["", f"Made by monitor {__version__} (`monitor audit --card`); limits are 95 %."]
     return "\n".join(lines) + "\n"
 
 

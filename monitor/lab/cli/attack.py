@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from monitor.cli.help import Command
+from monitor.cli.help import HelpCommand
 from monitor.cli.options import (
     Features,
     FiniteRange,
@@ -192,7 +192,9 @@ class AttackOptions:
     )
 
 
-@click.command("attack", cls=Command, short_help="Test an anonymiser against simulated attackers.")
+@click.command(
+    "attack", cls=HelpCommand, short_help="Test an anonymiser against simulated attackers."
+)
 @given(AttackOptions)
 def command(asked: AttackOptions) -> int:
     """Protect the speech of DIR in memory, and let attackers recognise who speaks.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from monitor.cli.help import Command
+from monitor.cli.help import HelpCommand
 from monitor.cli.options import (
     MOST_REPLICATES,
     CrowdSizes,
@@ -104,21 +104,29 @@ class AuditOptions:
     """Options of the command."""
 
     sources: tuple[Path, ...] = argument("CORPUS|RUN.jsonl...|DIR", nargs=-1, required=True)
-    output: Path = option(
-        "-o, --output FILE.html",
-        "The document; FILE.csv and FILE.json are written beside it (mode 0600).",
-        required=True,
+    output: Path | None = option(
+        "-o, --output FILE.html|.md",
+        "The document; FILE.csv and FILE.json are written beside it (mode 0600). Of --card the "
+        "card, FILE.md, with FILE.json. [default: of --card standard output]",
+    )
+    card: bool = option(
+        "--card", "Write a card for the page of a speech dataset instead: what its voices disclose."
     )
     budget: float = option(
         "--budget BITS", "How much the speech of one person may disclose.",
         type=NumberOfBits(), default="6",
     )  # fmt: skip
-    salt: str = option("--salt TEXT", "Goes into the hashes that stand for speakers.", default="")
-    replace: bool = option("--replace", "Overwrite the three files if they exist.")
+    salt: str = option(
+        "--salt TEXT",
+        "Goes into the hashes that stand for speakers: without it who has the list of speakers "
+        "can find the most exposed.",
+        default="",
+    )
+    replace: bool = option("--replace", "Overwrite the files if they exist.")
     how: CorpusAuditOptions = group(CorpusAuditOptions, "Options")
 
 
-@click.command("audit", cls=Command, short_help="Report what recordings disclose.")
+@click.command("audit", cls=HelpCommand, short_help="Report what recordings disclose.")
 @given(AuditOptions)
 def command(asked: AuditOptions) -> int:
     """Report what recordings disclose of the people who speak in them, as one document.
@@ -127,6 +135,7 @@ def command(asked: AuditOptions) -> int:
     monitor audit calls/ -o audit.html --budget 6    recordings by speaker (and session)
     monitor audit day1.jsonl day2.jsonl -o audit.html    of replay or listen, with --watch
     monitor audit tested -o audit.html               what monitor attack -o tested found
+    monitor audit corpus/ --card -o card.md          a card that names nobody, to be published
 
     Singling out, linkability and inference (WP216) each have the figures that speak to them, with
     95 % intervals: evidence and first ranks, equal error rates and links across recordings, and
@@ -136,8 +145,10 @@ def command(asked: AuditOptions) -> int:
     The document gives no verdict: whether data are anonymous is a question of law, about all means
     reasonably likely to be used. A low figure bounds the attackers who were tried, and no others.
 
-    The page needs no network and prints well. The features of a corpus are heard once. A file that
-    is broken is named and skipped (exit status 4).
+    The page needs no network and prints well. A card says what an attacker with a minute of speech
+    learns, how unique a voice is in growing crowds, what the recordings tell besides the voice, and
+    what was not tested; keep its --salt to yourself. A broken file is named and skipped (exit
+    status 4).
     """
     from monitor.documents import get_figure_paths
     from monitor.errors import UsageError
@@ -145,19 +156,49 @@ def command(asked: AuditOptions) -> int:
     from monitor.lab.audit.sentences import summarise
     from monitor.run.status import INCOMPLETE
 
-    if asked.output.suffix.lower() != ".html":
-        raise UsageError(f"-o {asked.output.name}: let the name end in .html")
-    check_outputs([asked.output, *get_figure_paths(asked.output)], replace=asked.replace)
+    if asked.card:
+        return _write_card(asked)
+    output = asked.output
+    if output is None:
+        raise UsageError("an audit is a file: -o FILE.html")
+    if output.suffix.lower() != ".html":
+        raise UsageError(f"-o {output.name}: let the name end in .html")
+    check_outputs([output, *get_figure_paths(output)], replace=asked.replace)
     audit = _audit(asked)
-    paths = save_audit(audit, asked.output, asked.salt)
+    paths = save_audit(audit, output, asked.salt)
     for area, lines in summarise(audit).items():
         say(TITLES[area], err=False)
         for line in lines:
             say(f"  {line}", err=False)
     for problem in audit.problems:
         say(f"monitor: note: {problem}")
-    say(f"{asked.output} is the report; {paths[0].name} and {paths[1].name} hold its figures")
+    say(f"{output} is the report; {paths[0].name} and {paths[1].name} hold its figures")
     return INCOMPLETE if audit.kind == "corpus" and audit.skipped else 0
+
+
+def _write_card(asked: AuditOptions) -> int:
+    """Write the card of a corpus; the exit status."""
+    from monitor.errors import UsageError
+    from monitor.lab.audit.label import label_markdown, make_label, save_label
+    from monitor.run.status import INCOMPLETE
+
+    if len(asked.sources) > 1:
+        raise UsageError("--card is of one corpus: give its folder, or its manifest")
+    if asked.output is not None:
+        if asked.output.suffix.lower() != ".md":
+            raise UsageError(f"-o {asked.output.name}: let the name of a card end in .md")
+        files = [asked.output, asked.output.with_suffix(".json")]
+        check_outputs(files, replace=asked.replace)
+    audit = _audit_folder(asked.sources[0], asked.how, asked.budget)
+    label = make_label(audit, asked.salt)
+    for problem in audit.problems:
+        say(f"monitor: note: {problem}")
+    if asked.output is None:
+        click.echo(label_markdown(label), nl=False)
+    else:
+        json_path = save_label(label, asked.output)
+        say(f"{asked.output} is the card; {json_path.name} holds its figures")
+    return INCOMPLETE if audit.skipped else 0
 
 
 def _audit(asked: AuditOptions) -> Audit:
@@ -187,10 +228,10 @@ def _audit(asked: AuditOptions) -> Audit:
     (source,) = asked.sources
     if source.name == "results.json" or (source / "results.json").is_file():
         return audit_attack(read_results(source), asked.how.config(asked.budget, []))
-    return extract_and_audit(source, asked.how, asked.budget)
+    return _audit_folder(source, asked.how, asked.budget)
 
 
-def extract_and_audit(source: Path, how: CorpusAuditOptions, budget: float) -> Audit:
+def _audit_folder(source: Path, how: CorpusAuditOptions, budget: float) -> Audit:
     """Audit a corpus, with progress."""
     from monitor.cli.inputs import load_speaker_model, plan_of
     from monitor.cli.options import progress_over

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from monitor.cli.help import Command
+from monitor.cli.help import HelpCommand
 from monitor.cli.options import (
     MOST_REPLICATES,
     Features,
@@ -100,7 +100,9 @@ class ExperimentOptions:
     workers: ExperimentJobs = group(ExperimentJobs, "Options")
 
 
-@click.command("experiment", cls=Command, short_help="Run the SRD paper's experiments on a corpus.")
+@click.command(
+    "experiment", cls=HelpCommand, short_help="Run the SRD paper's experiments on a corpus."
+)
 @given(ExperimentOptions)
 def command(asked: ExperimentOptions) -> int:
     """Run the experiments of "Privacy Disclosure of Similarity Rank" (SRD) on a corpus.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from monitor.cli.help import Command
+from monitor.cli.help import HelpCommand
 from monitor.cli.options import (
     Features,
     JobOptions,
@@ -109,7 +109,7 @@ class ScoreOptions:
     workers: JobOptions = group(JobOptions, "Processes")
 
 
-@click.command("score", cls=Command, short_help="Compare every trial with every speaker.")
+@click.command("score", cls=HelpCommand, short_help="Compare every trial with every speaker.")
 @given(ScoreOptions)
 def command(options: ScoreOptions) -> int:
     """Score stretches of speech of DIR, MANIFEST or FRAMES against every speaker, for evaluate.
