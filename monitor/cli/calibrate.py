@@ -19,7 +19,6 @@ from monitor.cli.options import (
     argument,
     check_output,
     feature_setup,
-    given,
     group,
     made_console,
     option,
@@ -28,6 +27,7 @@ from monitor.cli.options import (
     trained_by_feature,
     trained_option,
     unlocked,
+    with_options,
 )
 from monitor.cli.transcript_options import (
     CorpusOptions,
@@ -236,7 +236,7 @@ class CalibrateOptions:
 @click.command(
     "calibrate", cls=HelpCommand, short_help="Fit the models that turn scores into bits."
 )
-@given(CalibrateOptions)
+@with_options(CalibrateOptions)
 def command(options: CalibrateOptions) -> int:
     """Learn what a rank means (the rank model) from the speakers of DIR or MANIFEST.
 

@@ -11,7 +11,7 @@ import click
 
 from monitor.cli.doctor import EXTRAS, extra, install
 from monitor.cli.help import HelpCommand
-from monitor.cli.options import among_option, given, option, say, shared
+from monitor.cli.options import among_option, option, say, shared, with_options
 from monitor.crowds import bits_or_more, narrowed_sentence
 from monitor.phrases import FEATURE_NAMES, plural, verdict
 
@@ -36,7 +36,7 @@ class DemoOptions:
 @click.command(
     "demo", cls=HelpCommand, short_help="Replay ten minutes of a real reader; needs nothing else."
 )
-@given(DemoOptions)
+@with_options(DemoOptions)
 def command(asked: DemoOptions) -> int:
     """Replay ten real minutes of a LibriVox reader and watch the bits add up.
 

@@ -21,13 +21,13 @@ from monitor.cli.options import (
     argument,
     check_output,
     feature_setup,
-    given,
     group,
     option,
     say,
     shared,
     speaker_model_option,
     unlocked,
+    with_options,
 )
 from monitor.cli.transcript_options import (
     Transcribing,
@@ -358,7 +358,7 @@ class EnrolOptions:
 
 
 @click.command("enrol", cls=HelpCommand, short_help="Create templates of your speakers.")
-@given(EnrolOptions)
+@with_options(EnrolOptions)
 def command(options: EnrolOptions) -> int:
     """Make a template of every speaker and store them as a population.
 

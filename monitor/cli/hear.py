@@ -17,11 +17,11 @@ from monitor.cli.options import (
     Seconds,
     argument,
     feature_setup,
-    given,
     group,
     option,
     say,
     seconds_of,
+    with_options,
 )
 from monitor.cli.transcript_options import (
     CorpusOptions,
@@ -61,7 +61,7 @@ class HearOptions:
 @click.command(
     "hear", cls=HelpCommand, short_help="Extract the features of a corpus once, and keep them."
 )
-@given(HearOptions)
+@with_options(HearOptions)
 def command(asked: HearOptions) -> int:
     """Hear every recording of DIR or MANIFEST once, all features in one pass, one process a core.
 

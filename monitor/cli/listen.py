@@ -18,7 +18,7 @@ from monitor.cli.monitor_options import (
     alert_options,
     refuse_beside,
 )
-from monitor.cli.options import Seconds, given, group, option, shared
+from monitor.cli.options import Seconds, group, option, shared, with_options
 from monitor.cli.transcript_options import LiveTurns, Transcribing
 
 
@@ -49,7 +49,7 @@ class ListenOptions:
 
 
 @click.command("listen", cls=HelpCommand, short_help="Measure the voice at the microphone, live.")
-@given(ListenOptions)
+@with_options(ListenOptions)
 def command(asked: ListenOptions) -> int:
     """Measure how many bits of identity the voice at the microphone discloses.
 

@@ -257,7 +257,7 @@ def _declared(
     return click.option(*names, name, **attributes)
 
 
-def given(declared: type) -> Callable[[Callable[[Any], int]], Callable[..., int]]:
+def with_options(declared: type) -> Callable[[Callable[[Any], int]], Callable[..., int]]:
     """Gives a command the options that a dataclass declares, as its one argument."""
     options = OptionGroup.of(declared)
 

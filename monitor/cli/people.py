@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from monitor.cli.help import HelpCommand
-from monitor.cli.options import argument, check_outputs, given, option, say, unlocked
+from monitor.cli.options import argument, check_outputs, option, say, unlocked, with_options
 from monitor.errors import UsageError
 
 
@@ -28,7 +28,7 @@ class PeopleOptions:
 
 
 @click.command("people", cls=HelpCommand, short_help="List enrolled speakers, or delete one.")
-@given(PeopleOptions)
+@with_options(PeopleOptions)
 def command(asked: PeopleOptions) -> int:
     """List the speakers enrolled in FILE.npz, or delete one with all that is known of them.
 

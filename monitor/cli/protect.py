@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from monitor.cli.help import HelpCommand
-from monitor.cli.options import Seconds, argument, given, option, say
+from monitor.cli.options import Seconds, argument, option, say, with_options
 
 _ANY_RATE = 16_000
 
@@ -67,7 +67,7 @@ class ProtectOptions:
 
 
 @click.command("protect", cls=HelpCommand, short_help="Anonymise recordings.")
-@given(ProtectOptions)
+@with_options(ProtectOptions)
 def command(asked: ProtectOptions) -> int:
     """Write FILE, or every recording below DIR under the same name, with the voice protected.
 

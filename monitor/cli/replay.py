@@ -32,12 +32,12 @@ from monitor.cli.options import (
     Speed,
     argument,
     feature_setup,
-    given,
     group,
     in_options,
     option,
     say,
     shared,
+    with_options,
 )
 from monitor.cli.transcript_options import (
     Transcribing,
@@ -468,7 +468,7 @@ class ReplayOptions:
 
 
 @click.command("replay", cls=HelpCommand, short_help="Measure recordings.")
-@given(ReplayOptions)
+@with_options(ReplayOptions)
 def command(asked: ReplayOptions) -> int:
     """Measure how many bits of identity a RECORDING discloses, second by second.
 

@@ -14,11 +14,11 @@ from monitor.cli.options import (
     NumberOfBits,
     argument,
     feature_setup,
-    given,
     made_console,
     option,
     say,
     speaker_model_option,
+    with_options,
 )
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class ScrubOptions:
 
 
 @click.command("scrub", cls=HelpCommand, short_help="Keep recordings under a bit budget.")
-@given(ScrubOptions)
+@with_options(ScrubOptions)
 def command(options: ScrubOptions) -> int:
     """Write as much of RECORDING as may be heard before an attacker has so many bits.
 

@@ -14,11 +14,11 @@ from monitor.cli.options import (
     Seconds,
     among_option,
     feature_setup,
-    given,
     option,
     say,
     shared,
     speaker_model_option,
+    with_options,
 )
 
 
@@ -58,7 +58,7 @@ class ServeOptions:
 @click.command(
     "serve", cls=HelpCommand, short_help="Open a web page to enrol, speak and watch your bits."
 )
-@given(ServeOptions)
+@with_options(ServeOptions)
 def command(asked: ServeOptions) -> int:
     """Serve a page at which people enrol, speak and see how much their voices give away.
 

@@ -15,10 +15,10 @@ from monitor.cli.options import (
     argument,
     check_output,
     check_outputs,
-    given,
     option,
     say,
     shared,
+    with_options,
 )
 from monitor.errors import UsageError
 
@@ -65,7 +65,7 @@ class ShowOptions:
 
 
 @click.command("show", cls=HelpCommand, short_help="Plot, view or export a saved run.")
-@given(ShowOptions)
+@with_options(ShowOptions)
 def command(asked: ShowOptions) -> int:
     """Show a run that replay, listen or serve saved: as a page, a picture or a table.
 

@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from monitor.cli.options import OptionGroup, Seconds, argument, given, group, option, shared
+from monitor.cli.options import OptionGroup, Seconds, argument, group, option, shared, with_options
 
 seen: list[Any] = []
 
@@ -32,7 +32,7 @@ class Asked:
 
 
 @click.command()
-@given(Asked)
+@with_options(Asked)
 def command(asked: Asked) -> int:
     seen.append(asked)
     return 0

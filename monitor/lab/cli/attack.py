@@ -17,12 +17,12 @@ from monitor.cli.options import (
     Names,
     argument,
     feature_setup,
-    given,
     group,
     made_console,
     option,
     say,
     speaker_model_option,
+    with_options,
 )
 from monitor.cli.transcript_options import word_list_option
 
@@ -195,7 +195,7 @@ class AttackOptions:
 @click.command(
     "attack", cls=HelpCommand, short_help="Test an anonymiser against simulated attackers."
 )
-@given(AttackOptions)
+@with_options(AttackOptions)
 def command(asked: AttackOptions) -> int:
     """Protect the speech of DIR in memory, and let attackers recognise who speaks.
 

@@ -20,10 +20,10 @@ from monitor.cli.options import (
     argument,
     check_outputs,
     feature_setup,
-    given,
     group,
     option,
     say,
+    with_options,
 )
 from monitor.cli.transcript_options import CorpusOptions
 
@@ -127,7 +127,7 @@ class AuditOptions:
 
 
 @click.command("audit", cls=HelpCommand, short_help="Report what recordings disclose.")
-@given(AuditOptions)
+@with_options(AuditOptions)
 def command(asked: AuditOptions) -> int:
     """Report what recordings disclose of the people who speak in them, as one document.
 

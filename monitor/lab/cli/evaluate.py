@@ -21,11 +21,11 @@ from monitor.cli.options import (
     argument,
     check_new,
     check_output,
-    given,
     group,
     made_console,
     option,
     say,
+    with_options,
 )
 from monitor.errors import UsageError
 from monitor.phrases import plural
@@ -887,7 +887,7 @@ _MET = {True: "met", False: "not met", None: "?"}
     cls=WithTextFiles,
     short_help="Compute privacy metrics from scores.",
 )
-@given(EvaluateOptions)
+@with_options(EvaluateOptions)
 def command(options: EvaluateOptions) -> int:
     """Measure what SCORES disclose: trials x speakers, higher is more alike.
 

@@ -17,13 +17,13 @@ from monitor.cli.options import (
     Numbers,
     argument,
     feature_setup,
-    given,
     group,
     option,
     say,
     shared,
     trained_by_feature,
     trained_option,
+    with_options,
 )
 from monitor.cli.transcript_options import CorpusOptions
 
@@ -103,7 +103,7 @@ class ExperimentOptions:
 @click.command(
     "experiment", cls=HelpCommand, short_help="Run the SRD paper's experiments on a corpus."
 )
-@given(ExperimentOptions)
+@with_options(ExperimentOptions)
 def command(asked: ExperimentOptions) -> int:
     """Run the experiments of "Privacy Disclosure of Similarity Rank" (SRD) on a corpus.
 

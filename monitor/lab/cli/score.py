@@ -17,10 +17,10 @@ from monitor.cli.options import (
     argument,
     check_outputs,
     feature_setup,
-    given,
     group,
     option,
     say,
+    with_options,
 )
 from monitor.cli.transcript_options import CorpusOptions
 from monitor.errors import CorpusError, UsageError
@@ -110,7 +110,7 @@ class ScoreOptions:
 
 
 @click.command("score", cls=HelpCommand, short_help="Compare every trial with every speaker.")
-@given(ScoreOptions)
+@with_options(ScoreOptions)
 def command(options: ScoreOptions) -> int:
     """Score stretches of speech of DIR, MANIFEST or FRAMES against every speaker, for evaluate.
 
