@@ -193,9 +193,9 @@ FIGURE = Toy(
     {},
     {
         "monitor/lab/evaluation/verification.py": (
-            """        made("min_cllr_bits",""",
-            """        made("calibration_loss_bits", float(counts.costs.mean()) - calibrated),
-        made("min_cllr_bits",""",
+            """        figure("min_cllr_bits",""",
+            """        figure("calibration_loss_bits", float(counts.costs.mean()) - calibrated),
+        figure("min_cllr_bits",""",
             """        FigureEntry("min_cllr",""",
             """        FigureEntry("loss", "verification.calibration_loss_bits",
                     "what better calibration would save, bits", label="calibration loss",
@@ -451,9 +451,9 @@ OPTION = Toy(
     {},
     {
         "monitor/cli/replay.py": (
-            "    each: Each = group(Each)\n",
+            '    each: BatchOptions = group(BatchOptions, "Many recordings")\n',
             """    farewell: str | None = option("--farewell TEXT", "Say this when it is over.")
-    each: Each = group(Each)
+    each: BatchOptions = group(BatchOptions, "Many recordings")
 """,
             "        reporter.follow(run, view)\n",
             """        reporter.follow(run, view)
