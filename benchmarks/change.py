@@ -30,6 +30,7 @@ from unittest import mock
 
 import numpy as np
 
+from monitor.events.occurrences import Change
 from monitor.features.channel import Channel
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_frames
@@ -37,7 +38,6 @@ from monitor.features.registry import get_change_sensitivity, make
 from monitor.kinds import EMBEDDING, HISTOGRAM, Sensitivity
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile
-from monitor.stream.reading import Change
 from monitor.stream.speaker_changes import ChangeDetector, FollowedFeature
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Track
 

@@ -279,8 +279,8 @@ def thresholds(
 
 def run(monitor: Monitor, stream: Frames) -> FloatArray:
     """Seconds and fields of every reading, shape (R, 1 + fields)."""
-    records = [reading.record() for reading in monitor.push(stream)]
-    rows = [[r["seconds"], *(figure(each, r) for each in FIELDS)] for r in records]
+    readings = monitor.push(stream)
+    rows = [[r.seconds, *(figure(field, r) for field in FIELDS)] for r in readings]
     return np.array(rows, dtype=np.float64)
 
 

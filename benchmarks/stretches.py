@@ -20,12 +20,12 @@ import numpy as np
 
 from benchmarks.change import Reader, hear, joined, part
 from monitor.corpus.finding import find
+from monitor.events.reading import Reading
 from monitor.features.registry import make
 from monitor.maths.statistics import limits, speaker_weights
 from monitor.population.population import Population
 from monitor.protocols import StreamInfo
 from monitor.stream.monitor import Monitor
-from monitor.stream.reading import Reading
 from monitor.training.enrolling import enrol
 from monitor.types import TICKS_PER_SECOND, FloatArray, Frames
 from recipes.voice.corpus import recordings

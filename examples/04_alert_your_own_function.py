@@ -18,7 +18,7 @@ from monitor.population import DEMO_SPEAKER, demo_frames
 
 
 class YourFunction:
-    """Whatever you want to happen; raise DeliveryError (of the courier's module) where it fails."""
+    """Whatever you want to happen; raise `monitor.errors.DeliveryError` where it fails."""
 
     label = "your function"  # what to call it if it fails
 

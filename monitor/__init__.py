@@ -77,10 +77,10 @@ words as `protocols.Feature` says (examples/12_a_feature_of_your_own.py does, in
 'histogram of size 64'
 
 Rooms, each `monitor.NAME` after ``import monitor``: `alerts` (rules, and `alerts.actions`),
-`corpus` (who speaks where), `crowds`, `features` (by name), `kinds` (of features), `lab` (metrics,
-attacks, audits, experiments), `ledger` (many sessions of one voice), `managed`, `maths`, `plots`,
-`population` (templates and rank models), `anonymisers` (by name), `protocols` (what parts of your
-own must offer), `records` (what a run writes), `run`, `sinks`, `sources`, `stream`, `tables`,
+`corpus` (who speaks where), `crowds`, `events` (what a run writes), `features` (by name), `kinds`
+(of features), `lab` (metrics, attacks, audits, experiments), `ledger` (many sessions of one voice),
+`managed`, `maths`, `plots`, `population` (templates and rank models), `anonymisers` (by name),
+`protocols` (what parts of your own must offer), `run`, `sinks`, `sources`, `stream`, `tables`,
 `training` (enrol, calibrate), `transcripts`, `types`, `errors`.
 """
 
@@ -98,6 +98,7 @@ if TYPE_CHECKING:
         corpus,
         crowds,
         errors,
+        events,
         features,
         kinds,
         lab,
@@ -106,7 +107,6 @@ if TYPE_CHECKING:
         maths,
         population,
         protocols,
-        records,
         run,
         sinks,
         sources,
@@ -116,6 +116,7 @@ if TYPE_CHECKING:
         types,
     )
     from monitor.errors import MonitorError
+    from monitor.events.reading import Reading
     from monitor.kinds import FeatureSpec
     from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
     from monitor.lab.scoring import score
@@ -123,7 +124,6 @@ if TYPE_CHECKING:
     from monitor.run import Measurement, Run, measure
     from monitor.sources import read_frames, write_frames
     from monitor.stream.monitor import Monitor
-    from monitor.stream.reading import Reading
     from monitor.tables import Readings
     from monitor.training import calibrate, collect, enrol
     from monitor.types import Block, Frames, Gap, Track
@@ -153,6 +153,7 @@ __all__ = [
     "enrol",
     "errors",
     "evaluate",
+    "events",
     "features",
     "kinds",
     "lab",
@@ -163,7 +164,6 @@ __all__ = [
     "population",
     "protocols",
     "read_frames",
-    "records",
     "run",
     "score",
     "sinks",
@@ -177,6 +177,7 @@ __all__ = [
 
 _HOMES = {
     "errors": "MonitorError",
+    "events.reading": "Reading",
     "kinds": "FeatureSpec",
     "lab.evaluation": "EvaluationSettings ScoreMatrix evaluate",
     "lab.scoring": "score",
@@ -184,14 +185,13 @@ _HOMES = {
     "run": "Measurement Run measure",
     "sources": "read_frames write_frames",
     "stream.monitor": "Monitor",
-    "stream.reading": "Reading",
     "tables": "Readings",
     "training": "calibrate collect enrol",
     "types": "Block Frames Gap Track",
 }
 _ROOMS = (
-    *("alerts", "anonymisers", "corpus", "crowds", "errors", "features", "kinds", "lab", "ledger"),
-    *("managed", "maths", "plots", "population", "protocols", "records", "run", "sinks", "sources"),
+    *("alerts", "anonymisers", "corpus", "crowds", "errors", "events", "features", "kinds", "lab"),
+    *("ledger", "managed", "maths", "plots", "population", "protocols", "run", "sinks", "sources"),
     *("stream", "tables", "training", "transcripts", "types"),
 )
 __getattr__, __dir__ = lazily(__name__, _HOMES, _ROOMS)

@@ -148,3 +148,7 @@ class OverlapError(MonitorError):
     """The stream contains audio that the templates were made from."""
 
     code = "error.overlap"
+
+
+class DeliveryError(Exception):
+    """An alert was not taken; the message says why, in a few words and without secrets."""

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
 
+from monitor.events.occurrences import Alert
 from monitor.kinds import FeatureSpec, Sensitivity
-from monitor.types import Alert, AnyArray, FloatArray, IntArray, Item, Record, Track
+from monitor.types import AnyArray, FloatArray, IntArray, Item, Record, Track
 
 __all__ = [
     "AlertAction",
@@ -439,7 +440,7 @@ class ExplainedRule(AlertRule, Protocol):
         ...
 
     @property
-    def undecided(self) -> str:
+    def inconclusive_reason(self) -> str:
         """Why a stream that ends here says nothing of the rule; empty where it does."""
         ...
 
@@ -474,7 +475,7 @@ class AlertReceiver(Protocol):
         """Hand one alert over; may take its time until ``cancel`` is set.
 
         Raises:
-            monitor.alerts.actions.registry.DeliveryError: it was not taken; the message says why,
+            monitor.errors.DeliveryError: it was not taken; the message says why,
                 in a few words and without secrets.
         """
 

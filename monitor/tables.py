@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
 
 from monitor.errors import UsageError
+from monitor.events.declaration import record_of
+from monitor.events.reading import Reading
+from monitor.events.schema import read_run
 from monitor.files import atomic_write, not_written, write_csv_rows
-from monitor.records.keys import Key
-from monitor.records.reading import READING
-from monitor.records.schema import read_run
 from monitor.safe_text import printable
 from monitor.types import Record
 
@@ -263,39 +263,40 @@ def columns_of(readings: Sequence[Record], *, posterior: bool = False) -> tuple[
     )
     others = _unique(entry["name"] for entry in bystanders)
     columns: list[Column] = []
-    for key in READING.keys:
-        schema = next(iter(key.properties.values()))
+    meaning = ""
+    for key in record_of(Reading).keys:
+        schema, meaning = key.schema, key.meaning or meaning  # limits share that of their figure
         if key.name in ("label", "watch") and not any(key.name in entry for entry in readings):
             continue
         if key.name == "features":
             parts = schema["additionalProperties"]["properties"]
-            columns += [c for name in features for c in _columns(key, parts, f"{name}.")]
+            columns += [c for name in features for c in _columns(meaning, parts, f"{name}.")]
         elif key.name == "among":
             parts = dict(schema["items"]["properties"])
             del parts["people"], parts["favourite"]
             for people in crowds:
-                columns += _columns(key, parts, f"among.{crowd(people)}.")
+                columns += _columns(meaning, parts, f"among.{crowd(people)}.")
                 if posterior:
                     name = f"among.{crowd(people)}.favourite"
-                    columns.append(Column(name, "text", key.meaning))
-                    columns.append(Column(f"{name}_probability", "number", key.meaning))
+                    columns.append(Column(name, "text", meaning))
+                    columns.append(Column(f"{name}_probability", "number", meaning))
         elif key.name in ("top", "bystanders"):
             under, names = ("posterior", top) if key.name == "top" else ("bystander", others)
             if posterior:
-                columns += [Column(f"{under}.{name}", "number", key.meaning) for name in names]
+                columns += [Column(f"{under}.{name}", "number", meaning) for name in names]
         elif key.name == "protected":
             parts = dict(schema["properties"])
             of_attacker = parts.pop("attackers")["additionalProperties"]["properties"]
             if sides:
-                columns += _columns(key, parts, "protected.")
+                columns += _columns(meaning, parts, "protected.")
             for attacker in attackers:
-                columns += _columns(key, of_attacker, f"protected.{attacker}.")
+                columns += _columns(meaning, of_attacker, f"protected.{attacker}.")
         elif key.name == "declared" and not any("declared" in entry for entry in readings):
             continue
         elif "properties" in schema:
-            columns += _columns(key, schema["properties"], f"{key.name}.")
+            columns += _columns(meaning, schema["properties"], f"{key.name}.")
         else:
-            columns += _columns(key, key.properties, "")
+            columns += _columns(meaning, {key.name: schema}, "")
     return tuple(columns)
 
 
@@ -304,12 +305,12 @@ def _having(name: str, objects: Iterable[Any] | None) -> list[Record]:
     return [entry for entry in objects or () if name in entry]
 
 
-def _columns(key: Key, parts: Record, under: str) -> Iterator[Column]:
+def _columns(meaning: str, parts: Record, under: str) -> Iterator[Column]:
     for name, schema in parts.items():
         end = next((text for end, text in _ENDS.items() if name.endswith(end)), "")
         kinds = schema.get("type", "string")  # one of a few words
         first = kinds if isinstance(kinds, str) else kinds[0]
-        yield Column(under + name, _KINDS.get(first, "text"), key.meaning + end)
+        yield Column(under + name, _KINDS.get(first, "text"), meaning + end)
 
 
 def _unique(names: Iterable[str]) -> list[str]:

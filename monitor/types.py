@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ __all__ = [
     "NOTICE_KINDS",
     "TICKS_PER_SECOND",
     "TICK_SECONDS",
-    "Alert",
     "AnyArray",
     "Block",
     "BoolArray",
@@ -23,11 +22,8 @@ __all__ = [
     "Gap",
     "IntArray",
     "Item",
-    "LevelReached",
     "Notice",
     "Record",
-    "RunEnd",
-    "RunStart",
     "Track",
     "Tracks",
     "Words",
@@ -169,114 +165,6 @@ class Notice:
 
     def __str__(self) -> str:
         return self.text
-
-
-@dataclass(frozen=True, slots=True)
-class Alert:
-    """An alert rule was raised, or cleared; fields are named as the keys of its record.
-
-    Attributes:
-        kind: of rule: ``"threshold"``, ``"forecast"``, ``"budget"`` or ``"false alarms"``.
-        level: ``"alert"`` or ``"warning"``.
-        state: ``"raised"`` or ``"cleared"``.
-        seconds_left: of a forecast alone; None where there is none any more.
-
-    Example:
-        >>> alert = Alert(4.0, 3.5, "bits>3 for 0 s", "bits", 3.0, "raised", 3.2)
-        >>> alert.code, alert.record()["threshold"]
-        ('alert.raised', 3.0)
-    """
-
-    type: ClassVar[Literal["alert"]] = "alert"
-    seconds: float
-    speech: float | None
-    rule: str
-    field: str
-    threshold: float
-    state: str
-    value: float | None
-    level: str = "alert"
-    kind: str = "threshold"
-    least_speech_seconds: float = 0.0
-    seconds_left: float | None = None
-    false_alarms: Record | None = None
-    change: Record | None = None
-    recording: str | None = None
-    label: str | None = None
-    watch: str | None = None
-
-    @property
-    def code(self) -> str:
-        """``alert.raised``, ``alert.cleared``, ``warning.raised`` or ``warning.cleared``."""
-        return f"{self.level}.{self.state}"
-
-    def record(self) -> Record:
-        """Return the record: what does not apply is left out."""
-        always = ("seconds", "speech", "rule", "field", "threshold", "level", "state", "value")
-        record = {"type": self.type, **{name: getattr(self, name) for name in always}}
-        if self.least_speech_seconds:
-            record["least_speech_seconds"] = self.least_speech_seconds
-        if self.kind == "forecast":
-            record["seconds_left"] = self.seconds_left
-        for name in ("false_alarms", "change", "recording", "label", "watch"):
-            if (value := getattr(self, name)) is not None:
-                record[name] = value
-        return record
-
-
-@dataclass(frozen=True, slots=True)
-class LevelReached:
-    """One side of a protected run has reached a level of bits and stayed there.
-
-    Attributes:
-        seconds: where on the stream it was certain.
-        bits: the level.
-        side: ``"clear"`` or ``"protected"``.
-        since_seconds: since when the figure has stayed there.
-        delay_seconds: with the second side, how much later the protected one was; else None.
-    """
-
-    type: ClassVar[Literal["crossing"]] = "crossing"
-    seconds: float
-    bits: float
-    side: str
-    since_seconds: float
-    delay_seconds: float | None
-
-    @property
-    def code(self) -> str:
-        """``crossing.clear`` or ``crossing.protected``."""
-        return f"crossing.{self.side}"
-
-    def record(self) -> Record:
-        """Return the record."""
-        return {"type": self.type, **asdict(self)}
-
-
-@dataclass(frozen=True, slots=True)
-class RunStart:
-    """A run begins; ``fields`` are the keys of its ``start`` record."""
-
-    type: ClassVar[Literal["start"]] = "start"
-    code: ClassVar[str] = "start"
-    fields: Record
-
-    def record(self) -> Record:
-        """Return the record."""
-        return {**self.fields, "type": self.type}
-
-
-@dataclass(frozen=True, slots=True)
-class RunEnd:
-    """A run is over; ``fields`` are the keys of its ``end`` record."""
-
-    type: ClassVar[Literal["end"]] = "end"
-    code: ClassVar[str] = "end"
-    fields: Record
-
-    def record(self) -> Record:
-        """Return the record."""
-        return {**self.fields, "type": self.type}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 import monitor.sources
 from monitor import Monitor, Population
 from monitor.alerts import Threshold
+from monitor.events.occurrences import GapEvent
 from monitor.features.extractor import Extractor
 from monitor.features.registry import FEATURES as REGISTERED
 from monitor.kinds import KINDS, SIMILARITIES
 from monitor.protocols import Feature, Sink, Sketch, Source
-from monitor.stream.notices import GapEvent
 from monitor.stream.records import RunTotals, placed, start_record
 from monitor.types import Block, Frames, Gap, Track, Tracks, Words
 from tests.contracts import (
@@ -423,7 +423,7 @@ def records() -> list[dict[str, Any]]:
     made: list[Any] = [start_record(monitor, ["a.flac"])]
     for reading in monitor.push(frames):
         made += [reading.record(), *(alert.record() for alert in rule.update(reading))]
-    gap = GapEvent(2.0, Gap("broken file", None, 0, "a.flac: broke"))
+    gap = GapEvent.of(2.0, Gap("broken file", None, 0, "a.flac: broke"))
     made.append(placed(gap, ["a.flac"]).record())
     for record in made:
         tally.count(record)

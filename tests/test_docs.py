@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from benchmarks.simulation import SIZE, Simulation
 from monitor import calibrate, collect, corpus, enrol, write_frames
 from monitor.cli import cli
-from monitor.records.schema import RECORDS, read_run
+from monitor.events.schema import RECORDS, read_run
 from monitor.training import CalibrationSettings
 from tests.lab.experiment.made import score_file
 from tests.pages import fenced, unfenced
@@ -265,7 +265,7 @@ def test_the_finder_of_broken_tables_can_find(text, count):
 
 
 def with_tables(text: str) -> str:
-    """docs/records.md with the table of each record as `monitor.records` declares it."""
+    """docs/records.md with the table of each record as `monitor.events` declares it."""
     for record in RECORDS:
         head, section = re.split(rf"(?m)^(?=## {record.title}$)", text, maxsplit=1)
         text = head + re.sub(

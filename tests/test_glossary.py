@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from monitor.cli import COMMANDS
-from monitor.records.schema import SCHEMA
+from monitor.events.schema import SCHEMA
 from tests.pages import unfenced
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -23,8 +23,8 @@ ARCHITECTURE = Path(__file__).resolve().parents[1] / "docs" / "architecture.md"
 LAYERS = [
     {"errors", "lazy", "managed", "safe_text", "types", "version"},
     {"phrases"},
-    {"audio_limits", "crowds", "files", "jobs", "maths", "programs", "records"},
-    {"kinds"},
+    {"audio_limits", "crowds", "files", "jobs", "maths", "programs"},
+    {"events", "kinds"},
     {"cluster", "networks", "protocols"},
     {"documents", "transcripts"},
     {"features", "population", "sources", "sinks", "plots", "tables"},

@@ -40,7 +40,7 @@ PUBLIC = (
     "monitor.anonymisers",
     "monitor.protocols",
     "monitor.lab.experiment",
-    "monitor.records",
+    "monitor.events",
     "monitor.run",
     "monitor.sinks",
     "monitor.sources",

@@ -150,7 +150,7 @@ def test_a_ledger_does_not_add_up_two_networks(tmp_path):
     run_through(FramesFile(frames(tmp_path / "ann.npz")), monitor, ledger=tmp_path / "l.db")
     specs = population().specs
     with Ledger(tmp_path / "l.db") as ledger:
-        assert ledger.carried("ann", specs).heard is not None
+        assert ledger.carried("ann", specs).totals is not None
         theirs = {"voice": replace(specs["voice"], network=OTHER)}
         with pytest.raises(StoreError, match=r"session 1 in l\.db is by .* use another ledger"):
             ledger.carried("ann", theirs)

@@ -13,6 +13,7 @@ from monitor.alerts import Conformal, EarlyWarning, Forecast, Threshold
 from monitor.alerts.actions.receivers import Bell, Command, Webhook
 from monitor.alerts.actions.registry import BackgroundDelivery
 from monitor.anonymisers import McAdams, Noise, Program, Unchanged
+from monitor.events.reading import Reading
 from monitor.features import Style
 from monitor.lab.attacks.semi_informed import BothNetworks
 from monitor.lab.evaluation import Comparisons
@@ -41,7 +42,6 @@ from monitor.run.pace import LoadShedding
 from monitor.sinks.jsonl import JsonLines
 from monitor.sources import AudioQueue, Microphone
 from monitor.sources.microphone import OpenedInput
-from monitor.stream.reading import Reading
 
 FITS: list[tuple[type, type]] = [
     (AlertAction, Bell),

@@ -21,11 +21,11 @@ from click import Command
 
 from monitor import Population
 from monitor.cli import COMMANDS, cli
+from monitor.events.run import SCHEMA_VERSION
+from monitor.events.schema import SCHEMA, read_run
 from monitor.features.framing import join_runs
 from monitor.ledger.database import MIGRATIONS
 from monitor.population.reference import DEMO_SPEAKER, demo_frames
-from monitor.records.reading import SCHEMA_VERSION
-from monitor.records.schema import SCHEMA, read_run
 from monitor.sources import FramesFile
 from monitor.sources.frames import Header, write_frames
 

@@ -9,12 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from monitor.events.declaration import record_of
+from monitor.events.occurrences import (
+    Alert,
+    Change,
+    GapEvent,
+    LevelReached,
+    NoticeEvent,
+    RunEnd,
+    RunStart,
+)
 from monitor.kinds import EMBEDDING, HISTOGRAM, LEVELS
-from monitor.records.schema import GAP
 from monitor.run.run import RunEvent
-from monitor.stream.notices import GapEvent, NoticeEvent
-from monitor.stream.reading import Change
-from monitor.types import GAP_REASONS, Alert, Gap, LevelReached, Notice, RunEnd, RunStart
+from monitor.types import GAP_REASONS, Gap, Notice
 
 PACKAGE = Path(__file__).resolve().parents[1] / "monitor"
 
@@ -45,7 +52,7 @@ def test_the_finder_of_reasons_can_find():
 
 
 def test_the_records_list_every_reason():
-    (key,) = [key for key in GAP.keys if key.name == "reason"]
+    (key,) = [key for key in record_of(GapEvent).keys if key.name == "reason"]
     missing = [r for r, why in GAP_REASONS.items() if f'`"{r}"` ({why})' not in key.meaning]
     assert missing == []
 
@@ -55,8 +62,8 @@ def test_every_event_has_a_code_and_the_type_of_its_record():
     alert = Alert(4.0, 3.0, "bits>3 for 5 s", "bits", 3.0, "raised", 3.2)
     events: list[RunEvent] = [
         RunStart({"schema": 2}),
-        GapEvent(2.0, Gap("device lost", None)),
-        NoticeEvent(2.0, Notice("channels differ", "they do")),
+        GapEvent.of(2.0, Gap("device lost", None)),
+        NoticeEvent.of(2.0, Notice("channels differ", "they do")),
         changed,
         replace(changed, action="split"),
         replace(changed, back=True),

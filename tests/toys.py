@@ -336,23 +336,27 @@ KEY = Toy(
     "overlap_bits",
     {},
     {
-        "monitor/records/reading.py": (
-            '        Key(\n            "peak_bits",',
-            """        Key(
-            "overlap_bits",
-            FIGURE,
-            "by how much the sum over the features is more than the headline",
-            lambda reading: None if reading.bits is None else reading.sum_bits - reading.bits,
-            required=False,
+        "monitor/events/reading.py": (
+            "    peak_bits: float | None = key(",
+            """    overlap_bits: float | None = key(
+        "bits",
+        "by how much the sum over the features is more than the headline",
+        required=False,
+        default=None,
+    )
+    peak_bits: float | None = key(""",
         ),
-        Key(
-            "peak_bits",""",
+        "monitor/stream/reading_builder.py": (
+            "            sum_bits=self._sum_bits(assessment),\n",
+            """            sum_bits=self._sum_bits(assessment),
+            overlap_bits=None if bits is None else (self._sum_bits(assessment) or 0.0) - bits.value,
+""",
         ),
     },
     {"docs/records.md": "tests/test_docs.py", "tests/stable.json": "tests/test_stable.py"},
     RUN
     + """
-from monitor.records import SCHEMA, read_run
+from monitor.events import SCHEMA, read_run
 (*_, reading, end) = replay("--jsonl", "-")
 assert reading["type"] == "reading" and reading["overlap_bits"] == 0.0
 (schema,) = [each for each in SCHEMA["oneOf"] if each["title"] == "reading"]

@@ -9,9 +9,11 @@ from typing import Any
 
 from monitor.alerts.rules import HOLD, Threshold, check_field, figure
 from monitor.errors import UsageError
+from monitor.events.declaration import Event
+from monitor.events.occurrences import Alert
+from monitor.events.reading import Reading
 from monitor.phrases import length_in_words, others_in_words, percent
 from monitor.population.false_alarms import FalseAlarms
-from monitor.types import Alert
 
 # --- A budget for what a voice may disclose over all its sessions.
 
@@ -43,28 +45,28 @@ class Budget(Threshold):
         self.level = "warning" if left_bits else "alert"
 
     @property
-    def undecided(self) -> str:
-        """Never: what a session leaves open the next one goes on with."""
+    def inconclusive_reason(self) -> str:
+        """Nothing: the next session goes on with what this one leaves open."""
         return ""
 
-    def begin(self, reading: Mapping[str, Any]) -> list[Alert]:
-        """The alerts of what earlier sessions spent, before this one is heard.
+    def begin(self, reading: Reading) -> list[Alert]:
+        """Return the alerts of what earlier sessions spent, before this one begins.
 
         Args:
-            reading: what they come to, as a record.
+            reading: what they come to.
         """
         value = figure(self.field, reading)
         return [] if value is None or value < self.bits else [self._flip(reading, value)]
 
     @property
     def rule(self) -> str:
-        """What it says, as text."""
+        """Name, as text."""
         nearly = "nearly " if self.level == "warning" else ""
         return f"budget of {self.budget_bits:g} bits {nearly}spent"
 
 
 def budget(bits: float) -> list[Threshold]:
-    """The rules of a budget: a warning one bit before it is spent (a quarter of a small one).
+    """Make the rules of a budget: a warning one bit before it is spent (a quarter of a small one).
 
     Args:
         bits: the budget.
@@ -125,7 +127,7 @@ class Conformal(Threshold):
 
     @staticmethod
     def parse_field(text: str) -> tuple[str, float, float | None] | None:
-        """Field, hold and least speech (None: not said) of a rule without a threshold.
+        """Parse field, hold and least speech (None: not given) of a rule without a threshold.
 
         Args:
             text: ``FIELD``, and as of a `Threshold` ``for SECONDS s`` and ``after SECONDS s``.
@@ -149,15 +151,15 @@ class Conformal(Threshold):
 
     @property
     def rule(self) -> str:
-        """What it says, as text."""
+        """Rule as text, with its quote."""
         hold = f" for {self.hold_seconds:g} s" if self.hold_seconds else ""
         hold += "" if self._after is None else f" after {self._after:g} s"
         share, length = percent(self.alarms.share), length_in_words(self.alarms.horizon_seconds)
         return f"{self.field}>{self.bits:.4g}{hold} ({share} false alarms in {length})"
 
-    def _observe(self, record: Mapping[str, Any]) -> None:
-        if record.get("type", "reading") == "reading":
-            self._seconds = float(record["seconds"])
+    def _observe(self, event: Event | None) -> None:
+        if isinstance(event, Reading):
+            self._seconds = event.seconds
 
     def _counts(self, value: float) -> bool:
         return self.is_over(value) if self.raised else value > self.bits
@@ -167,23 +169,23 @@ class Conformal(Threshold):
         return {"false_alarms": {**self.alarms.record(), "beyond": beyond}}
 
     def note(self, start: Mapping[str, Any]) -> str:
-        """What the threshold is and promises; and where nothing can exceed it, that."""
-        said = f"{self.field} > {self.bits:.2f} bits: {others_in_words(self.alarms.record())}"
+        """Explain the threshold and its promise; and say where nothing can exceed it."""
+        sentence = f"{self.field} > {self.bits:.2f} bits: {others_in_words(self.alarms.record())}"
         if self.bits >= self.alarms.most_bits - 1e-9:
-            said += (
+            sentence += (
                 f"; it can never be raised: {self.field} stops at {self.alarms.most_bits:.2f} "
                 "bits, which so many others reach: allow more of them (--false-alarms)"
             )
         shorter = start.get("template_seconds")
         if shorter is not None and abs(shorter / self.alarms.template_seconds - 1) > 0.2:
-            said += (
+            sentence += (
                 f"; that was with templates of {self.alarms.template_seconds:g} s, these are cut "
                 f"to {shorter:g} s"
             )
-        return said
+        return sentence
 
     def record(self) -> dict[str, Any]:
-        """What the ``start`` record says of it."""
+        """Return its entry in the ``start`` record."""
         return {
             "rule": self.rule,
             "field": self.field,

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from monitor.alerts.rules import figure
+from monitor.events.declaration import Event
+from monitor.events.occurrences import Change, GapEvent, LevelReached
+from monitor.events.reading import Reading
+from monitor.events.schema import event_of
 from monitor.maths.statistics import HOLD_SECONDS, Crossing, FirstCrossing
-from monitor.types import LevelReached
 
 LEVELS = (1.0, 2.0, 3.0, 10.0)
 """Bits whose crossing is told."""
@@ -47,28 +50,31 @@ class Crossings:
         }
         self._over = False
 
-    def update(self, record: Mapping[str, Any]) -> list[LevelReached]:
-        """The crossings that a record makes certain."""
-        kind = record["type"]
-        if kind in ("gap", "change"):
-            for both in self._found.values():
-                for each in both.values():
-                    each.broken()
-            self._over |= kind == "change" and record.get("action") in ("reset", "split")
-        if kind != "reading" or self._over:
-            return []
-        told: list[LevelReached] = []
+    def update(self, record: Event | Mapping[str, Any]) -> list[LevelReached]:
+        """Return the crossings that an event, or its record, makes certain."""
+        match event := event_of(record):
+            case GapEvent() | Change():
+                for both in self._found.values():
+                    for crossing in both.values():
+                        crossing.broken()
+                self._over |= isinstance(event, Change) and event.action in ("reset", "split")
+            case Reading() if not self._over:
+                return self._judge(event)
+        return []
+
+    def _judge(self, reading: Reading) -> list[LevelReached]:
+        reached: list[LevelReached] = []
         for bits, both in self._found.items():
             for side, crossing in both.items():
                 if crossing.known is None:
-                    self._observe(crossing, side, record)
+                    self._observe(crossing, side, reading)
                     if crossing.known is not None and crossing.known.crossed:
-                        told.append(self._reached(bits, side, record))
-        return told
+                        reached.append(self._reached(bits, side, reading))
+        return reached
 
     @property
     def table(self) -> list[dict[str, Any]]:
-        """What is known by now, a row for each level."""
+        """Crossings so far, a row for each level."""
         return [
             {
                 "bits": bits,
@@ -79,35 +85,35 @@ class Crossings:
         ]
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint must keep; JSON-able."""
-        found = [each.state() for both in self._found.values() for each in both.values()]
-        return {"crossings": found, "over": self._over}
+        """Return what a checkpoint keeps; JSON-able."""
+        states = [crossing.state() for both in self._found.values() for crossing in both.values()]
+        return {"crossings": states, "over": self._over}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where ``state`` was taken."""
-        found = [each for both in self._found.values() for each in both.values()]
-        for each, saved in zip(found, state["crossings"], strict=True):
-            each.restore(saved)
+        """Continue from a ``state``."""
+        crossings = [crossing for both in self._found.values() for crossing in both.values()]
+        for crossing, saved in zip(crossings, state["crossings"], strict=True):
+            crossing.restore(saved)
         self._over = bool(state["over"])
 
-    def _observe(self, crossing: FirstCrossing, side: str, record: Mapping[str, Any]) -> None:
-        if record.get("change") is not None:  # it may be somebody else's
+    def _observe(self, crossing: FirstCrossing, side: str, reading: Reading) -> None:
+        if reading.change is not None:  # it may be somebody else's
             crossing.broken()
             return
-        source = record if side == "clear" else record.get("protected") or {}
-        cut = self._evidence and bool(source.get("at_least"))
-        crossing.update(record["seconds"], figure(_SIDES[side] + "bits", record), cut=cut)
+        source = reading if side == "clear" else reading.protected
+        cut = self._evidence and source is not None and bool(source.at_least)
+        crossing.update(reading.seconds, figure(_SIDES[side] + "bits", reading), cut=cut)
 
-    def _reached(self, bits: float, side: str, record: Mapping[str, Any]) -> LevelReached:
+    def _reached(self, bits: float, side: str, reading: Reading) -> LevelReached:
         both = self._found[bits]
-        known = all(each.known is not None and each.known.crossed for each in both.values())
-        delay = _disclosure_delay(*(each.so_far() for each in both.values()))["delay_seconds"]
-        since = both[side].so_far().seconds
-        return LevelReached(record["seconds"], bits, side, since, delay if known else None)
+        states = {name: crossing.so_far() for name, crossing in both.items()}
+        is_crossed = all(c.known is not None and c.known.crossed for c in both.values())
+        delay = _disclosure_delay(*states.values())["delay_seconds"] if is_crossed else None
+        return LevelReached(reading.seconds, bits, side, states[side].seconds, delay)
 
 
 def as_text(table: Sequence[Mapping[str, Any]]) -> str:
-    """A `Crossings.table` in one cell: seconds of the clear and of the protected side.
+    """Format a `Crossings.table` in one cell: seconds of the clear and of the protected side.
 
     Example:
         >>> row = {"bits": 2.0, "clear": {"seconds": 4.0, "crossed": True},
@@ -122,13 +128,13 @@ def as_text(table: Sequence[Mapping[str, Any]]) -> str:
 
 
 def from_text(text: str) -> dict[float, tuple[Crossing, Crossing]]:
-    """What `as_text` wrote: by level, the crossings of both sides."""
-    found = {}
+    """Parse the text of `as_text`: by level, the crossings of both sides."""
+    crossings = {}
     for word in text.split():
         bits, _, times = word.partition(":")
         clear, _, protected = times.partition("/")
-        found[float(bits)] = (_crossing(clear), _crossing(protected))
-    return found
+        crossings[float(bits)] = (_crossing(clear), _crossing(protected))
+    return crossings
 
 
 def _cell(crossing: Mapping[str, Any]) -> str:
@@ -140,7 +146,7 @@ def _crossing(cell: str) -> Crossing:
 
 
 def _disclosure_delay(clear: Crossing, protected: Crossing) -> dict[str, Any]:
-    """How much later the protected side was, at least or exactly; None where nobody can know."""
+    """Compute the delay of the protected side, at least or exactly; None where unknown."""
     if not clear.crossed:
         return {"delay_seconds": None, "at_least": False}
     seconds = protected.seconds - clear.seconds

@@ -10,9 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from monitor.errors import Argument, Message, UsageError
+from monitor.events.declaration import Event, from_json, to_json
+from monitor.events.occurrences import Alert, Change, GapEvent, RunStart
+from monitor.events.reading import Among, FeatureReading, OpenChange, ProtectedReading, Reading
+from monitor.events.schema import event_of
 from monitor.phrases import IMPOSTOR, is_impostor
-from monitor.protocols import AlertRule, ExplainedRule, Recordable
-from monitor.types import Alert
+from monitor.protocols import AlertRule, ExplainedRule
 
 # --- The figures of a reading that an alert may stand on.
 
@@ -46,8 +49,8 @@ def check_field(field: str) -> None:
     if name == AMONG or name.startswith(f"{AMONG}."):
         _check_among(field, name, last)
         return
-    known = PROTECTED_FIELDS if name == PROTECTED else FEATURE_FIELDS if dot else FIELDS
-    if last in known and bool(name) == bool(dot):
+    fields = PROTECTED_FIELDS if name == PROTECTED else FEATURE_FIELDS if dot else FIELDS
+    if last in fields and bool(name) == bool(dot):
         return
     if field == "peak_bits":
         raise UsageError(
@@ -55,7 +58,7 @@ def check_field(field: str) -> None:
         )
     from difflib import get_close_matches
 
-    near = get_close_matches(last, known, n=1)
+    near = get_close_matches(last, fields, n=1)
     if near:
         hint = f"did you mean {name}{dot}{near[0]}?"
     elif name == PROTECTED:
@@ -93,7 +96,7 @@ def check_stream(field: str, start: Mapping[str, Any]) -> None:
 
 
 def among(field: str) -> float | None:
-    """Among how many people a field is, such as ``among.1e6.bits``; None where it is not.
+    """Return the crowd size of a field such as ``among.1e6.bits``; None of others.
 
     Examples:
         >>> among("among.1e6.bits_low"), among("bits")
@@ -107,7 +110,7 @@ def among(field: str) -> float | None:
 
 
 def most_bits(field: str, start: Mapping[str, Any]) -> tuple[float | None, str]:
-    """The most bits that a field can show in the stream of a ``start`` record, and why no more.
+    """Compute the most bits that a field can show in the stream of a ``start``, and why no more.
 
     Returns:
         None and an empty text where there is no such bound, or where it is not known.
@@ -127,8 +130,8 @@ def most_bits(field: str, start: Mapping[str, Any]) -> tuple[float | None, str]:
     supported = start.get("support_bits")
     if field.startswith(f"{PROTECTED}."):  # that of the attacker who can be told most of
         attackers = (start.get(PROTECTED) or {}).get("attackers") or {}
-        each = [one.get("support_bits") for one in attackers.values()]
-        supported = None if not each or None in each else max(each)
+        supports = [attacker.get("support_bits") for attacker in attackers.values()]
+        supported = None if not supports or None in supports else max(supports)
     elif people is not None:
         crowd = math.log2(people)
         if supported is None or crowd <= supported:
@@ -168,7 +171,7 @@ def _check_evidence(field: str, start: Mapping[str, Any]) -> None:
         )
     people = among(field)
     if people is not None and people not in start["among"]:
-        asked = ", ".join(f"{each:g}" for each in start["among"])
+        asked = ", ".join(f"{people_count:g}" for people_count in start["among"])
         raise UsageError(
             Message(
                 f"the alert field {field} is among people that nothing is said of (",
@@ -177,50 +180,48 @@ def _check_evidence(field: str, start: Mapping[str, Any]) -> None:
         )  # fmt: skip
 
 
-def figure(field: str, reading: Mapping[str, Any]) -> float | None:
-    """The field's value in a reading; None where it has none, or one that is no number.
+def figure(field: str, reading: Reading) -> float | None:
+    """Return the field of a reading; None where it has none, or one that is no number.
 
     Raises:
         UsageError: the reading has no such feature.
 
     Examples:
-        >>> figure("bits", {"bits": 2.0, "bits_low": 1.5})
+        >>> figure("bits", Reading.from_record({"bits": 2.0, "bits_low": 1.5}))
         2.0
-        >>> figure("f0.rank_bits_low", {"features": {"f0": {"rank_bits_low": 0.8}}})
+        >>> reading = Reading.from_record({"features": {"f0": {"rank_bits_low": 0.8}}})
+        >>> figure("f0.rank_bits_low", reading)
         0.8
-        >>> figure("among.1e6.bits", {"among": [{"people": 1000000, "bits": 11.2}]})
-        11.2
     """
     name, _, last = field.rpartition(".")
-    source = reading
+    source: Reading | Among | ProtectedReading | FeatureReading | None = reading
     if (people := among(field)) is not None:
-        crowds = (each for each in reading.get("among") or () if each["people"] == people)
-        source = next(crowds, {})
+        source = next((crowd for crowd in reading.among or () if crowd.people == people), None)
     elif name == PROTECTED:
-        source = reading.get(PROTECTED) or {}
+        source = reading.protected
     elif name:
-        features = reading.get("features") or {}
+        features = reading.features or {}
         if features and name not in features:
             raise UsageError(_no_feature(field, name, features))
-        source = features.get(name) or {}
-    value = source.get(last)
+        source = features.get(name)
+    value = getattr(source, last, None)
     return None if value is None or math.isnan(value) else float(value)
 
 
-def assumes_too_much(field: str, reading: Mapping[str, Any]) -> bool:
+def assumes_too_much(field: str, reading: Reading) -> bool:
     """Return whether a figure assumes an enrolled speaker where probably nobody enrolled speaks.
 
     Crowds count people who are not enrolled, an average is nobody's.
 
     Examples:
-        >>> reading = {"assumes_enrolled": True, "enrolled": 0.1}
+        >>> reading = Reading.from_record({"assumes_enrolled": True, "enrolled": 0.1})
         >>> assumes_too_much("bits", reading), assumes_too_much("among.1e6.bits", reading)
         (True, False)
-        >>> assumes_too_much("bits", {**reading, "enrolled": None})  # nobody can know
-        False
     """
     about_all = among(field) is not None or _unlimited(field.rpartition(".")[2]) == "expected_bits"
-    return bool(reading.get("assumes_enrolled")) and is_impostor(reading) and not about_all
+    return (
+        reading.assumes_enrolled and is_impostor({"enrolled": reading.enrolled}) and not about_all
+    )
 
 
 def _unlimited(name: str) -> str:
@@ -241,24 +242,24 @@ def _no_feature(field: str, name: str, features: Any) -> str:
 
 
 class BaseRule:
-    """What a rule says of itself where its class says nothing else: its name."""
+    """Base of rules: named by their class, with nothing to explain."""
 
     @property
     def rule(self) -> str:
-        """What it says, as text."""
+        """Name, as text."""
         return type(self).__name__
 
     @property
-    def undecided(self) -> str:
-        """Why a stream that ends here says nothing of the rule; empty where it does."""
+    def inconclusive_reason(self) -> str:
+        """Reason why a stream that ends here decides nothing; mostly empty."""
         return ""
 
     def note(self, start: Mapping[str, Any]) -> str | None:  # noqa: ARG002
-        """What a person should know before the stream of this ``start`` begins; mostly nothing."""
+        """Return what a person should know before the stream of this ``start`` begins."""
         return None
 
     def record(self) -> dict[str, Any] | None:
-        """What the ``start`` record says of it among its ``alarms``; None for nothing."""
+        """Return its entry among the ``alarms`` of the ``start`` record; None for nothing."""
         return None
 
 
@@ -271,12 +272,12 @@ class _Plain(BaseRule):
 
     @property
     def rule(self) -> str:
-        """Its name."""
+        """Name of the user's class."""
         return type(self._own).__name__
 
 
 def explained(rule: AlertRule) -> ExplainedRule:
-    """The rule itself where it says what a run asks; else one that does, and alerts alike."""
+    """Return the rule itself where it explains itself; else wrap it."""
     return rule if isinstance(rule, ExplainedRule) else _Plain(rule)
 
 
@@ -296,8 +297,8 @@ class Holding(BaseRule):
     figures and changes of speaker or channel restart it. A change also clears the rule, with the
     next reading, and as long as it is open (``change`` in the readings) nothing is raised: that
     evidence may be somebody else's. Nor is anything raised on a figure that assumes an enrolled
-    speaker while probably nobody enrolled speaks (`assumes_too_much`): a stream that ends so is
-    `undecided`. State is a handful of values, however long the stream.
+    speaker while probably nobody enrolled speaks (`assumes_too_much`): a stream that ends so has an
+    `inconclusive_reason`. State is a handful of values, however long the stream.
 
     Args:
         field: the figure of a reading.
@@ -320,102 +321,103 @@ class Holding(BaseRule):
         self.raised = self._was_raised = False
         self._speech = self._held = 0.0  # most speech so far; how long the condition has held
         self._since: float | None = None  # first reading of the run that would flip `raised`
-        self._change: dict[str, Any] | None = None  # the one since the last reading
+        self._change: OpenChange | None = None  # the one since the last reading
         self._of_nobody = False  # it held, but probably of nobody enrolled
 
     @property
     def rule(self) -> str:
-        """What it says, as text."""
+        """Rule as text."""
         raise NotImplementedError
 
-    def _observe(self, record: Mapping[str, Any]) -> None:
-        """See every record before it is judged."""
+    def _observe(self, event: Event | None) -> None:
+        """See every event before it is judged."""
 
     def _counts(self, value: float) -> bool:
-        """Whether a reading with this figure would flip ``raised``."""
+        """Return whether a reading with this figure would flip ``raised``."""
         raise NotImplementedError
 
     def _hold(self) -> float:
-        """Stream seconds for which readings must count."""
+        """Return the stream seconds for which readings must count."""
         raise NotImplementedError
 
     def _more(self) -> dict[str, Any]:
-        """What its alerts say besides."""
+        """Return further fields of its alerts."""
         return {}
 
-    def update(self, record: Mapping[str, Any] | Recordable) -> list[Alert]:
-        """The alerts that this record of the run gives rise to, mostly none.
+    def update(self, record: Event | Mapping[str, Any]) -> list[Alert]:
+        """Return the alerts that this event of the run, or its record, gives rise to.
 
-        Readings (as records, or as the monitor gives them), gaps and changes drive the rule; a
-        ``start`` is checked against it; others are ignored.
+        Readings, gaps and changes drive the rule; a ``start`` is checked against it; others are
+        ignored.
 
         Raises:
             UsageError: the stream has no such feature, or watches nobody where the field needs it.
         """
-        if not isinstance(record, Mapping):
-            record = record.record()
-        kind = record.get("type", "reading")
-        self._observe(record)
-        if kind == "start":
-            check_stream(self.field, record)
-        elif kind in ("gap", "change"):
-            self._since = None
-            if kind == "change":
-                self._change = {key: record.get(key) for key in ("since_seconds", "features")}
-        if kind != "reading":
-            return []
-        value = figure(self.field, record)
-        speech = record.get("speech")
+        event = event_of(record)
+        self._observe(event)
+        match event:
+            case RunStart():
+                check_stream(self.field, event.fields)
+            case GapEvent():
+                self._since = None
+            case Change():
+                self._since = None
+                self._change = OpenChange(event.since_seconds, event.features)
+            case Reading():
+                return self._judge(event)
+        return []
+
+    def _judge(self, reading: Reading) -> list[Alert]:
+        value, speech = figure(self.field, reading), reading.speech
         self._speech, self._held = max(self._speech, speech or 0.0), 0.0
-        change, self._change = record.get("change", self._change), None
+        change, self._change = reading.change or self._change, None
         if change is not None:
             self._since = None
-            return [replace(self._flip(record, value), change=change)] if self.raised else []
+            return [replace(self._flip(reading, value), change=change)] if self.raised else []
         early = speech is not None and speech < self.least_speech_seconds - SLACK_SECONDS
         if value is None or early or not self._counts(value):
             self._since = None
             return []
-        seconds = record["seconds"]
-        self._since = seconds if self._since is None else self._since
-        self._held = seconds - self._since
+        self._since = reading.seconds if self._since is None else self._since
+        self._held = reading.seconds - self._since
         if self._held < self._hold() - SLACK_SECONDS:
             return []
-        if not self.raised and assumes_too_much(self.field, record):
+        if not self.raised and assumes_too_much(self.field, reading):
             self._of_nobody = True
             return []
-        return [self._flip(record, value)]
+        return [self._flip(reading, value)]
 
-    def _flip(self, record: Mapping[str, Any], value: float | None) -> Alert:
-        """Raised is cleared, cleared is raised; the alert that says so."""
+    def _flip(self, reading: Reading, value: float | None) -> Alert:
+        """Raise what is cleared, clear what is raised; return the alert."""
         self.raised, self._since = not self.raised, None
         self._was_raised = True
         return Alert(
-            record["seconds"], record.get("speech"), self.rule, self.field, self.bits,
-            "raised" if self.raised else "cleared", value, self.level, self.kind,
-            self.least_speech_seconds, **self._more(),
+            reading.seconds, reading.speech, self.rule, self.field, self.bits,
+            "raised" if self.raised else "cleared", value, self.least_speech_seconds,
+            level=self.level, kind=self.kind, **self._more(),
         )  # fmt: skip
 
     @property
-    def undecided(self) -> str:
-        """Why a stream that ends here says nothing of the rule; empty where it does.
+    def inconclusive_reason(self) -> str:
+        """Reason why a stream that ends here decides nothing; empty where it does.
 
         It had less speech than the rule needs, ended before a condition that held had held for
         long enough, or the condition held of nobody enrolled.
         """
         if self._was_raised or self.level != "alert":
             return ""
-        told = f"alert {self.field}>{self.bits:.4g}: not decided"
-        least = DECIDED_SPEECH_SECONDS if self._after is None else self._after
-        if self._speech < least - SLACK_SECONDS:
-            return f"{told}, {self._speech:.1f} s of speech of the {least:g} s that it needs"
+        alert = f"alert {self.field}>{self.bits:.4g}: not decided"
+        minimum = DECIDED_SPEECH_SECONDS if self._after is None else self._after
+        if self._speech < minimum - SLACK_SECONDS:
+            return f"{alert}, {self._speech:.1f} s of speech of the {minimum:g} s that it needs"
         if self._since is not None and self._held < self._hold() - SLACK_SECONDS:
-            return f"{told}, it held for {self._held:.1f} s of {self._hold():g} s when it ended"
+            return f"{alert}, it held for {self._held:.1f} s of {self._hold():g} s when it ended"
         if self._of_nobody:
-            return f"{told}, it held, but {IMPOSTOR} speaks: watch the speaker, or enrol them"
+            return f"{alert}, it held, but {IMPOSTOR} speaks: watch the speaker, or enrol them"
         return ""
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint must keep; JSON-able."""
+        """Return what a checkpoint keeps; JSON-able."""
         return {
             "rule": self.rule,
             "raised": self.raised,
@@ -423,12 +425,12 @@ class Holding(BaseRule):
             "since": self._since,
             "speech": self._speech,
             "held": self._held,
-            "change": self._change,
+            "change": None if self._change is None else to_json(self._change),
             "of_nobody": self._of_nobody,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where ``state`` was taken.
+        """Continue from a ``state``.
 
         Raises:
             UsageError: the state belongs to another rule.
@@ -441,7 +443,8 @@ class Holding(BaseRule):
         self.raised, self._since = bool(state["raised"]), state["since"]
         self._was_raised = bool(state["was_raised"])
         self._speech, self._held = float(state["speech"]), float(state["held"])
-        self._change, self._of_nobody = state["change"], bool(state["of_nobody"])
+        self._change = None if state["change"] is None else from_json(OpenChange, state["change"])
+        self._of_nobody = bool(state["of_nobody"])
 
 
 # --- A rule that watches one figure of the readings: threshold, hold and hysteresis.
@@ -471,7 +474,7 @@ class Threshold(Holding):
         hold_seconds: stream seconds; 0 raises and clears at once.
         hysteresis_bits: how far below the threshold counts as over.
         least_speech_seconds: T of the first reading that counts, speech seconds. A stream that ends
-            with less is `undecided`. None: every reading counts, but a stream of less than 10 s in
+            with less is undecided. None: every reading counts, but a stream of less than 10 s in
             which nothing was raised is undecided.
 
     Raises:
@@ -513,7 +516,7 @@ class Threshold(Holding):
 
     @classmethod
     def parse(cls, text: str) -> Threshold:
-        """The rule written as ``FIELD>BITS``, ``for SECONDS s`` and ``after SECONDS s`` optional.
+        """Parse ``FIELD>BITS``, ``for SECONDS s`` and ``after SECONDS s`` optional.
 
         ``>`` and ``>=`` mean the same: at or above.
 
@@ -526,21 +529,21 @@ class Threshold(Holding):
                 f"cannot read the alert rule {text!r}: write it as 'bits>6 for 5 s', or as a field "
                 "alone and leave the threshold to --false-alarms"
             )
-        told = {}
+        seconds = {}
         if match["hold"] is not None:
-            told["hold_seconds"] = float(match["hold"])
+            seconds["hold_seconds"] = float(match["hold"])
         if match["least"] is not None:
-            told["least_speech_seconds"] = float(match["least"])
-        return cls(match["field"], float(match["bits"]), **told)
+            seconds["least_speech_seconds"] = float(match["least"])
+        return cls(match["field"], float(match["bits"]), **seconds)
 
     @property
     def rule(self) -> str:
-        """The rule as text that ``parse`` reads."""
+        """Rule as text that ``parse`` reads."""
         after = "" if self._after is None else f" after {_plain(self._after)} s"
         return f"{self.field}>{_plain(self.bits)} for {_plain(self.hold_seconds)} s{after}"
 
     def terms(self) -> dict[str, Any]:
-        """What the ``start`` record says of it."""
+        """Return its entry among the ``alerts`` of the ``start`` record."""
         return {
             "rule": self.rule,
             "field": self.field,
@@ -557,11 +560,11 @@ class Threshold(Holding):
         return self.hold_seconds
 
     def is_over(self, value: float) -> bool:
-        """Whether a figure is low enough to clear an alert."""
+        """Return whether a figure is low enough to clear an alert."""
         return value < self.bits - self.hysteresis_bits
 
     def note(self, start: Mapping[str, Any]) -> str | None:
-        """What a person should know before the stream of this ``start`` begins; mostly nothing."""
+        """Return that it can never be raised in the stream of this ``start``, where so."""
         most, why = most_bits(self.field, start)
         if most is None or self.bits <= most:
             return None
@@ -605,17 +608,13 @@ class AdjustableThreshold(Threshold):
         if self._next is not None:
             self._next = min(self._next, most)
 
-    def update(self, record: Mapping[str, Any] | Recordable) -> list[Alert]:
-        """As of any threshold."""
-        if not isinstance(record, Mapping):
-            record = record.record()
-        bits = self._next
-        if bits is None or record.get("type", "reading") != "reading":
-            return super().update(record)
-        self._next = None
-        over = [self._flip(record, figure(self.field, record))] if self.raised else []
+    def _judge(self, reading: Reading) -> list[Alert]:
+        bits, self._next = self._next, None
+        if bits is None:
+            return super()._judge(reading)
+        over = [self._flip(reading, figure(self.field, reading))] if self.raised else []
         self.bits, self._since = bits, None
-        return [*over, *super().update(record)]
+        return [*over, *super()._judge(reading)]
 
 
 def _plain(value: float) -> str:
@@ -633,7 +632,7 @@ GROWTH: tuple[Callable[[float], float], Callable[[float], float]] = (math.sqrt, 
 
 
 class Forecast:
-    """Carries a figure of the last 20 s of stream on to a threshold.
+    """Forecast of when a figure reaches a threshold, from the last 20 s of stream.
 
     From the latest reading on, along the slope of the least-squares line of the figure on the
     square root of speech seconds: bits grow about as advanced composition does
@@ -666,25 +665,25 @@ class Forecast:
         self._most = math.inf
         self._points: deque[tuple[float, float, float]] = deque()  # seconds, speech, bits
 
-    def update(self, record: Mapping[str, Any]) -> None:
-        """Take a reading; other records, and readings without bits or speech, are ignored.
+    def update(self, record: Event | Mapping[str, Any]) -> None:
+        """Take a reading or its record; others, and those without bits or speech, are ignored.
 
         With a change of speaker or channel it begins afresh, and waits while one is open. A
         ``start`` says how many bits there can be.
         """
-        if record.get("type") == "start":
-            most, _ = most_bits(self.field, record)
-            self._most = math.inf if most is None else most
-            return
-        if record.get("type") == "change" or "change" in record:
-            self._points.clear()
-            return
-        if record.get("type", "reading") != "reading" or not record.get("speech"):
-            return
-        bits = figure(self.field, record)
-        if bits is None or not math.isfinite(bits):
-            return
-        points, point = self._points, (record["seconds"], record["speech"], bits)
+        match event := event_of(record):
+            case RunStart():
+                most, _ = most_bits(self.field, event.fields)
+                self._most = math.inf if most is None else most
+            case Change() | Reading(change=OpenChange()):
+                self._points.clear()
+            case Reading():
+                bits = figure(self.field, event)
+                if event.speech and bits is not None and math.isfinite(bits):
+                    self._take(event.seconds, event.speech, bits)
+
+    def _take(self, seconds: float, speech: float, bits: float) -> None:
+        points, point = self._points, (seconds, speech, bits)
         if points and point[1] < points[-1][1]:  # the evidence began afresh
             points.clear()
         if len(points) > 1 and point[0] - points[-2][0] < SPACING_SECONDS:
@@ -696,7 +695,7 @@ class Forecast:
 
     @property
     def beyond_reach(self) -> bool:
-        """Whether the figure can never get there in this stream."""
+        """True where the figure can never get there in this stream."""
         return self.threshold_bits > self._most
 
     @property
@@ -711,29 +710,29 @@ class Forecast:
         seconds, speech, bits = self._points[-1]
         if bits >= self.threshold_bits:
             return 0.0
-        heard = seconds - self._points[0][0]
+        elapsed = seconds - self._points[0][0]
         spoken = speech - self._points[0][1]
-        if heard < MIN_SPAN_SECONDS or spoken <= 0:
+        if elapsed < MIN_SPAN_SECONDS or spoken <= 0:
             return None
         grown, seconds_of = GROWTH
         slope = _slope([grown(point[1]) for point in self._points], [p[2] for p in self._points])
         if slope <= 1e-9:
             return None
         end = seconds_of(grown(speech) + (self.threshold_bits - bits) / slope)
-        left = (end - speech) * heard / spoken
-        return max(0.0, left) if left <= HORIZON_SECONDS else None
+        remaining = (end - speech) * elapsed / spoken
+        return max(0.0, remaining) if remaining <= HORIZON_SECONDS else None
 
     def state(self) -> list[list[float]]:
-        """What a checkpoint must keep; JSON-able."""
+        """Return what a checkpoint keeps; JSON-able."""
         return [list(point) for point in self._points]
 
     def restore(self, state: list[list[float]]) -> None:
-        """Go on where ``state`` was taken."""
+        """Continue from a ``state``."""
         self._points = deque((seconds, speech, bits) for seconds, speech, bits in state)
 
 
 def _slope(x: list[float], y: list[float]) -> float:
-    """Of the least-squares line; 0 where there is none."""
+    """Fit the slope of the least-squares line; 0 where there is none."""
     mean_x, mean_y = math.fsum(x) / len(x), math.fsum(y) / len(y)
     spread = math.fsum((a - mean_x) ** 2 for a in x)
     if spread <= 0:
@@ -784,16 +783,17 @@ class EarlyWarning(Holding):
 
     @property
     def rule(self) -> str:
-        """What it warns of, as text."""
+        """Forecast as text."""
         return f"{self.field}>{self.bits:g} within {self.warn_seconds:g} s"
 
     @property
     def seconds_left(self) -> float | None:
-        """The forecast as of the last reading; None where there is none."""
+        """Forecast as of the last reading; None where there is none."""
         return self._forecast.seconds_left
 
-    def _observe(self, record: Mapping[str, Any]) -> None:
-        self._forecast.update(record)
+    def _observe(self, event: Event | None) -> None:
+        if event is not None:
+            self._forecast.update(event)
 
     def _counts(self, value: float) -> bool:
         left = self.seconds_left
@@ -809,11 +809,11 @@ class EarlyWarning(Holding):
         return {"seconds_left": self.seconds_left}
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint must keep; JSON-able."""
+        """Return what a checkpoint keeps; JSON-able."""
         return {**super().state(), "points": self._forecast.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where ``state`` was taken.
+        """Continue from a ``state``.
 
         Raises:
             UsageError: the state belongs to another rule.

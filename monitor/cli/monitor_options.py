@@ -31,13 +31,13 @@ from monitor.phrases import plural
 
 if TYPE_CHECKING:
     from monitor.alerts import Threshold
+    from monitor.events.occurrences import Alert
     from monitor.features.registry import FeatureSetup
     from monitor.population.population import Population
     from monitor.population.rank_model import RankModels
     from monitor.protocols import AlertAction, AlertRule, Source
     from monitor.run import LedgerFile, LogFile, Protection
     from monitor.stream.monitor import Monitor
-    from monitor.types import Alert
     from monitor.web.page import Page
 
 # --- Options of every command that hears a stream: whom to compare with, what to listen for.

@@ -179,8 +179,8 @@ class RunReporter:
 
     def _draw(self, path: Path) -> None:
         """Draw the run; a resumed one from its file, since only that has the beginning."""
+        from monitor.events.schema import read_run
         from monitor.plots.curve import plot_run
-        from monitor.records.schema import read_run
 
         log = self._log
         resumed = log is not None and log.resume

@@ -97,8 +97,8 @@ def command(asked: ShowOptions) -> int:
 
 
 def _draw(asked: ShowOptions, output: Path) -> int:
+    from monitor.events.schema import read_run
     from monitor.plots.curve import plot_crowds, plot_run
-    from monitor.records.schema import read_run
 
     (run,) = asked.runs
     check_output(output)
@@ -138,7 +138,7 @@ def _open_page(asked: ShowOptions) -> int:
     import time
     import webbrowser
 
-    from monitor.records.schema import follow_run
+    from monitor.events.schema import follow_run
 
     records = follow_run(asked.runs[0])
     first = next(records)  # what is no run is refused before anything is opened

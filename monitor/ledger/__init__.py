@@ -1,4 +1,4 @@
-"""What a voice has disclosed over all its sessions: one SQLite file, no audio."""
+"""Ledger of a voice's disclosure over all its sessions: one SQLite file, no audio."""
 
 from __future__ import annotations
 

@@ -15,9 +15,7 @@ import numpy as np
 import orjson
 
 from monitor.errors import SchemaError, StoreError
-from monitor.files import check_private, is_ours
-from monitor.kinds import KINDS
-from monitor.records.keys import (
+from monitor.events.keys import (
     COUNT,
     FIGURE,
     MAYBE_SECONDS,
@@ -27,8 +25,10 @@ from monitor.records.keys import (
     TEXT,
     TEXTS,
     misfit,
-)  # fmt: skip
-from monitor.records.schema import wrong_in
+)
+from monitor.events.schema import wrong_in
+from monitor.files import check_private, is_ours
+from monitor.kinds import KINDS
 from monitor.safe_text import is_name, printable
 from monitor.types import AnyArray
 
@@ -70,38 +70,38 @@ _SKETCH: Mapping[str, Any] = {
 
 
 def session_of_row(file: str, row: sqlite3.Row) -> dict[str, Any]:
-    """A row of ``sessions`` with its speaker's ``name``; lists and objects as such."""
-    found = {key: row[key] for key in row.keys()}  # noqa: SIM118
-    number = found["id"] if isinstance(found["id"], int) else 0
+    """Read a row of ``sessions`` with its speaker's ``name``; lists and objects as such."""
+    session = {key: row[key] for key in row.keys()}  # noqa: SIM118
+    number = session["id"] if isinstance(session["id"], int) else 0
     for key in ("recordings", "heard", "start"):
-        found[key] = _json(found[key])
-    wrong = misfit(found, _SESSION)
-    if wrong is None and not is_name(found["name"]):
+        session[key] = _json(session[key])
+    wrong = misfit(session, _SESSION)
+    if wrong is None and not is_name(session["name"]):
         wrong = "the speaker's name"
-    if wrong is None and "features" not in found["start"]:
+    if wrong is None and "features" not in session["start"]:
         wrong = "start"
     if wrong is not None:
         raise _damaged(file, number, wrong)
-    return found
+    return session
 
 
 def total_of(file: str, row: sqlite3.Row) -> AnyArray:
-    """The sum of a sketch, shape (size,), int64 or float64."""
-    found = {key: row[key] for key in row.keys()}  # noqa: SIM118
-    wrong, total = misfit(found, _SKETCH), found["total"]
+    """Read the sum of a sketch, shape (size,), int64 or float64."""
+    sketch = {key: row[key] for key in row.keys()}  # noqa: SIM118
+    wrong, total = misfit(sketch, _SKETCH), sketch["total"]
     if wrong is None:
-        kind = _KINDS[found["kind"]]
+        kind = _KINDS[sketch["kind"]]
         stored = np.dtype(kind.stored)
-        if isinstance(total, bytes) and len(total) == found["size"] * stored.itemsize:
+        if isinstance(total, bytes) and len(total) == sketch["size"] * stored.itemsize:
             array = np.frombuffer(total, stored)
             if array.size and kind.least <= array.min() and array.max() <= MOST:
                 return array.astype(stored.newbyteorder("="))
         wrong = "a sketch"
-    raise _damaged(file, found["session"], wrong)
+    raise _damaged(file, sketch["session"], wrong)
 
 
 def record_of_row(file: str, session: int, text: object) -> dict[str, Any]:
-    """The record of a reading or an alert."""
+    """Read the record of a reading or an alert."""
     record = _json(text)
     if not isinstance(record, dict) or record.get("type") not in ("reading", "alert"):
         raise _damaged(file, session, "a record")
@@ -112,18 +112,18 @@ def record_of_row(file: str, session: int, text: object) -> dict[str, Any]:
 
 
 def _as_now(record: dict[str, Any]) -> dict[str, Any]:
-    """A reading of a time when ``bits`` was the closed-set figure, in today's words."""
+    """Convert a reading of a time when ``bits`` was the closed-set figure."""
     if "headline" in record:
         return record
     ends = ("bits", "bits_low", "bits_high")
     closed = {f"closed_set_{end}": record.get(end) for end in ends}
-    told = record.get("evidence_bits") is not None
-    bits = {end: record.get(f"evidence_{end}") for end in ends} if told else {}
-    return {**record, **closed, **bits, "headline": "evidence" if told else "closed-set"}
+    has_evidence = record.get("evidence_bits") is not None
+    bits = {end: record.get(f"evidence_{end}") for end in ends} if has_evidence else {}
+    return {**record, **closed, **bits, "headline": "evidence" if has_evidence else "closed-set"}
 
 
 def _json(text: object) -> Any:
-    """What is written there; None where it is none."""
+    """Parse JSON; None where it is none."""
     if not isinstance(text, str):
         return None
     try:
@@ -319,21 +319,21 @@ def _check(connection: sqlite3.Connection, name: str, migrations: Sequence[str])
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
     connection.execute("BEGIN")  # another process may be making it
     try:
-        schema, found = _schema(connection), _objects(connection)
+        schema, objects = _schema(connection), _objects(connection)
         (application,) = connection.execute("PRAGMA application_id").fetchone()
     finally:
         if connection.in_transaction:  # a full disk has rolled it back already
             connection.execute("ROLLBACK")
-    if application != APPLICATION and (found or schema):
+    if application != APPLICATION and (objects or schema):
         raise StoreError(f"{name}: is a database of another program; name another file")
     if schema > newest:
         raise SchemaError(
             f"{name}: has schema {schema}, this version reads up to {newest}; "
             "upgrade speaker-disclosure-monitor"
         )
-    strange = found ^ _objects_of(migrations[: max(schema, 0)])
-    if strange:
-        kind, called, *_ = min(strange, key=repr)
+    unexpected = objects ^ _objects_of(migrations[: max(schema, 0)])
+    if unexpected:
+        kind, called, *_ = min(unexpected, key=repr)
         raise StoreError(
             f"{name}: {printable(kind)[:20]} {printable(called)[:40]} is not as a ledger has it; "
             "it is damaged, or made to do harm: restore a copy"
@@ -341,12 +341,12 @@ def _check(connection: sqlite3.Connection, name: str, migrations: Sequence[str])
 
 
 def _objects(connection: sqlite3.Connection) -> set[tuple[object, ...]]:
-    """Every table, index, view and trigger, with its definition."""
+    """List every table, index, view and trigger, with its definition."""
     return set(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
 
 
 def _objects_of(migrations: Sequence[str]) -> set[tuple[object, ...]]:
-    """What a ledger of that schema holds."""
+    """List the objects of a ledger of that schema."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         for migration in migrations:
             for statement in migration.split(";"):
@@ -373,7 +373,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """SQLite's errors as one line that says what to do."""
+    """Raise SQLite's errors as one line that says what to do."""
     try:
         yield
     except sqlite3.Error as error:
@@ -383,9 +383,9 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def reason_of(error: sqlite3.Error) -> str:
-    """What is the matter, and what to do."""
+    """Explain an error, and what to do."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    known = {
+    reasons = {
         sqlite3.SQLITE_FULL: "the disk is full; make room",
         sqlite3.SQLITE_IOERR: "the disk cannot be read or written; make room, or check it",
         sqlite3.SQLITE_BUSY: "another process holds it; try again when that has ended",
@@ -396,4 +396,4 @@ def reason_of(error: sqlite3.Error) -> str:
         sqlite3.SQLITE_NOTADB: "is no ledger of this program; name another file",
         sqlite3.SQLITE_CORRUPT: "is damaged; restore a copy",
     }
-    return known.get(code, f"{printable(error)[:120]}; check the file")
+    return reasons.get(code, f"{printable(error)[:120]}; check the file")

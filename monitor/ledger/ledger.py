@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import Argument, Message, StoreError, UsageError
+from monitor.events.keys import limits
 from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.ledger.database import (
     open_database,
@@ -27,7 +28,6 @@ from monitor.ledger.database import (
 )
 from monitor.managed import Managed
 from monitor.protocols import Provenance
-from monitor.records.keys import limits
 from monitor.stream.accumulator import FeatureTotals
 from monitor.types import TICKS_PER_SECOND
 
@@ -40,20 +40,20 @@ class Carried:
     """The sums of earlier sessions, which a new one goes on from.
 
     Attributes:
-        heard: the sum over the sessions that count; None where there are none.
+        totals: the sum over the sessions that count; None where there are none.
         sessions: how many these are.
         left_out: sessions that do not count, since a feature was not listened for in them.
         peak_bits: the largest headline in any of them whose headline was of the same kind.
     """
 
-    heard: FeatureTotals | None
+    totals: FeatureTotals | None
     sessions: int
     left_out: int
     peak_bits: float
 
 
 class Ledger(Managed):
-    """What each watched speaker has disclosed, session by session.
+    """Disclosure of each watched speaker, session by session.
 
     A session keeps its own sketches: what a speaker has disclosed is their sum, whatever order or
     number of processes wrote them. Sketches are biometric data, as templates are; there is no
@@ -94,7 +94,7 @@ class Ledger(Managed):
         *,
         headline: str | None = None,
     ) -> Carried:
-        """What the next session of a speaker, listening for these features, goes on from.
+        """Sum the sessions that the next one of a speaker continues, with these features.
 
         Args:
             speaker: whose.
@@ -126,7 +126,7 @@ class Ledger(Managed):
         return Carried(reduce(add, parts) if parts else None, len(parts), left_out, peak)
 
     def sessions(self, speaker: str | None = None) -> list[dict[str, Any]]:
-        """The sessions, oldest first: plain values.
+        """List the sessions, oldest first: plain values.
 
         Returns:
             ``session``, ``speaker``, ``started``, ``ended`` (None while it goes on, or where it
@@ -157,7 +157,7 @@ class Ledger(Managed):
             ]
 
     def history(self, speaker: str, most: int = HISTORY_POINTS) -> list[dict[str, Any]]:
-        """The longitudinal curve of a speaker, thinned evenly to at most so many readings.
+        """List the longitudinal curve of a speaker, thinned evenly to at most so many readings.
 
         Returns:
             ``session``, ``time`` of day, ``seconds`` of the session, ``speech`` seconds of all
@@ -174,13 +174,13 @@ class Ledger(Managed):
         points = []
         for row in rows[::-1][::every][::-1]:
             record = record_of_row(self.path.name, row["session"], row["record"])
-            kept = {key: record[key] for key in ("time", "seconds", "speech")}
+            place = {key: record[key] for key in ("time", "seconds", "speech")}
             bits = {key: record.get(key) for key in _FIGURES}
-            points.append({"session": row["session"], **kept, **bits})
+            points.append({"session": row["session"], **place, **bits})
         return points
 
     def export(self, speaker: str | None = None) -> Iterator[dict[str, Any]]:
-        """Everything there is: by session, a record of it, its sketches, readings and alerts.
+        """Yield everything there is: by session, a record of it, its sketches, readings and alerts.
 
         Yields:
             plain values, ``type`` being ``session``, ``sketch``, ``reading`` or ``alert``; the
@@ -224,7 +224,7 @@ class Ledger(Managed):
     def heard_before(
         self, speaker: str, parts: Iterable[Provenance], own: int | None = None
     ) -> str | None:
-        """As ``refuse_twice``: what is wrong, None where nothing is."""
+        """Return the error of ``refuse_twice``, or None."""
         parts = list(parts)
         for row in self._rows(speaker):
             if row["id"] == own or not row["speech"]:
@@ -232,7 +232,7 @@ class Ledger(Managed):
             for label, hashes, start, end in row["heard"]:
                 for part in parts:
                     same = set(hashes) & set(part.hashes)
-                    if same and _meet((start, end), (part.start_seconds, part.end_seconds)):
+                    if same and _overlap((start, end), (part.start_seconds, part.end_seconds)):
                         return Message(
                             f"{part.label}: was heard as {label} in session {row['id']} of "
                             f"{self.path.name} and would count twice; leave ",
@@ -255,22 +255,22 @@ class Ledger(Managed):
             StoreError: no such speaker or session; or another process is reading, so that old pages
                 are still in the WAL (the rows are gone all the same).
         """
-        wanted = [
+        sessions = [
             row["id"] for row in self._rows(speaker) if session is None or row["id"] == session
         ]
-        known = self.connection.execute("SELECT id FROM speakers WHERE name = ?", (speaker,))
-        row = known.fetchone()
-        if row is None or (session is not None and not wanted):
+        rows = self.connection.execute("SELECT id FROM speakers WHERE name = ?", (speaker,))
+        row = rows.fetchone()
+        if row is None or (session is not None and not sessions):
             what = "nobody is" if row is None else f"{speaker} has no session {session}"
             called = f" called {speaker}" if row is None else ""
             raise StoreError(f"{self.path.name}: {what}{called}; see: monitor ledger show")
         with translated(self.path), transaction(self.connection):
-            for number in wanted:
+            for number in sessions:
                 self.connection.execute("DELETE FROM sessions WHERE id = ?", (number,))
             if session is None or not self._rows(speaker):
                 self.connection.execute("DELETE FROM speakers WHERE id = ?", (row["id"],))
         self.scrub()
-        return len(wanted)
+        return len(sessions)
 
     def scrub(self) -> None:
         """Build the file anew and empty the WAL: no old page is left in either.
@@ -301,7 +301,7 @@ class Ledger(Managed):
         return [session_of_row(self.path.name, row) for row in rows]
 
     def _figures_of(self, session: int) -> dict[str, Any]:
-        """Of a session's last reading that is kept."""
+        """Return the figures of a session's last reading that is kept."""
         row = self.connection.execute(
             "SELECT record FROM readings WHERE session = ? "
             "ORDER BY seconds DESC, rowid DESC LIMIT 1",
@@ -317,18 +317,18 @@ class Ledger(Managed):
         features: Mapping[str, FeatureSpec],
     ) -> FeatureTotals:
         for name, row in rows.items():
-            own = features[name]
-            if (row["kind"], row["size"]) != (own.kind.name, own.size) or not np.isclose(
-                row["frame_seconds"], own.frame_seconds
+            spec = features[name]
+            if (row["kind"], row["size"]) != (spec.kind.name, spec.size) or not np.isclose(
+                row["frame_seconds"], spec.frame_seconds
             ):
                 raise StoreError(
                     f"{self.path.name}: session {session['id']} has {name} as {row['kind']} of "
-                    f"size {row['size']}, the population as {own}: they "
+                    f"size {row['size']}, the population as {spec}: they "
                     "do not add up; use another ledger"
                 )
-            if row["network"] != own.network:
+            if row["network"] != spec.network:
                 where = f"session {session['id']} in {self.path.name}"
-                what = unlike_networks(name, where, row["network"], "the population", own.network)
+                what = unlike_networks(name, where, row["network"], "the population", spec.network)
                 raise StoreError(f"{what}, and do not add up; use another ledger")
         return FeatureTotals(
             session["speech"],
@@ -338,6 +338,6 @@ class Ledger(Managed):
         )
 
 
-def _meet(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
-    (a, b), (c, d) = one, other
+def _overlap(first: Sequence[float | None], second: Sequence[float | None]) -> bool:
+    (a, b), (c, d) = first, second
     return (d is None or (a or 0.0) < d) and (b is None or (c or 0.0) < b)

@@ -35,7 +35,7 @@ _OF_EVIDENCE = ("evidence_bits", "evidence_bits_low", "evidence_bits_high", "at_
 
 
 def check(monitor: Monitor) -> str:
-    """Check that a ledger can add up what a monitor watches; the speaker.
+    """Check that a ledger can add up what a monitor watches, and return the speaker.
 
     Raises:
         UsageError: nobody is watched, or the monitor begins afresh at a change of speaker.
@@ -45,7 +45,7 @@ def check(monitor: Monitor) -> str:
             Message("a ledger remembers one speaker: name them with ", Argument("watch"))
         )
     if monitor.on_change not in ("ignore", "note"):
-        now, note = (Argument("on_change", f'"{each}"') for each in (monitor.on_change, "note"))
+        now, note = (Argument("on_change", f'"{action}"') for action in (monitor.on_change, "note"))
         raise UsageError(
             Message("a ledger adds up one voice, ", now, " would begin it afresh: use ", note)
         )
@@ -53,7 +53,7 @@ def check(monitor: Monitor) -> str:
 
 
 class LedgerSession:
-    """Takes the records of a run and keeps, of what its monitor heard, what the ledger keeps.
+    """Session of a run in a ledger: writes its sketches, and some of its readings and alerts.
 
     Makes the monitor begin with what was heard in the earlier sessions. Its number is reserved at
     once; its row is written with the first of what it hears, so that nothing is left of a run that
@@ -65,7 +65,7 @@ class LedgerSession:
         ledger: closed with the session, and where there is to be none.
         monitor: fresh, watching somebody.
         reading_seconds: stream seconds from one kept reading to the next.
-        heard: the recordings, where there are any: none may have been heard before.
+        recordings: those of the run, where there are any: none may have been measured before.
         clock: wall seconds.
 
     Attributes:
@@ -85,12 +85,12 @@ class LedgerSession:
         monitor: Monitor,
         *,
         reading_seconds: float = READING_SECONDS,
-        heard: Iterable[Provenance] = (),
+        recordings: Iterable[Provenance] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._every = reading_seconds
         self._ledger, self._monitor, self._clock = ledger, monitor, clock
-        self._heard = list(heard)
+        self._heard = list(recordings)
         self._features = {name: monitor.population.specs[name] for name in monitor.features}
         self._id: int | None = None
         self._begun: tuple[str, ...] = ()  # the values of its row
@@ -108,8 +108,8 @@ class LedgerSession:
         try:
             self._speaker = check(monitor)
             self.carried = ledger.carried(self._speaker, self._features, headline=monitor.headline)
-            if self.carried.heard is not None:
-                monitor.begin_with(self.carried.heard, self.carried.peak_bits)
+            if self.carried.totals is not None:
+                monitor.begin_with(self.carried.totals, self.carried.peak_bits)
         except BaseException:
             ledger.close()
             raise
@@ -125,9 +125,9 @@ class LedgerSession:
             StoreError: the ledger cannot be written, or the session was forgotten.
         """
         self._ledger.refuse_twice(self._speaker, self._heard, self._id)
-        heard = [[h.label, h.hashes, h.start_seconds, h.end_seconds] for h in self._heard]
-        kept = {key: start[key] for key in _OF_START}
-        lists = map(json.dumps, (start["recordings"], heard, kept))
+        recordings = [[h.label, h.hashes, h.start_seconds, h.end_seconds] for h in self._heard]
+        settings = {key: start[key] for key in _OF_START}
+        lists = map(json.dumps, (start["recordings"], recordings, settings))
         self._begun = (self._speaker, self._time(), *lists)
         with translated(self._ledger.path), transaction(self._ledger.connection):
             if self._id is None:
@@ -136,7 +136,7 @@ class LedgerSession:
                 self._take_up()
         self._patience(WAIT_MS)
         carried = self.carried
-        speech = carried.heard.speech_seconds if carried.heard is not None else 0.0
+        speech = carried.totals.speech_seconds if carried.totals is not None else 0.0
         if carried.sessions:
             s = "" if carried.sessions == 1 else "s"
             self.notices.append(
@@ -178,7 +178,7 @@ class LedgerSession:
             self._wait("alerts", record)
 
     def drain(self) -> list[str]:
-        """The stream is over: write the rest, and that it has ended."""
+        """Write the rest, and that the session has ended."""
         if self._last is not None and self._last["seconds"] > self._due - self._every:
             self._wait("readings", {"type": "reading", **_kept(self._last)})
         self._patience(LAST_WAIT_MS)
@@ -204,7 +204,7 @@ class LedgerSession:
         self._ledger.close()
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint must keep; JSON-able."""
+        """Return what a checkpoint keeps; JSON-able."""
         return {
             "session": self._id,
             "there": self._there,
@@ -215,7 +215,7 @@ class LedgerSession:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on with the session of a ``state``; the monitor's own brings what was heard.
+        """Continue the session of a ``state``; the monitor's own brings its totals.
 
         Raises:
             StoreError: the session was forgotten.
@@ -231,7 +231,7 @@ class LedgerSession:
         )
 
     def _reserved(self) -> int:
-        """The number of a session that has no row yet."""
+        """Reserve the number of a session that has no row yet."""
         connection, name = self._ledger.connection, "name = 'sessions'"
         connection.execute(
             "INSERT INTO sqlite_sequence (name, seq) SELECT 'sessions', 0 "
@@ -251,16 +251,16 @@ class LedgerSession:
         )
 
     def _take_up(self) -> None:
-        """What was written after the checkpoint waits in it, or will be heard again."""
+        """Delete what was written after the checkpoint: it waits there, or will come again."""
         connection = self._ledger.connection
-        found = connection.execute("SELECT 1 FROM sessions WHERE id = ?", (self._id,)).fetchone()
-        if found is None and self._there:
+        row = connection.execute("SELECT 1 FROM sessions WHERE id = ?", (self._id,)).fetchone()
+        if row is None and self._there:
             raise self._forgotten()
-        self._there = found is not None
+        self._there = row is not None
         for table, count in self._written.items():
-            kept = f"SELECT rowid FROM {table} WHERE session = ? ORDER BY seconds, rowid LIMIT ?"
+            query = f"SELECT rowid FROM {table} WHERE session = ? ORDER BY seconds, rowid LIMIT ?"
             connection.execute(
-                f"DELETE FROM {table} WHERE session = ? AND rowid NOT IN ({kept})",
+                f"DELETE FROM {table} WHERE session = ? AND rowid NOT IN ({query})",
                 (self._id, self._id, count),
             )
 
@@ -277,10 +277,10 @@ class LedgerSession:
         self._waiting.append((table, record["seconds"], text))
 
     def _flush(self, *, ended: bool = False) -> None:
-        """Write what waits and what was heard, all or nothing; trouble is kept for later."""
+        """Write what waits and the sketches, all or nothing; trouble is kept for later."""
         if self._id is None or not self._begun or (self._last is None and not ended):
             return
-        self._flushed, there = self._clock(), self._there
+        self._flushed, had_row = self._clock(), self._there
         try:
             with transaction(self._ledger.connection):
                 if not self._counts and self._monitor.own_totals.speech:
@@ -299,7 +299,7 @@ class LedgerSession:
             self._waiting.clear()
             self._trouble = "this session was forgotten while it went on"
         except sqlite3.Error as error:
-            self._there, self._trouble = there, reason_of(error)
+            self._there, self._trouble = had_row, reason_of(error)
         else:
             for table, *_ in self._waiting:
                 self._written[table] += 1
@@ -346,9 +346,9 @@ class LedgerSession:
 
 
 def _kept(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What a ledger keeps of a reading; of evidence only where there is any."""
-    there = [key for key in _OF_EVIDENCE if record.get(key) is not None]
-    return {key: record[key] for key in (*_KEPT, *there)}
+    """Choose the keys of a reading that a ledger keeps; of evidence only where there is any."""
+    evidence = [key for key in _OF_EVIDENCE if record.get(key) is not None]
+    return {key: record[key] for key in (*_KEPT, *evidence)}
 
 
 _OF_START: Sequence[str] = ("version", "features", "speakers", "ceiling", "fingerprint", "headline")

@@ -9,9 +9,9 @@ from typing import TypedDict
 import numpy as np
 
 from monitor.errors import Argument, Message, UsageError
+from monitor.events.keys import HEADLINES
 from monitor.phrases import length_in_words, percent, plural
 from monitor.population.rank_model import Maxima, RankModel, RankModels
-from monitor.records.keys import HEADLINES
 from monitor.types import FloatArray
 
 

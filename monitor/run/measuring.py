@@ -19,7 +19,6 @@ from monitor.kinds import FeatureSpec
 from monitor.phrases import CAVEAT, clock_time, plural
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
-from monitor.records.typed import AmongRecord
 from monitor.run.protection import Protection
 from monitor.run.run import Run, RunSettings
 from monitor.safe_text import printable
@@ -30,7 +29,7 @@ from monitor.sources.registry import open_source
 from monitor.stream.monitor import Monitor
 from monitor.tables import Readings
 from monitor.transcripts.turns import Turn, Turns
-from monitor.types import AnyArray, Notice
+from monitor.types import AnyArray, Notice, Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -86,7 +85,7 @@ class Measurement:
     at_least: bool | None = None
     spread_low: float | None = None
     spread_high: float | None = None
-    among: Sequence[AmongRecord] | None = None
+    among: Sequence[Record] | None = None
     session: str = "cross"
     excluded_seconds: float | None = None
     conditions: Mapping[str, float | None] | None = None

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from monitor.alerts.actions.registry import ACTION_OPTIONS, BackgroundDelivery
 from monitor.alerts.budgets import Budget
 from monitor.alerts.crossings import Crossings
-from monitor.alerts.rules import EarlyWarning, Threshold, explained
+from monitor.alerts.rules import EarlyWarning, Holding, Threshold, explained
 from monitor.errors import Argument, Message, StoreError, UsageError
+from monitor.events.occurrences import Alert, LevelReached, NoticeEvent, RunEnd, RunStart
+from monitor.events.reading import DeclaredReading, Reading
 from monitor.managed import Managed
 from monitor.phrases import declared_in_words, plural
 from monitor.population.population import nearest_spelling
@@ -33,7 +35,6 @@ from monitor.protocols import (
     Stateful,
     WordFeature,
 )
-from monitor.records.reading import declared_record
 from monitor.run.protection import ProtectedSide, Protection
 from monitor.safe_text import printable
 from monitor.sinks.jsonl import JsonLines, refuse_overwrite, standing
@@ -42,14 +43,12 @@ from monitor.sources.registry import missing_members, open_source
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.stream.monitor import Event, Monitor
 from monitor.stream.notices import (
-    NoticeEvent,
     evidence_against,
     log_notices,
     protected_recordings,
     recording_notices,
     setup_notices,
 )
-from monitor.stream.reading import Reading
 from monitor.stream.records import (
     RunTotals,
     coverage_notices,
@@ -58,7 +57,7 @@ from monitor.stream.records import (
     start_record,
     transcripts_record,
 )
-from monitor.types import Alert, LevelReached, Notice, RunEnd, RunStart
+from monitor.types import Notice
 
 if TYPE_CHECKING:
     from monitor.anonymisers.laplace import Declared
@@ -148,7 +147,7 @@ class LedgerFile:
         check(monitor)
         ledger = Ledger(Path(self.path), create=not resume)
         return LedgerSession(
-            ledger, monitor, reading_seconds=self.reading_seconds, heard=recordings
+            ledger, monitor, reading_seconds=self.reading_seconds, recordings=recordings
         )
 
 
@@ -268,9 +267,9 @@ class DeclaredEpsilon:
             level="info",
         )
 
-    def of(self, reading: Reading) -> dict[str, object]:
+    def of(self, reading: Reading) -> DeclaredReading:
         """Return its part of a reading."""
-        return declared_record(self._declared.after(self._windows(reading)))
+        return DeclaredReading.of(self._declared.after(self._windows(reading)))
 
     def _windows(self, reading: Reading) -> int:
         if self._side is not None:
@@ -789,13 +788,13 @@ class Run(Managed):
 
     def _alert_spent_budgets(self) -> Iterator[Alert]:
         """Give alerts of budgets that earlier sessions have spent, at second 0."""
-        if self._session is None or self._session.carried.heard is None:
+        if self._session is None or self._session.carried.totals is None:
             return
-        record = self.monitor.standing().record()
+        reading = self.monitor.standing()
         for rule in self.rules:
-            for alert in rule.begin(record) if isinstance(rule, Budget) else ():
+            for alert in rule.begin(reading) if isinstance(rule, Budget) else ():
                 placed_there = replace(alert, recording=self._labels[0])
-                self._write(placed_there.record())
+                self._write(placed_there, placed_there.record())
                 yield placed_there
 
     def _give(self, event: RunEvent, recording: int = 0) -> Iterator[RunEvent]:
@@ -807,16 +806,18 @@ class Run(Managed):
         for watch, rule in self._select_rules(label, watched):
             alerts = [
                 replace(alert, recording=label_of_recording, label=label, watch=watch)
-                for alert in rule.update(record)
+                for alert in (
+                    rule.update(event) if isinstance(rule, Holding) else rule.update(record)
+                )
             ]
             happened += alerts
             if label is not None:
                 raised = [alert.seconds for alert in alerts if alert.code == "alert.raised"]
                 self._raised.setdefault(label, []).extend(raised)
         if self._crossings is not None:
-            happened += self._crossings.update(record)
+            happened += self._crossings.update(event)
         for written in happened:
-            self._write(record if written is event else written.record())
+            self._write(written, record if written is event else written.record())
             yield written
 
     def _select_rules(
@@ -841,8 +842,8 @@ class Run(Managed):
             rules += [(name, rule) for rule in self._rules_of[label, name]]
         return rules
 
-    def _write(self, record: Mapping[str, object]) -> None:
-        self.totals.count(record)
+    def _write(self, event: RunEvent, record: Mapping[str, Any]) -> None:
+        self.totals.count(event)
         if self._log is not None:
             self._log.write(record)
         for sink in (*self.sinks, *self.actions):
@@ -905,12 +906,12 @@ class Run(Managed):
 
     def _undecided(self) -> list[str]:
         if self._split is None:
-            return [line for rule in self.rules if (line := rule.undecided)]
+            return [line for rule in self.rules if (line := rule.inconclusive_reason)]
         return [
             f"{printable(label)}: {line}"
             for (label, _), rules in self._rules_of.items()
             for rule in rules
-            if (line := rule.undecided)
+            if (line := rule.inconclusive_reason)
         ]
 
     def close(self) -> None:

@@ -25,6 +25,7 @@ import soundfile
 
 from monitor.anonymisers.recording import sound_file
 from monitor.errors import MonitorError, SourceError, StoreError, UsageError
+from monitor.events.reading import Reading
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
@@ -39,7 +40,6 @@ from monitor.sources.base import Samples
 from monitor.sources.file import File
 from monitor.sources.provenance import protection_tag
 from monitor.stream.monitor import Monitor
-from monitor.stream.reading import Reading
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Frames
 
 # ---------------------------------------------------------------------------------------- stretches

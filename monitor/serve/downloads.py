@@ -1,4 +1,4 @@
-"""What a browser may take away of a run: its records, a picture, a report; never a template."""
+"""Downloads of a run: its records, a picture, a report; never a template."""
 
 from __future__ import annotations
 
@@ -18,8 +18,13 @@ from monitor.plots.canvas import write_figure
 from monitor.plots.curve import draw_run, heading, read_columns
 from monitor.sinks.console import RunBuffer
 from monitor.sinks.jsonl import line_of
-from monitor.sinks.people import PEOPLE_COLUMNS, people_rows
-from monitor.sinks.summary import happened, summary_notes, summary_rows
+from monitor.sinks.summary import (
+    PEOPLE_COLUMNS,
+    describe_event,
+    people_rows,
+    summary_notes,
+    summary_rows,
+)
 
 MOST_KEPT_BYTES = 32 * 1024 * 1024
 """Of packed records: of a longer run those are given that pictures are drawn from."""
@@ -63,13 +68,13 @@ class KeptRun:
             return (self._thinned or self._thin()).records
 
     def lines(self) -> Iterator[bytes]:
-        """The JSON lines so far, in pieces: those that ``--jsonl`` writes."""
+        """Yield the JSON lines so far, in pieces: those that ``--jsonl`` writes."""
         with self._lock:
             pieces = map(line_of, self._thinned.records) if self._thinned else self._unpack()
         yield from pieces
 
     def _thin(self) -> RunBuffer:
-        """What of the packed records is drawn."""
+        """Choose the packed records that are drawn."""
         thinned, rest = RunBuffer(), b""
         for piece in self._unpack():
             *lines, rest = (rest + piece).split(b"\n")
@@ -78,7 +83,7 @@ class KeptRun:
         return thinned
 
     def _unpack(self) -> Iterator[bytes]:
-        """The packed records of this moment."""
+        """Unpack the records of this moment."""
         packed = bytes(self._packed) + self._pack.copy().flush()
 
         def pieces(packed: bytes) -> Iterator[bytes]:
@@ -94,14 +99,14 @@ _DRAWING = threading.Lock()
 """The style of a picture is the process's."""
 
 
-def _picture(kept: KeptRun) -> Iterator[bytes]:
+def _picture(run: KeptRun) -> Iterator[bytes]:
     with _DRAWING:
-        return iter([_png(kept.records)])
+        return iter([_png(run.records)])
 
 
-def _report(kept: KeptRun) -> Iterator[bytes]:
+def _report(run: KeptRun) -> Iterator[bytes]:
     with _DRAWING:
-        return iter([run_report(kept.records).encode(errors="replace")])
+        return iter([run_report(run.records).encode(errors="replace")])
 
 
 DOWNLOADS: Mapping[str, tuple[str, Callable[[KeptRun], Iterator[bytes]]]] = {
@@ -119,7 +124,7 @@ _EVENTS = ("alert", "gap", "change", "crossing")
 
 
 def run_report(records: Sequence[Mapping[str, Any]]) -> str:
-    """One HTML file of a run, of its records in order; it may not have ended.
+    """Format one HTML file of a run, of its records in order; it may not have ended.
 
     Example:
         >>> start = {"type": "start", "recordings": ["a.wav"], "speakers": 50, "watch": "ann"}
@@ -128,18 +133,18 @@ def run_report(records: Sequence[Mapping[str, Any]]) -> str:
     """
     start = next((r for r in records if r["type"] == "start"), {})
     end = next((r for r in records if r["type"] == "end"), {})
-    heard = any(r["type"] == "reading" for r in records)
+    recordings = any(r["type"] == "reading" for r in records)
     names = ", ".join(map(str, start.get("recordings") or ["a run"]))
-    parts = [_embedded(records)] if heard else []
+    parts = [_embedded(records)] if recordings else []
     if "people" in end:
         parts.append(section("Everybody", table(PEOPLE_COLUMNS, people_rows(records))))
-    elif heard and "people" not in start:
+    elif recordings and "people" not in start:
         rows = [(name, value) for name, value in summary_rows(records) if name != "note"]
         parts.append(
             section("In numbers", table(["", ""], rows), paragraphs(*summary_notes(records)))
         )
     log = [
-        f"{phrases.clock_time(r['seconds'])} {': '.join(filter(None, happened(r)))}"
+        f"{phrases.clock_time(r['seconds'])} {': '.join(filter(None, describe_event(r)))}"
         for r in records
         if r["type"] in _EVENTS
     ]
@@ -149,7 +154,7 @@ def run_report(records: Sequence[Mapping[str, Any]]) -> str:
     if notices:
         parts.append(section("What to know beside the figures", bullet_list(notices)))
     facts = [f"{names}, {start.get('time', '')}".removesuffix(", ")]
-    if not heard:
+    if not recordings:
         facts.append("Nothing was heard: no bits disclosed.")
     elif "people" not in start:
         facts.append(f"{heading(read_columns(records))}.")

@@ -70,16 +70,16 @@ class Outbox:
         self._wakeup.wake()
 
     def take_sound(self) -> bytes | None:
-        """The oldest sound that waits, which then waits no more."""
+        """Take the oldest sound that waits, or None."""
         with self._lock:
             return self._sounds.popleft() if self._sounds else None
 
     def take(self) -> list[Mapping[str, Any]]:
-        """What waits, which then waits no more."""
+        """Take all messages that wait."""
         with self._lock:
-            found = list(self._waiting)
+            messages = list(self._waiting)
             self._waiting.clear()
-        return found
+        return messages
 
 
 # --- The app: what a browser may ask for.
@@ -137,13 +137,13 @@ async def index(request: Request) -> Response:
 
 
 class RateLimiter:
-    """So many a second, and those of `BURST_SECONDS` at once."""
+    """Limit of so many a second, and those of `BURST_SECONDS` at once."""
 
     def __init__(self, rate: float) -> None:
         self._rate, self._left, self._at = rate, rate * BURST_SECONDS, time.monotonic()
 
     def take(self) -> bool:
-        """Whether one more is allowed now."""
+        """Return whether one more is allowed now."""
         now = time.monotonic()
         earned = (now - self._at) * self._rate
         self._left, self._at = min(self._left + earned, self._rate * BURST_SECONDS) - 1, now
@@ -163,12 +163,12 @@ class Sessions:
 
     @property
     def attached(self) -> int:
-        """How many browsers are here."""
+        """Number of browsers here."""
         return sum(held.attached for held in self._all.values())
 
     @property
     def busy(self) -> int:
-        """How many sessions hear a microphone."""
+        """Number of sessions that listen to a microphone."""
         return sum(held.session.busy for held in self._all.values())
 
     def close(self) -> None:
@@ -177,12 +177,12 @@ class Sessions:
             held.session.close()
 
     async def people(self, request: Request) -> Response:
-        """Who is enrolled here."""
+        """List who is enrolled here."""
         if not request.state.known:
             return refused()
-        found = await asyncio.to_thread(self._settings.templates.people)
+        people = await asyncio.to_thread(self._settings.templates.people)
         return JSONResponse(
-            [{"name": each.name, "enrolled": each.enrolled.isoformat()} for each in found]
+            [{"name": person.name, "enrolled": person.enrolled.isoformat()} for person in people]
         )
 
     async def forget(self, request: Request) -> Response:
@@ -197,7 +197,7 @@ class Sessions:
             if len(body) > MOST_TEXT:
                 return PlainTextResponse("too long\n", 413)
         try:
-            name = checked_name(_parsed(body.decode("utf-8", "replace")).get("name"))
+            name = checked_name(_parse_object(body.decode("utf-8", "replace")).get("name"))
             if any(held.session.busy and held.session.name == name for held in self._all.values()):
                 raise UsageError(f"{name} is being listened to: end that first")
             await asyncio.to_thread(self._settings.templates.forget, name)
@@ -206,7 +206,7 @@ class Sessions:
         return JSONResponse({"forgotten": name})
 
     async def events(self, request: Request) -> Response:
-        """The records of a session's run, as those of every page of a run."""
+        """Stream the records of a session's run, as those of every page of a run."""
         if not request.state.known:
             return refused()
         held = self._all.get(request.query_params.get("session", ""))
@@ -217,19 +217,19 @@ class Sessions:
         return await held.pages.events(request)
 
     async def download(self, request: Request) -> Response:
-        """A session's run so far: its records, a picture or a report."""
+        """Send a session's run so far: its records, a picture or a report."""
         if not request.state.known:
             return refused()
         held = self._all.get(request.query_params.get("session", ""))
-        kept = None if held is None else held.session.kept
+        run = None if held is None else held.session.kept
         name = request.path_params["name"]
-        if kept is None or name not in DOWNLOADS:
+        if run is None or name not in DOWNLOADS:
             return PlainTextResponse("there is no such run\n", 404)
         media, make = DOWNLOADS[name]
         if request.method == "HEAD":
             return Response(media_type=media)
         try:
-            pieces = await asyncio.to_thread(make, kept)
+            pieces = await asyncio.to_thread(make, run)
         except MonitorError as error:
             return PlainTextResponse(f"{error}\n", 409)
         saved = {"content-disposition": f'attachment; filename="{name}"'}
@@ -265,7 +265,7 @@ class Sessions:
             held.detach(AWAY_SECONDS, self._end)
 
     def _has_room(self) -> bool:
-        """Whether there may be one more; one whose browser went makes room, an idle one first."""
+        """Return whether one more may begin; those without a browser make room, idle ones first."""
         if len(self._all) < MOST_SESSIONS:
             return True
         departed = [held for held in self._all.values() if not held.attached]
@@ -306,14 +306,14 @@ class Sessions:
             if not messages.take():
                 raise RefusedError("too many messages")
             if (sound := message.get("bytes")) is not None:
-                held.session.hear(sound)
+                held.session.receive_audio(sound)
                 continue
             if not texts.take():
                 raise RefusedError("too many messages")
             text = message.get("text") or ""
             if len(text) > MOST_TEXT:
                 raise RefusedError("a message is too long")
-            wish = _parsed(text)
+            wish = _parse_object(text)
             try:
                 self._do(held.session, wish)
             except RefusedError:
@@ -356,26 +356,26 @@ class _Held:
         self._leaving: asyncio.TimerHandle | None = None
 
     def attach(self) -> None:
-        """Its browser is here."""
+        """Note that its browser is here."""
         self.attached = True
         if self._leaving is not None:
             self._leaving.cancel()
 
     def detach(self, seconds: float, then: Callable[[_Held], None]) -> None:
-        """Its browser is gone; if it does not come back in time, something is done."""
+        """Note that its browser is gone; if it does not come back in time, call ``then``."""
         self.attached, self.left = False, time.monotonic()
         self._leaving = asyncio.get_running_loop().call_later(seconds, then, self)
 
 
-def _parsed(text: str) -> dict[str, Any]:
-    """A JSON object, or RefusedError."""
+def _parse_object(text: str) -> dict[str, Any]:
+    """Parse a JSON object, or raise RefusedError."""
     try:
-        found = json.loads(text)
+        message = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        message = None
+    if not isinstance(message, dict):
         raise RefusedError("a message is a JSON object")
-    return found
+    return message
 
 
 def _number(wish: Mapping[str, Any], key: str) -> float:

@@ -29,7 +29,7 @@ def choices() -> tuple[str, ...]:
         >>> "mcadams:random" in choices(), any("command" in each for each in choices())
         (True, False)
     """
-    found = []
+    methods = []
     for name in ANONYMISERS:
         if name in _NEVER:
             continue
@@ -38,13 +38,13 @@ def choices() -> tuple[str, ...]:
                 live = ProtectedBlocks(method).latency_seconds is not None
             except MonitorError:
                 continue
-            found += [method] if live else []
+            methods += [method] if live else []
             break
-    return tuple(found)
+    return tuple(methods)
 
 
 class ProtectedAudioSender:
-    """Packs protected sound as the page takes it: as its own messages, mono, 16 bits.
+    """Sender of protected sound, packed as the page's own messages: mono, 16 bits.
 
     Example:
         >>> sent = []
@@ -75,7 +75,7 @@ class ProtectedAudioSender:
 
 
 def protection(method: object, send: Callable[[bytes], object]) -> Protection | None:
-    """What a browser asked for; None where it asked for nothing.
+    """Make the protection that a browser asks for; None where it asks for nothing.
 
     Raises:
         UsageError: it is none of the `choices`.

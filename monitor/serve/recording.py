@@ -52,11 +52,12 @@ class UploadHeader:
 
     @classmethod
     def of(cls, wish: Mapping[str, Any], key: str, most: int = MOST_BYTES) -> UploadHeader | None:
-        """The file of a message's ``key``, by name and ``size``; None where there is none."""
-        told = wish.get(key)
-        if told is None:
+        """Parse the file of a message's ``key``, by name and ``size``; None where there is none."""
+        header = wish.get(key)
+        if header is None:
             return None
-        name, size = (told.get("name"), told.get("size")) if isinstance(told, dict) else (None, 0)
+        fields = header if isinstance(header, dict) else {}
+        name, size = fields.get("name"), fields.get("size")
         if not isinstance(name, str) or type(size) is not int:
             raise UsageError("a file has a name and a size")
         return cls(file_name(name[-LONGEST_NAME:]) or "recording", size, most)
@@ -74,13 +75,13 @@ class Upload:
     """
 
     def __init__(self, recording: UploadHeader, turns: UploadHeader | None = None) -> None:
-        self._announced = [each for each in (recording, turns) if each is not None]
+        self._announced = [header for header in (recording, turns) if header is not None]
         # takes memory as it is written
-        self._bytes = np.empty(sum(each.size for each in self._announced), np.uint8).data
+        self._bytes = np.empty(sum(header.size for header in self._announced), np.uint8).data
         self._came = 0
 
     def add(self, message: bytes) -> bool:
-        """Take the next bytes; whether all are there.
+        """Add the next bytes, and return whether all are there.
 
         Raises:
             UsageError: more came than was announced.
@@ -93,19 +94,19 @@ class Upload:
         return end == len(self._bytes)
 
     def take(self) -> list[MemoryFile]:
-        """The recording, and the turns; they are in memory once, and not here any more."""
+        """Take the recording, and the turns; they are in memory once, and not here any more."""
         content, self._bytes = self._bytes, memoryview(b"")
         files = []
-        for each in self._announced:
-            files.append(MemoryFile(each.name, content[: each.size]))
-            content = content[each.size :]
+        for header in self._announced:
+            files.append(MemoryFile(header.name, content[: header.size]))
+            content = content[header.size :]
         return files
 
 
 def opened(
     recording: MemoryFile, turns: MemoryFile | None = None, *, longest_seconds: float
 ) -> Source:
-    """The recording as a source; with turns, split by person.
+    """Open the recording as a source; with turns, split by person.
 
     Raises:
         SourceError: it is no recording, too long, or the turns cannot be read.

@@ -1,4 +1,4 @@
-"""What one browser does: it enrols somebody, or is listened to, with one microphone."""
+"""Session of one browser: it enrols somebody, or is measured, with one microphone."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class BrowserMicrophone(AudioQueue):
 
     Example:
         >>> with BrowserMicrophone(16_000, seconds=60) as microphone:
-        ...     microphone.hear(bytes(8) + bytes(320))
-        ...     microphone.hear((320).to_bytes(8, "little") + bytes(320))  # 160 were lost
+        ...     microphone.receive_audio(bytes(8) + bytes(320))
+        ...     microphone.receive_audio((320).to_bytes(8, "little") + bytes(320))  # 160 were lost
         ...     microphone.stop()
         ...     [item.lost_seconds if hasattr(item, "lost_seconds") else len(item.samples)
         ...      for item in microphone]
@@ -89,7 +89,7 @@ class BrowserMicrophone(AudioQueue):
         self._place = 0
         self._began = clock()
 
-    def hear(self, message: bytes) -> None:
+    def receive_audio(self, message: bytes) -> None:
         """Take the samples of a message.
 
         Raises:
@@ -123,7 +123,7 @@ TOP = 100
 
 @dataclass(frozen=True, slots=True)
 class ServeSettings:
-    """What holds for every session.
+    """Settings of every session.
 
     Attributes:
         templates: of those who enrolled here.
@@ -143,15 +143,15 @@ class ServeSettings:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """What is heard: of what the base population has, all that is installed."""
+        """Features in use: of the base population's, all that is installed."""
         return defaults(self.templates.base.features, self.setup)
 
     def population(self, name: str) -> Population:
-        """Whom a voice is told apart from: with an empty name those without the enrolled."""
+        """Load the people a voice is compared with: by an empty name, the base."""
         return self.templates.load(name) if name else self.templates.base
 
     def monitor(self, source: Source, name: str, population: Population | None = None) -> Monitor:
-        """The monitor of somebody's voice, as that of ``monitor listen --watch``.
+        """Make the monitor of a voice, as that of ``monitor listen --watch``.
 
         With an empty name nobody is watched.
         """
@@ -201,7 +201,7 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        """Whether it hears a microphone or a recording now, or waits for one."""
+        """True while it listens to a microphone or a recording, or waits for one."""
         return self._upload is not None or (self._thread is not None and self._thread.is_alive())
 
     def enrol(self, name: object, rate: int, *, replace: bool = False) -> None:
@@ -234,15 +234,15 @@ class Session:
             raise UsageError(f"nobody called {called} is enrolled")
         source = BrowserMicrophone(rate, seconds=self._settings.longest_seconds)
         rule = AdjustableThreshold("bits", _checked_bits(bits))
-        hub, kept = Hub([("bits", rule.bits)]), KeptRun()
+        hub, run = Hub([("bits", rule.bits)]), KeptRun()
         side = protection(protect, self._send)
-        work = partial(self._listen, called, source, rule, hub, kept, side)
-        self._begin(called, source, work, rule, hub, kept)
+        work = partial(self._listen, called, source, rule, hub, run, side)
+        self._begin(called, source, work, rule, hub, run)
 
     def measure(
         self, name: object, recording: UploadHeader, turns: UploadHeader | None, bits: float
     ) -> None:
-        """Take a recording, which `hear` brings, and measure it as ``monitor replay`` does.
+        """Measure a recording, which `receive_audio` brings, as ``monitor replay`` does.
 
         Args:
             name: who is watched; empty for nobody.
@@ -263,13 +263,13 @@ class Session:
             raise UsageError("another recording is measured here now: try again in a minute")
 
         def begin(upload: Upload) -> None:
-            hub, kept = Hub([("bits", rule.bits)]), KeptRun()
-            work = partial(self._measure, called, upload, rule, hub, kept)
-            self._begin(called, None, work, rule, hub, kept)
+            hub, run = Hub([("bits", rule.bits)]), KeptRun()
+            work = partial(self._measure, called, upload, rule, hub, run)
+            self._begin(called, None, work, rule, hub, run)
 
         self._upload = Upload(recording, turns), begin
 
-    def hear(self, message: bytes) -> None:
+    def receive_audio(self, message: bytes) -> None:
         """Take sound; what comes when nobody listens is thrown away."""
         if self._upload is not None:
             upload, begin = self._upload
@@ -281,7 +281,7 @@ class Session:
                 self._drop_upload()
                 raise RefusedError(str(error)) from None
         elif self._source is not None and self.busy:
-            self._source.hear(message)
+            self._source.receive_audio(message)
 
     def adjust(self, bits: float) -> None:
         """Move the threshold of the run."""
@@ -325,12 +325,12 @@ class Session:
         work: Callable[[], None],
         rule: AdjustableThreshold | None = None,
         hub: Hub | None = None,
-        kept: KeptRun | None = None,
+        run: KeptRun | None = None,
     ) -> None:
         if self.busy:
             raise UsageError("one microphone, one purpose: end what is going on first")
         self._source, self.name, self._cancelled, self._stopped = source, name, False, False
-        self._rule, self.hub, self.kept = rule, hub, kept
+        self._rule, self.hub, self.kept = rule, hub, run
         self._thread = threading.Thread(
             target=self._guarded, args=(work,), name="monitor session", daemon=True
         )
@@ -351,7 +351,7 @@ class Session:
         settings = self._settings
         seconds, problems = settings.enrol_seconds, []
         take = LiveEnrolment(timed(settings.features, settings.setup))
-        told = -math.inf
+        progress_time = -math.inf
         with source:
             for item in source:
                 if isinstance(item, Block):
@@ -361,26 +361,26 @@ class Session:
                 enough = take.speech_seconds > seconds
                 if enough:  # then all frames of the wanted part are there
                     source.stop()
-                if enough or time.monotonic() - told >= PROGRESS_SECONDS:
-                    told = time.monotonic()
+                if enough or time.monotonic() - progress_time >= PROGRESS_SECONDS:
+                    progress_time = time.monotonic()
                     self._tell(_progress(take, seconds))
         if self._cancelled:
             return
-        made = take.enrolment(name, "browser", seconds, settings.setup)
-        population = settings.templates.save(name, made.population)
+        enrolment = take.enrolment(name, "browser", seconds, settings.setup)
+        population = settings.templates.save(name, enrolment.population)
         place = population.index(name)
         condition = population.speakers[place].condition
-        known = {} if condition is None else condition.record()
+        figures = {} if condition is None else condition.record()
         bad = () if condition is None else list_poor_figures(condition)
         self._tell(
             {
                 "type": "enrolled",
                 "name": name,
                 "seconds": float(population.template_seconds[place]),
-                "sound": condition_in_words(known),
+                "sound": condition_in_words(figures),
                 "trouble": take.whole.trouble,
-                "poor": poor_in_words(bad, known) if bad else "",
-                "notes": [*take.noticed, *problems, *made.problems],
+                "poor": poor_in_words(bad, figures) if bad else "",
+                "notes": [*take.noticed, *problems, *enrolment.problems],
             }
         )
 
@@ -390,32 +390,36 @@ class Session:
         source: BrowserMicrophone,
         rule: AdjustableThreshold,
         hub: Hub,
-        kept: KeptRun,
+        records: KeptRun,
         protect: Protection | None,
     ) -> None:
         monitor = partial(self._settings.monitor, name=name)
         rules = partial(_within_reach, rule, hub)
         with Run(
-            source, monitor, settings=RunSettings(protect=protect), rules=rules, sinks=[hub, kept]
+            source,
+            monitor,
+            settings=RunSettings(protect=protect),
+            rules=rules,
+            sinks=[hub, records],
         ) as run:
             self._tell({"type": "listening", "name": name, "most": rule.most})
             run.to_end()
 
     def _measure(
-        self, name: str, upload: Upload, rule: AdjustableThreshold, hub: Hub, kept: KeptRun
+        self, name: str, upload: Upload, rule: AdjustableThreshold, hub: Hub, records: KeptRun
     ) -> None:
         settings = self._settings
         try:
             source = opened(*upload.take(), longest_seconds=settings.longest_seconds)
             monitor = partial(settings.monitor, name=name, population=settings.population(name))
             rules = partial(_within_reach, rule, hub)
-            with Run(source, monitor, rules=rules, sinks=[hub, kept]) as run:
+            with Run(source, monitor, rules=rules, sinks=[hub, records]) as run:
                 self._run = run
                 if self._stopped:
                     run.stop()
-                told = {"name": name, "seconds": source.seconds, "most": rule.most,
+                details = {"name": name, "seconds": source.seconds, "most": rule.most,
                         "people": "people" in run.start}  # fmt: skip
-                self._tell({"type": "measuring", "recording": source.label, **told})
+                self._tell({"type": "measuring", "recording": source.label, **details})
                 run.to_end()
         finally:
             self._run = None

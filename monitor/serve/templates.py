@@ -29,14 +29,14 @@ MOST_CHARACTERS = 40
 
 
 def data_folder() -> Path:
-    """Where a user's templates are kept: under ``XDG_DATA_HOME``, or ``~/.local/share``."""
-    given = Path(os.environ.get("XDG_DATA_HOME") or "")
-    home = given if given.is_absolute() else Path.home() / ".local" / "share"
+    """Return the folder of a user's templates: under ``XDG_DATA_HOME``, or ``~/.local/share``."""
+    configured = Path(os.environ.get("XDG_DATA_HOME") or "")
+    home = configured if configured.is_absolute() else Path.home() / ".local" / "share"
     return home / "speaker-disclosure-monitor" / "people"
 
 
 def checked_name(name: object) -> str:
-    """A name that a file can have, too, in one spelling of its letters.
+    """Return a name that a file can have, too, in one spelling of its letters.
 
     Raises:
         UsageError: it has other characters than letters with their marks, digits, spaces, ``.``,
@@ -59,7 +59,7 @@ def checked_name(name: object) -> str:
 
 
 def _fits(name: str) -> bool:
-    """Whether a person can be called so; vowel signs and some accents are marks of their own."""
+    """Return whether it names a person; vowel signs and some accents are marks of their own."""
     return (
         0 < len(name) <= MOST_CHARACTERS
         and (name[0].isalnum() or name[0] == "_")
@@ -135,23 +135,23 @@ class TemplateFolder:
             raise UsageError(f"one of those beside whom you are enrolled is called {name} already")
 
     def has(self, name: str) -> bool:
-        """Whether somebody is enrolled by that name."""
+        """Return whether somebody is enrolled by that name."""
         return _own_file(self._path(name)) is not None
 
     def load(self, name: str) -> Population:
-        """The population of one person; StoreError where there is none."""
-        found = Population.load(self._path(name))
-        if checked_name(name) not in found.names:
+        """Load the population of one person; StoreError where there is none."""
+        population = Population.load(self._path(name))
+        if checked_name(name) not in population.names:
             raise StoreError(f"the file of {name} holds somebody else: enrol again")
-        return found
+        return population
 
-    def save(self, name: str, made: Population) -> Population:
+    def save(self, name: str, enrolment: Population) -> Population:
         """Keep a new template (0600), beside the base; the bytes of an older one are overwritten.
 
         Returns:
             the population that was written.
         """
-        population = self.base.only(made.features).joined(made)
+        population = self.base.only(enrolment.features).joined(enrolment)
         make_folder(self.folder)
         path = self._path(name)
         with alone(path), wiped(path):
@@ -175,7 +175,7 @@ class TemplateFolder:
 
 
 def _own_file(path: Path) -> os.stat_result | None:
-    """The status of a plain file of this user; None of anything else, such as a broken link."""
+    """Return the status of a plain file of this user; None of anything else."""
     with suppress(OSError):
         status = path.stat()
         if stat.S_ISREG(status.st_mode) and is_ours(status):

@@ -1,4 +1,4 @@
-"""Where the records of a run go: a file of JSON lines, a terminal, memory."""
+"""Sinks for the records of a run: a file of JSON lines, a terminal, memory."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class PlainConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """As the console renders it, with what cannot be printed replaced."""
+        """Render as a console does, with what cannot be printed replaced."""
         for segment in super().render(renderable, options):
             if segment.control or segment.text.isprintable():
                 yield segment
@@ -83,8 +83,8 @@ class RunBuffer:
 
     @property
     def records(self) -> list[dict[str, Any]]:
-        """What was kept, in order; the last reading is always among them."""
-        return [orjson.loads(each.data) for each in (*self._records, *self._last.values())]
+        """Records kept, in order; the last reading is always among them."""
+        return [orjson.loads(packed.data) for packed in (*self._records, *self._last.values())]
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Take one record."""

@@ -37,7 +37,7 @@ def refuse_overwrite(
 
 
 def standing(path: str | os.PathLike[str]) -> str | None:
-    r"""What a file holds that writing a run would destroy.
+    r"""Name what writing a run to this file would destroy.
 
     Returns:
         ``"a finished run"``, ``"an unfinished run"``, ``"something else"``; None where there is
@@ -89,16 +89,16 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 def _is_pipe_of_another(name: str) -> bool:
-    """Whether it is a named pipe that another user made, who may be the one to read it."""
+    """Return whether it is a named pipe of another user, who may be the one to read it."""
     try:
-        found = os.lstat(name)
+        status = os.lstat(name)
     except OSError:
         return False
-    return stat.S_ISFIFO(found.st_mode) and not is_ours(found)
+    return stat.S_ISFIFO(status.st_mode) and not is_ours(status)
 
 
 def _leads_to_no_file(name: str) -> bool:
-    """Whether it is a pipe or a device, such as /dev/stdout: those are links on some systems."""
+    """Return whether it is a pipe or a device, such as /dev/stdout: links on some systems."""
     try:
         return not stat.S_ISREG(os.stat(name).st_mode)  # noqa: PTH116
     except OSError:
@@ -149,12 +149,12 @@ class JsonLines:
             self.go_on_at(append_at)
 
     def go_on_at(self, offset: int) -> None:
-        """Go on at a byte offset: what the file has beyond it is cut off by the next record."""
-        found = os.fstat(self._file.fileno()).st_size if self._own else 0
-        if not 0 <= offset <= found:
+        """Continue at a byte offset: what the file has beyond it is cut off by the next record."""
+        size = os.fstat(self._file.fileno()).st_size if self._own else 0
+        if not 0 <= offset <= size:
             self.close()
             raise StoreError(
-                f"{self._name} has {found} bytes where {offset} were written; start the run afresh"
+                f"{self._name} has {size} bytes where {offset} were written; start the run afresh"
             )
         self.offset = offset
 

@@ -71,15 +71,15 @@ class LiveView(TerminalSink):
     def write(self, record: Mapping[str, Any]) -> None:
         """Take one record of the run."""
         if record.get("type") == "start":
-            self._rules = [clean(each["rule"], 60) for each in record.get("alerts") or ()]
+            self._rules = [clean(alert["rule"], 60) for alert in record.get("alerts") or ()]
             self._label = ", ".join(clean(name, 20) for name in record.get("recordings") or ())
         for forecast in self._forecasts:
             forecast.update(record)
         if record.get("type") == "start":  # a forecast of one's own may not know
             self._beyond = [
-                each.threshold_bits
-                for each in self._forecasts
-                if getattr(each, "beyond_reach", False)
+                forecast.threshold_bits
+                for forecast in self._forecasts
+                if getattr(forecast, "beyond_reach", False)
             ]
         super().write(record)
 
@@ -191,7 +191,7 @@ class LiveView(TerminalSink):
         return text
 
     def _shown_first(self, width: int) -> Text:
-        """The headline, and beside it as much as there is room for."""
+        """Format the headline, and as many notes as there is room for."""
         from rich.text import Text
 
         reading = self.reading
@@ -199,18 +199,18 @@ class LiveView(TerminalSink):
         text.append(bits_now(reading), style="bold reverse" if self.raised else "bold")
         low, high = reading.get("bits_low"), reading.get("bits_high")
         cut = phrases.is_evidence(reading) and bool(reading.get("at_least"))
-        beside: list[tuple[str, str]] = []
+        notes: list[tuple[str, str]] = []
         if low is not None and high is not None and not (cut and low == reading.get("bits")):
-            beside.append((limits_in_words(low, high, cut=cut), ""))
+            notes.append((limits_in_words(low, high, cut=cut), ""))
         if (peak := reading.get("peak_bits")) is not None and not (cut and peak == reading["bits"]):
-            beside.append((f"peak {number(peak)}", ""))
-        for words, style in (*beside, (self._whose(), "dim")):
+            notes.append((f"peak {number(peak)}", ""))
+        for words, style in (*notes, (self._whose(), "dim")):
             if len(text) + len(words) + 2 <= width:  # half a word would say something else
                 text.append(f"  {words}", style=style)
         return text
 
     def _state(self) -> Text:
-        """Alert and forecast."""
+        """Format alert and forecast."""
         from rich.text import Text
 
         text = Text(" ")
@@ -223,7 +223,7 @@ class LiveView(TerminalSink):
                 f" ALERT {rule}, since {phrases.clock_time(since)} ", style="bold reverse red"
             )
         elif self._forecasts:
-            bits = ", ".join(number(each.threshold_bits) for each in self._forecasts)
+            bits = ", ".join(number(f.threshold_bits) for f in self._forecasts)
             text.append(f"no alert (threshold {bits} bits)", style="" if self._beyond else "green")
             if self._beyond:  # no alert is no good news where none can come
                 never = ", ".join(map(number, self._beyond))
@@ -240,14 +240,14 @@ class LiveView(TerminalSink):
         levels = []
         if (plateau := self.reading.get("plateau")) and not self.evidence:
             levels.append((plateau, PLATEAU))
-        for each in self._forecasts:
-            if phrases.is_headline(each.field, self.reading):
-                levels.append((each.threshold_bits, THRESHOLD))
-        behind = ((self._other, PROTECTED), (self._linear, LINEAR), (self._root, ROOT))
-        return self._chart(width, rows, levels, behind)
+        for forecast in self._forecasts:
+            if phrases.is_headline(forecast.field, self.reading):
+                levels.append((forecast.threshold_bits, THRESHOLD))
+        guides = ((self._other, PROTECTED), (self._linear, LINEAR), (self._root, ROOT))
+        return self._chart(width, rows, levels, guides)
 
     def _top(self, width: int) -> list[Text]:
-        """The most probable speakers."""
+        """Format the most probable speakers."""
         from rich.text import Text
 
         room = max(1, width - _FEATURE_COLUMNS - 23)
@@ -256,19 +256,19 @@ class LiveView(TerminalSink):
 
 
 def _feature_rows(reading: Mapping[str, Any], watched: bool) -> list[Text]:
-    """A row a feature: length used, rank, bits of the rank, bits (nobody watched: confidence)."""
+    """Format a row a feature: length used, rank, bits of the rank, bits (or confidence)."""
     from rich.text import Text
 
     features: Mapping[str, Mapping[str, Any]] = reading.get("features") or {}
     heads = f"{'rank':>6}{'rank alone':>12}{'bits':>7}" if watched else f"{'confidence':>25}"
     rows = [Text(f" {'feature':<10}{'usable':>7}{heads}", "dim")]
-    for name, each in features.items():
-        rank = each.get("rank")
-        bits = each.get("local_bits") if watched else each.get("gain_bits")
+    for name, feature in features.items():
+        rank = feature.get("rank")
+        bits = feature.get("local_bits") if watched else feature.get("gain_bits")
         cells = (
-            phrases.clock_time(each.get("usable") or 0.0),
+            phrases.clock_time(feature.get("usable") or 0.0),
             f"{rank:g}" if rank is not None else "?" if watched else "",
-            number(each.get("rank_bits")) if watched else "",
+            number(feature.get("rank_bits")) if watched else "",
             number(bits),
         )
         rows.append(
@@ -283,7 +283,7 @@ def _feature_rows(reading: Mapping[str, Any], watched: bool) -> list[Text]:
 
 
 def _side_by_side(left: list[Text], right: list[Text], width: int) -> list[Text]:
-    """Two blocks beside one another, or, where there is no room, the first alone."""
+    """Join two blocks side by side, or, where there is no room, return the first alone."""
     from rich.text import Text
 
     if width < _FEATURE_COLUMNS + 24:
@@ -297,7 +297,7 @@ def _side_by_side(left: list[Text], right: list[Text], width: int) -> list[Text]
 
 
 def _about(seconds: float) -> str:
-    """Seconds as precisely as a forecast deserves."""
+    """Format seconds as precisely as a forecast deserves."""
     if seconds < 60:
         return f"{max(5, 5 * round(seconds / 5)):d} s"
     return f"{round(seconds / 60):d} min"

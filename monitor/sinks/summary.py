@@ -21,7 +21,7 @@ LONGEST_NOTE = 500
 
 
 def alert_in_words(record: Mapping[str, Any]) -> str:
-    """An alert or a warning, raised or over, in one line.
+    """Format an alert or a warning, raised or over, in one line.
 
     Examples:
         >>> alert = {"type": "alert", "seconds": 41.0, "rule": "bits>3 for 5 s", "field": "bits",
@@ -40,7 +40,7 @@ def alert_in_words(record: Mapping[str, Any]) -> str:
         >>> alert_in_words({**alert, **late})
         'alert at 0:41: bits>3 for 5 s (now 3.4; later than the 30 seconds this is known for)'
     """
-    title, words = happened(record)
+    title, words = describe_event(record)
     return f"{title} at {phrases.clock_time(record.get('seconds') or 0.0)}: {words}"
 
 
@@ -53,27 +53,28 @@ ACTIONS = {
 _GAPS = {"thinned": "heard less, to keep up", "words ended": "words ended"}
 
 
-def happened(record: Mapping[str, Any]) -> tuple[str, str]:
-    """An alert, gap, notice, change or crossing: a title, and what there is to say of it.
+def describe_event(record: Mapping[str, Any]) -> tuple[str, str]:
+    """Describe an alert, gap, notice, change or crossing: a title, and its details.
 
     Examples:
-        >>> happened({"type": "gap", "seconds": 3.0, "reason": "dropped"})
+        >>> describe_event({"type": "gap", "seconds": 3.0, "reason": "dropped"})
         ('audio lost', 'dropped')
-        >>> happened({"type": "gap", "reason": "device lost", "detail": "usb was gone for 8.4 s"})
-        ('audio lost', 'device lost (usb was gone for 8.4 s)')
-        >>> happened({"type": "gap", "reason": "dropped", "label": "S0", "watch": "ann"})
+        >>> describe_event({"type": "gap", "reason": "device lost", "detail": "for 8.4 s"})
+        ('audio lost', 'device lost (for 8.4 s)')
+        >>> describe_event({"type": "gap", "reason": "dropped", "label": "S0", "watch": "ann"})
         ('S0 as ann: audio lost', 'dropped')
-        >>> happened({"type": "change", "since_seconds": 107.0, "features": ["f0"], "back": True})
+        >>> change = {"type": "change", "since_seconds": 107.0, "features": ["f0"]}
+        >>> describe_event({**change, "back": True})
         ('the first voice is back since 1:47', 'alerts go on')
     """
-    title, words = _happened(record)
+    title, words = _describe(record)
     if record.get("label") is not None and record["type"] != "notice":  # which names it itself
         of = f" as {clean(record['watch'], 20)}" if record.get("watch") is not None else ""
         title = f"{clean(record['label'], 20)}{of}: {title}"
     return title, words
 
 
-def _happened(record: Mapping[str, Any]) -> tuple[str, str]:
+def _describe(record: Mapping[str, Any]) -> tuple[str, str]:
     kind = record["type"]
     if kind == "gap":
         reason, detail = record.get("reason"), record.get("detail")
@@ -97,13 +98,13 @@ def _happened(record: Mapping[str, Any]) -> tuple[str, str]:
         return level, f"{soon} ({rule}, now {now})"
     alarms, late = record.get("false_alarms") or {}, ""
     if alarms.get("beyond"):
-        known = phrases.length_in_words(alarms["horizon_seconds"])
-        late = f"; later than the {known} this is known for"
+        length = phrases.length_in_words(alarms["horizon_seconds"])
+        late = f"; later than the {length} this is known for"
     return level, f"{rule} (now {now}{late})"
 
 
 def also_narrowed_down(bystanders: Sequence[Mapping[str, Any]] | None) -> str:
-    """Who else became more probable; empty where nobody did.
+    """Format who else became more probable; empty where nobody did.
 
     Examples:
         >>> also_narrowed_down([{"name": "bob", "probability": 1 / 30, "people": 10000}])
@@ -118,15 +119,20 @@ NARROWED = "also narrowed down"
 
 
 def narrowed_names(bystanders: Sequence[Mapping[str, Any]] | None) -> str:
-    """Those who became more probable, the first few of them with how probable they are."""
-    found = list(bystanders or ())
-    shown = [f"{clean(each['name'], 20)}, {phrases.one_in(each['probability'])}" for each in found]
-    more = f"; and {len(found) - SHOWN_BYSTANDERS} more" if len(found) > SHOWN_BYSTANDERS else ""
+    """Format the first few bystanders, with their probabilities."""
+    everyone = list(bystanders or ())
+    shown = [
+        f"{clean(bystander['name'], 20)}, {phrases.one_in(bystander['probability'])}"
+        for bystander in everyone
+    ]
+    more = (
+        f"; and {len(everyone) - SHOWN_BYSTANDERS} more" if len(everyone) > SHOWN_BYSTANDERS else ""
+    )
     return f"{'; '.join(shown[:SHOWN_BYSTANDERS])}{more}"
 
 
 def bits_now(reading: Mapping[str, Any]) -> str:
-    """The headline of a reading, or why there is none.
+    """Format the headline of a reading, or why there is none.
 
     Examples:
         >>> among = [{"people": 50, "bits": 5.6}, {"people": 1e6, "bits": 11.3}]
@@ -138,17 +144,17 @@ def bits_now(reading: Mapping[str, Any]) -> str:
         -1.0 of 5.6 bits, 1 in 100 (low bits are no safety here)
     """
     bits, care = reading.get("bits"), phrases.caveat_of(reading)
-    beside = f" ({care})" if care and bits is not None else ""
+    caveat = f" ({care})" if care and bits is not None else ""
     if not phrases.is_evidence(reading) or bits is None or not math.isfinite(bits):
-        return f"{among_enrolled(reading)}{beside}"
+        return f"{among_enrolled(reading)}{caveat}"
     words = bits_or_more(reading, f"{number(bits)} bits")
     if change := reading.get("change"):
-        return f"{words}, {phrases.voice_since(change)}{beside}"
-    return ", ".join(each for each in (words, format_matches(reading)) if each) + beside
+        return f"{words}, {phrases.voice_since(change)}{caveat}"
+    return ", ".join(part for part in (words, format_matches(reading)) if part) + caveat
 
 
 def limits_in_words(low: float, high: float, *, cut: bool | None = False) -> str:
-    """95 % interval of a figure, in brackets.
+    """Format the 95 % interval of a figure, in brackets.
 
     Examples:
         >>> limits_in_words(7.04, 8.7), limits_in_words(8.7, 8.7, cut=True)
@@ -158,7 +164,7 @@ def limits_in_words(low: float, high: float, *, cut: bool | None = False) -> str
 
 
 def in_a_crowd(reading: Mapping[str, Any], watch: str | None, enrolled: int, **less: bool) -> str:
-    """What the evidence means in the largest crowd; empty where there is none to speak of.
+    """Explain the evidence in the largest crowd; empty where there is none to speak of.
 
     While a change is open it may be of somebody else, and claims nothing.
     """
@@ -170,7 +176,7 @@ def in_a_crowd(reading: Mapping[str, Any], watch: str | None, enrolled: int, **l
 
 
 def among_enrolled(reading: Mapping[str, Any]) -> str:
-    """The closed-set figure of a reading, or why there is none.
+    """Format the closed-set figure of a reading, or why there is none.
 
     Examples:
         >>> among_enrolled({"bits": 2.06, "ceiling": 5.64}), among_enrolled({"bits": None})
@@ -188,8 +194,8 @@ def among_enrolled(reading: Mapping[str, Any]) -> str:
     words = f"{number(bits)} of {number(ceiling)} bits"
     if change := reading.get("change"):  # it claims nothing about anybody
         return f"{words}, {phrases.voice_since(change)}"
-    said = phrases.odds(bits, ceiling, assumed=bool(reading.get("assumes_enrolled")))
-    words = f"{words}, {said}"
+    odds = phrases.odds(bits, ceiling, assumed=bool(reading.get("assumes_enrolled")))
+    words = f"{words}, {odds}"
     return (
         f"{words} if it is one of them, {phrases.IMPOSTOR}"
         if phrases.is_impostor(reading)
@@ -198,7 +204,7 @@ def among_enrolled(reading: Mapping[str, Any]) -> str:
 
 
 def protected_now(reading: Mapping[str, Any]) -> str:
-    """What a reading says of the protected side, and to which attacker.
+    """Format the protected side of a reading, and to which attacker.
 
     Examples:
         >>> tried = {"ignorant": {}, "lazy-informed": {}}
@@ -225,18 +231,18 @@ def protected_now(reading: Mapping[str, Any]) -> str:
 
 
 def number(value: float | None) -> str:
-    """One decimal, no negative zero; a question mark for nothing."""
+    """Format with one decimal, no negative zero; a question mark for nothing."""
     text = "?" if value is None else f"{value:.1f}"
     return "0.0" if text == "-0.0" else text
 
 
 def speed_text(speed: float) -> str:
-    """A multiple of real time."""
+    """Format a multiple of real time."""
     return f"{speed:.1f}" if speed < 10 else f"{speed:,.0f}"
 
 
 def clean(value: object, longest: int) -> str:
-    """A name or reason that cannot steer the terminal, shortened."""
+    """Shorten a name or reason, so that it cannot steer the terminal."""
     text = printable(value)
     return text if len(text) <= longest else text[: longest - 1] + "~"
 
@@ -254,8 +260,6 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
     last = next((r for r in reversed(records) if r["type"] == "reading"), None)
     console = PlainConsole(highlight=False)
     if any("people" in r for r in records if r["type"] == "end"):
-        from monitor.sinks.people import print_people
-
         print_people(records, console)
         return
     if last is None:
@@ -271,7 +275,7 @@ def print_summary(records: Sequence[Mapping[str, Any]]) -> None:
 
 
 def summary_rows(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """Names and values of the result of a run of one voice, which has a reading."""
+    """Format the result of a run of one voice, which has a reading, as names and values."""
     last = next(r for r in reversed(records) if r["type"] == "reading")
     start = next((r for r in records if r["type"] == "start"), {})
     return list(
@@ -283,7 +287,7 @@ def summary_rows(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 
 def summary_notes(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What has to be known to read `summary_rows`."""
+    """Explain how to read `summary_rows`."""
     last = next(r for r in reversed(records) if r["type"] == "reading")
     notes = ["In brackets: 95 % interval, by how far it depends on the people it was learnt from."]
     if phrases.is_evidence(last):
@@ -301,33 +305,35 @@ def summary_notes(records: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _protected(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The protected side: the strongest attacker who was tried, and who that is."""
+    """Format the protected side: the strongest attacker who was tried, and who that is."""
     side, figure = start.get("protected"), phrases.protected_figure(last)
     if side is None or figure is None or last.get("bits") is None:
         return []
     bits = bits_or_more(last["protected"], f"{number(figure[0])} bits")
     fewer = phrases.fewer_in_words(last)
     limits = limits_in_words(figure[1], figure[2], cut=last["protected"].get("at_least"))
-    said = f"{bits} {limits}{', ' if fewer else ''}{fewer}"
+    sentence = f"{bits} {limits}{', ' if fewer else ''}{fewer}"
     to = f"to {phrases.attacker_of(last)}"
     name = f"through {clean(side.get('method', ''), 14)}"
     # a figure of an attacker who does not know the anonymiser is never read without the words
     return (
-        [(name, f"{to} ({said})")] if phrases.uninformed(last) else [(name, said), ("that is", to)]
+        [(name, f"{to} ({sentence})")]
+        if phrases.uninformed(last)
+        else [(name, sentence), ("that is", to)]
     )
 
 
 def _promised(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What is promised of all of it, whoever attacks."""
-    said = phrases.promise_now(last)
-    if not said:
+    """Format the promise over the whole stream, against every attacker."""
+    sentence = phrases.promise_now(last)
+    if not sentence:
         return []
     name = clean((start.get("declared") or {}).get("mechanism", ""), 14)
-    return [(name, said), ("that is", phrases.composed_in_words(start, last))]
+    return [(name, sentence), ("that is", phrases.composed_in_words(start, last))]
 
 
 def _print_disclosure_delay(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
-    """By how many seconds the anonymiser delayed round numbers of bits."""
+    """Print by how many seconds the anonymiser delayed round numbers of bits."""
     from rich.table import Table
     from rich.text import Text
 
@@ -341,12 +347,12 @@ def _print_disclosure_delay(console: Console, records: Sequence[Mapping[str, Any
         table.add_column(Text(name, style="dim"))
     for row in disclosure_delay:
         table.add_row(*map(Text, phrases.delay_cells(row)))
-    for each in ("", table, ""):
-        console.print(each)
+    for block in ("", table, ""):
+        console.print(block)
 
 
 def _begun(records: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The last change with which the evidence began afresh."""
+    """Return the last change with which the evidence began afresh."""
     changes = (r for r in reversed(records) if r["type"] == "change" and r["action"] != "note")
     return next(changes, None)
 
@@ -354,7 +360,7 @@ def _begun(records: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
 def _bits(
     last: Mapping[str, Any], start: Mapping[str, Any], begun: Mapping[str, Any] | None
 ) -> list[tuple[str, str]]:
-    """The figure shown first, what to compare it with, and each feature's part."""
+    """Format the headline, its comparisons, and the part of each feature."""
     who = start.get("watch")
     label = "attacker's confidence" if who is None else f"{clean(who, 20)} disclosed"
     name = f"evidence for {clean(who, 20)}" if who and phrases.is_evidence(last) else label
@@ -400,23 +406,25 @@ def _bits(
 
 
 def _spread(last: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """How far other voices lie apart, which the limits do not say."""
+    """Format how far other voices lie apart, which the limits do not say."""
     if last.get("spread_low") is None:
         return []
     return [("spread", phrases.spread_in_words(last))]
 
 
 def _sound(last: Mapping[str, Any], start: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What was heard sounds like, and the templates where that is not the same."""
-    said, theirs = (phrases.condition_in_words(each.get("conditions")) for each in (last, start))
-    if not said:
+    """Format the conditions of the stream, and of the templates where they differ."""
+    stream_text, template_text = (
+        phrases.condition_in_words(record.get("conditions")) for record in (last, start)
+    )
+    if not stream_text:
         return []
-    apart = f"; the templates: {theirs}" if theirs and last.get("differs") else ""
-    return [("sound", f"{said}{apart}")]
+    apart = f"; the templates: {template_text}" if template_text and last.get("differs") else ""
+    return [("sound", f"{stream_text}{apart}")]
 
 
 def _rest(last: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """How much was heard, what was lost, and which alerts were raised."""
+    """Format lengths, losses and alerts."""
     speech = f"{phrases.clock_time(last['speech'])} of it speech"
     rows = [("heard", f"{phrases.clock_time(last['seconds'])}, {speech}")]
     if excluded := last.get("excluded_seconds"):
@@ -449,3 +457,76 @@ def _rest(last: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> list
 def _limits(record: Mapping[str, Any], field: str) -> str:
     cut = field == "bits" and phrases.is_evidence(record) and record.get("at_least")
     return limits_in_words(record[f"{field}_low"], record[f"{field}_high"], cut=cut)
+
+
+# --- The summary of a recording of several people: a row for each.
+
+
+def print_people(records: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print who is in a recording and what each gave away, a row each."""
+    from rich.table import Table
+    from rich.text import Text
+
+    end = next(r for r in reversed(records) if r["type"] == "end")
+    table = Table(box=None, pad_edge=False)
+    for name in PEOPLE_COLUMNS:
+        table.add_column(Text(name, style="dim"))
+    for cells in people_rows(records):
+        table.add_row(*map(Text, cells))
+    console.print(table)
+    if overlap := end.get("overlap_seconds"):
+        console.print(f"{phrases.overlap_in_words(overlap)}.")
+    console.print("In brackets: 95 % interval, by how far it depends on those it was learnt from.")
+    if any(r.get("assumes_enrolled") for r in records if r["type"] == "reading"):
+        console.print("This confidence assumes that each speaker is enrolled: it may be misplaced.")
+
+
+PEOPLE_COLUMNS = ("label", "most probably", "spoke", "bits", "that is", "alert", "pure")
+
+
+def people_rows(records: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Format the cells of everybody in a recording, under `PEOPLE_COLUMNS`; the run has ended."""
+    end = next(r for r in reversed(records) if r["type"] == "end")
+    lasts = {
+        (r["label"], r.get("watch")): r for r in records if r["type"] == "reading" and "label" in r
+    }
+    several = any(watch is not None for _, watch in lasts)
+    return [
+        person_cells(row, lasts.get((row["label"], row["watch"] if several else None)))
+        for row in end["people"]
+    ]
+
+
+def person_cells(row: Mapping[str, Any], last: Mapping[str, Any] | None) -> list[str]:
+    """Format the cells of one person.
+
+    Examples:
+        >>> row = {"label": "S0", "person": "ann", "probability": 0.961, "purity": 0.98,
+        ...     "watch": None, "speech": 61.0, "first_alert_seconds": 12.0, "bits": 2.06,
+        ...     "bits_low": 1.9, "bits_high": 2.2, "headline": "closed-set", "at_least": False}
+        >>> person_cells(row, {"bits": 2.06, "ceiling": 5.64})
+        ['S0', 'ann, 96 %', '1:01', '2.1 (1.9 to 2.2)', '1 in 12', '0:12', '98 %']
+        >>> person_cells({**row, "person": None, "purity": None}, None)[1:5]
+        ['nobody enrolled, 96 %', '1:01', '', 'too little to say']
+    """
+    who = "nobody enrolled" if row["person"] is None else clean(row["person"], 20)
+    probability = row["probability"]
+    bits, sentence = "", "too little to say"
+    if last is not None:
+        sentence = bits_now(last)
+        if row["bits"] is not None:
+            cut = row["headline"] == "evidence" and row["at_least"]
+            limits = limits_in_words(row["bits_low"], row["bits_high"], cut=cut)
+            bits, sentence = f"{number(row['bits'])} {limits}", sentence.partition(", ")[2]
+        if row["watch"] is not None:
+            sentence = f"as {clean(row['watch'], 20)}{': ' if sentence else ''}{sentence}"
+    first, purity = row["first_alert_seconds"], row["purity"]
+    return [
+        clean(row["label"], 20),
+        "" if probability is None else f"{who}, {100 * probability:.0f} %",
+        phrases.clock_time(row["speech"]),
+        bits,
+        sentence,
+        "" if first is None else phrases.clock_time(first),
+        "" if purity is None else f"{100 * purity:.0f} %",
+    ]

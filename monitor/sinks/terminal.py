@@ -1,4 +1,4 @@
-"""What people see on stderr while a run goes on: a progress bar, or a live curve."""
+"""Views of a run on stderr while it goes on: a progress bar, or a live curve."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from monitor.sinks.summary import (
     among_enrolled,
     bits_now,
     clean,
-    happened,
+    describe_event,
     in_a_crowd,
     limits_in_words,
     number,
@@ -96,21 +96,21 @@ class TextCurve:
         return frozenset(self._bins[key][0] for key in self._fresh)
 
 
-def legend(drawn: Sequence[str]) -> str:
-    """The marks of a drawing, each with its meaning.
+def legend(lines: Sequence[str]) -> str:
+    """Format the marks of a drawing, each with its meaning.
 
     Examples:
         >>> legend(["━━━━", " ⣀⣠⠤", "⠤⠊  "])
         '⣀ bits  ━ ceiling'
     """
-    there = set("".join(drawn))
-    if any("\u2800" < mark <= "\u28ff" for mark in there):
-        there.add("⣀")
-    return "  ".join(f"{mark} {words}" for mark, words in _MEANING.items() if mark in there)
+    marks = set("".join(lines))
+    if any("\u2800" < mark <= "\u28ff" for mark in marks):
+        marks.add("⣀")
+    return "  ".join(f"{mark} {words}" for mark, words in _MEANING.items() if mark in marks)
 
 
 def row_of(bits: float, height: int, y_range: tuple[float, float]) -> int:
-    """The line, of ``height``, on which these bits are drawn; 0 is the top one.
+    """Return the line, of ``height``, on which these bits are drawn; 0 is the top one.
 
     Examples:
         >>> row_of(0.0, 10, (0.0, 5.0)), row_of(5.0, 10, (0.0, 5.0))
@@ -121,7 +121,7 @@ def row_of(bits: float, height: int, y_range: tuple[float, float]) -> int:
 
 
 def crowd_rows(height: int, y_range: tuple[float, float]) -> dict[int, str]:
-    """Beside which lines of a drawing a crowd is named: so many bits leave one person of it.
+    """Return beside which lines a crowd is named: so many bits leave one person of it.
 
     Examples:
         >>> crowd_rows(10, (0.0, 14.0))
@@ -135,7 +135,7 @@ def crowd_rows(height: int, y_range: tuple[float, float]) -> dict[int, str]:
 
 
 def crowd_legend(rows: Mapping[int, str]) -> str:
-    """What the names beside the lines mean.
+    """Explain the names beside the lines.
 
     Examples:
         >>> crowd_legend({5: "office", 0: "town"}), crowd_legend({})
@@ -160,7 +160,7 @@ def draw_curve(
     levels: Sequence[tuple[float, str]] = (),
     breaks: Container[float] = (),
 ) -> list[str]:
-    """The curve as ``height`` lines of ``width`` characters, the top one first.
+    """Draw the curve as ``height`` lines of ``width`` characters, the top one first.
 
     Examples:
         >>> draw_curve([(1, 0.0), (10, 2.0)], width=4, height=2, x_range=(1, 10), y_range=(0, 2))
@@ -184,9 +184,9 @@ def draw_curve(
             x, y = x0 + round((x1 - x0) * i / steps), y0 + round((y1 - y0) * i / steps)
             cells[y // 4][x // 2] |= DOTS[x % 2][y % 4]
         before = (x1, y1)
-    behind = {row_of(b, height, y_range): mark for b, mark in levels if bottom <= b <= top}
+    level_marks = {row_of(b, height, y_range): mark for b, mark in levels if bottom <= b <= top}
     return [
-        "".join(chr(0x2800 + dots) if dots else behind.get(row, EMPTY) for dots in line)
+        "".join(chr(0x2800 + dots) if dots else level_marks.get(row, EMPTY) for dots in line)
         for row, line in enumerate(cells)
     ]
 
@@ -198,7 +198,7 @@ def draw_behind(
     x_range: tuple[float, float],
     y_range: tuple[float, float],
 ) -> list[str]:
-    """The drawing with a guide where nothing else is."""
+    """Add a guide to a drawing where nothing else is."""
     lines = [list(line) for line in drawn]
     (left, right), columns = x_range, len(lines[0])
     for (x0, y0), (x1, y1) in pairwise(curve.points):
@@ -267,13 +267,13 @@ class TerminalSink:
 
     @cached_property
     def console(self) -> Console:
-        """Where to draw."""
+        """Console to draw on."""
         from monitor.sinks.console import PlainConsole
 
         return self._console or PlainConsole(stderr=True)
 
     def _steerable(self) -> bool:
-        """Whether a view can be drawn anew in its place."""
+        """True where a view can be drawn anew in its place."""
         unicode = self.console.encoding.lower().replace("-", "").startswith("utf")
         return unicode and self.console.is_terminal and not self.console.is_dumb_terminal
 
@@ -333,13 +333,13 @@ class TerminalSink:
             self._plain()
 
     def _plain(self) -> None:
-        """Where there is no view: a line now and then, if it says anything new."""
-        now, told = self._clock(), bits_now(self.reading)
+        """Print a line now and then, if it says anything new: there is no view."""
+        now, bits = self._clock(), bits_now(self.reading)
         if self._drawn == -math.inf:
             self._drawn = now
-        elif now - self._drawn >= (SAME_SECONDS if told == self._told else LINE_SECONDS):
+        elif now - self._drawn >= (SAME_SECONDS if bits == self._told else LINE_SECONDS):
             self._say(self._line())
-            self._drawn, self._told = now, told
+            self._drawn, self._told = now, bits
 
     def _draw(self, live: Live) -> None:
         self._drawn = self._clock()
@@ -364,13 +364,13 @@ class TerminalSink:
         self._gaps += 1
         if self._gaps <= SHOWN_GAPS:
             more = " (further gaps are only counted)" if self._gaps == SHOWN_GAPS else ""
-            title, words = happened(record)
+            title, words = describe_event(record)
             self._say(
                 f"{title} at {phrases.clock_time(record.get('seconds') or 0.0)}: {words}{more}"
             )
 
     def _notice(self, record: Mapping[str, Any]) -> None:
-        title, words = happened(record)
+        title, words = describe_event(record)
         self._say(f"{title} at {phrases.clock_time(record.get('seconds') or 0.0)}: {words}")
 
     def _change(self, record: Mapping[str, Any]) -> None:
@@ -379,19 +379,19 @@ class TerminalSink:
             self._begun = f"voice since {phrases.clock_time(record.get('since_seconds') or 0.0)}"
         if self._changes <= SHOWN_GAPS:
             more = " (further ones are only counted)" if self._changes == SHOWN_GAPS else ""
-            self._say(f"{': '.join(happened(record))}{more}")
+            self._say(f"{': '.join(describe_event(record))}{more}")
 
     def _crossing(self, record: Mapping[str, Any]) -> None:
         level = float(record.get("bits") or 0.0)
         since = float(record.get("since_seconds") or 0.0)
         self.crossings.setdefault(level, {})[str(record.get("side"))] = since
-        known = record.get("delay_seconds") is None or not phrases.uninformed(self.reading)
-        whom = "" if known else f", from {phrases.attacker_of(self.reading)}"
+        is_informed = record.get("delay_seconds") is None or not phrases.uninformed(self.reading)
+        whom = "" if is_informed else f", from {phrases.attacker_of(self.reading)}"
         self._say(f"{phrases.crossing_in_words(record)}{whom}")
 
     @property
     def doubt(self) -> str:
-        """Whose bits these may not be, while a change is open."""
+        """Warning while a change is open: the bits may be another voice's."""
         return phrases.another_voice(
             self.reading, None if self.watch is None else clean(self.watch, 16)
         )
@@ -417,10 +417,10 @@ class TerminalSink:
         width: int,
         rows: int,
         levels: Sequence[tuple[float, str]],
-        behind: Sequence[tuple[TextCurve, str]] = (),
+        guides: Sequence[tuple[TextCurve, str]] = (),
         end: float | None = None,
     ) -> list[Text]:
-        """The curve, its axes and a legend; without an ``end`` the axis doubles now and then."""
+        """Draw the curve, its axes and a legend; without an ``end`` the axis doubles."""
         from rich.text import Text
 
         points = self._curve.points
@@ -438,7 +438,7 @@ class TerminalSink:
             levels=[*chance, *levels, *((bits, CEILING) for bits in tops)],
             breaks=self._curve.breaks,
         )  # fmt: skip
-        for curve, mark in behind:
+        for curve, mark in guides:
             drawn = draw_behind(drawn, curve, mark, x_range, y_range)
         marks: dict[int, float] = {}
         shown = [bits for bits, mark in levels if mark == THRESHOLD]
@@ -457,7 +457,7 @@ class TerminalSink:
         return lines
 
     def _top_bits(self, curve: TextCurve) -> float:
-        """What the bits axis reaches up to: evidence knows no ceiling."""
+        """Compute the top of the bits axis: evidence knows no ceiling."""
         ceiling: float = self.reading.get("ceiling") or 1.0
         if not self.evidence:
             return ceiling
@@ -465,7 +465,7 @@ class TerminalSink:
         return axis_top(highest)
 
     def _crowd_lines(self, width: int) -> list[Text]:
-        """What the evidence means in a crowd, and, second to it, among the enrolled."""
+        """Explain the evidence in a crowd, and, second to it, among the enrolled."""
         from rich.text import Text
 
         watch = None if self.watch is None else clean(self.watch, 16)
@@ -474,9 +474,13 @@ class TerminalSink:
             {"fit": False},
             {"fit": False, "subject": False},
         )
-        told = [clean(in_a_crowd(self.reading, watch, self.enrolled, **h), 200) for h in shorter]
-        said = next((each for each in told if len(each) < width), told[-1])
-        lines = [Text(f" {part}") for part in wrap(said, max(20, width - 2))]
+        sentences = [
+            clean(in_a_crowd(self.reading, watch, self.enrolled, **h), 200) for h in shorter
+        ]
+        shortest = next(
+            (sentence for sentence in sentences if len(sentence) < width), sentences[-1]
+        )
+        lines = [Text(f" {part}") for part in wrap(shortest, max(20, width - 2))]
         if self.evidence:
             among = Text(f" closed-set, among the {self.enrolled or 'few'} enrolled: ", "dim")
             among.append(among_enrolled(self.reading))
@@ -484,7 +488,7 @@ class TerminalSink:
         return lines
 
     def _protected_lines(self, width: int) -> list[Text]:
-        """The other side: its figure, how much less that is, and to whom; never without."""
+        """Format the other side: its figure, how much less that is, and to whom."""
         from rich.text import Text
 
         if not self.protected:
@@ -495,42 +499,47 @@ class TerminalSink:
         bits = bits_or_more(self.reading["protected"], f"{number(figure[0])} bits")
         fewer = phrases.fewer_in_words(self.reading)
         # of an attacker who does not know the anonymiser the words are the headline, not the bits
-        known = not phrases.uninformed(self.reading)
+        is_informed = not phrases.uninformed(self.reading)
         text = Text(" ")
-        text.append(f"protected {bits}", style="bold" if known else "")
+        text.append(f"protected {bits}", style="bold" if is_informed else "")
         text.append(f", {fewer}" if fewer else "", style="bold")
         cut = self.reading["protected"].get("at_least")
         text.append(f"  {limits_in_words(figure[1], figure[2], cut=cut)}")
         text.append(f"  through {self.protected}", style="dim")
         lines = [
             text,
-            Text(f" to {phrases.attacker_of(self.reading)}", "yellow" if known else "bold yellow"),
+            Text(
+                f" to {phrases.attacker_of(self.reading)}",
+                "yellow" if is_informed else "bold yellow",
+            ),
         ]
         if disclosure_delay := self._disclosure_delay(width):
             lines.append(Text(f" {disclosure_delay}"))
         return lines
 
     def _caveat_lines(self) -> list[Text]:
-        """Whose style is heard, where any is, in as few words as fit."""
+        """Warn, in few words, that style is the author's."""
         from rich.text import Text
 
-        heard = "style" in (self.reading.get("features") or {})
+        has_style = "style" in (self.reading.get("features") or {})
         return (
-            [Text(" of read text style tells the author, not the reader", "dim")] if heard else []
+            [Text(" of read text style tells the author, not the reader", "dim")]
+            if has_style
+            else []
         )
 
     def _promise_lines(self) -> list[Text]:
-        """What is promised of all that was heard so far, whoever attacks."""
+        """Format the promise over the stream so far, against every attacker."""
         from rich.text import Text
 
-        said = phrases.promise_now(self.reading)
-        if not said:
+        sentence = phrases.promise_now(self.reading)
+        if not sentence:
             return []
-        return [Text(f" {said}", "yellow" if self.reading["declared"]["empty"] else "")]
+        return [Text(f" {sentence}", "yellow" if self.reading["declared"]["empty"] else "")]
 
     def _disclosure_delay(self, width: int) -> str:
-        """Disclosure delay so far: as many levels as there is room."""
-        told = ""
+        """Format the disclosure delay so far: as many levels as there is room."""
+        text = ""
         for bits, since in sorted(self.crossings.items()):
             if "clear" not in since:
                 continue
@@ -538,22 +547,22 @@ class TerminalSink:
             disclosure_delay = "not yet out" if math.isnan(later) else f"{later:.0f} s"
             level = f"{bits:g} bit{'' if bits == 1 else 's'}"
             more = (
-                f"{told}, {level} {disclosure_delay}"
-                if told
+                f"{text}, {level} {disclosure_delay}"
+                if text
                 else f"delay: {level} {disclosure_delay}"
             )
             if len(more) >= width:
                 break
-            told = more
-        return told
+            text = more
+        return text
 
     @property
     def _others(self) -> str:
-        """Who else was narrowed down, while the evidence is of one voice."""
+        """Bystanders narrowed down, while the evidence is of one voice."""
         return "" if self.doubt else also_narrowed_down(self.reading.get("bystanders"))
 
     def _whose(self) -> str:
-        """Whose bits these are, as far as anybody can know."""
+        """Name the person whose bits these are, as far as known."""
         if self.doubt:
             return ""
         who = "" if self.watch is None else clean(self.watch, 16)
@@ -643,8 +652,8 @@ class ReplayProgress(TerminalSink):
         parts = [part for part in parts if part]
         if self.protected:
             parts.append(protected_now(self.reading))
-        if said := phrases.promise_now(self.reading):
-            parts.append(said)
+        if promise := phrases.promise_now(self.reading):
+            parts.append(promise)
         return ", ".join(parts)
 
     def _last_words(self) -> str:

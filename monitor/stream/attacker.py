@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
+from monitor.events.reading import Bits, FeatureReading
 from monitor.maths.condition import Condition, degradation, unlike
 from monitor.maths.evidence import e_value, enrolled_share
 from monitor.maths.posterior import confidence_bits, local_bits, weighted_evidence
@@ -41,10 +42,8 @@ from monitor.stream.ratios import LikelihoodRatioScorer, RatioBits, intercept_bi
 from monitor.stream.reading import (
     ZERO,
     Assessment,
-    Bits,
     Bystanders,
     CrowdEvidence,
-    FeatureReading,
     RunningTotals,
     choose_crowds,
     compute_crowds,

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from monitor.errors import Argument, Message, MonitorError, StoreError
+from monitor.events.keys import HEADLINES, misfit
 from monitor.files import check_private, sweep
 from monitor.population.store import read_store, store_kind, write_store
 from monitor.protocols import Stateful
-from monitor.records.keys import HEADLINES, misfit
 from monitor.safe_text import printable
 from monitor.stream.records import RunTotals
 from monitor.types import AnyArray

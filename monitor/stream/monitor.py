@@ -13,6 +13,9 @@ from typing import Any, NotRequired, Self, TypeAlias
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
+from monitor.events.keys import HEADLINES
+from monitor.events.occurrences import Change, GapEvent, NoticeEvent
+from monitor.events.reading import Reading
 from monitor.features.channel import CONDITION
 from monitor.features.framing import columns_of
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, superseded, takes
@@ -21,7 +24,6 @@ from monitor.population.false_alarms import FalseAlarms, false_alarms
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.protocols import Feature, Source
-from monitor.records.keys import HEADLINES
 from monitor.sources.base import Samples
 from monitor.sources.registry import missing_members, open_source
 from monitor.stream.accumulator import (
@@ -36,14 +38,12 @@ from monitor.stream.copies import CopyFinder, RepeatFinder
 from monitor.stream.front_end import BesideClock, BlocksToTicks, FrontEnd, WordCoverage
 from monitor.stream.notices import (
     EventOrder,
-    GapEvent,
-    NoticeEvent,
     log_notices,
     recording_notices,
     session_of,
     setup_notices,
 )
-from monitor.stream.reading import Bystanders, Change, Reading
+from monitor.stream.reading import Bystanders
 from monitor.stream.reading_builder import (
     ConditionsState,
     ReadingBuilder,

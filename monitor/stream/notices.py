@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Protocol
 
 from monitor.crowds import YOU
 from monitor.errors import Argument, Message, OverlapError
+from monitor.events.occurrences import GapEvent, NoticeEvent
 from monitor.features.registry import caveats, takes
 from monitor.phrases import format_best_feature, plural
 from monitor.population.interpolation import same_session_bias
@@ -25,63 +25,6 @@ from monitor.types import TICKS_PER_SECOND, Gap, Notice
 
 MOST_NOTICES = 100
 """Of a stream; what comes after them is left out, so that a run that ends says all that it said."""
-
-
-@dataclass(frozen=True, slots=True)
-class GapEvent:
-    """A loss, placed on the stream: ``seconds`` is where it was noticed, in which ``recording``."""
-
-    type: ClassVar[Literal["gap"]] = "gap"
-    seconds: float
-    gap: Gap
-    recording: str = ""
-    label: str | None = None
-
-    @property
-    def code(self) -> str:
-        """Such as ``gap.device-lost``: the reason."""
-        return f"gap.{self.gap.reason.replace(' ', '-')}"
-
-    def record(self) -> dict[str, Any]:
-        """Return JSON-able values."""
-        return {
-            "type": self.type,
-            "seconds": self.seconds,
-            "reason": self.gap.reason,
-            "lost_seconds": self.gap.lost_seconds,
-            "recording": self.recording,
-            "detail": self.gap.detail,
-            **({} if self.label is None else {"label": self.label}),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class NoticeEvent:
-    """A notice, placed on the stream: ``seconds`` is when it arose."""
-
-    type: ClassVar[Literal["notice"]] = "notice"
-    seconds: float
-    notice: Notice
-    recording: str = ""
-    label: str | None = None
-
-    @property
-    def code(self) -> str:
-        """Such as ``notice.channels-differ``: the kind."""
-        return f"notice.{self.notice.kind.replace(' ', '-')}"
-
-    def record(self) -> dict[str, Any]:
-        """Return JSON-able values."""
-        return {
-            "type": self.type,
-            "seconds": self.seconds,
-            "kind": self.notice.kind,
-            "text": self.notice.text,
-            "recording": self.recording,
-            "level": self.notice.level,
-            "fields": dict(self.notice.fields),
-            **({} if self.label is None else {"label": self.label}),
-        }
 
 
 class EventOrder:
@@ -128,9 +71,9 @@ class EventOrder:
                 continue
             seconds = min(at, tick) / TICKS_PER_SECOND
             if isinstance(event, Notice):
-                yield NoticeEvent(seconds, replace(event, seconds=seconds))
+                yield NoticeEvent.of(seconds, event)
             else:
-                yield GapEvent(seconds, event)
+                yield GapEvent.of(seconds, event)
 
 
 def session_of(

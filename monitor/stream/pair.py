@@ -9,12 +9,13 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from monitor.errors import UsageError
+from monitor.events.occurrences import Change
+from monitor.events.reading import ProtectedReading, Reading
 from monitor.features.registry import make
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
 from monitor.stream.front_end import BlocksToTicks
 from monitor.stream.monitor import Event, Monitor, MonitorState
-from monitor.stream.reading import Change, ProtectedReading, Reading
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Tracks, Words
 
 IGNORANT = "ignorant"
@@ -138,7 +139,7 @@ class MonitorPair:
                 )
                 if reading is not None:
                     last[name] = reading
-            yield replace(event, protected=ProtectedReading(dict(last), event.headline))
+            yield replace(event, protected=ProtectedReading.of(last, event.headline))
 
     def _frames(self, items: Iterable[Item]) -> Iterator[Frames | Words]:
         """Compute frames of the protected audio; losses are reported on the clear side.

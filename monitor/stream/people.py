@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.events.occurrences import Change, GapEvent, NoticeEvent
+from monitor.events.reading import OpenChange, Reading
 from monitor.phrases import overlap_in_words, plural
 from monitor.safe_text import printable
 from monitor.sources.base import SplitSource, Stretch
 from monitor.stream.accumulator import FeatureTotals
 from monitor.stream.monitor import Event, Monitor
-from monitor.stream.notices import GapEvent, NoticeEvent
-from monitor.stream.reading import Change, OpenChange, Reading
 from monitor.stream.speaker_changes import are_different_people
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, FloatArray, Gap, Notice
 
@@ -162,7 +162,7 @@ class SideBySide:
         """Yield events, in order within each block of the recording."""
         for item in source.split():
             if isinstance(item, Gap):
-                yield GapEvent(self.seconds, item, source.label)
+                yield GapEvent.of(self.seconds, item, source.label)
                 continue
             events: list[Event] = []
             for person, stretches in _group_by_person(item).items():
@@ -434,11 +434,12 @@ class _Voice:
                     event, seconds=at, since_seconds=since, action=action, label=self.label
                 )
             elif isinstance(event, NoticeEvent):
-                text = f"{printable(self.label)}: {event.notice.text}"
-                notice = replace(event.notice, text=text, seconds=at)
-                yield NoticeEvent(at, notice, self._recording, self.label)
+                text = f"{printable(self.label)}: {event.text}"
+                yield replace(
+                    event, seconds=at, text=text, recording=self._recording, label=self.label
+                )
             else:
-                yield GapEvent(at, event.gap, self._recording, self.label)
+                yield replace(event, seconds=at, recording=self._recording, label=self.label)
 
 
 def _bits(reading: Reading | None) -> float:

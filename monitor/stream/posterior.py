@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from monitor.events.reading import Bits
 from monitor.maths.posterior import (
     confidence_bits,
     local_bits,
@@ -20,7 +21,7 @@ from monitor.maths.statistics import limits, limits_of_each
 from monitor.population.interpolation import EnrolledProbability, LengthModel, at_template
 from monitor.population.rank_model import RankModel
 from monitor.stream.ratios import LikelihoodRatioScorer
-from monitor.stream.reading import ZERO, Bits
+from monitor.stream.reading import ZERO
 from monitor.types import BoolArray, FloatArray, IntArray
 
 _MODEL, _REPLICATES = slice(0, 1), slice(1, None)

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypedDict
 
 import numpy as np
 
+from monitor.events.reading import Bits, Bystander, Guides, OpenChange, Reading, with_limits
 from monitor.jobs import one_thread
 from monitor.maths.composition import guides
 from monitor.maths.condition import (
@@ -20,18 +21,9 @@ from monitor.maths.condition import (
     sound_seconds,
 )
 from monitor.phrases import mismatch_in_words, poor_in_words, unknown_in_words
-from monitor.records.keys import with_limits
 from monitor.stream.accumulator import FeatureTotals, Moments
 from monitor.stream.attacker import Attacker
-from monitor.stream.reading import (
-    Assessment,
-    Bits,
-    Bystander,
-    Bystanders,
-    OpenChange,
-    Reading,
-    RunningTotals,
-)
+from monitor.stream.reading import Assessment, Bystanders, RunningTotals
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, FloatArray, IntArray, Notice, Track
 
 _SLOWLY = 1.05
@@ -437,16 +429,16 @@ class MomentAssessment(NamedTuple):
     speech: float
     excluded_seconds: float | None
     chosen: int
-    guides: tuple[float, float]
-    evidence_guides: tuple[float, float] | None
+    guides: Guides
+    evidence_guides: Guides | None
     bystanders: tuple[Bystander, ...] | None
 
 
 def _guides(
     length: FloatArray, first_seconds: float, first_bits: float, most: float
-) -> list[tuple[float, float]]:
+) -> list[Guides]:
     linear, root = guides(length, first_seconds, first_bits, most)
-    return list(zip(linear.tolist(), root.tolist(), strict=True))
+    return list(map(Guides, linear.tolist(), root.tolist()))
 
 
 class ReadingBuilder:
@@ -504,7 +496,7 @@ class ReadingBuilder:
         expected = attacker.joint.expected
         first_seconds = float(attacker.joint.rank_model.lengths[0])
         closed = _guides(length, first_seconds, expected.first_bits, attacker.ceiling)
-        evident: Sequence[tuple[float, float] | None] = nothing
+        evident: Sequence[Guides | None] = nothing
         if self._headline == "evidence" and attacker.first_evidence is not None:
             evident = _guides(length, *attacker.first_evidence, attacker.support_bits or 0.0)
         others: Sequence[tuple[Bystander, ...] | None] = nothing

@@ -10,67 +10,81 @@ from datetime import UTC, datetime
 from typing import Any
 
 from monitor.crowds import speaks_against
+from monitor.events import declaration
+from monitor.events.declaration import to_json
+from monitor.events.occurrences import Alert, Change, GapEvent, NoticeEvent
+from monitor.events.reading import Reading
+from monitor.events.run import SCHEMA_VERSION
+from monitor.events.schema import event_of
 from monitor.population.rank_model import RankModel
 from monitor.protocols import Source
-from monitor.records.reading import SCHEMA_VERSION
 from monitor.stream.front_end import RecordingCoverage
 from monitor.stream.monitor import Event, Monitor
-from monitor.stream.notices import NoticeEvent, setup_notices
-from monitor.stream.reading import Change, Reading
+from monitor.stream.notices import setup_notices
 from monitor.types import Notice
 from monitor.version import __version__
 
 
 def transcripts_record(source: Source, labels: Sequence[str]) -> dict[str, Any]:
-    """For the ``start`` record: whose words are heard; nothing where no words come."""
+    """Return the transcripts for the ``start`` record; nothing where no words come."""
     if not source.stream_info.words:
         return {}
-    known = [
+    transcripts = [
         {
-            "recording": _named(labels, place),
-            "transcript": each.label,
-            "words": each.words,
-            "spread": each.spread,
-            "speaker": each.speaker,
+            "recording": _name_of(labels, place),
+            "transcript": transcript.label,
+            "words": transcript.words,
+            "spread": transcript.spread,
+            "speaker": transcript.speaker,
         }
-        for place, each in enumerate(source.transcripts)
+        for place, transcript in enumerate(source.transcripts)
     ]
-    return {"transcripts": known}
+    return {"transcripts": transcripts}
 
 
 def coverage_record(
-    found: Sequence[RecordingCoverage], labels: Sequence[str]
+    coverages: Sequence[RecordingCoverage], labels: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """For the ``end`` record: how well the words of each recording fit its speech."""
+    """Return how well the words of each recording fit its speech, for the ``end`` record."""
     return [
         {
-            "recording": _named(labels, each.recording),
-            "words": each.words,
-            "words_in_speech": each.coverage and each.coverage.in_speech,
-            "speech_with_words": each.coverage and each.coverage.covered,
-            "as_well_elsewhere": each.coverage and each.coverage.as_well,
+            "recording": _name_of(labels, recording.recording),
+            "words": recording.words,
+            "words_in_speech": recording.coverage and recording.coverage.in_speech,
+            "speech_with_words": recording.coverage and recording.coverage.covered,
+            "as_well_elsewhere": recording.coverage and recording.coverage.as_well,
         }
-        for each in found
+        for recording in coverages
     ]
 
 
 def coverage_notices(
-    found: Sequence[RecordingCoverage], labels: Sequence[str], begun: Sequence[Mapping[str, Any]]
+    coverages: Sequence[RecordingCoverage],
+    labels: Sequence[str],
+    transcripts: Sequence[Mapping[str, Any]],
 ) -> Iterator[Notice]:
-    """How the words of each recording lie in its speech; ``begun`` is from `transcripts_record`."""
-    for each in found:
-        place = each.recording
-        name = begun[place]["transcript"] if place < len(begun) else _named(labels, place)
-        if each.coverage is not None:
-            said = each.coverage.sentence(name)
+    """Yield how the words of each recording lie in its speech.
+
+    Args:
+        coverages: of the recordings.
+        labels: names of all recordings.
+        transcripts: from `transcripts_record`.
+    """
+    for recording in coverages:
+        index = recording.recording
+        name = _name_of(labels, index)
+        if index < len(transcripts):
+            name = transcripts[index]["transcript"]
+        if recording.coverage is not None:
+            sentence = recording.coverage.sentence(name)
         else:
             none = "no words came: the average and the plateau are still those of voices with words"
-            why = "nobody speaks in its recording" if each.words else none
-            said = f"{name}: {why}"
-        yield Notice("transcript", said)
+            reason = "nobody speaks in its recording" if recording.words else none
+            sentence = f"{name}: {reason}"
+        yield Notice("transcript", sentence)
 
 
-def _named(labels: Sequence[str], place: int) -> str:
+def _name_of(labels: Sequence[str], place: int) -> str:
     return labels[place] if place < len(labels) else ""
 
 
@@ -82,7 +96,7 @@ def _now() -> str:
 
 
 def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
-    """Everything a reader of the run needs to know before its first reading."""
+    """Return everything a reader of the run needs before its first reading."""
     attacker = monitor.attacker
     rank_model, templates = attacker.rank_model, monitor.conditions.templates
     return {
@@ -125,7 +139,7 @@ def _bystanders(monitor: Monitor) -> dict[str, Any]:
 
 
 def fingerprint(monitor: Monitor) -> dict[str, str]:
-    """Of population and rank model: equal ones, equal figures."""
+    """Hash population and rank model: equal ones, equal figures."""
     attacker = monitor.attacker
     return {
         "population": monitor.population.fingerprint(),
@@ -134,14 +148,14 @@ def fingerprint(monitor: Monitor) -> dict[str, str]:
 
 
 def _fingerprint(rank_model: RankModel, evidence_model: RankModel | None) -> str:
-    """A hash over everything that a reading depends on."""
+    """Hash everything that a reading depends on."""
     digest = hashlib.sha256(
         repr((rank_model.features, rank_model.session, rank_model.similarities)).encode()
     )
     for name in ("lengths", "template_lengths", "alpha", "beta", "binomial", "weights", "floor"):
         digest.update(getattr(rank_model, name).tobytes())
     others = [] if evidence_model is None or evidence_model is rank_model else [evidence_model]
-    for evidence in (each.evidence for each in (rank_model, *others)):
+    for evidence in (model.evidence for model in (rank_model, *others)):
         if evidence is not None:
             for name in ("intercept", "slopes", "support"):
                 digest.update(getattr(evidence, name).tobytes())
@@ -149,7 +163,7 @@ def _fingerprint(rank_model: RankModel, evidence_model: RankModel | None) -> str
 
 
 class RunTotals:
-    """Counts what went by, for the ``end`` record; survives a checkpoint.
+    """Totals of a run, for the ``end`` record; they survive a checkpoint.
 
     Attributes:
         failures: what could not be done with the run, a line each.
@@ -174,37 +188,44 @@ class RunTotals:
         self.last: Mapping[str, Any] = {}
         self.against: float | None = None
 
-    def count(self, record: Mapping[str, Any]) -> None:
-        """Take note of one record."""
-        kind = record["type"]
-        if kind == "reading":
-            self.readings += 1
-            for each in record.get("bystanders") or ():
-                before = self.bystanders.get(each["name"])
-                if before is None or each["probability"] > before["probability"]:
-                    self.bystanders[each["name"]] = dict(each)
-            against = speaks_against(record) and not record.get("change")
-            self.against = record["bits"] if against else None
-            self.last = {
-                key: record[key] for key in ("seconds", "speech", "bits", "peak_bits", "top")
-            }
-        elif kind == "gap":
-            self.gaps += 1
-            self.lost_seconds += record["lost_seconds"] or 0.0
-            why = record.get("detail") or record["reason"]
-            if why not in self.lost and len(self.lost) < _MOST_LOST:
-                self.lost.append(why)
-        elif kind == "notice":
-            line = ": ".join(filter(None, (record["recording"], record["text"])))
-            if line not in self.noticed:
-                self.noticed.append(line)
-        elif kind == "change":
-            self.changes += 1
-        elif kind == "alert" and record["state"] == "raised":
-            if record.get("level", "alert") == "alert":
+    def count(self, record: declaration.Event | Mapping[str, Any]) -> None:
+        """Count one event of the run, or its record."""
+        match event := event_of(record):
+            case Reading():
+                self._count_reading(event)
+            case GapEvent():
+                self.gaps += 1
+                self.lost_seconds += event.lost_seconds or 0.0
+                reason = event.detail or event.reason
+                if reason not in self.lost and len(self.lost) < _MOST_LOST:
+                    self.lost.append(reason)
+            case NoticeEvent():
+                line = ": ".join(filter(None, (event.recording, event.text)))
+                if line not in self.noticed:
+                    self.noticed.append(line)
+            case Change():
+                self.changes += 1
+            case Alert(state="raised", level="alert"):
                 self.alerts += 1
-            else:
+            case Alert(state="raised"):
                 self.warnings += 1
+
+    def _count_reading(self, reading: Reading) -> None:
+        self.readings += 1
+        for bystander in reading.bystanders or ():
+            highest = self.bystanders.get(bystander.name)
+            if highest is None or bystander.probability > highest["probability"]:
+                self.bystanders[bystander.name] = to_json(bystander)
+        headline = {"bits": reading.bits, "headline": reading.headline}
+        against = speaks_against(headline) and reading.change is None
+        self.against = reading.bits if against else None
+        self.last = {
+            "seconds": reading.seconds,
+            "speech": reading.speech,
+            "bits": reading.bits,
+            "peak_bits": reading.peak_bits,
+            "top": [list(pair) for pair in reading.top],
+        }
 
     def end_record(
         self,
@@ -215,20 +236,20 @@ class RunTotals:
         stopped: str | None = None,
         notices: Sequence[Notice] = (),
     ) -> dict[str, Any]:
-        """The summary of the run; ``stopped`` is the rule that ended it."""
+        """Summarise the run; ``stopped`` is the rule that ended it."""
         self.silent = [
             recordings[notice.recording] for notice in notices if notice.kind == "no speech"
         ]
         self.notices = [str(notice) for notice in notices]
-        heard = monitor.conditions.now
-        nothing = {"seconds": 0.0, "speech": 0.0, "bits": 0.0, "peak_bits": 0.0, "top": []}
+        conditions = monitor.conditions.now
+        empty = {"seconds": 0.0, "speech": 0.0, "bits": 0.0, "peak_bits": 0.0, "top": []}
         return {
             "type": "end",
             "time": _now(),
-            **nothing,
+            **empty,
             **self.last,
             "readings": self.readings,
-            "conditions": None if heard is None else heard.record(),
+            "conditions": None if conditions is None else conditions.record(),
             "differs": list(monitor.conditions.differs),
             "gaps": self.gaps,
             "changes": self.changes,
@@ -247,26 +268,25 @@ class RunTotals:
         }
 
     def _bystanders(self, monitor: Monitor) -> dict[str, Any]:
-        """Each with the most they came to, the most probable first; nothing where nobody asked."""
+        """Return each with their largest probability, the most probable first; nothing without."""
         if monitor.bystanders is None:
             return {}
-        ranked = sorted(self.bystanders.values(), key=lambda each: -each["probability"])
+        ranked = sorted(self.bystanders.values(), key=lambda bystander: -bystander["probability"])
         return {"bystanders": ranked}
 
     def state(self) -> str:
-        """As text, for a checkpoint."""
+        """Return it as text, for a checkpoint."""
         return json.dumps(vars(self))
 
     def restore(self, text: str) -> None:
-        """Take up a ``state``."""
+        """Continue from a ``state``."""
         vars(self).update(json.loads(text))
 
 
 def placed(event: Event, recordings: Sequence[str], on_change: str = "note") -> Event:
-    """What the monitor gave, with the name of its recording, and what is done at a change."""
+    """Name the recording of an event, and what is done at a change."""
     if isinstance(event, Reading):
         return event
     if isinstance(event, Change):
         return replace(event, action=on_change)
-    number = (event.notice if isinstance(event, NoticeEvent) else event.gap).recording
-    return replace(event, recording=_named(recordings, number))
+    return replace(event, recording=_name_of(recordings, event.number))

@@ -10,6 +10,9 @@ from typing import NotRequired, TypedDict
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
+from monitor.events.declaration import from_json, to_json
+from monitor.events.occurrences import Change
+from monitor.events.reading import OpenChange
 from monitor.kinds import (
     FeatureSpec,
     FollowedVoice,
@@ -18,11 +21,9 @@ from monitor.kinds import (
     comparable_features,
 )
 from monitor.population.population import SLICE_SECONDS, Population, Scoring
-from monitor.records.typed import OpenChangeRecord
 from monitor.stream.accumulator import FeatureTotals, Moments, TotalsState
 from monitor.stream.attacker import Attacker
-from monitor.stream.reading import Change, OpenChange
-from monitor.types import TICKS_PER_SECOND, AnyArray
+from monitor.types import TICKS_PER_SECOND, AnyArray, Record
 
 _LARGEST_DELTA = 0.95
 FEWEST = 25
@@ -241,7 +242,7 @@ class DetectorState(TypedDict):
 class TurnsState(TypedDict):
     """Plain values of `SpeakerTurns`, in a checkpoint."""
 
-    open: OpenChangeRecord | None
+    open: Record | None
     change: NotRequired[DetectorState]
 
 
@@ -299,7 +300,7 @@ class SpeakerTurns:
 
     def state(self) -> tuple[TurnsState, dict[str, AnyArray]]:
         """Return what a monitor must keep of it: plain values, and arrays."""
-        plain: TurnsState = {"open": None if self.open is None else self.open.record()}
+        plain: TurnsState = {"open": None if self.open is None else to_json(self.open)}
         arrays: dict[str, AnyArray] = {}
         if self._detector is not None:
             plain["change"], arrays = self._detector.state()
@@ -309,12 +310,7 @@ class SpeakerTurns:
         """Restore a ``state``."""
         if self._detector is not None:
             self._detector.restore(plain["change"], arrays)
-        opened = plain["open"]
-        self.open = (
-            None
-            if opened is None
-            else OpenChange(opened["since_seconds"], tuple(opened["features"]))
-        )
+        self.open = None if plain["open"] is None else from_json(OpenChange, plain["open"])
 
 
 class CopiedTurns(SpeakerTurns):

@@ -1,4 +1,4 @@
-"""Who may see the page: hosts, the token, sessions, limits on guessing."""
+"""Guard of the page: hosts, the token, sessions, limits on guessing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Answer(Enum):
 
 
 class Access:
-    """What lets readers in. The token is never written anywhere, nor shown in an error.
+    """Token and sessions of readers. The token is never written anywhere, nor shown in an error.
 
     A browser exchanges it once for a session, a random number in a cookie that says nothing of the
     token and can be ended. An address may offer `TRIES` wrong tokens in `TRIES_SECONDS`; the right
@@ -79,7 +79,7 @@ class Access:
         return "Access(...)"
 
     def fits(self, offered: str) -> bool:
-        """Whether this is the token; takes as long for any answer."""
+        """Return whether this is the token, in the same time for any answer."""
         return hmac.compare_digest(offered.encode(), self._secret)
 
     async def offer(self, offered: str, address: str) -> Answer:
@@ -96,24 +96,24 @@ class Access:
         return Answer.WRONG
 
     def wait_seconds(self, address: str) -> float:
-        """How long a wrong token from that address is answered with `Answer.WAIT`; 0 if not."""
+        """Return for how long that address gets `Answer.WAIT`; 0 if not."""
         tries = self._wrong.get(_network(address), deque())
         if len(tries) < TRIES:
             return 0.0
         return max(0.0, tries[0] + TRIES_SECONDS - self._clock())
 
     def begin(self) -> str:
-        """Begin a session: the cookie's value. Of too many the oldest one ends."""
+        """Begin a session and return the cookie's value. Of too many the oldest ends."""
         now = self._clock()
         self._sessions = {key: end for key, end in self._sessions.items() if end > now}
         while len(self._sessions) >= MOST_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
-        made = secrets.token_urlsafe(32)
-        self._sessions[_digest(made)] = now + SESSION_SECONDS
-        return made
+        cookie = secrets.token_urlsafe(32)
+        self._sessions[_digest(cookie)] = now + SESSION_SECONDS
+        return cookie
 
     def knows(self, cookies: str) -> bool:
-        """Whether a Cookie header holds a session that has not ended."""
+        """Return whether a Cookie header holds a session that has not ended."""
         now = self._clock()
         return any(self._sessions.get(key, 0.0) > now for key in _sessions(cookies))
 
@@ -150,18 +150,18 @@ def _digest(value: str) -> bytes:
 
 
 def _network(address: str) -> str:
-    """The address, or the /64 that a whole site has of IPv6; this machine is one, all its /8."""
+    """Return the address, or the /64 of an IPv6 site; this machine is one, all its /8."""
     try:
-        known = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         return address
-    if known.version == 6:
-        known = known.ipv4_mapped or known
-    if known.is_loopback:
+    if parsed.version == 6:
+        parsed = parsed.ipv4_mapped or parsed
+    if parsed.is_loopback:
         return "loopback"
-    if known.version == 4:
-        return str(known)
-    return str(ipaddress.ip_network((known, 64), strict=False))
+    if parsed.version == 4:
+        return str(parsed)
+    return str(ipaddress.ip_network((parsed, 64), strict=False))
 
 
 # --- Who may see the page: which hosts it answers to, the token, and the headers of every answer.
@@ -187,7 +187,7 @@ HEADERS = {
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address.
+    """Return whether only this machine can reach an address.
 
     Examples:
         >>> [is_loopback(h) for h in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "example.org")]
@@ -202,7 +202,7 @@ def is_loopback(host: str) -> bool:
 
 
 def host_of(header: str) -> str:
-    """The host in a Host header, without its port; empty where it makes no sense.
+    """Parse the host of a Host header, without its port; empty where it makes no sense.
 
     Examples:
         >>> [host_of(h) for h in ("LOCALHOST:80", "[::1]:80", "127.0.0.1", "a b", "x:y:z", "x:y")]
@@ -215,12 +215,12 @@ def host_of(header: str) -> str:
     else:
         host, _, port = header.partition(":") if ":" in header else (header, "", "0")
         bracket = "]"
-    known = bracket and port.isascii() and port.isdigit() and not any(map(str.isspace, host))
-    return host.removesuffix(".") if known else ""
+    is_valid = bracket and port.isascii() and port.isdigit() and not any(map(str.isspace, host))
+    return host.removesuffix(".") if is_valid else ""
 
 
 def may_ask_for(header: str, bound: str) -> bool:
-    """Whether a Host header names this server rather than somebody's domain that resolves to it.
+    """Return whether a Host header names this server, not a foreign domain that resolves to it.
 
     A page in a browser can make any name resolve here (DNS rebinding), but no address: where the
     server is bound to loopback it answers to loopback addresses and localhost; elsewhere to every
@@ -248,7 +248,7 @@ def may_ask_for(header: str, bound: str) -> bool:
 
 
 def same_origin(origin: str, host: str, scheme: str) -> bool:
-    """Whether an Origin header is that of a page which this server gave, by the Host header.
+    """Return whether an Origin header names a page of this server, by the Host header.
 
     A proxy in front may speak https for us.
 
@@ -261,7 +261,7 @@ def same_origin(origin: str, host: str, scheme: str) -> bool:
         False
     """
     schemes = ("https",) if scheme in ("https", "wss") else ("https", "http")
-    return origin.lower() in {f"{each}://{host.strip().lower()}" for each in schemes}
+    return origin.lower() in {f"{protocol}://{host.strip().lower()}" for protocol in schemes}
 
 
 class Guard:
@@ -303,13 +303,13 @@ class Guard:
 
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
-                given = {name for name, _ in message["headers"]}
+                names = {name for name, _ in message["headers"]}
                 message["headers"] = [
                     *message["headers"],
                     *(
                         (name.encode(), value.encode())
                         for name, value in self._headers.items()
-                        if name.encode() not in given
+                        if name.encode() not in names
                     ),
                 ]
             await send(message)
@@ -318,7 +318,7 @@ class Guard:
         await app(scope, receive, answer)
 
     async def _checked(self, scope: Scope) -> ASGIApp:
-        """What answers this request."""
+        """Return the application that answers this request."""
         headers: dict[str, str] = {}
         for name, value in scope["headers"]:
             # where a header comes twice, neither is trusted
@@ -329,17 +329,17 @@ class Guard:
         ours = same_origin(headers.get("origin", ""), headers["host"], scope["scheme"])
         if scope["type"] == "websocket" and not ours:
             return _refusal("a page of another origin may not listen", 403)
-        access, known = self._access, True
+        access, is_admitted = self._access, True
         if access is not None and not access.knows(headers.get("cookie", "")):
             kind, _, offered = headers.get("authorization", "").partition(" ")
-            known = False
+            is_admitted = False
             if kind.lower() == "bearer":
                 address = address_of(scope)
                 answer = await access.offer(offered.strip(), address)
                 if answer is Answer.WAIT:
                     return too_many_tries(access, address)
-                known = answer is Answer.RIGHT
-        scope.setdefault("state", {}).update(known=known, ours=ours)
+                is_admitted = answer is Answer.RIGHT
+        scope.setdefault("state", {}).update(known=is_admitted, ours=ours)
         return self._app
 
 

@@ -20,7 +20,7 @@ import orjson
 from monitor import phrases
 from monitor.alerts.rules import Forecast
 from monitor.crowds import SCALE, format_matches, people
-from monitor.sinks.summary import NARROWED, bits_now, happened, in_a_crowd, narrowed_names
+from monitor.sinks.summary import NARROWED, bits_now, describe_event, in_a_crowd, narrowed_names
 
 # --- What the page says of a record, in the words of all views.
 
@@ -29,7 +29,7 @@ _EVENTS = ("alert", "gap", "notice", "change", "crossing")
 
 
 def words_of(record: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, Any]:
-    """What there is to say of a record; nothing of one that makes no sense.
+    """Format a record in words; nothing of one that makes no sense.
 
     Examples:
         >>> start = {"type": "start", "watch": "ann", "ceiling": 5.64}
@@ -43,32 +43,32 @@ def words_of(record: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, A
     kind = record["type"]
     try:
         if kind == "start":
-            said = _words_of_start(record)
+            sentences = _words_of_start(record)
         elif kind == "reading":
-            said = _words_of_reading(record, start)
+            sentences = _words_of_reading(record, start)
         elif kind == "end":
             overlap = record.get("overlap_seconds")
-            said = {
+            sentences = {
                 "delay": [phrases.delay_cells(row) for row in record.get("disclosure_delay") or ()],
                 "overlap": phrases.overlap_in_words(overlap) if overlap else "",
             }
         elif kind in _EVENTS:
-            title, words = happened(record)
-            said = {"title": title, "words": words}
+            title, words = describe_event(record)
+            sentences = {"title": title, "words": words}
             if kind == "change":
-                said["voice"] = f"voice since {phrases.clock_time(record['since_seconds'])}"
+                sentences["voice"] = f"voice since {phrases.clock_time(record['since_seconds'])}"
             elif kind == "crossing":
                 delay = record.get("delay_seconds")
-                said["delay"] = None if delay is None else f"{delay:.3g} s"
+                sentences["delay"] = None if delay is None else f"{delay:.3g} s"
         else:
-            said = {}
+            sentences = {}
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return {}
-    return {key: value for key, value in said.items() if value}
+    return {key: value for key, value in sentences.items() if value}
 
 
 def level_meaning(bits: float, start: Mapping[str, Any]) -> str:
-    """What so many bits of the headline mean: of evidence one in 2^bits, whatever the crowd."""
+    """Explain so many bits of the headline: of evidence one in 2^bits, whatever the crowd."""
     if phrases.is_evidence(start):
         return f"one person in {people(float(f'{2.0**bits:.2g}'))}"
     ceiling = start.get("ceiling")
@@ -92,7 +92,7 @@ def _words_of_start(start: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _words_of_people(start: Mapping[str, Any]) -> dict[str, str]:
-    """Of a run of several people, what their bits are."""
+    """Explain the bits of a run of several people."""
     if "people" not in start:
         return {}
     return {"caption": phrases.people_in_words(start, evidence=phrases.is_evidence(start))}
@@ -102,7 +102,7 @@ def _words_of_reading(reading: Mapping[str, Any], start: Mapping[str, Any]) -> d
     watch, ceiling, closed = start.get("watch"), reading.get("ceiling"), phrases.closed_set(reading)
     change, others = reading.get("change"), reading.get("bystanders")
     withheld = phrases.reasons(reading)
-    said = {
+    sentences = {
         "now": bits_now(reading),
         "left": format_matches(reading) if phrases.is_evidence(reading) else "",
         "crowd": in_a_crowd(reading, watch, start.get("speakers") or 0),
@@ -116,25 +116,25 @@ def _words_of_reading(reading: Mapping[str, Any], start: Mapping[str, Any]) -> d
         "promise": phrases.promise_now(reading),
         "composed": phrases.composed_in_words(start, reading),
         "usable": {
-            name: phrases.usable_in_words(name, each["usable"])
-            for name, each in (reading.get("features") or {}).items()
+            name: phrases.usable_in_words(name, feature["usable"])
+            for name, feature in (reading.get("features") or {}).items()
         },
     }
     if closed is not None and ceiling is not None:
-        said["odds"] = phrases.odds(closed, ceiling, assumed=watch is None)
-        said["verdict"] = phrases.verdict(closed, ceiling, watch)
+        sentences["odds"] = phrases.odds(closed, ceiling, assumed=watch is None)
+        sentences["verdict"] = phrases.verdict(closed, ceiling, watch)
     if change is not None:
-        said["voice"], said["whose"] = (
+        sentences["voice"], sentences["whose"] = (
             phrases.voice_since(change),
             phrases.format_attribution(reading, watch),
         )
-        said["doubt"] = phrases.another_voice(reading, watch)
+        sentences["doubt"] = phrases.another_voice(reading, watch)
     elif others:
         among = f" (among {people(others[0]['people'])} people)"
-        said["others"] = [NARROWED, f"{narrowed_names(others)}{among}"]
+        sentences["others"] = [NARROWED, f"{narrowed_names(others)}{among}"]
     if reading.get("spread_low") is not None:
-        said["spread"] = phrases.spread_in_words(reading)
-    return said
+        sentences["spread"] = phrases.spread_in_words(reading)
+    return sentences
 
 
 # --- An event that another thread sets and coroutines of the server's loop wait for.
@@ -195,7 +195,7 @@ class NumberedRecord(NamedTuple):
     kind: str
     seconds: float
     data: bytes
-    said: bytes = b"{}"
+    words: bytes = b"{}"
     whose: tuple[str, str] = ("", "")  # label, and who is watched, of several people
 
 
@@ -248,31 +248,31 @@ class Hub:
         """Take one record: kept, and the readers told that there is one."""
         data = _exact(orjson.dumps(record, option=orjson.OPT_SERIALIZE_NUMPY))
         kind = str(record["type"])
-        said = _exact(orjson.dumps(words_of(record, self._latest.get("start", {}))))
+        sentences = _exact(orjson.dumps(words_of(record, self._latest.get("start", {}))))
         with self._lock:
             self._last += 1
             at = record.get("seconds")  # of a type of a later version anything
             seconds = float(at) if isinstance(at, Real) else 0.0
             whose = str(record.get("label") or ""), str(record.get("watch") or "")
-            self._entries.append(NumberedRecord(self._last, kind, seconds, data, said, whose))
-            self._bytes += len(data) + len(said)
+            self._entries.append(NumberedRecord(self._last, kind, seconds, data, sentences, whose))
+            self._bytes += len(data) + len(sentences)
             if len(self._entries) > MOST:
                 self._entries = thinned(self._entries)
-                self._bytes = sum(len(entry.data) + len(entry.said) for entry in self._entries)
+                self._bytes = sum(len(entry.data) + len(entry.words) for entry in self._entries)
             while self._bytes > MOST_BYTES and len(self._entries) > 2 * NEWEST:
                 self._entries = [
                     entry
                     for i, entry in enumerate(self._entries)
                     if i % 2 or entry.kind == "start" or i >= len(self._entries) - NEWEST
                 ]
-                self._bytes = sum(len(entry.data) + len(entry.said) for entry in self._entries)
+                self._bytes = sum(len(entry.data) + len(entry.words) for entry in self._entries)
             self._note(kind, record)
             bells = tuple(self._bells)
         for bell in bells:
             bell()
 
     def close(self) -> None:
-        """Nothing more will come; readers that have seen everything may go."""
+        """End it: readers that have seen everything may go."""
         with self._lock:
             self.closed = True
             bells = tuple(self._bells)
@@ -285,7 +285,7 @@ class Hub:
             self._bells.append(bell)
 
     def stand_on(self, thresholds: Sequence[tuple[str, float]]) -> None:
-        """From now on say the time left for these thresholds alone; may be called from anywhere."""
+        """Forecast these thresholds alone from now on; may be called from anywhere."""
         with self._lock:
             self._forecasts = self._afresh(thresholds)
             for entry in self._entries[-RECENT // 10 :]:  # more than a forecast looks back
@@ -299,30 +299,30 @@ class Hub:
 
     @property
     def last(self) -> int:
-        """The newest id; 0 where there is none."""
+        """Newest id; 0 where there is none."""
         return self._last
 
-    def after(self, since: int, most: int | None = None) -> list[NumberedRecord]:
-        """The records kept that are newer than an id, in order."""
+    def after(self, since: int, maximum: int | None = None) -> list[NumberedRecord]:
+        """Return the records kept that are newer than an id, in order."""
         with self._lock:
-            found = self._entries[bisect_right(self._entries, since, key=lambda each: each.id) :]
-        if most is None or len(found) <= most:
-            return found
-        every = -(-len(found) // most)
+            newer = self._entries[bisect_right(self._entries, since, key=lambda entry: entry.id) :]
+        if maximum is None or len(newer) <= maximum:
+            return newer
+        every = -(-len(newer) // maximum)
         return [
             entry
-            for i, entry in enumerate(reversed(found))
+            for i, entry in enumerate(reversed(newer))
             if entry.kind != "reading" or i % every == 0
         ][::-1]
 
-    def batch(self, since: int, most: int | None = None) -> list[NumberedRecord]:
-        """The first of what `after` gives: so much as is written to a client at one go."""
-        found = self.after(since, most)[:BATCH]
-        size = list(accumulate(len(entry.data) + len(entry.said) for entry in found))
-        return found[: max(1, bisect_right(size, BATCH_BYTES))]
+    def batch(self, since: int, maximum: int | None = None) -> list[NumberedRecord]:
+        """Return the first of what `after` gives, as much as is written to a client at one go."""
+        entries = self.after(since, maximum)[:BATCH]
+        size = list(accumulate(len(entry.data) + len(entry.words) for entry in entries))
+        return entries[: max(1, bisect_right(size, BATCH_BYTES))]
 
     def state(self) -> dict[str, Any]:
-        """What is known besides the records: counts, the newest of each kind, the time left."""
+        """Return what no record holds: counts, the newest of each kind, the time left."""
         with self._lock:
             if self._state is None:
                 self._state = {
@@ -376,7 +376,7 @@ class Hub:
             forecast.update(record)
 
     def _note_of_person(self, kind: str, record: Mapping[str, Any]) -> None:
-        """As `_note`, of one of several people: nothing is forecast of them together."""
+        """Note one of several people, as `_note`: nothing is forecast of them together."""
         label = str(record["label"])
         if kind == "reading":
             self.heard = time.monotonic()
@@ -389,11 +389,11 @@ class Hub:
                 self._counts["warned" if record.get("level") == "warning" else "raised"] += 1
 
     def _afresh(self, thresholds: Iterable[tuple[str, float]]) -> dict[tuple[str, float], Forecast]:
-        """Forecasts that have heard nothing yet, of this run."""
-        made = _forecasts(thresholds)
-        for forecast in made.values():
+        """Make forecasts of this run without a reading yet."""
+        forecasts = _forecasts(thresholds)
+        for forecast in forecasts.values():
             forecast.update(self._latest.get("start", {"type": "start"}))
-        return made
+        return forecasts
 
 
 def _forecasts(thresholds: Iterable[tuple[str, float]]) -> dict[tuple[str, float], Forecast]:

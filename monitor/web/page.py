@@ -101,7 +101,8 @@ class _Collector:
         for name, key, text in READING if not state["people"] else ():
             yield _gauge(name, text, ("stream",), {(stream,): reading.get(key)})
         crowds = {
-            (stream, f"{each['people']:g}"): each.get("bits") for each in reading.get("among") or ()
+            (stream, f"{crowd['people']:g}"): crowd.get("bits")
+            for crowd in reading.get("among") or ()
         }
         yield _gauge("among_bits", "What that means among so many", ("stream", "people"), crowds)
         attackers = (reading.get("protected") or {}).get("attackers") or {}
@@ -135,7 +136,7 @@ class _Collector:
 
     @staticmethod
     def _of_people(people: Mapping[tuple[str, str], Mapping[str, Any]]) -> Iterator[Metric]:
-        """Of each person, and of each who is watched where several are, the newest reading."""
+        """Yield the newest reading of each person, and of each watched speaker."""
         for name, key, text in READING:
             values = {place: reading.get(key) for place, reading in people.items()}
             yield _gauge(name, text, ("label", "watch"), values)
@@ -147,16 +148,16 @@ def _gauge(
     labels: tuple[str, ...],
     values: Mapping[Any, float | None],
 ) -> Metric:
-    """A gauge without those of its samples that are withheld."""
-    made = GaugeMetricFamily(f"monitor_{name}", text, labels=labels)
+    """Make a gauge without those of its samples that are withheld."""
+    gauge = GaugeMetricFamily(f"monitor_{name}", text, labels=labels)
     for key, value in values.items():
         if value is not None:
-            made.add_metric(key, value)
-    return made
+            gauge.add_metric(key, value)
+    return gauge
 
 
 def exposition(hub: Hub, clients: int = 0) -> bytes:
-    """The text that Prometheus scrapes. It names no speaker.
+    """Format the text that Prometheus scrapes. It names no speaker.
 
     Example:
         >>> hub = Hub()
@@ -193,8 +194,8 @@ def since_of(hub: Hub, text: str | None) -> int:
 
 
 def hello(hub: Hub, guarded: bool) -> dict[str, Any]:
-    """What a page needs to know before the first record; of a guarded run, that it can be left."""
-    thresholds = [[each["field"], each["threshold"]] for each in hub.state()["forecast"]]
+    """Return what a page needs before the first record; of a guarded run, that it can be left."""
+    thresholds = [[f["field"], f["threshold"]] for f in hub.state()["forecast"]]
     return {
         "run": hub.run,
         "recorded": hub.recorded,
@@ -211,7 +212,7 @@ async def events(
     *,
     guarded: bool = False,
 ) -> AsyncIterator[bytes]:
-    """The stream of one client.
+    """Yield the stream of one client.
 
     Everything kept that is newer than ``since`` comes first, all of it. From then on a client
     that takes its records more slowly than they come gets a choice of them that always ends with
@@ -221,33 +222,33 @@ async def events(
     async for part in batches(hub, since, hub.last):
         yield _records(hub, part)
         since = part[-1].id
-    said: float | None = None
+    state_time: float | None = None
     while True:
         closed = hub.closed
         if part := hub.batch(since, MOST_BEHIND):
             yield _records(hub, part)
-            since, said = part[-1].id, None
+            since, state_time = part[-1].id, None
             await asyncio.sleep(0)
-        elif said is None:
+        elif state_time is None:
             yield _event("state", state_of(hub))
-            said = clock()
+            state_time = clock()
             # the next ones are sent together
             await asyncio.sleep(0 if closed else PAUSE_SECONDS)
         elif closed:
             return
-        elif clock() - said >= HEARTBEAT_SECONDS:
-            said = None
+        elif clock() - state_time >= HEARTBEAT_SECONDS:
+            state_time = None
         else:
             await wakeup.wait(HEARTBEAT_SECONDS)
 
 
 async def batches(hub: Hub, since: int, last: int) -> AsyncIterator[list[NumberedRecord]]:
-    """The records kept with ids after ``since`` up to ``last``, in order, a little at a time.
+    """Yield the records with ids after ``since`` up to ``last``, in order, a little at a time.
 
     Between two of them nothing is held, however slowly a client takes them.
     """
     while since < last and (part := hub.batch(since)):
-        yield [each for each in part if each.id <= last] if part[-1].id > last else part
+        yield [entry for entry in part if entry.id <= last] if part[-1].id > last else part
         since = part[-1].id
         await asyncio.sleep(0)
 
@@ -255,13 +256,13 @@ async def batches(hub: Hub, since: int, last: int) -> AsyncIterator[list[Numbere
 def _records(hub: Hub, part: list[NumberedRecord]) -> bytes:
     return b"".join(
         b'id: %s-%d\nevent: record\ndata: %s,"said":%s}\n\n'
-        % (hub.run.encode(), each.id, each.data[:-1], each.said)
-        for each in part
+        % (hub.run.encode(), entry.id, entry.data[:-1], entry.words)
+        for entry in part
     )
 
 
 def state_of(hub: Hub) -> dict[str, Any]:
-    """What changes without being part of any record."""
+    """Return what changes without being part of any record."""
     return {"forecast": hub.state()["forecast"], "last": hub.last}
 
 
@@ -275,7 +276,7 @@ _TEXT = re.compile(r"""\.textContent=(?:'([^'\\]*)'|"([^"\\]*)")""")
 
 
 def plotly_js() -> Path:
-    """The plotly.js of the installed plotly, which is not imported for it."""
+    """Find the plotly.js of the installed plotly, which is not imported for it."""
     spec = find_spec("plotly")
     path = Path(spec.origin or "").parent / "package_data" / "plotly.min.js" if spec else None
     if path is None or not path.is_file():
@@ -284,7 +285,7 @@ def plotly_js() -> Path:
 
 
 def styles_of(script: str) -> list[str]:
-    """Sources for ``style-src`` that allow the style elements of a script, and no others.
+    """List sources for ``style-src`` that allow the style elements of a script, and no others.
 
     Its rules for maps are one literal text; another element is empty and takes rules one by one.
 
@@ -292,7 +293,7 @@ def styles_of(script: str) -> list[str]:
         >>> styles_of("e.textContent='.a{top:0}'")[1]
         "'sha256-HKUUHr/zGJPt9XqxhVtl8Y2jTDRcFYbbXT8D5+vpwJE='"
     """
-    texts = {"", *(one or other for one, other in _TEXT.findall(script) if "{" in one + other)}
+    texts = {"", *(a or b for a, b in _TEXT.findall(script) if "{" in a + b)}
     return [
         f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
         for text in sorted(texts)
@@ -320,7 +321,7 @@ def make_app(hub: Hub, bound: str, access: Access | None = None) -> ASGIApp:
 
 
 def static_routes() -> list[BaseRoute]:
-    """The page's own files, and plotly's script."""
+    """Make routes of the page's own files, and plotly's script."""
     plotly = plotly_js()
 
     async def script(_: Request) -> Response:
@@ -335,19 +336,19 @@ def static_routes() -> list[BaseRoute]:
 
 
 def plotly_styles() -> list[str]:
-    """Sources for ``style-src`` of what plotly's script brings."""
+    """List sources for ``style-src`` of what plotly's script brings."""
     return styles_of(plotly_js().read_text(encoding="utf-8"))
 
 
 class Entrance:
-    """Logging in and out, the same for every page; and that the server is there."""
+    """Entrance, the same for every page: logging in and out; and that the server is there."""
 
     def __init__(self, access: Access | None) -> None:
         self._access = access
 
     @property
     def routes(self) -> list[BaseRoute]:
-        """What it answers."""
+        """Routes of the entrance."""
         return [
             Route("/login", self.login, methods=["POST"]),
             Route("/logout", self.logout, methods=["POST"]),
@@ -385,7 +386,7 @@ class Entrance:
         return response
 
     async def logout(self, request: Request) -> Response:
-        """End one."""
+        """End a session."""
         if not request.state.ours:
             return not_ours()
         if self._access is not None:
@@ -397,7 +398,7 @@ class Entrance:
         return response
 
     async def healthz(self, _: Request) -> Response:
-        """That the server is there."""
+        """Answer that the server is there."""
         return PlainTextResponse("ok\n")
 
 

@@ -62,7 +62,7 @@ def most_connections() -> int:
 
 
 def no_descriptor_left(context: dict[str, Any]) -> bool:
-    """Whether a loop tells its exception handler of that; it tries again by itself in a second."""
+    """Return whether a loop reports that; it tries again by itself in a second."""
     error = context.get("exception")
     return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
 
@@ -92,18 +92,18 @@ class Connections:
         return len(self._all)
 
     def protocol(self, certificate: Certificate | None = None) -> Callable[..., asyncio.Protocol]:
-        """What uvicorn makes of every connection: ``Config(http=...)``."""
-        there = self
+        """Make the protocol of every connection for uvicorn: ``Config(http=...)``."""
+        connections = self
 
         class Counted(_Connection):
-            connections_of = there
+            connections_of = connections
 
         if certificate is None:
             return Counted
         context = certificate.context()
-        return lambda **given: _Handshake(there, context, Counted(**given))
+        return lambda **options: _Handshake(connections, context, Counted(**options))
 
-    def enter(self, one: _Connection | _Handshake) -> bool:
+    def enter(self, connection: _Connection | _Handshake) -> bool:
         """Count a new connection; False where it must go."""
         while len(self._all) >= self.most:
             idle = next(iter(self._asked), None) or next(iter(self._stalled), None)
@@ -111,41 +111,43 @@ class Connections:
                 self.turned_away += 1
                 return False
             self._drop(idle)
-        self._all.add(one)
-        self.wait_for_request(one)
+        self._all.add(connection)
+        self.wait_for_request(connection)
         return True
 
-    def leave(self, one: _Connection | _Handshake) -> None:
-        """It is closed."""
-        self._all.discard(one)
-        self.has_request(one)
-        self.reads(one)
+    def leave(self, connection: _Connection | _Handshake) -> None:
+        """Forget a closed connection."""
+        self._all.discard(connection)
+        self.has_request(connection)
+        self.reads(connection)
 
-    def wait_for_request(self, one: _Connection | _Handshake) -> None:
-        """Give it the time for one request; more bytes give no more time."""
-        if one in self._all and one not in self._asked:
-            self._asked[one] = one.loop.call_later(self.request_seconds, self._drop, one)
+    def wait_for_request(self, connection: _Connection | _Handshake) -> None:
+        """Give a connection the time for one request; more bytes give no more time."""
+        if connection in self._all and connection not in self._asked:
+            timer = connection.loop.call_later(self.request_seconds, self._drop, connection)
+            self._asked[connection] = timer
 
-    def is_waited_for(self, one: _Connection | _Handshake) -> bool:
-        """Whether its request has not come, or not all of it."""
-        return one in self._asked
+    def is_waited_for(self, connection: _Connection | _Handshake) -> bool:
+        """Return whether its request has not come, or not all of it."""
+        return connection in self._asked
 
-    def has_request(self, one: _Connection | _Handshake) -> None:
-        """It has sent a whole request."""
-        _cancel(self._asked.pop(one, None))
+    def has_request(self, connection: _Connection | _Handshake) -> None:
+        """Note that it has sent a whole request."""
+        _cancel(self._asked.pop(connection, None))
 
-    def stalls(self, one: _Connection | _Handshake) -> None:
-        """It does not read what it is sent."""
-        if one in self._all and one not in self._stalled:
-            self._stalled[one] = one.loop.call_later(self.stalled_seconds, self._drop, one)
+    def stalls(self, connection: _Connection | _Handshake) -> None:
+        """Note that it does not read what it is sent."""
+        if connection in self._all and connection not in self._stalled:
+            timer = connection.loop.call_later(self.stalled_seconds, self._drop, connection)
+            self._stalled[connection] = timer
 
-    def reads(self, one: _Connection | _Handshake) -> None:
-        """It reads."""
-        _cancel(self._stalled.pop(one, None))
+    def reads(self, connection: _Connection | _Handshake) -> None:
+        """Note that it reads."""
+        _cancel(self._stalled.pop(connection, None))
 
-    def _drop(self, one: _Connection | _Handshake) -> None:
-        self.leave(one)
-        one.transport.abort()
+    def _drop(self, connection: _Connection | _Handshake) -> None:
+        self.leave(connection)
+        connection.transport.abort()
 
 
 class _Handshake(asyncio.Protocol):
@@ -236,7 +238,7 @@ class _Connection(H11Protocol):
         self.connections_of.reads(self)
 
     def _look(self) -> None:
-        """Whether there is a whole request that is being answered."""
+        """Note whether a whole request is being answered."""
         if self._upgraded:
             return
         cycle = self.cycle
@@ -281,14 +283,14 @@ class Certificate:
             reason = "they are no certificate and its key in PEM, without a password"
             if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
                 reason = str(error.strerror)
-            names = " and ".join(str(each) for each in (self.certificate, self.key) if each)
+            names = " and ".join(str(path) for path in (self.certificate, self.key) if path)
             raise UsageError(f"{names}: cannot be used for https: {reason}") from None
 
     def context(self) -> ssl.SSLContext:
-        """What a server shakes hands by."""
-        made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        made.load_cert_chain(self.certificate, self.key, password="")
-        return made
+        """Make the context of a server's handshakes."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate, self.key, password="")
+        return context
 
 
 class Server:
@@ -369,12 +371,12 @@ class Server:
 
     @property
     def answering(self) -> bool:
-        """Whether some answer has not come to its end."""
+        """True where some answer has not come to its end."""
         return self._thread.is_alive() and bool(self._server.server_state.tasks)
 
 
 def counted_websocket() -> type[asyncio.Protocol]:
-    """What uvicorn makes of a connection that becomes a websocket: it is counted on."""
+    """Make the protocol of connections that become websockets: they stay counted."""
     from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
     class CountedWebSocket(WebSocketsSansIOProtocol):
@@ -405,16 +407,16 @@ def _trouble(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens there."""
+    """Open a socket that listens there."""
     name = "127.0.0.1" if host == "localhost" else host
     family = socket.AF_INET6 if ":" in name else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((name, port))
-        made.listen(BACKLOG)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((name, port))
+        listener.listen(BACKLOG)
     except (OSError, OverflowError) as error:
-        made.close()
+        listener.close()
         code = getattr(error, "errno", None)
         if code == errno.EADDRINUSE:
             what = "something else listens there; choose another port, or 0 for any"
@@ -423,11 +425,11 @@ def _listening(host: str, port: int) -> socket.socket:
         else:
             what = f"{getattr(error, 'strerror', None) or error}; choose an address of this machine"
         raise UsageError(f"the page cannot be served on {host} port {port}: {what}") from None
-    return made
+    return listener
 
 
 def _reachable(host: str) -> str:
-    """How to write the host in an address that can be opened."""
+    """Format the host for an address that can be opened."""
     if host in ("0.0.0.0", "::"):
         return socket.gethostname()
     return f"[{host}]" if ":" in host else host

@@ -13,9 +13,9 @@ import threading
 
 import pytest
 
-from monitor.alerts.actions.receivers import Bell, Command, Notify
-from monitor.alerts.actions.registry import BackgroundDelivery, DeliveryError
-from monitor.errors import UsageError
+from monitor.alerts.actions.receivers import SECRETS, Bell, Command, Notify
+from monitor.alerts.actions.registry import ACTION_OPTIONS, BackgroundDelivery
+from monitor.errors import DeliveryError, UsageError
 from tests.alerts.receiver import START, alert, receiving
 from tests.test_programs import gone
 
@@ -152,3 +152,7 @@ def test_the_bell_rings_on_a_terminal_and_only_there():
     text = io.StringIO()
     Bell(text).write(alert())
     assert text.getvalue() == ""
+
+
+def test_no_command_gets_the_secrets_of_another_action():
+    assert {option.environment for option in ACTION_OPTIONS} - {""} <= SECRETS

@@ -150,7 +150,7 @@ def test_nothing_stands_on_what_may_be_said_by_somebody_else() -> None:
     records += [reading(t, 4.0) | OPEN for t in range(8, 30)]
     found = [alert for record in records for alert in rule.update(record)]
     assert [(a.state, a.seconds) for a in found] == [("raised", 5), ("cleared", 8)]
-    assert found[1].change == OPEN["change"]
+    assert found[1].record()["change"] == OPEN["change"]
     assert states(rule, [reading(t, 4.0) for t in range(30, 40)]) == [("raised", 35)]
 
 
@@ -237,39 +237,40 @@ def test_a_rule_that_waits_for_no_speech_decides_after_ten_seconds() -> None:
     rule = Threshold.parse("bits>3")
     for t in range(1, 12):
         rule.update(reading(t, 0.1))
-    assert rule.undecided == (
+    assert rule.inconclusive_reason == (
         "alert bits>3: not decided, 8.8 s of speech of the 10 s that it needs"
     )
     high = [reading(t, 3.4) for t in range(1, 9)]
     assert states(Threshold.parse("bits>3"), high) == [("raised", 6)]
     at_once = Threshold.parse("bits>3 after 0 s")
     at_once.update(reading(1, 0.1))
-    assert not at_once.undecided
+    assert not at_once.inconclusive_reason
 
 
 def test_too_little_speech_decides_nothing() -> None:
     rule = Threshold("bits", 3.0, least_speech_seconds=10.0)
-    assert "0.0 s of speech" in rule.undecided  # nothing was heard
+    assert "0.0 s of speech" in rule.inconclusive_reason  # nothing was heard
     for t in range(1, 12):
         rule.update(reading(t, 0.1))
-    assert rule.undecided == (
+    assert rule.inconclusive_reason == (
         "alert bits>3: not decided, 8.8 s of speech of the 10 s that it needs"
     )
     rule.update(reading(13, 0.1))
-    assert len(rule.undecided) == 0
+    assert len(rule.inconclusive_reason) == 0
     for t in range(14, 17):
         rule.update(reading(t, 3.4))
-    assert rule.undecided == "alert bits>3: not decided, it held for 2.0 s of 5 s when it ended"
+    reason = "alert bits>3: not decided, it held for 2.0 s of 5 s when it ended"
+    assert rule.inconclusive_reason == reason
     copy = Threshold("bits", 3.0, least_speech_seconds=10.0)
     copy.restore(json.loads(json.dumps(rule.state())))
-    assert copy.undecided == rule.undecided
+    assert copy.inconclusive_reason == rule.inconclusive_reason
     for t in range(17, 40):
         rule.update(reading(t, 3.4 if t < 22 else 0.0))
     assert not rule.raised
-    assert not rule.undecided  # it was raised, and cleared again
+    assert not rule.inconclusive_reason  # it was raised, and cleared again
     budget, short = Budget(3.0), [reading(1, 5.0)]
     assert not states(budget, short)
-    assert not budget.undecided  # the next session goes on
+    assert not budget.inconclusive_reason  # the next session goes on
 
 
 def test_an_alert_does_not_stand_on_a_speaker_who_is_probably_not_enrolled() -> None:
@@ -282,16 +283,16 @@ def test_an_alert_does_not_stand_on_a_speaker_who_is_probably_not_enrolled() -> 
     assert states(Threshold("bits", 3.0), heard(0.1, watched=True)) == [("raised", 5)]
     rule = Threshold("bits", 3.0)
     assert not states(rule, heard(0.1))
-    assert rule.undecided == (
+    assert rule.inconclusive_reason == (
         "alert bits>3: not decided, it held, but probably nobody enrolled speaks: watch the "
         "speaker, or enrol them"
     )
     copy = Threshold("bits", 3.0)
     copy.restore(json.loads(json.dumps(rule.state())))
-    assert copy.undecided == rule.undecided
+    assert copy.inconclusive_reason == rule.inconclusive_reason
     enrolled_after_all = {**reading(20, 5.0), "assumes_enrolled": True, "enrolled": 0.3}
     assert states(copy, [enrolled_after_all]) == [("raised", 20)]
-    assert not copy.undecided
+    assert not copy.inconclusive_reason
     of_crowd = {"among": [{"people": 1e6, "bits": 9.0}], "assumes_enrolled": True, "enrolled": 0.1}
     crowd = [{**reading(t, 5.0), **of_crowd} for t in range(20)]
     assert states(Threshold("among.1e6.bits", 3.0), crowd) == [("raised", 5)]

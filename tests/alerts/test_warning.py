@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from monitor.alerts import EarlyWarning, Threshold, budget
 from monitor.errors import UsageError
-from monitor.types import Alert
+from monitor.events.occurrences import Alert
 
 
 def reading(t: float, bits: float | None, low: float | None = None) -> dict[str, Any]:

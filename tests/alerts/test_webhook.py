@@ -7,8 +7,8 @@ import time
 import pytest
 
 from monitor.alerts.actions.receivers import Webhook
-from monitor.alerts.actions.registry import BackgroundDelivery, DeliveryError
-from monitor.errors import UsageError
+from monitor.alerts.actions.registry import BackgroundDelivery
+from monitor.errors import DeliveryError, UsageError
 from tests.alerts.receiver import START, alert, receiving
 
 CALM = threading.Event()

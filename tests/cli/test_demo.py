@@ -7,10 +7,10 @@ from jsonschema import Draft202012Validator
 from matplotlib.image import imread
 
 from monitor.crowds import narrowed_sentence
+from monitor.events.schema import SCHEMA, read_run
 from monitor.features.registry import ready
 from monitor.population.population import Population
 from monitor.population.reference import DEMO_SPEAKER
-from monitor.records.schema import SCHEMA, read_run
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,8 @@ from benchmarks.simulation import SIZE, Simulation
 from monitor import Monitor
 from monitor.alerts import Conformal
 from monitor.corpus.finding import find
+from monitor.events.schema import wrong_in
 from monitor.population.population import Population
-from monitor.records.schema import wrong_in
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.training.calibrating import with_maxima
 from monitor.training.voices import collect

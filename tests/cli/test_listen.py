@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from monitor.events.schema import SCHEMA
 from monitor.population.population import Population
-from monitor.records.schema import SCHEMA
 from tests.virtual_microphone import DEVICE, VirtualMicrophone, missing, virtual_microphone
 
 __all__ = ["virtual_microphone"]

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import soundfile
 
+from monitor.events.schema import read_run
 from monitor.population.store import write_store
-from monitor.records.schema import read_run
 from monitor.stream.checkpoint import state_path
 from tests.sounds import RATE
 

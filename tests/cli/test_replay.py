@@ -17,8 +17,8 @@ import soundfile
 from jsonschema import Draft202012Validator
 
 from monitor.errors import SourceError
+from monitor.events.schema import SCHEMA, read_run
 from monitor.population.population import Population
-from monitor.records.schema import SCHEMA, read_run
 from monitor.run import run as running
 from monitor.sources.frames import write_frames
 from monitor.stream.checkpoint import state_path

@@ -13,6 +13,7 @@ import soundfile
 
 from monitor import Monitor
 from monitor.errors import StoreError
+from monitor.events.schema import read_run
 from monitor.features.f0 import F0
 from monitor.features.style import Style
 from monitor.phrases import STYLE_CAVEAT
@@ -20,7 +21,6 @@ from monitor.plots.curve import caption, read_columns
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import Population, Speaker
 from monitor.population.rank_model import RankModels
-from monitor.records.schema import read_run
 from monitor.run import LogFile, Run
 from monitor.sources import File, SideInputSource
 from monitor.transcripts import read_transcript

@@ -139,7 +139,7 @@ def _disclosed(place: Path) -> tuple[object, ...]:
     with Ledger(place / "me.db", create=False) as ledger:
         carried = ledger.carried(WATCHED, reference().specs)
         last = ledger.sessions(WATCHED)[-1]
-    heard = carried.heard
+    heard = carried.totals
     assert heard is not None
     return carried.sessions, heard.speech, heard.totals["f0"].tolist(), last["bits"]
 

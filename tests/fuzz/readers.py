@@ -26,6 +26,7 @@ from monitor.alerts import Conformal, Threshold
 from monitor.anonymisers.recording import NAME, Journal, note
 from monitor.corpus.finding import find, read_trial_lists
 from monitor.errors import UsageError
+from monitor.events.schema import read_run
 from monitor.files import write_text
 from monitor.lab.attacks.results import read_results, results_json
 from monitor.lab.attacks.scoreboard import Scoreboard
@@ -44,7 +45,6 @@ from monitor.lab.experiment.report import KIND
 from monitor.lab.experiment.running import check_folder
 from monitor.ledger import Ledger, LedgerSession
 from monitor.population.population import load_rank_models, save_rank_models
-from monitor.records.schema import read_run
 from monitor.safe_text import printable
 from monitor.sinks.jsonl import JsonLines
 from monitor.sources.file import File

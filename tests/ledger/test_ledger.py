@@ -51,7 +51,7 @@ def listen(
 def total(path: Path, watch: str = "s1") -> tuple[int, np.ndarray]:
     with Ledger(path) as ledger:
         features = {name: POPULATION.specs[name] for name in ("f0", "timbre")}
-        heard = ledger.carried(watch, features).heard
+        heard = ledger.carried(watch, features).totals
     assert heard is not None
     return heard.speech, heard.totals["f0"]
 

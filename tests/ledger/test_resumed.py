@@ -125,7 +125,10 @@ def test_two_sessions_that_hear_the_same_at_once_count_once(tmp_path):
     for _ in range(2):
         monitor = Monitor(reference(), watch=WATCHED)
         session = LedgerSession(
-            Ledger(tmp_path / "me.db"), monitor, heard=HEARD, clock=itertools.count(step=9).__next__
+            Ledger(tmp_path / "me.db"),
+            monitor,
+            recordings=HEARD,
+            clock=itertools.count(step=9).__next__,
         )
         session.begin(start_record(monitor, ["talk"]))  # nobody has spoken in the other one yet
         made.append((monitor, session))

@@ -132,8 +132,8 @@ def test_killed_in_the_middle_of_a_write(tmp_path):
     with Ledger(tmp_path / "me.db") as ledger:
         carried = ledger.carried(WATCHED, {"f0": reference().specs["f0"]})
     assert carried.sessions == 8
-    assert carried.heard is not None
-    assert carried.heard.speech == round(100 * sum(found))
+    assert carried.totals is not None
+    assert carried.totals.speech == round(100 * sum(found))
 
 
 def test_a_killed_replay_is_resumed_into_its_own_session(tmp_path):
@@ -197,8 +197,8 @@ def test_two_processes_at_once(tmp_path):
     assert whole_sessions(tmp_path / "me.db") == [120.0] * 3
     with Ledger(tmp_path / "me.db") as ledger:
         carried = ledger.carried(WATCHED, {"f0": reference().specs["f0"]})
-    assert carried.heard is not None
-    assert carried.heard.speech == 3 * 12_000
+    assert carried.totals is not None
+    assert carried.totals.speech == 3 * 12_000
 
 
 def test_another_process_that_holds_it_all_the_while(tmp_path):

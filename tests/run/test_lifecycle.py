@@ -9,8 +9,8 @@ import pytest
 
 from monitor import Monitor, Population, Run
 from monitor.errors import UsageError
+from monitor.events.reading import Reading
 from monitor.population import demo_frames
-from monitor.stream.reading import Reading
 
 
 def test_it_is_entered_once():

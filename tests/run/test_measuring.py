@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 from monitor import Measurement, measure
 from monitor.errors import UsageError
+from monitor.events.schema import read_run
 from monitor.population import demo_frames
-from monitor.records.schema import read_run
 from monitor.run import MeasurementSettings
 from monitor.sinks.jsonl import line_of
 from monitor.types import Notice

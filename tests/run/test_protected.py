@@ -21,16 +21,16 @@ from monitor import Monitor, Population
 from monitor.alerts import Threshold
 from monitor.anonymisers.recording import protect
 from monitor.errors import SourceError, StoreError, UsageError
+from monitor.events.reading import ProtectedReading
+from monitor.events.schema import read_run
 from monitor.features import registry
 from monitor.features.f0 import F0
 from monitor.population.population import Speaker
 from monitor.population.rank_model import RankModels
-from monitor.records.schema import read_run
 from monitor.run import LogFile, Protection, Run, RunSettings
 from monitor.sinks.console import RunBuffer
 from monitor.sources import AudioQueue, Chain, File, SideInputSource
 from monitor.stream.checkpoint import state_path
-from monitor.stream.reading import ProtectedReading
 from monitor.types import Block
 from tests.contracts import voice
 from tests.run.test_run import VALIDATOR, Dying, KilledError, fresh, items, lines, listed, ticking
@@ -243,19 +243,21 @@ def test_of_two_attackers_the_stronger_is_shown():
 
 def test_the_figure_is_that_of_the_strongest_attacker_in_the_unit_of_the_headline():
     def read(closed: float | None, evidence: float | None, *, cut: bool = False) -> Any:
-        figures = {f"closed_set_bits{end}": closed for end in ("", "_low", "_high")}
+        figures: dict[str, Any] = {f"closed_set_bits{end}": closed for end in ("", "_low", "_high")}
         figures |= {f"evidence_bits{end}": evidence for end in ("", "_low", "_high")}
+        figures |= {"bits": None, "bits_low": None, "bits_high": None, "support_bits": None}
+        figures |= {"gain_bits": None, "gain_bits_low": None, "gain_bits_high": None}
         return SimpleNamespace(**figures, at_least=cut, speech=1.0)
 
     both = {"ignorant": read(1.0, 4.0), "lazy-informed": read(2.0, 3.0, cut=True)}
-    evidence, closed = (ProtectedReading(both, name) for name in ("evidence", "closed-set"))
+    evidence, closed = (ProtectedReading.of(both, name) for name in ("evidence", "closed-set"))
     assert (evidence.bits, evidence.by, evidence.at_least) == (4.0, "ignorant", True)
     assert (closed.bits, closed.by, closed.at_least) == (2.0, "lazy-informed", False)
-    withheld = ProtectedReading({"ignorant": read(None, None)}, "evidence")
+    withheld = ProtectedReading.of({"ignorant": read(None, None)}, "evidence")
     assert (withheld.bits, withheld.by) == (None, None)
     # what one of them would read is not known: the other one's figure may be the smaller
     partly = {"ignorant": read(1.0, -14.0), "lazy-informed": read(2.0, None)}
-    assert ProtectedReading(partly, "evidence").bits is None
+    assert ProtectedReading.of(partly, "evidence").bits is None
 
 
 def test_both_sides_have_one_headline():

@@ -15,15 +15,16 @@ from monitor import Monitor, Population, Run
 from monitor.alerts import Conformal, EarlyWarning, Threshold
 from monitor.alerts.actions.registry import BackgroundDelivery
 from monitor.errors import SourceError, StoreError, UsageError
+from monitor.events.occurrences import Alert
+from monitor.events.schema import read_run
 from monitor.ledger import Ledger
 from monitor.population.false_alarms import FalseAlarms
 from monitor.protocols import LiveSource, Provenance, Source
-from monitor.records.schema import read_run
 from monitor.run import LedgerFile, LogFile, RunSettings
 from monitor.sinks.jsonl import JsonLines
 from monitor.sources import AudioQueue, Chain, File, Paced, Samples
 from monitor.stream.checkpoint import state_path
-from monitor.types import Alert, Frames
+from monitor.types import Frames
 from tests.sounds import RATE, synthetic
 from tests.stream.streams import WATCHED, Listed, frames, reference, run_through, simulated
 

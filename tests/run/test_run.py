@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from monitor import Monitor
 from monitor.alerts import Threshold
+from monitor.events.schema import SCHEMA, read_run
 from monitor.protocols import Provenance, Source
-from monitor.records.schema import SCHEMA, read_run
 from monitor.run import LogFile, Run, RunSettings
 from monitor.sinks.console import RunBuffer
 from monitor.sinks.jsonl import JsonLines

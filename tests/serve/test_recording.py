@@ -16,8 +16,8 @@ from websockets.exceptions import ConnectionClosed
 
 from monitor.cli import main
 from monitor.errors import SourceError, UsageError
+from monitor.events.schema import read_run
 from monitor.files import MemoryFile
-from monitor.records.schema import read_run
 from monitor.serve.recording import MOST_BYTES, UploadHeader, opened
 from monitor.serve.session import ServeSettings, Session
 from monitor.serve.templates import TemplateFolder
@@ -36,7 +36,7 @@ def folder(others, chapters, tmp_path_factory) -> TemplateFolder:
     session = Session(ServeSettings(made, ENROL_SECONDS, 60.0), lambda _: None)
     session.enrol("Ann", RATE)
     for frame in frames(chapters[0][: 25 * RATE]):
-        session.hear(frame)
+        session.receive_audio(frame)
     until(lambda: not session.busy)
     return made
 
@@ -56,7 +56,7 @@ def measure(
     if turns is not None:
         data += turns.read_bytes()
     for low in range(0, len(data), 65_000):
-        session.hear(data[low : low + 65_000])
+        session.receive_audio(data[low : low + 65_000])
     until(lambda: not session.busy)
 
 
@@ -131,7 +131,7 @@ def test_nothing_of_a_recording_comes_to_a_disk(settings, chapters, tmp_path, mo
     sys.addaudithook(watch)
     session = Session(settings, lambda _: None)
     session.measure("Ann", UploadHeader("talk.wav", len(data)), None, 6.0)
-    session.hear(data)
+    session.receive_audio(data)
     until(lambda: not session.busy)
     watching = False
     assert len(readings(records(session))) == 4
@@ -199,7 +199,7 @@ def test_there_is_room_for_one_recording_and_it_is_given_back(settings):
     second.stop()
     assert [first.busy, second.busy] == [False, False]
     second.measure("", announced, None, 6.0)
-    second.hear(bytes(1000))  # no recording: it is over, too
+    second.receive_audio(bytes(1000))  # no recording: it is over, too
     until(lambda: not second.busy)
     first.measure("", announced, None, 6.0)
     first.close()

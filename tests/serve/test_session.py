@@ -68,7 +68,7 @@ def enrolled(settings, chapters) -> tuple[ServeSettings, list[dict[str, Any]]]:
     session = Session(settings, lambda message: said.append(dict(message)))
     session.enrol("Ann", RATE)
     for frame in frames(chapters[0][: 25 * RATE]):
-        session.hear(frame)
+        session.receive_audio(frame)
     until(lambda: not session.busy)
     return settings, said
 
@@ -132,7 +132,7 @@ def test_a_run_at_the_page_reads_as_a_replay(enrolled, chapters, tmp_path):
     for second in range(seconds):  # no faster than it is heard, or it hears less
         part = chapters[1][second * RATE : (second + 1) * RATE]
         for frame in frames(part, second * RATE):
-            session.hear(frame)
+            session.receive_audio(frame)
         until(partial(reached, hub, second))
     session.stop()
     until(lambda: not session.busy)
@@ -151,12 +151,12 @@ def test_the_threshold_moves_while_she_speaks(enrolled, chapters):
     hub = session.hub
     assert hub is not None
     for frame in frames(chapters[1][: 6 * RATE]):
-        session.hear(frame)
+        session.receive_audio(frame)
     until(partial(reached, hub, 5))
     session.adjust(0.5)
     assert [each["threshold"] for each in hub.state()["forecast"]] == [0.5]
     for frame in frames(chapters[1][6 * RATE : 14 * RATE], 6 * RATE):
-        session.hear(frame)
+        session.receive_audio(frame)
     alert = until(lambda: [json.loads(e.data) for e in hub.after(0) if e.kind == "alert"])[0]
     assert (alert["threshold"], alert["state"]) == (0.5, "raised")
     assert alert["seconds"] > 5
@@ -224,7 +224,7 @@ def test_what_is_lost_on_the_way_is_a_gap_and_nothing_else(came):
     with BrowserMicrophone(RATE, seconds=60) as microphone:
         for there, frame in zip(came, frames(sound), strict=True):
             if there:
-                microphone.hear(frame)
+                microphone.receive_audio(frame)
         microphone.stop()
         found = list(items(microphone))
     last = max((i for i, there in enumerate(came) if there), default=-1)
@@ -240,21 +240,21 @@ def test_what_is_lost_on_the_way_is_a_gap_and_nothing_else(came):
 )
 def test_what_is_no_sound_is_refused(message):
     with BrowserMicrophone(RATE, seconds=60) as microphone, pytest.raises(RefusedError):
-        microphone.hear(message)
+        microphone.receive_audio(message)
 
 
 def test_sound_neither_goes_back_nor_comes_faster_than_anybody_speaks():
     now = [0.0]
     with BrowserMicrophone(RATE, seconds=600, clock=lambda: now[0]) as microphone:
         for frame in frames(np.zeros(RATE)):
-            microphone.hear(frame)
+            microphone.receive_audio(frame)
         with pytest.raises(RefusedError, match="back"):
-            microphone.hear(next(frames(np.zeros(320), 320)))
+            microphone.receive_audio(next(frames(np.zeros(320), 320)))
         far = 200 * RATE
         with pytest.raises(RefusedError, match="faster"):
-            microphone.hear(next(frames(np.zeros(320), far)))
+            microphone.receive_audio(next(frames(np.zeros(320), far)))
         now[0] = 200.0
-        microphone.hear(next(frames(np.zeros(320), far)))
+        microphone.receive_audio(next(frames(np.zeros(320), far)))
 
 
 # --- Over the wire.
@@ -305,7 +305,7 @@ def test_what_is_measured_through_an_anonymiser_comes_back(enrolled, chapters, t
     assert hub is not None
     for second in range(seconds):
         for frame in frames(sound[second * RATE : (second + 1) * RATE], second * RATE):
-            session.hear(frame)
+            session.receive_audio(frame)
         until(partial(reached, hub, second))
     session.stop()
     until(lambda: not session.busy)

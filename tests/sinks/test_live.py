@@ -9,7 +9,8 @@ import pytest
 
 from monitor.alerts import Forecast
 from monitor.anonymisers.laplace import Declared
-from monitor.records.reading import declared_record
+from monitor.events.declaration import to_json
+from monitor.events.reading import DeclaredReading
 from monitor.sinks.live import LiveView
 from tests.sinks.test_terminal import Screen, reading
 
@@ -384,7 +385,9 @@ def test_disclosure_delay_from_an_attacker_who_does_not_know_the_anonymiser_say_
 
 
 def promised(epsilon: float, windows: int) -> dict[str, Any]:
-    return {"declared": declared_record(Declared("usc:1", epsilon, 0.04).after(windows))}
+    return {
+        "declared": to_json(DeclaredReading.of(Declared("usc:1", epsilon, 0.04).after(windows)))
+    }
 
 
 def test_what_is_promised_stands_beside_what_is_measured():

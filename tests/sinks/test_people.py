@@ -7,7 +7,8 @@ import io
 from rich.console import Console
 
 from monitor.sinks.console import RunBuffer
-from monitor.sinks.people import MOST_SHOWN, PeopleProgress, print_people
+from monitor.sinks.people import MOST_SHOWN, PeopleProgress
+from monitor.sinks.summary import print_people
 
 
 def reading(label, second, bits, **more):

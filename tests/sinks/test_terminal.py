@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from monitor.anonymisers.laplace import Declared
+from monitor.events.declaration import to_json
+from monitor.events.reading import DeclaredReading
 from monitor.protocols import Sink
-from monitor.records.reading import declared_record
 from monitor.sinks.live import LiveView
 from monitor.sinks.summary import print_summary
 from monitor.sinks.terminal import (
@@ -485,7 +486,7 @@ def test_the_summary_says_what_was_promised_beside_what_was_measured(
     whole = {"bits_low": 3.0, "bits_high": 4.0, "expected_bits": 2.0, "expected_bits_low": 1.0,
              "expected_bits_high": 3.0, "features": {}, "top": [], "assumes_enrolled": False,
              "beyond_grid": False}  # fmt: skip
-    promise = declared_record(Declared("usc:15", 15.0, 0.04).after(1500))
+    promise = to_json(DeclaredReading.of(Declared("usc:15", 15.0, 0.04).after(1500)))
     print_summary([start, reading(60.0, 3.5, **whole, declared=promise)])
     text = " ".join(capsys.readouterr().out.split())
     assert "usc:15 bound vacuous: allows 32,461 bits" in text

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import soundfile
 
 from monitor import Monitor, Run
 from monitor.errors import UsageError
-from monitor.records.typed import ReadingRecord
 from monitor.sources import Samples
 from tests.stream.streams import RATE, reference, sounds
 
 
-def heard(monitor: Monitor, *arguments, **options) -> list[ReadingRecord]:
+def heard(monitor: Monitor, *arguments, **options) -> list[dict[str, Any]]:
     return [reading.record() for reading in monitor.stream(*arguments, **options)]
 
 

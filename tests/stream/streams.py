@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from benchmarks.simulation import Simulation
 from monitor import Monitor, Population
+from monitor.events.reading import Reading
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.population import SourceNote, Speaker
@@ -22,7 +23,6 @@ from monitor.protocols import Provenance, Source, StreamInfo
 from monitor.run import Run
 from monitor.sources import BaseSource
 from monitor.stream.monitor import Event
-from monitor.stream.reading import Reading
 from monitor.stream.records import RunTotals, placed
 from monitor.types import Block, FloatArray, Frames, Item, Track
 from tests.contracts import voice

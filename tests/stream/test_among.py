@@ -15,10 +15,11 @@ from numpy.testing import assert_allclose
 
 from monitor import Monitor
 from monitor.errors import UsageError
+from monitor.events.reading import Bits
+from monitor.events.schema import SCHEMA, read_run
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
-from monitor.records.schema import SCHEMA, read_run
-from monitor.stream.reading import Bits, choose_crowds, compute_crowds
+from monitor.stream.reading import choose_crowds, compute_crowds
 from monitor.stream.records import start_record
 from monitor.types import Frames, Track
 from tests.stream.streams import (
@@ -55,9 +56,8 @@ def test_among_so_many_people_by_definition(bits, people, below, above):
         assert value == pytest.approx(by_hand(evidence), abs=1e-6)
     assert found.probability is not None
     assert found.probability == pytest.approx(2.0**found.bits / people)
-    record = found.record()
-    assert record["one_in"] == pytest.approx(2.0**found.bits)
-    assert record["fitting"] == pytest.approx(min(1 / found.probability, 1e15))
+    assert found.one_in == pytest.approx(2.0**found.bits)
+    assert found.fitting == pytest.approx(min(1 / found.probability, 1e15))
 
 
 def test_where_nobody_is_watched_the_best_match_is_no_evidence():

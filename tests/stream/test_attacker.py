@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import betabinom
 
 from monitor.errors import StoreError, UsageError
+from monitor.events.reading import Bits
 from monitor.kinds import EMBEDDING, FeatureSpec
 from monitor.maths.sketch import EmbeddingSum, Histogram
 from monitor.maths.statistics import limits
@@ -16,7 +17,7 @@ from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import Population, Speaker
 from monitor.population.rank_model import RankModels
 from monitor.stream.attacker import Attacker
-from monitor.stream.reading import ZERO, Bits, RunningTotals
+from monitor.stream.reading import ZERO, RunningTotals
 from tests.population.rank_models import LENGTHS, population, some_rank_model
 
 SIZE = 12

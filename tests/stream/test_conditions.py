@@ -11,11 +11,11 @@ import pytest
 
 from benchmarks.conditions import RATE, babble, clipped, cut, in_room, noisy, telephone
 from monitor import Monitor, Population
+from monitor.events.occurrences import NoticeEvent
+from monitor.events.reading import Reading
 from monitor.maths.condition import Condition
 from monitor.population import demo_frames
 from monitor.population.population import merge_speaker, sound_of
-from monitor.stream.notices import NoticeEvent
-from monitor.stream.reading import Reading
 from monitor.types import Block
 
 STREAM = "speech/dev-clean/1462/170142.opus"

@@ -13,11 +13,11 @@ from benchmarks.copies import COPIES
 from monitor import Monitor, Population
 from monitor.corpus.finding import find
 from monitor.errors import StoreError
+from monitor.events.occurrences import NoticeEvent
 from monitor.features.landmarks import Landmarks
 from monitor.maths.landmarks import PITCHES, pack, unpack
 from monitor.population.population import Speaker
 from monitor.sources.file import File
-from monitor.stream.notices import NoticeEvent
 from monitor.training.enrolling import enrol
 from monitor.types import Block
 from tests.stream.streams import Listed, audio, told

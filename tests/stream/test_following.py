@@ -11,13 +11,14 @@ import pytest
 
 from monitor.alerts.rules import Threshold
 from monitor.errors import UsageError
+from monitor.events.occurrences import Change
+from monitor.events.reading import Reading
+from monitor.events.schema import SCHEMA
 from monitor.kinds import adwin
-from monitor.records.schema import SCHEMA
 from monitor.sinks.console import RunBuffer
 from monitor.sources import Chain, FramesFile, write_frames
 from monitor.sources.frames import Header
 from monitor.stream.monitor import Monitor
-from monitor.stream.reading import Change, Reading
 from monitor.stream.records import placed, start_record
 from monitor.types import Frames, Track
 from tests.stream.streams import Listed, reference, run_through

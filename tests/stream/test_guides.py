@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from monitor import Monitor, Population
+from monitor.events.reading import Reading
 from monitor.population import demo_frames
 from monitor.population.reference import DEMO_SPEAKER
 from monitor.sources.frames import FramesFile
-from monitor.stream.reading import Reading
 
 
 def readings(watch):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from monitor import Monitor
 from monitor.errors import StoreError, UsageError
+from monitor.events.reading import Reading
 from monitor.stream.accumulator import FeatureTotals
-from monitor.stream.reading import Reading
 from monitor.types import Frames, Track
 from tests.stream.streams import Listed, audio, frames, reference, simulated, sounds, two_features
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor.records.schema import read_run
+from monitor.events.schema import read_run
 from tests.stream.streams import RATE, sounds
 
 pytestmark = pytest.mark.slow

@@ -19,10 +19,10 @@ from rich.console import Console
 
 import monitor
 from monitor import Monitor
+from monitor.events.schema import SCHEMA, read_run
 from monitor.plots.curve import caption, read_columns
 from monitor.population.reference import demo_frames
 from monitor.protocols import Provenance
-from monitor.records.schema import SCHEMA, read_run
 from monitor.run import LogFile, Run, RunSettings
 from monitor.sinks.console import RunBuffer
 from monitor.sinks.summary import print_summary

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from monitor import Monitor, Run
-from monitor.records.schema import SCHEMA, read_run
+from monitor.events.schema import SCHEMA, read_run
 from monitor.stream.notices import MOST_NOTICES, EventOrder
 from monitor.types import Gap, Notice
 from tests.stream.streams import Listed, frames, hear, reference, simulated, told

@@ -15,8 +15,8 @@ import soundfile
 from monitor import Monitor, Population, measure
 from monitor.alerts import Threshold
 from monitor.errors import UsageError
+from monitor.events.schema import SCHEMA, read_run
 from monitor.features.f0 import F0
-from monitor.records.schema import SCHEMA, read_run
 from monitor.run import LogFile, MeasurementSettings, Run, RunSettings
 from monitor.run.status import status_of
 from monitor.sources import Diarised, PerChannel, Samples

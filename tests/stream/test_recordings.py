@@ -11,6 +11,7 @@ import pytest
 
 from monitor import Monitor
 from monitor.alerts import Threshold
+from monitor.events.reading import Reading
 from monitor.kinds import HISTOGRAM
 from monitor.protocols import Provenance
 from monitor.run import LogFile, Run, RunSettings
@@ -18,7 +19,6 @@ from monitor.sinks.console import RunBuffer
 from monitor.sources import Chain, File
 from monitor.sources.frames import write_frames
 from monitor.stream.accumulator import FeatureTotals
-from monitor.stream.reading import Reading
 from monitor.stream.speaker_changes import (
     are_different_people,
     describe_criterion,

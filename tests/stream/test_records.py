@@ -9,12 +9,13 @@ import jsonschema
 import numpy as np
 
 from monitor import Monitor, Population
+from monitor.events.occurrences import GapEvent
+from monitor.events.reading import Reading
+from monitor.events.run import SCHEMA_VERSION
+from monitor.events.schema import RECORDS, SCHEMA
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.rank_model import RankModel, RankModels
-from monitor.records.reading import SCHEMA_VERSION
-from monitor.records.schema import RECORDS, SCHEMA
-from monitor.stream.notices import GapEvent, setup_notices
-from monitor.stream.reading import Reading
+from monitor.stream.notices import setup_notices
 from monitor.stream.records import RunTotals, placed, start_record
 from monitor.types import Frames, Gap
 from monitor.version import __version__
@@ -49,7 +50,7 @@ def test_nothing_is_written_that_is_not_declared():
     written = [
         start_record(monitor, ["a.flac"]),
         reading.record(),
-        placed(GapEvent(1.0, Gap("dropped", 1.0)), ["a.flac"]).record(),
+        placed(GapEvent.of(1.0, Gap("dropped", 1.0)), ["a.flac"]).record(),
         totals.end_record(monitor, ["a.flac"], complete=True),
     ]
     for record in written:
@@ -314,7 +315,7 @@ def test_fingerprints_tell_populations_and_rank_models_apart():
 
 
 def test_a_gap_names_its_recording():
-    event = GapEvent(12.0, Gap("broken file", None, 1, "b.flac: broke"))
+    event = GapEvent.of(12.0, Gap("broken file", None, 1, "b.flac: broke"))
     record = placed(event, ["a.flac", "b.flac"]).record()
     VALIDATOR.validate(record)
     assert record == {

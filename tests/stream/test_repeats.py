@@ -7,9 +7,9 @@ import pytest
 import soundfile
 
 from monitor import Monitor, Run
+from monitor.events.occurrences import NoticeEvent
+from monitor.events.reading import Reading
 from monitor.maths.landmarks import PITCHES, StreamLandmarks
-from monitor.stream.notices import NoticeEvent
-from monitor.stream.reading import Reading
 from monitor.types import Block
 from tests.stream.streams import Listed, audio, reference, told
 

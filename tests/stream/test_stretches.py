@@ -8,9 +8,10 @@ from functools import partial
 import numpy as np
 import pytest
 
+from monitor.events.occurrences import Change
+from monitor.events.reading import Reading
 from monitor.stream.accumulator import FeatureTotals, Moments
 from monitor.stream.monitor import Monitor
-from monitor.stream.reading import Change, Reading
 from monitor.stream.reading_builder import SpeakerSegments, stack_totals
 from monitor.types import TICKS_PER_SECOND
 from tests.stream.streams import reference

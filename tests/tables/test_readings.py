@@ -18,8 +18,9 @@ import soundfile
 
 from monitor import Monitor, Population, Readings, Run
 from monitor.errors import UsageError
-from monitor.records.keys import FIGURE, MAYBE_SECONDS, SECONDS
-from monitor.records.reading import READING
+from monitor.events.declaration import record_of
+from monitor.events.keys import FIGURE, MAYBE_SECONDS, SECONDS
+from monitor.events.reading import Reading
 from monitor.tables import columns_of, crowd, flat, unit_of
 from tests.pages import fenced
 from tests.sounds import RATE, synthetic
@@ -146,13 +147,12 @@ def test_what_is_withheld_or_of_an_older_version_is_an_empty_cell(tmp_path):
 
 def test_units_are_those_of_the_declared_keys():
     seen = set()
-    for key in READING.keys:
-        for name, schema in key.properties.items():
-            if schema is FIGURE:
-                assert unit_of(name) == "bits", name
-            if schema in (SECONDS, MAYBE_SECONDS):
-                assert unit_of(name) == "s", name
-            seen.add(unit_of(name))
+    for key in record_of(Reading).keys:
+        if key.schema == FIGURE:
+            assert unit_of(key.name) == "bits", key.name
+        if key.schema in (SECONDS, MAYBE_SECONDS):
+            assert unit_of(key.name) == "s", key.name
+        seen.add(unit_of(key.name))
     assert seen == {"bits", "s", ""}
 
 
@@ -163,7 +163,7 @@ def test_crowds_are_called_as_in_alerts():
         field = f"among.{crowd(people)}.bits"
         assert among(field) == people
         reading = {"among": [{"people": people, "bits": 3.5}]}
-        assert flat(reading)[field] == figure(field, reading) == 3.5
+        assert flat(reading)[field] == figure(field, Reading.from_record(reading)) == 3.5
 
 
 def test_the_protected_side_is_in_the_table_attacker_by_attacker():

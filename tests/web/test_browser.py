@@ -15,8 +15,9 @@ import pytest
 import monitor
 from monitor.alerts.rules import Forecast
 from monitor.anonymisers.laplace import Declared
+from monitor.events.declaration import to_json
+from monitor.events.reading import DeclaredReading
 from monitor.phrases import CAVEAT, odds, verdict
-from monitor.records.reading import declared_record
 from monitor.web.page import Page
 from tests.web import records
 
@@ -173,7 +174,7 @@ def test_a_run_without_a_anonymiser_shows_none(page, visit):
 def test_the_page_shows_what_is_promised_beside_what_is_measured(page, visit):
     start = {"mechanism": "usc:1", "epsilon_nats": 1.0, "window_seconds": 0.04, "delta": 1e-4,
              "empty_after": 23}  # fmt: skip
-    promise = declared_record(Declared("usc:1", 1.0, 0.04).after(500))
+    promise = to_json(DeclaredReading.of(Declared("usc:1", 1.0, 0.04).after(500)))
     give(page, records.start(), records.reading(20, declared=promise))
     tab = visit(page.url)
     assert not tab.is_visible("#promise")

@@ -1,4 +1,4 @@
-"""What an alert does: rings, runs a command, posts to an address, notifies.
+"""Actions on alerts: ring, run a command, post to an address, notify.
 
 `Bell` is an action by itself. `Command`, `Webhook` and `Notify` are receivers: a
 `BackgroundDelivery` takes alerts to one of them from a thread of its own, so that the stream never
@@ -13,13 +13,13 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.alerts.actions.receivers import Bell, Command, Notify, Webhook
-    from monitor.alerts.actions.registry import BackgroundDelivery, DeliveryError
+    from monitor.alerts.actions.registry import BackgroundDelivery
 
-__all__ = ["BackgroundDelivery", "Bell", "Command", "DeliveryError", "Notify", "Webhook"]
+__all__ = ["BackgroundDelivery", "Bell", "Command", "Notify", "Webhook"]
 
 _HOMES = {
     "receivers": "Bell Command Notify Webhook",
-    "registry": "BackgroundDelivery DeliveryError",
+    "registry": "BackgroundDelivery",
 }
 
 # http and ssl are slow to load

@@ -1,4 +1,4 @@
-"""What an alert does: rings, runs a command, posts to an address, notifies."""
+"""Receivers of alerts: a bell, a command, an address, a notification service."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
-from monitor.alerts.actions.registry import ACTION_OPTIONS, DeliveryError
-from monitor.errors import UsageError
+from monitor.errors import DeliveryError, UsageError
 from monitor.programs import StartedProgram
 from monitor.sinks.jsonl import line_of
 from monitor.sinks.summary import alert_in_words
@@ -55,8 +54,8 @@ class Bell:
 # --- An alert runs a command.
 
 TIMEOUT_SECONDS = 60.0
-SECRETS = frozenset({"MONITOR_WEB_TOKEN", *(o.environment for o in ACTION_OPTIONS)} - {""})
-"""Of the environment; no business of a command's."""
+SECRETS = frozenset({"MONITOR_WEB_TOKEN", "MONITOR_WEBHOOK", "MONITOR_NOTIFY"})
+"""Variables that no command gets: the token of the page, and those of `ACTION_OPTIONS`."""
 
 
 class Command:
@@ -142,13 +141,13 @@ class Notify:
                 "pip install 'speaker-disclosure-monitor[notify]'"
             ) from None
         logging.getLogger("apprise").addHandler(logging.NullHandler())  # it shows addresses
-        scheme, there, _ = url.partition("://")
+        scheme, address, _ = url.partition("://")
         # an alert goes where it was told to go, and nowhere else
         self._to = apprise.Apprise(asset=apprise.AppriseAsset(http_redirects=False))
         with warnings.catch_warnings():  # its services load here, some with old libraries
             warnings.simplefilter("ignore")
-            known = bool(there) and self._to.add(url)
-        if not known:
+            is_known = bool(address) and self._to.add(url)
+        if not is_known:
             raise UsageError(
                 "--notify needs an address that apprise knows, such as ntfy://topic "
                 "(its list: https://github.com/caronc/apprise/wiki)"

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from monitor.errors import DeliveryError
+
 if TYPE_CHECKING:
     from monitor.protocols import AlertReceiver
 
@@ -17,10 +19,6 @@ if TYPE_CHECKING:
 MOST_WAITING = 100
 PATIENCE_SECONDS = 10.0
 LAST_SECONDS = 0.5  # for the last attempt to own up
-
-
-class DeliveryError(Exception):
-    """An alert was not taken; the message says why, in a few words and without secrets."""
 
 
 class BackgroundDelivery:
@@ -154,7 +152,7 @@ class ActionOption:
 
     @property
     def parameter(self) -> str:
-        """As Python writes it.
+        """Name as Python writes it.
 
         Example:
             >>> [option.parameter for option in ACTION_OPTIONS]

@@ -20,19 +20,7 @@ from monitor.documents import (
     table,
 )
 from monitor.errors import SchemaError, StoreError, UsageError
-from monitor.features.registry import takes
-from monitor.files import csv_number, csv_text, held_by, write_text
-from monitor.lab.attacks.attackers import ATTACKERS, get_attacker
-from monitor.lab.attacks.context import BITS
-from monitor.lab.attacks.extraction import CLEAR
-from monitor.lab.attributes import AttributeRow
-from monitor.lab.evaluation.family import Figure
-from monitor.lab.evaluation.report.report import figure_json, format_limits, format_value
-from monitor.lab.evaluation.srd import is_undertrained
-from monitor.lab.plots.attacks import MethodBits, attacks_svg, plot_attacks
-from monitor.maths.ranks import first_rank_bits
-from monitor.phrases import IGNORANT, NO_MEASURE, attacker_in_words, format_best_feature, plural
-from monitor.records.keys import (
+from monitor.events.keys import (
     COUNT,
     NUMBER,
     PROBABILITY,
@@ -45,6 +33,18 @@ from monitor.records.keys import (
     misfit,
     object_of,
 )
+from monitor.features.registry import takes
+from monitor.files import csv_number, csv_text, held_by, write_text
+from monitor.lab.attacks.attackers import ATTACKERS, get_attacker
+from monitor.lab.attacks.context import BITS
+from monitor.lab.attacks.extraction import CLEAR
+from monitor.lab.attributes import AttributeRow
+from monitor.lab.evaluation.family import Figure
+from monitor.lab.evaluation.report.report import figure_json, format_limits, format_value
+from monitor.lab.evaluation.srd import is_undertrained
+from monitor.lab.plots.attacks import MethodBits, attacks_svg, plot_attacks
+from monitor.maths.ranks import first_rank_bits
+from monitor.phrases import IGNORANT, NO_MEASURE, attacker_in_words, format_best_feature, plural
 from monitor.safe_text import file_name, printable, short_name
 
 # ----------------------------------------------------------------------------------------- results

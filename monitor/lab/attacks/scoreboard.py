@@ -16,14 +16,7 @@ from typing import Any
 
 from monitor.documents import PRINTED, document, paragraphs, picture, section, table
 from monitor.errors import StoreError, UsageError
-from monitor.files import write_text
-from monitor.lab.attacks.attackers import get_attacker
-from monitor.lab.attacks.context import BITS
-from monitor.lab.attacks.extraction import CLEAR
-from monitor.lab.attacks.results import AttackResults, find_missing_key, method_name
-from monitor.lab.plots.attacks import MethodBits, attacks_svg
-from monitor.phrases import plural
-from monitor.records.keys import (
+from monitor.events.keys import (
     COUNT,
     FLAG,
     MAYBE_SECONDS,
@@ -36,6 +29,13 @@ from monitor.records.keys import (
     misfit,
     object_of,
 )
+from monitor.files import write_text
+from monitor.lab.attacks.attackers import get_attacker
+from monitor.lab.attacks.context import BITS
+from monitor.lab.attacks.extraction import CLEAR
+from monitor.lab.attacks.results import AttackResults, find_missing_key, method_name
+from monitor.lab.plots.attacks import MethodBits, attacks_svg
+from monitor.phrases import plural
 from monitor.safe_text import file_name, printable
 
 SHIPPED = Path(__file__).with_name("scoreboard.json")

@@ -522,7 +522,7 @@ def measure_runs(
     """Read runs of watched speakers at each length, a stretch a run.
 
     Args:
-        runs: by name, records from ``start`` on, as `monitor.records.schema.read_run` gives them.
+        runs: by name, records from ``start`` on, as `monitor.events.schema.read_run` gives them.
             Who is watched counts as the speaker, but for what another voice was noticed in.
         lengths: T; a run is read at its first reading with as much speech that counts in it.
 

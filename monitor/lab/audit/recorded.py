@@ -39,7 +39,7 @@ def audit_runs(
     """Audit recorded runs of watched speakers, by what their readings say.
 
     Args:
-        runs: by name, records as `monitor.records.schema.read_run` gives them.
+        runs: by name, records as `monitor.events.schema.read_run` gives them.
         config: what is asked for.
 
     Raises:

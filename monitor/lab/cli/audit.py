@@ -204,9 +204,9 @@ def _write_card(asked: AuditOptions) -> int:
 def _audit(asked: AuditOptions) -> Audit:
     """Audit a corpus, runs or an attack."""
     from monitor.errors import UsageError
+    from monitor.events.schema import read_run
     from monitor.lab.attacks.results import read_results
     from monitor.lab.audit.recorded import audit_attack, audit_runs
-    from monitor.records.schema import read_run
 
     asked.how.check()
     runs = [

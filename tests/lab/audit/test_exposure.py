@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import CorpusError, StoreError
+from monitor.events.reading import Reading
 from monitor.lab.audit.exposure import (
     Exposures,
     enrol_part,
@@ -19,7 +20,6 @@ from monitor.lab.audit.exposure import (
 from monitor.population.population import Population
 from monitor.sources.frames import FramesFile
 from monitor.stream.monitor import Monitor
-from monitor.stream.reading import Reading
 from monitor.training.voices import SpeakerSpeech
 
 LENGTHS = tuple(np.arange(1.0, 10.5, 0.5).tolist())

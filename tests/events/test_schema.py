@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 
 from monitor.errors import SchemaError, StoreError
-from monitor.records.reading import SCHEMA_VERSION
-from monitor.records.schema import SCHEMA, read_run
+from monitor.events.run import SCHEMA_VERSION
+from monitor.events.schema import SCHEMA, read_run
 from monitor.sinks.jsonl import JsonLines
 
 

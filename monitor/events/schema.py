@@ -1,0 +1,164 @@
+"""The JSON Schema of every record of a run, and reading a run back."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from monitor.errors import SchemaError, StoreError
+from monitor.events.declaration import Event, record_of
+from monitor.events.keys import misfit
+from monitor.events.occurrences import (
+    Alert,
+    Change,
+    GapEvent,
+    LevelReached,
+    NoticeEvent,
+    RunEnd,
+    RunStart,
+)
+from monitor.events.reading import Reading
+from monitor.events.run import END, SCHEMA_VERSION, START
+from monitor.safe_text import file_name, printable
+
+EVENTS = (Reading, GapEvent, NoticeEvent, Change, Alert, LevelReached)
+RECORDS = (START, *map(record_of, EVENTS), END)
+"""Every type of record, as declared."""
+
+SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "One record of a run of the disclosure monitor",
+    "oneOf": [record.schema for record in RECORDS],
+}
+"""JSON Schema of every record. Figures are in bits or seconds."""
+
+_CLASSES = {kind.type: kind for kind in (*EVENTS, RunStart, RunEnd)}
+_KINDS = {kind["title"]: kind for kind in SCHEMA["oneOf"]}
+_MOST_LINE_BYTES = 50_000_000
+"""Of a record; among a hundred thousand people one has a tenth of that."""
+_NEEDED = {
+    "reading": ("seconds", "speech"),
+    "gap": ("seconds",),
+    "notice": ("seconds", "text"),
+    "change": ("seconds", "since_seconds"),
+    "alert": ("seconds", "rule", "field", "threshold", "state"),
+    "crossing": ("seconds", "bits", "side", "since_seconds"),
+}
+"""What nothing can be drawn without; a key of a later version may be missing in an older run."""
+
+
+def event_of(record: Event | Mapping[str, Any]) -> Event | None:
+    """Return the event of a record; None where a later version has such records.
+
+    What is typed already stays as it is. A record without a ``type`` is a reading.
+
+    Example:
+        >>> event_of({"type": "gap", "seconds": 1.0, "reason": "dropped"}).code
+        'gap.dropped'
+    """
+    if isinstance(record, Event):
+        return record
+    kind = _CLASSES.get(record.get("type", "reading"))
+    return None if kind is None else kind.from_record(record)
+
+
+def read_run(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    r"""Read back the records of a run; a last line that was torn off in writing is left out.
+
+    Raises:
+        StoreError: the file is missing, or something other than a run.
+        SchemaError: another version of the program wrote it.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "run.jsonl")
+        ...     _ = path.write_text('{"type":"start","schema":2}\n{"type":"rea')
+        ...     read_run(path)
+        [{'type': 'start', 'schema': 2}]
+    """
+    return list(follow_run(path))
+
+
+def follow_run(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+    """The same one by one, so that a run of days takes no more memory than a short one.
+
+    Raises:
+        StoreError: as `read_run`; what is wrong further on is found when it is reached.
+        SchemaError: a newer version wrote it.
+    """
+    name = file_name(path)
+    count = 0
+    try:
+        with Path(path).open("rb") as file:
+            for number in itertools.count(1):
+                line = file.readline(_MOST_LINE_BYTES)
+                if not line:
+                    break
+                if not line.strip():
+                    continue
+                record = _record(name, number, line, first=not count)
+                if record is None:
+                    break
+                count += 1
+                yield record
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise StoreError(f"cannot open {name}: {reason}; check the name") from None
+    if not count:
+        raise StoreError(f"{name} does not begin with a start record; give a run's JSON lines")
+
+
+def _record(name: str, number: int, line: bytes, *, first: bool) -> dict[str, Any] | None:
+    """The record of a line; None where it was torn off, or begins no run."""
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        record = None
+    if record is None and not first and not line.endswith(b"\n") and len(line) < _MOST_LINE_BYTES:
+        return None
+    if not isinstance(record, dict) or not isinstance(record.get("type"), str):
+        raise StoreError(f"{name} line {number} is no record; give a run's JSON lines")
+    if first:
+        if record["type"] != "start":
+            return None
+        _check_version(name, record.get("schema"))
+    wrong = wrong_in(record)
+    if wrong is not None:
+        raise StoreError(
+            f"{name} line {number}: {printable(wrong)[:40]} of this {record['type']} is "
+            "missing or makes no sense; is the file damaged?"
+        )
+    return record
+
+
+def wrong_in(record: Mapping[str, Any]) -> str | None:
+    """The first key that no run holds so, or that is missing and nothing is drawn without.
+
+    Examples:
+        >>> wrong_in({"type": "gap", "seconds": 1.0}), wrong_in({"type": "gap", "seconds": -1})
+        (None, 'seconds')
+        >>> wrong_in({"type": "of a later version"})
+    """
+    kind = _KINDS.get(record["type"])
+    if kind is None:
+        return None
+    missing = (key for key in _NEEDED.get(record["type"], ()) if key not in record)
+    return next(missing, None) or misfit(record, kind)
+
+
+def _check_version(name: str, schema: Any) -> None:
+    if type(schema) is not int or schema < 1:
+        raise StoreError(f"{name} does not say its schema; give a run's JSON lines")
+    if schema > SCHEMA_VERSION:
+        raise SchemaError(f"{name} is of schema {schema}, newer than {SCHEMA_VERSION}; upgrade")
+    if schema < SCHEMA_VERSION:
+        raise SchemaError(
+            f"{name} is of schema {schema}, in which `bits` was another figure than in "
+            f"{SCHEMA_VERSION}; replay the recording again"
+        )
