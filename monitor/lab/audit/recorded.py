@@ -85,7 +85,7 @@ def audit_runs(
         "runs", _describe_runs(starts, features, exposures, speech, config), config.among,
         config.budget, exposures, rows,
         conditions=summarise_conditions(Condition.parse(r.get("conditions")) for r in readings),
-        not_tested=not_tested, notes=tuple(notes), commands=("monitor export RUN.jsonl --csv",),
+        not_tested=not_tested, notes=tuple(notes), commands=("monitor show RUN.jsonl --csv",),
         replicates=config.replicates, seed=config.seed,
     )  # fmt: skip
 
