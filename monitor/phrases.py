@@ -463,7 +463,7 @@ def _count(k: float) -> str:
 
 # --- The wording of conditions: what a sound is like, and that it is not like the templates'.
 
-CAVEAT = "low bits are no safety here"
+CAVEAT = "low bits do not mean safe"
 """Stands beside the headline where the sound is not that of the templates, or is bad."""
 
 _TELEPHONE_HZ = 4200.0
@@ -481,7 +481,7 @@ def caveat_of(reading: Record) -> str:
 
     Examples:
         >>> caveat_of({"bits": -1.0, "differs": ["clipping"]})
-        'low bits are no safety here'
+        'low bits do not mean safe'
         >>> caveat_of({"bits": -1.0})
         ''
     """
@@ -557,7 +557,7 @@ def mismatch_in_words(
         >>> print(mismatch_in_words(["bandwidth_hz"], {"bandwidth_hz": 3600.0, "snr_db": 40.0},
         ...     {"bandwidth_hz": 8000.0}))
         telephone band, the templates: wide band; an attacker with templates of such sound knows \
-more than these bits: low bits are no safety here
+more than these bits: low bits do not mean safe
     """
     stream_text, template_text = (
         condition_in_words({name: conditions[name] for name in which}) or "not clipped"
@@ -574,8 +574,8 @@ def poor_in_words(which: Sequence[str], stream: Record) -> str:
 
     Example:
         >>> poor_in_words(["snr_db"], {"snr_db": 1.2})
-        '1 dB above noise; a better attacker may know more than these bits: low bits are no safety \
-here'
+        '1 dB above noise; a better attacker may know more than these bits: low bits do not mean \
+safe'
     """
     return f"{condition_in_words({name: stream[name] for name in which})}; {_BETTER}: {CAVEAT}"
 

@@ -53,7 +53,7 @@ class Column:
 
 
 def unit_of(name: str) -> str:
-    """Return the unit of a figure, which its name says (docs/architecture.md, rank models).
+    """Return the unit of a figure, which its name says.
 
     Examples:
         >>> unit_of("f0.rank_bits_low"), unit_of("speech"), unit_of("change.since_seconds")

@@ -241,7 +241,7 @@ def command(options: CalibrateOptions) -> int:
     """Learn what a rank means (the rank model) from the speakers of DIR or MANIFEST.
 
     That is how often the right person comes first, second and so on after so much speech, and how
-    probable each candidate is. 10 speakers at least; layouts as for enroll.
+    probable each candidate is. 10 speakers at least; layouts as for enrol.
 
     \b
     monitor calibrate voices/ -o us.npz      into the population us.npz

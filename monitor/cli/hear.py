@@ -70,7 +70,7 @@ def command(asked: HearOptions) -> int:
     monitor enrol frames -o us.npz            as from the corpus itself, in no time
     monitor calibrate frames -o us.npz
 
-    FRAMES keeps the layout of the corpus (layouts as for enroll), with a manifest.csv, and takes
+    FRAMES keeps the layout of the corpus (layouts as for enrol), with a manifest.csv, and takes
     its place: a recording enrolled from it is known again when its audio is replayed, and what a
     manifest says of speakers (gender, age) is kept for --group-by. What is there
     and whole is not heard again, unless the recording, the options or the program's version have

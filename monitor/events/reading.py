@@ -495,7 +495,7 @@ class Reading(Event):
     differs: Sequence[str] = key(
         "",
         "only where it is so: which of these are unlike the templates', or bad in themselves: "
-        "low bits are no safety then",
+        "low bits do not mean safe",
         sparse=True,
         default=(),
         schema=DIFFERS,

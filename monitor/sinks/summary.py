@@ -141,7 +141,7 @@ def bits_now(reading: Mapping[str, Any]) -> str:
         >>> bits_now({"bits": 2.06, "ceiling": 5.64}), bits_now({"bits": None})
         ('2.1 of 5.6 bits, 1 in 12', 'no figure yet')
         >>> print(bits_now({"bits": -1.0, "ceiling": 5.64, "differs": ["clipping"]}))
-        -1.0 of 5.6 bits, 1 in 100 (low bits are no safety here)
+        -1.0 of 5.6 bits, 1 in 100 (low bits do not mean safe)
     """
     bits, care = reading.get("bits"), phrases.caveat_of(reading)
     caveat = f" ({care})" if care and bits is not None else ""

@@ -216,7 +216,7 @@ def test_the_curve_of_evidence_goes_on_above_the_ceiling(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_nothing_that_is_written_leaves_the_picture(tmp_path: Path) -> None:
-    """The last words of a long title warn that low bits are no safety."""
+    """The last words of a long title warn that low bits do not mean safe."""
     crowd = {"people": 10**6, "bits": 5.0, "bits_low": 3.9, "bits_high": 6.1, "fitting": 31250.0}
     last = told(60.0, 5.0, differs=["bandwidth_hz"], spread_low=4.0, spread_high=9.0)
     last |= {"among": [crowd], "enrolled": 0.4}
@@ -230,7 +230,7 @@ def test_nothing_that_is_written_leaves_the_picture(tmp_path: Path) -> None:
     FigureCanvasAgg(figure).draw()
     words = " ".join(text.get_text().replace("\n", " ") for text in figure.texts)
     assert "between" in words
-    assert "people: low bits are no safety here" in words
+    assert "people: low bits do not mean safe" in words
     for text in figure.texts:
         box = text.get_window_extent()
         assert box.x0 >= 0, text
