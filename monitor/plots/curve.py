@@ -666,7 +666,7 @@ def _set_axes(axes: Axes, run: RunColumns, shown: Columns, more: Sequence[FloatA
     axes.set_axisbelow(True)
     axes.tick_params(length=3, color=GREY)
     axes.text(-0.117, 1.012, "bits of identity", transform=axes.transAxes, color=GREY, fontsize=10)
-    axes.set_xlabel("speech heard (log scale)", color=BLACK)
+    axes.set_xlabel("seconds of speech (log scale)", color=BLACK)
     if not np.isfinite(shown["bits"]).any():
         axes.text(
             0.5, 0.45, "no figures yet", transform=axes.transAxes, ha="center", color=GREY,
@@ -972,7 +972,7 @@ def _paint(axes: Axes, run: RunColumns, lines: Sequence[tuple[int, FloatArray]])
     step = max(1, round((top - bottom) / 7))
     axes.set_yticks(range(int(np.ceil(bottom / step)) * step, int(top * 1.12) + 1, step))
     axes.grid(axis="y", color="#E6E6E6", linewidth=0.8)
-    axes.set_xlabel("speech heard (log scale)", color=BLACK)
+    axes.set_xlabel("seconds of speech (log scale)", color=BLACK)
     axes.set_ylabel("bits", color=BLACK)
     labels = []
     for i, ((m, bits), colour) in enumerate(zip(lines, cycle(_COLOURS), strict=False)):

@@ -180,7 +180,7 @@ def test_the_page_shows_what_is_promised_beside_what_is_measured(page, visit):
     assert not tab.is_visible("#promise")
     give(page, records.start(declared=start), records.reading(20, declared=promise))
     tab = visit(page.url)
-    reads(tab, "#promise-title", "Promised by usc:1, whoever attacks")
+    reads(tab, "#promise-title", "Promised by usc:1, against every attacker")
     reads(tab, "#promise-now", "Bound vacuous: allows 721 bits, and 33 tell one from all alive.")
     reads(tab, "#promise-sum", "500 times epsilon 1 are 500 together")
     assert tab.problems == []
@@ -224,7 +224,7 @@ def test_evidence_comes_first_and_the_enrolled_second(page, visit):
     spread = {**more, "spread_low": 8.0, "spread_high": 12.5}
     give(page, *({**records.reading(t, 5.5), **spread} for t in (30, 31)))
     reads(tab, "#legend", "This voice 95 % interval 9 of 10 voices Closed-set")
-    assert "higher threshold would help" in text(tab, "#todo")
+    assert "A higher alert cannot fire" in text(tab, "#todo")
     assert "--alert" not in text(tab, "#todo")  # at 15 bits it would never be raised
     reads(tab, "#sentence", "down to about 50 people or fewer who would fit as ann does")
     opened = {"since_seconds": 27.0, "features": ["f0"]}
@@ -244,7 +244,7 @@ def test_a_figure_that_points_away_does_not_comfort_where_the_sound_differs(page
     give(page, {**records.reading(1, -1.0), **records.evidence(-1.0)})
     tab = visit(page.url)
     reads(tab, "#sentence", "points away from ann")
-    assert "no safety" not in text(tab, "#sentence")
+    assert "mean safe" not in text(tab, "#sentence")
     apart = {"differs": ["bandwidth_hz"]}
     give(page, {**records.reading(2, -1.0), **records.evidence(-1.0), **apart})
     reads(tab, "#sentence", f"{CAVEAT[:1].upper()}{CAVEAT[1:]}.")
@@ -275,7 +275,7 @@ def test_silence_and_what_cannot_be_reached_do_not_comfort(visit):
         tab = visit(page.url)
         reads(tab, "#threshold", "Not in sight")
         give(page, {**records.reading(12, 0.0), **records.evidence(0.0), **silent})
-        reads(tab, "#threshold", "Nothing heard No speech so far")
+        reads(tab, "#threshold", "Nothing heard No speech yet")
         assert text(tab, "#limits") == ""
         assert tab.problems == []
 
@@ -445,7 +445,7 @@ def test_after_another_voice_the_page_claims_nothing_of_the_watched_speaker(page
     assert text(tab, "#sentence") == "Another voice since 0:27: these bits may not be ann's."
     assert "More than 3.0 bits" not in text(tab, "#banners")
     assert text(tab, "#odds") == "?"
-    assert "Alerts rest" in text(tab, "#threshold")
+    assert "Alerts paused" in text(tab, "#threshold")
     assert text(tab, "#hero-title") == "Of more than one voice"
     assert tab.locator("#crowd .one").count() == 0
     assert tab.title() == "Another voice · Disclosure monitor"
@@ -643,11 +643,11 @@ def test_over_the_threshold_it_is_said_what_to_do(page, visit):
     tab = visit(page.url)
     assert text(tab, "#todo") == ""
     give(page, records.alert(20), records.reading(21, bits=4.2))
-    reads(tab, "#todo", "Stop, or mute the microphone: what was said cannot be taken back")
+    reads(tab, "#todo", "Stop or mute now. Past speech cannot be undone")
     assert "--protect METHOD" in text(tab, "#todo")
     assert "--alert 'bits>5'" in text(tab, "#todo")
     give(page, records.end(21))
-    reads(tab, "#todo", "Pass on no more than the part up to 0:14")  # 0:15 reads 3 bits
+    reads(tab, "#todo", "Share only the first 0:14")  # 0:15 reads 3 bits
     assert "mute" not in text(tab, "#todo")
     assert tab.problems == []
 
@@ -655,9 +655,9 @@ def test_over_the_threshold_it_is_said_what_to_do(page, visit):
 @pytest.mark.parametrize(
     ("side", "words"),
     [
-        (records.protected(-14.0), "Whether mcadams:0.8 helps was not tried"),
+        (records.protected(-14.0), "mcadams:0.8 is untested against an attacker who knows it"),
         (records.protected(0.5, also=1.0), "Send the voice through mcadams:0.8 alone: 1.0 bits"),
-        (records.protected(0.5, also=3.9), "mcadams:0.8 is no way out: 3.9 bits to the strongest"),
+        (records.protected(0.5, also=3.9), "mcadams:0.8 is not enough: it leaves the strongest"),
     ],
 )
 def test_what_to_do_knows_what_a_anonymiser_is_worth(page, visit, side, words):

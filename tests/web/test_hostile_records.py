@@ -16,7 +16,7 @@ def test_a_type_that_every_object_has_is_no_event(page, visit, kind):
     give(page, records.start(), {"type": kind, "seconds": 1.0, "rule": "x"}, records.reading(20))
     tab = visit(page.url)
     reads(tab, "#bits", "2.0")
-    assert text(tab, "#log") == "Nothing out of the ordinary."
+    assert text(tab, "#log") == "No events."
     assert tab.problems == []
 
 

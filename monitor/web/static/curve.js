@@ -259,7 +259,7 @@ export class Curve {
         ...axis, type: "log", range: range.map(Math.log10), tickvals: ticks,
         ticktext: ticks.map(shortLength), tickangle: 0, hoverformat: ".1f",
         unifiedhovertitle: { text: "after %{x:.0f} s of speech" },
-        title: { text: narrow ? "" : "speech heard (log scale)", standoff: 8 },
+        title: { text: narrow ? "" : "seconds of speech (log scale)", standoff: 8 },
       },
       yaxis: {
         ...axis, range: [low, high], tickvals: bits, ticktext: bits.map((b) => String(b).replace("-", "−")),
@@ -268,7 +268,7 @@ export class Curve {
       yaxis2: {
         ...axis, overlaying: "y", side: "right", range: [low, high], showgrid: false,
         tickvals: scale.map(([b]) => b), ticktext: scale.map(([, name]) => name),
-        title: { text: narrow || !evidence ? "" : "one left of a …", standoff: 4 },
+        title: { text: narrow || !evidence ? "" : "one match per …", standoff: 4 },
         tickfont: { size: narrow ? 11 : 13 }, ticks: "",
       },
     };

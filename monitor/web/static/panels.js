@@ -70,9 +70,9 @@ function notes(run) {
   const made = notices.map(([notice, level]) =>
     banner(level === "info" ? "info" : "warn", level === "info" ? "Note:" : "Take care:", notice));
   if (run.start.assumes_enrolled) {
-    made.unshift(banner("info", "Nobody is watched.",
-      "The figure is the attacker's confidence, assuming that the speaker is one of the " +
-      `${run.start.speakers} enrolled. It says nothing about being right.`));
+    made.unshift(banner("info", "No speaker selected.",
+      "This is the attacker's confidence, assuming that the speaker is one of the " +
+      `${run.start.speakers} enrolled. It may be wrong.`));
   }
   refill("notes", made);
   const grave = notices.filter(([, level]) => level !== "info");
@@ -212,13 +212,13 @@ export function threshold(run, reading) {
     return;
   }
   if (!levels.length) {
-    say("none", "Not set", "No figure was named as too much.",
-      `Start with --alert 'bits>${run.evidence ? 6 : 3}' to be told in time.`);
+    say("none", "Not set", "No alert set.",
+      `Restart with --alert 'bits>${run.evidence ? 6 : 3}'.`);
     return;
   }
   if (reading && reading.change) {
-    say("none", "Resting", "Alerts rest: nobody knows whose bits these are.",
-      "They go on when the evidence begins afresh, or the first voice returns.");
+    say("none", "Resting", "Alerts paused: the speaker may have changed.",
+      "They resume when the evidence begins again, or the first voice returns.");
     return;
   }
   const now = reading && known(reading.bits) ? reading.bits : -Infinity;
@@ -248,7 +248,7 @@ export function threshold(run, reading) {
   } else if (!following || run.end) {
     say(raised.length ? "over" : "calm", "Not reached", `${fixed(bits)} bits were not reached${following ? "" : " by then"}.`, over);
   } else if (reading && !reading.speech && reading.seconds >= SILENT_SECONDS) {
-    say("none", "Nothing heard", "No speech so far: these figures are of nobody.", over);
+    say("none", "Nothing heard", "No speech yet; ignore these figures.", over);
   } else if (ahead && known(ahead.seconds_left)) {
     const seconds = ahead.seconds_left;
     const soon = seconds < SOON_SECONDS;
@@ -274,34 +274,34 @@ function whatToDo(run, reading, bits) {
   const before = known(until) && run.start.step_seconds ? until - run.start.step_seconds : null;
   const lines = over ? [
     known(before) && before > 0
-      ? `Pass on no more than the part up to ${clock(before)}: there it was still below.`
-      : "Do not pass this recording on as it is.",
+      ? `Share only the first ${clock(before)}, which stays below the threshold.`
+      : "Do not share this recording unchanged.",
   ] : [
-    "Stop, or mute the microphone: what was said cannot be taken back, every further second adds to it.",
-    "If you must go on, keep it short, and write the rest.",
+    "Stop or mute now. Past speech cannot be undone; more usually discloses more.",
+    "If you must continue, be brief; write the rest.",
   ];
   const higher = Math.floor(Math.max(bits, reading.bits)) + 1;
   return [...lines, protection(run, reading, bits), run.beyond(higher)
-    ? `No higher threshold would help: no more than ${fixed(run.most)} bits can be told, and an alert at ${higher} would never be raised.`
-    : `If so much may be known, set a higher threshold${served() ? "" : ` (--alert 'bits>${higher}')`}.`];
+    ? `A higher alert cannot fire: calibration supports ${fixed(run.most)} bits.`
+    : `If you accept this disclosure, raise the threshold${served() ? "" : ` (--alert 'bits>${higher}')`}.`];
 }
 
 // Whether the protected voice is any better, as far as it was tried.
 function protection(run, reading, bits) {
   const side = run.start.protected;
-  if (!side && served()) return "A program that changes the voice before it is sent, an anonymiser, may help.";
+  if (!side && served()) return "An anonymiser, which alters your voice before sending, may help.";
   if (!side) {
-    return "An anonymiser may help: --protect METHOD with --protected-population FILE shows how much less is told to an attacker who knows it.";
+    return "An anonymiser may help. Test it: --protect METHOD --protected-population FILE.";
   }
   if (reading.said.uninformed) {
-    return `Whether ${side.method} helps was not tried: an attacker who knows it learns more${
-      served() ? "" : ", add --protected-population"}.`;
+    return `${side.method} is untested against an attacker who knows it.${
+      served() ? "" : " Add --protected-population."}`;
   }
   const figure = figureOf(reading);
   if (!known(figure.bits)) return `What ${side.method} leaves is not known yet.`;
   return figure.bits < bits && !figure.cut
     ? `Send the voice through ${side.method} alone: ${fixed(figure.bits)} bits to ${reading.said.attacker}.`
-    : `${side.method} is no way out: ${fixed(figure.bits)} bits to ${reading.said.attacker}.`;
+    : `${side.method} is not enough: it leaves ${reading.said.attacker} ${fixed(figure.bits)} bits.`;
 }
 
 function roughly(seconds) {
@@ -438,7 +438,7 @@ export function log(run, reading) {
     for (const failure of run.end.failures || []) ended(`Not done: ${failure}`);
   }
   fill("log", rows.length ? rows
-    : [make("li", { class: "muted none" }, "Nothing out of the ordinary.")]);
+    : [make("li", { class: "muted none" }, "No events.")]);
 }
 
 function pairs(id, rows) {

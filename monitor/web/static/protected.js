@@ -69,7 +69,7 @@ export function promised(run, reading) {
   const { promise, composed } = (reading && reading.said) || {};
   $("promise").hidden = !start || !promise;
   if (!start || !promise) return;
-  text("promise-title", `Promised by ${start.mechanism}, whoever attacks`);
+  text("promise-title", `Promised by ${start.mechanism}, against every attacker`);
   text("promise-now", `${capital(promise)}. What is measured is of attackers that were tried, and no promise.`);
   text("promise-sum", `${capital(composed)}.`);
 }

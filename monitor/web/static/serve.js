@@ -140,7 +140,7 @@ async function openMicrophone() {
     await microphone.start();
   } catch (error) {
     const why = {
-      NotAllowedError: "The browser did not let this page hear the microphone. Allow it (the sign beside the address), then try again.",
+      NotAllowedError: "Microphone blocked. Allow it beside the address, then retry.",
       NotFoundError: "There is no microphone. Plug one in, then try again.",
       NotReadableError: "The microphone is taken by another program. Close that, then try again.",
       SecurityError: "Browsers let a page hear the microphone over https alone, or on this computer at 127.0.0.1.",
