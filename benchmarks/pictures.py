@@ -1,4 +1,4 @@
-"""The README's pictures of a live run: ``docs/page.png`` and ``docs/terminal.png``.
+"""Pictures of a live run: ``docs/page.png`` and ``docs/terminal.png``.
 
     python -m benchmarks.pictures SPEECH docs
 
