@@ -9,7 +9,7 @@ import pytest
 
 SPEAKERS = 12
 
-ADAPTING = Path(__file__).parent / "monitor" / "adapting"
+ADAPTING = Path(__file__).parent / "monitor" / "lab" / "adapting"
 _WITH_TORCH = [str(p) for p in ADAPTING.glob("*.py") if "\nimport torch\n" in p.read_text("utf-8")]
 collect_ignore = [] if find_spec("torch") else _WITH_TORCH
 

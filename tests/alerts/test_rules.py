@@ -67,7 +67,8 @@ def runs(draw: st.DrawFn) -> list[dict[str, Any]]:
             records.append({"type": "gap", "seconds": ticks / 100})
         if draw(st.integers(0, 14)) == 0:
             action = draw(st.sampled_from(["note", "reset", "split"]))
-            records.append({"type": "change", "seconds": ticks / 100, "action": action})
+            change = {"type": "change", "seconds": ticks / 100, "action": action, **OPEN["change"]}
+            records.append(change)
             opened = action == "note"
         opened = opened and draw(st.integers(0, 9)) > 0
         value = draw(FIGURE)

@@ -19,7 +19,7 @@ from monitor.alerts import Threshold
 from monitor.errors import StoreError
 from monitor.ledger import Ledger, LedgerSession
 from monitor.protocols import Provenance
-from monitor.run import LedgerFile, LogFile
+from monitor.run import LedgerFile, LogFile, RunSettings
 from monitor.sinks.console import RunBuffer
 from monitor.stream.checkpoint import state_path
 from monitor.stream.records import start_record
@@ -60,7 +60,7 @@ def go(folder: Path, flush: float, save: float, kill: int | None) -> None:
             sinks=[] if kill is None else [Killing(kill)],
             log=LogFile(path, replace=not begun, resume=begun),
             ledger=LedgerFile(folder / "me.db", 1.0),
-            clock=itertools.count(step=save).__next__,
+            settings=RunSettings(clock=itertools.count(step=save).__next__),
         )
 
 

@@ -120,7 +120,7 @@ def test_nobody_is_in_two_roles_and_dev_clean_only_judges(tmp_path):
 
 
 def test_equal_seeds_give_equal_weights_stopped_or_not(cache, tmp_path, monkeypatch):
-    monkeypatch.setattr("recipes.usc.train.rate", lambda *_: 1e-3)  # whatever the length
+    monkeypatch.setattr("recipes.usc.train.compute_rate", lambda *_: 1e-3)  # whatever the length
     train(cache, tmp_path / "a", Length(steps=3), batch=2)
     train(cache, tmp_path / "b", Length(steps=2), batch=2, every_seconds=0)
     train(cache, tmp_path / "b", Length(steps=3), batch=2)

@@ -42,8 +42,7 @@ class ThreatModel:
         trains: whether it trains on a part of that speech; models are then learnt on the rest
             alone.
         features: from the context and the method to what it hears with, by the name under which it
-        is
-            shown; None: with the features that were asked for.
+            is shown; None: with the features that were asked for.
     """
 
     name: str

@@ -259,7 +259,7 @@ export class Curve {
         ...axis, type: "log", range: range.map(Math.log10), tickvals: ticks,
         ticktext: ticks.map(shortLength), tickangle: 0, hoverformat: ".1f",
         unifiedhovertitle: { text: "after %{x:.0f} s of speech" },
-        title: { text: narrow ? "" : "seconds of speech (log scale)", standoff: 8 },
+        title: { text: narrow ? "" : "seconds of speech (log)", standoff: 8 },
       },
       yaxis: {
         ...axis, range: [low, high], tickvals: bits, ticktext: bits.map((b) => String(b).replace("-", "−")),

@@ -191,7 +191,7 @@ def test_a_network_that_learnt_nothing_good_is_not_used_alone(bench, monkeypatch
         name: np.zeros_like(weights[name]) for name in ("embed.mean", "embed.deviation")
     }
     monkeypatch.setattr(module, "check_torch", lambda: None)
-    monkeypatch.setattr(module, "adapted", lambda *_, **__: (VoiceNetwork(spoilt, "ab" * 32), ()))
+    monkeypatch.setattr(module, "adapt", lambda *_, **__: (VoiceNetwork(spoilt, "ab" * 32), ()))
     heard_with = choose_features(bench, "played")
     assert isinstance(heard_with["voice"], Voice)
     assert heard_with["voice"].spec.network != "ab" * 32
@@ -225,13 +225,13 @@ def test_where_all_networks_tell_everybody_the_one_that_parts_voices_furthest_is
 ):
     network = VoiceNetwork(shipped().weights, "ab" * 32)
     monkeypatch.setattr(module, "check_torch", lambda: None)
-    monkeypatch.setattr(module, "adapted", lambda *_, **__: (network, ()))
+    monkeypatch.setattr(module, "adapt", lambda *_, **__: (network, ()))
     assert used(choose_features(bench, "played")) == "voice"  # all are one network
     told = (
         {"shipped": 3.321, "adapted": 3.322, "both": 3.32},
         {"shipped": 1, "adapted": 2, "both": 1.5},
     )
-    monkeypatch.setattr(module, "_told", lambda *_: told)
+    monkeypatch.setattr(module, "_measure_candidates", lambda *_: told)
     assert used(choose_features(bench, "played")) == "voice_adapted"
 
 

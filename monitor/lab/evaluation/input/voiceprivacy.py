@@ -124,7 +124,8 @@ class SpeakerVectors:
         stored = array_at(folder / _VECTORS)
         if stored.dtype.kind not in "fiu" or stored.ndim != 2 or not stored.size:
             raise UsageError(f"{label}: {_VECTORS} has shape {stored.shape}, not (n, d) numbers")
-        values = np.asarray(stored, dtype=np.float64)
+        with np.errstate(invalid="ignore"):  # what is not finite is refused below
+            values = np.asarray(stored, dtype=np.float64)
         row = {name: _index(word, label, "id2idx") for name, word in
                read_map(folder / "id2idx").items()}  # fmt: skip
         beyond = [name for name, index in row.items() if index >= len(values)]
