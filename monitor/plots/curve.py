@@ -422,7 +422,7 @@ def draw_scale(axes: Axes) -> None:
             crowd.name, (1.0, crowd.bits), xycoords=("axes fraction", "data"), xytext=(6, 0),
             textcoords="offset points", va="center", color=GREY, fontsize=10,
         )  # fmt: skip
-    axes.text(1.008, 1.012, "one left of a", transform=axes.transAxes, color=GREY, fontsize=10)
+    axes.text(1.008, 1.012, "one match per", transform=axes.transAxes, color=GREY, fontsize=10)
 
 
 def mark_peak(axes: Axes, x: float, y: float) -> None:

@@ -12,7 +12,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from monitor import phrases
-from monitor.crowds import SCALE, axis_top, bits_or_more, with_article
+from monitor.crowds import SCALE, axis_top, bits_or_more
 from monitor.safe_text import printable
 from monitor.sinks.summary import (
     alert_in_words,
@@ -139,9 +139,9 @@ def crowd_legend(rows: Mapping[int, str]) -> str:
 
     Examples:
         >>> crowd_legend({5: "office", 0: "town"}), crowd_legend({})
-        ('  right: one left of a town', '')
+        ('  right: one match per town', '')
     """
-    return f"  right: one left of {with_article(rows[min(rows)])}" if rows else ""
+    return f"  right: one match per {rows[min(rows)]}" if rows else ""
 
 
 def _dot(bits: float, height: int, y_range: tuple[float, float]) -> int:

@@ -193,7 +193,7 @@ def test_the_curve_of_evidence_goes_on_above_the_ceiling(tmp_path: Path) -> None
         "closed-set ceiling",
         "<!-- village -->",
         "<!-- town -->",
-        "one left of a",
+        "one match per",
         "alert threshold: 10 bits",
         "No certainty: everybody whom the voice fits as well is counted",
         "97 % likely",

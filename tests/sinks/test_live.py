@@ -243,7 +243,7 @@ def test_evidence_comes_first_and_the_enrolled_second(width, height):
     for words in (
         "(10.5 to 12.1)", "narrows a city of a million down to about 400 people",
         "peak 11.5", "closed-set, among the 50 enrolled: 5.4 of 5.6 bits, 84 % sure", "14.2 ",
-        "village", "right: one left of a town", "watching 4088",
+        "village", "right: one match per town", "watching 4088",
     ):  # fmt: skip
         assert words in text, words
     assert "/" not in text.split("rank alone")[0].split("million")[1].replace("x/", "")  # no guides

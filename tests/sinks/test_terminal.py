@@ -428,7 +428,7 @@ def test_the_curve_of_evidence_goes_on_above_the_ceiling(width: int, height: int
         "11.3 bits, about 400 in a million", "narrows a city of a million down to about 400",
         "peak 11.5", "closed-set, among the 50 enrolled: 5.4 of 5.6 bits, 84 % sure", "town",
         "office",
-        "one left of a town", "threshold 10.0 bits",
+        "one match per town", "threshold 10.0 bits",
     ):  # fmt: skip
         assert words in text, words
 
