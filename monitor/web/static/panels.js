@@ -92,7 +92,7 @@ function refill(id, made) {
 
 export function hero(run, reading) {
   const watch = run.start.watch;
-  const title = watch ? "Identity given away" : "Attacker's confidence";
+  const title = watch ? "Identity disclosed" : "Attacker's confidence";
   text("hero-title", title);
   if (!reading) return;
   const { bits, ceiling, change } = reading;
