@@ -108,10 +108,17 @@ class Cluster(Managed, Workers):
         except ModuleNotFoundError as error:
             raise UsageError(f"a scheduler needs {error.name}: {_INSTALL}") from None
         for name in ("distributed", "distributed.client", "distributed.core"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+            logger = logging.getLogger(name)
+            self._stack.callback(logger.setLevel, logger.level)
+            logger.setLevel(logging.CRITICAL)
         scheme, _, rest = self._where.partition(":")
         if scheme == "local" and (not rest or (rest.isdecimal() and int(rest) > 0)):
-            security = Security.temporary()
+            try:
+                security = Security.temporary()
+            except ImportError:
+                raise UsageError(
+                    f"a local cluster needs cryptography, lest others reach it: {_INSTALL}"
+                ) from None
             with dask.config.set(_LOCAL), no_interrupt():
                 cluster = LocalCluster(
                     n_workers=int(rest or cores()),

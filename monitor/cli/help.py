@@ -13,10 +13,10 @@ RARE = frozenset(
         *("--speaker-model", "--horizon", "--protect-seed", "--turns-delay", "--scheduler"),
         *("--ledger-every", "--web-token", "--raw", "--speaker-in-transcript", "--allow-overlap"),
         *("--reconnect", "--bell", "--no-bell", "--alert-for", "--trained", "--replicates"),
-        *("--seed", "--trials", "--cohort", "--no-prior", "--losses", "--similarity", "--delta"),
-        *("--command-timeout", "--salt", "--top", "--step", "--false-alarm-streams", "--lengths"),
+        *("--seed", "--trials", "--cohort", "--no-prior", "--similarity", "--delta"),
+        *("--command-timeout", "--salt", "--top", "--step", "--lengths"),
         *("--template-lengths", "--groups", "--criteria", "--enrolment-labels", "--dev-labels"),
-        *("--epsilon", "--at", "--null", "--pairs", "--figures", "--choose", "--scoring"),
+        *("--epsilon", "--pairs", "--figures", "--choose", "--scoring"),
     )
 )
 """Options that few people need: they stand under ``--help-all`` alone."""
