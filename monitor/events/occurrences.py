@@ -252,11 +252,9 @@ class LevelReached(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class RunStart(Event):
-    """A run begins; ``fields`` are the keys of its ``start`` record."""
+class _RecordEvent(Event):
+    """An event that is its record: ``fields`` are the keys."""
 
-    type: ClassVar[Literal["start"]] = "start"
-    code: ClassVar[str] = "start"
     fields: Mapping[str, Any]
 
     @classmethod
@@ -270,18 +268,16 @@ class RunStart(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class RunEnd(Event):
+class RunStart(_RecordEvent):
+    """A run begins; ``fields`` are the keys of its ``start`` record."""
+
+    type: ClassVar[Literal["start"]] = "start"
+    code: ClassVar[str] = "start"
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd(_RecordEvent):
     """A run is over; ``fields`` are the keys of its ``end`` record."""
 
     type: ClassVar[Literal["end"]] = "end"
     code: ClassVar[str] = "end"
-    fields: Mapping[str, Any]
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Take a record as it is."""
-        return cls(record)
-
-    def record(self) -> dict[str, Any]:
-        """Return it as a JSON-able record."""
-        return {**self.fields, "type": self.type}
