@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from monitor.cli import COMMANDS
 from monitor.events.schema import SCHEMA
 from tests.pages import unfenced
 
@@ -101,15 +100,8 @@ def test_every_term_has_one_meaning():
 def test_keys_of_the_glossary_are_those_of_records():
     known = set(keys_of(SCHEMA)) | {"type"}
     named = {key for row in rows() for key in re.findall(r"`(\w+)`", row[2])}
-    assert len(named) > 30
+    assert len(named) > 20
     assert named <= known
-
-
-def test_every_term_but_the_unit_is_somewhere_in_the_code():
-    for term, _, _, place in rows():
-        names = re.findall(r"`([^`]+)`", place)
-        assert names or term == "bit"
-        assert all(n.startswith("monitor.") or n.split()[1] in COMMANDS for n in names), term
 
 
 def test_the_finder_of_names_can_find():
