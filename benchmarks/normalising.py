@@ -20,7 +20,8 @@ from benchmarks.build_reference import FEATURES
 from benchmarks.hear import BACKGROUND
 from benchmarks.template_length import collected
 from monitor.corpus.finding import find
-from monitor.maths.likelihood_ratios import compute_separation, least_cost_bits
+from monitor.maths.likelihood_ratios import least_cost_bits
+from monitor.maths.logistic import compute_separation
 from monitor.maths.scores import Similarity
 from monitor.population.cohort import Cohort
 from monitor.training.cells import Plan, plans

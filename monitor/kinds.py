@@ -20,15 +20,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.maths.margin import (
+from monitor.maths.scores import (
+    OF_COUNTS,
+    OF_VECTORS,
+    AnySketch,
+    EmbeddingSum,
+    Histogram,
+    Similarity,
+    are_countable,
     embedding_margin,
     find_split,
     histogram_margin,
     level_margin,
     page_cusum,
+    unit_vectors,
 )
-from monitor.maths.scores import OF_COUNTS, OF_VECTORS, Similarity, unit_vectors
-from monitor.maths.sketch import AnySketch, EmbeddingSum, Histogram, are_countable
 from monitor.types import AnyArray, BoolArray, FloatArray, Track
 
 if TYPE_CHECKING:

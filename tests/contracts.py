@@ -32,7 +32,7 @@ from monitor.features.phones import Phones, Tokens
 from monitor.features.speaker_model import Network
 from monitor.features.style import Style
 from monitor.ledger import Ledger, LedgerSession
-from monitor.maths.sketch import EmbeddingSum, Histogram
+from monitor.maths.scores import EmbeddingSum, Histogram
 from monitor.networks.usc import UscNetwork
 from monitor.protocols import Feature, Sink, Sketch, Source
 from monitor.sinks.console import RunBuffer

@@ -105,8 +105,8 @@ def test_keys_of_the_glossary_are_those_of_records():
 
 
 def test_the_finder_of_names_can_find():
-    assert is_there("monitor.maths.sketch.Histogram.learn_many")
+    assert is_there("monitor.maths.scores.Histogram.learn_many")
     assert is_there("monitor.Monitor")
     assert not is_there("monitor.maths.nowhere")
-    assert not is_there("monitor.maths.sketch.Nothing")
+    assert not is_there("monitor.maths.scores.Nothing")
     assert not is_file("benchmarks.nothing")

@@ -6,7 +6,7 @@ from collections import deque
 
 import numpy as np
 
-from monitor.maths.filters import filter_stream, high_pass
+from monitor.maths.spectra import filter_stream, high_pass
 from monitor.types import TICKS_PER_SECOND, FloatArray
 
 LEVEL_DB = -22.0
@@ -21,7 +21,7 @@ _LEAST_DB = -100.0
 
 
 class HighPass:
-    """One recording without offset and hum (`monitor.maths.filters.high_pass`).
+    """One recording without offset and hum (`monitor.maths.spectra.high_pass`).
 
     Example:
         >>> hum = 0.5 + 0.1 * np.sin(2 * np.pi * 50 * np.arange(16000) / 16000)

@@ -19,7 +19,7 @@ from monitor.lab.evaluation.family import Figure
 from monitor.lab.evaluation.membership import OperatingPoint, allowed_alarms, operating_point
 from monitor.lab.evaluation.verification import eer
 from monitor.maths.composition import DELTA, epsilon_nats
-from monitor.maths.likelihood_ratios import fit_ridge
+from monitor.maths.logistic import fit_ridge
 from monitor.maths.scores import unit_vectors
 from monitor.maths.statistics import REPLICATES, Estimate, speaker_weights
 from monitor.phrases import plural

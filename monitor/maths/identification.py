@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import UsageError
-from monitor.maths.newton import descend
+from monitor.maths.logistic import descend
 from monitor.maths.rank_models import rise
 from monitor.types import FloatArray
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import CalibrationError, UsageError
-from monitor.maths.newton import descend
+from monitor.maths.logistic import descend
 from monitor.types import BoolArray, FloatArray, IntArray
 
 # -------------------------------------------------------------------------------------- quadrature

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from monitor.types import AnyArray, FloatArray, IntArray
+from monitor.errors import UsageError
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 PSEUDO_COUNT = 0.5
 """a of docs/method.md section 2: what is added to every bin of a template."""
@@ -124,6 +126,20 @@ def unit_vectors(vectors: AnyArray) -> FloatArray:
     return np.asarray(np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0))
 
 
+def near_one(rows: AnyArray) -> FloatArray:
+    """Divide each finite row (..., n) by a power of two, exactly, to a largest below 1.
+
+    Squares of such rows neither overflow nor vanish.
+
+    Example:
+        >>> near_one(np.array([[3e300, 0.0], [-6.0, 5.0]])).round(3).tolist()
+        [[0.56, 0.0], [-0.75, 0.625]]
+    """
+    values = np.asarray(rows, dtype=np.float64)
+    _, exponent = np.frexp(np.abs(values).max(axis=-1, keepdims=True))
+    return np.asarray(np.ldexp(values, -exponent))
+
+
 def _product(prepared: FloatArray, totals: AnyArray) -> FloatArray:
     totals = np.asarray(totals, dtype=prepared.dtype)
     # templates @ totals for one stream: BLAS reads the matrix once, in its own order
@@ -165,3 +181,277 @@ _MAX_COSINE = Similarity(
 )
 OF_VECTORS = {how.name: how for how in (_COSINE, _MAX_COSINE)}
 """Similarities of sums of embeddings, by name, the default first."""
+
+
+# ------------------------------------------------------------------------------------------- sketch
+# Running, mergeable summaries of one feature over a stream (docs/method.md section 1).
+
+LONGEST = 1e24
+"""An embedding of this length or more is damaged: beside it no other would count."""
+
+
+def are_countable(embeddings: AnyArray) -> BoolArray:
+    """Return which embeddings, shape (k, d), have a direction and a weight: shape (k,)."""
+    lengths = np.hypot.reduce(embeddings, axis=1, dtype=np.float64)
+    countable: BoolArray = (lengths > 0) & (lengths < LONGEST)
+    return countable
+
+
+class _Sum:
+    """Base of the sketches: a total that adds up."""
+
+    __slots__ = ("frames", "total")
+    _type: type[np.int64 | np.float64]
+
+    def __init__(self, size: int) -> None:
+        if size < 1:
+            raise UsageError(f"size={size} must be a positive number of bins or dimensions")
+        self.total: AnyArray = np.zeros(size, dtype=self._type)
+        self.frames = 0
+
+    def __add__(self, other: Self) -> Self:
+        if type(self) is not type(other) or self.total.shape != other.total.shape:
+            raise UsageError("only sketches of one kind and size can be added")
+        merged = type(self)(self.total.size)
+        np.add(self.total, other.total, out=merged.total)
+        merged.frames = self.frames + other.frames
+        return merged
+
+
+class Histogram(_Sum):
+    """Counts, shape (M,), of the bins so far.
+
+    Example:
+        >>> first, second = Histogram(4), Histogram(4)
+        >>> first.learn_many(np.array([0, 2, 2]))
+        >>> second.learn_one(3)
+        >>> (first + second).total
+        array([1, 0, 2, 1])
+    """
+
+    __slots__ = ()
+    _type = np.int64
+
+    def learn_one(self, value: Any) -> None:
+        """Count one bin, 0 <= value < M."""
+        self.learn_many(np.asarray([value]))
+
+    def learn_many(self, values: AnyArray) -> None:
+        """Count bins, shape (k,); anything outside 0..M-1 is a UsageError and counts nothing."""
+        if values.shape[0] == 0:
+            return
+        self._check(values)
+        self.total += np.bincount(values.astype(np.intp, copy=False), minlength=self.total.size)
+        self.frames += int(values.shape[0])
+
+    def after(self, values: AnyArray, ends: IntArray) -> tuple[AnyArray, IntArray]:
+        """Compute the totals after the first ``ends[r]`` of these values, without learning them.
+
+        Values (k,) and R ascending ends to totals (R, M) and frames (R,).
+        """
+        if values.shape[0]:
+            self._check(values)
+        size, steps = self.total.size, ends.shape[0]
+        step = np.repeat(np.arange(steps), np.diff(ends, prepend=0))
+        places = step * size + values[: step.shape[0]].astype(np.intp, copy=False)
+        totals = np.bincount(places, minlength=steps * size).reshape(steps, size)
+        np.cumsum(totals, axis=0, out=totals)
+        totals += self.total
+        return totals, self.frames + ends
+
+    def _check(self, values: AnyArray) -> None:
+        size = self.total.size
+        if values.ndim != 1 or values.dtype.kind not in "iu":
+            raise UsageError(f"bins must be whole numbers, shape (k,), in 0..{size - 1}")
+        if values.min() < 0 or values.max() >= size:
+            raise UsageError(f"bins must lie in 0..{size - 1}")
+
+
+class EmbeddingSum(_Sum):
+    """Sum (d,) of the embeddings so far, of which only the direction counts.
+
+    The length of each says how much it counts beside the others.
+
+    Example:
+        >>> total = EmbeddingSum(2)
+        >>> total.learn_many(np.array([[2.0, 0.0], [0.0, 0.5], [np.nan, 1.0]]))
+        >>> total.total, total.frames
+        (array([2. , 0.5]), 2)
+    """
+
+    __slots__ = ()
+    _type = np.float64
+
+    def learn_one(self, value: Any) -> None:
+        """Add one embedding, shape (d,)."""
+        self.learn_many(np.asarray(value)[None])
+
+    def learn_many(self, values: AnyArray) -> None:
+        """Add embeddings, shape (k, d), one after the other so that batching leaves no trace.
+
+        An embedding of length zero, or with a number that is not finite, has no direction and is
+        not counted; nor is one of length `LONGEST` or more.
+        """
+        if values.ndim != 2 or values.shape[1] != self.total.size:
+            raise UsageError(f"embeddings must have shape (k, {self.total.size})")
+        values = values.astype(np.float64)
+        for row in values[are_countable(values)]:
+            self.total += row
+            self.frames += 1
+
+    def after(self, values: AnyArray, ends: IntArray) -> tuple[AnyArray, IntArray]:
+        """Compute, as ``Histogram.after``, totals, shape (R, d), and frames, shape (R,)."""
+        trial = self + type(self)(self.total.size)
+        totals, frames = np.empty((ends.shape[0], self.total.size)), np.empty_like(ends)
+        start = 0
+        for r, end in enumerate(ends.tolist()):
+            if end > start:
+                trial.learn_many(values[start:end])
+            totals[r], frames[r], start = trial.total, trial.frames, end
+        return totals, frames
+
+
+AnySketch: TypeAlias = Histogram | EmbeddingSum
+
+
+# ----------------------------------------------------------------------------------------- windows
+# How a recording is cut into test and template windows: SRD eq. (6), its offset corrected.
+
+
+def window_starts(start: int, test: int, template: int, available: int) -> tuple[int, int]:
+    """Place the test and the template, in units of speech, circular in ``available``.
+
+    The test is ``start + [0, test)`` and the template ``start + test + gap + [0, template)`` modulo
+    ``available`` with ``gap = floor((available - test - template) / 2)``: the two never overlap and
+    lie as far apart as they can (docs/method.md section 4; the printed offset overlaps).
+
+    Example:
+        >>> window_starts(3, test=2, template=4, available=10)
+        (3, 7)
+
+    Raises:
+        UsageError: the two do not fit into what is available.
+    """
+    if test + template > available or min(test, template) < 1:
+        raise UsageError(f"test {test} and template {template} do not fit into {available} units")
+    gap = (available - test - template) // 2
+    return start % available, (start + test + gap) % available
+
+
+# ------------------------------------------------------------------------------------------- margin
+# Margins to notice another voice by: does new speech fit the voice so far, or rather others?
+#
+# A margin needs no ground truth: it sets how well a stream's own past explains its newest speech
+# against how well the population does. It is positive while one voice goes on, and falls when
+# another voice, or another channel, takes over.
+
+SHARPNESS = 10.0
+"""Of the mixture: with 0 all speakers count alike, with far more the best alone."""
+PSEUDO_FRAMES = 200.0
+"""Weight of the population in a voice's own distribution, as if so many frames had been heard."""
+
+
+def histogram_margin(
+    counts: AnyArray, own: AnyArray, log_templates: FloatArray, average: FloatArray,
+    independent: float,
+) -> float:  # fmt: skip
+    """Compute the nats a frame by which a voice's own histogram fits new frames best.
+
+    The voice's own distribution is its histogram drawn towards the population's average. The
+    population speaks as a mixture: one of its speakers, nobody knows which, made all of the new
+    frames.
+
+    Args:
+        counts: shape (M,), the new frames; at least one.
+        own: shape (M,), what the voice was heard to do before them.
+        log_templates: shape (N, M), logarithms of each speaker's probabilities.
+        average: shape (M,), the mean of those probabilities.
+        independent: how many independent frames the new ones are worth: with few the mixture is
+            the average of the log-likelihoods, with many the largest.
+
+    Example:
+        >>> shares = np.array([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]])
+        >>> others, heard = (np.log(shares), shares.mean(axis=0)), np.array([1600, 200, 200])
+        >>> new = np.array([8, 1, 1]), np.array([1, 1, 8])  # the first voice goes on, or the other
+        >>> [round(histogram_margin(counts, heard, *others, 10), 2) for counts in new]
+        [0.06, -1.17]
+    """
+    frequencies = counts / counts.sum()
+    voice_fit = float(
+        frequencies @ np.log((own + PSEUDO_FRAMES * average) / (own.sum() + PSEUDO_FRAMES))
+    )
+    others = independent * (log_templates @ frequencies)
+    best = float(others.max())
+    # scipy.special.logsumexp takes ten times as long for so few numbers (benchmarks/soak.py)
+    return voice_fit - (best + float(np.log(np.exp(others - best).mean()))) / independent
+
+
+def embedding_margin(new: AnyArray, own: AnyArray, others: FloatArray) -> float:
+    """Compute the cosine of new embeddings with a voice's past, less that with the population.
+
+    As in `histogram_margin` the population is a mixture of its speakers: those most like the new
+    embeddings count most, so that women are told from women. Whoever is most like the voice itself
+    has no say, since that may be the same person, enrolled.
+
+    Of the sum of the new embeddings and that of the earlier ones, (d,), and others of length 1,
+    (N, d); with fewer than two nobody is compared with. In [-2, 2].
+
+    Example:
+        >>> others = np.array([[0, 1.0], [0.8, 0.6], [-1, 0]])
+        >>> voice = np.array([2.0, 0])
+        >>> same, other = (embedding_margin(np.array(x), voice, others) for x in ([3, 0], [0, 1]))
+        >>> round(same, 2), round(other, 2)
+        (1.07, -0.93)
+    """
+    length = float(np.sqrt(new @ new))
+    lengths = length * float(np.sqrt(own @ own))
+    voice_similarity = float(new @ own) / lengths if lengths > 0 else 0.0
+    if len(others) < 2:
+        return voice_similarity
+    similarities = np.delete(others @ new, (others @ own).argmax()) / (length or 1.0)
+    best = float(similarities.max())
+    return (
+        voice_similarity
+        - best
+        - float(np.log(np.exp(SHARPNESS * (similarities - best)).mean())) / SHARPNESS
+    )
+
+
+def level_margin(new: AnyArray, own: AnyArray) -> float:
+    """Compute the negative root mean square distance of levels from a stream's mean, in bels.
+
+    Example:
+        >>> level_margin(np.array([-3.0, -5.0]), np.array([-3.0, -4.0]))
+        -0.7071...
+    """
+    return -float(np.sqrt(np.mean((new - own) ** 2)))
+
+
+def find_split(margins: FloatArray) -> int:
+    """Find the change between two stretches of constant mean, by least squares.
+
+    How many of two margins or more stand before the change, 1 to n - 1.
+
+    Example:
+        >>> find_split(np.array([1.0, 1.2, 0.9, 0.2, 0.1]))
+        3
+    """
+    before = np.arange(1, margins.size)
+    excess = np.cumsum(margins - margins.mean())[:-1]
+    return int(before[np.argmax(excess**2 / (before * (margins.size - before)))])
+
+
+def page_cusum(rises: FloatArray) -> tuple[float, int]:
+    """Compute Page's cumulative sum ("Continuous inspection schemes", Biometrika 1954).
+
+    Rises, shape (n,), are the evidence for a change in each observation: negative in the mean
+    before it, positive after it. Gives the evidence that there has been one, 0 at the least, and
+    how many observations stand before it.
+
+    Example:
+        >>> page_cusum(np.array([-1.0, 0.5, -1.0, 2.0, 3.0])), page_cusum(np.array([-1.0, -1.0]))
+        ((5.0, 3), (0.0, 2))
+    """
+    sums = np.cumsum(np.append(0.0, rises))
+    at = int(sums.size - 1 - sums[::-1].argmin())
+    return float(sums[-1] - sums[at]), at

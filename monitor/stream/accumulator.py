@@ -11,7 +11,7 @@ import numpy as np
 from monitor.errors import StoreError, UsageError
 from monitor.features.framing import join_tracks
 from monitor.kinds import FeatureSpec
-from monitor.maths.sketch import AnySketch
+from monitor.maths.scores import AnySketch
 from monitor.stream.reading import RunningTotals
 from monitor.types import (
     TICKS_PER_SECOND,

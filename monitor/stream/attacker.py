@@ -21,8 +21,7 @@ from monitor.maths.condition import Condition, degradation, unlike
 from monitor.maths.evidence import e_value, enrolled_share
 from monitor.maths.posterior import confidence_bits, local_bits, weighted_evidence
 from monitor.maths.ranks import rank_now
-from monitor.maths.scores import SessionMixture, Similarity
-from monitor.maths.sketch import AnySketch
+from monitor.maths.scores import AnySketch, SessionMixture, Similarity
 from monitor.population.cohort import CohortScoring
 from monitor.population.interpolation import GOOD_AREA, EvidenceSpread
 from monitor.population.population import Population, Scoring

@@ -10,8 +10,7 @@ import numpy as np
 
 from monitor.features.embeddings import EARLY_EVERY, EARLY_WINDOWS
 from monitor.maths.ranks import rank_bounds, score_gaps
-from monitor.maths.scores import Similarity
-from monitor.maths.sketch import window_starts
+from monitor.maths.scores import Similarity, window_starts
 from monitor.population.cohort import CohortScoring, normalise
 from monitor.population.population import SLICE_SECONDS
 from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, join

@@ -21,16 +21,14 @@ from monitor.maths.evidence import (
     with_misses,
 )
 from monitor.maths.likelihood_ratios import (
-    OpenSet,
     PriorCoefficients,
     ScorePairs,
     TemplateComparisons,
-    compute_separation,
     cross_fit,
     fit_each,
-    fit_open_set,
     pair_count,
 )
+from monitor.maths.logistic import OpenSet, compute_separation, fit_open_set
 from monitor.maths.posterior import reliability
 from monitor.maths.posterior_fit import Anchor, information
 from monitor.maths.rank_models import LOSSES, RankFit, fit, fit_many, mean_bits_of, pmf_of

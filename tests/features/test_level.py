@@ -14,7 +14,7 @@ from monitor.features.extractor import Extractor
 from monitor.features.f0 import F0
 from monitor.features.level import LEVEL_DB, MOST_GAIN_DB, HighPass, Leveller
 from monitor.features.phones import Phones
-from monitor.maths import filters
+from monitor.maths import spectra
 from monitor.types import Block
 
 RATE = 16000
@@ -36,11 +36,11 @@ def levelled(samples, rate=RATE):
 
 @pytest.mark.parametrize("rate", [8000, 11025, 16000, 48000, 768000])
 def test_the_filter_is_the_published_one(rate):
-    published = signal.cheby2(7, 40, filters.STOP_HZ, "highpass", fs=rate, output="sos")
+    published = signal.cheby2(7, 40, spectra.STOP_HZ, "highpass", fs=rate, output="sos")
     hertz = np.array([1, 10, 30, 50, 60, 62, 70, 80, 100, 1000, 3900.0])
     ours, theirs = (
         np.abs(signal.sosfreqz(sections, hertz, fs=rate)[1])
-        for sections in (filters.high_pass(rate), published)
+        for sections in (spectra.high_pass(rate), published)
     )
     assert ours == pytest.approx(theirs, rel=1e-5, abs=1e-9)
     assert (ours[3:5] < 0.01).all()  # hum
@@ -51,13 +51,13 @@ def test_the_filter_is_the_published_one(rate):
 def _how(request, monkeypatch):
     """As scipy's compiled part filters, and where that is not found, as scipy does."""
     if request.param == "whole":
-        monkeypatch.setattr(filters, "compiled_part", lambda _: None)
+        monkeypatch.setattr(spectra, "compiled_part", lambda _: None)
 
 
 @pytest.mark.usefixtures("_how")
 def test_a_stream_is_filtered_as_scipy_filters_the_whole():
-    sections, state, sound = filters.high_pass(RATE), np.zeros((4, 2)), noise(1, -20)
-    parts = [filters.filter_stream(sections, part, state) for part in np.split(sound, [0, 1, 777])]
+    sections, state, sound = spectra.high_pass(RATE), np.zeros((4, 2)), noise(1, -20)
+    parts = [spectra.filter_stream(sections, part, state) for part in np.split(sound, [0, 1, 777])]
     assert np.array_equal(np.concatenate(parts), signal.sosfilt(sections, sound.astype(float)))
 
 

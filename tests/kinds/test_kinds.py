@@ -22,7 +22,7 @@ from monitor.kinds import (
     comparable_features,
     kind,
 )
-from monitor.maths.sketch import Histogram
+from monitor.maths.scores import Histogram
 
 ROOT = Path(monitor.__file__).parent
 SIZE = 5

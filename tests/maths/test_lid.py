@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
-from monitor.maths.lid import (
+from monitor.maths.posterior import (
     local_information_bits,
     log_likelihood_ratios,
     normalise_rows,

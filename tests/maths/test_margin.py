@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from monitor.maths.margin import (
+from monitor.maths.scores import (
     PSEUDO_FRAMES,
     embedding_margin,
     find_split,

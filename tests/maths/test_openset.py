@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from monitor.maths.likelihood_ratios import compute_separation, fit_open_set
+from monitor.maths.logistic import compute_separation, fit_open_set
 
 
 def simulated(gap: float, trials: int = 4000, features: int = 2):

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 from monitor.errors import CalibrationError
-from monitor.maths.likelihood_ratios import Platt, platt
+from monitor.maths.logistic import Platt, platt
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from monitor.maths.newton import descend
+from monitor.maths.logistic import descend
 from monitor.maths.rank_models import LOSSES, RankLoss, fit, log_pmf
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from monitor.maths.lid import near_one
+from monitor.maths.scores import near_one
 
 
 @given(arrays(float, (3, 4), elements=st.floats(-1e300, 1e300)))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.errors import UsageError
-from monitor.maths.sketch import EmbeddingSum, Histogram, are_countable
+from monitor.maths.scores import EmbeddingSum, Histogram, are_countable
 from monitor.protocols import Sketch
 
 SIZE = 5

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from monitor.errors import UsageError
-from monitor.maths.lid import local_information_bits
-from monitor.maths.likelihood_ratios import fit_growing_temperature, fit_temperature, tempered_bits
+from monitor.maths.logistic import fit_growing_temperature, fit_temperature, tempered_bits
+from monitor.maths.posterior import local_information_bits
 
 
 def drawn(temperature, seed=0, trials=4000, count=12):

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from monitor.errors import UsageError
-from monitor.maths.sketch import window_starts
+from monitor.maths.scores import window_starts
 
 LONGEST = 20
 

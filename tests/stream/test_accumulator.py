@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from monitor import Monitor
 from monitor.errors import UsageError
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.maths.sketch import EmbeddingSum, Histogram
+from monitor.maths.scores import EmbeddingSum, Histogram
 from monitor.stream.accumulator import FrameAccumulator
 from monitor.types import Block, Frames, Track
 from tests.stream.streams import Listed, hear, readings, told, two_features

@@ -10,7 +10,7 @@ from scipy.stats import betabinom
 from monitor.errors import StoreError, UsageError
 from monitor.events.reading import Bits
 from monitor.kinds import EMBEDDING, FeatureSpec
-from monitor.maths.sketch import EmbeddingSum, Histogram
+from monitor.maths.scores import EmbeddingSum, Histogram
 from monitor.maths.statistics import limits
 from monitor.phrases import reasons_as_text
 from monitor.population.cohort import FeatureTemplates

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.errors import UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
-from monitor.maths.sketch import EmbeddingSum, Histogram
+from monitor.maths.scores import EmbeddingSum, Histogram
 from monitor.training.voices import SessionFrames, join
 from monitor.types import EarlyFrames
 

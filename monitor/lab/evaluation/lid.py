@@ -40,22 +40,22 @@ from monitor.lab.evaluation.scores.comparisons import (
     settled_order,
 )
 from monitor.lab.plots.evaluation import POINTS, Drawing, Line, Systems
-from monitor.maths.lid import (
-    local_information_bits,
-    near_one,
-    normalise_rows,
-    normalised_ceiling_bits,
-)  # fmt: skip
-from monitor.maths.likelihood_ratios import (
+from monitor.maths.logistic import (
     Platt,
     fit_growing_temperature,
     fit_temperature,
+    logistic,
     platt,
     tempered_bits,
+)
+from monitor.maths.posterior import (
+    local_information_bits,
+    normalise_rows,
+    normalised_ceiling_bits,
 )  # fmt: skip
-from monitor.maths.newton import logistic
 from monitor.maths.rank_models import fit
 from monitor.maths.ranks import all_rank_bounds, first_rank_bits, rank_histogram
+from monitor.maths.scores import near_one
 from monitor.phrases import plural
 from monitor.plots.canvas import MUTED, percents
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray

@@ -28,7 +28,6 @@ from monitor.lab.evaluation.report.report import format_value
 from monitor.lab.evaluation.scores.comparisons import Comparisons, ScoreList, ScoreMatrix, within
 from monitor.lab.evaluation.scores.counts import ScoreCounts, list_warning, warning
 from monitor.maths.likelihood_ratios import (
-    Platt,
     ScorePairs,
     TemplateComparisons,
     bounds_bits,
@@ -36,9 +35,9 @@ from monitor.maths.likelihood_ratios import (
     deviation_from_pav,
     invariance_bounds_bits,
     pair_count,
-    platt,
     upper_bound_bits,
 )
+from monitor.maths.logistic import Platt, platt
 from monitor.maths.statistics import REPLICATES
 from monitor.phrases import plural
 from monitor.types import BoolArray, FloatArray, IntArray

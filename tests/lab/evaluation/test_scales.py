@@ -18,8 +18,8 @@ from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
 from monitor.lab.evaluation.validation import validate
 from monitor.lab.evaluation.verification import cllr, det_curve, eer, min_cllr
 from monitor.lab.evaluation.zebra import d_ece, ece_profile, log10_l
-from monitor.maths.lid import normalise_rows
-from monitor.maths.likelihood_ratios import platt
+from monitor.maths.logistic import platt
+from monitor.maths.posterior import normalise_rows
 
 SCALES = [1e300, 1e160, 1e-160, 1e-300]
 each = pytest.mark.parametrize("scale", SCALES)

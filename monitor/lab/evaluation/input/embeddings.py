@@ -26,8 +26,7 @@ from monitor.lab.evaluation.input.files import (
 )
 from monitor.lab.evaluation.input.labels import SCORINGS, RawScores
 from monitor.lab.evaluation.input.scores import EvaluationInput, check_matrix
-from monitor.maths.lid import near_one
-from monitor.maths.scores import OF_VECTORS
+from monitor.maths.scores import OF_VECTORS, near_one
 from monitor.phrases import plural
 from monitor.types import AnyArray, FloatArray
 

@@ -1,0 +1,491 @@
+"""Logistic regressions and other fits by Newton's method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from monitor.errors import CalibrationError, UsageError
+from monitor.maths.posterior import softmax_bits
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+
+# ---------------------------------------------------------------------------------------- logistic
+# The logistic function as NumPy computes it, for fits whose results are stored or printed in full.
+#
+# Elsewhere `scipy.special.expit`, ``softmax`` and ``log_softmax`` are used as they are. They may
+# round the last bit otherwise than NumPy's exponential does, and a model or a report shows every
+# digit: the fits here, and the softmaxes of `monitor.maths.posterior_fit`, `softmax_bits` and
+# `monitor.lab.evaluation.lid`, keep NumPy's, so that numbers that were published can be made
+# again to the last digit (they would move by some 1e-15 of themselves, a reliability by 1e-13).
+
+_FAR = 700.0  # exp does not overflow
+
+
+def logistic(log_odds: FloatArray) -> FloatArray:
+    """Compute the probability ``1 / (1 + exp(-x))`` of log odds, any shape, nats.
+
+    Example:
+        >>> logistic(np.array([0.0, np.log(3.0), 1e9]))
+        array([0.5 , 0.75, 1.  ])
+    """
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(log_odds, -_FAR, _FAR))))
+
+
+# ----------------------------------------------------------------------------------------- descent
+# Newton's method on many small problems of two unknowns at once.
+
+_Doubles: TypeAlias = NDArray[np.float64]
+_Objective: TypeAlias = Callable[[_Doubles], tuple[_Doubles, _Doubles, _Doubles]]
+_STEPS = 200
+_LONGEST = 2.0
+"""Longest step of either unknown."""
+_ARRIVED = 1e-9
+_NOISE = 1e-13
+
+
+def descend(
+    objective: _Objective,
+    start: _Doubles,
+    low: float | _Doubles = -np.inf,
+    high: float | _Doubles = np.inf,
+    steps: int = _STEPS,
+) -> tuple[_Doubles, _Doubles]:
+    """Walk downhill from every start, (B, 2), by damped Newton steps: points and losses.
+
+    The objective gives the loss (B,), its slope (B, 2) and its Hessian (B, 2, 2) at B points. A
+    loss far below 1 is to be scaled up. Neither unknown goes below `low` or above `high`.
+
+    Example:
+        >>> def bowl(x):
+        ...     bend = np.broadcast_to(2 * np.eye(2), (len(x), 2, 2))
+        ...     return ((x - 1) ** 2).sum(axis=1), 2 * (x - 1), bend
+        >>> descend(bowl, np.array([[4.0, -3.0]]))[0].round(6)
+        array([[1., 1.]])
+    """
+    point = np.clip(start, low, high)
+    loss, gradient, hessian = objective(point)
+    pace = np.ones(loss.size)  # 1 a full Newton step, less after a step uphill, 0 once arrived
+    for _ in range(steps):
+        is_bound = ((point <= low) & (gradient > 0)) | ((point >= high) & (gradient < 0))
+        trial = np.clip(point + pace[:, None] * _newton(gradient, hessian, is_bound), low, high)
+        distance = np.abs(trial - point).max(axis=1)
+        values = objective(trial)
+        is_lower = values[0] <= loss + _NOISE * np.maximum(np.abs(loss), 1.0)
+        point = np.where(is_lower[:, None], trial, point)
+        loss = np.where(is_lower, values[0], loss)
+        gradient = np.where(is_lower[:, None], values[1], gradient)
+        hessian = np.where(is_lower[:, None, None], values[2], hessian)
+        pace = np.where(distance < _ARRIVED, 0.0, np.where(is_lower, 1.0, pace / 4))
+        if not pace.any():
+            break
+    return point, loss
+
+
+def _newton(gradient: _Doubles, hessian: _Doubles, is_bound: BoolArray) -> _Doubles:
+    """Compute steps downhill; hills and ridges are bent upwards, a bound coordinate stays."""
+    p, q, r = hessian[:, 0, 0], hessian[:, 1, 1], hessian[:, 0, 1]
+    gradient, r = np.where(is_bound, 0.0, gradient), np.where(is_bound.any(axis=1), 0.0, r)
+    middle, reach = (p + q) / 2, np.hypot((p - q) / 2, r)
+    lowest = middle - reach
+    lift = np.where(lowest > 0, 0.0, 1e-6 * (np.abs(middle) + reach) - 2 * lowest)
+    p, q = p + lift, q + lift
+    determinant = p * q - r * r
+    step = np.stack(
+        [r * gradient[:, 1] - q * gradient[:, 0], r * gradient[:, 0] - p * gradient[:, 1]], axis=1
+    )
+    step /= np.where(determinant > 0, determinant, np.inf)[:, None]
+    longest = np.abs(step).max(axis=1)
+    return np.asarray(step * (_LONGEST / np.maximum(longest, _LONGEST))[:, None])
+
+
+# ------------------------------------------------------------------------------------------- ridge
+# Logistic regression of several numbers, with a ridge, by Newton's method.
+
+_RIDGE_STEPS = 50
+
+
+def fit_ridge(
+    scores: FloatArray, label: BoolArray, weight: FloatArray, ridge: float
+) -> tuple[float, FloatArray]:
+    """Fit log odds ``bias + scores @ slopes`` of a label.
+
+    Scores are standardised first. Then the mean negative log-likelihood plus half of ``ridge``
+    times the squared slopes is least.
+
+    Of scores (n, F), a label and a weight of each row (n,), of which only proportions matter, and a
+    ridge above 0: the bias, and slopes of shape (F,).
+
+    Example:
+        >>> scores = np.array([[-1.0], [0.0], [0.0], [1.0]])
+        >>> bias, slopes = fit_ridge(scores, np.array([False, False, True, True]), np.ones(4), 0.01)
+        >>> bool(slopes[0] > 1), round(abs(bias), 6)
+        (True, 0.0)
+    """
+    from scipy.special import expit
+
+    weight = weight / weight.sum()
+    mean = weight @ scores
+    deviation = np.sqrt(weight @ (scores - mean) ** 2)
+    deviation = np.where(deviation > 0, deviation, 1.0)
+    x = np.column_stack([np.ones(len(scores)), (scores - mean) / deviation])
+    penalty = np.diag([0.0, *np.full(scores.shape[1], ridge)])
+    coefficients = np.zeros(x.shape[1])
+    for _ in range(_RIDGE_STEPS):
+        p = expit(x @ coefficients)
+        gradient = x.T @ (weight * (label - p)) - penalty @ coefficients
+        hessian = (x * (weight * p * (1.0 - p))[:, None]).T @ x + penalty
+        step = np.linalg.solve(hessian + 1e-9 * np.eye(len(coefficients)), gradient)
+        coefficients += np.clip(step, -2.0, 2.0)
+        if np.abs(step).max() < 1e-9:
+            break
+    slopes = coefficients[1:] / deviation
+    return float(coefficients[0] - slopes @ mean), slopes
+
+
+# ------------------------------------------------------------------------------------------- platt
+# Platt calibration: logistic regression of one score, by Newton's method.
+#
+# The weighting and the penalty are scikit-learn's, so that its results can be had without it:
+# ``sum_i s_i log(1 + exp(-y_i (w z_i + b))) + w^2 / (2 C)``, the bias free.
+
+_PLATT_STEPS = 100
+_LARGE, _MOST = 100, 300
+"""Powers of two: of scores that are fitted as they are, and by which a penalty is scaled."""
+_PLATT_ARRIVED = 3e-6
+"""Newton squares its error: after a step this short the next would be rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Platt:
+    """A calibration ``w z + b``.
+
+    Attributes:
+        weight: w.
+        bias: b.
+        bounded: classes separate and no penalty was asked for: that of C = 1 keeps w finite.
+    """
+
+    weight: float
+    bias: float
+    bounded: bool = False
+
+
+def platt(
+    mated: FloatArray,
+    non_mated: FloatArray,
+    counts: FloatArray | None = None,
+    balanced: bool = False,
+    strength: float = np.inf,
+    start: Platt | None = None,
+    separable: bool | None = None,
+) -> Platt:
+    """Fit a logistic regression that separates mated from non-mated scores, (n,) and (m,).
+
+    `counts`, (m,), is how often each non-mated score stands; `balanced` gives both classes the
+    weight of half of all scores (``class_weight="balanced"``); `strength` is C, the inverse of the
+    L2 penalty on w; `start` is where to begin; `separable` says whether one threshold tells the
+    classes apart, where that is known.
+
+    Raises:
+        CalibrationError: a class is empty.
+
+    Example:
+        >>> found = platt(np.array([1.0, 2.0, 0.0]), np.array([-1.0, 0.5, -2.0, 0.0]))
+        >>> round(found.weight, 4), round(found.bias, 4)
+        (2.3005, -0.8566)
+    """
+    mated, non_mated = np.ravel(mated), np.ravel(non_mated)
+    non_mated_count = float(non_mated.size if counts is None else counts.sum())
+    if mated.size == 0 or non_mated_count == 0:
+        raise CalibrationError("a calibration needs mated and non-mated scores: add trials")
+    lows, highs = (mated.min(), non_mated.min()), (mated.max(), non_mated.max())
+    log_odds = 0.0 if balanced else float(np.log(mated.size / non_mated_count))
+    if min(lows) == max(highs):
+        return Platt(0.0, log_odds)
+    if separable is None:
+        separable = bool(lows[0] >= highs[1] or highs[0] <= lows[1])
+    bounded = separable and not np.isfinite(strength)
+    penalty = 1.0 if bounded else 1.0 / strength
+    # squares of scores may neither overflow nor vanish
+    power = int(np.frexp(max(np.abs(mated).max(), np.abs(non_mated).max()))[1])
+    power = power if abs(power) > _LARGE else 0
+    mated, non_mated = np.ldexp(mated, -power), np.ldexp(non_mated, -power)
+    penalty = float(np.ldexp(penalty, max(min(-2 * power, _MOST), -_MOST)))  # of w 2^power
+    total = mated.size + non_mated_count
+    scale = (total / (2 * mated.size), total / (2 * non_mated_count)) if balanced else (1.0, 1.0)
+
+    def compute_loss(point: _Doubles) -> float:
+        mated_loss = np.logaddexp(0.0, -(point[0] * mated + point[1])).sum()
+        non_mated_loss = np.logaddexp(0.0, point[0] * non_mated + point[1])
+        non_mated_loss = non_mated_loss.sum() if counts is None else non_mated_loss @ counts
+        return float(
+            scale[0] * mated_loss + scale[1] * non_mated_loss + penalty * point[0] ** 2 / 2
+        )
+
+    point = np.array([0.0, log_odds])
+    if start is not None:
+        point = np.array([np.ldexp(start.weight, power), start.bias])
+    for _ in range(_PLATT_STEPS):
+        mated_side, other_side = _side(-point, mated, None), _side(point, non_mated, counts)
+        gradient = scale[1] * other_side[0] - scale[0] * mated_side[0] + [penalty * point[0], 0.0]
+        hessian = scale[0] * mated_side[1] + scale[1] * other_side[1] + np.diag([penalty, 0.0])
+        step = -np.linalg.solve(hessian + 1e-14 * np.trace(hessian) * np.eye(2), gradient)
+        if (np.abs(step) <= _PLATT_ARRIVED * (1.0 + np.abs(point))).all():
+            point = point + step
+            break
+        loss = compute_loss(point)
+        while (
+            compute_loss(point + step) > loss * (1 + 1e-12) and np.abs(step).max() > _PLATT_ARRIVED
+        ):
+            step /= 4
+        point = point + step
+    return Platt(float(np.ldexp(point[0], -power)), float(point[1]), bounded)
+
+
+def _side(
+    point: _Doubles, scores: FloatArray, counts: FloatArray | None
+) -> tuple[_Doubles, _Doubles]:
+    """Return gradient and Hessian of ``sum c log(1 + exp(w z + b))``."""
+    margin = point[0] * scores + point[1]
+    exponential = np.exp(-np.abs(margin))  # as `logistic`
+    probability = np.where(margin >= 0, 1.0, exponential) / (1.0 + exponential)
+    curvature = probability * (1.0 - probability)
+    if counts is not None:
+        probability, curvature = probability * counts, curvature * counts
+    weighted_scores = curvature * scores
+    cross_term = weighted_scores.sum()
+    return (
+        np.array([probability @ scores, probability.sum()]),
+        np.array([[weighted_scores @ scores, cross_term], [cross_term, curvature.sum()]]),
+    )
+
+
+# --------------------------------------------------------------------------------------- tempering
+# Tempering of log-likelihood ratios that were summed over dependent trials (LID, longitudinal).
+#
+# Trials of one speaker resemble each other, so their plain sum is overconfident. The sum is divided
+# by a temperature: one number, or ``tau (1 + rho g)`` where g grows with the number of trials.
+
+_LOWEST, _HIGHEST = 0.05, 100.0
+_SECTIONS, _TEMPERING_STEPS = 60, 30
+_IN_CACHE = 1 << 15
+"""Numbers taken at a time."""
+_WIDEST = 20.0
+"""Range of log tau and of the logit of rho."""
+
+
+def tempered_bits(ratios: FloatArray, target: IntArray, temperature: FloatArray) -> _Doubles:
+    """Compute ``log2(N p_target)`` under softmax of ``ratios / temperature``: (..., N) to (...).
+
+    Example:
+        >>> tempered_bits(np.log([[3.0, 1.0]]), np.array([0]), np.array([1.0])).round(3)
+        array([0.585])
+    """
+    return softmax_bits(ratios / np.asarray(temperature)[..., None], target)
+
+
+def fit_temperature(
+    ratios: AnyArray,
+    target: IntArray,
+    trials: int = 1,
+    *,
+    weight: float = 1.0,
+    rows: IntArray | None = None,
+    after: Callable[[AnyArray], None] = lambda _: None,
+) -> float:
+    """Fit the temperature under which summed ratios predict their speakers best.
+
+    The loss is convex in ``1 / T``: the one minimum between 0.05 and ``max(100, 4 trials)`` that
+    a fine grid and a golden section would find, by Newton steps held inside a bracket. Sums are
+    taken a few at a time, so that nothing of the size of all of them is made.
+
+    Args:
+        ratios: sums of development speakers, shape (n, N).
+        target: their columns, shape (n,).
+        trials: the most that a sum holds.
+        weight: by which every sum is multiplied.
+        rows: which sums to fit on, ascending; None for all.
+        after: called with each part of the sums once it has been looked at, so that pages of what
+            is mapped can be given back.
+
+    Raises:
+        UsageError: there is no sum.
+
+    Example:
+        >>> ratios = 6 * np.eye(4) + 8 * np.eye(4)[[1, 1, 2, 3]]
+        >>> round(fit_temperature(ratios, np.arange(4)), 2)
+        2.79
+    """
+    chosen = np.arange(len(ratios)) if rows is None else rows
+    if not chosen.size:
+        raise UsageError("a temperature is fitted on sums of development speakers: give some")
+    step = max(1, _IN_CACHE // ratios.shape[1])
+    batches = [slice(first, first + step) for first in range(0, chosen.size, step)]
+    leads, means, curvatures = np.empty((3, chosen.size))
+
+    def load_deficits(batch: slice) -> _Doubles:
+        sums = chosen[batch]
+        deficits = np.multiply(ratios[sums], weight, dtype=np.float64)
+        after(ratios[sums[0] : sums[-1] + 1])
+        deficits -= deficits.max(axis=1, keepdims=True)
+        return deficits
+
+    columns = np.broadcast_to(target, len(ratios))[chosen, None]
+    for batch in batches:
+        leads[batch] = np.take_along_axis(load_deficits(batch), columns[batch], axis=1)[:, 0]
+    mean_lead = float(leads.mean())
+
+    def differentiate(inverse: float) -> tuple[float, float]:
+        for batch in batches:
+            deficits = load_deficits(batch)
+            mass = np.multiply(deficits, inverse)
+            np.exp(mass, out=mass)
+            mass /= mass.sum(axis=1, keepdims=True)
+            mass *= deficits
+            mean = mass.sum(axis=1)
+            means[batch] = mean
+            curvatures[batch] = np.einsum("ij,ij->i", mass, deficits) - mean**2
+        return float(means.mean()) - mean_lead, float(curvatures.mean())
+
+    low, high = 1.0 / max(_HIGHEST, 4.0 * trials), 1.0 / _LOWEST
+    if differentiate(high)[0] <= 0:  # sums that are all right have no best temperature
+        return _LOWEST
+    inverse = 1.0
+    for _ in range(_SECTIONS):
+        gradient, curvature = differentiate(inverse)
+        low, high = (low, inverse) if gradient > 0 else (inverse, high)
+        proposal = inverse - gradient / curvature if curvature > 0 else low
+        if not low < proposal < high:
+            proposal = float(np.sqrt(low * high))
+        has_converged = abs(proposal - inverse) <= 1e-10 * inverse
+        inverse = proposal
+        if has_converged:
+            break
+    return 1.0 / inverse
+
+
+def fit_growing_temperature(
+    ratios: FloatArray, target: IntArray, growth: FloatArray
+) -> tuple[float, float]:
+    """Fit tau > 0 and rho in [0, 1] of ``T = tau (1 + rho g)`` that minimise ``-log p_target``.
+
+    Of sums (n, N) of development speakers after different numbers of trials, their columns (n,),
+    and g of each, (n,): k - 1 after k trials, or what embeddings say. UsageError without a sum.
+    """
+    from scipy.special import expit
+
+    if not len(ratios):
+        raise UsageError("a temperature is fitted on sums of development speakers: give some")
+    columns = np.broadcast_to(target, len(ratios))[:, None]
+    target_ratios = np.take_along_axis(ratios, columns, axis=1)[:, 0]
+    deficits = ratios - ratios.max(axis=1, keepdims=True)
+
+    def objective(points: _Doubles) -> tuple[_Doubles, _Doubles, _Doubles]:
+        losses, gradients, hessians = zip(*(at(float(u), float(v)) for u, v in points), strict=True)
+        return np.array(losses), np.stack(gradients), np.stack(hessians)
+
+    def at(u: float, v: float) -> tuple[float, _Doubles, _Doubles]:
+        rho = float(expit(v))
+        turn = rho * (1.0 - rho)
+        q = 1.0 + rho * growth
+        inverse = np.exp(-u) / q  # one over the temperature
+        mass = np.exp(deficits * inverse[:, None])
+        total = mass.sum(axis=1)
+        mean = (mass * deficits).sum(axis=1) / total
+        variance = (mass * deficits**2).sum(axis=1) / total - mean**2
+        lead = target_ratios - ratios.max(axis=1)
+        loss, first = np.log(total) - lead * inverse, mean - lead
+        by_rho = -inverse * growth / q
+        c_u, c_v = -inverse, by_rho * turn
+        c_vv = 2.0 * inverse * (growth / q * turn) ** 2 + by_rho * turn * (1.0 - 2.0 * rho)
+        gradient = np.array([(first * c_u).mean(), (first * c_v).mean()])
+        cross_term = (variance * c_u * c_v - first * c_v).mean()
+        curvature_u = (variance * c_u**2 + first * inverse).mean()
+        curvature_v = (variance * c_v**2 + first * c_vv).mean()
+        hessian = np.array([[curvature_u, cross_term], [cross_term, curvature_v]])
+        return float(loss.mean()), gradient, hessian
+
+    # sums that are all right have no best temperature: a few steps towards a sharper one will do
+    optima, _ = descend(objective, np.array([[0.0, -1.0]]), -_WIDEST, _WIDEST, _TEMPERING_STEPS)
+    log_tau, logit = optima[0]
+    return float(np.exp(log_tau)), float(expit(logit))
+
+
+# ----------------------------------------------------------------------------------------- openset
+# Open-set detection: is the speaker enrolled at all?
+#
+# A posterior over N enrolled speakers cannot say "none of them" (docs/method.md section 5). What
+# can is how well the best candidate fits in absolute terms. Every calibration trial is looked at
+# twice: as it is, and with the true speaker's template taken away, as an impostor would meet it. A
+# logistic regression on the favourite's absolute scores, one number a feature, tells the two apart.
+
+_OPENSET_RIDGE = 1e-3
+_OPENSET_FOLDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSet:
+    """Regression that separates enrolled speakers from impostors, with its cross-validated rates.
+
+    The log odds of being enrolled, at even odds before, are ``bias + slopes @ favourite``. At log
+    odds of 0 such fractions of enrolled trials are kept, and of impostors found; ``area`` is that
+    under the ROC curve: 0.5 is no use, 1 is perfect.
+    """
+
+    bias: float
+    slopes: FloatArray
+    enrolled_kept: float
+    impostors_found: float
+    area: float
+
+
+def fit_open_set(enrolled: FloatArray, impostors: FloatArray, speaker: IntArray) -> OpenSet:
+    """Fit the open-set regression, and judge it on speakers left out of the fit.
+
+    Of absolute scores (n, F) of the favourite with everybody enrolled, of the same with the true
+    speaker left out, and whom each trial is of, (n,): every speaker weighs the same.
+    """
+    weight = 1.0 / np.bincount(speaker)[speaker]
+    weights = np.tile(weight, 2)
+    scores = np.concatenate([enrolled, impostors])
+    label = np.repeat([True, False], len(enrolled))
+    # folds of whole speakers
+    fold = np.tile(np.unique(speaker, return_inverse=True)[1] % _OPENSET_FOLDS, 2)
+    odds = np.empty(label.size)
+    for index in np.unique(fold):
+        in_fold = fold == index
+        if (~in_fold).any():
+            bias, slopes = fit_ridge(
+                scores[~in_fold], label[~in_fold], weights[~in_fold], _OPENSET_RIDGE
+            )
+            odds[in_fold] = bias + scores[in_fold] @ slopes
+    bias, slopes = fit_ridge(scores, label, weights, _OPENSET_RIDGE)
+    enrolled_kept, impostors_found, area = compute_separation(odds[label], odds[~label], weight)
+    return OpenSet(bias, slopes, enrolled_kept, impostors_found, area)
+
+
+def compute_separation(
+    enrolled: FloatArray, impostors: FloatArray, weight: FloatArray
+) -> tuple[float, float, float]:
+    """Compute rates at even log odds (enrolled kept, impostors found), and the ROC area.
+
+    Of log odds of enrolled trials and of impostors, and the weight of each trial, all (n,).
+
+    Example:
+        >>> compute_separation(np.array([2.0, -1.0]), np.array([-3.0, -2.0]), np.ones(2))
+        (0.5, 1.0, 1.0)
+    """
+    total = weight.sum()
+    order = np.argsort(impostors, kind="stable")
+    mass = np.concatenate([[0.0], np.cumsum(weight[order])])
+    below = mass[np.searchsorted(impostors[order], enrolled, side="left")]
+    upto = mass[np.searchsorted(impostors[order], enrolled, side="right")]
+    return (
+        float(weight[enrolled >= 0].sum() / total),
+        float(weight[impostors < 0].sum() / total),
+        float((weight * 0.5 * (below + upto)).sum() / total**2),
+    )
