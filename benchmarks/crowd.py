@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks.studies import EVIDENCE, Design
 from monitor.lab.evaluation import srd
 from monitor.lab.evaluation.among import Extrapolation
-from monitor.lab.evaluation.scores.comparisons import Sample, leaving_out, resamples
+from monitor.lab.evaluation.comparisons import Sample, leaving_out, resamples
 from monitor.lab.evaluation.srd import no_evidence
 from monitor.maths.identification import FORMS, fit_rates
 from monitor.types import FloatArray

@@ -24,12 +24,11 @@ from typing import TypeAlias
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from monitor.lab.evaluation.comparisons import ScoreCounts, ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.linkage import figures as linkage_figures
 from monitor.lab.evaluation.linkage import pi_link, pi_sing
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
-from monitor.lab.evaluation.scores.counts import ScoreCounts
 from monitor.lab.evaluation.verification import cllr, eer, min_cllr
 from monitor.lab.evaluation.verification import figures as verification_figures
 from monitor.lab.evaluation.zebra import figures as zebra_figures

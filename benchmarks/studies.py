@@ -16,11 +16,10 @@ import numpy as np
 
 from monitor.lab.evaluation import anonymity, lid, linkage, membership, srd, verification, zebra
 from monitor.lab.evaluation import longitudinal as growth
+from monitor.lab.evaluation.comparisons import ScoreCounts, ScoreMatrix
 from monitor.lab.evaluation.lid import LidBits
 from monitor.lab.evaluation.linkage import d_sys_figure
 from monitor.lab.evaluation.longitudinal import longitudinal
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
-from monitor.lab.evaluation.scores.counts import ScoreCounts
 from monitor.types import FloatArray, IntArray
 
 __all__ = ["EVIDENCE", "SIZES", "Crowd", "Design", "truth"]

@@ -11,7 +11,7 @@ from benchmarks.anonymity.excerpts import QUERY, REFERENCE, Excerpt
 from benchmarks.anonymity.hearing import Heard, names_of, said
 from benchmarks.anonymity.ranking import enrolled_matrix, rank_tests
 from monitor.lab.evaluation import EvaluationSettings, evaluate
-from monitor.lab.evaluation.scores.comparisons import Roles
+from monitor.lab.evaluation.comparisons import Roles
 from monitor.lab.utility import align_pitch, count_edits, find_lag
 from monitor.maths.statistics import Estimate, speaker_weights
 from monitor.types import FloatArray

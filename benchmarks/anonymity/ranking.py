@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.types import FloatArray
 
 __all__ = ["enrolled_matrix", "rank_tests"]

@@ -32,6 +32,7 @@ from monitor.lab.attacks.results import read_results, results_json
 from monitor.lab.attacks.scoreboard import Scoreboard
 from monitor.lab.audit.document import audit_csv, audit_page
 from monitor.lab.audit.recorded import audit_attack
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.embeddings import read_embeddings
@@ -40,7 +41,6 @@ from monitor.lab.evaluation.input.labels import read_labels
 from monitor.lab.evaluation.input.score_file import ScoreCell, ScoreFile, write_score_file
 from monitor.lab.evaluation.input.scores import read_scores
 from monitor.lab.evaluation.input.voiceprivacy import SpeakerVectors, VoicePrivacyResults
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
 from monitor.lab.experiment.report import KIND
 from monitor.lab.experiment.running import check_folder
 from monitor.ledger import Ledger, LedgerSession

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.types import AnyArray, FloatArray, IntArray
 
 SPEAKERS, TRIALS, UTTERANCES, SIZE = 100, 1000, 5, 32

@@ -19,9 +19,9 @@ from monitor.lab.attacks.context import (
 )
 from monitor.lab.attacks.extraction import CLEAR
 from monitor.lab.attacks.results import FIGURES, AttackRow, method_name
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
 from monitor.lab.scoring import JointScores, largest, select_similarities
 from monitor.maths.statistics import REPLICATES
 from monitor.population.population import Population

@@ -31,9 +31,9 @@ from monitor.lab.attacks.context import (
 )
 from monitor.lab.attacks.extraction import CLEAR, hash_program
 from monitor.lab.attacks.readers import PARTS, Readers
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
 from monitor.lab.result_cache import ResultCache
 from monitor.networks.voice import VoiceNetwork, shipped
 from monitor.phrases import clock_time

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from monitor.lab.evaluation.comparisons import Roles
     from monitor.lab.evaluation.family import Figure
     from monitor.lab.evaluation.input.files import Attribute
     from monitor.lab.evaluation.input.score_file import ScoreFile
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from monitor.lab.evaluation.input.voiceprivacy import VoicePrivacyEntry, VoicePrivacyResults
     from monitor.lab.evaluation.report.comparing import Comparison, Grouped, Pair, Row
     from monitor.lab.evaluation.report.report import Report
-    from monitor.lab.evaluation.scores.comparisons import Roles
     from monitor.lab.evaluation.validation import Validation, ValidationStatement
 
 # --- The files of an evaluation, brought together system by system.
@@ -143,7 +143,7 @@ def _score_file(file: Path) -> ScoreFile | None:
 
 def _roles_of(named: NamedScores | None) -> Roles | None:
     """Return what VoicePrivacy's scenarios say was anonymised: enrolment, then trials."""
-    from monitor.lab.evaluation.scores.comparisons import Roles
+    from monitor.lab.evaluation.comparisons import Roles
 
     if named is None or named.entry is None:
         return None
@@ -1012,10 +1012,10 @@ def _measure(
     from dataclasses import replace
 
     from monitor.cli.options import progress_over
+    from monitor.lab.evaluation.comparisons import Roles
     from monitor.lab.evaluation.evaluating import evaluate, steps
     from monitor.lab.evaluation.family import EvaluationSettings
     from monitor.lab.evaluation.report.comparing import by_group
-    from monitor.lab.evaluation.scores.comparisons import Roles
 
     systems = _prepare(options, named)
     roles = Roles(options.query, options.reference) if options.query and options.reference else None

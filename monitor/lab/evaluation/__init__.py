@@ -9,6 +9,7 @@ from monitor.lazy import lazily
 if TYPE_CHECKING:
     from monitor.lab.evaluation.accounting import account
     from monitor.lab.evaluation.anonymity import speaker_mean_ranks
+    from monitor.lab.evaluation.comparisons import Comparisons, Roles, ScoreList, ScoreMatrix
     from monitor.lab.evaluation.evaluating import evaluate
     from monitor.lab.evaluation.family import EvaluationSettings, Figure
     from monitor.lab.evaluation.input.embeddings import read_embeddings
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from monitor.lab.evaluation.report.page import save_page
     from monitor.lab.evaluation.report.report import Report
     from monitor.lab.evaluation.report.validating import save_validation
-    from monitor.lab.evaluation.scores.comparisons import Comparisons, Roles, ScoreList, ScoreMatrix
     from monitor.lab.evaluation.srd import fitted_rank_model, loss_fits
     from monitor.lab.evaluation.validation import (
         Criterion,
@@ -83,7 +83,7 @@ _HOMES = {
     "report.page": "save_page",
     "report.report": "Report",
     "report.validating": "save_validation",
-    "scores.comparisons": "Comparisons Roles ScoreList ScoreMatrix",
+    "comparisons": "Comparisons Roles ScoreList ScoreMatrix",
     "srd": "fitted_rank_model loss_fits",
     "validation": "Criterion Validation ValidationStatement validate",
     "verification": "cllr det_curve eer min_cllr",

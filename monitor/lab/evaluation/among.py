@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from monitor.crowds import MOST
+from monitor.lab.evaluation.comparisons import Sample, ScoreMatrix, find_resamples
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Family,
@@ -30,7 +31,6 @@ from monitor.lab.evaluation.family import (
     share_aloud,
 )  # fmt: skip
 from monitor.lab.evaluation.linkage import link_table
-from monitor.lab.evaluation.scores.comparisons import Sample, ScoreMatrix, find_resamples
 from monitor.lab.evaluation.srd import resampled_histograms
 from monitor.lab.plots.evaluation import CrowdRates, Drawing, Line, paint_crowd
 from monitor.maths.identification import FORMS, beta_mass, fit_rates, mean_bits, probit_mass

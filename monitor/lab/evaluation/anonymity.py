@@ -21,6 +21,7 @@ from functools import partial
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.lab.evaluation.comparisons import Roles, ScoreMatrix
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Extremes,
@@ -30,7 +31,6 @@ from monitor.lab.evaluation.family import (
     FigureEntry,
     LimitRule,
 )  # fmt: skip
-from monitor.lab.evaluation.scores.comparisons import Roles, ScoreMatrix
 from monitor.maths.statistics import interpolated_quantile, quantile_limits
 from monitor.types import FloatArray, IntArray
 

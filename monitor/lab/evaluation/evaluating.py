@@ -10,6 +10,13 @@ from os import PathLike
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.lab.evaluation.comparisons import (
+    Comparisons,
+    ScoreMatrix,
+    Usage,
+    list_warning,
+    warning,
+)
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     EvaluationSettings,
@@ -20,8 +27,6 @@ from monitor.lab.evaluation.family import (
 )
 from monitor.lab.evaluation.input.scores import EvaluationInput, read_scores, scores_of_array
 from monitor.lab.evaluation.report.report import Report
-from monitor.lab.evaluation.scores.comparisons import Comparisons, ScoreMatrix, Usage
-from monitor.lab.evaluation.scores.counts import list_warning, warning
 from monitor.lab.plots.evaluation import Curves
 from monitor.phrases import plural
 from monitor.types import AnyArray

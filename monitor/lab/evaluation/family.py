@@ -14,10 +14,11 @@ import numpy as np
 
 from monitor import crowds
 from monitor.errors import UsageError
-from monitor.lab.evaluation.scores.comparisons import (
+from monitor.lab.evaluation.comparisons import (
     Comparisons,
     Roles,
     Sample,
+    ScoreCounts,
     ScoreMatrix,
     find_resamples,
     leaving_out,
@@ -25,7 +26,6 @@ from monitor.lab.evaluation.scores.comparisons import (
     pooled_resamples,
     resamples,
 )
-from monitor.lab.evaluation.scores.counts import ScoreCounts
 from monitor.lab.plots.evaluation import Drawing
 from monitor.maths.composition import DELTA
 from monitor.maths.statistics import REPLICATES, Estimate

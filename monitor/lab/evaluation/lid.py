@@ -23,6 +23,12 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 import numpy as np
 
 from monitor.errors import CalibrationError, UsageError
+from monitor.lab.evaluation.comparisons import (
+    ScoreMatrix,
+    find_resamples,
+    resamples,
+    settled_order,
+)
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Extremes,
@@ -33,12 +39,6 @@ from monitor.lab.evaluation.family import (
     LimitRule,
 )  # fmt: skip
 from monitor.lab.evaluation.input.files import release, scratch
-from monitor.lab.evaluation.scores.comparisons import (
-    ScoreMatrix,
-    find_resamples,
-    resamples,
-    settled_order,
-)
 from monitor.lab.plots.evaluation import POINTS, Drawing, Line, Systems
 from monitor.maths.logistic import (
     Platt,

@@ -20,6 +20,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import UsageError
+from monitor.lab.evaluation.comparisons import (
+    ScoreCounts,
+    ScoreMatrix,
+    settled_order,
+    speaker_cells,
+)
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Extremes,
@@ -29,8 +35,6 @@ from monitor.lab.evaluation.family import (
     FigureEntry,
     LimitRule,
 )  # fmt: skip
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, settled_order
-from monitor.lab.evaluation.scores.counts import ScoreCounts, speaker_cells
 from monitor.lab.plots.evaluation import Drawing, Line, Systems
 from monitor.maths.roc import cell_counts, scores_of
 from monitor.phrases import plural

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.lab.evaluation.comparisons import ScoreMatrix, find_resamples
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Family,
@@ -39,7 +40,6 @@ from monitor.lab.evaluation.lid import (
     cross_calibrate,
     local_bits,
 )  # fmt: skip
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, find_resamples
 from monitor.lab.plots.evaluation import Drawing, Line, Systems
 from monitor.maths.composition import guides
 from monitor.maths.statistics import Estimate

@@ -146,7 +146,7 @@ def mirrored_points(
     """Compute points of the attacker who takes low scores for alike.
 
     Example:
-        >>> from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
+        >>> from monitor.lab.evaluation.comparisons import ScoreMatrix
         >>> distances = ScoreMatrix(1.0 - np.eye(4), np.arange(4))
         >>> [(point.tpr, point.fpr) for point in mirrored_points(distances, (0.1,))]
         [(1.0, 0.0)]
@@ -303,7 +303,7 @@ def figures(
     the (epsilon, delta)-privacy in question.
 
     Example:
-        >>> from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
+        >>> from monitor.lab.evaluation.comparisons import ScoreMatrix
         >>> scores = np.random.default_rng(0).normal(size=(40, 10))
         >>> found = figures(ScoreMatrix(scores, np.arange(40) % 10), rates=(1e-2,))
         >>> found[0].key, found[1].key, round(found[1].value, 4)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.lab.evaluation.comparisons import ScoreMatrix, settled_order
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Extremes,
@@ -36,7 +37,6 @@ from monitor.lab.evaluation.family import (
     finite_value,
     share_aloud,
 )  # fmt: skip
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, settled_order
 from monitor.lab.plots.evaluation import POINTS, Drawing, Line, Systems
 from monitor.maths.rank_models import LOSSES, RankFit, fit, fit_many, mean_bits_of
 from monitor.maths.ranks import (

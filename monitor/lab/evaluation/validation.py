@@ -22,11 +22,18 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation import verification
+from monitor.lab.evaluation.comparisons import (
+    Comparisons,
+    ScoreCounts,
+    ScoreList,
+    ScoreMatrix,
+    list_warning,
+    warning,
+    within,
+)
 from monitor.lab.evaluation.family import EvaluationContext, EvaluationSettings, Figure, add_limits
 from monitor.lab.evaluation.input.files import Attribute, natural
 from monitor.lab.evaluation.report.report import format_value
-from monitor.lab.evaluation.scores.comparisons import Comparisons, ScoreList, ScoreMatrix, within
-from monitor.lab.evaluation.scores.counts import ScoreCounts, list_warning, warning
 from monitor.maths.likelihood_ratios import (
     ScorePairs,
     TemplateComparisons,

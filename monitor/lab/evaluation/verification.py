@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from monitor.errors import UsageError
+from monitor.lab.evaluation.comparisons import ScoreCounts, cost_bits
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Extremes,
@@ -29,7 +30,6 @@ from monitor.lab.evaluation.family import (
     FigureEntry,
     LimitRule,
 )  # fmt: skip
-from monitor.lab.evaluation.scores.counts import ScoreCounts, cost_bits
 from monitor.lab.plots.evaluation import POINTS, Drawing, Line, Systems
 from monitor.maths.roc import Blocks, Counts, count_scores, pool, scores_of
 from monitor.plots.canvas import MUTED, percents

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from monitor.errors import UsageError
+from monitor.lab.evaluation.comparisons import ScoreCounts
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Extremes,
@@ -30,7 +31,6 @@ from monitor.lab.evaluation.family import (
     FigureEntry,
     LimitRule,
 )  # fmt: skip
-from monitor.lab.evaluation.scores.counts import ScoreCounts
 from monitor.lab.plots.evaluation import Drawing, Line, Systems
 from monitor.maths.roc import Blocks, Counts, count_scores, pool
 from monitor.plots.canvas import MUTED, legend_above

@@ -13,10 +13,10 @@ import numpy as np
 
 from monitor.files import finite
 from monitor.jobs import each_in_order
+from monitor.lab.evaluation.comparisons import ScoreMatrix, leaving_out, resamples
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.report.report import Report, figure_json
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, leaving_out, resamples
 from monitor.lab.evaluation.srd import LossFit, loss_fits
 from monitor.lab.experiment.material import Material
 from monitor.lab.experiment.settings import ExperimentSettings, Panel, exclude_speakers

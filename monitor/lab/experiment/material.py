@@ -18,8 +18,8 @@ from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, defaults
 from monitor.files import make_folder, not_written
 from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.input.score_file import ScoreEntry, ScoreFile
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
 from monitor.lab.experiment.settings import (
     LENGTHS,
     TEMPLATE_LENGTHS,

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from monitor.errors import CorpusError, UsageError
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.maths.statistics import REPLICATES
 from monitor.types import BoolArray
 

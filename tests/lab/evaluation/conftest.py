@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 
 
 @pytest.fixture

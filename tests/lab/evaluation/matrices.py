@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from hypothesis import strategies as st
 
+from monitor.lab.evaluation.comparisons import Sample, ScoreMatrix, leaving_out, resamples
 from monitor.lab.evaluation.family import Figure, add_limits
-from monitor.lab.evaluation.scores.comparisons import Sample, ScoreMatrix, leaving_out, resamples
 from monitor.lab.evaluation.srd import no_evidence
 from monitor.types import AnyArray, FloatArray, IntArray
 

@@ -9,11 +9,7 @@ from scipy import stats
 
 from benchmarks.coverage import measured
 from benchmarks.studies import EVIDENCE, Design
-from monitor.lab.evaluation.evaluating import evaluate
-from monitor.lab.evaluation.family import EvaluationSettings, Figure, add_limits, families, rule_of
-from monitor.lab.evaluation.report.page import page
-from monitor.lab.evaluation.report.report import figure_json
-from monitor.lab.evaluation.scores.comparisons import (
+from monitor.lab.evaluation.comparisons import (
     Comparisons,
     Sample,
     ScoreList,
@@ -22,6 +18,10 @@ from monitor.lab.evaluation.scores.comparisons import (
     pooled_leaving_out,
     resamples,
 )
+from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import EvaluationSettings, Figure, add_limits, families, rule_of
+from monitor.lab.evaluation.report.page import page
+from monitor.lab.evaluation.report.report import figure_json
 from monitor.maths.composition import clopper_pearson
 from tests.lab.evaluation.matrices import chance, ends, matrices, perfect, separated
 

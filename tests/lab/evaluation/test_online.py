@@ -7,9 +7,9 @@ import pytest
 from river import compose, evaluate, metrics, naive_bayes, preprocessing, utils
 
 from monitor.errors import UsageError
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.lid import calibrate, information_bits, statistics
 from monitor.lab.evaluation.online import OnlineLID, OnlineSRD
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
 from monitor.lab.evaluation.srd import fitted_rank_model
 
 CALIBRATION = calibrate(

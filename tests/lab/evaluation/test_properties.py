@@ -11,10 +11,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from monitor.lab.evaluation import comparisons as module
+from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix, resamples
 from monitor.lab.evaluation.family import EvaluationContext, Family, Figure, families
 from monitor.lab.evaluation.lid import figures as lid_figures
-from monitor.lab.evaluation.scores import comparisons as module
-from monitor.lab.evaluation.scores.comparisons import Comparisons, ScoreMatrix, resamples
 from monitor.types import FloatArray
 from tests.lab.evaluation.matrices import (
     SEEDS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.embeddings import read_embeddings
@@ -14,7 +15,6 @@ from monitor.lab.evaluation.longitudinal import longitudinal
 from monitor.lab.evaluation.membership import half_trials, operating_point
 from monitor.lab.evaluation.online import OnlineLID
 from monitor.lab.evaluation.report.report import format_value
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
 from monitor.lab.evaluation.validation import validate
 from monitor.lab.evaluation.verification import cllr, det_curve, eer, min_cllr
 from monitor.lab.evaluation.zebra import d_ece, ece_profile, log10_l

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.experiment.cells import join_features
 from monitor.maths.ranks import rank_bounds
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.experiment.settings import exclude_speakers, select_rows, select_speakers
 
 MADE = ScoreMatrix(

@@ -15,8 +15,8 @@ import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.files import atomic_write, not_written
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.input.files import Attribute, arrays_at
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
 from monitor.safe_text import is_name
 from monitor.types import AnyArray, FloatArray
 from monitor.version import __version__

@@ -12,6 +12,7 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.features.registry import caveats
+from monitor.lab.evaluation.comparisons import Comparisons, ScoreList, ScoreMatrix
 from monitor.lab.evaluation.input.files import (
     Progress,
     array_at,
@@ -46,7 +47,6 @@ from monitor.lab.evaluation.input.labels import (
     whole_trials,
 )
 from monitor.lab.evaluation.input.score_file import ScoreFile
-from monitor.lab.evaluation.scores.comparisons import Comparisons, ScoreList, ScoreMatrix
 from monitor.phrases import plural
 from monitor.types import AnyArray, BoolArray, IntArray
 

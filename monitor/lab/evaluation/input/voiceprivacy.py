@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
+from monitor.lab.evaluation.comparisons import Comparisons, ScoreList
 from monitor.lab.evaluation.input.files import array_at, kind_of, natural, text_chunks
 from monitor.lab.evaluation.input.scores import EvaluationInput, check_list
-from monitor.lab.evaluation.scores.comparisons import Comparisons, ScoreList
 from monitor.maths.scores import near_one
 from monitor.phrases import plural
 from monitor.types import FloatArray

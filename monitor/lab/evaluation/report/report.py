@@ -12,8 +12,8 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.files import finite
+from monitor.lab.evaluation.comparisons import Usage
 from monitor.lab.evaluation.family import Figure, FigureEntry, families, family_of
-from monitor.lab.evaluation.scores.comparisons import Usage
 from monitor.lab.plots.evaluation import CrowdRates, Curves, Line
 from monitor.phrases import plural
 

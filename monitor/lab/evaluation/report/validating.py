@@ -22,9 +22,9 @@ from monitor.documents import (
 from monitor.documents import table as table_of
 from monitor.errors import UsageError
 from monitor.files import csv_number, csv_text, finite
+from monitor.lab.evaluation.comparisons import cost_bits
 from monitor.lab.evaluation.family import Figure
 from monitor.lab.evaluation.report.report import figure_json, format_limits, format_value
-from monitor.lab.evaluation.scores.counts import cost_bits
 from monitor.lab.evaluation.validation import (
     MEASURES,
     Criterion,
@@ -264,7 +264,7 @@ def curves(validation: Validation) -> dict[str, Line]:
     false alarms.
 
     Example:
-        >>> from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
+        >>> from monitor.lab.evaluation.comparisons import ScoreMatrix
         >>> from monitor.lab.evaluation.validation import validate
         >>> matrix = ScoreMatrix(np.eye(4) * 3 - 1, np.arange(4))
         >>> lines = curves(validate(matrix, llr="10", replicates=0))

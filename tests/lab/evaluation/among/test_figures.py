@@ -12,10 +12,10 @@ from scipy.special import log_ndtr
 from monitor.crowds import MOST
 from monitor.errors import UsageError
 from monitor.lab.evaluation.among import FAR, FEWEST, NARROW, Extrapolation, figures, keys
+from monitor.lab.evaluation.comparisons import Sample, ScoreMatrix, leaving_out, resamples
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings, rule_of
 from monitor.lab.evaluation.report.report import main_keys, meaning, optional_entries
-from monitor.lab.evaluation.scores.comparisons import Sample, ScoreMatrix, leaving_out, resamples
 from monitor.maths.identification import FORMS
 from tests.lab.evaluation.matrices import (
     SEEDS,

@@ -12,7 +12,7 @@ from monitor.lab.evaluation.anonymity import (
     rank_shares,
     speaker_mean_ranks,
 )
-from monitor.lab.evaluation.scores.comparisons import Roles, ScoreMatrix, resamples
+from monitor.lab.evaluation.comparisons import Roles, ScoreMatrix, resamples
 from tests.lab.evaluation.matrices import ends, with_limits
 
 

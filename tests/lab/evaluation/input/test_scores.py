@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input import files
 from monitor.lab.evaluation.input.scores import read_scores
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
 
 SPEAKERS = ("ann", "bob", "cid")
 TRIALS = ("a-1", "a-2", "b-1", "c-1")

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from monitor.errors import UsageError
 from monitor.lab.evaluation import EvaluationSettings, lid
 from monitor.lab.evaluation import lid as lid_calibration
+from monitor.lab.evaluation.comparisons import ScoreMatrix, resamples
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.lid import (
     STYLES,
@@ -20,7 +21,6 @@ from monitor.lab.evaluation.lid import (
     information_bits,
     statistics,
 )
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, resamples
 from tests.lab.evaluation.matrices import with_limits
 
 REGIMES = ("plain", "mid", "weak", "random")

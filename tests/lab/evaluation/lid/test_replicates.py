@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from monitor.lab.evaluation.comparisons import ScoreMatrix, resamples
 from monitor.lab.evaluation.lid import (
     STYLES,
     bits_slopes,
@@ -13,7 +14,6 @@ from monitor.lab.evaluation.lid import (
     information_bits,
     weight_shifts,
 )
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, resamples
 
 DRAWS = 30
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
+from monitor.lab.evaluation.comparisons import ScoreMatrix, resamples, settled_order
 from monitor.lab.evaluation.linkage import (
     CHANCE_SING,
     d_sys,
@@ -17,7 +18,6 @@ from monitor.lab.evaluation.linkage import (
     pi_link_curve,
     pi_sing,
 )
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, resamples, settled_order
 from tests.lab.evaluation.matrices import ends, with_limits
 
 REGIMES = ["plain", "mid", "weak", "random", "tied"]

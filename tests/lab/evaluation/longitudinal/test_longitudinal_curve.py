@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation import lid as speaker_sums
+from monitor.lab.evaluation.comparisons import ScoreMatrix, resamples
 from monitor.lab.evaluation.lid import Tempering
 from monitor.lab.evaluation.longitudinal import against_trials, longitudinal
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, resamples
 from monitor.maths.composition import guides
 from monitor.maths.rank_models import fit
 

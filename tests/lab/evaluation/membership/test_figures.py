@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
+from monitor.lab.evaluation import comparisons as module
+from monitor.lab.evaluation.comparisons import ScoreMatrix, resamples
 from monitor.lab.evaluation.membership import (
     figures,
     half_trials,
     operating_point,
     operating_points,
 )
-from monitor.lab.evaluation.scores import comparisons as module
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, resamples
 from monitor.maths.composition import epsilon_lower_nats, epsilon_nats
 from tests.lab.evaluation.matrices import ends, with_limits
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.report.comparing import (
@@ -13,7 +14,6 @@ from monitor.lab.evaluation.report.comparing import (
     explain_pairs,
     p_value,
 )
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
 
 LEADS = {"strong": 3.0, "weak": 1.0, "alike": 1.0}
 KEYS = ("srd.idr", "lid.alid_bits", "verification.eer_rocch", "zebra.tag")

@@ -7,11 +7,11 @@ import pytest
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation import lid, linkage, srd, verification, zebra
+from monitor.lab.evaluation.comparisons import Roles, ScoreMatrix, leaving_out, resamples
 from monitor.lab.evaluation.evaluating import evaluate, steps
 from monitor.lab.evaluation.family import EvaluationSettings, families
 from monitor.lab.evaluation.report.comparing import compare
 from monitor.lab.evaluation.report.report import by_family, figure_json, meaning
-from monitor.lab.evaluation.scores.comparisons import Roles, ScoreMatrix, leaving_out, resamples
 from tests.lab.evaluation.made import report as made_report
 from tests.lab.evaluation.matrices import chance
 

@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation import EvaluationSettings, membership, verification, zebra
+from monitor.lab.evaluation.comparisons import (
+    Comparisons,
+    ScoreCounts,
+    ScoreList,
+    ScoreMatrix,
+    pooled_resamples,
+    resamples,
+)
 from monitor.lab.evaluation.evaluating import evaluate, steps
 from monitor.lab.evaluation.input.embeddings import read_embeddings
 from monitor.lab.evaluation.input.scores import read_scores
 from monitor.lab.evaluation.linkage import d_sys, d_sys_figure
 from monitor.lab.evaluation.membership import operating_point
 from monitor.lab.evaluation.report.page import page
-from monitor.lab.evaluation.scores.comparisons import (
-    Comparisons,
-    ScoreList,
-    ScoreMatrix,
-    pooled_resamples,
-    resamples,
-)
-from monitor.lab.evaluation.scores.counts import ScoreCounts
 from monitor.lab.evaluation.verification import eer
 from monitor.maths.statistics import speaker_weights
 from tests.lab.evaluation.lists import chosen_lines, speechbrain_eer, voice_privacy

@@ -5,10 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.scores import comparisons as matrix_module
-from monitor.lab.evaluation.scores import counts as counts_module
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, resamples
-from monitor.lab.evaluation.scores.counts import ScoreCounts, speaker_cells
+from monitor.lab.evaluation import comparisons as matrix_module
+from monitor.lab.evaluation.comparisons import ScoreCounts, ScoreMatrix, resamples, speaker_cells
 from monitor.lab.evaluation.verification import figures
 from monitor.maths.roc import count_scores
 
@@ -65,7 +63,7 @@ def test_limits_from_coarser_cells_say_so(golden, monkeypatch):
     matrix = golden.matrix("mid_eval")
     weights = resamples(matrix, replicates=20)
     fine = figures(matrix, weights)
-    monkeypatch.setattr(counts_module, "_CELLS", 300 * 100)
+    monkeypatch.setattr(matrix_module, "_CELLS", 300 * 100)
     coarse = figures(matrix, weights)
     for ours, theirs in zip(coarse, fine, strict=True):
         assert ours.value == pytest.approx(theirs.value, abs=1e-15)

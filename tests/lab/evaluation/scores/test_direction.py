@@ -3,13 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from monitor.lab.evaluation.comparisons import ScoreMatrix, points_away, warning
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.report.comparing import compare
 from monitor.lab.evaluation.report.page import page
 from monitor.lab.evaluation.report.report import meaning
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
-from monitor.lab.evaluation.scores.counts import points_away, warning
 from tests.lab.evaluation.matrices import chance, constant, perfect, rescored
 
 pytestmark = pytest.mark.slow

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.scores import comparisons as module
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, resamples
+from monitor.lab.evaluation import comparisons as module
+from monitor.lab.evaluation.comparisons import ScoreMatrix, resamples
 from monitor.maths.ranks import rank_bounds
 
 

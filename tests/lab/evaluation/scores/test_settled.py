@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 
 from monitor.errors import UsageError
+from monitor.lab.evaluation.comparisons import ScoreMatrix, resamples, settled_order
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.scores import read_scores
 from monitor.lab.evaluation.report.comparing import compare
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, resamples, settled_order
 from tests.lab.evaluation.matrices import SEEDS, matrices
 
 

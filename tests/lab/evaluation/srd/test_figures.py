@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix, resamples
+from monitor.lab.evaluation.comparisons import ScoreMatrix, resamples
 from monitor.lab.evaluation.srd import (
     figures,
     fitted_rank_model,

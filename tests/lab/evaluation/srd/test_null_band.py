@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from monitor.errors import UsageError
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.report.report import meaning
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
 from monitor.lab.evaluation.srd import figures, fitted_rank_model, null_band
 from monitor.maths.ranks import null_bias_bits
 from tests.lab.evaluation.matrices import perfect

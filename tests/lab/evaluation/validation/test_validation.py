@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from monitor.errors import UsageError
+from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.files import Attribute, read_conditions
@@ -23,7 +24,6 @@ from monitor.lab.evaluation.report.validating import (
     validation_json,
     validation_page,
 )
-from monitor.lab.evaluation.scores.comparisons import Comparisons, ScoreMatrix
 from monitor.lab.evaluation.validation import (
     MEASURES,
     Criterion,

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
-from monitor.lab.evaluation.scores.counts import ScoreCounts
+from monitor.lab.evaluation.comparisons import ScoreCounts, ScoreMatrix
 from monitor.lab.evaluation.verification import cllr, det_curve, det_points, eer, figures, min_cllr
 
 REGIMES = ["plain", "mid", "weak", "random", "tied"]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation import zebra
-from monitor.lab.evaluation.scores.comparisons import ScoreMatrix
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.zebra import (
     CEILING_BITS,
     d_ece,

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation.input.files import (
@@ -21,8 +23,10 @@ from monitor.lab.evaluation.input.files import (
     tally,
 )
 from monitor.maths.ranks import rank_bounds
+from monitor.maths.roc import Blocks, Counts, cell_counts, cuts_around, pool
 from monitor.maths.statistics import REPLICATES, speaker_weights
 from monitor.phrases import plural
+from monitor.protocols import ScoredComparisons
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 _VOICES = ("anonymised", "original")
@@ -743,4 +747,187 @@ def _join(first: ScoreList, second: ScoreList) -> ScoreList:
         first.speakers,
         people,
         (*first.trials, *second.trials) if first.trials and second.trials else (),
+    )
+
+
+# ------------------------------------------------------------------------------------------- counts
+# Counts of all scores in one pass: what EER, Cllr, ZEBRA and the ROC are computed from.
+
+_Doubles: TypeAlias = NDArray[np.float64]
+_CELLS = 1 << 22
+"""Most speakers x cells that are kept for resampling."""
+_FACTORS = 512
+"""Numbers up to 2 whose product stays finite."""
+_MOST_NATS = 1e300
+"""What a score costs at most, so that the sum over many stays finite."""
+
+
+@dataclass(frozen=True)
+class ScoreCounts:
+    """Counts of a pool of scores, and of its resamples.
+
+    Attributes:
+        exact: at and between the distinct mated scores.
+        replicates: the same for each resample, shape (B, G); None without weights.
+        coarse: whether the resamples use wider cells than `exact`, because there are too many
+            speakers and scores to keep; a cell's scores are then tied.
+        costs: shape (2,): mean of ``log2(1 + exp(-s))`` over mated scores and of
+            ``log2(1 + exp(s))`` over non-mated ones, in bits.
+        replicate_costs: the same for each resample, shape (B, 2).
+        low, high: the lowest and the highest score.
+
+    Example:
+        >>> counts = ScoreCounts.of(ScoreMatrix(np.array([[0.9, 0.1], [0.4, 0.6]]), np.arange(2)))
+        >>> counts.exact.non_mated.tolist(), counts.low, counts.high
+        ([2.0, 0.0, 0.0, 0.0, 0.0], 0.1, 0.9)
+    """
+
+    exact: Counts
+    replicates: Counts | None
+    coarse: bool
+    costs: FloatArray
+    replicate_costs: FloatArray | None
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, scores: ScoredComparisons, weights: FloatArray | None = None) -> ScoreCounts:
+        """Count all scores in one pass over blocks; in one more where there are weights (B, S)."""
+        own = np.sort(scores.mated)
+        levels = own[np.concatenate([[True], own[1:] > own[:-1]])]
+        cuts = cuts_around(levels)
+        cells = np.zeros(len(cuts) + 1, dtype=np.intp)
+        people = len(scores.non_mated_counts)
+        sums = np.zeros((people, 2))
+        low, high = float(own[0]), float(own[-1])
+        sums[:, 0] = np.bincount(scores.owner, cost_bits(-scores.mated[:, None]), people)
+        for owner, block in scores.non_mated_blocks():
+            sums[:, 1] += np.bincount(owner, cost_bits(block), people)
+            ordered = np.sort(block, axis=None)
+            cells += cell_counts(ordered, cuts)
+            low, high = min(low, float(ordered[0])), max(high, float(ordered[-1]))
+        mated = cell_counts(own, cuts)
+        counts = Counts(cuts, mated.astype(np.float64), cells.astype(np.float64))
+        sizes = np.stack([np.bincount(scores.owner, minlength=people), scores.non_mated_counts], 1)
+        mean = sums.sum(axis=0) / sizes.sum(axis=0)
+        if weights is None:
+            return cls(counts, None, False, mean, None, low, high)
+        most = max(_CELLS // people, 3)
+        coarse = len(cuts) > most
+        if coarse:
+            cuts = levels[np.linspace(0, len(levels) - 1, most).astype(np.intp)]
+        by_speaker = speaker_cells(scores, cuts)
+        drawn = Counts(cuts, weights @ by_speaker[0], weights @ by_speaker[1])
+        shares = weights @ sums / (weights @ sizes)
+        return cls(counts, drawn, coarse, mean, shares, low, high)
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """Cells of `exact` after pool-adjacent-violators."""
+        return pool(self.exact.mated, self.exact.non_mated)
+
+    @cached_property
+    def replicate_blocks(self) -> Blocks | None:
+        """The same for each resample."""
+        return pool(self.replicates.mated, self.replicates.non_mated) if self.replicates else None
+
+
+def cost_bits(scores: FloatArray) -> _Doubles:
+    """Sum of ``log2(1 + exp(s))`` over the last axis: what scores cost that should be negative.
+
+    One logarithm for hundreds of scores: ``1 + exp(-|s|)`` lies between 1 and 2, and their product
+    is summed. Terms below 1e-16 bits are lost. Of nats, (..., n) to (...).
+
+    Example:
+        >>> cost_bits(np.array([[0.0, -800.0], [800.0, 0.0]])).round(3).tolist()
+        [1.0, 1155.156]
+    """
+    factors: _Doubles = np.abs(scores)
+    np.negative(factors, out=factors)
+    np.exp(factors, out=factors)
+    factors += 1.0
+    positive: _Doubles = np.clip(scores, 0.0, _MOST_NATS)
+    starts = np.arange(0, scores.shape[-1], _FACTORS)
+    products = np.multiply.reduceat(factors, starts, axis=-1)
+    return np.asarray(np.log2(products).sum(axis=-1) + positive.sum(axis=-1) / np.log(2.0))
+
+
+def speaker_cells(scores: ScoredComparisons, cuts: FloatArray) -> tuple[_Doubles, _Doubles]:
+    """Mated and non-mated scores of each person's trials in each cell of cuts: (S, G) each."""
+    shape = (len(scores.non_mated_counts), len(cuts) + 1)
+    place = np.searchsorted(cuts, scores.mated, side="right")
+    mated = np.bincount(scores.owner * shape[1] + place, minlength=shape[0] * shape[1])
+    others = np.zeros(shape)
+    for owner, block in scores.non_mated_blocks():
+        order = np.argsort(owner, kind="stable")
+        firsts = np.flatnonzero(np.diff(owner[order], prepend=-1))
+        for rows in np.split(order, firsts[1:]):
+            others[owner[rows[0]]] += cell_counts(np.sort(block[rows], axis=None), cuts)
+    return mated.reshape(shape).astype(np.float64), others
+
+
+# --------------------------------------------------------------------------------------- direction
+# Warns where higher scores mean less alike: distances passed as scores.
+
+_ERRORS = 3.0
+"""Standard errors below chance, over trials and again over speakers."""
+
+
+def points_away(matrix: ScoreMatrix) -> bool:
+    """Return whether right speakers rank lower than chance allows.
+
+    Both tests must say so: over trials, as if they were independent, and over the means of the
+    speakers, whose own trials are alike.
+
+    Example:
+        >>> target = np.repeat(np.arange(5), 4)
+        >>> alike = np.eye(5)[target]
+        >>> points_away(ScoreMatrix(alike, target)), points_away(ScoreMatrix(1 - alike, target))
+        (False, True)
+    """
+    count, trials = matrix.population, matrix.trials
+    below = 1.0 - (matrix.better + (matrix.tied - 1) / 2) / (count - 1)  # share of the others
+    error = float(np.sqrt((count + 1) / (12 * (count - 1) * trials)))
+    return _below_chance(below, matrix.owner, error)
+
+
+def _below_chance(below: FloatArray, owner: IntArray, error: float) -> bool:
+    if 0.5 - float(below.mean()) <= _ERRORS * error:
+        return False
+    tests = np.bincount(owner)
+    means = (np.bincount(owner, below) / np.maximum(tests, 1))[tests > 0]
+    if means.size < 2:
+        return True
+    return bool(0.5 - means.mean() > _ERRORS * means.std(ddof=1) / np.sqrt(means.size))
+
+
+def list_warning(scores: ScoredComparisons, counts: Counts) -> str:
+    """Return `warning` where there are no ranks: of mated scores among non-mated ones.
+
+    Counts are those of `ScoreCounts.exact`.
+    """
+    others = counts.non_mated_total
+    under = np.cumsum(counts.non_mated)  # below the end of each cell
+    at = np.searchsorted(counts.cuts, scores.mated, "right")  # the cell of just that score
+    below = (under[at - 1] + under[at]) / (2 * others)
+    error = float(np.sqrt((1 / below.size + 1 / others) / 12))
+    if not _below_chance(below, scores.owner, error):
+        return ""
+    return (
+        f"{scores.name} looks like distances: comparisons of one speaker score lower than others. "
+        "Every figure takes higher for more alike: if lower is, give the negatives of these "
+        "numbers."
+    )
+
+
+def warning(matrix: ScoreMatrix, what: str = "") -> str:
+    """Describe scores of `what` that point the wrong way; empty where they do not."""
+    if not points_away(matrix):
+        return ""
+    first = float((1.0 / matrix.tied * (matrix.better == 0)).mean())
+    return (
+        f"{what or matrix.name} looks like distances: in {100 * first:.3g} % of the trials the "
+        f"right person came first, where guessing does that in {100 / matrix.population:.3g} %, "
+        "and most came late. Every figure takes higher for more alike: if lower is, give the "
+        "negatives of these numbers."
     )
