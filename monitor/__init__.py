@@ -123,7 +123,7 @@ if TYPE_CHECKING:
     from monitor.population import Population
     from monitor.run import Measurement, Run, measure
     from monitor.sources import read_frames, write_frames
-    from monitor.stream.monitor import Monitor
+    from monitor.stream.monitor import Monitor, MonitorSettings
     from monitor.tables import Readings
     from monitor.training import calibrate, collect, enrol
     from monitor.types import Block, Frames, Gap, Track
@@ -137,6 +137,7 @@ __all__ = [
     "Measurement",
     "Monitor",
     "MonitorError",
+    "MonitorSettings",
     "Population",
     "Reading",
     "Readings",
@@ -184,7 +185,7 @@ _HOMES = {
     "population": "Population",
     "run": "Measurement Run measure",
     "sources": "read_frames write_frames",
-    "stream.monitor": "Monitor",
+    "stream.monitor": "Monitor MonitorSettings",
     "tables": "Readings",
     "training": "calibrate collect enrol",
     "types": "Block Frames Gap Track",

@@ -55,14 +55,17 @@ def command(asked: DemoOptions) -> int:
     from monitor.sinks.terminal import LiveCurve
     from monitor.sources.chain import Paced
     from monitor.sources.frames import FramesFile
-    from monitor.stream.monitor import Monitor
+    from monitor.stream.monitor import Monitor, MonitorSettings
 
     if not asked.folder.is_dir():
         raise UsageError(f"{asked.folder} is not a folder; make it first, or leave -o out")
     population = Population.reference()
     source = FramesFile(demo_frames())
     monitor = Monitor(
-        population, tuple(source.stream_info.tracks), watch=DEMO_SPEAKER, among=asked.among
+        population,
+        tuple(source.stream_info.tracks),
+        watch=DEMO_SPEAKER,
+        settings=MonitorSettings(among=asked.among),
     )
     rule = Threshold.parse(EVIDENCE_RULE if monitor.headline == "evidence" else CLOSED_RULE)
     for line in _what_is_shown(source.stream_info.tracks, DEMO_SPEAKER):

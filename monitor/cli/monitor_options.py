@@ -135,7 +135,7 @@ class MonitorOptions:
         """Make the monitor for a source, with the population and rank models that it needs."""
         from monitor.cli.inputs import check_model
         from monitor.features.registry import takes
-        from monitor.stream.monitor import Monitor
+        from monitor.stream.monitor import Monitor, MonitorSettings
 
         files = self.store, self.rank_model_file
         population, rank_models = (
@@ -147,16 +147,18 @@ class MonitorOptions:
             population,
             self.features,
             self.watched,
-            among=self.among,
-            enrolled_prior=self.enrolled_prior,
-            bystanders=self.bystanders,
             step_seconds=self.step,
-            rank_models=rank_models,
-            template_seconds=self.template_seconds,
-            channel=self.channel,
             on_change=self.on_change,
-            top=top,
             setup=setup,
+            settings=MonitorSettings(
+                top=top,
+                among=self.among,
+                enrolled_prior=self.enrolled_prior,
+                channel=self.channel,
+                bystanders=self.bystanders,
+                template_seconds=self.template_seconds,
+                rank_models=rank_models,
+            ),
         )
         if source.stream_info.words and "words" not in map(takes, monitor.features):
             whose = "the shipped population" if self.store is None else self.store

@@ -26,7 +26,7 @@ from monitor.sinks.summary import bits_now, limits_in_words
 from monitor.sources.base import Samples
 from monitor.sources.people import Diarised, PerChannel
 from monitor.sources.registry import open_source
-from monitor.stream.monitor import Monitor
+from monitor.stream.monitor import Monitor, MonitorSettings
 from monitor.tables import Readings
 from monitor.transcripts.turns import Turn, Turns
 from monitor.types import AnyArray, Notice, Record
@@ -326,11 +326,10 @@ def measure(
             population=population,
             features=features,
             watch=name,
-            among=settings.among,
             step_seconds=settings.step_seconds,
-            channel=settings.channel,
             on_change=settings.on_change,
             setup=settings.setup,
+            settings=MonitorSettings(among=settings.among, channel=settings.channel),
         )
         for name in names or [None]
     ]

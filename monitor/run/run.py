@@ -594,7 +594,7 @@ class Run(Managed):
             "features": list(self.monitor.features),
             "watch": self.monitor.watch,
             "template_seconds": attacker.scoring.seconds,
-            **self.monitor.settings.record(),
+            **self.monitor.configuration(),
             **fingerprint,
             "alerts": [rule.rule for rule in self.rules],
             "ledger": self._session is not None,

@@ -28,7 +28,7 @@ from monitor.serve.recording import MOST_AT_ONCE, Upload, UploadHeader, opened
 from monitor.serve.templates import TemplateFolder, checked_name
 from monitor.sources.microphone import AudioQueue
 from monitor.sources.pipe import pcm_to_float
-from monitor.stream.monitor import Monitor
+from monitor.stream.monitor import Monitor, MonitorSettings
 from monitor.training.enrolling import LiveEnrolment
 from monitor.types import Block, Gap
 from monitor.web.hub import Hub
@@ -160,9 +160,8 @@ class ServeSettings:
             self.population(name) if population is None else population,
             None,
             name or None,
-            among=self.among,
-            top=TOP,
             setup=self.setup,
+            settings=MonitorSettings(among=self.among, top=TOP),
         )
 
 

@@ -76,46 +76,47 @@ from monitor.types import (
 
 @dataclass(frozen=True, slots=True)
 class MonitorSettings(AttackerSettings):
-    """Settings of a `Monitor`, named as there; UsageError where they make no sense."""
+    """Rarer settings of a `Monitor`; UsageError where they make no sense.
 
-    step_seconds: float = 1.0
+    Attributes:
+        top: how many of the most probable speakers a reading names.
+        among: sizes of crowds in which to give the evidence, each at least N; None for the N
+            enrolled and a million.
+        enrolled_prior: probability, before any speech, that one of the N speaks.
+        channel: the channel to process, counted from 1; None mixes all of them.
+        bystanders: name everybody enrolled, but the watched speaker, whose probability in the
+            largest of these crowds lies above this level; None names nobody.
+        template_seconds: D to cut all templates to; None for their common length, or the watched
+            speaker's where that is shorter.
+        rank_models: rank models to use instead of the population's own.
+    """
+
     channel: int | None = None
-    on_change: str = "ignore"
     bystanders: float | None = None
+    template_seconds: float | None = None
+    rank_models: RankModels | None = None
 
     def __post_init__(self) -> None:
         AttackerSettings.__post_init__(self)
-        step = self.step_seconds
-        if (
-            not math.isfinite(step * TICKS_PER_SECOND)
-            or self.step_ticks < 1
-            or abs(step * TICKS_PER_SECOND - self.step_ticks) > 1e-6
-        ):
-            raise UsageError(f"step_seconds={step:g} must be a positive multiple of 0.01")
         if self.channel is not None and self.channel < 1:
             raise UsageError(
                 f"channel={self.channel} must be 1 or more: channels are counted from 1"
             )
-        if self.on_change not in ON_CHANGE:
-            raise UsageError(f"on_change={self.on_change!r} must be one of {', '.join(ON_CHANGE)}")
 
-    @property
-    def step_ticks(self) -> int:
-        """Ticks from one reading to the next."""
-        return round(self.step_seconds * TICKS_PER_SECOND)
+    def get_rank_models(self, population: Population) -> RankModels:
+        """Return the rank models to use with this population."""
+        return population.rank_models if self.rank_models is None else self.rank_models
 
-    def record(self) -> dict[str, object]:
-        """Return JSON-able values; a run is resumed only with equal ones."""
-        return {
-            # a run that was begun before there were these is resumed without them
-            "among": None if self.among is None else list(self.among),
-            "bystanders": self.bystanders,
-            "enrolled_prior": None if self.enrolled_prior == 0.5 else self.enrolled_prior,
-            "step": self.step_seconds,
-            "channel": self.channel,
-            "on_change": self.on_change,
-            "top": self.top,
-        }
+
+_DEFAULTS = MonitorSettings()
+
+
+def _count_step_ticks(step_seconds: float) -> int:
+    """Return ticks from one reading to the next; UsageError where they are no whole number."""
+    ticks = step_seconds * TICKS_PER_SECOND
+    if not (math.isfinite(ticks) and round(ticks) >= 1 and abs(ticks - round(ticks)) <= 1e-6):
+        raise UsageError(f"step_seconds={step_seconds:g} must be a positive multiple of 0.01")
+    return round(ticks)
 
 
 _FIRST_SECONDS = 2.0
@@ -156,34 +157,19 @@ class Monitor:
             rank model of it. Without one it is the attacker's confidence, which assumes that the
             speaker is enrolled.
         step_seconds: audio seconds from one reading to the next, a multiple of 0.01.
+        on_change: what to do when another person, or channel, takes over: ``"ignore"`` (do not
+            look), ``"note"`` (report it and go on), ``"reset"`` (begin the evidence afresh; the
+            peak stays) or ``"split"`` (what follows is another stream, with its own peak).
         session: of the rank model: ``"same"`` where the templates come from another part of this
             very recording, else ``"cross"``. None goes by what a source is made of (`fit_to`), and
             is ``"cross"`` for what is pushed.
-        rank_models: rank models to use instead of the population's own.
-        template_seconds: D to cut all templates to; None for their common length, or the watched
-            speaker's where that is shorter.
-        channel: the channel to hear, counted from 1; None mixes all of them.
-        on_change: what to do when another person, or channel, takes over: ``"ignore"`` (do not
-            look), ``"note"`` (say so and carry on), ``"reset"`` (begin the evidence afresh; the
-            peak stays) or ``"split"`` (what follows is another stream, with its own peak).
-        top: how many of the most probable speakers a reading names.
-        among: sizes of crowds in which to say what the voice is worth, each at least N; None for
-            the N enrolled and a million.
-        enrolled_prior: probability, before anything is heard, that one of the N speaks.
-        bystanders: name everybody enrolled, but who is watched, whose probability in the largest of
-            these crowds lies above this level; None names nobody.
         setup: from where features are made.
+        settings: rarer ones.
 
     Attributes:
-        settings: what was asked for.
-        session (str): which rank model is asked for, ``"cross"`` or ``"same"``.
         skipped_features: features of the population that cannot be computed of this stream.
         noise: what the source says was added to its embeddings; empty where nothing was.
-        recordings (Recordings): of the stream so far.
-        conditions (StreamConditions): of the stream so far.
-        coverage (WordCoverage | None): where words come.
-        noticed (list[Notice]): the notices that arose on the stream so far, in order.
-        front_end: what makes frames of audio, and refuses frames that do not fit the templates.
+        noticed: the notices that arose on the stream so far, in order.
 
     Example:
         >>> from monitor import Monitor, Population
@@ -202,55 +188,40 @@ class Monitor:
         watch: str | None = None,
         *,
         step_seconds: float = 1.0,
-        session: str | None = None,
-        rank_models: RankModels | None = None,
-        template_seconds: float | None = None,
-        channel: int | None = None,
         on_change: str = "ignore",
-        top: int = 5,
-        among: Sequence[float] | None = None,
-        enrolled_prior: float = 0.5,
-        bystanders: float | None = None,
+        session: str | None = None,
         setup: FeatureSetup = AS_ENVIRONMENT,
+        settings: MonitorSettings = _DEFAULTS,
     ) -> None:
-        settings = MonitorSettings(
-            top, among, enrolled_prior, step_seconds, channel, on_change, bystanders
-        )
-        self.settings = settings
-        self.population = population
-        self.on_change = on_change
-        self.skipped_features: tuple[str, ...] = ()
+        self._every = _count_step_ticks(step_seconds)
+        if on_change not in ON_CHANGE:
+            raise UsageError(f"on_change={on_change!r} must be one of {', '.join(ON_CHANGE)}")
+        self.step_seconds, self.on_change, self.settings = step_seconds, on_change, settings
+        self.population, self.watch = population, watch
         self.noise = ""
         self._labels: tuple[str, ...] = ("the stream",)
+        self._rank_models = settings.get_rank_models(population)
+        candidates: Iterable[str] = ()
         if features is None:
-            features = choose_features(
-                population.rank_models if rank_models is None else rank_models, setup=setup
-            )
-            rest = [name for name in population.features if name not in features]
-            self.skipped_features = tuple(name for name in rest if not superseded(name, features))
+            features = choose_features(self._rank_models, setup=setup)
+            candidates = population.features
         self._attacker_in = partial(
             Attacker,
             population,
             [_get_name(feature) for feature in features],
             watch,
-            rank_models=rank_models,
-            template_seconds=template_seconds,
+            rank_models=settings.rank_models,
+            template_seconds=settings.template_seconds,
             settings=settings,
         )
         self._leaves_out = True  # what repeats itself
-        self._own_rank_models, self._template_seconds = rank_models, template_seconds
         self._copied_turns: CopiedTurns | None = None
-        self._closed_set = False
-        self._rank_models = population.rank_models if rank_models is None else rank_models
-        self.watch = watch
+        self._closed_set = self._words_come = False
         self._by_source = session is None
         self._choose_attacker(session or "cross")
-        own = [feature for feature in features if not isinstance(feature, str)]
-        self.front_end = FrontEnd(population, self.features, own, setup)
-        self._own_features = own
-        self._words_come = False
-        self._every = settings.step_ticks
-        self.step_seconds = self._every / TICKS_PER_SECOND
+        self.skipped_features = self._list_skipped(candidates)
+        self._own_features = [feature for feature in features if not isinstance(feature, str)]
+        self.front_end = FrontEnd(population, self.features, self._own_features, setup)
         self._begin()
 
     @classmethod
@@ -260,41 +231,62 @@ class Monitor:
         population: Population,
         features: Sequence[str | Feature | FeatureSpec] | None = None,
         watch: str | None = None,
-        **settings: Any,
+        *,
+        step_seconds: float = 1.0,
+        on_change: str = "ignore",
+        setup: FeatureSetup = AS_ENVIRONMENT,
+        settings: MonitorSettings = _DEFAULTS,
     ) -> Self:
-        """Create a monitor of what an opened source brings; ``settings`` as of `Monitor`.
+        """Create a monitor of what an opened source brings; the rest as of `Monitor`.
 
         Where ``features`` is None, of ready-made frames the largest set of what they hold is taken,
-        and words beside audio are heard too.
+        and words beside audio are processed too.
 
         Raises:
             MonitorError: as `Monitor`; or there is no rank model for what the source brings.
         """
-        stream_info, rank_models = source.stream_info, settings.get("rank_models")
-        models = population.rank_models if rank_models is None else rank_models
-        words = [
-            name for name in population.features if stream_info.words and takes(name) == "words"
-        ]
-        available: Sequence[str] = ()
-        if not features and not stream_info.audio:
+        info, models = source.stream_info, settings.get_rank_models(population)
+        available: list[str] = []
+        if not features and not info.audio:
             available = [
-                name for name in population.features if name in {*stream_info.tracks, *words}
+                name
+                for name in population.features
+                if name in info.tracks or (info.words and takes(name) == "words")
             ]
         if available:
             features = choose_features(models, available)
-        elif stream_info.words and features is None:
-            features = choose_features(
-                models, words=True, setup=settings.get("setup", AS_ENVIRONMENT)
-            )
-        monitor = cls(population, features, watch, **settings)
-        if available or stream_info.words:
-            rest = [
-                name for name in available or population.features if name not in monitor.features
-            ]
-            monitor.skipped_features = tuple(
-                name for name in rest if not superseded(name, monitor.features)
-            )
+        elif info.words and features is None:
+            features = choose_features(models, words=True, setup=setup)
+        monitor = cls(
+            population,
+            features,
+            watch,
+            step_seconds=step_seconds,
+            on_change=on_change,
+            setup=setup,
+            settings=settings,
+        )
+        if available or info.words:
+            monitor.skipped_features = monitor._list_skipped(available or population.features)
         return monitor
+
+    def configuration(self) -> dict[str, object]:
+        """Return JSON-able settings; a run is resumed only with equal ones."""
+        settings = self.settings
+        return {
+            "among": None if settings.among is None else list(settings.among),
+            "bystanders": settings.bystanders,
+            "enrolled_prior": None if settings.enrolled_prior == 0.5 else settings.enrolled_prior,
+            "step": self.step_seconds,
+            "channel": settings.channel,
+            "on_change": self.on_change,
+            "top": settings.top,
+        }
+
+    def _list_skipped(self, candidates: Iterable[str]) -> tuple[str, ...]:
+        """List those candidates that are not used and no feature in use does better."""
+        rest = [name for name in candidates if name not in self.features]
+        return tuple(name for name in rest if not superseded(name, self.features))
 
     def _choose_attacker(self, session: str) -> None:
         """Choose the rank model of that kind of session, and what depends on it."""
@@ -306,7 +298,8 @@ class Monitor:
         if level is not None:
             self.bystanders = self.attacker.create_bystanders(level)
         shipped = self.attacker.rank_model.origin == "shipped"
-        self.mismatched = self.population.mismatched or self._own_rank_models is not None or shipped
+        own = self.settings.rank_models is not None
+        self.mismatched = self.population.mismatched or own or shipped
 
     @property
     def headline(self) -> str:
@@ -412,17 +405,16 @@ class Monitor:
         bystanders. ``population`` has other templates of the same people, with rank models; None
         for the same.
         """
-        own = population is None
-        settings = asdict(self.settings) | {"bystanders": None}
+        rank_models = self.settings.rank_models if population is None else None
         monitor = Monitor(
             population or self.population,
             self.features,
             self.watch,
+            step_seconds=self.step_seconds,
+            on_change=self.on_change,
             session=self.session,
-            rank_models=self._own_rank_models if own else None,
-            template_seconds=self._template_seconds,
             setup=self.front_end.setup,
-            **settings,
+            settings=replace(self.settings, bystanders=None, rank_models=rank_models),
         )
         monitor._copied_turns = turns = CopiedTurns(self.on_change)
         monitor._begin()

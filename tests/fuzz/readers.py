@@ -21,7 +21,7 @@ import click
 import numpy as np
 import soundfile
 
-from monitor import Monitor, Population
+from monitor import Monitor, MonitorSettings, Population
 from monitor.alerts import Conformal, Threshold
 from monitor.anonymisers.recording import NAME, Journal, note
 from monitor.corpus.finding import find, read_trial_lists
@@ -157,7 +157,10 @@ def _make_enrolled(path: Path) -> None:
 def _use_enrolled(path: Path) -> None:
     population = Population.load(path)
     monitor = Monitor(
-        population, ("f0",), rank_models=two_features().rank_models, watch=population.names[0]
+        population,
+        ("f0",),
+        population.names[0],
+        settings=MonitorSettings(rank_models=two_features().rank_models),
     )
     heard = replace(both(3.0, 1), tracks={"f0": both(3.0, 1).tracks["f0"]})
     for reading in monitor.push(heard):
@@ -165,9 +168,8 @@ def _use_enrolled(path: Path) -> None:
 
 
 def _use_rank_model(path: Path) -> None:
-    _one_reading(
-        Monitor(two_features(), ("f0", "timbre"), rank_models=load_rank_models(path)[0], watch="s1")
-    )
+    settings = MonitorSettings(rank_models=load_rank_models(path)[0])
+    _one_reading(Monitor(two_features(), ("f0", "timbre"), "s1", settings=settings))
 
 
 def _parts() -> tuple[Monitor, RunTotals, list[Threshold]]:

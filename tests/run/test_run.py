@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor import Monitor
+from monitor import Monitor, MonitorSettings
 from monitor.alerts import Threshold
 from monitor.events.schema import SCHEMA, read_run
 from monitor.protocols import Provenance, Source
@@ -55,7 +55,9 @@ def items(step: int = 4000) -> list[Any]:
 
 
 def fresh(**options: Any) -> Monitor:
-    return Monitor(reference(), watch=WATCHED, **{"step_seconds": 0.5, **options})
+    settings = MonitorSettings(channel=options.pop("channel", None))
+    options = {"step_seconds": 0.5, "settings": settings, **options}
+    return Monitor(reference(), watch=WATCHED, **options)
 
 
 def listed(stream: Iterable[Any]) -> Listed:

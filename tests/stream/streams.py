@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from benchmarks.simulation import Simulation
-from monitor import Monitor, Population
+from monitor import Monitor, MonitorSettings, Population
 from monitor.events.reading import Reading
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.population.cohort import Cohort, FeatureTemplates
@@ -115,10 +115,19 @@ def told(events: Iterable[Event], labels: Sequence[str] = ()) -> list[dict[str, 
     return found
 
 
+RARER = {field.name for field in fields(MonitorSettings)}
+
+
+def fresh(population: Population, *arguments: Any, **options: Any) -> Monitor:
+    """A monitor by options, the rarer ones of which are `MonitorSettings`."""
+    rarer = {name: options.pop(name) for name in RARER & options.keys()}
+    return Monitor(population, *arguments, settings=MonitorSettings(**rarer), **options)
+
+
 def hear(items: Iterable[Item], **options: Any) -> list[dict[str, Any]]:
     """All that a fresh monitor tells of a stream."""
     population = options.pop("population", None) or reference()
-    return told(Monitor(population, **options).events(Listed(items)))
+    return told(fresh(population, **options).events(Listed(items)))
 
 
 def readings(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

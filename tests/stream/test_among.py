@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from monitor import Monitor
+from monitor import Monitor, MonitorSettings
 from monitor.errors import UsageError
 from monitor.events.reading import Bits
 from monitor.events.schema import SCHEMA, read_run
@@ -26,6 +26,7 @@ from tests.stream.streams import (
     Listed,
     cuts,
     frames,
+    fresh,
     hear,
     heard_by_both,
     readings,
@@ -89,9 +90,9 @@ def test_crowds_that_make_no_sense():
             choose_crowds(asked, 50)
     for prior in (0.0, 1.0, -1.0, float("nan")):
         with pytest.raises(UsageError, match="between 0 and 1"):
-            Monitor(with_evidence(), enrolled_prior=prior)
+            MonitorSettings(enrolled_prior=prior)
     with pytest.raises(UsageError, match="no room for the 6 enrolled"):
-        Monitor(with_evidence(), among=[5])
+        fresh(with_evidence(), among=[5])
 
 
 @pytest.mark.parametrize("watch", [None, "s2"])
@@ -180,7 +181,7 @@ def test_a_population_without_evidence_says_why_once():
     (notice,) = [n for n in record["notices"] if n.startswith("nothing can be said beyond the 6")]
     assert "calibrate" in notice
     assert record["support_bits"] is None
-    told_of = start_record(Monitor(with_evidence(), watch="s1", enrolled_prior=0.2), ["a.flac"])
+    told_of = start_record(fresh(with_evidence(), watch="s1", enrolled_prior=0.2), ["a.flac"])
     assert not [n for n in told_of["notices"] if "beyond" in n]
     assert told_of["among"] == [6, 1_000_000]
     assert told_of["enrolled_prior"] == 0.2

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor import Monitor
+from monitor import Monitor, MonitorSettings
 from monitor.errors import UsageError
 from monitor.events.schema import SCHEMA
 from monitor.stream.reading import Bystanders
@@ -61,7 +61,8 @@ def test_a_level_that_makes_no_sense(level):
 
 
 def heard(watch: str | None = "s0", level: float = 0.04, among=(30,)):
-    monitor = Monitor(run_reporter(), ["f0", "timbre"], watch, among=list(among), bystanders=level)
+    settings = MonitorSettings(among=list(among), bystanders=level)
+    monitor = Monitor(run_reporter(), ["f0", "timbre"], watch, settings=settings)
     tally = RunTotals()
     records: list[Mapping[str, Any]] = [start_record(monitor, ["a"])]
     records += [placed(e, ["a"]).record() for e in monitor.events(Listed([heard_by_both()]))]
@@ -71,7 +72,8 @@ def heard(watch: str | None = "s0", level: float = 0.04, among=(30,)):
 
 
 def test_along_a_stream_they_are_those_of_the_readings_ratios():
-    monitor = Monitor(run_reporter(), ["f0", "timbre"], "s0", among=[6, 30], bystanders=0.04)
+    settings = MonitorSettings(among=[6, 30], bystanders=0.04)
+    monitor = Monitor(run_reporter(), ["f0", "timbre"], "s0", settings=settings)
     seen = set()
     for reading in monitor.push(heard_by_both()):
         assert reading.ratios is not None
@@ -130,4 +132,4 @@ def test_where_calibration_supports_too_little_it_is_said_beforehand():
 
 def test_without_evidence_it_is_refused():
     with pytest.raises(UsageError, match=r"bystanders cannot be told: .*calibrate again"):
-        Monitor(two_features(), ["f0"], "s0", bystanders=0.01)
+        Monitor(two_features(), ["f0"], "s0", settings=MonitorSettings(bystanders=0.01))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor import Monitor, Population
+from monitor import Monitor, MonitorSettings, Population
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.features import registry
 from monitor.features.framing import Framer
@@ -34,6 +34,7 @@ from tests.stream.streams import (
     audio,
     cuts,
     frames,
+    fresh,
     gaps,
     hear,
     rank_model,
@@ -377,7 +378,7 @@ def test_a_population_without_rank_models_says_how_to_learn_one():
     bare = reference().with_rank_models(RankModels())
     with pytest.raises(StoreError, match="monitor calibrate"):
         Monitor(bare)
-    assert Monitor(bare, rank_models=reference().rank_models).features == ("f0",)
+    assert fresh(bare, rank_models=reference().rank_models).features == ("f0",)
 
 
 # ----------------------------------------------------------------------------------- losses
@@ -464,7 +465,7 @@ def test_a_channel_is_heard_alone():
     assert hear([Block(stereo, RATE)], channel=2)[-1]["bits"] == 0.0
     assert hear([Block(np.column_stack((left, left)), RATE)]) == mono
     with pytest.raises(UsageError, match="counted from 1"):
-        Monitor(reference(), channel=0)
+        MonitorSettings(channel=0)
     with pytest.raises(SourceError, match="channel"):
         hear([Block(stereo, RATE)], channel=3)
 
@@ -525,14 +526,14 @@ def through_a_file(plain: Any, arrays: Any) -> tuple[Any, Any]:
 
 def resumed(items: list[Any], again: list[Any], stop: int, **options: Any) -> list[Any]:
     """Hear until reading number ``stop``, then go on with a new monitor from the first sample."""
-    first = Monitor(options.pop("population", None) or reference(), **options)
+    first = fresh(options.pop("population", None) or reference(), **options)
     made = []
     for event in first.events(Listed(items)):
         made.append(event)
         if len(readings(told([event]))) and len(readings(told(made))) == stop:
             break
     plain, arrays = through_a_file(*first.state())
-    second = Monitor(first.population, **options)
+    second = fresh(first.population, **options)
     second.restore(plain, arrays)
     restored, now = second.state()
     assert restored == plain
@@ -672,13 +673,13 @@ def test_a_long_block_is_not_kept_alive():
 
 @pytest.mark.parametrize("most", [1, 5, 50, 80])
 def test_readings_name_as_many_speakers_as_asked(most):
-    monitor = Monitor(reference(), top=most)
+    monitor = fresh(reference(), top=most)
     last = monitor.push(simulated())[-1]
     posterior = np.sort(last.posterior)[::-1]
     assert len(last.top) == min(most, 50)
     assert [p for _, p in last.top] == posterior[:most].tolist()
     with pytest.raises(UsageError, match="top=0 must be 1 or more"):
-        Monitor(reference(), top=0)
+        MonitorSettings(top=0)
 
 
 def test_what_is_heard_where_nobody_chose(monkeypatch):

@@ -29,7 +29,7 @@ from monitor.sinks.summary import print_summary
 from monitor.sinks.terminal import ReplayProgress
 from monitor.sources.chain import Chain, cut_frames
 from monitor.types import NOTICE_KINDS, Frames, Notice
-from tests.stream.streams import WATCHED, Listed, frames, reference, simulated
+from tests.stream.streams import WATCHED, Listed, frames, fresh, reference, simulated
 
 NARROW = Notice("narrow", "only a telephone's band", fields={"bandwidth_hz": 3400.0})
 QUIET = Notice("quiet", "hardly any sound", level="info")
@@ -57,7 +57,7 @@ def test_frames_take_their_notices_along_where_they_are_cut_and_chained():
 
 
 def test_python_users_have_them_from_the_monitor_and_from_the_log(caplog, capfd):
-    heard = Monitor(reference(), watch=WATCHED, template_seconds=45)
+    heard = fresh(reference(), watch=WATCHED, template_seconds=45)
     known = [each.kind for each in heard.notices]
     assert "template length" in known
     caplog.set_level(logging.INFO, "monitor")
@@ -93,9 +93,10 @@ def test_a_recording_without_speech_is_noticed_when_it_is_over():
 def test_nothing_is_printed_where_nobody_set_up_a_log(tmp_path):
     """And what the command line says it says once, whether or not there is a log."""
     script = (
-        "from monitor import Monitor, Population\n"
+        "from monitor import Monitor, MonitorSettings, Population\n"
         "from monitor.population import demo_frames\n"
-        "m = Monitor(Population.reference(), ['f0'], template_seconds=45)\n"
+        "settings = MonitorSettings(template_seconds=45)\n"
+        "m = Monitor(Population.reference(), ['f0'], settings=settings)\n"
         "list(m.stream(demo_frames())); assert m.notices\n"
     )
     plain = subprocess.run(

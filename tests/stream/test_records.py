@@ -22,6 +22,7 @@ from monitor.version import __version__
 from tests.stream.streams import (
     WATCHED,
     Listed,
+    fresh,
     rank_model,
     reference,
     simulated,
@@ -36,7 +37,7 @@ DECLARED = {record.title: record for record in RECORDS}
 
 def start(population: Population, *arguments: Any, **options: Any) -> dict[str, Any]:
     """Without the notice that these models, or these templates' cohort, say nothing of crowds."""
-    record = start_record(Monitor(population, *arguments, **options), ["a.flac"])
+    record = start_record(fresh(population, *arguments, **options), ["a.flac"])
     VALIDATOR.validate(record)
     told = [notice for notice in record["notices"] if not notice.startswith(BEYOND)]
     return {**record, "notices": told}
@@ -248,7 +249,7 @@ def test_too_little_enrolled_speech_is_withheld():
 
 def test_what_is_withheld_is_null_and_says_why():
     models = learnt_at(10, 100)
-    monitor = Monitor(shortened(reference(), WATCHED, 1), rank_models=models, watch=WATCHED)
+    monitor = fresh(shortened(reference(), WATCHED, 1), rank_models=models, watch=WATCHED)
     for reading in monitor.push(simulated(5.0)):
         record = reading.record()
         VALIDATOR.validate(record)

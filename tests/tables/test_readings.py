@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import soundfile
 
-from monitor import Monitor, Population, Readings, Run
+from monitor import Monitor, MonitorSettings, Population, Readings, Run
 from monitor.errors import UsageError
 from monitor.events.declaration import record_of
 from monitor.events.keys import FIGURE, MAYBE_SECONDS, SECONDS
@@ -43,8 +43,7 @@ def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["f0", "phones"],
         WATCH,
         step_seconds=60,
-        among=[50, 12_500, 1e6],
-        bystanders=0.01,
+        settings=MonitorSettings(among=[50, 12_500, 1e6], bystanders=0.01),
     )
     with Run(demo_frames(), monitor, log=path) as run:
         run.to_end()
