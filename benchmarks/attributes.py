@@ -15,7 +15,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.lab.attacks.attackers import ATTACKERS
 from monitor.lab.attacks.attributes import judge_attributes, prepare_attributes
 from monitor.lab.attacks.context import AttackContext

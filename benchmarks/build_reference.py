@@ -35,7 +35,7 @@ import numpy as np
 from benchmarks.hear import BACKGROUND, chapters, hear_all, trainers
 from benchmarks.microphones import hear_people
 from benchmarks.world import hear_world, with_effects
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.features.channel import CONDITION
 from monitor.features.extractor import Extractor
 from monitor.features.registry import make

@@ -38,7 +38,7 @@ from benchmarks.build_reference import (
 from benchmarks.hear import BACKGROUND, trainers
 from monitor import Monitor, Population
 from monitor.alerts.rules import figure
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.errors import UsageError
 from monitor.features.framing import join_tracks
 from monitor.jobs import cores, each_in_order

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.hear import trainers
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.population.population import Population
 from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.voices import collect

@@ -57,7 +57,7 @@ def run(*command: str) -> tuple[float, float]:
 COLLECT = """
 import sys
 from benchmarks.scale import memory_mb
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.training.voices import collect
 before = memory_mb()
 voices, _, _ = collect(find(sys.argv[1]))

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from monitor.anonymisers.laplace import Laplace, promises
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.features.framing import join_runs
 from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
 from monitor.maths.composition import clipped

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.build_reference import FEATURES
 from benchmarks.hear import BACKGROUND
 from benchmarks.template_length import collected
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.maths.likelihood_ratios import least_cost_bits
 from monitor.maths.logistic import compute_separation
 from monitor.maths.scores import Similarity

@@ -21,8 +21,7 @@ import numpy as np
 import soundfile
 
 from monitor.anonymisers import Utterance, make
-from monitor.corpus.finding import find
-from monitor.corpus.recordings import Corpus
+from monitor.corpus import Corpus, find
 from monitor.features.extractor import Resampler, VoiceActivity
 from monitor.features.f0 import F0, LOWEST_LAG, RATE, RobustF0
 from monitor.sources import File

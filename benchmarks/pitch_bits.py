@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.pitch import excerpts
 from monitor.anonymisers import protect
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.kinds import FeatureSpec
 from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect

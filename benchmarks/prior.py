@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.hear import CORPORA, MOST_SECONDS
 from benchmarks.simulation import SIZE, Simulation, write_corpus
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.features.registry import make
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.maths.posterior import confidence_bits, local_bits

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.hear import trainers
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.training.cells import plans
 from monitor.training.voices import UNITS_PER_SECOND, collect
 

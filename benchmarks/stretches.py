@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.change import Reader, hear, joined, part
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.events.reading import Reading
 from monitor.features.registry import make
 from monitor.maths.statistics import limits, speaker_weights

@@ -24,7 +24,7 @@ from benchmarks.books import Chapter, content, one_book, print_check
 from benchmarks.hear import CORPORA, chapters
 from benchmarks.rank_bits import RankBits, rank_bits
 from benchmarks.style_rank_models import judges, print_one_session, print_rank_models
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.features.style import Style
 from monitor.jobs import cores
 from monitor.maths.ranks import rank_bounds

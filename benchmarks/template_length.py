@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.kinds import FeatureSpec
 from monitor.maths import posterior_fit as logit
 from monitor.maths.posterior import confidence_bits, local_bits

@@ -22,7 +22,7 @@ import soxr
 
 from benchmarks.laplace import CLEAR, row
 from monitor.anonymisers.laplace import promises
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.features.extractor import VoiceActivity
 from monitor.features.phones import Phones
 from monitor.jobs import one_thread

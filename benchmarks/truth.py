@@ -32,7 +32,7 @@ from scipy.stats import binom
 
 from benchmarks.hear import BACKGROUND, trainers
 from benchmarks.template_length import collected
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.maths import likelihood_ratios as calibrated
 from monitor.maths.evidence import bits_among, cap_bits, level_ratios, posterior_among, with_misses
 from monitor.maths.statistics import limits, speaker_weights

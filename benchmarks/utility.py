@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from monitor.anonymisers import Utterance, make
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.features.extractor import Extractor
 from monitor.features.phones import recognise_phones
 from monitor.features.registry import make as make_features

@@ -21,7 +21,7 @@ import numpy as np
 import soxr
 
 from monitor.anonymisers import Utterance, make
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.sources import File
 from monitor.types import Block, FloatArray
 from tests.anonymisers.vowels import formant_ratio, level, pitches, semitones_moved

@@ -33,7 +33,7 @@ from scipy.optimize import brentq
 from benchmarks.hear import chapters
 from benchmarks.truth import Judged, others_of, share_exceeding
 from monitor import Monitor
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.features.channel import CONDITION
 from monitor.features.extractor import Extractor
 from monitor.features.registry import make

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor.corpus.recordings import Corpus, Recording
+from monitor.corpus import Corpus, Recording
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.features.embeddings import Voice, window_spec
 from monitor.features.f0 import F0

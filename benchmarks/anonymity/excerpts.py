@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.errors import CorpusError
 from monitor.networks.layers import RATE
 from monitor.types import FloatArray

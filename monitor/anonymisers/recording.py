@@ -20,8 +20,7 @@ import soundfile
 
 from monitor.anonymisers.registry import make
 from monitor.anonymisers.utterance import Utterance
-from monitor.corpus.finding import find, recordings_below
-from monitor.corpus.recordings import describe_unusable
+from monitor.corpus import describe_unusable, find, recordings_below
 from monitor.errors import CorpusError, SourceError, StoreError, UsageError
 from monitor.files import atomic_write, lock, make_folder, not_written, open_private, sweep
 from monitor.jobs import Jobs, each_in_order

@@ -36,7 +36,7 @@ from monitor.cli.transcript_options import (
 )
 
 if TYPE_CHECKING:
-    from monitor.corpus.recordings import Corpus
+    from monitor.corpus import Corpus
     from monitor.jobs import Jobs
     from monitor.kinds import FeatureSpec
     from monitor.population.cohort import Cohort
@@ -282,7 +282,7 @@ def command(options: CalibrateOptions) -> int:
     on speakers whom the fit has not seen. The cohort goes into the population.
     """
     from monitor.cli.inputs import calibration_minutes, load_speaker_model, plan_of
-    from monitor.corpus.finding import find
+    from monitor.corpus import find
     from monitor.errors import UsageError
     from monitor.features.registry import caveats
     from monitor.run.status import INCOMPLETE

@@ -37,8 +37,7 @@ from monitor.cli.transcript_options import (
 from monitor.phrases import plural
 
 if TYPE_CHECKING:
-    from monitor.corpus.finding import TrialLists
-    from monitor.corpus.recordings import Corpus
+    from monitor.corpus import Corpus, TrialLists
     from monitor.population.population import Population
     from monitor.training.enrolling import Enrolment, LiveEnrolment, UnlikeSession
 
@@ -235,14 +234,14 @@ def _state(take: LiveEnrolment) -> str:
 
 def lists_of(folder: Path) -> TrialLists | None:
     """Read the lists of trials in a folder; None where there are none."""
-    from monitor.corpus.finding import read_trial_lists
+    from monitor.corpus import read_trial_lists
 
     return read_trial_lists(folder)
 
 
 def select_enrolment(folder: Path, corpus: Corpus) -> Corpus:
     """Select the recordings that a folder's ``enrolls`` lists; all where there is no list."""
-    from monitor.corpus.finding import read_enrolment
+    from monitor.corpus import read_enrolment
 
     utterances = read_enrolment(folder)
     return corpus if utterances is None else _select_listed(corpus, utterances, folder)
@@ -259,7 +258,7 @@ def own_templates(
     """Enrol the speech that the lists of a folder, or of that beside it, name."""
     from monitor.cli.inputs import load_speaker_model, plan_of
     from monitor.cli.options import progress_over
-    from monitor.corpus.finding import find, find_enrolment_folder
+    from monitor.corpus import find, find_enrolment_folder
     from monitor.errors import UsageError
     from monitor.training.enrolling import enrol
 
@@ -482,7 +481,7 @@ def _load_base(options: EnrolOptions) -> Population | None:
 
 def _find_corpus(options: EnrolOptions) -> Corpus | None:
     """Find the recordings; None from a microphone."""
-    from monitor.corpus.finding import find
+    from monitor.corpus import find
     from monitor.errors import UnnamedSpeakerError
 
     if options.microphone:
@@ -546,7 +545,7 @@ def _enrol(
     """Print the plan, and enrol the speakers of recordings or of a microphone."""
     from monitor.cli.inputs import load_speaker_model, plan_of
     from monitor.cli.options import progress_over
-    from monitor.corpus.finding import BY_FOLDER
+    from monitor.corpus import BY_FOLDER
     from monitor.features.registry import caveats
     from monitor.sources.registry import is_frames
     from monitor.training.enrolling import enrol

@@ -82,7 +82,7 @@ def command(asked: HearOptions) -> int:
     """
     from monitor.cli.inputs import load_speaker_model, plan_of
     from monitor.cli.options import progress_over
-    from monitor.corpus.finding import find, read_speaker_attributes
+    from monitor.corpus import find, read_speaker_attributes
     from monitor.errors import MonitorError, SourceError, UsageError
     from monitor.features.registry import caveats, defaults
     from monitor.jobs import cores

@@ -19,7 +19,7 @@ from monitor.phrases import plural
 from monitor.safe_text import file_name
 
 if TYPE_CHECKING:
-    from monitor.corpus.recordings import Corpus
+    from monitor.corpus import Corpus
     from monitor.features.registry import FeatureSetup
     from monitor.population.population import Population
     from monitor.protocols import Source

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from monitor.anonymisers.laplace import EVERYBODY_BITS, Laplace, Promise, empty_after, promises
 from monitor.cli.options import progress_over, say
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.features.framing import join_runs
 from monitor.features.phones import Tokens

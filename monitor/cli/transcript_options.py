@@ -23,7 +23,7 @@ from monitor.cli.options import (
 from monitor.errors import UsageError
 
 if TYPE_CHECKING:
-    from monitor.corpus.recordings import Corpus
+    from monitor.corpus import Corpus
     from monitor.protocols import LiveSource, Source
     from monitor.transcripts.formats import TranscriptChoice
 

@@ -54,7 +54,7 @@ def find_attribute(
 
     Args:
         request: a column, taken as it is; or ``COLUMN<NUMBER``, which makes two groups of numbers.
-        tables: by column and speaker, from `monitor.corpus.finding.said_of_speakers`.
+        tables: by column and speaker, from `monitor.corpus.said_of_speakers`.
         speakers: of whom it is wanted.
 
     Raises:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from monitor.corpus.finding import table_of
-from monitor.corpus.recordings import Corpus
+from monitor.corpus import Corpus, table_of
 from monitor.errors import CorpusError, StoreError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, superseded
 from monitor.kinds import FeatureSpec

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from monitor.alerts.crossings import as_text, from_text
-from monitor.corpus.finding import recordings_below
-from monitor.corpus.recordings import natural
+from monitor.corpus import natural, recordings_below
 from monitor.errors import MonitorError, SourceError, StoreError, UsageError
 from monitor.files import csv_text, is_ours, lock, not_written, open_private, plain_cell
 from monitor.jobs import Jobs, absolute, each_in_order

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from monitor.corpus.recordings import Corpus
+from monitor.corpus import Corpus
 from monitor.errors import CalibrationError, StoreError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.jobs import cores, each_in_order, one_thread

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from monitor.corpus.recordings import Corpus, Recording
+from monitor.corpus import Corpus, Recording
 from monitor.errors import CorpusError, StoreError, UsageError
 from monitor.features.extractor import Extractor
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup

@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from monitor.corpus.recordings import Recording, describe_unusable
+from monitor.corpus import Recording, describe_unusable
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.channel import CONDITION
 from monitor.features.embeddings import EARLY_EVERY, SpeechWindows

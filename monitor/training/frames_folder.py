@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from monitor.corpus.recordings import Corpus, describe_unusable
+from monitor.corpus import Corpus, describe_unusable
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.embeddings import EARLY_EVERY, EARLY_SECONDS, EARLY_WINDOWS
 from monitor.features.framing import join_runs

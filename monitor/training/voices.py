@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from monitor.corpus.finding import find
-from monitor.corpus.recordings import Corpus, Recording
+from monitor.corpus import Corpus, Recording, find
 from monitor.errors import UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.jobs import Jobs

@@ -21,7 +21,7 @@ import soundfile
 
 from benchmarks.simulation import Simulation, write_corpus
 from monitor.cli import main
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.population.population import Population
 from monitor.sources.frames import write_frames
 from monitor.training import fitted

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.simulation import Simulation, write_corpus
 from monitor.cli.inputs import calibration_minutes
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.features.registry import FeatureSetup
 from monitor.population.population import Calibration, Population, load_rank_models
 from monitor.population.rank_model import RankModels

@@ -11,7 +11,7 @@ import soundfile
 
 from benchmarks.simulation import Simulation, write_corpus
 from monitor.cli.inputs import plan_of
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.population.population import Population
 from monitor.sources.frames import write_frames
 

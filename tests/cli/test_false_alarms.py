@@ -11,7 +11,7 @@ import pytest
 from benchmarks.simulation import SIZE, Simulation
 from monitor import Monitor
 from monitor.alerts import Conformal
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.events.schema import wrong_in
 from monitor.population.population import Population
 from monitor.sources.frames import FramesFile, write_frames

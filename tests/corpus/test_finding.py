@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.corpus.finding import find, read_speaker_attributes, read_trial_lists
-from monitor.corpus.recordings import natural
+from monitor.corpus import find, natural, read_speaker_attributes, read_trial_lists
 from monitor.errors import CorpusError, UnnamedSpeakerError
 
 

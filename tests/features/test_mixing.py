@@ -82,7 +82,7 @@ def test_at_any_rate(rate):
 
 
 def test_enrolment_says_so_and_hears_the_channel_that_is_chosen(shared, readers, tmp_path):
-    from monitor.corpus.finding import find
+    from monitor.corpus import find
     from monitor.training.enrolling import enrol
 
     folder = Path(tmp_path)

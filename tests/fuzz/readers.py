@@ -24,7 +24,7 @@ import soundfile
 from monitor import Monitor, MonitorSettings, Population
 from monitor.alerts import Conformal, Threshold
 from monitor.anonymisers.recording import NAME, Journal, note
-from monitor.corpus.finding import find, read_trial_lists
+from monitor.corpus import find, read_trial_lists
 from monitor.errors import UsageError
 from monitor.events.schema import read_run
 from monitor.files import write_text

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor import Run
-from monitor.corpus.recordings import Corpus, Recording
+from monitor.corpus import Corpus, Recording
 from monitor.errors import UsageError
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import Population, Speaker

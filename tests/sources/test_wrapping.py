@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor import sources
-from monitor.corpus.finding import recordings_below
+from monitor.corpus import recordings_below
 from monitor.errors import SourceError, UsageError
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.protocols import Source

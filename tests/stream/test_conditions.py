@@ -156,7 +156,7 @@ def test_another_voice_has_a_sound_of_its_own(voice):
 def test_a_template_keeps_what_it_sounds_like(tmp_path, voice):
     import soundfile
 
-    from monitor.corpus.finding import find
+    from monitor.corpus import find
     from monitor.training.enrolling import enrol
 
     for name, sound, rate in (("wide", voice, RATE), ("narrow", telephone(voice), 8000)):

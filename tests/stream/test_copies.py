@@ -11,7 +11,7 @@ import soundfile
 
 from benchmarks.copies import COPIES
 from monitor import Monitor, Population
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.errors import StoreError
 from monitor.events.occurrences import NoticeEvent
 from monitor.features.landmarks import Landmarks

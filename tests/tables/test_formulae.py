@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import monitor
-from monitor.corpus.finding import find, read_speaker_attributes
+from monitor.corpus import find, read_speaker_attributes
 from monitor.files import csv_text, plain_cell
 from monitor.run.each import RecordingOutcome, SummaryFile, format_row
 from monitor.tables import Column, write

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.sources.frames import write_frames
 from monitor.training.voices import cohort_of
 from monitor.types import Track

@@ -5,8 +5,7 @@ import pytest
 import soundfile
 
 from benchmarks.simulation import SIZE, Simulation, write_corpus
-from monitor.corpus.finding import find
-from monitor.corpus.recordings import Corpus, Recording
+from monitor.corpus import Corpus, Recording, find
 from monitor.errors import CorpusError, UsageError
 from monitor.kinds import EMBEDDING, FeatureSpec
 from monitor.sources.frames import write_frames

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.simulation import Simulation, write_corpus
 from monitor import Monitor
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.errors import UsageError
 from monitor.population.population import Population
 from monitor.training import calibrating as false_alarm_streams

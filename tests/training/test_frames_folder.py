@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from monitor.corpus.finding import find, read_speaker_attributes
-from monitor.corpus.recordings import Corpus, Recording
+from monitor.corpus import Corpus, Recording, find, read_speaker_attributes
 from monitor.errors import OverlapError, UsageError
 from monitor.lab.scoring import groups_of
 from monitor.sources.frames import FramesFile, write_frames

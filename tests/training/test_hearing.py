@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.population.population import Population
 from monitor.training import feature_extraction as hearing
 from monitor.training.enrolling import enrol

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.simulation import Simulation
-from monitor.corpus.recordings import Corpus, Recording
+from monitor.corpus import Corpus, Recording
 from monitor.population.population import Population, Speaker
 from monitor.sources.frames import write_frames
 from monitor.training.enrolling import (

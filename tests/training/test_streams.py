@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.simulation import Simulation, write_corpus
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.sources.frames import FramesFile
 from monitor.training.calibrating import stream_of

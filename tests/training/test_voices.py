@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.simulation import SIZE, Simulation, write_corpus
-from monitor.corpus.finding import find
-from monitor.corpus.recordings import Corpus
+from monitor.corpus import Corpus, find
 from monitor.errors import UsageError
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.training.voices import SessionFrames, SpeakerSpeech, collect, join

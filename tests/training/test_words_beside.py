@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.features.style import Style, read_style_words
 from monitor.sources.frames import FramesFile, read_frames
 from monitor.training.enrolling import enrol

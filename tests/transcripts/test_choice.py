@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.corpus.recordings import Corpus, Recording
+from monitor.corpus import Corpus, Recording
 from monitor.errors import SourceError, UsageError
 from monitor.transcripts.formats import (
     LIES_BESIDE,

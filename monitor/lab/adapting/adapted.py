@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from monitor.corpus.recordings import Recording
+from monitor.corpus import Recording
 from monitor.errors import CorpusError, UsageError
 from monitor.jobs import Jobs
 from monitor.lab.adapting.training import (

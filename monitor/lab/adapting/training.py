@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import soxr
 
-from monitor.corpus.recordings import Recording
+from monitor.corpus import Recording
 from monitor.errors import SourceError, UsageError
 from monitor.features.embeddings import RATE, SHORTEST
 from monitor.features.extractor import VoiceActivity

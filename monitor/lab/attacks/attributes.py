@@ -14,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from monitor.corpus.finding import read_speaker_attributes
-from monitor.corpus.recordings import Corpus
+from monitor.corpus import Corpus, read_speaker_attributes
 from monitor.errors import CorpusError, UsageError
 from monitor.features.registry import make
 from monitor.kinds import FeatureSpec

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from monitor.corpus.recordings import Corpus, Recording
+from monitor.corpus import Corpus, Recording
 from monitor.errors import CorpusError
 from monitor.kinds import FeatureSpec
 from monitor.lab.adapting.training import FINE_TUNING_STEPS, FineTuning, Length, SpeechDraws

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from monitor.corpus.recordings import Corpus
+from monitor.corpus import Corpus
 from monitor.errors import CorpusError, SourceError
 from monitor.features.extractor import Extractor
 from monitor.jobs import Jobs, each_in_order

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from monitor.anonymisers.registry import make
 from monitor.anonymisers.utterance import Utterance
-from monitor.corpus.finding import find
-from monitor.corpus.recordings import Corpus
+from monitor.corpus import Corpus, find
 from monitor.errors import CorpusError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, caveats, defaults, takes
 from monitor.features.registry import make as make_features

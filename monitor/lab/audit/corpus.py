@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from monitor import crowds
-from monitor.corpus.finding import read_speaker_attributes
-from monitor.corpus.recordings import Corpus, Recording
+from monitor.corpus import Corpus, Recording, read_speaker_attributes
 from monitor.errors import CorpusError, UsageError
 from monitor.features.registry import caveats as feature_caveats
 from monitor.kinds import FeatureSpec

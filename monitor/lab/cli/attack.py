@@ -217,7 +217,7 @@ def command(asked: AttackOptions) -> int:
     """
     from monitor.cli.inputs import load_speaker_model
     from monitor.cli.options import progress_over
-    from monitor.corpus.finding import find
+    from monitor.corpus import find
     from monitor.lab.attacks.readers import PARTS
     from monitor.lab.attacks.results import KEPT, check_folder, write_results
     from monitor.lab.attacks.trying import prepare, try_methods

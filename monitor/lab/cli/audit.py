@@ -235,7 +235,7 @@ def _audit_folder(source: Path, how: CorpusAuditOptions, budget: float) -> Audit
     """Audit a corpus, with progress."""
     from monitor.cli.inputs import load_speaker_model, plan_of
     from monitor.cli.options import progress_over
-    from monitor.corpus.finding import find
+    from monitor.corpus import find
     from monitor.lab.audit.corpus import audit_corpus, extract_corpus
 
     how.check()

@@ -28,7 +28,7 @@ from monitor.cli.options import (
 from monitor.cli.transcript_options import CorpusOptions
 
 if TYPE_CHECKING:
-    from monitor.corpus.recordings import Corpus
+    from monitor.corpus import Corpus
     from monitor.lab.experiment.material import Material
     from monitor.lab.experiment.settings import ExperimentSettings
 
@@ -190,7 +190,7 @@ def _read_material(
     """Read scores, or extract speech; return also its problems."""
     from monitor.cli.inputs import check_two, load_speaker_model, plan_of
     from monitor.cli.options import progress_over
-    from monitor.corpus.finding import find
+    from monitor.corpus import find
     from monitor.lab.experiment.material import extract_frames, read_scores, read_speech
 
     scores = read_scores(corpus, settings)

@@ -27,8 +27,7 @@ from monitor.errors import CorpusError, UsageError
 from monitor.phrases import plural
 
 if TYPE_CHECKING:
-    from monitor.corpus.finding import TrialLists
-    from monitor.corpus.recordings import Corpus
+    from monitor.corpus import Corpus, TrialLists
     from monitor.kinds import FeatureSpec
     from monitor.lab.evaluation.input.files import Attribute
     from monitor.lab.evaluation.input.score_file import ScoreCell
@@ -137,7 +136,7 @@ def command(options: ScoreOptions) -> int:
     from monitor.cli.enrol import lists_of
     from monitor.cli.inputs import check_model, check_two, load_speaker_model, plan_of
     from monitor.cli.options import progress_over
-    from monitor.corpus.finding import find
+    from monitor.corpus import find
     from monitor.features.registry import caveats
     from monitor.lab.evaluation.input.score_file import write_score_file
     from monitor.population.population import Population

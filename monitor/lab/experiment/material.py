@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from monitor.corpus.recordings import Corpus, Recording
+from monitor.corpus import Corpus, Recording
 from monitor.errors import SourceError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, defaults
 from monitor.files import make_folder, not_written

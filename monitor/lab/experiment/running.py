@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.errors import UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.files import held_by, write_text

@@ -11,7 +11,7 @@ import soxr
 from scipy.signal import lfilter
 
 from monitor.anonymisers.utterance import Utterance
-from monitor.corpus.recordings import Recording
+from monitor.corpus import Recording
 from monitor.networks.layers import RATE
 from monitor.types import FloatArray
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import soundfile
 
-from monitor.corpus.recordings import Recording
+from monitor.corpus import Recording
 from monitor.errors import SourceError
 from monitor.lab.adapting.training import (
     SpeechDraws,

@@ -11,7 +11,7 @@ import pytest
 
 from monitor.anonymisers import register
 from monitor.anonymisers.registry import ANONYMISERS
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.errors import UsageError
 from monitor.features.registry import make
 from monitor.lab.attacks.attackers import ATTACKERS, get_attacker

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.errors import UsageError
 from monitor.lab.attacks.attributes import prepare_attributes
 from monitor.lab.attacks.readers import Amounts

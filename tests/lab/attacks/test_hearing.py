@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.errors import SourceError
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs

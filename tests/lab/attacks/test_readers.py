@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.errors import CorpusError
 from monitor.features.extractor import Extractor
 from monitor.lab.attacks.readers import SEGMENT_SECONDS, Amounts, choose_readers

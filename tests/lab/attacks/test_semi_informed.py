@@ -14,7 +14,7 @@ import soundfile
 
 from monitor.anonymisers import register
 from monitor.anonymisers.registry import ANONYMISERS
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.errors import UsageError
 from monitor.features.embeddings import Voice
 from monitor.lab.adapting import adapted as adapting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.lab.attacks.context import AttackContext
 from monitor.lab.attacks.extraction import CLEAR, PieceExtractor
 from monitor.lab.attacks.readers import choose_readers

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.simulation import Simulation, write_corpus
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.lab.audit.audit import Audit, AuditConfig
 from monitor.lab.audit.corpus import ExtractedCorpus, audit_corpus, extract_corpus
 

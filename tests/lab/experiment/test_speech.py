@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.simulation import Simulation, write_corpus
-from monitor.corpus.finding import find
+from monitor.corpus import find
 from monitor.errors import UsageError
 from monitor.lab.experiment import material as room
 from monitor.lab.experiment.material import Speech

@@ -1,0 +1,663 @@
+"""Recordings of speech by speaker and session, in folders and tables.
+
+Understood are folders, manifests, and the data of LibriSpeech, Kaldi and VoicePrivacy.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import shlex
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from monitor.errors import CorpusError, UnnamedSpeakerError, UsageError
+from monitor.files import plain_cell
+from monitor.phrases import plural
+from monitor.safe_text import LONGEST_NAME, as_wav, file_name, is_name, printable
+from monitor.sources.registry import recording_suffixes
+from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice
+
+__all__ = ["Corpus", "Recording", "find"]
+
+LAYOUTS = (
+    "manifest.csv with the columns path and speaker; wav.scp with utt2spk; LibriSpeech's "
+    "SPEAKER/CHAPTER/SPEAKER-CHAPTER-UTTERANCE.flac; or a folder a speaker"
+)
+BY_FOLDER = "a folder each"
+CONTAINERS = frozenset(  # what holds audio too, but has to be converted
+    ".m4a .m4b .mp4 .aac .mov .mkv .mka .webm .wma .amr .3gp .avi .ape .wv".split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One file of one speaker.
+
+    Attributes:
+        session: occasion on which it was recorded; only compared within a speaker.
+        words: which transcript goes with it, for features that are made of words.
+    """
+
+    speaker: str
+    session: str
+    path: Path
+    words: TranscriptChoice = field(default=LIES_BESIDE, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Recordings in a fixed order, and what had to be left out.
+
+    Attributes:
+        recordings: by speaker, session and file.
+        problems: one line for everything that is missing or cannot be used.
+        identified_by: what names the speakers, for people; empty for one that was given.
+
+    Example:
+        >>> corpus = Corpus((Recording("ann", "1", Path("a.wav")),), ())
+        >>> corpus.speakers, {name: list(files) for name, files in corpus.sessions("ann").items()}
+        (('ann',), {'1': [PosixPath('a.wav')]})
+    """
+
+    recordings: tuple[Recording, ...]
+    problems: tuple[str, ...]
+    identified_by: str = ""
+
+    @property
+    def speakers(self) -> tuple[str, ...]:
+        """Every speaker once, in order."""
+        return tuple(dict.fromkeys(recording.speaker for recording in self.recordings))
+
+    def sessions(self, speaker: str) -> dict[str, tuple[Path, ...]]:
+        """Return the files of each session of a speaker, in order."""
+        sessions: dict[str, tuple[Path, ...]] = {}
+        for recording in self.recordings:
+            if recording.speaker == speaker:
+                before = sessions.get(recording.session, ())
+                sessions[recording.session] = (*before, recording.path)
+        return sessions
+
+    def with_words(self, choice: TranscriptChoice) -> Corpus:
+        """Return the same recordings, with these words of theirs.
+
+        Raises:
+            UsageError: one transcript cannot be that of several recordings.
+        """
+        if choice.path is not None and len(self.recordings) > 1:
+            raise UsageError(
+                f"{file_name(choice.path)} is the transcript of one recording, and these are "
+                f"{len(self.recordings)}: put NAME{choice.path.suffix} beside each NAME instead"
+            )
+        recordings = (replace(recording, words=choice) for recording in self.recordings)
+        return replace(self, recordings=tuple(recordings))
+
+    def __len__(self) -> int:
+        return len(self.recordings)
+
+    def __iter__(self) -> Iterator[Recording]:
+        return iter(self.recordings)
+
+
+def describe_unusable(path: Path, error: Exception, speaker: str = "") -> str:
+    """Describe a file that cannot be used, by its folder and speaker too.
+
+    Example:
+        >>> describe_unusable(Path("voices/ann/monday/1.wav"), ValueError("1.wav is empty"), "ann")
+        'ann/monday/1.wav is empty'
+    """
+    message, folder = str(error), printable(path.parent.name)
+    if not message.startswith(file_name(path)):
+        return message
+    return "/".join([*dict.fromkeys(filter(None, (speaker, folder))), message])
+
+
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Return a sorting key that puts 9 before 10.
+
+    Example:
+        >>> sorted(["a10", "a9", "b"], key=natural)
+        ['a9', 'a10', 'b']
+    """
+    parts = re.split(r"([0-9]+)", text)
+    return (
+        *((0, int(part), "") if i % 2 else (1, 0, part) for i, part in enumerate(parts) if part),
+        (-1, 0, text),
+    )
+
+
+class _Gathering:
+    """Collector of recordings, and of problems with each, named relative to a root folder."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._recordings: list[Recording] = []
+        self._speaker_of: dict[str, str] = {}
+        self._problems: list[str] = []
+
+    def problem(self, text: str) -> None:
+        """Note something that has to be left out; kept to one printable line."""
+        self._problems.append("".join(c if c.isprintable() else ascii(c)[1:-1] for c in text))
+
+    def add(self, speaker: str, session: str, path: Path, where: str = "") -> None:
+        """Take a recording, unless something speaks against it; messages begin with ``where``."""
+        name = self.name(path)
+        for role, label in (("speaker", speaker), ("session", session)):
+            if not is_name(label):  # nor would the store be read again
+                long = label.strip() and label.isprintable()
+                reason = f"longer than {LONGEST_NAME} characters" if long else "cannot be printed"
+                defect = f"{label[:20]!a}... is" if long else f"{label!a}"
+                self.problem(f"{where}{name}: the {role}'s name {defect} {reason}")
+                return
+        speaker = unicodedata.normalize("NFC", speaker.strip())  # as file systems differ in this
+        place = os.path.realpath(path)
+        unusable = _find_defect(path, name)
+        if unusable is not None:
+            self.problem(f"{where}{name} {unusable}")
+        elif first_speaker := self._speaker_of.get(place):
+            twice = first_speaker == speaker
+            conflict = "twice" if twice else f"for {first_speaker} and for {speaker}"
+            self.problem(f"{where}{name} is listed {conflict}")
+        else:
+            self._speaker_of[place] = speaker
+            self._recordings.append(Recording(speaker, session.strip(), path))
+
+    def name(self, path: Path) -> str:
+        """Return the name of a file for messages."""
+        inside = path.is_relative_to(self._root)
+        return path.relative_to(self._root).as_posix() if inside else path.name
+
+    def corpus(self, layout: str, identified_by: str = "") -> Corpus:
+        """Return everything, in natural order; ``layout`` is what names the recordings.
+
+        Raises:
+            CorpusError: nothing is left.
+        """
+        if not self._recordings:
+            reason = f": {self._problems[0]}" if self._problems else ""
+            raise CorpusError(f"{layout} names no recording that can be used{reason}")
+        order = sorted(
+            self._recordings,
+            key=lambda r: (natural(r.speaker), natural(r.session), natural(r.path.as_posix())),
+        )
+        return Corpus(tuple(order), tuple(self._problems), identified_by)
+
+
+def _find_defect(path: Path, name: str) -> str | None:
+    try:
+        missing = not path.is_file()
+    except (OSError, ValueError):  # too long, or with a null character
+        missing = True
+    if missing:
+        return "is missing"
+    if not os.access(path, os.R_OK):
+        return "may not be read"
+    if path.suffix.lower() in CONTAINERS:
+        return f"cannot be read as it is; convert it: {as_wav(name)}"
+    return None
+
+
+# --------------------------------------------------------------------------------------- folders
+
+
+def find(*paths: str | os.PathLike[str], speaker: str | None = None) -> Corpus:
+    """Find the recordings of a corpus, and who speaks in them.
+
+    Understood, in this order: a manifest (``.csv`` or ``.tsv``, itself or in the folder as
+    ``manifest.csv``), a Kaldi data folder (``wav.scp``), LibriSpeech, a folder a speaker.
+
+    Args:
+        paths: the folder or the manifest; of one speaker any number of recordings and folders.
+        speaker: who speaks in all of it, a sub-folder or else a file being a session; None where
+            the corpus says so.
+
+    Raises:
+        CorpusError: nothing is there.
+        UnnamedSpeakerError: it cannot be told who speaks; give ``speaker``.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name in ("ann/monday/1.wav", "bob/2.wav"):
+        ...         file = Path(folder, name)
+        ...         file.parent.mkdir(parents=True)
+        ...         file.touch()
+        ...     [(recording.speaker, recording.session) for recording in find(folder)]
+        ...     [(recording.speaker, recording.session) for recording in find(folder, speaker="me")]
+        [('ann', 'monday'), ('bob', '2')]
+        [('me', 'ann/monday'), ('me', 'bob')]
+    """
+    given_paths = [Path(path) for path in paths]
+    named = [path if path.name else path.resolve() for path in given_paths]
+    try:
+        if speaker is not None:
+            return _read_person(named, speaker)
+        if len(named) != 1:
+            problem = f"{len(named)} paths do not say whose recordings they are"
+            raise UnnamedSpeakerError(problem, f"a corpus is {LAYOUTS}")
+        path = named[0]
+        table = table_of(path)
+        if table is not None:
+            return _read_kaldi(path) if table.name == "wav.scp" else _read_manifest(table)
+        if path.is_file():
+            problem = f"{path.name} is one file and does not say whose"
+            raise UnnamedSpeakerError(problem, f"a corpus is {LAYOUTS}")
+        if not path.is_dir():
+            raise CorpusError(f"{path.name or path} does not exist; check the name")
+        return _read_folders(path)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        label = ", ".join(path.name for path in given_paths)
+        raise CorpusError(f"cannot look into {label}: {reason}; check the name") from None
+
+
+def _read_person(paths: Sequence[Path], speaker: str) -> Corpus:
+    """Take all recordings, and those in all folders, as one speaker's.
+
+    Each folder below the one that is given (or, of several paths, below the one they have in
+    common) is a session, and so is each recording that lies in none.
+    """
+    files: list[Path] = []
+    for path in paths:
+        label = path.name or str(path)
+        if (table := table_of(path)) is not None:
+            holder = "" if table == path else f" holds {table.name}, which"
+            raise CorpusError(f"{label}{holder} says itself who speaks; leave out --speaker")
+        if path.is_dir():
+            recordings = recordings_below(path)
+            if not recordings:
+                suffixes = ", ".join(sorted(recording_suffixes()))
+                raise CorpusError(f"no recording in {label}; recordings end in {suffixes}")
+            files += recordings
+        elif path.exists():
+            files.append(path)
+        else:
+            raise CorpusError(f"{label} does not exist; check the name")
+    alone = paths[0] if len(paths) == 1 and paths[0].is_dir() else None
+    root = alone or Path(os.path.commonpath([path.absolute().parent for path in paths]))
+    gathering = _Gathering(root)
+    for file in files:
+        *between, _ = (file if alone else file.absolute()).relative_to(root).parts
+        gathering.add(speaker, "/".join(between) or file.stem, file)
+    return gathering.corpus(root.name)
+
+
+def _read_folders(root: Path) -> Corpus:
+    """Find the recordings below a folder.
+
+    Where most files are called and kept as in LibriSpeech, at any depth, the chapter is the
+    session. Elsewhere each folder is a speaker, and a sub-folder, or else a file, is a session.
+    """
+    files = recordings_below(root)
+    if not files:
+        raise CorpusError(f"no recording in {root.name or root}; it should hold {LAYOUTS}")
+    gathering = _Gathering(root)
+
+    def is_librispeech(file: Path) -> bool:
+        match = re.fullmatch(r"([0-9]+)-([0-9]+)-[0-9]+", file.stem)
+        return match is not None and match.groups() == (file.parent.parent.name, file.parent.name)
+
+    if 2 * sum(map(is_librispeech, files)) > len(files):
+        for file in files:
+            if is_librispeech(file):
+                gathering.add(file.parent.parent.name, file.parent.name, file)
+            else:
+                gathering.problem(f"{gathering.name(file)} is not named as in LibriSpeech")
+        return gathering.corpus(root.name, "as LibriSpeech names them")
+    for file in files:
+        speaker, *between = file.relative_to(root).parts[:-1] or ("",)
+        if speaker:
+            gathering.add(speaker, "/".join(between) or file.stem, file)
+        else:
+            gathering.problem(f"{file.name} lies outside every speaker's folder")
+    if all(file.parent == root for file in files):
+        what = f"{root.name or root} holds recordings but does not say whose"
+        raise UnnamedSpeakerError(what, f"it should hold {LAYOUTS}")
+    return gathering.corpus(root.name, BY_FOLDER)
+
+
+def recordings_below(root: Path) -> list[Path]:
+    """List recordings in natural order; hidden ones and link loops are left out."""
+    suffixes = recording_suffixes() | CONTAINERS
+    files: list[Path] = []
+    seen: set[str] = set()
+    for folder, subfolders, names in os.walk(root, followlinks=True):
+        place = os.path.realpath(folder)
+        if place in seen:
+            subfolders.clear()
+            continue
+        seen.add(place)
+        subfolders[:] = sorted((n for n in subfolders if not n.startswith(".")), key=natural)
+        for name in names:
+            if not name.startswith(".") and Path(name).suffix.lower() in suffixes:
+                files.append(Path(folder, name))
+    return sorted(files, key=lambda file: natural(file.as_posix()))
+
+
+# ------------------------------------------------------------------------------------------ tables
+
+_OF_RECORDINGS = {"path", "speaker", "session", "chapter"}
+_FLAC = {"--stdout": "c", "--decode": "d", "--silent": "s", "--totally-silent": "s"}
+_MOST_UNCLEAR = 10
+_LONGEST = 40  # characters of what is said of a speaker; more is a text that was read
+
+
+def table_of(path: Path) -> Path | None:
+    """Return the table that says who speaks: the file, or one in the folder; None without."""
+    if path.suffix.lower() in {".csv", ".tsv"} and path.is_file():
+        return path
+    names = ("manifest.csv", "manifest.tsv", "wav.scp")
+    return next((path / name for name in names if (path / name).is_file()), None)
+
+
+def _open_table(path: Path, *, strict: bool = False) -> csv.DictReader[str]:
+    text = io.StringIO(_text(path), newline="")
+    separator = "\t" if path.suffix.lower() == ".tsv" else ","
+    return csv.DictReader(text, delimiter=separator, strict=strict)
+
+
+def _read_manifest(path: Path) -> Corpus:
+    """Read a table with the columns ``path``, ``speaker`` and perhaps ``session``.
+
+    Without ``session`` a column ``chapter`` serves; without either each file is a session of its
+    own. Paths are relative to the table. Tabs separate the columns of a ``.tsv``.
+    """
+    rows = _open_table(path, strict=True)
+    gathering = _Gathering(path.parent)
+    try:
+        columns = [(name or "").strip().lower() for name in rows.fieldnames or ()]
+        rows.fieldnames = columns
+        if not {"path", "speaker"} <= set(columns) or len(set(columns)) < len(columns):
+            raise CorpusError(
+                f"{path.name} needs a first line with the columns path and speaker, each once "
+                "(and perhaps session)"
+            )
+        session_column = next((name for name in ("session", "chapter") if name in columns), None)
+        for row in rows:
+            where = f"{path.name} line {rows.line_num}: "
+            file, speaker, session = (
+                plain_cell(row[column] or "") if column else ""
+                for column in ("path", "speaker", session_column)
+            )
+            if not file.strip() or not file.isprintable() or None in row:
+                gathering.problem(f"{where}is not a path and a speaker")
+                continue
+            gathering.add(speaker, session or Path(file).stem, path.parent / file, where)
+    except csv.Error as error:
+        raise CorpusError(f"{path.name} is no table ({error}); save it as UTF-8 CSV") from None
+    return gathering.corpus(path.name, f"as {path.name} has them")
+
+
+def read_speaker_attributes(corpus: Path) -> dict[str, dict[str, str]]:
+    """Read what a corpus' table has of its speakers beside their names, such as gender and age.
+
+    Returns:
+        by column, then by speaker: the columns of a manifest that say one thing of nearly every
+            speaker, or the gender of a Kaldi folder with ``spk2gender``. What is empty is left out,
+            and so is of whom a column says two things; where that is more than one speaker in ten
+            it is about something else.
+
+    Raises:
+        CorpusError: the table cannot be read.
+    """
+    table = table_of(corpus)
+    if table is None:
+        return {}
+    if table.name == "wav.scp":
+        gender_list = table.parent / "spk2gender"
+        pairs = [line.split() for line in _lines(gender_list)] if gender_list.is_file() else []
+        return {"gender": dict(pair for pair in pairs if len(pair) == 2)} if pairs else {}
+    attributes: dict[str, dict[str, str]] = {}
+    ambiguous: dict[str, set[str]] = {}
+    unprintable: set[str] = set()
+    for row in _open_table(table):
+        plain = {name.strip(): plain_cell(cell or "").strip() for name, cell in row.items() if name}
+        names = (content for name, content in plain.items() if name.lower() == "speaker")
+        speaker = unicodedata.normalize("NFC", next(names, ""))
+        for name, value in plain.items():
+            if not value or name.lower() in _OF_RECORDINGS:
+                continue
+            first = attributes.setdefault(name, {}).setdefault(speaker, value)
+            if first != value:
+                ambiguous.setdefault(name, set()).add(speaker)
+            if len(value) > _LONGEST or not (name + value).isprintable():
+                unprintable.add(name)
+    return {
+        name: {speaker: value for speaker, value in values.items() if speaker not in unclear}
+        for name, values in attributes.items()
+        if name not in unprintable
+        and _MOST_UNCLEAR * len(unclear := ambiguous.get(name, set())) <= len(values)
+    }
+
+
+def _read_kaldi(folder: Path) -> Corpus:
+    """Read ``wav.scp`` and ``utt2spk``; every recording is a session of its own.
+
+    Paths are relative to the folder, else to the current one, as Kaldi has it, else to one of the
+    two folders above. Commands (lines that end in ``|``) are never run; of ``flac -c -d -s FILE |``
+    the FILE is read.
+    """
+    if (folder / "segments").exists():
+        raise CorpusError(
+            f"{folder.name} has segments, which are not supported; write one file an utterance"
+        )
+    if not (folder / "utt2spk").is_file():
+        raise CorpusError(f"{folder.name} has wav.scp but no utt2spk; add it")
+    gathering = _Gathering(folder)
+    speakers = _read_pairs(folder / "utt2spk", gathering)
+    recordings = _read_pairs(folder / "wav.scp", gathering)
+    for utterance, command in recordings.items():
+        place = f"wav.scp {utterance}: "
+        file = _find_flac_input(command) or command
+        if file.endswith("|"):
+            gathering.problem(
+                f"{place}is a command, which is never run (flac -c -d -s FILE | alone is read "
+                "without it); write its output to a file"
+            )
+        elif file == "-":
+            gathering.problem(f"{place}is standard input; write it to a file")
+        elif utterance not in speakers:
+            gathering.problem(f"{place}has no speaker in utt2spk")
+        else:
+            # VoicePrivacy's are relative to the kit, two folders up
+            roots = (folder, Path(), *folder.resolve().parents[:2])
+            candidates = (root / file for root in roots)
+            recording = next((path for path in candidates if path.exists()), folder / file)
+            gathering.add(speakers[utterance], utterance, recording, place)
+    for utterance in speakers:
+        if utterance not in recordings:
+            gathering.problem(f"utt2spk {utterance}: has no line in wav.scp")
+    return gathering.corpus(folder.name, "as utt2spk has them")
+
+
+def _find_flac_input(command: str) -> str | None:
+    """Return the file that ``flac -c -d -s FILE |`` decodes; None for any other command."""
+    if not command.endswith("|"):
+        return None
+    try:
+        program, *words = shlex.split(command[:-1])
+    except ValueError:  # no program, or a quote without its other
+        return None
+    options = [word for word in words if word.startswith("-")]
+    files = [word for word in words if not word.startswith("-")]
+    letters = {letter for word in options for letter in _FLAC.get(word, word[1:])}
+    plain = Path(program).name == "flac" and {"c", "d"} <= letters <= {"c", "d", "s"}
+    return files[0] if plain and len(files) == 1 else None
+
+
+def _read_pairs(path: Path, gathering: _Gathering) -> dict[str, str]:
+    """Read key and rest of each line; a key that comes again is a problem."""
+    pairs: dict[str, str] = {}
+    for number, line in enumerate(_text(path).split("\n"), 1):
+        fields = line.split(maxsplit=1)
+        if not fields:
+            continue
+        where = f"{path.name} line {number}: "
+        if len(fields) < 2 or not line.strip().replace("\t", " ").isprintable():
+            gathering.problem(f"{where}is not a name and a value")
+        elif fields[0] in pairs:
+            gathering.problem(f"{where}{fields[0]} is listed twice")
+        else:
+            pairs[fields[0]] = fields[1].strip()
+    return pairs
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise CorpusError(f"cannot open {path.name}: {error.strerror}; check the name") from None
+    except UnicodeDecodeError:
+        raise CorpusError(f"{path.name} is not UTF-8 text; save it as UTF-8") from None
+
+
+def _lines(path: Path) -> list[str]:
+    return [line for line in _text(path).splitlines() if line.strip()]
+
+
+# ------------------------------------------------------------------------------------------ trials
+# Beside Kaldi's ``wav.scp`` and ``utt2spk`` stand ``enrolls`` (an utterance a line) and ``trials``
+# (``SPEAKER UTTERANCE target|nontarget`` a line), in one folder (``libri_dev``, with ``trials_f``
+# and ``trials_m``) or in folders of their own (``libri_dev_enrolls``, ``libri_dev_trials_f``), as
+# the kits of the challenges of 2020 to 2024 have them.
+
+_FOLDER = re.compile(r"(?P<set>.+)_trials(_(all|mixed|[fm](_(all|common))?))?(?P<suffix>_\w+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class TrialLists:
+    """Lists of enrolment and trials of a folder.
+
+    Attributes:
+        enrolment: utterances that enrol; None where the folder has no such list.
+        speakers: who is compared with, in the order of the lists.
+        spoken_by: of each trial utterance with a target, who that is.
+        impostors: trial utterances without one: their speaker is not among those compared with.
+        pairs: comparisons that are listed.
+        names: of the lists of trials.
+    """
+
+    enrolment: frozenset[str] | None
+    speakers: tuple[str, ...]
+    spoken_by: Mapping[str, str]
+    impostors: frozenset[str]
+    pairs: int
+    names: tuple[str, ...]
+
+    def trials(self, corpus: Corpus) -> Corpus:
+        """Return the recordings that are trials, under the names that the lists have."""
+        lists = ", ".join(self.names)
+        missing = sorted(self.spoken_by.keys() - {recording.session for recording in corpus})
+        problems = [f"{lists}: {utterance} is in no wav.scp here" for utterance in missing]
+        trials = [
+            replace(recording, speaker=self.spoken_by[recording.session])
+            for recording in corpus
+            if recording.session in self.spoken_by
+        ]
+        if not trials:
+            raise CorpusError(f"{lists} names no recording that is here")
+        order = {name: i for i, name in enumerate(self.speakers)}
+        trials.sort(key=lambda recording: order[recording.speaker])
+        layout = f"as {lists} {'has' if len(self.names) == 1 else 'have'} them"
+        return Corpus(tuple(trials), (*corpus.problems, *problems), layout)
+
+    def notes(self, corpus: Corpus) -> Iterator[str]:
+        """Give a line for each thing that is not taken, and why."""
+        lists = ", ".join(self.names)
+        speaker_of = {recording.session: recording.speaker for recording in corpus}
+        impostors = sorted({speaker_of[u] for u in self.impostors & speaker_of.keys()})
+        if impostors:
+            names = f"{', '.join(impostors[:5])}{', ...' if impostors[5:] else ''}"
+            yield (
+                f"{plural(len(self.impostors), 'utterance')} of "
+                f"{plural(len(impostors), 'speaker')} ({names}): without a target in {lists}, so "
+                "that nobody compared with has said them: left out of the matrix (impostors, who "
+                "have no rank)"
+            )
+        full = (len(self.spoken_by) + len(self.impostors)) * len(self.speakers)
+        if self.pairs < full:
+            yield (
+                f"{lists} list {self.pairs} of {full} comparisons: every trial is compared with "
+                f"all {len(self.speakers)} nevertheless, as ranks take it; to keep the sexes "
+                "apart, `monitor evaluate --group-by gender`"
+            )
+        others = speaker_of.keys() - self.spoken_by.keys() - self.impostors
+        if others := others - (self.enrolment or frozenset()):
+            yield f"{plural(len(others), 'recording')} in no list: left out"
+
+
+def read_trial_lists(folder: Path) -> TrialLists | None:
+    """Read the lists of trials in a folder; None where there is none."""
+    lists = _find_lists(folder, "trials")
+    if not lists:
+        return None
+    spoken_by: dict[str, str] = {}
+    pairs: dict[tuple[str, str], None] = {}
+    for path in lists:
+        for number, line in enumerate(_lines(path), 1):
+            match line.split():
+                case [speaker, utterance, "target" | "nontarget" as label] if (
+                    speaker + utterance
+                ).isprintable():
+                    pairs[speaker, utterance] = None
+                case _:
+                    raise CorpusError(
+                        f"{path.name} line {number} is not SPEAKER UTTERANCE target|nontarget"
+                    )
+            if label == "target" and spoken_by.setdefault(utterance, speaker) != speaker:
+                raise CorpusError(
+                    f"{path.name} line {number}: {utterance} is a target of {spoken_by[utterance]} "
+                    f"and of {speaker}"
+                )
+    return TrialLists(
+        read_enrolment(folder),
+        tuple(dict.fromkeys(speaker for speaker, _ in pairs)),
+        spoken_by,
+        frozenset(utterance for _, utterance in pairs) - spoken_by.keys(),
+        len(pairs),
+        tuple(path.name for path in lists),
+    )
+
+
+def read_enrolment(folder: Path) -> frozenset[str] | None:
+    """Read the utterances in the ``enrolls`` of a folder; None where there is no such list."""
+    lists = _find_lists(folder, "enrolls")
+    if not lists:
+        return None
+    firsts = (line.split()[0] for path in lists for line in _lines(path))
+    utterances = frozenset(utterance for utterance in firsts if utterance.isprintable())
+    if not utterances:
+        raise CorpusError(f"{lists[0].name} of {folder.name} lists no utterance")
+    return utterances
+
+
+def find_enrolment_folder(folder: Path) -> Path | None:
+    r"""Find the folder of enrolment that belongs to one of trials, by VoicePrivacy's names.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as root:
+        ...     for name in ("libri_dev_enrolls_b2", "libri_dev_trials_f_b2"):
+        ...         Path(root, name).mkdir()
+        ...     _ = Path(root, "libri_dev_enrolls_b2", "enrolls").write_text("1462-170138-0000\n")
+        ...     _ = Path(root, "libri_dev_enrolls_b2", "wav.scp").write_text("")
+        ...     find_enrolment_folder(Path(root, "libri_dev_trials_f_b2")).name
+        'libri_dev_enrolls_b2'
+    """
+    match = _FOLDER.fullmatch(folder.name)
+    if match is None:
+        return None
+    enrolment = folder.parent / f"{match['set']}_enrolls{match['suffix'] or ''}"
+    return enrolment if enrolment.is_dir() and read_enrolment(enrolment) else None
+
+
+def _find_lists(folder: Path, name: str) -> list[Path]:
+    """List the files NAME and NAME_... of a Kaldi folder, in order."""
+    if not (folder / "wav.scp").is_file():
+        return []
+    paths = sorted(folder.iterdir())
+    return [path for path in paths if re.fullmatch(rf"{name}(_\w+)?", path.name) and path.is_file()]
