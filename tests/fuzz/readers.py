@@ -30,8 +30,8 @@ from monitor.events.schema import read_run
 from monitor.files import write_text
 from monitor.lab.attacks.results import read_results, results_json
 from monitor.lab.attacks.scoreboard import Scoreboard
+from monitor.lab.audit.auditing import audit_attack
 from monitor.lab.audit.document import audit_csv, audit_page
-from monitor.lab.audit.recorded import audit_attack
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings

@@ -8,9 +8,8 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.lab.audit.audit import Audit, AuditConfig
-    from monitor.lab.audit.corpus import audit_corpus, extract_corpus
+    from monitor.lab.audit.auditing import audit_attack, audit_corpus, audit_runs, extract_corpus
     from monitor.lab.audit.label import Label, make_label
-    from monitor.lab.audit.recorded import audit_attack, audit_runs
 
 __all__ = [
     "Audit",
@@ -25,8 +24,7 @@ __all__ = [
 
 _HOMES = {
     "audit": "Audit AuditConfig",
-    "corpus": "audit_corpus extract_corpus",
-    "recorded": "audit_attack audit_runs",
+    "auditing": "audit_attack audit_corpus audit_runs extract_corpus",
     "label": "Label make_label",
 }
 

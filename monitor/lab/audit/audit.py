@@ -1,4 +1,4 @@
-"""Findings of an audit: of a corpus, of recorded runs or of an attack.
+"""Findings of an audit, of a corpus, of recorded runs or of an attack, and their sentences.
 
 Singling out, linkability and inference are separated, as in the Article 29 Working Party's opinion
 05/2014 (WP216). An audit says what the attackers who were tried learn, and who was not tried; never
@@ -8,19 +8,21 @@ whether data are anonymous, which is a question of law.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
-from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, defaults, superseded
+from monitor import crowds
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.jobs import Jobs
-from monitor.kinds import FeatureSpec
 from monitor.lab.attacks.context import BITS
+from monitor.lab.attacks.extraction import CLEAR
+from monitor.lab.attacks.results import method_name
 from monitor.lab.attributes import AttributeRow
 from monitor.lab.audit.exposure import (
+    EXPOSED,
     HEADLINE_PEOPLE,
     LEAST_PEOPLE,
     LENGTHS,
@@ -31,25 +33,11 @@ from monitor.lab.audit.exposure import (
     summarise_lengths,
 )
 from monitor.lab.evaluation.family import Figure
-from monitor.maths.condition import Condition
+from monitor.lab.evaluation.report.report import format_limits, format_value
 from monitor.maths.statistics import REPLICATES
-
-STRONGER = (
-    "Stronger networks than those named, and attackers who train on speech of this very product."
-)
-UNTRIED = (
-    "Listeners who know the person, and people who are good at voices.",
-    STRONGER,
-    "What is said: names, places, topics; and the words themselves, unless style is among the "
-    "features.",
-    "What comes with the audio: file names, times, accounts, devices, background sounds.",
-    "Combination with other data about the same people.",
-    "Other languages, channels, rooms, illness, emotion and age than these recordings have.",
-)
+from monitor.phrases import length_in_words, plural
 
 SESSIONS = {"cross": "another session", "same": "the same session"}
-
-
 CONDITION_NAMES = {
     "bandwidth_hz": ("band", "Hz"),
     "snr_db": ("speech above noise", "dB"),
@@ -57,6 +45,39 @@ CONDITION_NAMES = {
     "clipping": ("clipped samples", "share"),
     "level_db": ("level", "dB"),
 }
+
+
+@dataclass(frozen=True)
+class AuditConfig:
+    """Settings of an audit.
+
+    Attributes:
+        budget: bits that one person's speech may disclose.
+        among: M, the crowd that people are singled out of.
+        lengths: T, of stretches.
+        template_seconds: D; None for a minute, or what half of the speakers have.
+        features: names; None for those that are ready.
+        attributes: columns of the speakers' table, ``COLUMN<NUMBER``; None for usual ones.
+        attribute_table: that says them; None for that of the corpus.
+        rank_model: file of rank models, with their cohort; None for the shipped ones.
+        replicates, seed: of the resamples of speakers.
+    """
+
+    budget: float = 6.0
+    among: int = 1_000_000
+    lengths: tuple[float, ...] = LENGTHS
+    template_seconds: float | None = None
+    features: tuple[str, ...] | None = None
+    attributes: tuple[str, ...] | None = None
+    attribute_table: Path | None = None
+    rank_model: Path | None = None
+    replicates: int = REPLICATES
+    seed: int = 0
+    jobs: Jobs = 1
+    setup: FeatureSetup = AS_ENVIRONMENT
+
+
+DEFAULTS = AuditConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +109,12 @@ class TestRow:
     @property
     def bits(self) -> float:
         """Bits by which attackers are compared."""
-        figure = self.figures.get(BITS)
-        return 0.0 if figure is None or figure.value is None else figure.value
+        return self.get_value(BITS) or 0.0
+
+    def get_value(self, key: str) -> float | None:
+        """Return the value of a figure; None where there is none."""
+        figure = self.figures.get(key)
+        return None if figure is None else figure.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +130,7 @@ class ConditionRow:
 
 @dataclass(frozen=True, slots=True)
 class SoundDifference:
-    """Shares of session pairs that sound different, by speakers.
-
-    Attributes:
-        same, different: share of pairs of sessions of one speaker, and of two; None without pairs.
-    """
+    """Shares of session pairs that sound different, of one speaker and of two; None without any."""
 
     same: float | None
     different: float | None
@@ -120,7 +141,6 @@ class Audit:
     """Findings of an audit.
 
     Attributes:
-        name: of what was tested.
         kind: ``"corpus"``, ``"runs"`` or ``"attack"``.
         facts: what was tested, by what it is of.
         among: M, the crowd that people are singled out of.
@@ -201,20 +221,6 @@ class Audit:
             return ()
         return summarise_lengths(common.by_person(), replicates=self.replicates, seed=self.seed)
 
-    def strongest(self, session: str | None = None, method: str | None = None) -> TestRow | None:
-        """Return the test that discloses most, of one kind of session or method if given."""
-        rows = [
-            row
-            for row in self.tests
-            if session in (None, row.session) and method in (None, row.method)
-        ]
-        return max(rows, key=lambda row: row.bits, default=None)
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """Methods of protection of the tests."""
-        return tuple(dict.fromkeys(row.method for row in self.tests))
-
 
 def hash_speaker(speaker: str, salt: str = "") -> str:
     """Return twelve hexadecimal digits that stand for a speaker's name.
@@ -228,73 +234,244 @@ def hash_speaker(speaker: str, salt: str = "") -> str:
     return hashlib.sha256(f"{salt}{speaker}".encode()).hexdigest()[:12]
 
 
-@dataclass(frozen=True)
-class AuditConfig:
-    """Settings of an audit.
+# --------------------------------------------------------------------------------------- sentences
+# Each figure is that of the strongest attacker tried.
 
-    Attributes:
-        budget: bits that one person's speech may disclose.
-        among: M, the crowd that people are singled out of.
-        lengths: T, of stretches.
-        template_seconds: D; None for a minute, or what half of the speakers have.
-        features: names; None for those that are ready.
-        attributes: columns of the speakers' table, ``COLUMN<NUMBER``; None for usual ones.
-        attribute_table: that says them; None for that of the corpus.
-        rank_model: file of rank models, with their cohort; None for the shipped ones.
-        replicates, seed: of the resamples of speakers.
-        jobs: processes that listen.
-        setup: from where features are made.
+
+def format_plain_method(method: str) -> str:
+    """Format a method for people who read no Markdown."""
+    return method_name(method).strip("`")
+
+
+def summarise(audit: Audit) -> dict[str, list[str]]:
+    """Return the findings as sentences, by area."""
+    return {
+        "singling out": list(_singling_out(audit)),
+        "linkability": list(_linkability(audit)),
+        "inference": list(_inference(audit)),
+        "retention": list(_retention(audit)),
+    }
+
+
+def format_bits(figure: Figure, *, least: bool = False) -> str:
+    """Format bits with their limits."""
+    value = figure.value or 0.0
+    ends = ""
+    if figure.low is not None and figure.high is not None:
+        ends = f" ({figure.low:.1f} to {figure.high:.1f})"
+    return f"{'at least ' * least}{value:.1f} bits{ends}"
+
+
+def format_matches(bits: float, among: int) -> str:
+    """Format how many people of a crowd match at so many bits.
+
+    Example:
+        >>> format_matches(11.3, 10**6), format_matches(25.0, 10**6), format_matches(-1.0, 10**6)
+        ('about 400 of a million', 'one of a million', 'all of a million')
     """
-
-    budget: float = 6.0
-    among: int = 1_000_000
-    lengths: tuple[float, ...] = LENGTHS
-    template_seconds: float | None = None
-    features: tuple[str, ...] | None = None
-    attributes: tuple[str, ...] | None = None
-    attribute_table: Path | None = None
-    rank_model: Path | None = None
-    replicates: int = REPLICATES
-    seed: int = 0
-    jobs: Jobs = 1
-    setup: FeatureSetup = AS_ENVIRONMENT
+    crowd = crowds.people(among)
+    if bits <= 0:
+        return f"all of {crowd}"
+    count = among * 2.0**-bits
+    return f"one of {crowd}" if count < crowds.NEARLY_ONE else (
+        f"about {crowds.rounded(count)} of {crowd}"
+    )  # fmt: skip
 
 
-DEFAULTS = AuditConfig()
-
-
-def report_short_lengths(rows: Sequence[LengthRow], least_people: int) -> list[str]:
-    """Report lengths with too few people."""
-    lengths = [f"{row.seconds:g}" for row in rows if row.speakers < least_people]
-    return [f"Lengths that fewer than {least_people} people reach are left out: "
-            f"{', '.join(lengths)} s."] * bool(lengths)  # fmt: skip
-
-
-def get_shortest_seconds(specs: Mapping[str, FeatureSpec]) -> float:
-    """Return the speech seconds below which a feature has no frame, and an attacker is too weak.
-
-    A stretch that is shorter would read low for want of an attacker, not of disclosure.
-    """
-    return max((spec.kind.span_seconds(spec.frame_seconds) for spec in specs.values()), default=0.0)
-
-
-def summarise_conditions(conditions: Iterable[Condition | None]) -> tuple[ConditionRow, ...]:
-    """Summarise how sessions sound; those without a condition are left out."""
-    sounds = [condition for condition in conditions if condition is not None]
-    rows = []
-    for name in CONDITION_NAMES:
-        figures = [value for sound in sounds if (value := getattr(sound, name)) is not None]
-        if figures:
-            low, middle, high = np.quantile(figures, (0.1, 0.5, 0.9)).tolist()
-            rows.append(ConditionRow(name, len(figures), middle, low, high))
-    return tuple(rows)
-
-
-def report_unused_features(used: Collection[str], setup: FeatureSetup) -> Iterator[str]:
-    """Report features that were not used: without them figures may be far too low."""
-    more = [name for name in defaults(setup=setup) if not (name in used or superseded(name, used))]
-    if more:
-        yield (
-            f"Recognition by {' and '.join(more)}, which this program can hear in audio: whoever "
-            f"uses more than {', '.join(used)} learns more, by an embedding far more."
+def _singling_out(audit: Audit) -> Iterator[str]:
+    row, exposures = audit.headline, audit.exposures
+    if row is not None and exposures is not None:
+        text = (
+            f"{plural(row.stretches, 'stretch', 'stretches')} of {length_in_words(row.seconds)} by "
+            f"{plural(row.speakers, 'person', 'people')} "
+            f"{'disclose' if row.stretches > 1 else 'discloses'} on average "
+            f"{format_bits(row.mean, least=row.clipped > 0.05)}"
         )
+        if exposures.kind == "evidence":
+            matches = format_matches(row.mean.value or 0.0, audit.among)
+            text += f" of evidence: {matches} people would fit as well. "
+            if row.stretches >= round(1 / EXPOSED):
+                text += f"The most exposed tenth disclose {row.exposed:.1f} bits or more: "
+                text += f"{format_matches(row.exposed, audit.among)} or fewer."
+        else:
+            text += f" of {math.log2(exposures.candidates):.1f} among the enrolled."
+        yield text.strip()
+        if row.speakers < HEADLINE_PEOPLE:
+            yield (
+                f"Only {plural(row.speakers, 'person was', 'people were')} tested at that length: "
+                "others may disclose far more."
+            )
+    elif audit.rows:
+        yield f"Nothing is said of evidence: fewer than {LEAST_PEOPLE} people reach any length."
+    for best in _select_strongest(audit):
+        subject, attack = _format_method(best, audit), _format_attack(best)
+        if audit.kind == "attack":
+            yield (
+                f"{subject}{best.seconds:g} s disclose {format_bits(best.figures[BITS])} of "
+                f"{math.log2(best.speakers):.1f} among {best.speakers} readers ({attack})."
+            )
+        if best.get_value("srd.idr") is not None:
+            yield (
+                f"{subject}{best.seconds:g} s of speech put the right person of {best.speakers} "
+                f"first in {format_interval(best.figures['srd.idr'])} of the trials "
+                f"({attack}); chance is {format_value(1 / best.speakers, 'share')}."
+            )
+        wide = best.figures.get(f"among.idr_{audit.among}")
+        if wide and wide.text == "supported" and wide.low is not None and wide.high is not None:
+            yield (
+                f"Among {crowds.people(audit.among)} people the right one would come first in "
+                f"{format_value(wide.low, 'share')} to {format_value(wide.high, 'share')}."
+            )
+
+
+def _linkability(audit: Audit) -> Iterator[str]:
+    if audit.kind == "runs" and audit.exposures is not None:
+        if (row := audit.headline) is not None:
+            yield (
+                f"At {row.seconds:g} s the voice was linked to the right one of "
+                f"{audit.exposures.candidates} templates in "
+                f"{round((row.first.value or 0.0) * row.stretches)} of "
+                f"{plural(row.stretches, 'run')}."
+            )
+        return
+    for best in _select_strongest(audit, key="verification.eer_rocch", least=True):
+        eer = best.figures["verification.eer_rocch"]
+        system = best.get_value("linkage.d_sys")
+        more = f", D_sys {format_value(system, '')}" if system else ""
+        yield (
+            f"{_format_method(best, audit)}{best.seconds:g} s are linked with a known recording "
+            f"of the speaker with an equal error rate of {format_interval(eer)}{more} "
+            f"({_format_attack(best)}); 50 % would be no link."
+        )
+    if audit.kind != "corpus":
+        return
+    by_session = {s: [t for t in audit.tests if t.session == s] for s in SESSIONS}
+    if not by_session["cross"]:
+        yield "Whether recordings of different sessions can be linked was not tested."
+    elif by_session["same"]:
+        same, cross = (  # the strongest at the shortest length, so that kinds of session compare
+            max(by_session[session], key=lambda test: (-test.seconds, test.bits))
+            for session in ("same", "cross")
+        )
+        yield (
+            f"{same.seconds:g} s within one session tell {same.bits:.1f} bits of "
+            f"{math.log2(same.speakers):.1f}, across sessions {cross.bits:.1f} of "
+            f"{math.log2(cross.speakers):.1f}."
+        )
+
+
+def _inference(audit: Audit) -> Iterator[str]:
+    for name, rows in audit.attributes.items():
+        best: dict[str, AttributeRow] = {}
+        for row in sorted(rows, key=lambda row: row.judgement.eer):
+            best.setdefault(row.method, row)
+        for method in dict.fromkeys(row.method for row in rows):
+            row = best[method]
+            subject = f"{format_plain_method(method)}: "
+            subject *= len(best) > 1 or method != CLEAR
+            yield (
+                f"{subject}{row.seconds:g} s tell {name} ({row.value}) with an equal error "
+                f"rate of {format_interval(row.judgement.error)}, by {row.feature}; 50 % would be "
+                "a guess."
+            )
+    if not audit.attributes:
+        yield "What else a voice tells of its speaker was not tested."
+
+
+def _retention(audit: Audit) -> Iterator[str]:
+    budget = f"{audit.budget:g} bits"
+    retention = audit.retention
+    if retention is None:
+        yield from _retention_of_attack(audit, budget)
+        return
+    assert audit.exposures is not None
+    many = plural(len(audit.exposures.speakers), "speaker")
+    if audit.exposures.kind != "evidence" and audit.budget > math.log2(audit.exposures.candidates):
+        yield (
+            f"Whether {budget} are kept cannot be told: among {audit.exposures.candidates} people "
+            f"no more than {math.log2(audit.exposures.candidates):.1f} bits can be shown."
+        )
+        return
+    if retention.reached is None and retention.under is None:
+        yield f"Nothing is said: fewer than {LEAST_PEOPLE} people reach any length."
+        return
+    if retention.reached is None:
+        longest = (
+            "the longest that was tested"
+            if audit.shown == audit.rows
+            else f"the longest that {audit.least_people} people or more reach"
+        )
+        yield (
+            f"Up to {retention.under:g} s of speech of one person, {longest}, no "
+            f"stretch of {many} disclosed {budget}. Nothing is known of more speech."
+        )
+    elif retention.under is None:
+        reason = (
+            "calibration can say no more there" if retention.may else "a stretch disclosed as much"
+        )
+        yield (
+            f"No length that was tested keeps everybody under {budget}: at "
+            f"{retention.reached:g} s, the shortest, {reason}."
+        )
+    else:
+        may = "may have disclosed" if retention.may else "disclosed"
+        yield (
+            f"Under {budget}: no more than {retention.under:g} s of speech of one person in all. "
+            f"At {retention.reached:g} s a stretch of the {many} {may} as much."
+        )
+    if retention.on_average is not None:
+        row = next(row for row in audit.rows if row.seconds == retention.on_average)
+        limit = "mean" if (row.mean.value or 0.0) >= audit.budget else "upper limit of the mean"
+        yield f"The {limit} reaches {budget} at {retention.on_average:g} s."
+    yield (
+        "Bits of one person add up over recordings: the length is that of all speech that is kept "
+        "of a person, and of who was tested here; others may be more exposed."
+    )
+
+
+def _retention_of_attack(audit: Audit, budget: str) -> Iterator[str]:
+    for best in _select_strongest(audit):
+        figure = best.figures[BITS]
+        most = math.log2(best.speakers)
+        whose = _format_method(best, audit)
+        if most < audit.budget:
+            yield (
+                f"{whose}whether {best.seconds:g} s keep under {budget} cannot be told: among "
+                f"{best.speakers} readers no more than {most:.1f} bits can be shown. "
+                f"{format_bits(figure)} were."
+            )
+            continue
+        high = max(figure.value or 0.0, figure.high or 0.0)
+        under = "stay under" if high < audit.budget else "do not surely stay under"
+        yield (
+            f"{whose}{best.seconds:g} s {under} {budget} on average: {format_bits(figure)} to the "
+            "strongest attacker tried. Single readers may disclose more."
+        )
+
+
+def _select_strongest(audit: Audit, key: str = BITS, *, least: bool = False) -> list[TestRow]:
+    """Return the strongest test of each method; across sessions where there is one."""
+    strongest = []
+    for method in dict.fromkeys(test.method for test in audit.tests):
+        tests = [t for t in audit.tests if t.method == method and t.get_value(key) is not None]
+        tests = [t for t in tests if t.session == "cross"] or tests
+        if tests:
+            sign = -1.0 if least else 1.0
+            strongest.append(max(tests, key=lambda t: sign * (t.get_value(key) or 0.0)))
+    return strongest
+
+
+def _format_method(test: TestRow, audit: Audit) -> str:
+    return f"{format_plain_method(test.method)}: " if audit.kind == "attack" else ""
+
+
+def _format_attack(test: TestRow) -> str:
+    attacker = f"{test.attacker}, " if test.attacker else ""
+    return f"{attacker}{test.feature}, {SESSIONS[test.session]}"
+
+
+def format_interval(figure: Figure) -> str:
+    """Format a figure with its limits."""
+    limits = format_limits(figure)
+    text = format_value(figure.value, figure.unit, figure.text)
+    return f"{text} ({limits})" if limits else text

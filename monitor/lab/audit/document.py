@@ -32,10 +32,12 @@ from monitor.lab.audit.audit import (
     Audit,
     ConditionRow,
     TestRow,
+    format_matches,
+    format_plain_method,
     hash_speaker,
+    summarise,
 )
 from monitor.lab.audit.exposure import LengthRow
-from monitor.lab.audit.sentences import format_matches, format_plain_method, summarise
 from monitor.lab.evaluation.family import Figure
 from monitor.lab.evaluation.report.report import figure_json, format_value
 from monitor.phrases import plural
@@ -240,7 +242,7 @@ def audit_json(audit: Audit, salt: str = "") -> dict[str, Any]:
         "bits": None if exposures is None else exposures.kind,
         "session": None if exposures is None else exposures.session,
         "retention": None if retention is None else {
-            "budget_bits": retention.budget, "under_seconds": retention.under,
+            "budget_bits": audit.budget, "under_seconds": retention.under,
             "reached_seconds": retention.reached, "on_average_seconds": retention.on_average,
         },
         "exposed": [

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,15 +19,15 @@ from monitor.kinds import FeatureSpec
 from monitor.lab.evaluation.comparisons import leaving_out
 from monitor.lab.evaluation.family import Figure
 from monitor.lab.scoring import largest, stretches
-from monitor.maths.condition import Condition, condition_of
+from monitor.maths.condition import condition_of
 from monitor.maths.statistics import REPLICATES, Estimate, speaker_weights
 from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.population import SLICE_SECONDS, Population, Speaker, sound_of
 from monitor.population.rank_model import RankModels
 from monitor.stream.attacker import Attacker
 from monitor.stream.reading import RunningTotals
-from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, units_of
-from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, units_of
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray, Record
 
 LENGTHS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
 """T, speech seconds, at which stretches are looked at."""
@@ -42,9 +42,7 @@ LEAST_PEOPLE = 5
 HEADLINE_PEOPLE = 10
 """Of a length that the report begins with, where so many were tested."""
 _SLICE_UNITS = round(SLICE_SECONDS * UNITS_PER_SECOND)
-
-
-# --------------------------------------------------------------------------------------- exposures
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
@@ -128,8 +126,6 @@ class LengthRow:
     """Disclosure of stretches of one length.
 
     Attributes:
-        seconds: T.
-        speakers, stretches: how many.
         mean: bits on average, with limits over speakers.
         exposed: bits that the most exposed tenth of the stretches disclose at least.
         most: bits of the most telling stretch.
@@ -151,29 +147,6 @@ class LengthRow:
     beyond: Figure | None
     undecided: float
     clipped: float
-
-
-class _Stretch(NamedTuple):
-    """A stretch: its speaker, T, bits with limits, whether cut, and whether ranked first."""
-
-    owner: int
-    seconds: float
-    bits: float
-    low: float
-    high: float
-    at_least: bool
-    first: bool
-
-
-def _make_exposures(
-    names: Sequence[str], stretches: Sequence[_Stretch], kind: str, candidates: int, session: str,
-    template_seconds: float | None, why: str = "",
-) -> Exposures:  # fmt: skip
-    owner, seconds, bits, low, high, at_least, first = map(np.array, zip(*stretches, strict=True))
-    return Exposures(
-        tuple(names), owner, seconds, bits, low, high, at_least, first, kind, candidates, session,
-        template_seconds, why,
-    )  # fmt: skip
 
 
 def summarise_lengths(
@@ -204,10 +177,10 @@ def _summarise(
     part: Exposures, seconds: float, budget: float | None, replicates: int, seed: int
 ) -> LengthRow:
     names, owner = np.unique(part.owner, return_inverse=True)
-    people = [part.speakers[i] for i in names.tolist()]
     counts = np.bincount(owner).astype(np.float64)
     weights = np.zeros((0, counts.size))
     if counts.size > 1 and replicates:
+        people = [part.speakers[i] for i in names.tolist()]
         drawn = speaker_weights(counts.size, replicates, seed)
         weights = np.concatenate([drawn, leaving_out(people)])
 
@@ -219,8 +192,8 @@ def _summarise(
 
     def share(key: str, label: str, which: BoolArray) -> Figure:
         estimated = estimate(which.astype(np.float64))
-        ends = estimated.share_limits(0.0, 1.0) if weights.size else (None, None)
-        return Figure(key, label, estimated.value, "share", low=ends[0], high=ends[1])
+        low, high = estimated.share_limits(0.0, 1.0) if weights.size else (None, None)
+        return Figure(key, label, estimated.value, "share", low=low, high=high)
 
     mean = estimate(part.bits)
     low, high = float(part.low.mean()), float(part.high.mean())
@@ -247,16 +220,13 @@ class Retention:
     """Longest speech of one person under a budget, as far as tested.
 
     Attributes:
-        budget: bits.
-        under: the longest tested length up to which no stretch reached it; None where the
-            shortest did.
-        reached: the shortest tested length at which a stretch reached it, or may have, since
-            calibration says no more; None where none did.
+        under: the longest length up to which no stretch reached it; None where the shortest did.
+        reached: the shortest length at which a stretch reached it, or may have, since calibration
+            says no more; None where none did.
         on_average: likewise, at which the mean over stretches, or its upper limit, reached it.
         may: whether at `reached` it is only that calibration says no more.
     """
 
-    budget: float
     under: float | None
     reached: float | None
     on_average: float | None
@@ -281,7 +251,7 @@ def find_retention(rows: Sequence[LengthRow], budget: float, least_people: int =
         upper = max(row.mean.value or 0.0, row.mean.high or 0.0)
         if average is None and upper >= budget and row.speakers >= least_people:
             average = row.seconds
-    return Retention(budget, under, reached, average, may)
+    return Retention(under, reached, average, may)
 
 
 # ------------------------------------------------------------------------------------ of a corpus
@@ -289,14 +259,7 @@ def find_retention(rows: Sequence[LengthRow], budget: float, least_people: int =
 
 @dataclass(frozen=True)
 class EnrolledPart:
-    """Everybody enrolled from one session, and what is left to be heard.
-
-    Attributes:
-        population: templates of D seconds, without rank models.
-        rest: speech of those who have any in other sessions than the template's, or behind it.
-        session: ``"cross"`` or ``"same"``.
-        template_seconds: D.
-    """
+    """Everybody enrolled from one session, without rank models, and what is left to be heard."""
 
     population: Population
     rest: tuple[SpeakerSpeech, ...]
@@ -314,13 +277,7 @@ def enrol_part(
 
     The shortest session that is long enough is enrolled, so that much is left in the others. Where
     fewer than `LEAST_PEOPLE` have another session with `least_seconds`, the longest one is split,
-    template first.
-
-    Args:
-        voices: the speech, as `monitor.training.collect` gives it.
-        specs: of its features.
-        template_seconds: D, rounded down to slices of 5 s.
-        least_seconds: speech to be heard of a speaker.
+    template first. D is rounded down to slices of 5 s.
 
     Raises:
         CorpusError: fewer than `LEAST_PEOPLE` have a template, or speech beside it.
@@ -358,18 +315,22 @@ def enrol_part(
             "(--template)"
         )
     people = [voice for voice in voices if voice.name in chosen]
-    slices: dict[str, list[Any]] = {name: [] for name in specs}
+    slices: dict[str, list[AnyArray]] = {name: [] for name in specs}
     speakers = []
     for voice in people:
         place = chosen[voice.name]
         for name, spec in specs.items():
-            slices[name] += _cut_slices(voice.sessions[place][name], spec, count)
-        sound = voice.sounds[place] if voice.sounds else None
-        speakers.append(
-            Speaker(voice.name)
-            if sound is None
-            else Speaker(voice.name, sound=sound_of(condition_of(sound), template_seconds))
-        )
+            frames = voice.sessions[place][name]
+            # as in enrolment a frame belongs to the slice in which it was whole
+            ends = np.searchsorted(frames.units, np.arange(count + 1) * _SLICE_UNITS)
+            slices[name] += [spec.kind.total(frames.values[a:b], spec.size)
+                             for a, b in pairwise(ends)]  # fmt: skip
+        counts = voice.sounds[place] if voice.sounds else None
+        if counts is None:
+            speakers.append(Speaker(voice.name))
+        else:
+            sound = sound_of(condition_of(counts), template_seconds)
+            speakers.append(Speaker(voice.name, sound=sound))
     templates = {
         name: FeatureTemplates(spec, spec.kind.packed(np.stack(slices[name])))
         for name, spec in specs.items()
@@ -378,36 +339,25 @@ def enrol_part(
     return EnrolledPart(population, tuple(rest), session, count * SLICE_SECONDS)
 
 
-def _cut_slices(session: SessionFrames, spec: FeatureSpec, count: int) -> list[Any]:
-    """Return the first slices, as enrolment: a frame belongs to that in which it was whole."""
-    ends = np.searchsorted(session.units, np.arange(count + 1) * _SLICE_UNITS)
-    return [spec.kind.total(session.values[a:b], spec.size)
-            for a, b in pairwise(ends)]  # fmt: skip
-
-
 def _drop_session(voice: SpeakerSpeech, place: int) -> SpeakerSpeech:
     """Return a voice without one of its sessions."""
 
-    def kept(values: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(value for i, value in enumerate(values) if i != place)
+    def drop(values: tuple[_Value, ...]) -> tuple[_Value, ...]:
+        return values[:place] + values[place + 1 :]
 
-    return replace(
-        voice,
-        sessions=kept(voice.sessions),
-        speech=kept(voice.speech),
-        session_names=kept(voice.session_names),
-        sounds=kept(voice.sounds),
-    )
+    return SpeakerSpeech(
+        voice.name, drop(voice.sessions), drop(voice.speech), drop(voice.session_names),
+        drop(voice.sounds),
+    )  # fmt: skip
 
 
 def _cut_session(voice: SpeakerSpeech, index: int, start: int) -> SpeakerSpeech:
     """Return one session of a voice from a unit of speech on."""
     session = {}
     for name, frames in voice.sessions[index].items():
-        first = int(np.searchsorted(frames.units, start))
-        keep = np.arange(first, frames.units.size)
+        keep = frames.units >= start
         if frames.begins is not None:
-            keep = keep[frames.begins[keep] >= start]
+            keep &= frames.begins >= start
         session[name] = replace(
             frames,
             values=frames.values[keep],
@@ -431,29 +381,22 @@ def measure_corpus(
     """Measure stretches of everybody's speech by the attacker of a run.
 
     Consecutive stretches of T seconds, each by itself, as a run reads them at T whose watched
-    speaker is the one who speaks. A figure is evidence where the rank models tell it, else the
-    closed-set one.
-
-    Args:
-        part: who is enrolled, and what is heard.
-        rank_models: what ranks and scores mean.
-        cohort: that evidence is set against; None gives none.
-        lengths: T.
-        trials: stretches of each speaker at each length, at most.
-        progress: called with each speaker who was watched.
+    speaker is the one who speaks. A figure is evidence where the rank models and the cohort tell
+    it, else the closed-set one.
 
     Raises:
         StoreError: there is no rank model of these features.
         CorpusError: nobody says as much as the shortest length.
     """
-    population = part.population.with_rank_models(_drop_evidence(rank_models, cohort), cohort)
+    if cohort is None:
+        rank_models = RankModels(replace(rank_model, evidence=None) for rank_model in rank_models)
+    population = part.population.with_rank_models(rank_models, cohort)
     features = largest(population.rank_models, population.features)
     tested = part.rest
     if len(tested) > MOST_TESTED:
         indices = np.linspace(0, len(tested) - 1, MOST_TESTED).round().astype(int)
         tested = tuple(tested[i] for i in indices)
-    names = tuple(voice.name for voice in tested)
-    exposed: list[_Stretch] = []
+    exposed: list[tuple[int, float, float, float, float, bool, bool]] = []
     kinds, why, speakers = set(), "", 0
     for owner, voice in enumerate(tested):
         attacker = Attacker(
@@ -461,78 +404,66 @@ def measure_corpus(
             template_seconds=part.template_seconds,
         )  # fmt: skip
         why, speakers = attacker.withheld or attacker.no_evidence_reason, attacker.speakers
-        sounds = _describe_sounds(voice)
+        conditions = {
+            voice.session_name(i): None if counts is None else condition_of(counts)
+            for i, counts in enumerate(voice.sounds or (None,) * len(voice.sessions))
+        }
         for seconds in lengths:
             try:
                 cut = stretches([voice], attacker.names, attacker.features, seconds)
             except CorpusError:  # this voice says less
                 continue
-            sample = np.unique(
-                np.linspace(0, len(cut.target) - 1, min(trials, len(cut.target))).round()
-            ).astype(int)
-            totals = {name: rows[sample] for name, rows in cut.totals.items()}
+            count = len(cut.target)
+            sample = np.unique(np.linspace(0, count - 1, min(trials, count)).round()).astype(int)
             running = {}
-            for name, rows in totals.items():
+            for name, totals in cut.totals.items():
+                rows = totals[sample]
                 frames = np.abs(rows).sum(axis=1).round().astype(np.int64)
                 running[name] = RunningTotals(rows, frames, frames.astype(np.float64))
-            assessments = attacker.assess_each(
-                running, np.full(sample.size, seconds), [sounds[cut.sessions[i]] for i in sample]
-            )
-            for rows in assessments:
-                evidence, local = rows.crowd_evidence.evidence, rows.local
-                bits = evidence or local
+            for moment in attacker.assess_each(
+                running,
+                np.full(sample.size, seconds),
+                [conditions[cut.sessions[i]] for i in sample],
+            ):
+                evidence = moment.crowd_evidence.evidence
+                bits = evidence or moment.local
                 assert bits is not None  # somebody is watched
                 kinds.add("evidence" if evidence is not None else "closed-set")
-                best = rows.top[0][0] == voice.name
-                exposed.append(
-                    _Stretch(owner, seconds, *bits, bool(rows.crowd_evidence.at_least), best)
-                )
+                clipped, best = moment.crowd_evidence.at_least, moment.top[0][0] == voice.name
+                exposed.append((owner, seconds, *bits, bool(clipped), best))
         progress(voice.name)
     if not exposed:
         raise CorpusError(f"nobody has {min(lengths):g} s of speech beside the template")
     if len(kinds) > 1:
         raise StoreError("some stretches have evidence and some have none: calibrate again")
-    return _make_exposures(
-        names, exposed, kinds.pop(), speakers, part.session, part.template_seconds, why
-    )
-
-
-def _drop_evidence(rank_models: RankModels, cohort: Cohort | None) -> RankModels:
-    """Return the rank models, without evidence where there is no cohort."""
-    if cohort is not None:
-        return rank_models
-    return RankModels(replace(rank_model, evidence=None) for rank_model in rank_models)
-
-
-def _describe_sounds(voice: SpeakerSpeech) -> dict[str, Condition | None]:
-    """Return the condition of each session of a voice."""
-    rows = voice.sounds or (None,) * len(voice.sessions)
-    return {
-        voice.session_name(i): None if row is None else condition_of(row)
-        for i, row in enumerate(rows)
-    }
+    names = tuple(voice.name for voice in tested)
+    return Exposures(
+        names, *map(np.array, zip(*exposed, strict=True)), kind=kinds.pop(), candidates=speakers,
+        session=part.session, template_seconds=part.template_seconds, why=why,
+    )  # fmt: skip
 
 
 # --------------------------------------------------------------------------------- of recorded runs
 
 
 def measure_runs(
-    runs: Iterable[tuple[str, Sequence[Mapping[str, Any]]]], lengths: Sequence[float] = LENGTHS
+    runs: Iterable[tuple[str, Sequence[Record]]], lengths: Sequence[float] = LENGTHS
 ) -> Exposures:
     """Read runs of watched speakers at each length, a stretch a run.
 
+    A run is read at its first reading with as much speech of the watched speaker: all but that in
+    which another voice was noticed.
+
     Args:
         runs: by name, records from ``start`` on, as `monitor.events.schema.read_run` gives them.
-            Who is watched counts as the speaker, but for what another voice was noticed in.
-        lengths: T; a run is read at its first reading with as much speech that counts in it.
+        lengths: T.
 
     Raises:
         StoreError: nobody is watched, or there is no reading.
     """
     names: list[str] = []
-    exposed: list[_Stretch] = []
-    kinds, sessions, candidates = set(), set(), set()
-    lengths_of = set()
+    exposed: list[tuple[int, float, float, float, float, bool, bool]] = []
+    kinds, sessions, candidates, depths = set(), set(), set(), set()
     for run, records in runs:
         start = records[0]
         if start.get("people"):
@@ -551,35 +482,33 @@ def measure_runs(
             kinds.add(first.get("headline") or start.get("headline") or "closed-set")
             sessions.add(first.get("session", "cross"))
             top = first.get("top") or [[None]]
-            best = top[0][0] == watch
             bits = float(first["bits"])
             low, high = (
                 bits if first.get(f"bits_{end}") is None else float(first[f"bits_{end}"])
                 for end in ("low", "high")
             )
-            clipped = bool(first.get("at_least"))
-            exposed.append(_Stretch(names.index(watch), seconds, bits, low, high, clipped, best))
+            clipped, best = bool(first.get("at_least")), top[0][0] == watch
+            exposed.append((names.index(watch), seconds, bits, low, high, clipped, best))
         candidates.add(int(start.get("speakers", 0)))
-        lengths_of.add(start.get("template_seconds"))
+        depths.add(start.get("template_seconds"))
     if not exposed:
         raise StoreError("no run has a reading with a figure: measure more speech")
     if len(kinds) > 1:
         raise StoreError("some runs read evidence and some do not: audit them apart")
-    same = lengths_of.pop() if len(lengths_of) == 1 else None
-    return _make_exposures(
-        names, exposed, kinds.pop(), min(candidates), "cross" if sessions == {"cross"} else "same",
-        float(same) if isinstance(same, int | float) else None,
+    depth = depths.pop() if len(depths) == 1 else None
+    return Exposures(
+        tuple(names), *map(np.array, zip(*exposed, strict=True)), kind=kinds.pop(),
+        candidates=min(candidates), session="cross" if sessions == {"cross"} else "same",
+        template_seconds=float(depth) if isinstance(depth, int | float) else None,
     )  # fmt: skip
 
 
-def list_other_voices(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def list_other_voices(records: Iterable[Record]) -> list[Record]:
     """Return where another voice, or channel, was noticed in a run."""
     return [record for record in records if record["type"] == "change" and not record.get("back")]
 
 
-def _select_readings(
-    records: Sequence[Mapping[str, Any]],
-) -> Iterator[tuple[float, Mapping[str, Any]]]:
+def _select_readings(records: Sequence[Record]) -> Iterator[tuple[float, Record]]:
     """Select readings of the watched speaker, with the seconds of speech that count in each.
 
     Another voice counts from where it began until it is noticed; from then on it is left out

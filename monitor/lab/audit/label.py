@@ -5,21 +5,29 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from monitor import crowds
 from monitor.errors import UsageError
 from monitor.files import write_text
-from monitor.lab.audit.audit import CONDITION_NAMES, SESSIONS, Audit, TestRow
+from monitor.lab.audit.audit import (
+    CONDITION_NAMES,
+    SESSIONS,
+    Audit,
+    TestRow,
+    format_bits,
+    format_interval,
+    format_matches,
+    summarise,
+)
 from monitor.lab.audit.document import (
     audit_json,
     describe_sound_difference,
     format_condition,
     list_exposed,
 )
-from monitor.lab.audit.sentences import format_bits, format_interval, format_matches, summarise
 from monitor.lab.evaluation.family import Figure
 from monitor.lab.evaluation.report.report import format_value
 from monitor.phrases import length_in_words, plural
@@ -53,8 +61,8 @@ def make_label(audit: Audit, salt: str = "") -> Label:
         raise UsageError("a label is of a corpus: give a folder of recordings by speaker")
     several = max((test.tested for test in audit.tests if test.session == "cross"), default=0)
     tests = [test for test in audit.tests if 2 * test.tested >= several]  # few say little of crowds
-    confident = replace(audit, tests=tuple(tests))
-    return Label(audit, salt, confident.strongest("cross") or confident.strongest())
+    tests = [test for test in tests if test.session == "cross"] or tests
+    return Label(audit, salt, max(tests, key=lambda test: test.bits, default=None))
 
 
 def save_label(label: Label, path: Path) -> Path:

@@ -152,8 +152,8 @@ def command(asked: AuditOptions) -> int:
     """
     from monitor.documents import get_figure_paths
     from monitor.errors import UsageError
+    from monitor.lab.audit.audit import summarise
     from monitor.lab.audit.document import TITLES, save_audit
-    from monitor.lab.audit.sentences import summarise
     from monitor.run.status import INCOMPLETE
 
     if asked.card:
@@ -206,7 +206,7 @@ def _audit(asked: AuditOptions) -> Audit:
     from monitor.errors import UsageError
     from monitor.events.schema import read_run
     from monitor.lab.attacks.results import read_results
-    from monitor.lab.audit.recorded import audit_attack, audit_runs
+    from monitor.lab.audit.auditing import audit_attack, audit_runs
 
     asked.how.check()
     runs = [
@@ -236,7 +236,7 @@ def _audit_folder(source: Path, how: CorpusAuditOptions, budget: float) -> Audit
     from monitor.cli.inputs import load_speaker_model, plan_of
     from monitor.cli.options import progress_over
     from monitor.corpus import find
-    from monitor.lab.audit.corpus import audit_corpus, extract_corpus
+    from monitor.lab.audit.auditing import audit_corpus, extract_corpus
 
     how.check()
     place = how.workers.path(source)

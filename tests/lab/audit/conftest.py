@@ -9,7 +9,7 @@ import pytest
 from benchmarks.simulation import Simulation, write_corpus
 from monitor.corpus import find
 from monitor.lab.audit.audit import Audit, AuditConfig
-from monitor.lab.audit.corpus import ExtractedCorpus, audit_corpus, extract_corpus
+from monitor.lab.audit.auditing import ExtractedCorpus, audit_corpus, extract_corpus
 
 
 @pytest.fixture(scope="session")

@@ -16,13 +16,11 @@ import pytest
 from monitor.errors import SchemaError, StoreError, UsageError
 from monitor.lab.attacks.context import BITS
 from monitor.lab.attacks.results import read_results, results_json
-from monitor.lab.audit.audit import Audit, hash_speaker
-from monitor.lab.audit.corpus import _list_untested, compare_sounds
+from monitor.lab.audit.audit import Audit, hash_speaker, summarise
+from monitor.lab.audit.auditing import _list_untested, audit_attack, compare_sounds
 from monitor.lab.audit.document import audit_csv, audit_json, audit_page, save_audit
 from monitor.lab.audit.exposure import EnrolledPart, Exposures, summarise_lengths
 from monitor.lab.audit.label import label_json, label_markdown, make_label
-from monitor.lab.audit.recorded import audit_attack
-from monitor.lab.audit.sentences import summarise
 from monitor.maths.condition import Condition
 from tests.lab.attacks.made import results
 from tests.lab.attacks.made import row as made_row

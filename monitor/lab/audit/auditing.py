@@ -1,10 +1,11 @@
-"""The audit of a corpus: recordings of people, by speaker and session."""
+"""Audits of a corpus, by speaker and session; of recorded runs; of the results of an attack."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, combinations
 from pathlib import Path
 
 import numpy as np
@@ -12,22 +13,23 @@ import numpy as np
 from monitor import crowds
 from monitor.corpus import Corpus, Recording, read_speaker_attributes
 from monitor.errors import CorpusError, UsageError
+from monitor.features.registry import FEATURES, FeatureSetup, defaults, make, ready, superseded
 from monitor.features.registry import caveats as feature_caveats
 from monitor.kinds import FeatureSpec
+from monitor.lab.attacks.attackers import ATTACKERS
 from monitor.lab.attacks.extraction import CLEAR
+from monitor.lab.attacks.results import AttackResults, AttackRow, list_caveats
 from monitor.lab.attributes import AttributeRow, Excerpts, find_attribute, judge_value
 from monitor.lab.audit.audit import (
+    CONDITION_NAMES,
     DEFAULTS,
     SESSIONS,
-    UNTRIED,
     Audit,
     AuditConfig,
+    ConditionRow,
     SoundDifference,
     TestRow,
-    get_shortest_seconds,
-    report_short_lengths,
-    report_unused_features,
-    summarise_conditions,
+    format_plain_method,
 )
 from monitor.lab.audit.exposure import (
     LEAST_PEOPLE,
@@ -36,8 +38,11 @@ from monitor.lab.audit.exposure import (
     TRIALS,
     EnrolledPart,
     Exposures,
+    LengthRow,
     enrol_part,
+    list_other_voices,
     measure_corpus,
+    measure_runs,
     summarise_lengths,
 )
 from monitor.lab.evaluation.evaluating import evaluate
@@ -49,6 +54,61 @@ from monitor.population.cohort import Cohort
 from monitor.population.population import Population, load_rank_models
 from monitor.population.rank_model import RankModels
 from monitor.training.voices import SpeakerSpeech, collect, units_of
+from monitor.types import Record
+
+_STRONGER = (
+    "Stronger networks than those named, and attackers who train on speech of this very product."
+)
+_TRAINED_MORE = (
+    "Stronger networks than those named, and attackers who train longer, or on speech of more "
+    "people."
+)
+_UNTRIED = (
+    "Listeners who know the person, and people who are good at voices.",
+    _STRONGER,
+    "What is said: names, places, topics; and the words themselves, unless style is among the "
+    "features.",
+    "What comes with the audio: file names, times, accounts, devices, background sounds.",
+    "Combination with other data about the same people.",
+    "Other languages, channels, rooms, illness, emotion and age than these recordings have.",
+)
+
+
+def _report_short_lengths(rows: Sequence[LengthRow], least_people: int) -> list[str]:
+    lengths = [f"{row.seconds:g}" for row in rows if row.speakers < least_people]
+    return [f"Lengths that fewer than {least_people} people reach are left out: "
+            f"{', '.join(lengths)} s."] * bool(lengths)  # fmt: skip
+
+
+def _find_shortest_seconds(specs: Iterable[FeatureSpec]) -> float:
+    """Find the speech seconds below which a feature has no frame, and an attacker is too weak.
+
+    A stretch that is shorter would read low for want of an attacker, not of disclosure.
+    """
+    return max((spec.kind.span_seconds(spec.frame_seconds) for spec in specs), default=0.0)
+
+
+def _summarise_conditions(conditions: Iterable[Condition | None]) -> tuple[ConditionRow, ...]:
+    sounds = [condition for condition in conditions if condition is not None]
+    rows = []
+    for name in CONDITION_NAMES:
+        figures = [value for sound in sounds if (value := getattr(sound, name)) is not None]
+        if figures:
+            low, middle, high = np.quantile(figures, (0.1, 0.5, 0.9)).tolist()
+            rows.append(ConditionRow(name, len(figures), middle, low, high))
+    return tuple(rows)
+
+
+def _report_unused_features(used: Collection[str], setup: FeatureSetup) -> Iterator[str]:
+    more = [name for name in defaults(setup=setup) if not (name in used or superseded(name, used))]
+    if more:
+        yield (
+            f"Recognition by {' and '.join(more)}, which this program can hear in audio: whoever "
+            f"uses more than {', '.join(used)} learns more, by an embedding far more."
+        )
+
+
+# ------------------------------------------------------------------------------------ of a corpus
 
 TEST_LENGTHS = (10.0, 60.0)
 """T of the tests of ranks and of links, as far as there is speech."""
@@ -86,6 +146,12 @@ class ExtractedCorpus:
     missing: tuple[str, ...]
 
     @property
+    def name(self) -> str:
+        """Name of the corpus' folder; of a manifest its folder's."""
+        path = self.place.resolve()
+        return path.parent.name if path.stem == "manifest" else path.name
+
+    @property
     def steps(self) -> int:
         """Most calls of ``progress`` by `audit_corpus`."""
         return min(len(self.voices), MOST_TESTED) + 2 * len(TEST_LENGTHS)
@@ -111,13 +177,26 @@ def extract_corpus(
         StoreError: the rank models cannot be read.
     """
     _check_people(len(corpus.speakers))
-    models = _load_models(config)  # what cannot be met is refused before the long work
-    attributes = _read_table(corpus, place, config)
+    # what cannot be met is refused before the long work
+    if config.rank_model is None:
+        reference = Population.reference()
+        rank_models, cohort = reference.rank_models, reference.cohort
+        learnt_on = frozenset(reference.names)
+    else:
+        rank_models, cohort = load_rank_models(config.rank_model)
+        learnt_on = frozenset(name for model in rank_models for name in model.learnt_from)
+    if config.attribute_table is not None and not config.attribute_table.is_file():
+        raise UsageError(f"{config.attribute_table.name} does not exist; check the name")
+    attributes = read_speaker_attributes(config.attribute_table or place)
+    for name in config.attributes or ():
+        find_attribute(name, attributes, corpus.speakers)
     voices, specs, missing = collect(
         corpus, features=config.features, jobs=config.jobs, setup=config.setup, sounds=True,
         progress=progress,
     )  # fmt: skip
-    return ExtractedCorpus(place, voices, specs, attributes, *models, missing)
+    return ExtractedCorpus(
+        place, voices, specs, attributes, rank_models, cohort, learnt_on, missing
+    )
 
 
 def audit_corpus(
@@ -125,21 +204,18 @@ def audit_corpus(
     config: AuditConfig = DEFAULTS,
     progress: Callable[[str], object] = lambda _: None,
 ) -> Audit:
-    """Audit extracted recordings of people.
+    """Audit extracted recordings of people, with the same settings.
 
-    Args:
-        corpus: by `extract_corpus`.
-        config: what is asked for, the same.
-        progress: called with what was tested: each speaker, and a few tests of all.
+    `progress` is called with what was tested: each speaker, and a few tests of all.
 
     Raises:
         CorpusError: fewer than five speakers say enough.
         UsageError: an option makes no sense.
         StoreError: the rank models do not fit.
     """
-    voices, specs, rank_models = corpus.voices, corpus.specs, corpus.rank_models
+    voices, specs = corpus.voices, corpus.specs
     _check_people(len(voices))
-    shortest = get_shortest_seconds(specs)
+    shortest = _find_shortest_seconds(specs.values())
     lengths = tuple(seconds for seconds in config.lengths if seconds >= shortest)
     if not lengths:
         raise UsageError(
@@ -147,12 +223,12 @@ def audit_corpus(
             "longer --lengths"
         )
     part = choose_part(voices, specs, config.template_seconds, min(lengths))
-    exposures = measure_corpus(part, rank_models, corpus.cohort, lengths, progress=progress)
+    exposures = measure_corpus(part, corpus.rank_models, corpus.cohort, lengths, progress=progress)
     rows = summarise_lengths(
         exposures, config.budget, replicates=config.replicates, seed=config.seed
     )
-    tests, problems = _run_tests(voices, specs, rank_models, part, config, progress)
-    attributes, warnings = _judge_attributes(voices, specs, corpus.attributes, config)
+    tests, problems = _run_tests(corpus, part, config, progress)
+    attributes, warnings = _judge_attributes(corpus, config)
     sounds = [
         [None if row is None else condition_of(row) for row in voice.sounds or ()]
         for voice in voices
@@ -164,26 +240,29 @@ def audit_corpus(
     ] * bool(trained)
     notes += [f"Of {plural(len(part.rest), 'speaker')} {MOST_TESTED} were watched, evenly taken."
               ] * (len(part.rest) > MOST_TESTED)  # fmt: skip
-    notes += report_short_lengths(rows, LEAST_PEOPLE)
-    notes += list(feature_caveats(specs))
+    notes += _report_short_lengths(rows, LEAST_PEOPLE)
+    notes += feature_caveats(specs)
     if exposures.why:
         notes.append(f"There is no evidence: {exposures.why}. Bits are those among the enrolled.")
     return Audit(
-        _get_corpus_name(corpus.place),
+        corpus.name,
         "corpus",
-        _describe_corpus(voices, specs, part, exposures, tests, config),
+        _describe_corpus(corpus, part, exposures, tests, config),
         config.among,
         config.budget,
         exposures,
         rows,
         tests,
         attributes,
-        summarise_conditions(chain.from_iterable(sounds)),
+        _summarise_conditions(chain.from_iterable(sounds)),
         compare_sounds(sounds, config.seed),
-        (*report_unused_features(specs, config.setup), *_list_untested(part, attributes, shortest)),
+        (
+            *_report_unused_features(specs, config.setup),
+            *_list_untested(part, attributes, shortest),
+        ),
         (*notes, *warnings),
         (*corpus.missing, *problems),
-        _list_commands(corpus.place, part, tests, config),
+        _list_commands(corpus.name, part, tests, config),
         skipped=len(corpus.missing),
         replicates=config.replicates,
         seed=config.seed,
@@ -199,12 +278,6 @@ def _check_people(count: int) -> None:
         )
 
 
-def _get_corpus_name(place: Path) -> str:
-    """Return the corpus' folder name; of a manifest its folder's."""
-    path = place.resolve()
-    return path.parent.name if path.stem == "manifest" else path.name
-
-
 def choose_part(
     voices: Sequence[SpeakerSpeech],
     specs: Mapping[str, FeatureSpec],
@@ -215,65 +288,48 @@ def choose_part(
 
     Templates of another session come first.
     """
-    if template_seconds is not None:
-        return enrol_part(voices, specs, template_seconds, least_seconds)
     parts: list[EnrolledPart] = []
-    for seconds in TEMPLATE_LENGTHS:
-        try:
-            parts.append(enrol_part(voices, specs, seconds, least_seconds))
-        except CorpusError:
-            if not parts and seconds == TEMPLATE_LENGTHS[-1]:
-                raise
+    if template_seconds is None:
+        for seconds in TEMPLATE_LENGTHS:
+            with suppress(CorpusError):
+                parts.append(enrol_part(voices, specs, seconds, least_seconds))
+    if not parts:
+        return enrol_part(voices, specs, template_seconds or TEMPLATE_LENGTHS[-1], least_seconds)
     parts = [part for part in parts if part.session == "cross"] or parts
     largest = max(len(part.rest) for part in parts)
     return next(part for part in parts if 2 * len(part.rest) >= largest)
 
 
-def _load_models(config: AuditConfig) -> tuple[RankModels, Cohort | None, frozenset[str]]:
-    """Load rank models and their cohort; return also the names they were fitted on."""
-    reference = Population.reference()
-    if config.rank_model is None:
-        return reference.rank_models, reference.cohort, frozenset(reference.names)
-    rank_models, cohort = load_rank_models(config.rank_model)
-    names = frozenset(name for rank_model in rank_models for name in rank_model.learnt_from)
-    return rank_models, cohort, names
-
-
 def _run_tests(
-    voices: Sequence[SpeakerSpeech],
-    specs: Mapping[str, FeatureSpec],
-    rank_models: RankModels,
+    corpus: ExtractedCorpus,
     part: EnrolledPart,
     config: AuditConfig,
     progress: Callable[[str], object],
 ) -> tuple[tuple[TestRow, ...], list[str]]:
     """Score ranks and links within a session and across, as `monitor score` and `evaluate`."""
     grid = ScoreGrid(
-        voices, specs, rank_models, TEST_LENGTHS, (part.template_seconds,), ("same", "cross"),
-        ("average",), TRIALS,
+        corpus.voices, corpus.specs, corpus.rank_models, TEST_LENGTHS, (part.template_seconds,),
+        ("same", "cross"), ("average",), TRIALS,
     )  # fmt: skip
     try:
         cells = grid.cells()
     except CorpusError as error:
         return (), [str(error)]
     rows, left_out = [], list[str]()
+    settings = EvaluationSettings(
+        config.replicates, config.seed, among=sorted({*CROWDS, config.among}), only=_FAMILIES
+    )
     for cell in cells:
         session, seconds, template, plan = cell
         if plan.mated.size < 2:
             continue
-        scored = grid.score(*cell)
-        for name, matrix in scored.matrices.items():
+        for name, matrix in grid.score(*cell).matrices.items():
             if len(matrix.tested) < LEAST_PEOPLE:
                 left_out.append(f"{seconds:g} s, {SESSIONS[session]}")
                 continue
-            crowds = sorted({*CROWDS, config.among})
-            settings = EvaluationSettings(
-                config.replicates, config.seed, among=crowds, only=_FAMILIES
-            )
-            report = evaluate(matrix, settings=settings)
             rows.append(
-                TestRow("", "", name, seconds, template, session, matrix.population,
-                        matrix.trials, len(matrix.tested), report.figures)
+                TestRow("", "", name, seconds, template, session, matrix.population, matrix.trials,
+                        len(matrix.tested), evaluate(matrix, settings=settings).figures)
             )  # fmt: skip
         progress(f"T={seconds:g} {session}")
     # who has no trial is told by numbers: a document names nobody
@@ -286,39 +342,23 @@ def _run_tests(
     return tuple(rows), problems
 
 
-# ------------------------------------------------------------------------------------- attributes
-
-
-def _read_table(corpus: Corpus, place: Path, config: AuditConfig) -> dict[str, dict[str, str]]:
-    """Read the speakers' attributes; refuse missing ones."""
-    if config.attribute_table is not None and not config.attribute_table.is_file():
-        raise UsageError(f"{config.attribute_table.name} does not exist; check the name")
-    attributes = read_speaker_attributes(config.attribute_table or place)
-    for name in config.attributes or ():
-        find_attribute(name, attributes, corpus.speakers)
-    return attributes
-
-
 def _judge_attributes(
-    voices: Sequence[SpeakerSpeech],
-    specs: Mapping[str, FeatureSpec],
-    tables: Mapping[str, Mapping[str, str]],
-    config: AuditConfig,
+    corpus: ExtractedCorpus, config: AuditConfig
 ) -> tuple[dict[str, list[AttributeRow]], list[str]]:
     """Judge attributes learnt on some of the speakers and tried on the others."""
-    names = tuple(voice.name for voice in voices)
+    names = tuple(voice.name for voice in corpus.voices)
     notes: list[str] = []
     requests = config.attributes
     if requests is None:
-        requests = tuple(_list_default_attributes(tables, names))
-    vectors = {name: spec for name, spec in specs.items() if spec.kind.pointed}
-    if requests and not vectors:
+        requests = tuple(_list_default_attributes(corpus.attributes, names))
+    embeddings = [name for name, spec in corpus.specs.items() if spec.kind.pointed]
+    if requests and not embeddings:
         notes.append("Attributes are told by an embedding, and none was heard: none is told.")
     rows: dict[str, list[AttributeRow]] = {}
-    for feature in vectors:
-        excerpts = _collect_excerpts(voices, feature)
+    for feature in embeddings:
+        excerpts = _collect_excerpts(corpus.voices, feature)
         for request in requests:
-            attribute = find_attribute(request, tables, names)
+            attribute = find_attribute(request, corpus.attributes, names)
             # of two values one says it all: the equal error rate is of both
             for value in attribute.values if len(attribute.values) > 2 else attribute.values[:1]:
                 has = {who: group == value for who, group in attribute.of.items()}
@@ -344,17 +384,13 @@ def _list_default_attributes(
         if column.lower() not in USUAL_ATTRIBUTES:
             continue
         values = [by_speaker[name] for name in names if name in by_speaker]
-        try:
-            numbers = [float(value) for value in values]
-        except ValueError:
-            request = column
-        else:
-            request = f"{column}<{float(np.median(numbers)):g}" if numbers else column
-        try:
+        request = column
+        with suppress(ValueError):
+            if values:
+                request = f"{column}<{float(np.median([float(value) for value in values])):g}"
+        with suppress(UsageError):  # all are alike, or it has too many values
             find_attribute(request, tables, names)
-        except UsageError:  # all are alike, or it has too many values
-            continue
-        yield request
+            yield request
 
 
 def _collect_excerpts(voices: Sequence[SpeakerSpeech], feature: str) -> Excerpts:
@@ -398,30 +434,32 @@ def compare_sounds(
         sample = np.random.default_rng(seed).permutation(len(conditions))[:_MOST_PAIRED]
         conditions = [conditions[i] for i in sorted(sample.tolist())]
     same, different = list[bool](), list[bool]()
-    for index, (speaker, first) in enumerate(conditions):
-        for other, second in conditions[index + 1 :]:
-            (same if speaker == other else different).append(bool(list_mismatches(first, second)))
+    for (speaker, first), (other, second) in combinations(conditions, 2):
+        (same if speaker == other else different).append(bool(list_mismatches(first, second)))
     return SoundDifference(
         *(float(np.mean(condition)) if condition else None for condition in (same, different))
     )
 
 
 def _describe_corpus(
-    voices: Sequence[SpeakerSpeech],
-    specs: Mapping[str, FeatureSpec],
+    corpus: ExtractedCorpus,
     part: EnrolledPart,
     exposures: Exposures,
     tests: Sequence[TestRow],
     config: AuditConfig,
 ) -> dict[str, str]:
+    voices = corpus.voices
     lengths = [v.length(i) / 10 for v in voices for i in range(len(v.sessions))]
-    sessions = len(lengths)
     several = sum(len(voice.sessions) > 1 for voice in voices)
     source = "the shipped ones" if config.rank_model is None else config.rank_model.name
+    networks = ", ".join(
+        name + (f" (network {spec.network[:12]})" if spec.network else "")
+        for name, spec in corpus.specs.items()
+    )
     people = [(t, len(set(exposures.select_length(t).owner.tolist()))) for t in exposures.lengths]
     lengths_said = [t for t, count in people if count >= LEAST_PEOPLE]
     return {
-        "Speech": f"{plural(len(voices), 'speaker')}, {plural(sessions, 'session')}, "
+        "Speech": f"{plural(len(voices), 'speaker')}, {plural(len(lengths), 'session')}, "
         f"{sum(lengths) / 60:.1f} min of speech; {several} with two sessions or more. A "
         f"session has {np.median(lengths):.0f} s in the median.",
         "Population": f"Of {plural(len(voices), 'speaker')} {exposures.candidates} have "
@@ -429,7 +467,7 @@ def _describe_corpus(
         f"{exposures.candidates}. {len(exposures.speakers)} of them have speech beside it and are "
         f"tested. {_describe_sizes(tests)}People are singled out of "
         f"{crowds.crowd_of(config.among)}.",
-        "Attackers": f"Know of no protection. They recognise voices by {_networks(specs)}, and "
+        "Attackers": f"Know of no protection. They recognise voices by {networks}, and "
         f"weigh them by rank models ({source}).",
         "Templates": f"{part.template_seconds:g} s of speech of each person, "
         + ("from another session than what is tested."
@@ -446,12 +484,11 @@ def _describe_corpus(
 def _describe_sizes(tests: Sequence[TestRow]) -> str:
     """Say why tests of ranks and links have another N."""
     parts = []
-    for session in SESSIONS:
+    for session, where in (("cross", "across sessions"), ("same", "within one")):
         rows = [test for test in tests if test.session == session]
         if rows:
             people = " or ".join(map(str, sorted({test.speakers for test in rows})))
             tested = " or ".join(map(str, sorted({test.tested for test in rows})))
-            where = "across sessions" if session == "cross" else "within one"
             parts.append(f"N = {people} {where}, {tested} tested")
     if not parts:
         return ""
@@ -461,21 +498,8 @@ def _describe_sizes(tests: Sequence[TestRow]) -> str:
     )
 
 
-def _column(attribute: str) -> str:
-    """Return the column of an attribute: of ``age<30`` it is ``age``."""
-    return attribute.partition("<")[0].lower()
-
-
-def _networks(specs: Mapping[str, FeatureSpec]) -> str:
-    named = [name + (f" (network {spec.network[:12]})" if spec.network else "")
-             for name, spec in specs.items()]  # fmt: skip
-    return ", ".join(named)
-
-
 def _list_untested(
-    part: EnrolledPart,
-    attributes: Mapping[str, object],
-    shortest: float,
+    part: EnrolledPart, attributes: Mapping[str, object], shortest: float
 ) -> Iterator[str]:
     if part.session == "same":
         yield (
@@ -492,30 +516,182 @@ def _list_untested(
             "differ (--attributes, --groups)."
         )
     else:
-        columns = {_column(name) for name in attributes}
+        columns = {name.partition("<")[0].lower() for name in attributes}
         others = [topic for topic in ("health", "mood", "origin", "age") if topic not in columns]
         yield f"Attributes other than {', '.join(attributes)}: {', '.join(others)}."
     yield f"More enrolled speech than {part.template_seconds:g} s of a person: it tells more."
     yield "Protected speech: nothing was anonymised (monitor attack tests an anonymiser)."
-    yield from UNTRIED
+    yield from _UNTRIED
 
 
 def _list_commands(
-    place: Path, part: EnrolledPart, tests: Sequence[TestRow], config: AuditConfig
+    name: str, part: EnrolledPart, tests: Sequence[TestRow], config: AuditConfig
 ) -> tuple[str, ...]:
-    name = _get_corpus_name(place)
     lengths = ",".join(f"{seconds:g}" for seconds in dict.fromkeys(row.seconds for row in tests))
     more = f" --features {','.join(config.features)}" if config.features else ""
     model = f" --rank-model {config.rank_model.name}" if config.rank_model else ""
-    weighed = model or " --rank-model reference"
     return (
         f"monitor score {name} -o scores.npz --session both --lengths {lengths} "
         f"--template-lengths {part.template_seconds:g}{more}{model}",
         f"monitor evaluate scores.npz --all "
         f"--among {','.join(map(str, sorted({*CROWDS, config.among})))} "
         f"--replicates {config.replicates} --seed {config.seed}",
-        f"monitor replay RECORDING -p us.npz{weighed} --watch SPEAKER, once the people are "
-        f"enrolled from other sessions (monitor enrol PEOPLE --seconds "
+        f"monitor replay RECORDING -p us.npz{model or ' --rank-model reference'} --watch SPEAKER, "
+        "once the people are enrolled from other sessions (monitor enrol PEOPLE --seconds "
         f"{part.template_seconds:g}{more} -o us.npz): the evidence of a recording's first T "
         "seconds",
     )
+
+
+# --------------------------------------------------------------------------------- of recorded runs
+
+
+def audit_runs(
+    runs: Sequence[tuple[str, Sequence[Record]]], config: AuditConfig = DEFAULTS
+) -> Audit:
+    """Audit recorded runs of watched speakers, by what their readings say.
+
+    Args:
+        runs: by name, records as `monitor.events.schema.read_run` gives them.
+        config: what is asked for.
+
+    Raises:
+        StoreError: nobody is watched, or runs cannot be put together.
+    """
+    starts = [records[0] for _, records in runs]
+    features = [tuple(start.get("features") or ()) for start in starts]
+    names = sorted({name for names in features for name in names if name in FEATURES})
+    shortest = _find_shortest_seconds(
+        feature.spec for feature in make([name for name in names if ready(name)])
+    )
+    exposures = measure_runs(runs, [t for t in config.lengths if t >= shortest])
+    rows = summarise_lengths(
+        exposures, config.budget, replicates=config.replicates, seed=config.seed
+    )
+    readings = [
+        reading
+        for _, records in runs
+        for reading in [record for record in records if record["type"] == "reading"][-1:]
+    ]
+    mixed = sum(bool(list_other_voices(records)) for _, records in runs)
+    notes = [
+        f"In {mixed} of {plural(len(runs), 'run')} another voice or channel was noticed: what came "
+        "with it is left out."
+    ] * bool(mixed)
+    notes += _report_short_lengths(rows, min(LEAST_PEOPLE, len(exposures.speakers)))
+    notes += dict.fromkeys(
+        str(record["text"])
+        for _, records in runs
+        for record in records
+        if record["type"] == "notice" and record.get("level") == "warning"
+    )
+    notes += dict.fromkeys(
+        str(text) for start in starts for text in start.get("notices") or () if text
+    )
+    used = [name for name in features[0] if all(name in names for names in features)]
+    protected = any(start.get("protected") for start in starts)
+    not_tested = (
+        *_report_unused_features(used, config.setup),
+        "Linkability as an error rate: runs watch one person each and hear no impostor. Audit the "
+        "recordings themselves for it.",
+        "Inference: a run tells no attribute of its speaker.",
+        *(["The protected side of the runs: test the anonymiser (monitor attack)."] * protected),
+        *_UNTRIED,
+    )
+    speech = sum(float(reading["speech"]) for reading in readings)
+    return Audit(
+        runs[0][0] if len(runs) == 1 else f"{len(runs)} runs",
+        "runs", _describe_runs(starts, exposures, speech, config), config.among, config.budget,
+        exposures, rows,
+        conditions=_summarise_conditions(Condition.parse(r.get("conditions")) for r in readings),
+        not_tested=not_tested, notes=tuple(notes), commands=("monitor show RUN.jsonl --csv",),
+        replicates=config.replicates, seed=config.seed,
+    )  # fmt: skip
+
+
+def _describe_runs(
+    starts: Sequence[Record], exposures: Exposures, speech: float, config: AuditConfig
+) -> dict[str, str]:
+    among = {int(start.get("speakers", 0)) for start in starts}
+    attackers = dict.fromkeys(", ".join(start.get("features") or ()) for start in starts)
+    facts = {
+        "Speech": f"{plural(len(starts), 'run')} of "
+        f"{plural(len(exposures.speakers), 'watched speaker')}, {speech / 60:.1f} min of speech.",
+        "Population": f"N = {' or '.join(map(str, sorted(among)))} people enrolled. People are "
+        f"singled out of {crowds.crowd_of(config.among)}.",
+        "Attackers": f"As the runs have them: by {'; '.join(attackers)}.",
+        "Templates": ("from another session than what is tested."
+                      if exposures.session == "cross"
+                      else "of the same session, in one run at least: a voice is easier to "
+                      "recognise so."),
+        "Lengths": f"{', '.join(f'{t:g}' for t in exposures.lengths)} s of speech, the first "
+        "reading of each run with as much.",
+        "Limits": f"95 %, over {config.replicates} resamples of watched speakers "
+        f"(seed {config.seed})." if len(exposures.speakers) > 1
+        else "95 %, of calibration: one speaker was watched.",
+    }  # fmt: skip
+    prints = sorted({_format_fingerprint(start.get("fingerprint")) for start in starts} - {""})
+    if prints:
+        facts["Files"] = f"Templates and rank models: {', '.join(prints)}."
+    return facts
+
+
+def _format_fingerprint(fingerprint: object) -> str:
+    if isinstance(fingerprint, Mapping):
+        return ", ".join(f"{key} {str(digest)[:12]}" for key, digest in fingerprint.items())
+    return str(fingerprint or "")[:12]
+
+
+# ------------------------------------------------------------------------------------ of an attack
+
+
+def audit_attack(results: AttackResults, config: AuditConfig = DEFAULTS) -> Audit:
+    """Audit what `monitor attack` found."""
+    settings = results.settings
+    rows = [row for method in settings.methods for row in results.main(method)]
+    for method in settings.methods:
+        best = results.strongest(method)
+        if best is not None and best not in rows:
+            rows.append(best)
+    trained = any(ATTACKERS[name].trains for name in settings.attackers)
+    background = settings.background
+    facts = {
+        "Speech": f"{settings.corpus}: {plural(settings.readers, 'reader')}; protected by "
+        + (", ".join(format_plain_method(m) for m in settings.methods if m != CLEAR) or "nothing")
+        + ".",
+        "Population": f"N = {max(row.speakers for row in results.rows)} readers, each compared "
+        "with all.",
+        "Attackers": f"{', '.join(settings.attackers)}; they recognise voices by "
+        f"{', '.join(settings.features)}"
+        + (f", and learn from {plural(background, 'reader')} apart." if background else "."),
+        "Templates": f"{settings.template_seconds:g} s of speech, "
+        + ("of another session." if settings.session == "cross" else "of the same session: a "
+           "voice is easier to recognise so."),
+        "Lengths": f"Trials of {settings.seconds:g} s of speech.",
+        "Limits": "95 %, over resamples of readers.",
+    }  # fmt: skip
+    not_tested = (
+        *(["Inference: no attribute was asked for (monitor attack --attributes)."]
+          * (not results.attributes)),
+        "Other lengths of speech than these trials'.",
+        *(_TRAINED_MORE if line == _STRONGER and trained else line for line in _UNTRIED),
+    )  # fmt: skip
+    return Audit(
+        settings.corpus, "attack", facts, config.among, config.budget,
+        tests=tuple(_make_test(row, results) for row in rows), attributes=results.attributes,
+        not_tested=not_tested, notes=(*results.notes, *list_caveats(results)),
+        problems=results.problems,
+        commands=("monitor attack, as it was run: results.json and index.html in its folder",),
+    )  # fmt: skip
+
+
+def _make_test(row: AttackRow, results: AttackResults) -> TestRow:
+    settings = results.settings
+    segment_seconds = settings.template_seconds / max(settings.main_segments, 1)
+    undertrained = ATTACKERS[row.attacker].trains and row.method in results.undertrained
+    return TestRow(
+        row.method, row.attacker + " (undertrained)" * undertrained,
+        row.feature + ", max scoring" * (row.scoring == "max"), settings.seconds,
+        segment_seconds * row.segments, settings.session, row.speakers, row.trials, row.speakers,
+        row.figures,
+    )  # fmt: skip
