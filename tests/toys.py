@@ -146,7 +146,7 @@ from __future__ import annotations
 
 from monitor.lab.evaluation.family import EvaluationContext
 from monitor.lab.evaluation.family import Family, FamilyResult, FigureEntry
-from monitor.lab.evaluation.family import Figure
+from monitor.lab.report.model import Figure
 
 __all__ = ["FAMILY"]
 

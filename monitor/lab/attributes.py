@@ -15,9 +15,9 @@ import numpy as np
 from scipy.special import expit
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.family import Figure
 from monitor.lab.evaluation.membership import OperatingPoint, allowed_alarms, operating_point
 from monitor.lab.evaluation.verification import eer
+from monitor.lab.report.model import Figure
 from monitor.maths.composition import DELTA, epsilon_nats
 from monitor.maths.logistic import fit_ridge
 from monitor.maths.scores import unit_vectors

@@ -20,7 +20,7 @@ from monitor.errors import UsageError
 from monitor.features.extractor import Resampler
 from monitor.features.f0 import LOWEST_LAG, RATE, RobustF0
 from monitor.features.phones import recognise_phones
-from monitor.lab.evaluation.family import Figure
+from monitor.lab.report.model import Figure
 from monitor.maths.statistics import REPLICATES, Estimate, speaker_weights
 from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray
 

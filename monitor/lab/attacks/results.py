@@ -39,10 +39,10 @@ from monitor.lab.attacks.attackers import ATTACKERS, get_attacker
 from monitor.lab.attacks.context import BITS
 from monitor.lab.attacks.extraction import CLEAR
 from monitor.lab.attributes import AttributeRow
-from monitor.lab.evaluation.family import Figure
-from monitor.lab.evaluation.report.report import figure_json, format_limits, format_value
 from monitor.lab.evaluation.srd import is_undertrained
 from monitor.lab.plots.attacks import MethodBits, attacks_svg, plot_attacks
+from monitor.lab.report.export import figure_json
+from monitor.lab.report.model import Figure, format_limits, format_value
 from monitor.maths.ranks import first_rank_bits
 from monitor.phrases import IGNORANT, NO_MEASURE, attacker_in_words, format_best_feature, plural
 from monitor.safe_text import file_name, printable, short_name

@@ -31,7 +31,7 @@ from monitor.lab.attacks.readers import PARTS, Amounts, Reader, Readers, choose_
 from monitor.lab.attacks.results import AttackResults, AttackRow, Settings, method_name
 from monitor.lab.attacks.semi_informed import NETWORKS, check_background
 from monitor.lab.attributes import AttributeRow
-from monitor.lab.evaluation.family import Figure
+from monitor.lab.report.model import Figure
 from monitor.lab.result_cache import ResultCache
 from monitor.lab.utility import MEASURES
 from monitor.maths.statistics import REPLICATES

@@ -32,8 +32,7 @@ from monitor.lab.audit.exposure import (
     find_retention,
     summarise_lengths,
 )
-from monitor.lab.evaluation.family import Figure
-from monitor.lab.evaluation.report.report import format_limits, format_value
+from monitor.lab.report.model import Figure, format_limits, format_value
 from monitor.maths.statistics import REPLICATES
 from monitor.phrases import length_in_words, plural
 

@@ -38,8 +38,8 @@ from monitor.lab.audit.audit import (
     summarise,
 )
 from monitor.lab.audit.exposure import LengthRow
-from monitor.lab.evaluation.family import Figure
-from monitor.lab.evaluation.report.report import figure_json, format_value
+from monitor.lab.report.export import figure_json
+from monitor.lab.report.model import Figure, format_value
 from monitor.phrases import plural
 from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above
 

@@ -17,7 +17,7 @@ import numpy as np
 from monitor.errors import CorpusError, StoreError
 from monitor.kinds import FeatureSpec
 from monitor.lab.evaluation.comparisons import leaving_out
-from monitor.lab.evaluation.family import Figure
+from monitor.lab.report.model import Figure
 from monitor.lab.scoring import largest, stretches
 from monitor.maths.condition import condition_of
 from monitor.maths.statistics import REPLICATES, Estimate, speaker_weights

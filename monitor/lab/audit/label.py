@@ -28,8 +28,7 @@ from monitor.lab.audit.document import (
     format_condition,
     list_exposed,
 )
-from monitor.lab.evaluation.family import Figure
-from monitor.lab.evaluation.report.report import format_value
+from monitor.lab.report.model import Figure, format_value
 from monitor.phrases import length_in_words, plural
 from monitor.version import __version__
 

@@ -81,7 +81,7 @@ def _make_table(head: Sequence[str], rows: Sequence[Sequence[str]], names: int) 
 def _format_row(row: AttackRow) -> list[str]:
     from monitor.lab.attacks.context import BITS
     from monitor.lab.attacks.results import method_name
-    from monitor.lab.evaluation.report.report import format_value
+    from monitor.lab.report.model import format_value
 
     low, high = row.figures[BITS].limits
     rates = [row.figures.get(key) for key in ("srd.idr", "verification.eer_rocch")]

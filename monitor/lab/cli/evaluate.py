@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from monitor.lab.evaluation.comparisons import Roles
-    from monitor.lab.evaluation.family import Figure
     from monitor.lab.evaluation.input.files import Attribute
     from monitor.lab.evaluation.input.score_file import ScoreFile
     from monitor.lab.evaluation.input.scores import EvaluationInput
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from monitor.lab.evaluation.report.comparing import Comparison, Grouped, Pair, Row
     from monitor.lab.evaluation.report.report import Report
     from monitor.lab.evaluation.validation import Validation, ValidationStatement
+    from monitor.lab.report.model import Figure
 
 # --- The files of an evaluation, brought together system by system.
 
@@ -293,7 +293,8 @@ def _warn(console: Console, report: Report) -> None:
 
 
 def _print_figures(console: Console, title: str, figures: Sequence[Figure]) -> None:
-    from monitor.lab.evaluation.report.report import format_limits, format_value, tie_rules
+    from monitor.lab.evaluation.report.report import tie_rules
+    from monitor.lab.report.model import format_limits, format_value
 
     notes = _Notes()
     columns = [("value", 9), ("95 % interval", 17), ("ceiling", 7)]
@@ -382,7 +383,7 @@ def _print_rows(console: Console, title: str, comparison: Comparison, rows: Sequ
 
 
 def _cell(row: Row, index: int, limits: bool) -> str:
-    from monitor.lab.evaluation.report.report import format_limits, format_value
+    from monitor.lab.report.model import format_limits, format_value
 
     figure = row.figures[index]
     if figure is None:
@@ -410,9 +411,8 @@ def print_groups(
 
 def print_pairs(pairs: Sequence[Pair], reports: Sequence[Report]) -> None:
     """Print the differences of pairs of systems to stdout, a line each."""
-    from monitor.lab.evaluation.family import Figure
     from monitor.lab.evaluation.report.comparing import explain_pairs, p_text
-    from monitor.lab.evaluation.report.report import format_limits, format_value
+    from monitor.lab.report.model import Figure, format_limits, format_value
 
     if not pairs:
         return
@@ -830,9 +830,9 @@ def _facts(choose: Sequence[str]) -> dict[str, str]:
 
 def print_validations(validations: Sequence[Validation], statement: ValidationStatement) -> None:
     """Print the measures of each system to stdout, and whether criteria are met."""
-    from monitor.lab.evaluation.report.report import format_limits, format_value
     from monitor.lab.evaluation.report.validating import reservations
     from monitor.lab.evaluation.validation import MEASURES
+    from monitor.lab.report.model import format_limits, format_value
 
     console = made_console(_WIDE)
     for validation in validations:

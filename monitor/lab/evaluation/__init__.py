@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from monitor.lab.evaluation.anonymity import speaker_mean_ranks
     from monitor.lab.evaluation.comparisons import Comparisons, Roles, ScoreList, ScoreMatrix
     from monitor.lab.evaluation.evaluating import evaluate
-    from monitor.lab.evaluation.family import EvaluationSettings, Figure
+    from monitor.lab.evaluation.family import EvaluationSettings
     from monitor.lab.evaluation.input.embeddings import read_embeddings
     from monitor.lab.evaluation.input.scores import read_scores
     from monitor.lab.evaluation.linkage import d_sys, pi_link, pi_sing
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from monitor.lab.evaluation.verification import cllr, det_curve, eer, min_cllr
     from monitor.lab.evaluation.zebra import d_ece, ece_profile, log10_l, tag
+    from monitor.lab.report.model import Figure
 
 __all__ = [
     "Comparisons",

@@ -24,15 +24,15 @@ from monitor.lab.evaluation.family import (
     EvaluationContext,
     Family,
     FamilyResult,
-    Figure,
     FigureEntry,
     LimitRule,
     add_limits,
     share_aloud,
-)  # fmt: skip
+)
 from monitor.lab.evaluation.linkage import link_table
 from monitor.lab.evaluation.srd import resampled_histograms
 from monitor.lab.plots.evaluation import CrowdRates, Drawing, Line, paint_crowd
+from monitor.lab.report.model import Figure
 from monitor.maths.identification import FORMS, beta_mass, fit_rates, mean_bits, probit_mass
 from monitor.maths.rank_models import fit_many, mean_bits_of
 from monitor.maths.ranks import rank_histogram

@@ -27,10 +27,10 @@ from monitor.lab.evaluation.family import (
     Extremes,
     Family,
     FamilyResult,
-    Figure,
     FigureEntry,
     LimitRule,
 )  # fmt: skip
+from monitor.lab.report.model import Figure
 from monitor.maths.statistics import interpolated_quantile, quantile_limits
 from monitor.types import FloatArray, IntArray
 

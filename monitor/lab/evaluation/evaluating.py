@@ -21,13 +21,13 @@ from monitor.lab.evaluation.family import (
     EvaluationContext,
     EvaluationSettings,
     Family,
-    Figure,
     add_limits,
     families,
 )
 from monitor.lab.evaluation.input.scores import EvaluationInput, read_scores, scores_of_array
 from monitor.lab.evaluation.report.report import Report
 from monitor.lab.plots.evaluation import Curves
+from monitor.lab.report.model import Figure
 from monitor.phrases import plural
 from monitor.types import AnyArray
 

@@ -34,12 +34,12 @@ from monitor.lab.evaluation.family import (
     Extremes,
     Family,
     FamilyResult,
-    Figure,
     FigureEntry,
     LimitRule,
-)  # fmt: skip
+)
 from monitor.lab.evaluation.input.files import release, scratch
 from monitor.lab.plots.evaluation import POINTS, Drawing, Line, Systems
+from monitor.lab.report.model import Figure
 from monitor.maths.logistic import (
     Platt,
     fit_growing_temperature,

@@ -31,11 +31,11 @@ from monitor.lab.evaluation.family import (
     Extremes,
     Family,
     FamilyResult,
-    Figure,
     FigureEntry,
     LimitRule,
 )  # fmt: skip
 from monitor.lab.plots.evaluation import Drawing, Line, Systems
+from monitor.lab.report.model import Figure
 from monitor.maths.roc import cell_counts, scores_of
 from monitor.phrases import plural
 from monitor.plots.canvas import MUTED, legend_above, numbers, percents

@@ -25,10 +25,9 @@ from monitor.lab.evaluation.family import (
     EvaluationContext,
     Family,
     FamilyResult,
-    Figure,
     FigureEntry,
     LimitRule,
-)  # fmt: skip
+)
 from monitor.lab.evaluation.lid import (
     STYLE,
     CrossCalibration,
@@ -41,6 +40,7 @@ from monitor.lab.evaluation.lid import (
     local_bits,
 )  # fmt: skip
 from monitor.lab.plots.evaluation import Drawing, Line, Systems
+from monitor.lab.report.model import Figure
 from monitor.maths.composition import guides
 from monitor.maths.statistics import Estimate
 from monitor.phrases import plural

@@ -26,12 +26,12 @@ from monitor.lab.evaluation.family import (
     Extremes,
     Family,
     FamilyResult,
-    Figure,
     FigureEntry,
     LimitRule,
     finite_value,
     share_aloud,
-)  # fmt: skip
+)
+from monitor.lab.report.model import Figure
 from monitor.maths.composition import DELTA, epsilon_lower_nats, epsilon_nats, finite_epsilon_nats
 from monitor.maths.roc import Highest, RunningWeights, Tail
 from monitor.maths.statistics import REPLICATES

@@ -31,13 +31,13 @@ from monitor.lab.evaluation.family import (
     Extremes,
     Family,
     FamilyResult,
-    Figure,
     FigureEntry,
     LimitRule,
     finite_value,
     share_aloud,
 )  # fmt: skip
 from monitor.lab.plots.evaluation import POINTS, Drawing, Line, Systems
+from monitor.lab.report.model import Figure
 from monitor.maths.rank_models import LOSSES, RankFit, fit, fit_many, mean_bits_of
 from monitor.maths.ranks import (
     RankStatistics,

@@ -31,9 +31,9 @@ from monitor.lab.evaluation.comparisons import (
     warning,
     within,
 )
-from monitor.lab.evaluation.family import EvaluationContext, EvaluationSettings, Figure, add_limits
+from monitor.lab.evaluation.family import EvaluationContext, EvaluationSettings, add_limits
 from monitor.lab.evaluation.input.files import Attribute, natural
-from monitor.lab.evaluation.report.report import format_value
+from monitor.lab.report.model import Figure, format_value
 from monitor.maths.likelihood_ratios import (
     ScorePairs,
     TemplateComparisons,

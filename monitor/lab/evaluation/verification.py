@@ -26,11 +26,11 @@ from monitor.lab.evaluation.family import (
     Extremes,
     Family,
     FamilyResult,
-    Figure,
     FigureEntry,
     LimitRule,
 )  # fmt: skip
 from monitor.lab.plots.evaluation import POINTS, Drawing, Line, Systems
+from monitor.lab.report.model import Figure
 from monitor.maths.roc import Blocks, Counts, count_scores, pool, scores_of
 from monitor.plots.canvas import MUTED, percents
 from monitor.protocols import ScoredComparisons

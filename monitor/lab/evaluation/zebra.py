@@ -27,11 +27,11 @@ from monitor.lab.evaluation.family import (
     Extremes,
     Family,
     FamilyResult,
-    Figure,
     FigureEntry,
     LimitRule,
 )  # fmt: skip
 from monitor.lab.plots.evaluation import Drawing, Line, Systems
+from monitor.lab.report.model import Figure
 from monitor.maths.roc import Blocks, Counts, count_scores, pool
 from monitor.plots.canvas import MUTED, legend_above
 from monitor.protocols import ScoredComparisons

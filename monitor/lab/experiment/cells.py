@@ -16,10 +16,11 @@ from monitor.jobs import each_in_order
 from monitor.lab.evaluation.comparisons import ScoreMatrix, leaving_out, resamples
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
-from monitor.lab.evaluation.report.report import Report, figure_json
+from monitor.lab.evaluation.report.report import Report
 from monitor.lab.evaluation.srd import LossFit, loss_fits
 from monitor.lab.experiment.material import Material
 from monitor.lab.experiment.settings import ExperimentSettings, Panel, exclude_speakers
+from monitor.lab.report.export import figure_json
 from monitor.lab.result_cache import ResultCache, result_key
 from monitor.maths import posterior_fit as logit
 from monitor.maths.posterior import weighted_evidence

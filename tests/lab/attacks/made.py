@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from monitor.lab.attacks.context import BITS
 from monitor.lab.attacks.results import AttackResults, AttackRow, Settings
-from monitor.lab.evaluation.family import Figure
+from monitor.lab.report.model import Figure
 
 METHODS = ("none", "mcadams:0.8", "command:/opt/anonymisers/mine --strong")
 

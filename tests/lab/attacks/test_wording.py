@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from monitor.lab.attacks.results import AttackRow, format_headline, list_caveats, method_name
-from monitor.lab.evaluation.family import Figure
+from monitor.lab.report.model import Figure
 from tests.lab.attacks.made import METHODS, results, row
 
 

@@ -22,7 +22,7 @@ from monitor.lab.attacks.results import (
     write_results,
 )
 from monitor.lab.attributes import AttributeRow, judge_attribute
-from monitor.lab.evaluation.family import Figure
+from monitor.lab.report.model import Figure
 from tests.lab.attacks.made import METHODS, results, row
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.lab.evaluation.family import Figure
 from monitor.lab.evaluation.report.report import Report
 from monitor.lab.plots.evaluation import CrowdRates, Curves, Line
+from monitor.lab.report.model import Figure
 
 EVIL = '<script>alert("x")</script> & $x$ [/bold] :smile:'
 

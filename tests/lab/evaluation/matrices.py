@@ -8,8 +8,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from monitor.lab.evaluation.comparisons import Sample, ScoreMatrix, leaving_out, resamples
-from monitor.lab.evaluation.family import Figure, add_limits
+from monitor.lab.evaluation.family import add_limits
 from monitor.lab.evaluation.srd import no_evidence
+from monitor.lab.report.model import Figure
 from monitor.types import AnyArray, FloatArray, IntArray
 
 SEEDS = st.integers(0, 2**32 - 1)

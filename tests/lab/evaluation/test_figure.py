@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.lab.evaluation.family import Figure
+from monitor.lab.report.model import Figure
 
 
 def test_limits_are_those_that_were_found():

@@ -19,9 +19,15 @@ from monitor.lab.evaluation.comparisons import (
     resamples,
 )
 from monitor.lab.evaluation.evaluating import evaluate
-from monitor.lab.evaluation.family import EvaluationSettings, Figure, add_limits, families, rule_of
+from monitor.lab.evaluation.family import (
+    EvaluationSettings,
+    add_limits,
+    families,
+    rule_of,
+)
 from monitor.lab.evaluation.report.page import page
-from monitor.lab.evaluation.report.report import figure_json
+from monitor.lab.report.export import figure_json
+from monitor.lab.report.model import Figure
 from monitor.maths.composition import clopper_pearson
 from tests.lab.evaluation.matrices import chance, ends, matrices, perfect, separated
 

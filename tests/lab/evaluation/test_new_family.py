@@ -26,7 +26,7 @@ FAMILY = '''"""The declaration of the lead: a toy."""
 import numpy as np
 
 from monitor.lab.evaluation.family import Extremes, Family, FamilyResult, FigureEntry, LimitRule
-from monitor.lab.evaluation.family import Figure
+from monitor.lab.report.model import Figure
 from monitor.lab.plots.evaluation import Drawing, Line
 
 

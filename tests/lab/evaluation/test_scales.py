@@ -14,10 +14,10 @@ from monitor.lab.evaluation.linkage import d_sys
 from monitor.lab.evaluation.longitudinal import longitudinal
 from monitor.lab.evaluation.membership import half_trials, operating_point
 from monitor.lab.evaluation.online import OnlineLID
-from monitor.lab.evaluation.report.report import format_value
 from monitor.lab.evaluation.validation import validate
 from monitor.lab.evaluation.verification import cllr, det_curve, eer, min_cllr
 from monitor.lab.evaluation.zebra import d_ece, ece_profile, log10_l
+from monitor.lab.report.model import format_value
 from monitor.maths.logistic import platt
 from monitor.maths.posterior import normalise_rows
 

@@ -11,8 +11,10 @@ import numpy as np
 from monitor.errors import UsageError
 from monitor.files import finite
 from monitor.lab.evaluation.comparisons import Comparisons, within
-from monitor.lab.evaluation.family import Figure, rule_of
-from monitor.lab.evaluation.report.report import Report, figure_json
+from monitor.lab.evaluation.family import rule_of
+from monitor.lab.evaluation.report.report import Report
+from monitor.lab.report.export import figure_json
+from monitor.lab.report.model import Figure
 from monitor.maths.statistics import Estimate, difference_reach
 from monitor.phrases import format_best_feature, plural
 

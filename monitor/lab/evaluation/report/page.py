@@ -10,7 +10,7 @@ from pathlib import Path
 from monitor.documents import bullet_list, document, paragraphs, picture, warning
 from monitor.errors import UsageError
 from monitor.files import csv_number, csv_text, write_text
-from monitor.lab.evaluation.family import Figure, families, family_of
+from monitor.lab.evaluation.family import families, family_of
 from monitor.lab.evaluation.report.comparing import (
     Comparison,
     Grouped,
@@ -24,8 +24,6 @@ from monitor.lab.evaluation.report.report import (
     by_family,
     fact_list,
     facts,
-    format_limits,
-    format_value,
     main_figures,
     main_keys,
     meaning,
@@ -34,18 +32,13 @@ from monitor.lab.evaluation.report.report import (
     title_of,
 )
 from monitor.lab.plots.evaluation import pictures
+from monitor.lab.report.export import escape_latex
+from monitor.lab.report.model import Figure, format_limits, format_value
 
 _HEAD = (
     "system", "group", "figure", "key", "label", "value", "text", "low", "high", "unit", "ceiling",
     "floor", "speakers", "trials", "ties", "note",
 )  # fmt: skip
-_SYMBOLS = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
-    "_": r"\_", "%": r"\%", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
-    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
-    "ε": r"$\varepsilon$", "δ": r"$\delta$", "≤": r"$\leq$", "′": r"$'$", "°": r"\textdegree{}",
-    "\N{MINUS SIGN}": "$-$",
-}  # fmt: skip
 
 
 def figures_csv(
@@ -92,17 +85,6 @@ def pairs_csv(pairs: Sequence[Pair]) -> str:
         for key, difference in pair.differences.items()
     )  # fmt: skip
     return csv_text(head, rows)
-
-
-def escape_latex(text: str) -> str:
-    r"""Text that LaTeX prints as it stands.
-
-    Example:
-        >>> print(escape_latex("D_sys of 50 % & ε̂ \\x"))
-        D\_sys of 50 \% \& $\hat{\varepsilon}$ \textbackslash{}x
-    """
-    latex = "".join(_SYMBOLS.get(letter, letter) for letter in text.replace("ε\u0302", "\0"))
-    return latex.replace("\0", r"$\hat{\varepsilon}$")
 
 
 def latex_table(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -11,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.files import finite
 from monitor.lab.evaluation.comparisons import Usage
-from monitor.lab.evaluation.family import Figure, FigureEntry, families, family_of
+from monitor.lab.evaluation.family import FigureEntry, families, family_of
 from monitor.lab.plots.evaluation import CrowdRates, Curves, Line
+from monitor.lab.report.export import curve_json, figure_json
+from monitor.lab.report.model import Figure
 from monitor.phrases import plural
 
 # --------------------------------------------------------------------------------------- catalogue
@@ -211,29 +211,11 @@ class Report:
         }
 
 
-def figure_json(figure: Figure) -> dict[str, object]:
-    """Format a figure without its replicates; what is infinite stands in ``text``."""
-    low, high = figure.limits
-    infinite = figure.value is not None and math.isinf(figure.value)
-    return {
-        "label": figure.label,
-        "value": finite(figure.value),
-        "text": str(figure.value) if infinite and not figure.text else figure.text,
-        "low": finite(low),
-        "high": finite(high),
-        "unit": figure.unit,
-        "ceiling": finite(figure.ceiling),
-        "floor": finite(figure.floor),
-        "ties": figure.ties,
-        "note": figure.note,
-    }
-
-
 def _curve_json(value: Any) -> Any:
     if isinstance(value, Line | CrowdRates):
         return {key: _curve_json(part) for key, part in vars(value).items() if part is not None}
     if isinstance(value, np.ndarray):
-        return [finite(float(f"{number:.6g}")) for number in value.tolist()]
+        return curve_json(value)
     if isinstance(value, Mapping):
         return {key: _curve_json(part) for key, part in value.items()}
     return value
@@ -266,57 +248,6 @@ def fact_list(report: Report) -> tuple[str, ...]:
         f"ceiling {report.ceiling_bits:.2f} bits",
         plural(report.replicates, "resample") if report.replicates else "no limits",
     )
-
-
-_LONG = 1e6
-"""Bits and nats from here on stand as powers of ten: Cllr of scores that are no log-likelihoods."""
-
-
-def format_value(value: float | None, unit: str, text: str = "") -> str:
-    """Format a number as its unit wants it; ``text`` where there is one.
-
-    Example:
-        >>> [format_value(*each) for each in [(2.3456, "bits"), (0.279, "share"), (28.94, "rank")]]
-        ['2.346', '27.9 %', '28.9']
-        >>> [format_value(value, "nats") for value in (None, float("inf"), 1e9)]
-        ['-', 'inf', '1e+09']
-        >>> [format_value(value, "") for value in (0.671, 0.82, 0)]
-        ['0.671', '0.820', '0']
-        >>> [format_value(value, "share") for value in (0.000557, 2.7e-34)]
-        ['0.056 %', '0.0 %']
-    """
-    if text:
-        return text
-    if value is None or math.isnan(value):
-        return "-"
-    if math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    if unit == "share":
-        percent = 100 * value
-        return f"{percent:.2g} %" if 5e-4 <= abs(percent) < 0.1 else f"{percent:.1f} %"
-    if unit == "rank":
-        return f"{value:,.1f}"
-    if unit == "count":
-        return f"{value:,.0f}"
-    if unit in ("bits", "nats", "log10"):
-        written = f"{value:.3f}" if abs(value) < _LONG else f"{value:.0e}"  # room for its limits
-        return written.removeprefix("-") if float(written) == 0 else written
-    return (
-        f"{value:#.3g}" if 1e-3 <= abs(value) < 100 else f"{value:.3g}"
-    )  # as its limits beside it
-
-
-def format_limits(figure: Figure) -> str:
-    """Format its 95 % interval, or nothing.
-
-    Example:
-        >>> format_limits(Figure("a.b", "B", 0.5, "share", low=0.1, high=0.7))
-        '10.0 to 70.0 %'
-    """
-    low, high = (format_value(limit, figure.unit) for limit in figure.limits)
-    if "-" in (low, high):
-        return ""
-    return f"{low.removesuffix(' %') if high.endswith(' %') else low} to {high}"
 
 
 def tie_rules(figures: Sequence[Figure]) -> str:

@@ -23,8 +23,6 @@ from monitor.documents import table as table_of
 from monitor.errors import UsageError
 from monitor.files import csv_number, csv_text, finite
 from monitor.lab.evaluation.comparisons import cost_bits
-from monitor.lab.evaluation.family import Figure
-from monitor.lab.evaluation.report.report import figure_json, format_limits, format_value
 from monitor.lab.evaluation.validation import (
     MEASURES,
     Criterion,
@@ -35,6 +33,8 @@ from monitor.lab.evaluation.validation import (
 from monitor.lab.evaluation.verification import det_curve, paint_det
 from monitor.lab.evaluation.zebra import ece_profile
 from monitor.lab.plots.evaluation import Line
+from monitor.lab.report.export import figure_json
+from monitor.lab.report.model import Figure, format_limits, format_value
 from monitor.maths.likelihood_ratios import calibrated_by_pav
 from monitor.phrases import plural
 from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above, percents

@@ -8,10 +8,10 @@ import pytest
 from monitor.errors import UsageError
 from monitor.lab.evaluation import anonymity
 from monitor.lab.evaluation.comparisons import ScoreMatrix
-from monitor.lab.evaluation.family import Figure
 from monitor.lab.evaluation.report.comparing import Difference, compare
 from monitor.lab.evaluation.report.report import Report
 from monitor.lab.plots.evaluation import Curves
+from monitor.lab.report.model import Figure
 from tests.lab.evaluation.matrices import with_limits
 
 

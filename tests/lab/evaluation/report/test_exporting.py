@@ -12,8 +12,9 @@ from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.report.comparing import all_pairs, by_group, compare
-from monitor.lab.evaluation.report.page import escape_latex, figures_csv, latex_table, pairs_csv
+from monitor.lab.evaluation.report.page import figures_csv, latex_table, pairs_csv
 from monitor.lab.evaluation.report.report import main_figures
+from monitor.lab.report.export import escape_latex
 from tests.lab.evaluation.made import EVIL
 from tests.lab.evaluation.made import report as made_report
 

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix, as_list, within
 from monitor.lab.evaluation.evaluating import evaluate
-from monitor.lab.evaluation.family import EvaluationSettings, Figure
+from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.files import read_attribute
 from monitor.lab.evaluation.input.scores import read_scores
 from monitor.lab.evaluation.report.comparing import AVERAGE, _average, by_group
 from monitor.lab.evaluation.report.page import page
 from monitor.lab.evaluation.verification import eer
+from monitor.lab.report.model import Figure
 from tests.lab.evaluation.lists import speechbrain_eer, voice_privacy
 
 NAMES = tuple(f"s{i:02}" for i in range(40))

@@ -11,7 +11,8 @@ from monitor.lab.evaluation.comparisons import Roles, ScoreMatrix, leaving_out, 
 from monitor.lab.evaluation.evaluating import evaluate, steps
 from monitor.lab.evaluation.family import EvaluationSettings, families
 from monitor.lab.evaluation.report.comparing import compare
-from monitor.lab.evaluation.report.report import by_family, figure_json, meaning
+from monitor.lab.evaluation.report.report import by_family, meaning
+from monitor.lab.report.export import figure_json
 from tests.lab.evaluation.made import report as made_report
 from tests.lab.evaluation.matrices import chance
 

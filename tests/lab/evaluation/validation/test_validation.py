@@ -16,7 +16,6 @@ from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.files import Attribute, read_conditions
-from monitor.lab.evaluation.report.report import format_value
 from monitor.lab.evaluation.report.validating import (
     curves,
     save_validation,
@@ -31,6 +30,7 @@ from monitor.lab.evaluation.validation import (
     validate,
 )
 from monitor.lab.evaluation.verification import cllr, min_cllr
+from monitor.lab.report.model import format_value
 from tests.lab.evaluation.made import EVIL
 from tests.lab.evaluation.report.test_page import Reader
 

@@ -1,0 +1,157 @@
+"""Figures of reports for programs: CSV, JSON and LaTeX."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+from monitor.files import csv_number, csv_text, finite, write_text
+from monitor.lab.report.model import Cell, Figure, Table, format_cell, format_limits, format_value
+from monitor.types import FloatArray
+
+# --------------------------------------------------------------------------------------- CSV, JSON
+
+
+def render_csv(table: Table) -> str:
+    """Render CSV: numbers with all their digits, figures by their values, else nothing.
+
+    Example:
+        >>> print(render_csv(Table.of(["name", "value"], [["a, b", 0.125], ["c", None]])), end="")
+        name,value
+        "a, b",0.125
+        c,
+    """
+    rows = (map(_csv_cell, row) for row in table.rows)
+    return csv_text([column.title for column in table.columns], rows)
+
+
+def _csv_cell(cell: Cell) -> str:
+    match cell:
+        case Figure():
+            return csv_number(cell.value)
+        case float() | None:
+            return csv_number(cell)
+        case _:
+            return str(cell)
+
+
+def figure_json(figure: Figure) -> dict[str, str | float | None]:
+    """Encode a figure without its replicates; what is infinite stands in ``text``."""
+    infinite = figure.value is not None and math.isinf(figure.value)
+    return {
+        "label": figure.label,
+        "value": finite(figure.value),
+        "text": str(figure.value) if infinite and not figure.text else figure.text,
+        "low": finite(figure.low),
+        "high": finite(figure.high),
+        "unit": figure.unit,
+        "ceiling": finite(figure.ceiling),
+        "floor": finite(figure.floor),
+        "ties": figure.ties,
+        "note": figure.note,
+    }
+
+
+def curve_json(values: FloatArray) -> list[float | None]:
+    """Encode points to draw, with six digits each."""
+    return [finite(float(f"{value:.6g}")) for value in values.tolist()]
+
+
+def get_figure_paths(path: Path) -> tuple[Path, Path]:
+    """Return the paths of a document's CSV and JSON."""
+    return path.with_suffix(".csv"), path.with_suffix(".json")
+
+
+def save_with_figures(page: str, csv: str, plain: object, path: Path) -> tuple[Path, Path]:
+    """Write a document, and a CSV and a JSON of its name beside it, mode 0600.
+
+    Returns:
+        the CSV and the JSON file.
+
+    Raises:
+        StoreError: one of them cannot be written.
+    """
+    paths = get_figure_paths(path)
+    as_json = json.dumps(plain, allow_nan=False, indent=1) + "\n"
+    for file, content in zip((*paths, path), (csv, as_json, page), strict=True):
+        write_text(content, file)
+    return paths
+
+
+# ------------------------------------------------------------------------------------------- LaTeX
+
+_SYMBOLS = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
+    "_": r"\_", "%": r"\%", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
+    "ε": r"$\varepsilon$", "δ": r"$\delta$", "≤": r"$\leq$", "′": r"$'$", "°": r"\textdegree{}",
+    "\N{MINUS SIGN}": "$-$",
+}  # fmt: skip
+
+
+def escape_latex(text: str) -> str:
+    r"""Text that LaTeX prints as it stands.
+
+    Example:
+        >>> print(escape_latex("D_sys of 50 % & ε̂ \\x"))
+        D\_sys of 50 \% \& $\hat{\varepsilon}$ \textbackslash{}x
+    """
+    latex = "".join(_SYMBOLS.get(letter, letter) for letter in text.replace("ε\u0302", "\0"))
+    return latex.replace("\0", r"$\hat{\varepsilon}$")
+
+
+def render_latex(table: Table, caption: str) -> str:
+    """Render a table for a paper (``booktabs``), without notes; what differs is starred.
+
+    Limits stand in brackets; what is nearest to no evidence is bold.
+    """
+    places = [j for j, column in enumerate(table.columns) if column.kind != "note"]
+    marks = "".join(table.marks.values())
+    numbers = [table.columns[j].title for j in places if table.columns[j].kind == "number"]
+    legend = [
+        "In brackets: 95\\,\\% limits over resampled speakers.",
+        f"$^*$: differs from {escape_latex(numbers[0])}." if "*" in marks else "",
+        "Bold: nearest to no evidence." if "\N{DEGREE SIGN}" in marks else "",
+    ]
+    rows = [[escape_latex(table.columns[j].title) for j in places]]
+    rows += [
+        [_latex_cell(row[j], j < table.names, table.marks.get((i, j), "")) for j in places]
+        for i, row in enumerate(table.rows)
+    ]
+    head, *body = (" & ".join(row) + " \\\\" for row in rows)
+    align = "".join("r" if table.columns[j].kind == "number" else "l" for j in places)
+    lines = [
+        "\\begin{table}",
+        "\\centering",
+        f"\\caption{{{escape_latex(caption.removesuffix('.'))}. {' '.join(filter(None, legend))}}}",
+        f"\\begin{{tabular}}{{{align}}}",
+        "\\toprule",
+        head,
+        "\\midrule",
+        *body,
+        "\\bottomrule",
+        "\\end{tabular}",
+        "\\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _latex_cell(cell: Cell, is_name: bool, mark: str) -> str:
+    if is_name or isinstance(cell, str):
+        return escape_latex(format_cell(cell))
+    if not isinstance(cell, Figure):
+        return _math(format_cell(cell))
+    value = _math(format_value(cell.value, cell.unit, cell.text))
+    value = f"\\textbf{{{value}}}" if "\N{DEGREE SIGN}" in mark else value
+    limits = format_limits(cell)
+    between = f" {{\\small [{_math(limits)}]}}" if limits else ""
+    return value + ("$^*$" if "*" in mark else "") + between
+
+
+def _math(text: str) -> str:
+    """With real minus signs; a range as ``a, b``; thin spaces before percent signs."""
+    if text == "-":
+        return "--"
+    latex = escape_latex(text.replace(" to ", ", ").replace("-", "\N{MINUS SIGN}"))
+    return latex.replace(" \\%", "\\,\\%")

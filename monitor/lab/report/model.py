@@ -1,0 +1,256 @@
+"""What a report is made of, whatever shows it: figures, tables, texts and pictures.
+
+A `Document` has sections; a `Section` has blocks. All text is plain: renderers escape it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from monitor.types import FloatArray
+
+# ----------------------------------------------------------------------------------------- figures
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of a report, with its limits, ceiling, floor and notes.
+
+    Attributes:
+        key: stable name in JSON, family first: ``"srd.mean_bits"``.
+        label: what a table calls it: ``"MeanD"``.
+        value: the figure on all trials; None where it does not exist (the reason is in `note`).
+        unit: ``"bits"``, ``"nats"``, ``"share"`` (0 to 1), ``"rank"``, ``"log10"``, ``"count"`` or
+            ``""``.
+        replicates: shape (B,), the same figure on each bootstrap replicate of speakers; NaN where
+            it does not exist there. None where it was not resampled.
+        ceiling: the most it can be on this many trials and speakers, where there is such a limit.
+        floor: the value that means no evidence, where one can be named.
+        ties: how equal scores were treated: ``"spread"``, ``"optimistic"``, ``"pooled"``,
+            ``"strict"`` ...; empty where ties do not matter.
+        note: one plain sentence, where the figure misleads or is missing.
+        low, high: 95 % limits; None where there are none, and the note says why.
+        text: what stands for the value where it is not a number, such as ZEBRA's tag.
+        left_out: shape (J,), as `replicates`, with each speaker, or each group of them, left out.
+    """
+
+    key: str
+    label: str
+    value: float | None
+    unit: str
+    replicates: FloatArray | None = None
+    ceiling: float | None = None
+    floor: float | None = None
+    ties: str = ""
+    note: str = ""
+    low: float | None = None
+    high: float | None = None
+    text: str = ""
+    left_out: FloatArray | None = None
+
+    @property
+    def limits(self) -> tuple[float | None, float | None]:
+        """Lower and upper limit, 95 %; None where there are none."""
+        return self.low, self.high
+
+    @property
+    def shown_unit(self) -> str:
+        """Unit, where the value does not say it itself."""
+        return "" if self.unit in ("share", "count") else self.unit
+
+
+_LONG = 1e6
+"""Bits and nats from here on stand as powers of ten: Cllr of scores that are no log-likelihoods."""
+
+
+def format_value(value: float | None, unit: str, text: str = "") -> str:
+    """Format a number as its unit wants it; ``text`` where there is one.
+
+    Example:
+        >>> [format_value(*each) for each in [(2.3456, "bits"), (0.279, "share"), (28.94, "rank")]]
+        ['2.346', '27.9 %', '28.9']
+        >>> [format_value(value, "nats") for value in (None, float("inf"), 1e9)]
+        ['-', 'inf', '1e+09']
+        >>> [format_value(value, "") for value in (0.671, 0.82, 0)]
+        ['0.671', '0.820', '0']
+        >>> [format_value(value, "share") for value in (0.000557, 2.7e-34)]
+        ['0.056 %', '0.0 %']
+    """
+    if text:
+        return text
+    if value is None or math.isnan(value):
+        return "-"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if unit == "share":
+        percent = 100 * value
+        return f"{percent:.2g} %" if 5e-4 <= abs(percent) < 0.1 else f"{percent:.1f} %"
+    if unit == "rank":
+        return f"{value:,.1f}"
+    if unit == "count":
+        return f"{value:,.0f}"
+    if unit in ("bits", "nats", "log10"):
+        written = f"{value:.3f}" if abs(value) < _LONG else f"{value:.0e}"  # room for its limits
+        return written.removeprefix("-") if float(written) == 0 else written
+    # as its limits beside it
+    return f"{value:#.3g}" if 1e-3 <= abs(value) < 100 else f"{value:.3g}"
+
+
+def format_limits(figure: Figure) -> str:
+    """Format its 95 % interval, or nothing.
+
+    Example:
+        >>> format_limits(Figure("a.b", "B", 0.5, "share", low=0.1, high=0.7))
+        '10.0 to 70.0 %'
+    """
+    low, high = (format_value(limit, figure.unit) for limit in figure.limits)
+    if "-" in (low, high):
+        return ""
+    return f"{low.removesuffix(' %') if high.endswith(' %') else low} to {high}"
+
+
+# ------------------------------------------------------------------------------------------ blocks
+
+Cell: TypeAlias = str | float | int | Figure | None
+"""Of a text the second line is set small: limits, or a note."""
+
+
+def format_cell(cell: Cell) -> str:
+    r"""Format a cell: a figure with its limits in a second line, None as a dash.
+
+    Example:
+        >>> format_cell(Figure("a.b", "B", 0.5, "share", low=0.1, high=0.7)), format_cell(12345)
+        ('50.0 %\n10.0 to 70.0 %', '12,345')
+    """
+    match cell:
+        case Figure():
+            lines = (format_value(cell.value, cell.unit, cell.text), format_limits(cell))
+            return "\n".join(filter(None, lines))
+        case None:
+            return "-"
+        case str():
+            return cell
+        case int():
+            return f"{cell:,}"
+        case _:
+            return format_value(cell, "")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table; `swatch` is the number of its colour in pictures, from 1, or 0."""
+
+    title: str
+    kind: Literal["text", "number", "note"] = "text"
+    swatch: int = 0
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes:
+        columns: of each row's cells.
+        rows: of as many cells each.
+        title: above it; may be empty.
+        notes: below it, a sentence each.
+        names: how many columns name the row.
+        marks: of cells by row and column, from 0: ``*`` differs, ``°`` is nearest to no evidence.
+        wide: has more columns than paper and small screens have room for; it is folded there.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    title: str = ""
+    notes: Sequence[str] = ()
+    names: int = 1
+    marks: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    wide: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        head: Iterable[str],
+        rows: Iterable[Sequence[Cell]],
+        names: int = 1,
+        *,
+        title: str = "",
+        notes: Sequence[str] = (),
+        wide: bool = False,
+    ) -> Table:
+        """Make a table of numbers, but for the names that rows begin with."""
+        columns = [Column(text, "text" if i < names else "number") for i, text in enumerate(head)]
+        return cls(columns, list(rows), title, notes, names, wide=wide)
+
+
+@dataclass(frozen=True)
+class Paragraphs:
+    """Texts, a paragraph each; `muted` are explanations of what stands above."""
+
+    texts: Sequence[str]
+    muted: bool = False
+
+
+@dataclass(frozen=True)
+class Bullets:
+    """A list: plain, of notes set apart, or of code."""
+
+    items: Sequence[str]
+    kind: Literal["plain", "notes", "code"] = "plain"
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """Names and what is said of each; where that is empty, room is left to write."""
+
+    pairs: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An ``<svg>`` element, trusted as it is, with title, caption and names by colour."""
+
+    title: str
+    svg: str
+    caption: str = ""
+    legend: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """Blocks under a heading; sections in sections have smaller ones."""
+
+    title: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Blocks side by side, where there is room."""
+
+    blocks: Sequence[Section | Picture]
+
+
+Block: TypeAlias = Table | Paragraphs | Bullets | Definitions | Picture | Section | Columns
+
+
+@dataclass(frozen=True)
+class Document:
+    """A report.
+
+    Attributes:
+        title: of the whole.
+        facts: what it is of, a line each.
+        sections: in order; without blocks they are left out.
+        warnings: what has to be read first.
+        foot: sentences at the end.
+    """
+
+    title: str
+    facts: Sequence[str]
+    sections: Sequence[Section | Picture | Columns]
+    warnings: Sequence[str] = ()
+    foot: str = ""
