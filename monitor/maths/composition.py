@@ -30,9 +30,6 @@ def guides(
     T in speech seconds, any shape, from the first length T0 of a rank model's grid, where it
     expects D0 bits; neither guide exceeds the ceiling, log2 N.
 
-    Raises:
-        UsageError: T0 is not positive, or a length, D0 or the ceiling is negative or not finite.
-
     Example:
         >>> linear, root = guides([0.0, 1.0, 4.0, 100.0], 1.0, 0.5, 3.0)
         >>> linear.tolist(), root.tolist()
@@ -60,15 +57,7 @@ class Spent:
 
 
 def basic(epsilon: float, windows: int) -> float:
-    """Compose k windows by the basic theorem: ``k epsilon`` nats.
-
-    Raises:
-        UsageError: a negative or infinite epsilon, or a negative k.
-
-    Example:
-        >>> basic(0.5, 8)
-        4.0
-    """
+    """Compose k windows by the basic theorem: ``k epsilon`` nats."""
     _check(epsilon, windows, 0.5)
     return windows * epsilon
 
@@ -78,9 +67,6 @@ def advanced(epsilon: float, windows: int, delta: float) -> float:
 
     ``epsilon sqrt(2 k ln(1 / delta)) + k epsilon (exp(epsilon) - 1)``, which may fail with
     probability delta. It never beats the basic one where epsilon >= ln 2.
-
-    Raises:
-        UsageError: as `basic`, or delta outside (0, 1).
 
     Example:
         >>> round(advanced(0.1, 64, 1e-4), 3), basic(0.1, 64)
@@ -98,8 +84,6 @@ def optimal(epsilon: float, windows: int, delta: float) -> float:
     Theorem 3.3 gives the delta of each ``(k - 2 i) epsilon``. In between it is that of k randomised
     responses, which no (epsilon, 0)-private mechanisms exceed: a sum of straight lines in exp(x),
     so that the x at which it comes to ``delta`` has a formula.
-
-    Arguments and errors as of `advanced`; at least 0 nats, and never above `basic`.
 
     Example:
         >>> round(optimal(0.05, 10, 1e-4), 3), round(optimal(0.5, 64, 1e-4), 3)
@@ -150,10 +134,9 @@ def _check(epsilon: float, windows: int, delta: float) -> None:
 
 
 def clopper_pearson(hits: int, trials: int, tail: float = 0.025) -> tuple[float, float]:
-    """Compute limits that a proportion passes with probability `tail` at most, on each side.
+    """Compute limits that a proportion passes with probability `tail` at most on each side.
 
-    Clopper and Pearson (1934). Exact for independent trials only; 0 below no hit, 1 above nothing
-    but hits.
+    Clopper and Pearson (1934). Exact for independent trials only.
 
     Example:
         >>> [round(limit, 4) for limit in clopper_pearson(30, 1000)]
@@ -182,8 +165,7 @@ def epsilon_nats(tpr: ArrayLike, fpr: ArrayLike) -> FloatArray:
 
     ``max(ln(TPR / FPR), ln((1 - FPR) / (1 - TPR)))``: infinite where nobody is accepted by mistake
     or missed, below 0 where the attacker is worse than chance; ``0 / 0`` counts as no loss. A lower
-    bound on the mechanism's epsilon, up to sampling error: use `epsilon_lower_nats` to claim one.
-    (VoxGuard calls it an upper bound.) UsageError where a rate lies outside 0 to 1.
+    bound on the mechanism's epsilon (VoxGuard calls it an upper bound), up to sampling error.
 
     Example:
         >>> epsilon_nats([0.5, 0.5, 0.0], [0.01, 0.0, 0.0]).round(3).tolist()
@@ -202,12 +184,7 @@ def _log_ratio(upper: FloatArray, lower: FloatArray) -> FloatArray:
 
 
 def finite_epsilon_nats(tpr: FloatArray, fpr: FloatArray) -> FloatArray:
-    """Compute `epsilon_nats`, at least 0, and NaN where infinite: for a figure's replicates.
-
-    Example:
-        >>> finite_epsilon_nats(np.array([0.0, 0.5]), np.array([0.5, 0.0])).tolist()
-        [0.0, nan]
-    """
+    """Compute `epsilon_nats`, at least 0, and NaN where infinite: for a figure's replicates."""
     loss = epsilon_nats(tpr, fpr)
     return np.where(np.isfinite(loss), np.maximum(loss, 0.0), np.nan)
 
@@ -218,10 +195,9 @@ def epsilon_lower_nats(
 ) -> float:  # fmt: skip
     """Compute a lower bound of the mechanism's epsilon, with 95 % confidence; 0 or more nats.
 
-    Of mated scores, accepted and all, and of non-mated ones likewise. Each rate is moved against
-    the attacker to its one-sided Clopper-Pearson limit, of error `tail`, and delta is taken off, as
-    (epsilon, delta)-privacy allows it. Valid for one threshold that was not searched for, and for
-    independent trials. UsageError of counts that do not fit, or delta outside [0, 1).
+    Of accepted and all mated scores, and of non-mated ones likewise. Each rate is moved against the
+    attacker to its one-sided Clopper-Pearson limit, of error `tail`, and delta is taken off. Valid
+    for one threshold that was not searched for, and for independent trials.
 
     Example:
         >>> round(epsilon_lower_nats(30, 1000, 0, 99_000), 3)
@@ -243,12 +219,7 @@ def epsilon_lower_nats(
 
 
 def clipped(vectors: FloatArray, bound: float) -> FloatArray:
-    """Shorten vectors (..., d) with an L1 norm above a bound C > 0 to it; leave the others.
-
-    Example:
-        >>> clipped(np.array([[3.0, -1.0], [0.25, 0.5]]), 1.0).tolist()
-        [[0.75, -0.25], [0.25, 0.5]]
-    """
+    """Shorten vectors (..., d) with an L1 norm above a bound C > 0 to it; leave the others."""
     norms = np.abs(vectors).sum(axis=-1, keepdims=True)
     return np.asarray(
         vectors * np.divide(bound, norms, out=np.ones_like(norms), where=norms > bound)
@@ -264,10 +235,6 @@ def laplace(uniform: FloatArray, scale: float) -> FloatArray:
     """Draw Laplace noise from uniform numbers in (0, 1), by the inverse distribution function.
 
     `scale`: b of the density ``exp(-|x| / b) / (2 b)``; its standard deviation is sqrt(2) b.
-
-    Example:
-        >>> laplace(np.array([0.25, 0.5, 0.75]), 2.0).round(3).tolist()
-        [-1.386, -0.0, 1.386]
     """
     tail = np.minimum(uniform, 1 - uniform)
     return np.asarray(-scale * np.sign(uniform - 0.5) * np.log(2 * tail))

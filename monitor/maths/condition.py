@@ -119,10 +119,7 @@ def _analysis(rate: int) -> tuple[FloatArray, IntArray, int]:
 
 
 def _decays(bands: FloatArray) -> IntArray:
-    """Count slopes of levels that fall for four frames on end, from well above the quiet.
-
-    Of n seconds, (n, frames, bands): (n, slopes).
-    """
+    """Count slopes of levels that fall for four frames on end, from well above the quiet."""
     decay_bands = [bands[..., round(a / _BAND_HZ) : round(b / _BAND_HZ)] for a, b in _DECAY_BANDS]
     level = 10 * np.log10(np.array([band.sum(axis=2) for band in decay_bands]) + _SILENCE)
     quiet = np.partition(level, 2, axis=2)[..., 2:3]
@@ -139,10 +136,7 @@ def _decays(bands: FloatArray) -> IntArray:
 
 
 def _flat_tops(columns: FloatArray) -> IntArray:
-    """Count samples at the extremes of each second, a little below them, and all.
-
-    Of n seconds, (n, samples, channels): (n, 3).
-    """
+    """Count samples at the extremes of each second, a little below them, and all."""
     columns = columns - columns.mean(axis=1, keepdims=True)  # of an offset both tops would be one
     high, low = columns.max(axis=1), columns.min(axis=1)
     is_audible = (low < 0) & (high > 0) & (np.maximum(high, -low) >= _AUDIBLE)
@@ -180,11 +174,7 @@ class Condition:
 
     @classmethod
     def parse(cls, record: Mapping[str, object] | None) -> Condition | None:
-        """Parse what `record` gives; None of None.
-
-        Raises:
-            ValueError: a figure is no number, or none that a sound has.
-        """
+        """Parse what `record` gives; None of None."""
         if record is None:
             return None
         figures: dict[str, float | None] = {}
@@ -320,9 +310,8 @@ def _clipping(flat: int, near: int, count: int) -> float:
 def list_mismatches(stream: Condition, templates: Condition) -> tuple[str, ...]:
     """List the figures in which a stream differs more than sessions of a voice do.
 
-    Levels are of no consequence: features are fed one loudness (`monitor.features.level`). How far
-    apart the others must be was chosen on half of the readers (benchmarks/conditions.py says how
-    often the other half is called different).
+    Levels are of no consequence: features are fed one loudness. The distances were chosen on half
+    of the readers (benchmarks/conditions.py).
 
     Example:
         >>> telephone = Condition(bandwidth_hz=3600.0, snr_db=30.0)
@@ -358,12 +347,7 @@ _APART: Mapping[str, Callable[[float, float], bool]] = {
 
 
 def list_poor_figures(stream: Condition) -> tuple[str, ...]:
-    """List the figures so bad that a voice is hard to recognise, whatever the templates are.
-
-    Example:
-        >>> list_poor_figures(Condition(snr_db=1.0, clipping=0.0))
-        ('snr_db',)
-    """
+    """List the figures so bad that a voice is hard to recognise, whatever the templates are."""
     names = []
     if stream.snr_db is not None and stream.snr_db < _NOISY:
         names.append("snr_db")
@@ -405,10 +389,6 @@ def degradation(condition: Condition | None) -> FloatArray:
 
     0 is none, 1 a telephone's band, an RT60 of 0.5 s or more, noise 10 dB below the speech; at most
     1.2; NaN where it is not known.
-
-    Example:
-        >>> degradation(Condition(bandwidth_hz=3430.0, snr_db=40.0))
-        array([ 1., nan,  0.])
     """
     measured = [None if condition is None else getattr(condition, name) for name in _DEGRADED]
     degradations = [

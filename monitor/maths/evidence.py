@@ -25,15 +25,10 @@ that is wrong. Chosen on people who calibrate (benchmarks/results/world.md)."""
 
 
 def neighbours(lengths: FloatArray, reached: BoolArray, seconds: float) -> tuple[int, int, float]:
-    """Find the neighbours of a length among those that were reached, in its logarithm.
+    """Find the grid lengths that were reached around a length: two places, and the latter's share.
 
-    Args:
-        lengths: of the grid, seconds, increasing, shape (n,).
-        reached: which of them, at least one, shape (n,).
-        seconds: the length; outside those that were reached the nearest holds.
-
-    Returns:
-        places of the one below and the one above, and the share of the latter, 0 to 1.
+    Of lengths in seconds, increasing, (n,), and which were reached, (n,); between them the share
+    grows with the logarithm. A length beyond all that were reached has the outermost alone.
 
     Example:
         >>> neighbours(np.array([10.0, 30.0, 90.0]), np.array([True, False, True]), 30.0)
@@ -60,12 +55,6 @@ class ConditionEffect:
         shift: share of the intercept, shape (10,).
         slope: of each feature, shape (F, 10).
         support: bits, at least 0, shape (10,).
-
-    Example:
-        >>> effect = ConditionEffect(np.zeros(10), np.zeros((1, 10)), np.full(10, 7.0))
-        >>> shift, slope, support = effect.at(0.5 * np.eye(10)[:1])
-        >>> shift, slope, support
-        (array([0.]), array([[1.]]), array([14.]))
     """
 
     shift: FloatArray
@@ -82,20 +71,7 @@ class ConditionEffect:
 
 @dataclass(frozen=True, slots=True)
 class ConditionEffects:
-    """Effects of conditions on ratios, fitted at K template lengths.
-
-    Attributes:
-        template_lengths: D, speech seconds, increasing, shape (K,).
-        effects: one of each.
-
-    Example:
-        >>> little, much = (
-        ...     ConditionEffect(np.full(10, x), np.zeros((1, 10)), np.ones(10)) for x in (0.1, 0.3)
-        ... )
-        >>> effects = ConditionEffects(np.array([5.0, 20.0]), (much, little))
-        >>> [round(float(effects.at_template(each).shift[0]), 2) for each in (1.0, 10.0, 90.0)]
-        [0.3, 0.2, 0.1]
-    """
+    """Effects of conditions on ratios, fitted at K template lengths."""
 
     template_lengths: FloatArray
     effects: tuple[ConditionEffect, ...]
@@ -126,14 +102,7 @@ def log2_ratios(z: FloatArray, intercept: FloatArray | float, slopes: FloatArray
 
 
 def with_misses(bits: FloatArray) -> FloatArray:
-    """Bound ratios below by ``log2 e``, for the share of comparisons that says nothing.
-
-    The mean ratio of other people stays at most 1 where it was.
-
-    Example:
-        >>> with_misses(np.array([-50.0, 1.0, 9.0])).round(2)
-        array([-6.64,  0.99,  8.99])
-    """
+    """Bound ratios below by ``log2 e``, for the share of comparisons that says nothing."""
     return np.asarray(np.logaddexp2(bits + np.log2(1.0 - MISSES), np.log2(MISSES)))
 
 
@@ -161,10 +130,6 @@ def cap_bits(bits: FloatArray, maximum: FloatArray | float) -> FloatArray:
 
     Of bits (..., N) and the most (...). The cap by the empirical upper bound (ELUB). Odds among
     the enrolled stay as they are: it is against everybody else that data can support no more.
-
-    Example:
-        >>> cap_bits(np.array([12.0, 3.0]), 10.0)
-        array([10.,  1.])
     """
     excess = np.maximum(bits.max(axis=-1) - maximum, 0.0)
     return np.asarray(bits - excess[..., None])
@@ -229,9 +194,6 @@ def bits_among(bits: FloatArray, people: float, watched: int | None) -> FloatArr
     negative where misled. Of nobody, the relative entropy of the posterior over all M people to an
     even one, which does not take the best of N for evidence.
 
-    Raises:
-        UsageError: M is less than N.
-
     Example:
         >>> ratios = np.array([[11.0, 0.0]])
         >>> bits_among(ratios, 1e9, 0).round(3), bits_among(ratios, 1e4, None).round(3)
@@ -252,10 +214,6 @@ def crowd_bits(
 
     `rest` is ``total_bits`` of the other N - 1 (-inf where there is nobody), `people` M, at least N
     each; all of shapes that fit.
-
-    Example:
-        >>> crowd_bits(np.array([11.0, 3.0]), np.array(-5.0), 50, 1e6).round(2)
-        array([11.,  3.])
     """
     with np.errstate(divide="ignore"):  # nobody beside them
         others = np.log2(np.maximum(np.asarray(people, float) - enrolled, 0.0))
@@ -267,13 +225,6 @@ def enrolled_share(bits: FloatArray, prior: float = 0.5) -> FloatArray:
     """Compute the probability of being one of the N: ``sum LR / (sum LR + N (1 - prior) / prior)``.
 
     `prior` is the same before anything was heard; (R, N) to (R,).
-
-    Raises:
-        UsageError: the prior does not lie between 0 and 1.
-
-    Example:
-        >>> enrolled_share(np.array([[0.0, 0.0], [6.0, -9.0]])).round(3)
-        array([0.5 , 0.97])
     """
     if not 0.0 < prior < 1.0:
         raise UsageError(f"a prior of {prior:g} must lie between 0 and 1")

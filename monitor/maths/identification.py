@@ -169,17 +169,11 @@ FORMS: Mapping[str, Form] = {
 def fit_rates(form: Form, sizes: ArrayLike, rates: ArrayLike, near: ArrayLike = ()) -> _Doubles:
     """Fit a form to rates by quasi-likelihood: they are shares, surest near 0 and 1.
 
-    Every size counts alike: give them evenly spaced on a log scale. The loss of a rate f where y
-    was measured is ``-y ln f - (1 - y) ln(1 - f)`` (Wedderburn, 1974).
-
     Args:
         form: of `FORMS`.
         sizes: shape (K,), at least two different ones, each 2 or more.
         rates: shape (..., K), 0 to 1, of as many curves as one likes; to parameters, (..., 2).
         near: where the search begins, shape (2,); from several places where not given.
-
-    Raises:
-        UsageError: fewer than two sizes, one below 2, or rates that are none.
 
     Example:
         >>> sizes = np.array([2.0, 5.0, 20.0])

@@ -153,18 +153,7 @@ class LandmarkMatch:
 
 
 class LandmarkIndex:
-    """Index of the pairs of many recordings, given as times and pitches of their peaks.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> times, pitches = np.sort(rng.integers(0, 2500, 1000)), rng.integers(0, PITCHES, 1000)
-        >>> index, some = LandmarkIndex([(times, pitches)]), slice(300, 400)
-        >>> match = index.best(times[some] - times[300], pitches[some])
-        >>> match.source, match.hits > 100
-        (0, True)
-        >>> index.best(times[some], rng.permutation(pitches)[some]).hits < 15
-        True
-    """
+    """Index of the pairs of many recordings, given as times and pitches of their peaks."""
 
     def __init__(self, recordings: Sequence[tuple[IntArray, IntArray]]) -> None:
         keys, times, starts, end = [], [], [0], 0.0

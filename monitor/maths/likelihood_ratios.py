@@ -236,13 +236,7 @@ def fit_each(
 
 
 class _Regressions:
-    """Logistic regressions on the same n comparisons, each with weights of its own, (B, n).
-
-    Args:
-        x: shape (n, K), the first column ones.
-        mated: shape (n,); all others count `OTHERS` times.
-        weight: shape (B, n).
-    """
+    """Logistic regressions on the same n comparisons, each with weights of its own, (B, n)."""
 
     def __init__(self, x: FloatArray, mated: BoolArray, weight: FloatArray) -> None:
         self._mated, self._weight = mated, weight
@@ -279,11 +273,8 @@ class _Regressions:
     ) -> FloatArray:
         """Minimise each row's loss by Newton's method within slopes >= 0: points, (B, K).
 
-        Args:
-            begin: where to, shape (B, K).
-            times: what weights are multiplied by, shape (B, 1).
-            goal: ``sum_i w_bi g_bi x_i`` of what the probabilities should be, shape (B, K).
-            centre: of the ridge, shape (B, K).
+        From `begin`, (B, K); weights are multiplied by `times`, (B, 1); `goal`, (B, K), is ``sum_i
+        w_bi g_bi x_i`` of what the probabilities should be, `centre` that of the ridge.
         """
         first = None
         if len(begin) > 1 and (begin == begin[0]).all():  # the probabilities are the same in all
@@ -364,12 +355,10 @@ def cross_fit(
     prior: PriorCoefficients | None = None,
     start: FloatArray | None = None,
 ) -> tuple[FloatArray, IntArray]:
-    """Fit without the people of two folds, or of one.
+    """Fit without the people of two folds, or of one: coefficients (K, K, 1 + F), folds (V,).
 
-    Returns:
-        coefficients, shape (K, K, 1 + F), of fold k and l both left out; and the fold of each
-        person, shape (V,). A comparison of persons i and j is judged by
-        ``coefficients[fold[i], fold[j]]``, which has seen neither.
+    A comparison of persons i and j is judged by ``coefficients[fold[i], fold[j]]``, which has seen
+    neither.
     """
     fold, speakers = comparisons.pairs.folds
     folds = int(fold.max()) + 1
@@ -432,12 +421,10 @@ class ConditionComparisons:
 def fit_condition_effects(rows: Sequence[ConditionComparisons]) -> ConditionEffects:
     """Fit the effects of conditions that minimise Cllr, and the support of each condition.
 
-    One of each template length among the rows. Cllr of each pair of conditions counts the same, the
-    mean of it at even odds and at 1 to 32 (`_ODDS`), where it matters how large a large ratio is;
+    Cllr of each pair of conditions counts the same, its mean at even odds and at 1 to 32 (`_ODDS`);
     with a ridge on the first effect and on the step from each to the next, and a penalty where
     other people's mean ratio exceeds 1. The support, at all lengths, is the ELUB of the comparisons
-    with much of one condition alone; of too few people it is the least of the others, since nothing
-    is known.
+    with much of one condition alone; of too few people it is the least of the others.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -507,10 +494,7 @@ def fit_condition_effects(rows: Sequence[ConditionComparisons]) -> ConditionEffe
 
 
 def _scales(mated: BoolArray) -> list[FloatArray]:
-    """Return what each comparison, (n,), weighs in the cost at each of `_ODDS`.
-
-    Ratios of 1 cost 1 in all, whatever the odds.
-    """
+    """Return what each comparison, (n,), weighs in the cost at each of `_ODDS`."""
     scales = []
     for odds in _ODDS:
         uninformed = np.logaddexp2(0.0, odds) + 2.0**odds * np.logaddexp2(0.0, -odds)
@@ -523,8 +507,7 @@ def _supported(
 ) -> float:
     """Compute the support of comparisons with half or more of one figure of q, and of no other.
 
-    The last, what comes together, is never alone. `told` are the ratios of each row. NaN of too few
-    people.
+    The last, what comes together, is never alone. NaN of too few people.
     """
     parts: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
     people: set[str] = set()
@@ -563,13 +546,7 @@ def _supported(
 def cost_bits(
     mated: FloatArray, others: FloatArray, mated_weight: FloatArray, other_weight: FloatArray
 ) -> float:
-    """Compute Cllr (Brummer and du Preez, 2006): 1 for ratios that say nothing, more if misleading.
-
-    Example:
-        >>> one = np.ones(1)
-        >>> cost_bits(np.zeros(1), np.zeros(1), one, one)
-        1.0
-    """
+    """Compute Cllr (Brummer and du Preez, 2006): 1 for ratios that say nothing, more misleads."""
     misses = mated_weight @ np.logaddexp2(0.0, -mated) / mated_weight.sum()
     alarms = other_weight @ np.logaddexp2(0.0, others) / other_weight.sum()
     return float(misses + alarms) / 2
@@ -578,12 +555,7 @@ def cost_bits(
 def least_cost_bits(
     mated: FloatArray, others: FloatArray, mated_weight: FloatArray, other_weight: FloatArray
 ) -> float:
-    """Compute min Cllr: Cllr after the best monotone calibration on these very ratios.
-
-    Example:
-        >>> least_cost_bits(np.array([5.0]), np.array([1.0]), np.ones(1), np.ones(1))
-        0.0
-    """
+    """Compute min Cllr: Cllr after the best monotone calibration on these very ratios."""
     levels, level = np.unique(np.concatenate([mated, others]), return_inverse=True)
     hits = np.bincount(level[: mated.size], mated_weight / mated_weight.sum(), levels.size)
     misses = np.bincount(level[mated.size :], other_weight / other_weight.sum(), levels.size)
@@ -604,12 +576,7 @@ def mean_ratio(others: FloatArray, other_weight: FloatArray) -> float:
 
 
 def exceeding(others: FloatArray, other_weight: FloatArray, bits: FloatArray) -> FloatArray:
-    """Compute the share of other people with that many bits, (K,), or more: at most 2^-bits.
-
-    Example:
-        >>> exceeding(np.array([0.0, 3.0]), np.ones(2), np.array([1.0, 4.0]))
-        array([0.5, 0. ])
-    """
+    """Compute the share of other people with that many bits, (K,), or more: at most 2^-bits."""
     order = np.argsort(others, kind="stable")
     mass = np.append(0.0, np.cumsum(other_weight[order]))
     below = mass[np.searchsorted(others[order], bits, side="left")] / mass[-1]
@@ -625,12 +592,10 @@ def upper_bound_bits(
     Vergeer, van Es, de Jongh, Alberink and Stoel, "Numerical likelihood ratios outputted by LR
     systems are often based on extrapolation: When to stop extrapolating?", Science & Justice 56
     (2016). With one misleading ratio added on either side, decisions by the ratios must cost no
-    more than decisions without any, at every threshold up to the bound. Pairs of people are the
-    observations here, not comparisons, which share them.
+    more than decisions without any, at every threshold up to the bound.
 
-    The former come from so many speakers, the latter from so many pairs of people, all left out of
-    the fit. Where it is said of whom the latter are, pairs that share people count as fewer
-    (`effective_pairs`). Between 0 and log2(1 + pairs) bits.
+    The observations are speakers and pairs of people, all left out of the fit; pairs that share
+    people count as fewer where `comparisons` says who they are (`effective_pairs`).
 
     Example:
         >>> mated, others, ones = np.full(30, 9.0), np.full(200, -5.0), np.ones(230)
@@ -647,12 +612,9 @@ def supported_bits(
 ) -> tuple[float, float]:  # fmt: skip
     """Compute `upper_bound_bits`, and up to where neither side contradicts the ratios.
 
-    The second is the upper of `invariance_bounds_bits`, with speakers and pairs of people as the
-    observations; it lies beyond the first (ELUB), which adds a misleading ratio to each side.
-
-    First t at which ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` fails. To how
-    many of either side show as much, of one more than there are, the one adds a misleading other,
-    the other half a one to each.
+    The first t at which ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` fails, the
+    shares of one more than there are: the first bound adds a misleading other, the second half a
+    one to each (`invariance_bounds_bits`).
 
     Example:
         >>> mated, others, ones = np.full(30, 9.0), np.full(200, -5.0), np.ones(230)
@@ -678,9 +640,7 @@ def supported_bits(
 def bounds_bits(mated: FloatArray, others: FloatArray) -> tuple[float, float]:
     """Compute ELUB as published, lower and upper: every comparison is an observation.
 
-    See `upper_bound_bits`. With one misleading ratio more on either side, decisions by the ratios
-    cost no more than decisions without any, at every threshold within the bounds: exact, without
-    steps.
+    See `upper_bound_bits`; exact, without steps.
 
     Example:
         >>> low, high = bounds_bits(np.full(30, 9.0), np.full(200, -5.0))
@@ -693,11 +653,9 @@ def bounds_bits(mated: FloatArray, others: FloatArray) -> tuple[float, float]:
 def invariance_bounds_bits(mated: FloatArray, others: FloatArray) -> tuple[float, float]:
     """Compute bounds within which ratios keep their claim (invariance verification).
 
-    That a ratio is so large has a ratio itself, which must be no less:
     ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` up to the upper bound, and
-    inverted down to the lower one. Shares are estimated with Jeffreys' prior (Alberink, Leegwater,
-    Malmborg, Nordgaard, Sjerps and van der Ham, 2025). Where nothing contradicts them the bounds
-    are the most that there is of either kind.
+    inverted down to the lower one; shares with Jeffreys' prior (Alberink, Leegwater, Malmborg,
+    Nordgaard, Sjerps and van der Ham, 2025).
 
     Example:
         >>> low, high = invariance_bounds_bits(np.full(30, 9.0), np.full(200, -5.0))
@@ -784,20 +742,12 @@ def deviation_from_pav(levels: FloatArray, calibrated: FloatArray) -> float:
 def effective_pairs(
     comparisons: TemplateComparisons, bits: FloatArray, steps: FloatArray
 ) -> FloatArray:
-    """Count the independent pairs of people behind the share that shows so many bits.
+    """Count the independent pairs of people behind the share that shows so many bits: (K,).
 
-    ``p (1 - p) / Var(p)``; the variance is that of pairs which share people (M. Fafchamps and
-    F. Gubert, Journal of Development Economics 83, 2007): somebody whose voice is like many others'
-    is one observation, not as many as there are others. Where nobody shows so many bits the number
-    is that of the most bits that somebody shows.
-
-    Args:
-        comparisons: non-mated comparisons, (m,).
-        bits: of each, (m,).
-        steps: bits, increasing, (K,).
-
-    Returns:
-        shape (K,), between 1 and how many pairs there are.
+    ``p (1 - p) / Var(p)``; the variance is that of pairs which share people (M. Fafchamps and F.
+    Gubert, Journal of Development Economics 83, 2007): somebody whose voice is like many others' is
+    one observation. Where nobody shows so many bits it is that of the most bits that somebody
+    shows. Of non-mated comparisons and their bits, (m,), and increasing steps, bits (K,).
 
     Example:
         >>> one, other = np.triu_indices(10, 1)
@@ -846,12 +796,7 @@ def effective_pairs(
 
 
 def _before(group: IntArray, values: FloatArray) -> FloatArray:
-    """Sum, for each entry in order, the earlier values of its group: shape (n,).
-
-    Example:
-        >>> _before(np.array([0, 1, 0, 0]), np.array([1.0, 5.0, 2.0, 3.0])).tolist()
-        [0.0, 0.0, 1.0, 3.0]
-    """
+    """Sum, for each entry in order, the earlier values of its group: shape (n,)."""
     order = np.argsort(group, kind="stable")
     sums = np.append(0.0, np.cumsum(values[order]))
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))

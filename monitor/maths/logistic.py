@@ -111,13 +111,10 @@ _RIDGE_STEPS = 50
 def fit_ridge(
     scores: FloatArray, label: BoolArray, weight: FloatArray, ridge: float
 ) -> tuple[float, FloatArray]:
-    """Fit log odds ``bias + scores @ slopes`` of a label.
+    """Fit log odds ``bias + scores @ slopes`` of a label: the bias, and slopes (F,).
 
-    Scores are standardised first. Then the mean negative log-likelihood plus half of ``ridge``
-    times the squared slopes is least.
-
-    Of scores (n, F), a label and a weight of each row (n,), of which only proportions matter, and a
-    ridge above 0: the bias, and slopes of shape (F,).
+    Of scores (n, F), standardised first, a label and a weight of each row, (n,): the mean negative
+    log-likelihood plus half of ``ridge`` times the squared slopes is least.
 
     Example:
         >>> scores = np.array([[-1.0], [0.0], [0.0], [1.0]])
@@ -161,13 +158,7 @@ _PLATT_ARRIVED = 3e-6
 
 @dataclass(frozen=True, slots=True)
 class Platt:
-    """A calibration ``w z + b``.
-
-    Attributes:
-        weight: w.
-        bias: b.
-        bounded: classes separate and no penalty was asked for: that of C = 1 keeps w finite.
-    """
+    """A calibration ``w z + b``; bounded where classes separate and C = 1 keeps w finite."""
 
     weight: float
     bias: float
@@ -189,9 +180,6 @@ def platt(
     weight of half of all scores (``class_weight="balanced"``); `strength` is C, the inverse of the
     L2 penalty on w; `start` is where to begin; `separable` says whether one threshold tells the
     classes apart, where that is known.
-
-    Raises:
-        CalibrationError: a class is empty.
 
     Example:
         >>> found = platt(np.array([1.0, 2.0, 0.0]), np.array([-1.0, 0.5, -2.0, 0.0]))
@@ -279,12 +267,7 @@ _WIDEST = 20.0
 
 
 def tempered_bits(ratios: FloatArray, target: IntArray, temperature: FloatArray) -> _Doubles:
-    """Compute ``log2(N p_target)`` under softmax of ``ratios / temperature``: (..., N) to (...).
-
-    Example:
-        >>> tempered_bits(np.log([[3.0, 1.0]]), np.array([0]), np.array([1.0])).round(3)
-        array([0.585])
-    """
+    """Compute ``log2(N p_target)`` under softmax of ``ratios / temperature``: (..., N) to (...)."""
     return softmax_bits(ratios / np.asarray(temperature)[..., None], target)
 
 
@@ -299,9 +282,8 @@ def fit_temperature(
 ) -> float:
     """Fit the temperature under which summed ratios predict their speakers best.
 
-    The loss is convex in ``1 / T``: the one minimum between 0.05 and ``max(100, 4 trials)`` that
-    a fine grid and a golden section would find, by Newton steps held inside a bracket. Sums are
-    taken a few at a time, so that nothing of the size of all of them is made.
+    The loss is convex in ``1 / T``: its minimum between 0.05 and ``max(100, 4 trials)``, by Newton
+    steps held inside a bracket. Nothing of the size of all sums is made.
 
     Args:
         ratios: sums of development speakers, shape (n, N).
@@ -311,9 +293,6 @@ def fit_temperature(
         rows: which sums to fit on, ascending; None for all.
         after: called with each part of the sums once it has been looked at, so that pages of what
             is mapped can be given back.
-
-    Raises:
-        UsageError: there is no sum.
 
     Example:
         >>> ratios = 6 * np.eye(4) + 8 * np.eye(4)[[1, 1, 2, 3]]
@@ -474,10 +453,6 @@ def compute_separation(
     """Compute rates at even log odds (enrolled kept, impostors found), and the ROC area.
 
     Of log odds of enrolled trials and of impostors, and the weight of each trial, all (n,).
-
-    Example:
-        >>> compute_separation(np.array([2.0, -1.0]), np.array([-3.0, -2.0]), np.ones(2))
-        (0.5, 1.0, 1.0)
     """
     total = weight.sum()
     order = np.argsort(impostors, kind="stable")

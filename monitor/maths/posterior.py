@@ -27,13 +27,10 @@ LEVEL_NATS = 5.0
 
 
 def score_posterior(evidence: FloatArray, floor: float | FloatArray) -> FloatArray:
-    """Compute ``(1 - e) softmax(LLR) + e / N``.
+    """Compute ``(1 - e) softmax(LLR) + e / N`` of evidence (..., N), nats, and e, (...).
 
-    Worked out in units of ``1 / N``, which a softmax of its own would not be: without any evidence,
-    and at a floor of 1, all are even to the last bit.
-
-    Of evidence (..., N) in nats, up to a constant, and e in [0, 1], (...); rows sum to 1, and none
-    depends on the others.
+    Worked out in units of ``1 / N``: without any evidence, and at a floor of 1, all are even to the
+    last bit. No row depends on the others.
 
     Example:
         >>> score_posterior(np.array([0.0, np.log(3.0)]), 0.0)
@@ -68,11 +65,9 @@ def confidence_bits(posterior: FloatArray) -> FloatArray:
 class Candidates:
     """The N candidates of one reading, with equal scores in groups.
 
-    The limits evaluate one reading under every replicate of the rank model: with N candidates and B
-    replicates that is B N exponentials. Among many candidates those that hardly differ in any
-    feature are one group here, counted with its mean and spread. Few candidates each stand alone,
-    and then several readings go together, along leading axes written as ``...``. What groups and
-    single precision save shows in ``benchmarks/update.py``, among thousands.
+    Its limits evaluate a reading under every replicate of the rank model. Among many candidates
+    those that hardly differ in any feature are one group here, with its mean and spread; few each
+    stand alone, and then several readings go together, along leading axes written as ``...``.
 
     Attributes:
         scores: shape (..., F, G), raw scores minus the best candidate's: of one, or a group's mean.
@@ -92,15 +87,10 @@ class Candidates:
     def bits(
         self, weights: FloatArray, floors: FloatArray, target: FloatArray | None
     ) -> tuple[FloatArray | None, FloatArray]:
-        """Compute local and confidence bits under each replicate.
+        """Compute local and confidence bits under each replicate: (..., B) each.
 
-        Args:
-            weights: lambda, shape (..., B, F).
-            floors: e, shape (..., B).
-            target: raw scores of the watched speaker, shape (..., F); without it local is None.
-
-        Returns:
-            local and confidence bits, shape (..., B).
+        Of lambda (..., B, F), e (..., B) and the watched speaker's raw scores (..., F); without
+        them local is None.
         """
         mass, top, confidence = self._under(weights, floors)
         local = None
@@ -290,12 +280,6 @@ def reliability(posterior: FloatArray, speaker: IntArray, weight: FloatArray) ->
     """Compare probabilities with outcomes.
 
     Of posteriors (n, N), the position of the true speaker and the weight of each trial.
-
-    Example:
-        >>> even = np.full((4, 4), 0.25)
-        >>> found = reliability(even, np.arange(4), np.ones(4))
-        >>> found.predicted, found.observed, found.all_error
-        (array([0.25]), array([0.25]), 0.0)
     """
     trials, candidates = posterior.shape
     is_true = np.zeros(posterior.shape, dtype=bool)
@@ -347,9 +331,6 @@ def normalise_rows(scores: FloatArray, ddof: int) -> _Doubles:
 
     Of (..., N); ddof 0 reproduces the printed worked example, 1 the authors' later code. A row
     without variance says nothing and becomes zeros.
-
-    Raises:
-        UsageError: a score is not finite, fewer than two candidates, or another ddof.
 
     Example:
         >>> normalise_rows(np.array([[1.0, 3.0], [2.0, 2.0]]), 0)
@@ -409,12 +390,7 @@ def local_information_bits(
 
 
 def softmax_bits(ratios: FloatArray, target: IntArray) -> _Doubles:
-    """Compute ``log2(N p_target)`` under softmax of log-likelihood ratios, nats (..., N): (...).
-
-    Example:
-        >>> softmax_bits(np.log([[3.0, 1.0]]), np.array([0])).round(3)
-        array([0.585])
-    """
+    """Compute ``log2(N p_target)`` under softmax of log-likelihood ratios, nats (..., N): (...)."""
     column = np.broadcast_to(target, ratios.shape[:-1])[..., None]
     deficits = ratios - ratios.max(axis=-1, keepdims=True)
     target_deficit = np.take_along_axis(deficits, column, axis=-1)[..., 0]

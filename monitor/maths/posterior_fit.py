@@ -250,12 +250,7 @@ def _shares_of_products(trials: Trials, levels: Sequence[FloatArray]) -> FloatAr
 
 
 class _Shares:
-    """The true speaker's softmax in every trial by many weights, to tabulate losses.
-
-    Args:
-        trials: n of them.
-        share: shape (P, n).
-    """
+    """The true speaker's softmax in every trial by many weights, to tabulate losses."""
 
     def __init__(self, trials: Trials, probability: FloatArray) -> None:
         self._candidates = trials.margins.shape[2]
@@ -444,10 +439,7 @@ def prior_of(trials: Trials, alone: Sequence[LogitFit] | None = None) -> FloatAr
 
 
 class FitStarts:
-    """Losses of trials on wide lines: starts of fits, whatever prior and anchor they have.
-
-    ``alone`` are those of each feature by itself, where they are known.
-    """
+    """Losses of trials on wide lines: starts of fits, whatever prior and anchor they have."""
 
     def __init__(self, trials: Trials, alone: Sequence[FitStarts] | None = None) -> None:
         self.lines = _start_lines(trials)
@@ -491,9 +483,8 @@ def fit(
 ) -> LogitFit:
     """Fit lambda and e on all trials.
 
-    `prior` is from ``prior_of``, `anchor` what another rank model knows, in the weight that it has;
-    `starts` are of the same trials, where they are fitted several times. Where the scores say
-    nothing (or mislead) the floor goes to 1, or lambda to almost nothing: no bits claimed.
+    `prior` is from ``prior_of``; `starts` are of the same trials. Where the scores say nothing (or
+    mislead) the floor goes to 1, or lambda to almost nothing: no bits claimed.
     """
     table = FitStarts(trials) if starts is None else starts
     lines, points = table.lines, table.points
@@ -516,13 +507,7 @@ def _near_grid(centre: FloatArray) -> FloatArray:
 
 
 class _Sums(NamedTuple):
-    """Losses of B replicates on a grid, evaluated at few points.
-
-    Attributes:
-        often: how often each part of a loss counts, shape (B, K).
-        losses: shape (K, P).
-        shape: of the grid of P points.
-    """
+    """Losses (K, P) of parts on a grid of P points, and how often each part counts, (B, K)."""
 
     often: FloatArray
     losses: FloatArray
@@ -608,9 +593,7 @@ def fit_replicates(
 
     One table of every speaker's loss around the full fit's lambda serves all replicates; a
     paraboloid through the best grid point and its neighbours finds the place between them. Prior
-    and anchor are those of the full fit, the latter with as many resamples of its own, or with
-    none; `lowest_floor` is what e may not fall below, where that is not ``smallest_floor`` of the
-    trials; `around` is of the same trials and centre, where several such refits share it.
+    and anchor are those of the full fit, the latter with as many resamples, or none.
     """
     if lowest_floor is None:
         lowest_floor = smallest_floor(trials.speakers)
@@ -654,9 +637,8 @@ def fit_held_out(
 ) -> tuple[FloatArray, FloatArray]:
     """Fit lambda (S, F) and e (S,) for every speaker without that speaker: cross-fitting.
 
-    Arguments as of `fit_replicates`, with ``trials.speaker`` in 0..S-1. The refits look around
-    lambda of the full fit, which has seen everybody: with few speakers, where one matters, they
-    start from nothing instead.
+    Refits look around lambda of the full fit, which has seen everybody: with few speakers, where
+    one matters, they start from nothing instead.
     """
     anchor = None if anchor is None else anchor.rank_model
     if trials.speakers > _FEW_SPEAKERS:

@@ -32,12 +32,7 @@ _Doubles: TypeAlias = NDArray[np.float64]
 
 
 def nodes(count: int) -> _Doubles:
-    """Return the nodes of f for a sum over 0, 1, ..., count - 1.
-
-    Example:
-        >>> nodes(4), nodes(11696).size
-        (array([0., 1., 2., 3.]), 176)
-    """
+    """Return the nodes of f for a sum over 0, 1, ..., count - 1."""
     return _from_below(count, EXACT, ORDER)[0]
 
 
@@ -193,9 +188,6 @@ _FINE_NEAR = 1e-8
 def log_pmf(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
     """Compute every rank's log-probability, of alpha and beta > 0, (...): (..., N), rank 1 first.
 
-    Raises:
-        UsageError: a parameter is not a positive number, or N < 2.
-
     Example:
         >>> np.exp(log_pmf(1.0, 1.0, 4))
         array([0.25, 0.25, 0.25, 0.25])
@@ -207,12 +199,7 @@ def log_pmf(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
 
 
 def log_pmf_at(alpha: ArrayLike, beta: ArrayLike, speakers: int, rank: ArrayLike) -> _Doubles:
-    """Compute `log_pmf` of single ranks, 1 to N, broadcast with the parameters.
-
-    Example:
-        >>> round(float(np.exp(log_pmf_at(1.0, 2.0, 3, 1))), 12)
-        0.5
-    """
+    """Compute `log_pmf` of single ranks, 1 to N, broadcast with the parameters."""
     a, b = _parameters(alpha, beta)
     last, j = _impostors(speakers), _beaten_by(rank, speakers)
     large = max(a.max(), b.max()) + last > _LARGE
@@ -220,26 +207,13 @@ def log_pmf_at(alpha: ArrayLike, beta: ArrayLike, speakers: int, rank: ArrayLike
 
 
 def binomial_log_pmf(p: ArrayLike, speakers: int) -> _Doubles:
-    """Compute every rank's log-probability, (..., N), if each impostor wins with p, (...).
-
-    Raises:
-        UsageError: p outside [0, 1], or N < 2.
-
-    Example:
-        >>> binomial_log_pmf(0.0, 3)
-        array([  0., -inf, -inf])
-    """
+    """Compute every rank's log-probability, (..., N), if each impostor wins with p, (...)."""
     rank = np.arange(1, _impostors(speakers) + 2)
     return binomial_log_pmf_at(np.asarray(p, dtype=np.float64)[..., None], speakers, rank)
 
 
 def binomial_log_pmf_at(p: ArrayLike, speakers: int, rank: ArrayLike) -> _Doubles:
-    """Compute `binomial_log_pmf` of single ranks, 1 to N, broadcast with p.
-
-    Example:
-        >>> round(float(np.exp(binomial_log_pmf_at(0.5, 3, 2))), 12)
-        0.5
-    """
+    """Compute `binomial_log_pmf` of single ranks, 1 to N, broadcast with p."""
     chance = np.asarray(p, dtype=np.float64)
     if not ((chance >= 0) & (chance <= 1)).all():
         raise UsageError("p of the binomial rank model is a probability: give a number from 0 to 1")
@@ -349,12 +323,7 @@ def _mixed(
 
 
 def binomial_mean_disclosure_bits(p: ArrayLike, speakers: int) -> _Doubles:
-    """Compute MeanD of the binomial rank model; p and errors as of `binomial_log_pmf`.
-
-    Example:
-        >>> binomial_mean_disclosure_bits(0.0, 8)
-        array(3.)
-    """
+    """Compute MeanD of the binomial rank model; p and errors as of `binomial_log_pmf`."""
     log = binomial_log_pmf(p, speakers)
     entropy = -(np.exp(log) * np.where(np.isinf(log), 0.0, log)).sum(axis=-1)
     return _in_bits(np.asarray(entropy), speakers)
@@ -545,10 +514,6 @@ def loss_values(shares: _Doubles, log: _Doubles, loss: str) -> _Doubles:
     """Compute one of `LOSSES` of log-probabilities (..., N), for a histogram that sums to one.
 
     Nats for LL and CLL, squared probability for the others.
-
-    Example:
-        >>> float(loss_values(np.array([1.0, 0.0]), np.log([0.5, 0.5]), "MS"))
-        0.5
     """
     if loss in ("LL", "CLL"):
         occurs = shares > 0
@@ -674,16 +639,10 @@ def fit(
     loss: str = "LL",
     likeliest: tuple[FloatArray, FloatArray, BoolArray] | None = None,
 ) -> RankFit:
-    """Fit the rank model to one histogram by one of `LOSSES`; the live rank model is LL.
+    """Fit lambda and e on all trials.
 
-    The histogram, (N,), rank 1 first, holds counts, weights, or proportions that sum to one (of an
-    unknown number of trials, which are then not called sparse). Where it has no finite optimum, the
-    rank model is the binomial one. ``likeliest`` is what `fit_many` gives of it, where that is
-    known.
-
-    Raises:
-        CalibrationError: the histogram is empty.
-        UsageError: unknown loss, fewer than two ranks, a negative or infinite count.
+    `prior` is from ``prior_of``; `starts` are of the same trials. Where the scores say nothing (or
+    mislead) the floor goes to 1, or lambda to almost nothing: no bits claimed.
 
     Example:
         >>> rank_model = fit(np.array([40.0, 25, 15, 10, 6, 4]))
@@ -748,13 +707,7 @@ def fit_many(histograms: FloatArray | IntArray) -> tuple[FloatArray, FloatArray,
 
 
 def pmf_of(alpha: FloatArray, beta: FloatArray, binomial: BoolArray, speakers: int) -> FloatArray:
-    """Compute every rank's probability under ``fit_many``'s rank models, (B, N), at any N.
-
-    Example:
-        >>> pmf_of(*fit_many(np.array([[1.0, 1, 1], [9, 0, 0]])), 2).round(6)
-        array([[0.5, 0.5],
-               [1. , 0. ]])
-    """
+    """Compute every rank's probability under ``fit_many``'s rank models, (B, N), at any N."""
     pmf = np.empty((alpha.size, speakers))
     pmf[binomial] = np.exp(binomial_log_pmf(alpha[binomial], speakers))
     if not binomial.all():
@@ -765,12 +718,7 @@ def pmf_of(alpha: FloatArray, beta: FloatArray, binomial: BoolArray, speakers: i
 def mean_bits_of(
     alpha: FloatArray, beta: FloatArray, binomial: BoolArray, speakers: int
 ) -> FloatArray:
-    """Compute MeanD of each of ``fit_many``'s rank models among N speakers, shape (B,).
-
-    Example:
-        >>> mean_bits_of(*fit_many(np.array([[1.0, 1, 1], [9, 0, 0]])), 2).round(6)
-        array([0., 1.])
-    """
+    """Compute MeanD of each of ``fit_many``'s rank models among N speakers, shape (B,)."""
     bits = np.empty(alpha.shape)
     if binomial.any():
         bits[binomial] = binomial_mean_disclosure_bits(alpha[binomial], speakers)

@@ -39,13 +39,7 @@ def score_gaps(scores: FloatArray, target: int | IntArray) -> FloatArray:
 
 
 def rank_now(scores: FloatArray, target: int) -> tuple[IntArray, IntArray]:
-    """Compute ``rank_bounds`` of streams (..., N), with ``score_gaps``' rule on rounding.
-
-    Example:
-        >>> better, tied = rank_now(np.array([0.3, 0.1 + 0.2, 0.5]), 0)
-        >>> int(better), int(tied)
-        (1, 2)
-    """
+    """Compute ``rank_bounds`` of streams (..., N), with ``score_gaps``' rule on rounding."""
     target_score = scores[..., target, None]
     noise = _ROUNDING * np.maximum(scores.max(axis=-1), -scores.min(axis=-1))[..., None]
     better = np.count_nonzero(scores > target_score + noise, axis=-1)
@@ -59,9 +53,6 @@ def rank_bounds(scores: FloatArray, target: int | IntArray) -> tuple[IntArray, I
 
     Of scores (..., N), higher is more alike, and the column of the true speaker, a number or (...):
     ``better`` and ``tied``, (...). The target's ranks are ``better + 1`` to ``better + tied``.
-
-    Raises:
-        UsageError: a score is not a number, or a target is not one of the columns.
 
     Example:
         >>> scores = np.array([[0.9, 0.4, 0.4], [0.1, 0.5, 0.2]])
@@ -85,16 +76,7 @@ def rank_bounds(scores: FloatArray, target: int | IntArray) -> tuple[IntArray, I
 
 
 def placed(better: IntArray, tied: IntArray, ties: str) -> tuple[IntArray, IntArray]:
-    """Return the first rank (less one) and the number of ranks over which a rule spreads trials.
-
-    Raises:
-        UsageError: unknown rule.
-
-    Example:
-        >>> first, width = placed(np.array([0]), np.array([4]), "mid")
-        >>> first.tolist(), width.tolist()
-        ([1], [2])
-    """
+    """Return the first rank (less one) and the number of ranks over which a rule spreads trials."""
     if ties == "spread":
         return better, tied
     if ties == "optimistic":
@@ -116,9 +98,6 @@ def rank_histogram(
     (the attacker wins), ``"pessimistic"`` the last, ``"mid"`` the middle one (half and half where
     there are two). Each trial counts 1, or its weight.
 
-    Raises:
-        UsageError: unknown rule, or ranks that do not fit into N speakers.
-
     Example:
         >>> rank_histogram(np.array([0, 1]), np.array([1, 2]), 4)
         array([1. , 0.5, 0.5, 0. ])
@@ -136,14 +115,6 @@ def rank_histograms(
     """Compute histograms of weightings (B, n) of the same trials, ties spread.
 
     Row b of (B, N) is ``rank_histogram(better, tied, speakers, "spread", weights[b])``.
-
-    Raises:
-        UsageError: as `rank_histogram`.
-
-    Example:
-        >>> rank_histograms(np.array([0, 1]), np.array([1, 2]), 3, np.array([[2.0, 0], [0, 1]]))
-        array([[2. , 0. , 0. ],
-               [0. , 0.5, 0.5]])
     """
     better, tied = _checked(better, tied, speakers)
     return _spread(better, tied, speakers, _weighing(weights, better.size))
@@ -211,12 +182,6 @@ def first_rank_bits(share: float, speakers: int) -> float:
 def all_rank_bounds(scores: FloatArray) -> tuple[IntArray, IntArray]:
     """Compute `rank_bounds` of every column of (n, N) at once, by one sort of each row.
 
-    ``better`` and ``tied``, each (n, N): how many candidates score strictly higher than this one,
-    and how many share its score, itself included.
-
-    Raises:
-        UsageError: not a matrix, or a score is not a number.
-
     Example:
         >>> better, tied = all_rank_bounds(np.array([[0.9, 0.4, 0.4]]))
         >>> better.tolist(), tied.tolist()
@@ -249,11 +214,6 @@ def some_rank_bounds(scores: FloatArray, columns: IntArray) -> tuple[IntArray, I
     """Compute `all_rank_bounds` of some columns: (n, N) and (n, P) to (n, P) each.
 
     Few of many are looked up in the sorted row, several times as fast.
-
-    Example:
-        >>> better, tied = some_rank_bounds(np.array([[0.9, 0.4, 0.4]]), np.array([[2, 0]]))
-        >>> better.tolist(), tied.tolist()
-        ([[1, 0]], [[2, 1]])
     """
     if columns.shape[1] >= scores.shape[1]:
         better, tied = all_rank_bounds(scores)
@@ -312,9 +272,6 @@ def rank_statistics(
 
     `trials` is n, where it holds the proportions of n trials.
 
-    Raises:
-        UsageError: nothing in it, a negative or infinite number, or fewer than two ranks.
-
     Example:
         >>> found = rank_statistics(np.array([6, 2, 0, 0]))
         >>> round(found.mean_bits, 3), round(found.max_bits, 3), found.max_rank, found.spread
@@ -356,10 +313,6 @@ def kl_bits(p: FloatArray | IntArray, gamma: FloatArray) -> float:
     """Compute the Kullback-Leibler divergence of a rank model from a histogram, as SRD does.
 
     Infinite where the rank model calls an observed rank impossible.
-
-    Example:
-        >>> kl_bits(np.array([1.0, 0.0]), np.array([0.5, 0.5]))
-        1.0
     """
     p, gamma = _pair(p, gamma)
     occurs = p > 0
@@ -372,10 +325,6 @@ def rank1_match_bits(p: FloatArray | IntArray, gamma: FloatArray) -> float:
     """Compute ``|log2(p_1 / gamma_1)|``: the fit of a rank model at rank 1.
 
     Infinite where only one of the two calls rank 1 impossible.
-
-    Example:
-        >>> rank1_match_bits(np.array([1.0, 0.0]), np.array([0.5, 0.5]))
-        1.0
     """
     p, gamma = _pair(p, gamma)
     if p[0] == gamma[0]:
@@ -389,10 +338,6 @@ def null_bias_bits(speakers: int, trials: float) -> float:
     """Compute the plug-in MeanD that no evidence would read: ``(N - 1) / (2 n ln 2)``.
 
     For independent trials, many more than ranks; overlapping windows read more.
-
-    Example:
-        >>> round(null_bias_bits(100, 1000), 4)
-        0.0714
     """
     if speakers < 1 or not trials > 0:
         raise UsageError("the null bias needs speakers and trials: give positive numbers")

@@ -66,9 +66,6 @@ def cell_counts(ordered: FloatArray, cuts: FloatArray) -> IntArray:
 def count_scores(mated: ArrayLike, non_mated: ArrayLike) -> Counts:
     """Count non-mated scores at and between the mated ones, both of any shape.
 
-    Raises:
-        UsageError: one of the two is empty, or a score is not finite.
-
     Example:
         >>> counts = count_scores([0.5, 0.9], [0.1, 0.5, 0.6, 0.7])
         >>> counts.mated.tolist(), counts.non_mated.tolist()
@@ -83,11 +80,7 @@ def count_scores(mated: ArrayLike, non_mated: ArrayLike) -> Counts:
 
 
 def scores_of(mated: ArrayLike, non_mated: ArrayLike) -> tuple[_Doubles, _Doubles]:
-    """Return both kinds of scores, flat, as float64.
-
-    Raises:
-        UsageError: one of the two is empty, or a score is not finite.
-    """
+    """Return both kinds of scores, flat, as float64."""
     mated_scores = np.asarray(mated, dtype=np.float64).ravel()
     others = np.asarray(non_mated, dtype=np.float64).ravel()
     if not mated_scores.size or not others.size:

@@ -55,18 +55,11 @@ class Similarity:
 
 
 class SessionMixture:
-    """Mixture of a person's templates, one a session.
+    """Mixture of a person's templates, one a session: rows 0 to N - 1, then those of `owner`, (K,).
 
-    The likelihood of a mixture in which every session is as likely: the mean of the likelihoods of
-    the sessions. So a ratio whose mean over other people is at most 1 for each session has that
-    mean over all of them, and is at most log2 K bits below that of the best of K.
-
-    Args:
-        people: N; rows 0 to N - 1 are their first templates.
-        owner: shape (K,): whose template each further row is.
-
-    Attributes:
-        rows: N + K.
+    The likelihood of a mixture in which every session is as likely is the mean of theirs: a ratio
+    whose mean over other people is at most 1 for each session has that mean over all of them, and
+    is at most log2 K bits below that of the best of K.
 
     Example:
         >>> both = SessionMixture(2, np.array([0]))
@@ -130,10 +123,6 @@ def near_one(rows: AnyArray) -> FloatArray:
     """Divide each finite row (..., n) by a power of two, exactly, to a largest below 1.
 
     Squares of such rows neither overflow nor vanish.
-
-    Example:
-        >>> near_one(np.array([[3e300, 0.0], [-6.0, 5.0]])).round(3).tolist()
-        [[0.56, 0.0], [-0.75, 0.625]]
     """
     values = np.asarray(rows, dtype=np.float64)
     _, exponent = np.frexp(np.abs(values).max(axis=-1, keepdims=True))
@@ -270,8 +259,6 @@ class Histogram(_Sum):
 class EmbeddingSum(_Sum):
     """Sum (d,) of the embeddings so far, of which only the direction counts.
 
-    The length of each says how much it counts beside the others.
-
     Example:
         >>> total = EmbeddingSum(2)
         >>> total.learn_many(np.array([[2.0, 0.0], [0.0, 0.5], [np.nan, 1.0]]))
@@ -328,9 +315,6 @@ def window_starts(start: int, test: int, template: int, available: int) -> tuple
     Example:
         >>> window_starts(3, test=2, template=4, available=10)
         (3, 7)
-
-    Raises:
-        UsageError: the two do not fit into what is available.
     """
     if test + template > available or min(test, template) < 1:
         raise UsageError(f"test {test} and template {template} do not fit into {available} units")
@@ -358,8 +342,7 @@ def histogram_margin(
     """Compute the nats a frame by which a voice's own histogram fits new frames best.
 
     The voice's own distribution is its histogram drawn towards the population's average. The
-    population speaks as a mixture: one of its speakers, nobody knows which, made all of the new
-    frames.
+    population speaks as a mixture: one of its speakers made all of the new frames.
 
     Args:
         counts: shape (M,), the new frames; at least one.
@@ -418,12 +401,7 @@ def embedding_margin(new: AnyArray, own: AnyArray, others: FloatArray) -> float:
 
 
 def level_margin(new: AnyArray, own: AnyArray) -> float:
-    """Compute the negative root mean square distance of levels from a stream's mean, in bels.
-
-    Example:
-        >>> level_margin(np.array([-3.0, -5.0]), np.array([-3.0, -4.0]))
-        -0.7071...
-    """
+    """Compute the negative root mean square distance of levels from a stream's mean, in bels."""
     return -float(np.sqrt(np.mean((new - own) ** 2)))
 
 
@@ -431,10 +409,6 @@ def find_split(margins: FloatArray) -> int:
     """Find the change between two stretches of constant mean, by least squares.
 
     How many of two margins or more stand before the change, 1 to n - 1.
-
-    Example:
-        >>> find_split(np.array([1.0, 1.2, 0.9, 0.2, 0.1]))
-        3
     """
     before = np.arange(1, margins.size)
     excess = np.cumsum(margins - margins.mean())[:-1]

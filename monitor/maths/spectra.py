@@ -23,11 +23,7 @@ _DIVIDED = 2  # by the length, as an inverse is
 
 @cache
 def compiled_part(name: str) -> Any:
-    """Load a compiled module of scipy without its package; None where it does not load.
-
-    Args:
-        name: such as ``"scipy.fft._pocketfft.pypocketfft"``.
-    """
+    """Load a compiled module of scipy, by its full name, without its package; else None."""
     if name in sys.modules:
         return sys.modules[name]
     scipy = find_spec("scipy")
@@ -69,12 +65,7 @@ def rfft(x: AnyArray, n: int | None = None) -> AnyArray:
 
 
 def irfft(x: AnyArray, n: int) -> AnyArray:
-    """Invert `rfft`: complex (..., m) to real (..., n).
-
-    Example:
-        >>> irfft(rfft(np.array([1.0, 2.0, 4.0])), 3)
-        array([1., 2., 4.])
-    """
+    """Invert `rfft`: complex (..., m) to real (..., n)."""
     if (pocketfft := _pocketfft()) is None:
         from scipy.fft import irfft as transform
 
@@ -85,12 +76,7 @@ def irfft(x: AnyArray, n: int) -> AnyArray:
 
 
 def dct_1(x: AnyArray) -> AnyArray:
-    """Transform each row by cosines of type 1, in its place: real (..., m), m > 1.
-
-    Example:
-        >>> dct_1(np.array([1.0, 0.0, 0.0]))
-        array([1., 1., 1.])
-    """
+    """Transform each row by cosines of type 1, in its place: real (..., m), m > 1."""
     if (pocketfft := _pocketfft()) is None:
         from scipy.fft import dct
 
@@ -121,13 +107,8 @@ _ORDER, _STOP_DB = 7, 40.0
 def high_pass(rate: int) -> FloatArray:
     """Design a high-pass filter: Chebyshev's of type II, of order 7, 40 dB down from 61 Hz on.
 
-    An odd order stops a constant altogether. Above 80 Hz it changes nothing by more than 3 dB.
-
-    Args:
-        rate: samples per second, above 160.
-
-    Returns:
-        second-order sections, shape (4, 6), as of ``scipy.signal.cheby2``.
+    Second-order sections, (4, 6), for a rate above 160 Hz. An odd order stops a constant
+    altogether. Above 80 Hz it changes nothing by more than 3 dB.
 
     Example:
         >>> sections = high_pass(16000)
@@ -158,20 +139,10 @@ def high_pass(rate: int) -> FloatArray:
 
 
 def filter_stream(sections: FloatArray, samples: FloatArray, state: FloatArray) -> FloatArray:
-    """Filter further samples of a stream; any cutting gives the same, to the last bit.
+    """Filter further samples, (n,), of a stream; any cutting gives the same, to the last bit.
 
-    Args:
-        sections: as `high_pass` gives them, shape (k, 6).
-        samples: shape (n,).
-        state: shape (k, 2), float64, zeros at the beginning; changed in place.
-
-    Returns:
-        shape (n,), float64.
-
-    Example:
-        >>> state = np.zeros((4, 2))
-        >>> filter_stream(high_pass(8000), np.ones(4000), state)[-1].round(6) + 0
-        np.float64(0.0)
+    Of sections (k, 6), as of `high_pass`; the state, (k, 2), zeros at the beginning, is changed in
+    place.
     """
     filtered: FloatArray = samples.astype(np.float64)
     if not filtered.size:

@@ -42,12 +42,7 @@ def speaker_weights(speakers: int, replicates: int = REPLICATES, seed: int = 0) 
 
 
 def median(values: FloatArray) -> float:
-    """Compute the median of n > 0 numbers, shape (n,), as numpy's, without ``numpy.ma``.
-
-    Example:
-        >>> median(np.array([3.0, 1.0, 2.0])), median(np.array([4.0, 1.0]))
-        (2.0, 2.5)
-    """
+    """Compute the median of n > 0 numbers, shape (n,), as numpy's, without ``numpy.ma``."""
     low, high = (len(values) - 1) // 2, len(values) // 2
     ordered = np.partition(values, (low, high))
     return (float(ordered[low]) + float(ordered[high])) / 2
@@ -55,9 +50,6 @@ def median(values: FloatArray) -> float:
 
 def limits(values: FloatArray) -> tuple[float, float]:
     """Return the order statistics nearest to the 2.5 and 97.5 percentiles, shape (B,).
-
-    One partition, no sort, since this stands in every reading (``benchmarks/update.py``). The
-    negative of the values has the negative limits.
 
     Example:
         >>> limits(np.arange(200.0))
@@ -76,12 +68,9 @@ def limits_of_each(values: FloatArray) -> FloatArray:
 
 
 def weighted_quantile(values: FloatArray, weights: FloatArray, share: float) -> FloatArray:
-    """Return the smallest value that, with those below it, holds a share of the weight.
+    """Return the smallest value that, with those below it, holds a share of the weight: (B,).
 
-    Exact where weights are whole numbers; of others, where a value holds the share to the last bit,
-    their running sum decides as it was rounded.
-
-    Values (S,) and weights (B, S), 0 or more, to shape (B,). Errors as of `interpolated_quantile`.
+    Values (S,) and weights (B, S), 0 or more. Exact where weights are whole numbers.
 
     Example:
         >>> weighted_quantile(np.array([3.0, 1.0]), np.array([[1, 1], [3, 0]]), 0.5).tolist()
@@ -95,11 +84,7 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, share: float) -> 
 def interpolated_quantile(values: FloatArray, weights: FloatArray, share: float) -> FloatArray:
     """Compute ``np.quantile(np.repeat(values, weights[b]), share)`` by row of weights, (B,).
 
-    Of values (S,), whole weights (B, S). Nothing is repeated: the two neighbours are found in the
-    running sums of the weights.
-
-    Raises:
-        UsageError: shapes that do not fit, a share out of range, or a row without any weight.
+    Of values (S,), whole weights (B, S).
 
     Example:
         >>> interpolated_quantile(np.array([3.0, 1.0]), np.array([[1, 1], [3, 0]]), 0.5).tolist()
@@ -154,9 +139,6 @@ def freedom(left_out: FloatArray) -> float:
     stands out. The values are those that the figure takes with each unit left out (the jackknife),
     which are linear in the unit's influence.
 
-    Of shape (n,), NaN where the figure does not exist: 1 to n - 1, which is where no unit changes
-    anything.
-
     Example:
         >>> freedom(np.linspace(0.0, 1.0, 30)), round(freedom(np.eye(30)[0]), 1)
         (29.0, 2.2)
@@ -189,9 +171,6 @@ def share_limits(
     What is rare may not have been drawn, and resamples cannot know of it. So share and variance
     that this number is taken from count half a unit more, which stands at the far edge (as the
     prior of Jeffreys adds half a trial). At 0 and 1 each unit is then just one trial.
-
-    Raises:
-        UsageError: a share outside [0, 1], or counts that do not fit.
 
     Example:
         >>> [round(limit, 3) for limit in share_limits(0.0, 0.0, 30, 240, 29.0)]
@@ -243,11 +222,6 @@ def quantile_limits(
 
     The number of values below a quantile is binomial (Thompson, 1936). Where even the lowest or the
     highest value is too near, the end of the range stands for it.
-
-    Of values (n,), one of each unit, none below `least` or above `most`.
-
-    Raises:
-        UsageError: no value, or a share outside (0, 1).
 
     Example:
         >>> quantile_limits(np.arange(1.0, 31.0), 0.5, 0.0, 99.0)
@@ -444,28 +418,13 @@ class FirstCrossing:
 
 
 def share_crossed(crossings: Sequence[Crossing], seconds: float) -> float:
-    """Compute the share of streams with the level reached by those seconds (Kaplan and Meier).
-
-    Raises:
-        UsageError: there is no stream.
-
-    Example:
-        >>> heard = [Crossing(4.0, True), Crossing(9.0, True), Crossing(5.0, False)]
-        >>> round(share_crossed(heard, 4.0), 2), share_crossed(heard, 9.0)
-        (0.33, 1.0)
-    """
+    """Compute the share of streams with the level reached by those seconds (Kaplan and Meier)."""
     times, left = _survival(*_columns(crossings))
     return float(1 - left[np.searchsorted(times, seconds, side="right")])
 
 
 def median_seconds(crossings: Sequence[Crossing]) -> float | None:
-    """Return when half of the streams had reached a level; None where that was not seen.
-
-    Example:
-        >>> median_seconds([Crossing(4.0, True), Crossing(9.0, True), Crossing(5.0, False)])
-        9.0
-        >>> median_seconds([Crossing(4.0, True), Crossing(9.0, False), Crossing(8.0, False)])
-    """
+    """Return when half of the streams had reached a level; None where that was not seen."""
     times, left = _survival(*_columns(crossings))
     half = np.flatnonzero(left[1:] <= 0.5 + 1e-12)
     return float(times[half[0]]) if half.size else None
@@ -505,10 +464,6 @@ def disclosure_delay(
     difference of the two restricted means, of the same streams as they were spoken and protected.
     Limits are Student's with the spread of 200 resamples of whole groups (who speaks in each, since
     streams of one speaker are alike; without groups each is one), both sides of a stream together.
-
-    Raises:
-        UsageError: no streams, not as many of each, no positive horizon, or one beyond all that was
-            heard of a side.
 
     Example:
         >>> clear = [Crossing(2.0, True), Crossing(4.0, True), Crossing(3.0, True)]
