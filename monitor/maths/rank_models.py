@@ -639,10 +639,12 @@ def fit(
     loss: str = "LL",
     likeliest: tuple[FloatArray, FloatArray, BoolArray] | None = None,
 ) -> RankFit:
-    """Fit lambda and e on all trials.
+    """Fit the rank model to one histogram by one of `LOSSES`; the live rank model is LL.
 
-    `prior` is from ``prior_of``; `starts` are of the same trials. Where the scores say nothing (or
-    mislead) the floor goes to 1, or lambda to almost nothing: no bits claimed.
+    The histogram, (N,), rank 1 first, holds counts, weights, or proportions that sum to one (of an
+    unknown number of trials, which are then not called sparse). Where it has no finite optimum, the
+    rank model is the binomial one. ``likeliest`` is what `fit_many` gives of it, where that is
+    known.
 
     Example:
         >>> rank_model = fit(np.array([40.0, 25, 15, 10, 6, 4]))
