@@ -4,9 +4,6 @@ Measures: nothing. It composes the epsilon that was declared for one trial, in n
 
 Source: Dwork, Rothblum and Vadhan (advanced composition); Kairouz, Oh and Viswanath (optimal), see
 `monitor.maths.composition`; USC section 2 for the mechanism that declares it.
-
-Misleads: the account is as good as the declaration. Bits of disclosure are an average and no
-epsilon.
 """
 
 from __future__ import annotations
@@ -31,15 +28,7 @@ from monitor.phrases import plural
 
 @dataclass(frozen=True, slots=True)
 class Accounting:
-    """The whole account.
-
-    Attributes:
-        epsilon_nats: declared for one trial.
-        delta: with which probability the advanced and the optimal bound may fail, in all.
-        rows: 1, 2, 5, 10, ... trials.
-        advanced_from: the first number of trials at which the advanced bound is below the basic
-            one; None where it never is (epsilon of ln 2 or more).
-    """
+    """Epsilon after 1, 2, 5, 10, ... trials, in nats."""
 
     epsilon_nats: float
     delta: float
@@ -68,9 +57,6 @@ def account(epsilon: float, delta: float = DELTA, trials: int = 1000) -> Account
         epsilon: declared for one trial, nats, with delta 0.
         delta: that may be spent over all trials, in (0, 1).
         trials: the last row, 1 or more.
-
-    Raises:
-        UsageError: a negative or infinite epsilon, delta outside (0, 1), or no trial.
 
     Example:
         >>> found = account(0.1, delta=1e-4, trials=50)

@@ -5,9 +5,6 @@ given with limits over speakers, the bracket from the lowest to the highest besi
 people support that.
 
 Source: docs/method.md section 10; how well it does is measured in benchmarks/results/crowd.md.
-
-Misleads: forms that fit equally well among N part on the way to a million. Quote the bracket and
-whether it is supported, never one form. Limits are over speakers as good and as bad as these.
 """
 
 from __future__ import annotations
@@ -142,11 +139,7 @@ class Extrapolation:
         """Compute limits of IdR by a form over speakers; (K,) each, None without resamples.
 
         Student's on the logit scale, and no narrower than percentiles, which see where a fit is
-        pushed to an end of its range. As rates fall, neither limit lies above that among the N.
-        Where ranks are not told from no evidence, they reach to 1 / n. Where hardly anybody was
-        missed, resamples do not vary, and how steeply a rate falls is not seen: the lower limit is
-        then no higher than what the form says if as many as its lower limit among the N allows
-        were missed, and each by one impostor alone.
+        pushed to an end of its range.
         """
         from scipy.special import expit, logit
 
@@ -233,10 +226,7 @@ class Extrapolation:
         return self.replicates is not None and self.seen_to_fall
 
     def mean_bits(self, name: str, people: int) -> tuple[float, FloatArray | None]:
-        """MeanD among M by a form of `RANKED`: what the model of the ranks says at N, and it adds.
-
-        Bits, and shape (B,) for the resamples.
-        """
+        """Compute MeanD among M by a form of `RANKED`: of the rank model at N, and what it adds."""
         own, drawn = self.at_n(self.speakers)
         point, points = self.fitted(name)
         total = own + float(self._gained(name, point, people)[0])
@@ -278,12 +268,7 @@ _FORMS = {"idr": tuple(FORMS), "meand": tuple(RANKED)}
 
 
 def keys(among: Iterable[int]) -> tuple[str, ...]:
-    """Return the keys of all figures that there can be among so many people.
-
-    Example:
-        >>> keys([50])[:3]
-        ('among.supported', 'among.idr_50', 'among.idr_beta_binomial_50')
-    """
+    """Return the keys of all figures that there can be among so many people."""
     figure_keys = ["among.supported"]
     for people in among:
         for kind, forms in _FORMS.items():
@@ -295,16 +280,11 @@ def keys(among: Iterable[int]) -> tuple[str, ...]:
 def figures(
     forecast: Extrapolation, among: Iterable[int], ties: str = "spread"
 ) -> Iterator[Figure]:
-    """IdR and MeanD among M people, with limits: by each form, and the bracket over all.
+    """Compute IdR and MeanD among M people, with limits: by each form, and the bracket over all.
 
-    MeanD among M is that of the rank model at N, and what a form adds on the way from N to M: it
-    never falls, and grows by no more than ``log2(M / N)``. The two forms that are rank models of
-    all ranks say it; the others are of rank 1 alone.
-
-    The bracket of an M, one of `monitor.crowds.sizes`, has no value but limits and the text
-    ``supported`` or ``unsupported``; up to N what was measured is given, and no form. Where any M
-    is larger than N, ``among.supported`` comes first: how many people the bracket of IdR holds
-    among. Nothing beyond N = 2, where no rate falls.
+    MeanD among M is that of the rank model at N, and what a form adds on the way from N to M. The
+    bracket of an M, one of `monitor.crowds.sizes`, has no value but limits and the text
+    ``supported`` or ``unsupported``.
     """
     sizes = [people for people in among if people <= forecast.speakers or forecast.falls]
     if any(people > forecast.speakers for people in sizes):

@@ -7,9 +7,6 @@ Source: Tura-Vecino et al. (USC), section 3.3, equation (2). What USC calls by o
 the mean rank of two roles: anonymised queries against anonymised references; anonymised queries
 against original references (its definition of singling out); original queries against anonymised
 references (its description of that experiment). Cosine is symmetric, the rank is not.
-
-Misleads: a mean rank is not k-anonymity: one first rank hides among a hundred tests. The lowest
-percentile lies far below (N + 1) / 2 by chance alone.
 """
 
 from __future__ import annotations
@@ -39,24 +36,14 @@ CUTS = (1, 5, 10, 50, 100)
 
 
 def expected_ranks(better: IntArray, tied: IntArray) -> FloatArray:
-    """Expected rank of each trial when ties are broken by chance: the middle of its tied ranks.
-
-    Of `monitor.maths.ranks.rank_bounds`; shape (T,), 1 is the most similar.
-
-    Example:
-        >>> expected_ranks(np.array([0, 2]), np.array([1, 2])).tolist()
-        [1.0, 3.5]
-    """
+    """Compute the expected rank of each trial, from 1, ties broken by chance: (T,)."""
     return np.asarray(better + (np.asarray(tied, dtype=np.float64) + 1) / 2)
 
 
 def speaker_mean_ranks(ranks: FloatArray, speaker: IntArray) -> FloatArray:
-    """Mean rank of each speaker over its tests: USC eq. (2).
+    """Compute the mean rank of each speaker over its tests: USC eq. (2).
 
     Of ranks (T,) and whose trial each is, (T,): shape (S,), the speakers that occur in order.
-
-    Raises:
-        UsageError: shapes differ, or there is no trial.
 
     Example:
         >>> speaker_mean_ranks(np.array([1, 3, 7]), np.array([4, 4, 9])).tolist()
@@ -69,17 +56,7 @@ def speaker_mean_ranks(ranks: FloatArray, speaker: IntArray) -> FloatArray:
 
 
 def rank_shares(better: IntArray, tied: IntArray, k: int) -> FloatArray:
-    """Probability that each trial ranks at most k, ties broken by chance; its mean is P(rank <= k).
-
-    Of `monitor.maths.ranks.rank_bounds`; shape (T,).
-
-    Raises:
-        UsageError: k below 1.
-
-    Example:
-        >>> rank_shares(np.array([0, 0, 3]), np.array([1, 4, 1]), 1).tolist()
-        [1.0, 0.25, 0.0]
-    """
+    """Compute the probability that each trial ranks at most k, ties broken by chance: (T,)."""
     if k < 1:
         raise UsageError(f"ranks start at 1: no rank is at most {k}")
     return np.asarray(np.clip((k - np.asarray(better)) / np.asarray(tied), 0.0, 1.0))
@@ -88,17 +65,10 @@ def rank_shares(better: IntArray, tied: IntArray, k: int) -> FloatArray:
 def chance_mean_ranks(
     population: int, tests: IntArray, draws: int = 100, seed: int = 0
 ) -> FloatArray:
-    """Mean ranks of speakers that nothing gives away: what a system is to be compared with.
+    """Draw mean ranks of speakers that nothing gives away, (draws, S), of their tests, (S,).
 
     Each rank is one of N, all alike. The median of the means is ``(N + 1) / 2``; a low percentile
-    lies below it, the further the fewer the tests (USC's row "Random"). Of the tests L of each
-    speaker, (S,): shape (draws, S).
-
-    Example:
-        >>> chance = chance_mean_ranks(99, np.full(1000, 20), draws=20)
-        >>> low, middle = np.percentile(chance, [1, 50], axis=1).mean(axis=1)
-        >>> bool(30 < low < 40), bool(49 < middle < 51)
-        (True, True)
+    lies below it, the further the fewer the tests (USC's row "Random").
     """
     generator = np.random.default_rng(seed)
     first = np.concatenate([[0], np.cumsum(tests)[:-1]])
@@ -122,16 +92,7 @@ def figures(
     roles: Roles | None = None,
     cuts: tuple[int, ...] = CUTS,
 ) -> tuple[Figure, ...]:
-    """Compute percentiles of the mean rank over speakers, P(rank <= k), and the worst trial.
-
-    What was anonymised cannot be seen in the scores: where roles are not given, the notes say so.
-
-    Example:
-        >>> matrix = ScoreMatrix(np.array([[0.9, 0.1], [0.8, 0.6]]), np.array([0, 1]))
-        >>> found = figures(matrix, roles=Roles(query="anonymised", reference="original"))
-        >>> [(figure.key, figure.value) for figure in found][:2]
-        [('anonymity.mean_rank_p50', 1.5), ('anonymity.mean_rank_p1', 1.01)]
-    """
+    """Compute percentiles of the mean rank over speakers, P(rank <= k), and the worst trial."""
     who = roles_note(roles)
     ranks = expected_ranks(matrix.better, matrix.tied)
     tests = np.bincount(matrix.owner)

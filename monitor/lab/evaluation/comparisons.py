@@ -34,14 +34,9 @@ _VOICES = ("anonymised", "original")
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Sides of the comparison that were anonymised.
+    """Sides that were anonymised: trials (query) and enrolled speech (reference).
 
-    Attributes:
-        query: the trials, rows of the matrix: ``"anonymised"`` or ``"original"``.
-        reference: the enrolled speech, its columns: as `query`.
-
-    Raises:
-        UsageError: another word.
+    Each is ``"anonymised"`` or ``"original"``.
 
     Example:
         >>> str(Roles(query="anonymised", reference="original"))
@@ -76,9 +71,6 @@ class ScoreList:
         speakers: the N enrolled speakers.
         people: whose trials there are; a trial whose speaker nobody names is its own.
         trials: names of the T trials, all different; empty where they have none.
-
-    Raises:
-        UsageError: shapes that do not fit, or a score that is not finite.
     """
 
     scores: AnyArray
@@ -170,10 +162,6 @@ class ScoreMatrix:
         name: of the system that gave the scores.
         trial_names: of the T rows, all different; empty where they have none.
 
-    Raises:
-        UsageError: shapes that do not fit, fewer than two speakers, no trial, a repeated name, or a
-            target outside the columns. That scores are finite is checked as they are read.
-
     Example:
         >>> matrix = ScoreMatrix(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 1]))
         >>> matrix.mated.tolist(), matrix.better.tolist()
@@ -252,11 +240,7 @@ class ScoreMatrix:
         return frozenset(zip(spoken, self.trial_names, strict=False))
 
     def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield rows in order, some megabytes at a time, as float64.
-
-        Raises:
-            UsageError: a score is not finite; its trial is named.
-        """
+        """Yield rows in order, some megabytes at a time, as float64."""
         rows = max(1, _BLOCK // self.population)
         for first in range(0, self.trials, rows):
             part = slice(first, min(first + rows, self.trials))
@@ -319,16 +303,10 @@ class ScoreMatrix:
 
 
 def settled_order(matrix: ScoreMatrix) -> IntArray:
-    """Order rows speaker by speaker, the trials of each in an order drawn at random.
+    """Order rows speaker by speaker, the trials of each in an order drawn at random: (T,).
 
     What is drawn depends on the name of the speaker and on the names of its trials alone, so that
-    systems go through the same trials; where trials have no names, on their scores. Shape (T,):
-    rows, those of a speaker together, speakers in the order of their names.
-
-    Example:
-        >>> matrix = ScoreMatrix(np.eye(2)[[0, 1, 0, 1]], np.array([0, 1, 0, 1]))
-        >>> matrix.target[settled_order(matrix)].tolist()
-        [0, 0, 1, 1]
+    systems go through the same trials; where trials have no names, on their scores.
     """
     place = np.argsort(matrix.by_name)[matrix.target]
     if matrix.trial_names:
@@ -378,31 +356,17 @@ class Sample:
 
 
 def resamples(matrix: ScoreMatrix, replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
-    """Draw how often each tested speaker counts in each resample.
+    """Draw how often each tested speaker counts in each resample: (replicates, S).
 
     Trials of one speaker are alike, so speakers are drawn and not trials; the enrolled speakers,
-    the columns, stay as they are (docs/method.md section 5). They are drawn by name: systems with
-    their columns in another order draw the same people. The weight of a trial is
-    ``weights[:, matrix.owner]``, and a row's non-mated scores weigh as much as its mated one.
-    Shape (B, S), whole numbers as float64; each row sums to S. Equal seeds draw equal speakers, so
-    that systems tested on the same speakers compare pairwise.
-
-    Example:
-        >>> matrix = ScoreMatrix(np.eye(3), np.arange(3))
-        >>> resamples(matrix, replicates=2).sum(axis=1).tolist()
-        [3.0, 3.0]
+    the columns, stay as they are. What is drawn depends on names alone, so that systems are
+    resampled alike.
     """
     return drawn_by_name(matrix.people, replicates, seed)
 
 
 def drawn_by_name(names: Sequence[str], replicates: int = REPLICATES, seed: int = 0) -> FloatArray:
-    """`speaker_weights` of named people: the same for everybody in whatever order they are given.
-
-    Example:
-        >>> one, other = drawn_by_name(["ann", "bob"], 4), drawn_by_name(["bob", "ann"], 4)
-        >>> bool((one == other[:, ::-1]).all())
-        True
-    """
+    """Compute `speaker_weights` of named people, whatever order they are given in."""
     order = sorted(range(len(names)), key=lambda i: natural(names[i]))
     weights = np.empty((replicates, len(names)))
     weights[:, order] = speaker_weights(len(names), replicates, seed)
@@ -414,10 +378,6 @@ def leaving_out(names: Sequence[str]) -> FloatArray:
 
     They tell how unequally people contribute to a figure, see `monitor.maths.statistics.freedom`.
     Shape (J, S), 0 or 1; no row of zeros alone, so none for one person.
-
-    Example:
-        >>> leaving_out(["ann", "bob", "cid"]).tolist()
-        [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]
     """
     group = np.empty(len(names), dtype=np.intp)
     group[sorted(range(len(names)), key=lambda i: natural(names[i]))] = np.arange(len(names))
@@ -443,8 +403,8 @@ def find_resamples(weights: FloatArray) -> BoolArray:
 class Usage:
     """Numbers of comparisons, of equal speakers or not, and of trials that ranks can stand on.
 
-    Impostor comparisons are among the non-target ones; they are of trials whose speaker is not
-    enrolled, or was not compared. Ranked trials met every enrolled speaker, one of them their own.
+    Impostor comparisons are among the non-target ones. Ranked trials met every enrolled speaker,
+    one of them their own.
     """
 
     target: int
@@ -464,9 +424,6 @@ class Comparisons:
         matrix: trials that met all of them, one of them their own; None where there is none.
         rest: all other comparisons, or None.
         name: of the system.
-
-    Raises:
-        UsageError: no comparison of equal speakers, or none of different ones.
 
     Example:
         >>> one = np.array([True, False, False])
@@ -639,10 +596,6 @@ def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Compa
     Groups are by name of the speaker, enrolled or not. An impostor whom nobody names goes with the
     enrolled speakers that it was compared with, where they are of one group.
 
-    Raises:
-        UsageError: fewer than two of its speakers are enrolled, or one kind of comparison is
-            missing.
-
     Example:
         >>> scores = np.arange(16.0).reshape(4, 4)
         >>> matrix = ScoreMatrix(scores, np.arange(4), ("ann", "bob", "cid", "dot"))
@@ -775,11 +728,6 @@ class ScoreCounts:
             ``log2(1 + exp(s))`` over non-mated ones, in bits.
         replicate_costs: the same for each resample, shape (B, 2).
         low, high: the lowest and the highest score.
-
-    Example:
-        >>> counts = ScoreCounts.of(ScoreMatrix(np.array([[0.9, 0.1], [0.4, 0.6]]), np.arange(2)))
-        >>> counts.exact.non_mated.tolist(), counts.low, counts.high
-        ([2.0, 0.0, 0.0, 0.0, 0.0], 0.1, 0.9)
     """
 
     exact: Counts
@@ -833,14 +781,10 @@ class ScoreCounts:
 
 
 def cost_bits(scores: FloatArray) -> _Doubles:
-    """Sum of ``log2(1 + exp(s))`` over the last axis: what scores cost that should be negative.
+    """Sum ``log2(1 + exp(s))`` of nats over the last axis: cost of scores that should be low.
 
     One logarithm for hundreds of scores: ``1 + exp(-|s|)`` lies between 1 and 2, and their product
-    is summed. Terms below 1e-16 bits are lost. Of nats, (..., n) to (...).
-
-    Example:
-        >>> cost_bits(np.array([[0.0, -800.0], [800.0, 0.0]])).round(3).tolist()
-        [1.0, 1155.156]
+    is summed. Terms below 1e-16 bits are lost.
     """
     factors: _Doubles = np.abs(scores)
     np.negative(factors, out=factors)
@@ -878,12 +822,6 @@ def points_away(matrix: ScoreMatrix) -> bool:
 
     Both tests must say so: over trials, as if they were independent, and over the means of the
     speakers, whose own trials are alike.
-
-    Example:
-        >>> target = np.repeat(np.arange(5), 4)
-        >>> alike = np.eye(5)[target]
-        >>> points_away(ScoreMatrix(alike, target)), points_away(ScoreMatrix(1 - alike, target))
-        (False, True)
     """
     count, trials = matrix.population, matrix.trials
     below = 1.0 - (matrix.better + (matrix.tied - 1) / 2) / (count - 1)  # share of the others
@@ -902,10 +840,7 @@ def _below_chance(below: FloatArray, owner: IntArray, error: float) -> bool:
 
 
 def list_warning(scores: ScoredComparisons, counts: Counts) -> str:
-    """Return `warning` where there are no ranks: of mated scores among non-mated ones.
-
-    Counts are those of `ScoreCounts.exact`.
-    """
+    """Return `warning` where there are no ranks: of mated scores among non-mated ones."""
     others = counts.non_mated_total
     under = np.cumsum(counts.non_mated)  # below the end of each cell
     at = np.searchsorted(counts.cuts, scores.mated, "right")  # the cell of just that score

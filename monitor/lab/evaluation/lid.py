@@ -7,10 +7,6 @@ the share of trials above 0 bits, LID+ and LID- the means of those above and of 
 Source: Šterns et al., "Goodbye Equal Error Rate, Hello Local Information Disclosure", Tables 3 and
 4, figure 4; two calibrations, the paper's and that of the authors' public code (docs/method.md
 section 8).
-
-Misleads: row normalisation caps what a trial can disclose below ``log2 N``, however good the
-scores, so read it against its own ceiling. It is as good as the speakers that it was calibrated on.
-LID is signed: a mean of 0 can hide trials that disclose a lot beside trials that mislead.
 """
 
 from __future__ import annotations
@@ -94,9 +90,8 @@ class Tempering:
     def rank_model(self, speakers: int) -> FloatArray | None:
         """Compute the rank model among N speakers, shape (N,), one trial added to each rank.
 
-        Where N is that of the development speakers it is ``(h + 1) / (n + N)``; elsewhere the rank
-        model fitted to h stands for the histogram, evaluated at N (docs/method.md section 3), or
-        None where they are fewer than ten.
+        Among as many as the development speakers ``(h + 1) / (n + N)``; elsewhere of the rank model
+        fitted to h, or None where they are fewer than ten.
         """
         trials = self.ranks.sum()
         counts = self.ranks
@@ -129,11 +124,7 @@ class SpeakerSums:
         embeddings: FloatArray | None,
         as_rows: bool = True,
     ) -> SpeakerSums:
-        """Choose the trials: in the order of the rows, or in `settled_order`.
-
-        Raises:
-            UsageError: nobody has `longest` trials, or embeddings that are not one a trial.
-        """
+        """Choose the trials: in the order of the rows, or in `settled_order`."""
         counts = np.bincount(matrix.owner)
         length = min(int(np.median(counts)), most) if longest is None else longest
         tested = np.flatnonzero(counts >= length)
@@ -288,14 +279,7 @@ _FINE, _COARSE = 1 << 17, 1 << 14
 
 @dataclass(frozen=True)
 class LidStyle:
-    """Calibration style of row-normalised scores.
-
-    Attributes:
-        name: for a table.
-        ddof: of the row normalisation.
-        balanced: both classes weigh the same, and no prior is removed.
-        strength: C of the L2 penalty, as scikit-learn has it; infinite means none.
-    """
+    """Calibration of scores normalised with ddof: balanced classes and no prior, or with it; C."""
 
     name: str
     ddof: int
@@ -312,9 +296,8 @@ balanced classes, C = 1, ddof = 1."""
 class LidCalibration:
     """Weight and bias that turn row-normalised scores into log-likelihood ratios.
 
-    The bias cancels in the posterior over speakers. Prior odds are mated over non-mated scores it
-    was fitted on, None for balanced classes. It is bounded where mated and non-mated scores
-    separate: the weight is then held by a penalty of C = 1.
+    Prior odds are mated over non-mated scores it was fitted on, None for balanced classes. Bounded:
+    the scores separate, and a penalty of C = 1 holds the weight.
     """
 
     weight: float
@@ -407,11 +390,7 @@ class RowScores:
     def calibrate(
         self, style: LidStyle, without: int | None = None, near: LidCalibration | None = None
     ) -> LidCalibration:
-        """Fit one style on all trials, or on those outside one fold, faster from a near one.
-
-        Raises:
-            CalibrationError: nothing is left to fit on.
-        """
+        """Fit one style on all trials, or on those outside one fold, faster from a near one."""
         used = np.arange(self.folds) != without
         rows = used[self.fold]
         mated = self.mated[rows]
@@ -436,17 +415,7 @@ class RowScores:
 
 
 def calibrate(dev: ScoreMatrix, style: str | LidStyle = "paper") -> LidCalibration:
-    """Fit the calibration on a dev matrix, of other speakers than those that are judged.
-
-    Raises:
-        UsageError: unknown style, or a score that is not finite.
-
-    Example:
-        >>> scores = np.random.default_rng(0).normal(size=(60, 6)) + 2.0 * np.eye(6).repeat(10, 0)
-        >>> found = calibrate(ScoreMatrix(scores, np.arange(60) // 10))
-        >>> round(found.weight, 2), found.prior_odds
-        (3.11, 0.2)
-    """
+    """Fit the calibration on a dev matrix, of other speakers than those that are judged."""
     return RowScores(dev).calibrate(style_of(style))
 
 
@@ -457,9 +426,6 @@ def cross_calibrate(
     """Calibrate each speaker's trials on those of other speakers, dealt into folds by their names.
 
     `scores` are of this matrix, where they have been gathered already.
-
-    Raises:
-        UsageError: fewer than two folds, or trials of one speaker only.
     """
     if folds < 2 or len(matrix.tested) < 2:
         raise UsageError(
@@ -520,11 +486,7 @@ class LidBits:
 
     @classmethod
     def of(cls, matrix: ScoreMatrix, dev: ScoreMatrix | None = None, folds: int = FOLDS) -> LidBits:
-        """Calibrate on a dev matrix, or each speaker's trials by the others', and score.
-
-        Raises:
-            UsageError: trials of one speaker and no dev matrix.
-        """
+        """Calibrate on a dev matrix, or each speaker's trials by the others', and score."""
         scores = RowScores(matrix, folds) if dev is None else RowScores(dev)
         calibrations: dict[str, AnyCalibration] = {
             name: cross_calibrate(matrix, name, folds, scores)
@@ -539,17 +501,7 @@ class LidBits:
 
 
 def information_bits(matrix: ScoreMatrix, calibration: AnyCalibration) -> FloatArray:
-    """LID of every trial: ``log2(N p)``, p the posterior of its true speaker; bits, shape (T,).
-
-    Raises:
-        UsageError: a score is not finite, or a cross-calibration of other trials.
-
-    Example:
-        >>> matrix = ScoreMatrix(np.array([[0.9, 0.7, 0.4, 1.1, 1.2, 0.4]]), np.array([3]))
-        >>> calibration = LidCalibration(1.5, -1.0, 0.2, 0, "paper")
-        >>> information_bits(matrix, calibration).round(3)
-        array([0.9])
-    """
+    """LID of every trial: ``log2(N p)``, p the posterior of its true speaker; bits, shape (T,)."""
     bits: FloatArray = _all_bits(matrix, [calibration])[0]
     return bits
 
@@ -575,9 +527,6 @@ def _all_bits(matrix: ScoreMatrix, calibrations: list[AnyCalibration]) -> FloatA
 
 def statistics(bits: FloatArray) -> LidStatistics:
     """Summarise the LID of some trials, shape (n,).
-
-    Raises:
-        UsageError: no trial.
 
     Example:
         >>> found = statistics(np.array([1.0, 2.0, 0.0, -1.0]))
@@ -691,12 +640,7 @@ def figures(
     """Compute every figure of LID: ``lid.*`` by the chosen style, ``lid.STYLE.*`` by the other.
 
     Resamples (weights (B, S), from `resamples`) weigh the trials' bits, and move the calibration as
-    `weight_shifts` says, and with it which trials lie above 0: with a dev matrix over its speakers,
-    without one over those of the trials. LIDmax is not resampled: one trial decides it. `found` is
-    of this matrix and `dev`, where it was calibrated already.
-
-    Raises:
-        UsageError: unknown style, or trials of one speaker and no dev matrix.
+    `weight_shifts` says, of the dev matrix where there is one. LIDmax is not resampled.
     """
     style_of(style)
     local = LidBits.of(matrix, dev, folds) if local is None else local
@@ -782,13 +726,7 @@ def _replicates(
 
 
 def exceeding(values: FloatArray) -> Line:
-    """Share of the values that are at least so large, at evenly spread places.
-
-    Example:
-        >>> line = exceeding(np.array([1.0, 2.0, 2.0, 3.0]))
-        >>> line.x.tolist(), line.y.tolist()
-        ([1.0, 2.0, 2.0, 3.0], [1.0, 0.75, 0.75, 0.25])
-    """
+    """Share of the values that are at least so large, at evenly spread places."""
     ordered = np.sort(values)
     at = np.unique(np.linspace(0, len(ordered) - 1, min(POINTS, len(ordered))).astype(np.intp))
     x = ordered[at]
@@ -884,11 +822,7 @@ def _notes(matrix: ScoreMatrix, dev: ScoreMatrix | None) -> Iterator[str]:
 
 
 def _contradiction(matrix: ScoreMatrix, dev: ScoreMatrix | None, local: LidBits) -> Iterator[str]:
-    """Explain a calibration that denies what the ranks show, and what to do.
-
-    Whoever knows no more than how often the first rank is right learns `first_rank_bits`: half of
-    it at least, or of the ceiling, should be there of ALID.
-    """
+    """Explain a calibration that denies what the ranks show, and what to do."""
     bits = local.bits[STYLE]
     share = float((matrix.better == 0).mean())
     alid, trials = float(bits.mean()), matrix.trials

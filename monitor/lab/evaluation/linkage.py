@@ -6,10 +6,6 @@ chance that a threshold isolates exactly one speaker, whoever it is.
 
 Source: Gomez-Barrero et al., 2018, for D_sys; Vauquier et al., 2025, for pi_link and pi_sing, the
 legally validated framework (docs/method.md section 8).
-
-Misleads: D_sys depends on its bins, reads 0 of ten mated scores that separate perfectly, and above
-0 by chance. Chance of pi_link is 1 / N', so name N' with it; ties go to the attacker. Chance of
-pi_sing is 37 %, not 0.
 """
 
 from __future__ import annotations
@@ -70,10 +66,6 @@ def d_sys(
         omega: prior odds of a mated pair.
         bins: of the histograms; a tenth of the mated scores and at most 100 by default, as public
             tools have it.
-
-    Raises:
-        UsageError: fewer than 10 mated scores and no `bins`, omega not positive, or a score is not
-            finite.
 
     Example:
         >>> round(d_sys(np.linspace(2, 3, 200), np.linspace(0, 1, 200)), 3)
@@ -170,9 +162,6 @@ def isolated(calibration: AnyArray, test: AnyArray, passing: IntArray) -> NDArra
     highest of its calibration scores, M being how many calibration trials that speaker has. Where
     those two are equal, fewer than M lie above it. Of K calibration trials (K, P), one other trial
     of each of S speakers (S, P), and M (P,).
-
-    Raises:
-        UsageError: shapes that do not fit, or M not between 1 and K - 1.
     """
     calibration, test, passing = (np.asarray(x) for x in (calibration, test, passing))
     if calibration.ndim != 2 or test.ndim != 2 or calibration.shape[1:] != test.shape[1:]:
@@ -262,9 +251,6 @@ def pi_link(better: IntArray, population: int, candidates: ArrayLike) -> _Double
         population: N.
         candidates: N', any shape, from 1 to N. Chance is 1 / N'.
 
-    Raises:
-        UsageError: candidates or ranks that do not fit into N, or no trial.
-
     Example:
         >>> pi_link(np.array([0, 1, 2]), 3, [1, 2, 3]).round(4).tolist()
         [1.0, 0.5, 0.3333]
@@ -292,10 +278,7 @@ def pi_link_curve(matrix: ScoreMatrix) -> tuple[IntArray, _Doubles]:
 def figures(
     matrix: ScoreMatrix, weights: FloatArray | None = None, counts: ScoreCounts | None = None
 ) -> tuple[Figure, ...]:
-    """D_sys, pi_link among 2, 10 (from N = 11) and all speakers, and pi_sing.
-
-    Resampled by weights (B, S), from `resamples`; counts are of this matrix, where there are any.
-    """
+    """D_sys, pi_link among 2, 10 (from N = 11) and all speakers, and pi_sing."""
     return (d_sys_figure(matrix, weights, counts), *rank_figures(matrix, weights))
 
 

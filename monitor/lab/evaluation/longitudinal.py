@@ -5,10 +5,6 @@ product of rank models.
 
 Source: the longitudinal form of LID (Šterns et al.); temperatures against dependent trials are our
 own (docs/method.md section 8, `monitor.maths.likelihood_ratios`).
-
-Misleads: the plain sum takes trials for independent and becomes overconfident. Where sum and fitted
-temperature part, believe the latter. The linear and the square-root guide are a scale, no
-guarantee.
 """
 
 from __future__ import annotations
@@ -99,11 +95,7 @@ class LongitudinalCurve:
         return np.asarray(self.trials / (1.0 + self.rho * (self.trials - 1)))
 
     def mean_bits(self, rule: str = "count") -> FloatArray:
-        """Mean over speakers after each number of trials, shape (K,).
-
-        Raises:
-            UsageError: the rule was not followed.
-        """
+        """Mean over speakers after each number of trials, shape (K,)."""
         return np.asarray(self._of(rule).mean(axis=0))
 
     def replicates(self, weights: FloatArray, rule: str = "count") -> FloatArray:
@@ -146,16 +138,9 @@ class LongitudinalCurve:
 
 @dataclass(frozen=True)
 class AgainstTrials:
-    """A curve beside the guides of composition (SRD fig. 8): guides, not guarantees.
+    """A curve beside the guides of composition (SRD fig. 8), from its first point; (K,) each.
 
-    Attributes:
-        trials: shape (K,).
-        bits: mean over speakers, shape (K,).
-        low, high: 95 % limits, shape (K,); None without resamples.
-        linear, root: ``D(1) k`` and ``D(1) sqrt(k)``, as basic and advanced composition grow;
-            capped at the ceiling.
-        ceiling_bits: log2 N.
-        rule: how trials were put together.
+    Limits are None without resamples.
     """
 
     trials: IntArray
@@ -192,10 +177,6 @@ def longitudinal(
         calibration: by `style`, of `dev` or across the speakers, where it was made already.
         as_rows: rows stand in the order of the streams they come from; else each speaker's trials
             are taken in an order drawn at random, which no order of the rows changes.
-
-    Raises:
-        UsageError: embeddings that do not fit, no speaker with K trials, or trials of one speaker
-            and no `dev`.
 
     Example:
         >>> random, target = np.random.default_rng(0), np.repeat(np.arange(20), 8)
@@ -288,11 +269,9 @@ _NOTES = {
 def figures(
     curve: LongitudinalCurve, weights: FloatArray | None = None, tested: int | None = None
 ) -> tuple[Figure, ...]:
-    """Compute bits after all trials of the curve by each rule.
+    """Compute bits after all trials of the curve by each rule, resampled by weights (B, S).
 
-    `weights`, shape (B, S), are from `resamples`; `tested` is S, the speakers who have trials,
-    where these are not those of the curve. What the trials amount to if they were independent is in
-    the curve (`LongitudinalCurve.effective_trials`), and no figure: it has no limits.
+    `tested`: how many speakers have trials, where that is not those of the curve.
     """
     last = int(curve.trials[-1])
     speakers = len(curve.tested)

@@ -6,9 +6,6 @@ Clopper-Pearson lower bound.
 
 Source: "VoxGuard: Evaluating user and attribute privacy in speech via Membership Inference
 Attacks", section 4 and equation (5) (docs/method.md section 8).
-
-Misleads: a rate f needs 1 / f non-mated scores at least, and ties keep the rate that is reached
-below it. epsilon is a lower bound on what the mechanism leaks: a small one proves nothing.
 """
 
 from __future__ import annotations
@@ -95,9 +92,6 @@ def operating_point(mated: FloatArray, non_mated: FloatArray, fpr: float) -> Ope
         non_mated: scores of different speakers, any shape.
         fpr: false positive rate asked for, in (0, 1).
 
-    Raises:
-        UsageError: no score on one side, or a rate outside (0, 1).
-
     Example:
         >>> point = operating_point(np.array([0.9, 0.6]), np.arange(10) / 10, 0.2)
         >>> point.threshold, point.tpr, point.fpr
@@ -114,9 +108,6 @@ def operating_points(
     For each rate the point, both rates on each resample of speakers (None without weights, shape
     (B, S), from `pooled_resamples`), and `half_trials` (None where there is but one score of a
     kind).
-
-    Raises:
-        UsageError: as `operating_point`, or a resample without any speaker.
     """
     total = int(scores.non_mated_counts.sum())
     keep = 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE
@@ -143,14 +134,7 @@ def operating_points(
 def mirrored_points(
     scores: ScoredComparisons, rates: tuple[float, ...]
 ) -> tuple[OperatingPoint, ...]:
-    """Compute points of the attacker who takes low scores for alike.
-
-    Example:
-        >>> from monitor.lab.evaluation.comparisons import ScoreMatrix
-        >>> distances = ScoreMatrix(1.0 - np.eye(4), np.arange(4))
-        >>> [(point.tpr, point.fpr) for point in mirrored_points(distances, (0.1,))]
-        [(1.0, 0.0)]
-    """
+    """Compute points of the attacker who takes low scores for alike."""
     total = int(scores.non_mated_counts.sum())
     tail = _tail(scores, 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE, -1.0)
     mated = _descending(-scores.mated)
@@ -167,9 +151,6 @@ def half_trials(
     resampling speakers is right. No resample is written out: where its threshold falls and what
     exceeds it are drawn from their exact distributions.
 
-    Raises:
-        UsageError: as `operating_point`, or a single score on one side.
-
     Example:
         >>> generator = np.random.default_rng(0)
         >>> found = half_trials(generator.normal(2, 1, 1000), generator.normal(0, 1, 9000), 0.01)
@@ -180,15 +161,7 @@ def half_trials(
 
 
 def allowed_alarms(fpr: float, total: int) -> int:
-    """``floor(fpr n)``, where a product such as 0.29 x 100 does not fall short by rounding.
-
-    Raises:
-        UsageError: a rate outside (0, 1).
-
-    Example:
-        >>> allowed_alarms(0.29, 100)
-        29
-    """
+    """``floor(fpr n)``, where a product such as 0.29 x 100 does not fall short by rounding."""
     if not 0 < fpr < 1:
         raise UsageError(f"a false positive rate lies between 0 and 1, not at {fpr:g}")
     return min(int(np.floor(fpr * total + _ROUNDING)), total - 1)
@@ -301,13 +274,6 @@ def figures(
 
     The threshold moves with each resample (weights (B, S), from `pooled_resamples`); delta is of
     the (epsilon, delta)-privacy in question.
-
-    Example:
-        >>> from monitor.lab.evaluation.comparisons import ScoreMatrix
-        >>> scores = np.random.default_rng(0).normal(size=(40, 10))
-        >>> found = figures(ScoreMatrix(scores, np.arange(40) % 10), rates=(1e-2,))
-        >>> found[0].key, found[1].key, round(found[1].value, 4)
-        ('membership.tpr_at_1e-2', 'membership.realised_fpr_at_1e-2', 0.0083)
     """
     points = operating_points(scores, rates, weights)
     mirrored = mirrored_points(scores, rates)

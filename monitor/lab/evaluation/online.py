@@ -101,9 +101,6 @@ class OnlineSRD(_Online):
         figure: what `get` gives: ``"mean_bits"`` (plug-in: biased up while trials are few),
             ``"mean_bits_model"`` (of the rank model) or ``"idr"``.
 
-    Raises:
-        UsageError: unknown rule or figure.
-
     Example:
         >>> metric = OnlineSRD(["ann", "bob", "cy", "dee"])
         >>> metric.update("ann", {"ann": 0.7, "bob": 0.1, "cy": 0.1, "dee": 0.1})
@@ -153,11 +150,7 @@ class OnlineSRD(_Online):
         return rank_histogram(ranks[:, 0], tied, self.population, self.ties, counts)
 
     def rank_model(self) -> FittedRankModel:
-        """Histogram, statistics and rank model of the trials so far.
-
-        Raises:
-            CalibrationError: no trial yet.
-        """
+        """Histogram, statistics and rank model of the trials so far."""
         histogram = self.histogram
         rank_model, trials = fit(histogram), self.trials
         return FittedRankModel(
@@ -197,9 +190,6 @@ class OnlineLID(_Online):
         figure: what `get` gives: ``"alid_bits"``, ``"pdr"``, ``"ndr"``, ``"positive_bits"``,
             ``"negative_bits"`` or ``"max_bits"``.
 
-    Raises:
-        UsageError: unknown figure.
-
     Example:
         >>> metric = OnlineLID(speakers=["ann", "bob"])
         >>> metric.update("ann", {"ann": 1.0, "bob": 0.0})
@@ -233,11 +223,7 @@ class OnlineLID(_Online):
             self._largest = math.nan
 
     def statistics(self) -> LidStatistics:
-        """Compute `monitor.lab.evaluation.lid.statistics` of the trials so far.
-
-        Raises:
-            UsageError: no trial yet.
-        """
+        """Compute `monitor.lab.evaluation.lid.statistics` of the trials so far."""
         trials = self._above + self._below
         if trials <= 0:
             raise UsageError("there is no trial to summarise")

@@ -7,10 +7,6 @@ from the histogram of ranks and from the beta-binomial rank_model fitted to it.
 Source: Bäckström et al., "Privacy Disclosure of Similarity Rank in Speech and Language Processing",
 sections III and IV, equation (3) as corrected in docs/method.md section 3; the five losses are
 those of its Table II, the speakers' own means its figure 6.
-
-Misleads: MeanD counted from a histogram is above zero where nothing is disclosed, about ``(N - 1) /
-(2 n ln 2)`` bits of n trials: compare it with the null band, or read the rank model's. A mean hides
-the few speakers who are always found. Ranks say nothing of how sure an attacker is.
 """
 
 from __future__ import annotations
@@ -85,18 +81,10 @@ def _mean_bits(histograms: FloatArray) -> FloatArray:
 
 
 def mean_bits_by_speaker(matrix: ScoreMatrix, ties: str = "spread") -> FloatArray:
-    """MeanD of each speaker's own trials (SRD fig. 6), through the rank model.
+    """Compute MeanD of each speaker's own trials (SRD fig. 6), through the rank model.
 
-    A speaker has few trials: the plug-in MeanD of n trials among N speakers reads up to
-    ``log2(N / n)`` bits without any evidence, so each speaker's histogram is fitted by LL and the
-    rank model's MeanD is given (docs/method.md section 3). Shape (S,), bits, in the order of
-    `matrix.tested`.
-
-    Example:
-        >>> scores = np.eye(3)[[0, 0, 1, 1, 2, 2]]
-        >>> matrix = ScoreMatrix(scores, np.array([0, 0, 1, 1, 0, 0]))
-        >>> mean_bits_by_speaker(matrix).round(2)
-        array([0.08, 1.58])
+    A speaker has few trials: the plug-in MeanD of n trials among N speakers reads up to ``log2(N /
+    n)`` bits without any evidence. Shape (S,), in the order of `matrix.tested`.
     """
     first, width = placed(matrix.better, matrix.tied, ties)
     order = np.argsort(matrix.owner, kind="stable")
@@ -276,10 +264,7 @@ class FittedRankModel:
 class LossFit(RankFit):
     """The model by one of the paper's losses, as in SRD's Table II; ``loss`` is what was asked for.
 
-    Attributes:
-        kl_bits: Kullback-Leibler divergence of the rank model from the histogram.
-        rank1_match_bits: ``|log2(p_1 / gamma_1)|``; infinite where rank 1 was never seen.
-        mean_bits: MeanD of the rank model.
+    Kullback-Leibler divergence from the histogram, and ``|log2(p_1 / gamma_1)|``, in bits.
     """
 
     kl_bits: float
@@ -299,10 +284,6 @@ def fitted_rank_model(
         speakers: N.
         ties: of `monitor.maths.ranks.TIE_RULES`.
 
-    Raises:
-        CalibrationError: no trial.
-        UsageError: unknown rule, or ranks that do not fit into N speakers.
-
     Example:
         >>> found = fitted_rank_model(np.array([0, 0, 0, 1, 0, 2, 0, 1]), np.ones(8, dtype=int), 4)
         >>> round(found.statistics.mean_bits, 2), found.statistics.identification_rate
@@ -316,10 +297,6 @@ def fitted_rank_model(
 
 def loss_fits(histogram: FloatArray) -> tuple[LossFit, ...]:
     """Fit the rank model of a histogram (N,) by each loss of `monitor.maths.rank_models.LOSSES`.
-
-    Raises:
-        CalibrationError: the histogram is empty.
-        UsageError: fewer than two ranks, or a negative count.
 
     Example:
         >>> for row in loss_fits(np.array([40.0, 25, 15, 10, 6, 4]))[:2]:
@@ -419,13 +396,7 @@ def figures(
     """Compute every figure of SRD but those of the losses.
 
     The limits of MeanD stand on the rank model's, refitted in each resample (weights (B, S), from
-    `resamples`); percentile limits of the plug-in figure would cover a quarter of the time
-    (docs/method.md section 3), so it carries none. Without permutations there is no null band.
-    `found` and `by_speaker` are `fitted_rank_model` and `mean_bits_by_speaker` of the trials, where
-    they were made already.
-
-    Raises:
-        UsageError: unknown rule, or a score that is not finite.
+    `resamples`); the plug-in's resamples are biased.
     """
     if ranked is None:
         ranked = fitted_rank_model(matrix.better, matrix.tied, matrix.population, ties)
@@ -576,13 +547,7 @@ _SINGLE = 20
 
 
 def binned_ranks(histogram: FloatArray) -> Line:
-    """Share of the trials by rank, from a histogram (N,); beyond rank 20 means of widening bins.
-
-    Example:
-        >>> line = binned_ranks(np.ones(1000))
-        >>> line.x[:3].tolist(), len(line.x) < 80, bool(np.allclose(line.y, 1e-3))
-        ([1.0, 2.0, 3.0], True, True)
-    """
+    """Share of the trials by rank, from a histogram (N,); beyond rank 20 means of widening bins."""
     count = len(histogram)
     edges = np.arange(min(_SINGLE, count) + 1.0)
     if count > _SINGLE:
@@ -654,14 +619,7 @@ TRAINED_SHARE = 0.9
 
 
 def is_undertrained(own: float, clear: float) -> bool:
-    """Return whether a network tells too little of clear speech to judge a protection.
-
-    Of the bits (MeanD) that it tells of clear speech, and those of a network trained on that.
-
-    Example:
-        >>> is_undertrained(2.0, 4.0), is_undertrained(3.9, 4.0)
-        (True, False)
-    """
+    """Return whether a network tells too little of clear speech to judge a protection."""
     return own < TRAINED_SHARE * clear
 
 

@@ -5,10 +5,6 @@ after ideal calibration (min Cllr).
 
 Source: Brummer and du Preez, 2006, for Cllr and the ROC's convex hull; the nearest threshold is
 VoicePrivacy's rule (docs/method.md section 8).
-
-Misleads: a pool forgets which trial a score came from, so an EER near chance can hide a few people
-who are always recognised. The two rules differ on few or tied scores. Low is bad for privacy. Cllr
-of scores that are no log-likelihood ratios means nothing.
 """
 
 from __future__ import annotations
@@ -61,9 +57,6 @@ def eer(mated: ArrayLike, non_mated: ArrayLike, rule: str = "rocch") -> float:
             all that the scores offer, at which they differ least. Four scores against twelve can
             read 37.5 % by one rule and 50 % by the other: always say which.
 
-    Raises:
-        UsageError: another rule, one of the two is empty, or a score is not finite.
-
     Example:
         >>> eer([0.3, 0.5, 0.7, 0.9], [0.2, 0.4, 0.6, 0.8]), eer([1.0], [1.0], "nearest")
         (0.375, 0.5)
@@ -78,9 +71,6 @@ def eer(mated: ArrayLike, non_mated: ArrayLike, rule: str = "rocch") -> float:
 
 def det_curve(mated: ArrayLike, non_mated: ArrayLike) -> tuple[_Doubles, _Doubles]:
     """Compute corners of the detection error trade-off, from (1, 0) to (0, 1).
-
-    Raises:
-        UsageError: one of the two is empty, or a score is not finite.
 
     Example:
         >>> accepts, rejects = det_curve([0.5, 0.9], [0.1, 0.6])
@@ -186,9 +176,6 @@ def cllr(mated: ArrayLike, non_mated: ArrayLike) -> float:
     Of LLRs in nats, any shape; scores that are no LLRs, such as cosines, give a number without
     meaning. Bits: 1 for LLRs that say nothing, more for misleading ones.
 
-    Raises:
-        UsageError: one of the two is empty, or a score is not finite.
-
     Example:
         >>> cllr([0.0, 0.0], [0.0])
         1.0
@@ -199,9 +186,6 @@ def cllr(mated: ArrayLike, non_mated: ArrayLike) -> float:
 
 def min_cllr(mated: ArrayLike, non_mated: ArrayLike) -> float:
     """Cllr after the best monotone calibration on these very scores, ties pooled: bits, 0 to 1.
-
-    Raises:
-        UsageError: one of the two is empty, or a score is not finite.
 
     Example:
         >>> min_cllr([0.5, 0.5], [0.5, 0.5]), min_cllr([0.9], [0.1])
@@ -225,11 +209,7 @@ def min_cllr_of_blocks(blocks: Blocks) -> _Doubles:
 def figures(
     scores: ScoredComparisons, weights: FloatArray | None = None, counts: ScoreCounts | None = None
 ) -> tuple[Figure, ...]:
-    """EER by both rules, Cllr of the raw scores and min Cllr.
-
-    Resampled by weights (B, S), from `pooled_resamples`; counts are of these scores and weights,
-    where it was counted already.
-    """
+    """EER by both rules, Cllr of the raw scores and min Cllr."""
     counts = counts or ScoreCounts.of(scores, weights)
     drawn, blocks, costs = counts.replicates, counts.replicate_blocks, counts.replicate_costs
     hull = float(rocch_of_blocks(counts.blocks)[0])

@@ -6,9 +6,6 @@ tag, its category from 0 to F.
 
 Source: Nautsch et al., "The Privacy ZEBRA", Interspeech 2020, equations (5), (6) and (8), Table 1;
 scores are calibrated by pool-adjacent-violators with ties pooled (docs/method.md section 8).
-
-Misleads: the counts of scores cap ``log10 l``: perfect separation of few scores still reads B or C.
-It is an estimate of the worst case, not a bound. The unit of D_ECE is small, 0.72 bits at most.
 """
 
 from __future__ import annotations
@@ -72,9 +69,6 @@ def ece_profile(
         non_mated: any shape, scores of different speakers.
         prior_log_odds: shape (P,), nats; from -7 to 7 by default.
 
-    Raises:
-        UsageError: one of the two is empty, or a score is not finite.
-
     Example:
         >>> profile = ece_profile([0.9], [0.1], [0.0])
         >>> profile.default.tolist(), profile.calibrated.tolist()
@@ -122,9 +116,6 @@ def d_ece(mated: ArrayLike, non_mated: ArrayLike) -> float:
 
     Equations 5 and 6, without dummies; scores of any shape. Bits, 0 to `CEILING_BITS`.
 
-    Raises:
-        UsageError: one of the two is empty, or a score is not finite.
-
     Example:
         >>> d_ece([0.5], [0.5, 0.5]), round(d_ece([0.9], [0.1, 0.2]), 4)
         (0.0, 0.7213)
@@ -140,9 +131,6 @@ def log10_l(mated: ArrayLike, non_mated: ArrayLike) -> float:
     finite. It is an estimate and no bound, and few scores cannot reach a high one: see
     `log10_l_limits`.
 
-    Raises:
-        UsageError: one of the two is empty, or a score is not finite.
-
     Example:
         >>> round(log10_l(np.ones(100), np.zeros(100)), 4)
         2.0043
@@ -151,16 +139,7 @@ def log10_l(mated: ArrayLike, non_mated: ArrayLike) -> float:
 
 
 def log10_l_limits(mated: int, non_mated: int) -> tuple[float, float]:
-    """Compute log10 l of so many scores that say nothing, and that separate perfectly.
-
-    Raises:
-        UsageError: a number below 1.
-
-    Example:
-        >>> floor, ceiling = log10_l_limits(10, 90)
-        >>> round(floor, 3), round(ceiling, 3), tag(ceiling)
-        (0.037, 1.996, 'B')
-    """
+    """Compute log10 l of so many scores that say nothing, and that separate perfectly."""
     if mated < 1 or non_mated < 1:
         raise UsageError("give at least one mated and one non-mated score")
     own, others = np.log10([(mated + 1) / mated, (non_mated + 1) / non_mated])
@@ -170,9 +149,6 @@ def log10_l_limits(mated: int, non_mated: int) -> tuple[float, float]:
 
 def tag(worst: float) -> str:
     """Return ZEBRA's category of `log10_l`: ``"0"``, no disclosure, or A to F (its table 1).
-
-    Raises:
-        UsageError: a negative number, or none.
 
     Example:
         >>> [tag(x) for x in (0.0, 0.5, 1.0, 2.0, 4.0, 5.0, 6.0)]
@@ -186,10 +162,7 @@ def tag(worst: float) -> str:
 def figures(
     scores: ScoredComparisons, weights: FloatArray | None = None, counts: ScoreCounts | None = None
 ) -> tuple[Figure, ...]:
-    """D_ECE, log10 l and the tag; resampled by weights (B, S), from `pooled_resamples`.
-
-    Counts are of these scores and weights, where it was counted already.
-    """
+    """D_ECE, log10 l and the tag; resampled by weights (B, S), from `pooled_resamples`."""
     counts = counts or ScoreCounts.of(scores, weights)
     mean, worst = float(_d_ece(counts.blocks)[0]), float(_log10_l(counts.exact)[0])
     floor, ceiling = log10_l_limits(scores.mated.size, int(scores.non_mated_counts.sum()))

@@ -74,10 +74,6 @@ def read_vectors(path: Path) -> Vectors:
     An ``.npz`` with ``embeddings`` (n, d), ``speakers`` (n,) and perhaps ``sessions`` (n,); JSON
     lines ``{"speaker": "ann", "session": "1", "embedding": [0.1, ...]}``; or a table with the
     columns ``speaker``, perhaps ``session``, and d numbers.
-
-    Raises:
-        UsageError: its content makes no sense.
-        StoreError: it cannot be read.
     """
     kind = kind_of(path)
     if kind == "npy":

@@ -32,9 +32,6 @@ def scratch(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> AnyArray:
 
     The file is private (0600) and has no name (POSIX) or goes when the program ends: nothing is
     left behind, whatever happens.
-
-    Raises:
-        StoreError: there is no room for it.
     """
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     if size <= _MOST:
@@ -87,12 +84,7 @@ def parts(*columns: AnyArray | None) -> Iterator[slice]:
 
 
 def tally(numbers: IntArray, size: int, which: BoolArray | None = None) -> IntArray:
-    """Count each number below size in a column, where `which` says so: shape (size,).
-
-    Example:
-        >>> tally(np.array([0, 2, 2]), 4).tolist()
-        [1, 0, 2, 0]
-    """
+    """Count each number below size in a column, where `which` says so: shape (size,)."""
     counts = np.zeros(size, dtype=np.intp)
     for part in parts(numbers, which):
         numbers_chosen = numbers[part] if which is None else numbers[part][which[part]]
@@ -159,12 +151,7 @@ def _opening(path: Path) -> Iterator[None]:
 
 
 def kind_of(path: Path) -> str:
-    """``"npy"``, ``"npz"`` or ``"text"``, by the first bytes.
-
-    Raises:
-        StoreError: it cannot be opened, or is none of these, or its name says otherwise.
-        UsageError: it is empty.
-    """
+    """``"npy"``, ``"npz"`` or ``"text"``, by the first bytes."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise StoreError(f"{path.name} is a pipe or a device; save it to a file first")
     with _opening(path), path.open("rb") as file:
@@ -188,11 +175,7 @@ def kind_of(path: Path) -> str:
 
 
 def array_at(path: Path) -> AnyArray:
-    """Map the array of a ``.npy``; nothing is unpickled.
-
-    Raises:
-        StoreError: it is truncated, damaged or pickled.
-    """
+    """Map the array of a ``.npy``; nothing is unpickled."""
     try:
         try:
             array: AnyArray = np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
@@ -205,11 +188,7 @@ def array_at(path: Path) -> AnyArray:
 
 
 def arrays_at(path: Path, only: str | None = None) -> Mapping[str, AnyArray]:
-    """Read the arrays of an ``.npz`` by name, or the one that is wanted.
-
-    Raises:
-        StoreError: it is truncated, damaged, or holds pickled objects.
-    """
+    """Read the arrays of an ``.npz`` by name, or the one that is wanted."""
     try:
         with path.open("rb") as file:
             return read_arrays(file, only)
@@ -230,12 +209,7 @@ def _broken(path: Path, error: BaseException) -> StoreError:
 
 
 def first_line(path: Path) -> str:
-    """Read the first line that is not blank.
-
-    Raises:
-        UsageError: there is none.
-        StoreError: as `text_chunks`.
-    """
+    """Read the first line that is not blank."""
     for lines in text_chunks(path):
         for line in lines:
             if line.strip():
@@ -244,11 +218,7 @@ def first_line(path: Path) -> str:
 
 
 def text_blocks(path: Path, progress: Progress | None = None) -> Iterator[str]:
-    """Yield a text, a megabyte of whole lines at a time.
-
-    Raises:
-        StoreError: it cannot be read, is not UTF-8, or holds what steers a terminal.
-    """
+    """Yield a text, a megabyte of whole lines at a time."""
     with _opening(path):
         size = path.stat().st_size
         try:
@@ -348,12 +318,7 @@ class Layout:
 
 
 def natural(name: str) -> tuple[int, int, str]:
-    """Return a key to sort names by: numbers by their size, then all others.
-
-    Example:
-        >>> sorted(["1272", "84", "ann"], key=natural)
-        ['84', '1272', 'ann']
-    """
+    """Return a key to sort names by: numbers by their size, then all others."""
     return (0, int(name), name) if name.isdecimal() and len(name) < _DIGITS else (1, 0, name)
 
 
@@ -364,9 +329,6 @@ def role_of(names: list[str], role: frozenset[str]) -> int | None:
 
 def layout_of(label: str, first: str) -> Layout:
     """Lay out a list or a table by its first line.
-
-    Raises:
-        UsageError: it does not say which column is which.
 
     Example:
         >>> layout_of("a", "1272 1272-0001 0.71").list
@@ -424,11 +386,7 @@ class Table:
 
 
 def read_table(path: Path, layout: Layout, progress: Progress | None = None) -> Table:
-    """Read a table row by row: the text is never held whole.
-
-    Raises:
-        UsageError: a row has too few columns, or a score is no number.
-    """
+    """Read a table row by row: the text is never held whole."""
     columns = [i for i in range(layout.width) if i not in (layout.trial, layout.target)]
     if len(columns) < 2:
         raise UsageError(
@@ -463,11 +421,7 @@ def read_table(path: Path, layout: Layout, progress: Progress | None = None) -> 
 def rows_of(
     lines: list[str], layout: Layout, label: str, begin: int
 ) -> Iterator[tuple[int, list[str]]]:
-    """Number and columns of every line that is not blank, after so many others.
-
-    Raises:
-        UsageError: a line has another number of columns.
-    """
+    """Number and columns of every line that is not blank, after so many others."""
     for number, line in enumerate(lines, begin + 1):
         if line.strip():
             row = fields(line, layout.separator)
@@ -512,24 +466,9 @@ class Attribute:
 def read_attribute(
     path: Path, column: str | None = None, of: Callable[[str], str] = str
 ) -> Attribute:
-    r"""Read ``speaker attribute`` lines (Kaldi's spk2gender), or a table with a header.
+    r"""Read ``speaker attribute`` lines (Kaldi's spk2gender), or a column of a table.
 
-    Of a table one column; it need not be named where there is one beside the speaker's. Groups are
-    `of` what stands there.
-
-    Raises:
-        UsageError: no such column, several to choose from, a speaker with two values, or more
-            than 20 groups.
-        StoreError: it cannot be read.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "spk2gender")
-        ...     _ = path.write_text("ann f\nbob m\n")
-        ...     found = read_attribute(path)
-        >>> found.of, found.values
-        ({'ann': 'f', 'bob': 'm'}, ('f', 'm'))
+    The column need not be named where there is but one. Groups are `of` what stands there.
     """
     if kind_of(path) != "text":
         raise UsageError(f"{path.name}: groups are text, a speaker and its group a line")
@@ -576,9 +515,6 @@ def read_conditions(path: Path) -> tuple[Attribute, ...]:
 
     Every column beside the trial's is a condition; one called seconds, length or duration falls
     into ranges.
-
-    Raises:
-        UsageError, StoreError: as `read_attribute`, or a length that is no number.
 
     Example:
         >>> import tempfile

@@ -125,11 +125,7 @@ class Pairs:
         return self._with_columns(sorted_columns)
 
     def true_speakers(self) -> tuple[dict[str, str], str]:
-        """Return the first speaker of each trial with targets, and a trial with several.
-
-        Raises:
-            UsageError: no trial has any.
-        """
+        """Return the first speaker of each trial with targets, and a trial with several."""
         assert self.target is not None
         true_speakers: dict[str, str] = {}
         several = ""
@@ -186,11 +182,7 @@ def whole_trials(starts: IntArray) -> IntArray:
 
 
 def read_pairs(path: Path, layout: Layout, progress: Progress | None = None) -> Pairs:
-    """Read a list of pairs: the text is never held whole.
-
-    Raises:
-        UsageError: a line has too few columns, a score is no number, a word is unknown.
-    """
+    """Read a list of pairs: the text is never held whole."""
     assert layout.trial is not None
     assert layout.speaker is not None
     most = (count_lines(path),)
@@ -258,15 +250,6 @@ def pairs_of_records(label: str, records: AnyArray) -> Pairs:
     """Read a list from records, mapped or not, shape (n,): trials and speakers are numbers.
 
     Fields are called as columns of a text are.
-
-    Raises:
-        UsageError: there is no such field, or what is in it is no number from 0.
-
-    Example:
-        >>> kinds = [("trial", "<i4"), ("speaker", "<i4"), ("score", "<f4")]
-        >>> made = pairs_of_records("mine", np.array([(0, 0, 0.5), (0, 2, 0.25)], kinds))
-        >>> made.trials, made.speakers, made.speaker.tolist()
-        (('0',), ('0', '2'), [0, 1])
     """
     names = list(records.dtype.names or ())
     at = [role_of(names, role) for role in (TRIAL, SPEAKER, SCORE, TARGET)]
@@ -377,11 +360,7 @@ class Labels:
     several: str = ""
 
     def by_trial(self) -> Mapping[str, str]:
-        """Speaker by trial.
-
-        Raises:
-            UsageError: a trial comes twice.
-        """
+        """Speaker by trial."""
         speakers = dict(zip(self.trials, self.names, strict=True))
         if len(speakers) < len(self.trials):
             again = next(name for name, times in Counter(self.trials).items() if times > 1)
@@ -390,11 +369,7 @@ class Labels:
 
 
 def labels_of_array(label: str, values: AnyArray) -> Labels:
-    """Whole numbers are columns from 0, texts are names.
-
-    Raises:
-        UsageError: they are neither.
-    """
+    """Whole numbers are columns from 0, texts are names."""
     if values.ndim != 1 or values.dtype.kind not in "iuU":
         raise UsageError(
             f"{label}: labels are whole numbers (columns from 0) or names, one for each trial, "
@@ -416,11 +391,7 @@ def numbered(labels: Labels) -> Labels:
 
 
 def labels_of_pairs(pairs: Pairs) -> Labels:
-    """Return the speaker of every trial that has a target line.
-
-    Raises:
-        UsageError: a trial has two speakers, or none has any.
-    """
+    """Return the speaker of every trial that has a target line."""
     spoken, several = pairs.true_speakers()
     assert pairs.target is not None
     return Labels(
@@ -439,10 +410,6 @@ def read_labels(path: Path) -> Labels:
     A ``.npy`` of columns or names; a text with one name in each line, with ``trial speaker`` in
     each line (Kaldi's utt2spk), or a trial list (``speaker trial target|nontarget``). A header
     may name other orders.
-
-    Raises:
-        UsageError: its content makes no sense.
-        StoreError: it cannot be read.
     """
     kind = kind_of(path)
     if kind == "npy":
@@ -511,9 +478,6 @@ def targets(
     Shape (T,), -1 where the speaker is not among the columns; N names, or none; the name of each
     trial's speaker, empty where nobody says, or no names at all. What a person should know of the
     scores, as messages call them, is added to the notes.
-
-    Raises:
-        UsageError: labels and scores do not fit together.
     """
     trials, count = raw.scores.shape
     if raw.speakers and len(raw.speakers) != count:
@@ -620,11 +584,7 @@ _BLOCK = 1 << 20
 def find_owners(
     models: Sequence[str], labels: Labels, owner_labels: Labels | None
 ) -> tuple[str, ...]:
-    """Find the speaker of each enrolled model: as given, or as labels of the trials say.
-
-    Raises:
-        UsageError: one is not among those given.
-    """
+    """Find the speaker of each enrolled model: as given, or as labels of the trials say."""
     if owner_labels is not None and owner_labels.trials:
         owners = owner_labels.by_trial()
         missing = [name for name in models if name not in owners]
@@ -658,13 +618,7 @@ def describe_merge(models: int, speakers: int, scoring: str) -> str:
 def merge_columns(
     scores: AnyArray, owners: Sequence[str], scoring: str
 ) -> tuple[AnyArray, tuple[str, ...]]:
-    """Merge columns of enrolments into one for each speaker, in the order of names.
-
-    Example:
-        >>> made, names = merge_columns(np.array([[0.25, 0.75, 0.5]]), ["a", "a", "b"], "max")
-        >>> made.tolist(), names
-        ([[0.75, 0.5]], ('a', 'b'))
-    """
+    """Merge columns of enrolments into one for each speaker, in the order of names."""
     speakers = tuple(sorted(set(owners), key=natural))
     place = {name: i for i, name in enumerate(speakers)}
     owner = np.array([place[name] for name in owners])

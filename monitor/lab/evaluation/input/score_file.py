@@ -29,16 +29,10 @@ _MOST_LISTED = 6
 
 @dataclass(frozen=True, slots=True)
 class ScoreCell:
-    """The matrices of one length of test and template, which share trials and speakers.
+    """Matrices of one length of test and template, T and D, which share trials and speakers.
 
-    Attributes:
-        session: ``"cross"`` where trial and template are of different sessions, else ``"same"``.
-        test_seconds, template_seconds: T and D, of speech.
-        matrices: by name of the system: a feature, ``FEATURE-max`` for max scoring, ``joint``.
-        sessions, start_seconds: of each trial, the recording session that it begins in, and where
-            in
-            it, on the clock of speech: shape (T,).
-        joint: the features that ``joint`` adds up.
+    By name of the system: a feature, ``FEATURE-max``, or ``joint`` of such features. Of each trial
+    the session that it begins in, and where in it, in seconds of speech, (T,).
     """
 
     session: str
@@ -76,11 +70,7 @@ class ScoreEntry:
 def write_score_file(
     path: Path, cells: Iterable[ScoreCell], groups: Attribute | None = None
 ) -> None:
-    """Write cells as a score file, mode 0600, whole or not at all.
-
-    Raises:
-        StoreError: it cannot be written.
-    """
+    """Write cells as a score file, mode 0600, whole or not at all."""
     arrays: dict[str, AnyArray] = {}
     listed: list[dict[str, object]] = []
     for i, cell in enumerate(cells):
@@ -110,11 +100,6 @@ def write_score_file(
 class ScoreFile:
     """A score file, whose matrices are read when they are asked for.
 
-    Attributes:
-        path: of the file.
-        entries: its matrices.
-        groups: an attribute of the speakers, or None.
-
     Example:
         >>> import tempfile
         >>> matrix = ScoreMatrix(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 1]), ("a", "b"))
@@ -134,11 +119,7 @@ class ScoreFile:
 
     @classmethod
     def at(cls, path: Path) -> ScoreFile | None:
-        """Read the score file there; None where there is another ``.npz``.
-
-        Raises:
-            StoreError: it is damaged, or a newer version wrote it.
-        """
+        """Read the score file there; None where there is another ``.npz``."""
         array = arrays_at(path, "header").get("header")
         if array is None or array.ndim or array.dtype.kind != "U":
             return None
@@ -177,9 +158,6 @@ class ScoreFile:
         """Find matrices that fit the words: systems, ``same`` or ``cross``, ``T=``, ``D=``.
 
         Words of one sort are alternatives; of each sort that is given one must fit.
-
-        Raises:
-            UsageError: no matrix does.
         """
         sorts: dict[str, set[str]] = {}
         for word in words:
@@ -207,11 +185,7 @@ class ScoreFile:
         return "; ".join(parts)
 
     def matrix(self, entry: ScoreEntry, name: str) -> ScoreMatrix:
-        """Read one of its matrices, by a name of its own.
-
-        Raises:
-            StoreError: its arrays are damaged or missing.
-        """
+        """Read one of its matrices, by a name of its own."""
         target = self._array(entry, "target")
         speakers, trials = self._array(entry, "speakers"), self._array(entry, "trials")
         scores = self._array(entry, f"scores_{entry.system}")

@@ -70,11 +70,7 @@ class EvaluationInput:
 
     @property
     def matrix(self) -> ScoreMatrix:
-        """The trials that ranks can stand on.
-
-        Raises:
-            UsageError: there are none.
-        """
+        """The trials that ranks can stand on."""
         if self.comparisons.matrix is None:
             raise UsageError(
                 f"{self.comparisons.name}: no trial was compared with every enrolled speaker, its "
@@ -97,14 +93,6 @@ def check_matrix(
 
     Targets are -1 where the speaker is not among the columns. `spoken` names the speakers of the
     rows, or nobody. `progress` is called where rows are set apart.
-
-    Raises:
-        UsageError: a score is not finite, impostor trials are refused, or nothing is left.
-
-    Example:
-        >>> raw = RawScores(np.array([[0.9, 0.1], [0.5, 0.5]]))
-        >>> check_matrix(raw, np.array([0, 1]), "mine").notes
-        ('1 of 2 trials scores the same with every speaker (trial 2): it says nothing',)
     """
     messages = list(notes)
     scores, speakers = raw.scores, raw.speakers
@@ -129,11 +117,7 @@ def check_matrix(
 def check_list(
     listed: ScoreList, name: str, *, notes: Sequence[str], unmated: str
 ) -> EvaluationInput:
-    """Take the trials that ranks can stand on out of a list, and say what is beside them.
-
-    Raises:
-        UsageError: impostor trials are refused, or nothing is left.
-    """
+    """Take the trials that ranks can stand on out of a list, and say what is beside them."""
     messages = list(notes)
     impostor = listed.hits == 0
     if not _impostors(impostor, listed.trials, name, unmated, messages):
@@ -262,14 +246,10 @@ def _rows(scores: AnyArray, keep: IntArray, progress: Progress | None) -> AnyArr
 def label_pairs(
     pairs: Pairs, labels: Labels, notes: list[str], models: Labels | None, scoring: str
 ) -> ScoreList:
-    """Bring scores and labels together; what a person should know is added to the notes.
+    """Bring scores and labels together, some trials at a time; notes gain what one should know.
 
     Where labels list target and nontarget pairs, these alone count. Models say whose each enrolled
-    model is, where speakers have several, whose scores become one. It is done for the lines of some
-    trials at a time, about a million.
-
-    Raises:
-        UsageError: a pair comes twice, a score is not finite, or names do not fit together.
+    model is, where speakers have several, whose scores become one.
     """
     key, within = labels.pairs, labels.pairs is pairs
     pairs = pairs.by_trial()
@@ -532,20 +512,7 @@ def read_scores(
 
 
 def scores_of_array(scores: AnyArray, labels: AnyArray, name: str = "scores") -> EvaluationInput:
-    """Take a matrix in memory, trials x speakers, as `read_scores` reads one of a file.
-
-    Args:
-        scores: shape (T, N), higher is more alike.
-        labels: shape (T,), the column of each trial's speaker, from 0, or their names.
-        name: of the system.
-
-    Raises:
-        UsageError: the content makes no sense.
-
-    Example:
-        >>> scores_of_array(np.array([[0.9, 0.1], [0.2, 0.4]]), np.array([0, 1])).matrix.trials
-        2
-    """
+    """Take a matrix in memory, (T, N), and each trial's column from 0, or speaker: (T,)."""
     raw = RawScores(scores, labels=labels_of_array("labels", labels))
     notes: list[str] = []
     target, speakers, spoken = targets(raw, _labels_of_matrix(raw, name), name, notes)

@@ -43,12 +43,7 @@ _NEAR = 1e-3
 
 
 def read_map(path: Path) -> dict[str, str]:
-    """Read a name and a word a line, as ``utt2spk``.
-
-    Raises:
-        UsageError: a line is anything else, or a name comes twice with two words.
-        StoreError: it cannot be read.
-    """
+    """Read a name and a word a line, as ``utt2spk``."""
     if kind_of(path) != "text":
         raise UsageError(f"{path.name} is no text")
     words_by_name: dict[str, str] = {}
@@ -67,12 +62,7 @@ def read_map(path: Path) -> dict[str, str]:
 
 
 def read_trials(path: Path) -> tuple[tuple[str, str, bool], ...]:
-    """Read ``SPEAKER UTTERANCE target|nontarget`` lines, the last as a bool.
-
-    Raises:
-        UsageError: a line is anything else, or a pair is both.
-        StoreError: it cannot be read.
-    """
+    """Read ``SPEAKER UTTERANCE target|nontarget`` lines, the last as a bool."""
     targets: dict[tuple[str, str], bool] = {}
     lines = (line for chunk in text_chunks(path) for line in chunk)
     for number, line in enumerate(lines, 1):
@@ -96,14 +86,7 @@ def read_trials(path: Path) -> tuple[tuple[str, str, bool], ...]:
 
 @dataclass(frozen=True)
 class SpeakerVectors:
-    """The cached embeddings of a data set.
-
-    Attributes:
-        label: what messages call them.
-        row: of each identifier, an utterance or a speaker.
-        values: shape (n, d).
-        speakers: of the rows that have one.
-    """
+    """Cached embeddings (n, d) of a data set: row of each identifier, speaker of each row."""
 
     label: str
     row: Mapping[str, int]
@@ -112,12 +95,7 @@ class SpeakerVectors:
 
     @classmethod
     def at(cls, folder: Path) -> SpeakerVectors:
-        """Read a folder of ``id2idx`` and ``speaker_vectors.npy``.
-
-        Raises:
-            UsageError: they do not fit together, or an embedding is not finite.
-            StoreError: a file cannot be read.
-        """
+        """Read a folder of ``id2idx`` and ``speaker_vectors.npy``."""
         label = f"{folder.parent.name}/{folder.name}"
         if not (folder / _VECTORS).exists() and (folder / _PICKLED).exists():
             raise StoreError(f"{label}: {_PICKLED} is a pickle, which is never loaded: {_CONVERT}")
@@ -200,11 +178,7 @@ class VoicePrivacyResults:
 
     @classmethod
     def at(cls, path: Path, data: Path | None = None) -> VoicePrivacyResults:
-        """Find the results there; lists of trials are below `data`, by default as in the kit.
-
-        Raises:
-            UsageError: there are none.
-        """
+        """Find the results there; lists of trials are below `data`, by default as in the kit."""
         root = next(filter(Path.is_dir, (path / "cosine_out" / "emb_xvect", path / "emb_xvect")),
                     path if path.name == "emb_xvect" else None)  # fmt: skip
         if root is None:
@@ -246,11 +220,7 @@ class VoicePrivacyResults:
         return cls(path, lists, tuple(entries))
 
     def choose(self, words: Sequence[str]) -> tuple[VoicePrivacyEntry, ...]:
-        """Return entries that fit the words; words of one sort are alternatives.
-
-        Raises:
-            UsageError: none does.
-        """
+        """Return entries that fit the words; words of one sort are alternatives."""
         asked = set(words)
         sorts = [asked & {entry.words[i] for entry in self.entries} for i in range(4)]
         entries = tuple(
@@ -274,17 +244,9 @@ class VoicePrivacyResults:
     ) -> EvaluationInput:  # fmt: skip
         """Compute the cosines of one list of trials, as the challenge has them.
 
-        Args:
-            entry: which list and scenario.
-            name: of the system.
-            unmated: impostor trials, as of `read_scores`.
-            clear: results of a network trained on clear speech; by default ``asv_orig`` or
-                ``asv_ssl`` beside these. Where trials are anonymised, an attacker whose network
-                tells too little of clear speech is marked.
-
-        Raises:
-            UsageError: files do not fit together.
-            StoreError: a file cannot be read.
+        Against `clear`, results of a network trained on clear speech (by default ``asv_orig`` or
+        ``asv_ssl`` beside these), an attacker whose network tells too little of clear speech is
+        marked.
         """
         notes: list[str] = []
         listed = self._list_comparisons(entry, notes)
