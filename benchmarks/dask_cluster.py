@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import monitor
-from monitor.managed import Managed
+from monitor.lazy import Managed
 
 __all__ = ["DaskCluster"]
 

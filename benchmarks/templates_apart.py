@@ -36,7 +36,7 @@ from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import SLICE_SECONDS, Population, Speaker, sound_of
 from monitor.sources.base import Samples
 from monitor.stream.attacker import Attacker
-from monitor.stream.ratios import LikelihoodRatioScorer
+from monitor.stream.posterior import LikelihoodRatioScorer
 from monitor.types import AnyArray, FloatArray
 from recipes.voice.clips import people
 from recipes.voice.world import conditions

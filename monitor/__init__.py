@@ -79,7 +79,7 @@ words as `protocols.Feature` says (examples/12_a_feature_of_your_own.py does, in
 Rooms, each `monitor.NAME` after ``import monitor``: `alerts` (rules, and `alerts.actions`),
 `corpus` (who speaks where), `crowds`, `events` (what a run writes), `features` (by name), `kinds`
 (of features), `lab` (metrics, attacks, audits, experiments), `ledger` (many sessions of one voice),
-`managed`, `maths`, `plots`, `population` (templates and rank models), `anonymisers` (by name),
+`maths`, `plots`, `population` (templates and rank models), `anonymisers` (by name),
 `protocols` (what parts of your own must offer), `run`, `sinks`, `sources`, `stream`, `tables`,
 `training` (enrol, calibrate), `transcripts`, `types`, `errors`.
 """
@@ -103,7 +103,6 @@ if TYPE_CHECKING:
         kinds,
         lab,
         ledger,
-        managed,
         maths,
         population,
         protocols,
@@ -159,7 +158,6 @@ __all__ = [
     "kinds",
     "lab",
     "ledger",
-    "managed",
     "maths",
     "measure",
     "population",
@@ -192,7 +190,7 @@ _HOMES = {
 }
 _ROOMS = (
     *("alerts", "anonymisers", "corpus", "crowds", "errors", "events", "features", "kinds", "lab"),
-    *("ledger", "managed", "maths", "plots", "population", "protocols", "run", "sinks", "sources"),
+    *("ledger", "maths", "plots", "population", "protocols", "run", "sinks", "sources"),
     *("stream", "tables", "training", "transcripts", "types"),
 )
 __getattr__, __dir__ = lazily(__name__, _HOMES, _ROOMS)

@@ -28,7 +28,7 @@ from monitor.jobs import (
     one_thread,
     one_torch_thread,
 )
-from monitor.managed import Managed
+from monitor.lazy import Managed
 
 CONNECT_SECONDS = 4.0
 _LOOK_SECONDS = 5.0  # between looks at whether there are any workers

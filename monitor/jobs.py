@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from monitor import lazy
 from monitor.errors import MonitorError
-from monitor.managed import Managed
+from monitor.lazy import Managed
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -1,13 +1,14 @@
-"""Names of a package that are imported when first asked for (``benchmarks/startup.py``)."""
+"""Names imported at first use (``benchmarks/startup.py``); what every process and handle shares."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
-__all__ = ["lazily", "own_process", "take_process"]
+__all__ = ["Managed", "lazily", "own_process", "take_process"]
 
 own_process = False
 """Whether this process is the command line's, or a worker's of it."""
@@ -49,3 +50,21 @@ def lazily(
         return sorted({*vars(sys.modules[package]), *modules, *rooms})
 
     return find, names
+
+
+class Managed:
+    """Something that is closed when its ``with`` block ends."""
+
+    def close(self) -> None:
+        """Let go of whatever is held; by default nothing is."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
-from monitor.managed import Managed
+from monitor.lazy import Managed
 
 MARK = "MONITOR_STARTED_BY"  # in the environment: what a program starts is known wherever it goes
 _KEPT_BYTES = 1 << 16

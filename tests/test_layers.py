@@ -24,9 +24,9 @@ import monitor
 ROOT = Path(monitor.__file__).parent
 ARCHITECTURE = Path(__file__).resolve().parents[1] / "docs" / "architecture.md"
 LAYERS = [
-    {"errors", "lazy", "managed", "safe_text", "types", "version"},
+    {"errors", "lazy", "safe_text", "types", "version"},
     {"phrases"},
-    {"audio_limits", "crowds", "files", "jobs", "maths", "programs"},
+    {"crowds", "files", "jobs", "maths", "programs"},
     {"events", "kinds"},
     {"cluster", "networks", "protocols"},
     {"documents", "transcripts"},

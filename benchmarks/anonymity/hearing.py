@@ -25,7 +25,7 @@ from monitor.lab.utility import extract_pitch
 from monitor.networks.layers import RATE
 from monitor.networks.phones import PHONES
 from monitor.networks.voice import VoiceNetwork
-from monitor.sources.provenance import file_hash
+from monitor.sources.base import file_hash
 from monitor.types import AnyArray, FloatArray, IntArray
 from recipes.phones.words import Words
 

@@ -23,7 +23,7 @@ from monitor.lab.adapting.training import fit_normalisation
 from monitor.lab.result_cache import ResultCache, result_key
 from monitor.networks.layers import log_mel
 from monitor.networks.usc import TokenStream
-from monitor.sources.provenance import file_hash
+from monitor.sources.base import file_hash
 from monitor.types import AnyArray, FloatArray, IntArray
 
 __all__ = ["SPECTRA", "Stream", "Turn", "features", "heard", "learnt"]

@@ -24,12 +24,12 @@ from monitor.corpus import describe_unusable, find, recordings_below
 from monitor.errors import CorpusError, SourceError, StoreError, UsageError
 from monitor.files import atomic_write, lock, make_folder, not_written, open_private, sweep
 from monitor.jobs import Jobs, each_in_order
-from monitor.managed import Managed
+from monitor.lazy import Managed
 from monitor.phrases import plural
 from monitor.protocols import Anonymiser
 from monitor.safe_text import file_name
+from monitor.sources.base import file_hash, protection_tag
 from monitor.sources.file import File
-from monitor.sources.provenance import file_hash, protection_tag
 from monitor.sources.registry import is_frames
 from monitor.types import Block, FloatArray
 from monitor.version import __version__

@@ -9,9 +9,9 @@ from numbers import Integral
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from monitor.audio_limits import LEAST_RATE, MOST_CHANNELS, MOST_RATE
 from monitor.errors import SourceError, UsageError
 from monitor.kinds import FeatureSpec
+from monitor.protocols import LEAST_RATE, MOST_CHANNELS, MOST_RATE
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Notice, Track
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from monitor.errors import Argument, Message, StoreError, UsageError
 from monitor.events.keys import limits
 from monitor.kinds import FeatureSpec, unlike_networks
+from monitor.lazy import Managed
 from monitor.ledger.database import (
     open_database,
     reason_of,
@@ -26,7 +27,6 @@ from monitor.ledger.database import (
     transaction,
     translated,
 )
-from monitor.managed import Managed
 from monitor.protocols import Provenance
 from monitor.stream.accumulator import FeatureTotals
 from monitor.types import TICKS_PER_SECOND

@@ -254,7 +254,7 @@ class CohortScoring:
 def normalise(scores: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
     """Normalise scores, shape (..., N): ``(s - mean) / spread``; 0 without spread.
 
-    `monitor.stream.ratios.LikelihoodRatioScorer` writes it out, in one product with the slopes.
+    `monitor.stream.posterior.LikelihoodRatioScorer` writes it out, in one product with the slopes.
     """
     away = scores - mean[..., None]
     wide = spread[..., None]

@@ -22,13 +22,13 @@ from monitor.corpus import natural, recordings_below
 from monitor.errors import MonitorError, SourceError, StoreError, UsageError
 from monitor.files import csv_text, is_ours, lock, not_written, open_private, plain_cell
 from monitor.jobs import Jobs, absolute, each_in_order
-from monitor.managed import Managed
+from monitor.lazy import Managed
 from monitor.maths.statistics import Crossing, disclosure_delay
 from monitor.phrases import attacker_in_words, level_in_words, plural
 from monitor.run.run import Unfinished
 from monitor.run.status import FAILED, status_of, status_of_error
 from monitor.safe_text import printable
-from monitor.sources.provenance import file_hash
+from monitor.sources.base import file_hash
 from monitor.tables import Column, Kind, need, read_parquet, write
 
 if TYPE_CHECKING:

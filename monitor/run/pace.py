@@ -328,7 +328,7 @@ def prefetch_features(
         jobs = worthwhile((part.seconds or 0.0 for part in parts), WORTHWHILE_SECONDS)
     if jobs < 2 or not monitor.front_end.by_name:
         return None
-    from monitor.sources.beside import SideInputSource
+    from monitor.sources.chain import SideInputSource
 
     recordings = [part.source if isinstance(part, SideInputSource) else part for part in parts]
     files = [part for part in recordings if isinstance(part, File)]

@@ -21,7 +21,7 @@ from monitor.alerts.rules import EarlyWarning, Holding, Threshold, explained
 from monitor.errors import Argument, Message, StoreError, UsageError
 from monitor.events.occurrences import Alert, LevelReached, NoticeEvent, RunEnd, RunStart
 from monitor.events.reading import DeclaredReading, Reading
-from monitor.managed import Managed
+from monitor.lazy import Managed
 from monitor.phrases import declared_in_words, plural
 from monitor.population.population import nearest_spelling
 from monitor.protocols import (

@@ -36,9 +36,8 @@ from monitor.protocols import Source
 from monitor.run.measuring import Measurement
 from monitor.run.run import Run
 from monitor.safe_text import file_name
-from monitor.sources.base import Samples
+from monitor.sources.base import Samples, protection_tag
 from monitor.sources.file import File
-from monitor.sources.provenance import protection_tag
 from monitor.stream.monitor import Monitor
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Frames
 

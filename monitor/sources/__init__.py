@@ -8,8 +8,7 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.sources.base import BaseSource, Samples, SplitSource
-    from monitor.sources.beside import SideInputSource
-    from monitor.sources.chain import Chain, Paced
+    from monitor.sources.chain import Chain, Paced, SideInputSource
     from monitor.sources.file import File
     from monitor.sources.frames import FramesFile, read_frames, write_frames
     from monitor.sources.microphone import AudioQueue, Microphone
@@ -41,8 +40,7 @@ __all__ = [
 
 _HOMES = {
     "base": "BaseSource Samples SplitSource",
-    "beside": "SideInputSource",
-    "chain": "Chain Paced",
+    "chain": "Chain Paced SideInputSource",
     "file": "File",
     "frames": "FramesFile read_frames write_frames",
     "microphone": "AudioQueue Microphone",

@@ -1,7 +1,10 @@
-"""Base classes of sources: states, wrapping, splitting, and samples in memory."""
+"""Base classes of sources: states, wrapping, splitting, provenance, and samples in memory."""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,10 +12,17 @@ from typing import ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from monitor.audio_limits import MOST_CHANNELS
-from monitor.errors import UsageError
-from monitor.managed import Managed
-from monitor.protocols import LiveSource, Provenance, Source, StreamInfo, TranscriptNote
+from monitor.errors import SourceError, UsageError
+from monitor.files import MemoryFile, readable
+from monitor.lazy import Managed
+from monitor.protocols import (
+    MOST_CHANNELS,
+    LiveSource,
+    Provenance,
+    Source,
+    StreamInfo,
+    TranscriptNote,
+)
 from monitor.types import AnyArray, Block, Gap, Item
 
 Given = TypeVar("Given", bound=Item, covariant=True)
@@ -21,16 +31,12 @@ Given = TypeVar("Given", bound=Item, covariant=True)
 class BaseSource(Managed, Generic[Given]):
     """Base of sources: a subclass gives ``label``, ``stream_info``, ``seconds`` and `items`.
 
-    It is ``"opened"`` once it is made, ``"running"`` while it is heard, ``"ended"`` after its last
-    item, and ``"closed"`` at the end of its ``with`` block; entering it opens it again.
-
-    Attributes:
-        repeatable: whether it can be heard from its beginning again; else iterating it again goes
-            on with what comes, until it has ended.
-        phase: one of the four.
+    Its ``phase`` is ``"opened"`` once it is made, ``"running"`` while it is read, ``"ended"`` after
+    its last item, and ``"closed"`` at the end of its ``with`` block; entering it opens it again.
+    Where it is not ``repeatable``, iterating it again goes on with what comes, until it has ended.
 
     Raises:
-        UsageError: from iterating one that is closed, or was heard and is not ``repeatable``.
+        UsageError: from iterating one that is closed, or was read and is not ``repeatable``.
 
     Example:
         >>> source = Samples(np.zeros(8000), 8000)
@@ -91,11 +97,7 @@ class BaseSource(Managed, Generic[Given]):
 
 
 class WrappedSource(BaseSource[Item]):
-    """A source around another one, which it closes; it says of itself what that one says.
-
-    Attributes:
-        source: the other one.
-    """
+    """A source around another one, which it closes; its statements are those of that one."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -152,13 +154,7 @@ class WrappedLiveSource(WrappedSource):
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Sound of one person alone.
-
-    Attributes:
-        person: which, as a place among the source's ``people``.
-        seconds: where in the recording it begins.
-        block: its samples.
-    """
+    """Sound of one person alone: an index into the source's ``people``, from that second on."""
 
     person: int
     seconds: float
@@ -238,10 +234,7 @@ class Samples(BaseSource[Block]):
     Args:
         samples: shape (n,) or (n, channels): floats in [-1, 1], or signed integers at full scale.
         rate: samples per second.
-        label: what to call them in front of a person.
-
-    Raises:
-        UsageError: the array is of another shape or type.
+        label: name in messages.
 
     Example:
         >>> [block.samples.max() for block in Samples(np.array([0, 16384], np.int16), 16_000)]
@@ -274,3 +267,34 @@ class Samples(BaseSource[Block]):
         for start in range(0, len(samples), max(int(self._rate), 1)):
             second = samples[start : start + max(int(self._rate), 1)]
             yield Block(second if scale == 1.0 else (second / scale).astype(np.float32), self._rate)
+
+
+_DONE_BY = re.compile(r"Voice (anonymised|scrubbed) by speaker-disclosure-monitor: ([ -~]{1,80})")
+
+
+def protection_tag(done: str, method: str) -> str:
+    """Format the comment of a sound file with a changed voice; it names no seed, no program.
+
+    Example:
+        >>> protection_tag("anonymised", "command:/opt/mine --key 1")
+        'Voice anonymised by speaker-disclosure-monitor: a program'
+    """
+    shown = "a program" if method.startswith("command:") else method
+    return f"Voice {done} by speaker-disclosure-monitor: {shown}"
+
+
+def protection_of(comment: str) -> str:
+    """Return how a comment of `protection_tag` says the voice was changed; else empty."""
+    match = _DONE_BY.fullmatch(comment)
+    return f"{match[1]} ({match[2]})" if match else ""
+
+
+def file_hash(path: str | os.PathLike[str] | MemoryFile) -> str:
+    """Return the hash of a file's bytes; SourceError where they cannot be read."""
+    path = readable(path)
+    try:
+        with path.open("rb") as file:
+            return f"file:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SourceError(f"cannot open {path.name}: {reason}; check the name") from None

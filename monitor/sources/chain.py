@@ -1,26 +1,43 @@
-"""Sources combined: several in a row, or replayed at a multiple of real time."""
+"""Sources combined: several in a row, paced, or with words and frames from another file."""
 
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
 
 from monitor.errors import SourceError, UsageError
 from monitor.kinds import FeatureSpec
-from monitor.protocols import Provenance, Source, TranscriptNote
-from monitor.sources.base import BaseSource, WrappedSource
-from monitor.types import TICK_SECONDS, TICKS_PER_SECOND, Block, Frames, Gap, Item
+from monitor.phrases import clock_time
+from monitor.protocols import LiveSource, Provenance, Source, TranscriptNote
+from monitor.sources.base import BaseSource, WrappedLiveSource, WrappedSource
+from monitor.sources.frames import FramesFile, read_frames
+from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice, words_mark
+from monitor.transcripts.live import WordPipe
+from monitor.transcripts.transcript import Transcript
+from monitor.types import (
+    TICK_SECONDS,
+    TICKS_PER_SECOND,
+    AnyArray,
+    Block,
+    Frames,
+    Gap,
+    Item,
+    Track,
+    Tracks,
+    Words,
+)
 
 
 def cut_frames(frames: Frames, first: int, most: int) -> Iterator[Frames]:
-    """Cut frames into runs of at most ``most`` ticks.
-
-    Args:
-        frames: a run whose first tick is the one after ``first``.
-        first: ticks of the stream before this run.
-        most: longest run, in ticks.
+    """Cut frames into runs of at most ``most`` ticks; ``first`` ticks lie before this run.
 
     Example:
         >>> import numpy as np
@@ -50,24 +67,6 @@ class Paced(WrappedSource):
 
     A piece comes when its last sample would have been heard. Time that the listener loses is
     caught up, as with a microphone that queues.
-
-    Args:
-        source: any source.
-        speed: 1 for real time, 10 for ten times as fast.
-        clock: seconds that only go forward.
-        sleep: waits that many seconds.
-
-    Raises:
-        UsageError: the speed is not positive and finite.
-
-    Example:
-        >>> import io
-        >>> from monitor.sources import Pipe
-        >>> waits = []
-        >>> pipe = Pipe(io.BytesIO(bytes(6400)), raw=(16000, 1, "s16le"))
-        >>> paced = Paced(pipe, 2.0, clock=lambda: sum(waits), sleep=waits.append)
-        >>> [len(block.samples) for block in paced], sum(waits)
-        ([3200], 0.1)
     """
 
     def __init__(
@@ -115,17 +114,7 @@ class Chain(BaseSource[Item]):
     """Several sources as one stream; items are numbered by source.
 
     A source that breaks loses only its own rest. Ticks of ready-made frames go on counting.
-
-    Args:
-        sources: at least one, in the order in which they are heard.
-
-    Attributes:
-        label: the first label, and how many more there are.
-        labels: the label of each source; ``Gap.recording`` is an index into it.
-        sources: as given.
-
-    Raises:
-        UsageError: there is no source, or they do not go together.
+    ``Gap.recording`` is an index into ``labels``. UsageError where sources do not go together.
 
     Example:
         >>> import io
@@ -234,3 +223,264 @@ def _moved(frames: Frames, ticks: int, recording: int) -> Frames:
     gaps = tuple((tick + ticks, replace(gap, recording=recording)) for tick, gap in frames.gaps)
     notices = tuple((tick + ticks, notice) for tick, notice in frames.notices)
     return Frames(frames.speech, tracks, gaps, recording, notices)
+
+
+def note_of(transcript: Transcript, seconds: float | None = None) -> TranscriptNote:
+    """Make the note of a transcript; ``seconds``: the recording's end, None where unknown."""
+    named = transcript.speakers
+    late = "" if seconds is None else transcript.beyond(seconds)
+    return TranscriptNote(
+        transcript.label,
+        len(transcript.timed_words),
+        transcript.spread,
+        named[0] if len(named) == 1 else None,
+        words_mark(transcript),
+        (*transcript.notices, *([late] if late else [])),
+        tuple(word.text for word in transcript.timed_words),
+    )
+
+
+class SideInputSource(WrappedSource):
+    """Source that adds words and ready-made frames before the audio in which they count.
+
+    So it does not matter how the recording is cut into blocks. What was timed after the end of the
+    recording is dropped; a word that ended within it and was known later counts at its end (of a
+    live source it is too late then).
+
+    Args:
+        source: one recording, of audio or of frames.
+        words: timed words, or a transcript, as of `monitor.transcripts.read_transcript`.
+        frames: a file of ready-made frames; its decisions on speech are not used.
+        start_seconds: where the recording begins on the clock of the other two.
+
+    Raises:
+        UsageError: there is nothing to lie beside it, or it brings the same itself.
+        SourceError: the frames cannot be read; or a transcript lies after the end of the recording.
+
+    Example:
+        >>> import io
+        >>> from monitor.sources import Pipe
+        >>> said = Words(("yes",), np.array([5]), np.array([9]), np.array([15]))
+        >>> pipe = Pipe(io.BytesIO(bytes(6400)), raw=(16000, 1, "s16le"))
+        >>> [type(item).__name__ for item in SideInputSource(pipe, words=said)]
+        ['Words', 'Block']
+    """
+
+    transcripts: tuple[TranscriptNote, ...] = ()
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        words: Words | Transcript | None = None,
+        frames: str | os.PathLike[str] | None = None,
+        start_seconds: float = 0.0,
+    ) -> None:
+        super().__init__(source)
+        info = source.stream_info
+        frames_info = None if frames is None else FramesFile(frames).stream_info
+        tracks = {} if frames_info is None else frames_info.tracks
+        if words is None and not tracks:
+            raise UsageError(f"nothing lies beside {source.label}: give words or frames")
+        if (info.words and words is not None) or info.tracks.keys() & tracks.keys():
+            raise UsageError(f"{source.label} brings the same itself; leave it out beside it")
+        self.stream_info = replace(
+            info,
+            words=info.words or words is not None,
+            tracks={**info.tracks, **tracks},
+            noise=info.noise or (frames_info.noise if frames_info is not None else ""),
+        )
+        first = round(start_seconds * TICKS_PER_SECOND)
+        if isinstance(words, Transcript):
+            end = None
+            if source.seconds is not None and not info.cut:
+                end = start_seconds + source.seconds
+            self.transcripts, words = (note_of(words, end),), words.words()
+        self.words = None if words is None else _moved_words(words, first)
+        file_tracks = {} if frames is None else read_frames(frames).tracks
+        self._tracks = {name: _moved_track(track, first) for name, track in file_tracks.items()}
+
+    def items(self) -> Iterator[Item]:
+        """Yield the recording, with the words and frames that belong to it."""
+        clock, emitted, recording = _Clock(), 0, 0
+        waiting: list[Item] = []  # it may be the last
+        for item in self.source:
+            if isinstance(item, Block | Frames):
+                if item.recording != recording and emitted:
+                    raise UsageError("put each recording's words beside it, and then chain them")
+                yield from waiting
+                waiting.clear()
+                recording = item.recording
+                ticks = clock.after(item)
+                yield from self._due(emitted, ticks, recording)
+                emitted = ticks
+            waiting.append(item)
+            if self.stream_info.live:  # nobody may wait
+                yield waiting.pop()
+        late = self._late(emitted, recording)
+        if late is not None:
+            yield late
+        yield from waiting
+
+    def around(self, source: Source) -> SideInputSource:
+        """Combine the words and frames with another form of the recording, such as its frames."""
+        sources = copy(self)
+        sources.source = source
+        return sources
+
+    def _due(self, low: int, high: int, recording: int) -> Iterator[Words | Tracks]:
+        if self.words is not None:
+            is_due = (self.words.known > low) & (self.words.known <= high)
+            if is_due.any():
+                yield replace(_select_words(self.words, is_due), recording=recording)
+        tracks = {}
+        for name, track in self._tracks.items():
+            due = track.within(low, high)
+            if due.ticks.size or due.early is not None:
+                tracks[name] = due
+        if tracks:
+            yield Tracks(tracks, recording)
+
+    def _late(self, end: int, recording: int) -> Words | None:
+        """Words of the recording that were known when it was over."""
+        if self.words is None:
+            return None
+        is_late = (self.words.known > end) & (self.words.ends <= end)
+        late = _select_words(self.words, is_late)
+        known_at = np.full(len(late.texts), end)
+        return replace(late, known=known_at, recording=recording) if late.texts else None
+
+
+class _Clock:
+    """Count of ticks gone by, as the monitor counts them."""
+
+    def __init__(self) -> None:
+        self._before = self._samples = self._rate = 0
+
+    def after(self, item: Block | Frames) -> int:
+        if isinstance(item, Frames):
+            self._before += len(item.speech)
+            return self._before
+        if item.rate != self._rate:
+            self._before, self._rate, self._samples = self._ticks(), item.rate, 0
+        self._samples += len(item.samples)
+        return self._ticks()
+
+    def _ticks(self) -> int:
+        if not self._rate:
+            return self._before
+        return self._before + -(-self._samples * TICKS_PER_SECOND // self._rate)
+
+
+def with_words(
+    source: Source,
+    path: str | os.PathLike[str],
+    choice: TranscriptChoice = LIES_BESIDE,
+    *,
+    own: str | None = None,
+    start_seconds: float = 0.0,
+) -> SideInputSource:
+    """Combine a recording with its words: of ``talk.vtt`` beside ``talk.flac``, or as chosen.
+
+    ``own`` is what the speaker is called elsewhere, as of `TranscriptChoice.read`; the source
+    begins at ``start_seconds`` of the file.
+    """
+    transcript = choice.read(Path(path), own=own)
+    return SideInputSource(source, words=transcript, start_seconds=start_seconds)
+
+
+def _moved_words(words: Words, first: int) -> Words:
+    remaining = _select_words(words, words.begins >= first)
+    return replace(
+        remaining,
+        begins=remaining.begins - first,
+        ends=remaining.ends - first,
+        known=remaining.known - first,
+    )
+
+
+def _select_words(words: Words, is_selected: AnyArray) -> Words:
+    texts = tuple(
+        text for text, keep in zip(words.texts, is_selected.tolist(), strict=True) if keep
+    )
+    return Words(
+        texts,
+        words.begins[is_selected],
+        words.ends[is_selected],
+        words.known[is_selected],
+        words.recording,
+    )
+
+
+def _moved_track(track: Track, first: int) -> Track:
+    """Cut a track to begin at a tick; a frame made of earlier audio is left out."""
+    begins = track.ticks - 1 if track.spans is None else track.spans[:, 0]
+    return track.some(begins >= first).shifted(-first)
+
+
+_ENDED_TICKS = TICKS_PER_SECOND  # by which the audio goes on: not both were stopped at once
+
+
+class LiveWords(WrappedLiveSource):
+    """Live source that adds words as they come, each before the audio in which it counts.
+
+    Times of words are those of the received audio, from its first sample on. A word that comes late
+    counts from when it comes; one that comes when the audio is over counts at its end. Where the
+    words end, and the audio goes on for a second, the stream has a gap ``"words ended"``, once.
+    ``speaker`` is whose words these are, where one is chosen.
+    """
+
+    transcripts: tuple[TranscriptNote, ...] = ()
+
+    def __init__(self, source: LiveSource, pipe: WordPipe, speaker: str | None = None) -> None:
+        super().__init__(source)
+        self.stream_info = replace(source.stream_info, words=True)
+        self._pipe = pipe
+        self.transcripts = (TranscriptNote(pipe.label, speaker=speaker),)
+        self._ticks = self._first = self._recording = 0
+
+    def __enter__(self) -> Self:
+        entered = super().__enter__()
+        self._pipe.__enter__()
+        return entered
+
+    def close(self) -> None:
+        """Close both."""
+        self._pipe.close()
+        super().close()
+
+    def items(self) -> Iterator[Item]:
+        """Yield the audio, with the words that have come."""
+        self._ticks = self._first = self._recording = 0
+        samples = 0
+        ended: int | None = None  # when the last word had come
+        is_reported = False
+        for item in self.source:
+            if isinstance(item, Block):
+                if item.recording != self._recording:
+                    self._recording, self._first, samples = item.recording, self._ticks, 0
+                samples += len(item.samples)
+                self._ticks = self._first + -(-samples * TICKS_PER_SECOND // item.rate)
+                yield from self._words()
+                if ended is None and self._pipe.over:
+                    ended = self._ticks
+                if ended is not None and not is_reported and self._ticks - ended >= _ENDED_TICKS:
+                    is_reported = True
+                    since = clock_time(ended / TICKS_PER_SECOND)
+                    line = f"no more words come: style stands still from {since}"
+                    yield Gap("words ended", None, self._recording, line)
+            yield item
+        yield from self._words()
+        self._pipe.report_lost()
+
+    def _words(self) -> Iterator[Words]:
+        """Yield the words since the last call, on the clock of the recording."""
+        waiting = round(self.source.waiting_seconds * TICKS_PER_SECOND)
+        words = self._pipe.collect(self._ticks, self._recording, self._ticks + waiting)
+        if words is not None:
+            begins = np.maximum(words.begins - self._first, 0)
+            ends = np.maximum(words.ends - self._first, begins + 1)
+            known_at = np.maximum(np.maximum(words.known - self._first, ends), 1)
+            order = np.argsort(known_at, kind="stable")
+            texts = tuple(words.texts[index] for index in order.tolist())
+            yield Words(texts, begins[order], ends[order], known_at[order], self._recording)

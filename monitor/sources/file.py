@@ -9,12 +9,13 @@ What had to be found out about libsndfile, soundfile and libmpg123:
 * libmpg123 writes its complaints to file descriptor 2, past Python.
 * A truncated WAV, AIFF or AU is silently shortened; only libsndfile's log tells. A truncated Ogg
   lacks its last page; nothing tells.
-* Of streams one after the other the first is read (`monitor.sources.pieces`).
+* Of streams one after the other the first is read (`find_pieces`).
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import math
 import os
 import re
@@ -22,24 +23,24 @@ import stat
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import lru_cache, reduce
+from itertools import pairwise
 from pathlib import Path
 from threading import RLock
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import soundfile
 
 from monitor import lazy
-from monitor.audio_limits import MOST_SAMPLES, check_format
 from monitor.errors import SourceError, UsageError
 from monitor.files import MemoryFile, Readable, readable
-from monitor.managed import Managed
+from monitor.lazy import Managed
 from monitor.phrases import plural
-from monitor.protocols import Provenance, StreamInfo
+from monitor.protocols import MOST_SAMPLES, Provenance, StreamInfo, check_format
 from monitor.safe_text import as_pipe, as_raw, as_wav, file_name
-from monitor.sources.base import BaseSource
-from monitor.sources.pieces import SoundPiece, find_pieces
-from monitor.sources.provenance import file_hash, protection_of
+from monitor.sources.base import BaseSource, file_hash, protection_of
 from monitor.types import Block, FloatArray, Gap
 
 STREAMED_BYTES = 0x7FF0_0000  # a header as long as this was written to a pipe: length unknown
@@ -354,22 +355,13 @@ class File(BaseSource[Block | Gap]):
     Args:
         path: the file; or a `MemoryFile`, of which nothing comes to a disk.
         recording: number given to its blocks.
-        start_seconds: where to begin.
-        end_seconds: where to stop; None for the end of the file.
+        start_seconds, end_seconds: the part of it; None for its end.
         block_seconds: longest block; readings of one block are worked out together, and the samples
             do not depend on it.
 
     Raises:
         SourceError: the file is missing, unreadable, empty or no recording.
         UsageError: the interval or the block length makes no sense.
-
-    Example:
-        >>> import tempfile, numpy, soundfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     soundfile.write(f"{folder}/a.flac", numpy.zeros(8000), 16000)
-        ...     source = File(f"{folder}/a.flac", block_seconds=0.2)
-        ...     source.label, source.seconds, [len(block.samples) for block in source]
-        ('a.flac', 0.5, [3200, 3200, 1600])
     """
 
     def __init__(
@@ -470,3 +462,218 @@ class File(BaseSource[Block | Gap]):
         if reason is not None:
             detail = f"{self.label}: {reason}; {position / self.rate:.2f} s could be read"
             yield Gap("broken file", lost, self._recording, detail)
+
+
+_SCANNED_BYTES = 1 << 20
+_BEGINS = {  # each of the bytes that begin a stream, all of one length
+    magic: (re.compile(pattern, re.DOTALL), size)
+    for magics, pattern, size in (
+        ((b"RIFF", b"RF64", b"RIFX"), rb"R(?:IFF|F64|IFX).{4}WAVE[ -~]{4}", 16),
+        ((b"FORM",), rb"FORM.{4}AIF[FC]", 12),
+        ((b"fLaC",), rb"fLaC[\x00\x80]\x00\x00\x22", 8),
+        ((b"OggS",), rb"OggS\x00[\x02\x03\x06\x07]\x00{8}.{4}\x00{4}", 22),
+        ((b".snd",), rb"\.snd\x00\x00.{6}\x00\x00\x00[\x01-\x1b]\x00.{3}\x00\x00\x00.", 24),
+        ((b"riff",), rb"riff\x2e\x91\xcf\x11\xa5\xd6\x28\xdb\x04\xc1\x00\x00", 16),
+        ((b"caff",), rb"caff\x00\x01\x00\x00desc", 12),
+    )
+    for magic in magics
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SoundPiece:
+    """One stream of a file, bytes ``begin`` to ``end``.
+
+    ``samples`` of each channel, where frames had to be counted, else None; then ``header``, put
+    before the bytes, tells the decoder so.
+    """
+
+    begin: int
+    end: int
+    samples: int | None = None
+    header: bytes = field(default=b"", repr=False)
+
+
+def find_pieces(file: BinaryIO) -> list[SoundPiece]:
+    """Return the streams of a file in order; one, of all bytes, where the format is unknown."""
+    size = file.seek(0, io.SEEK_END)
+    sound = _skip_tags(file, 0)
+    magic = _read(file, sound, 4)
+    if magic in _BEGINS:
+        begins = list(_scan(file, *_BEGINS[magic]))
+        if magic == b"OggS":
+            begins = _of_links(file, begins)
+        bounds = [0, *(begin for begin in begins if begin > sound), size]
+        return [SoundPiece(*bound) for bound in pairwise(bounds)]
+    is_mpeg = sound > 0 or _SYNC.match(magic)
+    return (_of_mpeg(file, size) if is_mpeg else []) or [SoundPiece(0, size)]
+
+
+def _read(file: BinaryIO, at: int, count: int) -> bytes:
+    file.seek(at)
+    return file.read(count)
+
+
+def _skip_tags(file: BinaryIO, at: int) -> int:
+    """Find the end of the ID3 and APE tags that begin there."""
+    while True:
+        head = _read(file, at, 16)
+        if head.startswith(b"ID3") and len(head) == 16:
+            sevens = (byte & 0x7F for byte in head[6:10])
+            at += 10 + reduce(lambda length, seven: length << 7 | seven, sevens)
+        elif head.startswith(b"TAG"):
+            at += 128
+        elif head.startswith(b"APETAGEX"):
+            at += 32 + int.from_bytes(head[12:16], "little")
+        else:
+            return at
+
+
+def _scan(file: BinaryIO, pattern: re.Pattern[bytes], size: int) -> Iterator[int]:
+    """Yield the positions of such bytes."""
+    file.seek(0)
+    at, tail = 0, b""
+    while data := file.read(_SCANNED_BYTES):
+        data = tail + data
+        for match in pattern.finditer(data):
+            yield at + match.start()
+        tail = data[1 - size :]
+        at += len(data) - len(tail)
+
+
+def _of_links(file: BinaryIO, begins: list[int]) -> list[int]:
+    """Select the first page of each link of an Ogg: streams side by side have theirs in a row."""
+    links, row_end = list[int](), -1
+    for at in begins:
+        if at != row_end:
+            links.append(at)
+        head = _read(file, at, 27 + 255)
+        row_end = at + 27 + head[26] + sum(head[27 : 27 + head[26]]) if len(head) > 26 else -1
+    return links
+
+
+# -------------------------------------------------------------------------------------------- MPEG
+
+_SYNC = re.compile(rb"\xff[\xe2\xe3\xf2\xf3\xfa\xfb]")  # of layer III
+_KIND = 0xFFFE_0C00  # version, layer and sampling rate: as they are in the whole stream
+_HERTZ = (44_100, 48_000, 32_000)
+_KILOBITS = (
+    (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
+    (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),  # of MPEG-1
+)
+_ROOMY = 9  # an index of bit rates whose frames have room for a Xing header
+_UNPROTECTED = 1 << 16
+_HEAD_BYTES = 64
+
+
+class _Frame(NamedTuple):
+    """The header of a frame of an MP3; ``side`` bytes lie before a Xing header."""
+
+    word: int
+    kind: tuple[int, bool]
+    size: int
+    samples: int
+    side: int
+
+    def promised(self, head: bytes) -> int | None:
+        """Return the frames that this one announces instead of sounding; 0 for unclear, or None."""
+        for side in (self.side, self.side + 2):  # with a checksum
+            name, flags, frames = (head[4 + side + i : 8 + side + i] for i in (0, 4, 8))
+            if name in (b"Xing", b"Info"):
+                return int.from_bytes(frames) if int.from_bytes(flags) & 1 else 0
+        return 0 if head[36:40] == b"VBRI" else None
+
+    def header(self, frames: int) -> bytes:
+        """Make a frame that says how many follow, as Xing's encoder did."""
+        word = self.word & ~(0xF << 12 | 1 << 9) | _ROOMY << 12 | _UNPROTECTED
+        head = word.to_bytes(4) + bytes(self.side) + b"Xing\0\0\0\1" + frames.to_bytes(4)
+        roomy = _frame(head[:4])
+        return head.ljust(roomy.size, b"\0") if roomy else b""
+
+
+@lru_cache
+def _frame(head: bytes) -> _Frame | None:
+    """Parse the frame header of four bytes; None where they are none."""
+    word = int.from_bytes(head)
+    version, bits, rate = word >> 19 & 3, word >> 12 & 15, word >> 10 & 3
+    if len(head) < 4 or not _SYNC.match(head) or bits in (0, 15) or rate == 3:
+        return None
+    first, mono = version == 3, word >> 6 & 3 == 3
+    hertz = _HERTZ[rate] >> (0 if first else 1 if version == 2 else 2)
+    samples = 1152 if first else 576
+    size = 125 * samples * _KILOBITS[first][bits] // hertz + (word >> 9 & 1)
+    side = (17 if mono else 32) if first else (9 if mono else 17)
+    return _Frame(word, (word & _KIND, mono), size, samples, side)
+
+
+@dataclass(slots=True)
+class _Stream:
+    """Frames of one kind in a row, ``promised`` by a header of theirs or not."""
+
+    first: _Frame
+    begin: int
+    promised: int | None
+    frames: int = 0
+
+
+def _of_mpeg(file: BinaryIO, size: int) -> list[SoundPiece]:
+    """Split an MP3 into streams, by tags, headers, and other rates or channels."""
+    streams = list[_Stream]()
+    for begin, tagged, frame, promised in _mpeg_frames(file, size):
+        is_new = (
+            not streams or tagged or promised is not None or frame.kind != streams[-1].first.kind
+        )
+        if is_new:
+            streams.append(_Stream(frame, begin, promised))
+        streams[-1].frames += promised is None
+    streams = [stream for stream in streams if stream.frames]
+    pieces = list[SoundPiece]()
+    for number, stream in enumerate(streams):
+        begin = stream.begin
+        end = streams[number + 1].begin if number + 1 < len(streams) else size
+        if stream.promised is not None and stream.frames <= stream.promised:
+            pieces.append(SoundPiece(begin if number else 0, end))
+            continue
+        if stream.promised is not None:  # fewer than there are
+            begin += stream.first.size
+        samples = stream.frames * stream.first.samples
+        pieces.append(SoundPiece(begin, end, samples, stream.first.header(stream.frames)))
+    return pieces
+
+
+def _mpeg_frames(file: BinaryIO, size: int) -> Iterator[tuple[int, bool, _Frame, int | None]]:
+    """Yield each complete frame: its begin, whether tags lie before it, and its promise."""
+    at, kind, tagged = 0, None, False
+    while at < size:
+        head = _read(file, at, _HEAD_BYTES)
+        frame = _frame(head[:4])
+        if frame is None and (end := _skip_tags(file, at)) > at:
+            at, tagged = end, True
+        elif frame is None or (kind != frame.kind and not _goes_on(file, at, frame, size)):
+            at = _next_frame(file, at + 1, size)
+        elif at + frame.size > size:
+            break
+        else:
+            yield at, tagged, frame, frame.promised(head)
+            at, kind, tagged = at + frame.size, frame.kind, False
+
+
+def _goes_on(file: BinaryIO, begin: int, frame: _Frame, size: int) -> bool:
+    """Return whether another such frame follows, tags, or the end."""
+    end = begin + frame.size
+    following = _frame(_read(file, end, 4))
+    if following is not None:
+        return following.kind == frame.kind
+    return end == size or _skip_tags(file, end) > end
+
+
+def _next_frame(file: BinaryIO, at: int, size: int) -> int:
+    """Find the next frame that another one follows; the end where there is none."""
+    while at < size:
+        data = _read(file, at, _SCANNED_BYTES)
+        for match in _SYNC.finditer(data):
+            frame = _frame(data[match.start() : match.start() + 4])
+            if frame is not None and _goes_on(file, at + match.start(), frame, size):
+                return at + match.start()
+        at += max(len(data) - 3, 1)
+    return size

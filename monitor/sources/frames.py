@@ -22,8 +22,7 @@ from monitor.kinds import KINDS, FeatureSpec, is_mark
 from monitor.phrases import plural
 from monitor.protocols import Provenance, StreamInfo
 from monitor.safe_text import file_name, printable
-from monitor.sources.base import BaseSource
-from monitor.sources.provenance import file_hash
+from monitor.sources.base import BaseSource, file_hash
 from monitor.types import (
     TICKS_PER_SECOND,
     AnyArray,
@@ -54,8 +53,8 @@ class Header:
         sizes: bins or dimensions.
         frame_seconds: usable seconds of one frame.
         networks: sha256 of the network that made it.
-        hashes: fingerprints of the recording that was heard.
-        settings: settings of the extraction, as its program notes them.
+        hashes: fingerprints of the recording.
+        settings: of the extraction, as its program notes them.
         noise: what noise was added to embeddings, as ``"laplace:15"``; empty where none was.
     """
 
@@ -105,11 +104,7 @@ def read_header(value: Any, label: str) -> Header:
 class PrecomputedFrames:
     """Checked frames of a whole recording; SourceError where they do not fit together.
 
-    Args:
-        label: how messages call the file.
-        header: what the maker says.
-        speech: shape (n,), one decision a tick.
-        tracks: ticks, values and spans of each feature as they were read, not yet trusted.
+    ``speech`` is one decision a tick, (n,); ``tracks`` are as they were read, not yet trusted.
     """
 
     def __init__(
@@ -431,23 +426,9 @@ class FramesFile(BaseSource[Frames]):
 
 
 def read_frames(path: str | os.PathLike[str]) -> Frames:
-    """Read all frames of a recording in one piece; `FramesFile` gives runs, and their sizes.
+    """Read all frames of a recording, of ``.npz`` or JSON lines, in one piece.
 
-    Args:
-        path: as `write_frames` wrote it, or JSON lines.
-
-    Raises:
-        SourceError: the file is missing, damaged or malformed.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     file = Path(folder, "a.npz")
-        ...     pitch = {"f0": Track(np.array([1, 3]), np.array([57, 58]))}
-        ...     write_frames(file, np.ones(4, bool), pitch, {"f0": 107}, {"f0": 0.01})
-        ...     frames = read_frames(file)
-        >>> frames.speech.size, frames.tracks["f0"].values.tolist()
-        (4, [57, 58])
+    `FramesFile` gives runs, and their sizes. SourceError where the file is missing or malformed.
     """
     source = FramesFile(path)
     runs = source._frames.runs(max(1, len(source._frames.speech)))

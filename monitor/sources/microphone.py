@@ -24,15 +24,8 @@ class SoundClock:
     """Wall time of each second of a live stream.
 
     No block comes before its last sample was spoken: so the block that came soonest, counted from
-    the length of what had come till then, tells the time of all others. The sound card's clock and
+    the length of what had come till then, gives the time of all others. The sound card's clock and
     the wall's drift apart, slowly; so what was soonest is slowly forgotten.
-
-    Example:
-        >>> clock = SoundClock()
-        >>> clock.record(1.0, now=11.0)
-        >>> clock.record(2.0, now=12.8)  # 0.8 s late
-        >>> clock.wall(2.0)
-        12.001
     """
 
     def __init__(self) -> None:
@@ -73,12 +66,9 @@ class AudioQueue(BaseSource[Block | Gap]):
         seconds: end after so many seconds of audio; None goes on until `stop`.
         queue_seconds: how much audio may wait, one second or more.
         recording: number given to the blocks.
-        label: what to call it in front of a person.
+        label: name in messages.
         stalled_seconds: end when nothing came for so long; None waits for ever.
         clock: wall seconds.
-
-    Attributes:
-        came: when audio last came, by the clock; at first, when the queue was made.
 
     Example:
         >>> with AudioQueue(16000) as queue:
@@ -329,15 +319,7 @@ def choose(inputs: list[Device], wanted: str | int | None) -> Device:
 
     Raises:
         SourceError: there is no input at all.
-        UsageError: no input is meant, or more than one.
-
-    Example:
-        >>> inputs = [
-        ...     Device(0, "HDA Intel: ALC257", "ALSA", 2, 48000, True),
-        ...     Device(4, "USB Microphone", "ALSA", 1, 44100, False),
-        ... ]
-        >>> choose(inputs, None).index, choose(inputs, "usb").index, choose(inputs, 4).name
-        (0, 4, 'USB Microphone')
+        UsageError: no input fits, or more than one.
     """
     if not inputs:
         raise SourceError(
@@ -478,15 +460,6 @@ class Microphone(BaseSource[Block | Gap]):
         report: called with a line for people when the device is lost, and when it is back.
         clock: wall seconds.
         system: access to devices; PortAudio's by default.
-
-    Raises:
-        UsageError: a length is not positive.
-
-    Example::
-
-        with Microphone(seconds=60) as microphone:
-            for reading in Monitor(Population.reference()).stream(microphone):
-                print(reading.seconds, reading.bits)
     """
 
     stream_info = StreamInfo(live=True)  # the channels are known once it is open

@@ -25,16 +25,13 @@ class Diarised(SplitSource):
     """A recording split by turns: who speaks when, as somebody else found out.
 
     Time in which two labels speak counts for nobody, and neither does time of no label. What is
-    left of a label is joined: its voice is heard as if nobody else had been in the room.
+    left of a label is joined: its voice is measured as if nobody else had been in the room.
 
     Args:
         source: one recording, of audio.
         turns: `Turns`, a file of them (`read_turns`), or any number of `Turn`.
         start_seconds: where the recording begins on the clock of the turns; None for the
             ``start_seconds`` of a `File`.
-
-    Attributes:
-        turns: those within the recording, on its clock.
 
     Raises:
         SourceError: the turns cannot be read, or none lies in the recording.
@@ -124,32 +121,10 @@ MOST_DELAY_SECONDS = 60.0
 class LiveDiarised(SplitSource, WrappedLiveSource):
     """A live source split by turns that come during the stream, as from a live diariser.
 
-    Sound waits, in memory alone, until it is ``delay_seconds`` old; then it belongs to the one
-    label that had it by the turns that had come. What is said of it later is late: a gap, ``"late
-    turns"``, tells how much was lost. Where no more turns come, and the sound goes on for a second,
-    there is a gap ``"turns ended"``, once. At its end turns are waited for as long once more.
-
-    Times of turns are those of the sound that was heard, from its first sample on: what a device
-    that was gone did not hear is left out of them.
-
-    Args:
-        source: a live source of audio.
-        pipe: where the turns come from.
-        delay_seconds: how much later than the sound turns come, at most; 60 at most.
-
-    Raises:
-        UsageError: as `SplitSource`; or the delay is another.
-
-    Example:
-        >>> from monitor.sources import AudioQueue
-        >>> queue = AudioQueue(8000)
-        >>> pipe = TurnPipe(["SPEAKER - 1 0.0 0.5 <NA> <NA> ann <NA> <NA>"])
-        >>> with LiveDiarised(queue, pipe) as meeting:
-        ...     pipe.wait()
-        ...     queue.put(np.zeros(8000, np.float32))
-        ...     queue.stop()
-        ...     [(part.person, len(part.block.samples)) for part in next(meeting.split())]
-        [(0, 4000)]
+    Sound waits, in memory alone, until it is ``delay_seconds`` old (60 at most); then it belongs to
+    the one label that had it by the turns that had come. Later turns give a gap, ``"late turns"``.
+    Where turns end, and the sound goes on for a second, there is a gap ``"turns ended"``, once.
+    Times of turns are those of the received sound, from its first sample on.
     """
 
     source: LiveSource
@@ -303,19 +278,7 @@ def _end_of(begin: float, block: Block) -> float:
 class PerChannel(SplitSource):
     """A recording with a person on each channel, as a call is recorded.
 
-    Each is heard as a recording of that channel alone is; labels are ``"channel 1"`` and on.
-
-    Args:
-        source: one recording, of two channels or more.
-
-    Raises:
-        UsageError: as `SplitSource`; or it has one channel.
-
-    Example:
-        >>> from monitor.sources import Samples
-        >>> call = PerChannel(Samples(np.zeros((8000, 2)), 8000))
-        >>> call.people, [part.block.samples.shape for part in next(call.split())]
-        (('channel 1', 'channel 2'), [(8000,), (8000,)])
+    Each is measured as a recording of that channel alone; labels are ``"channel 1"`` and on.
     """
 
     def __init__(self, source: Source) -> None:

@@ -16,10 +16,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from monitor.audio_limits import MOST_SAMPLES, check_format
 from monitor.errors import SourceError, UsageError
 from monitor.phrases import plural
-from monitor.protocols import Provenance, StreamInfo
+from monitor.protocols import MOST_SAMPLES, Provenance, StreamInfo, check_format
 from monitor.sources.base import BaseSource
 from monitor.types import Block, FloatArray, Gap
 
@@ -91,12 +90,7 @@ def _skip(read: Callable[[int], bytes], length: int) -> int:
 
 
 def pcm_to_float(data: bytes, encoding: str, channels: int) -> FloatArray:
-    r"""Convert frames of PCM to float32, shape (n,) for one channel, else (n, channels).
-
-    Example:
-        >>> pcm_to_float(b"\x00\x40\x00\xc0", "s16le", 1).tolist()
-        [0.5, -0.5]
-    """
+    """Convert frames of PCM to float32, shape (n,) for one channel, else (n, channels)."""
     samples: FloatArray
     if encoding == "f32le":
         samples = np.frombuffer(data, "<f4").astype(np.float32)
@@ -145,12 +139,6 @@ class Pipe(BaseSource[Block | Gap]):
     Raises:
         SourceError: this is no WAV of a kind that is understood, or one of an absurd format.
         UsageError: ``raw`` makes no sense.
-
-    Example:
-        >>> import io
-        >>> source = Pipe(io.BytesIO(bytes(6401)), raw=(16000, 1, "s16le"))
-        >>> [len(block.samples) for block in source]
-        [3200]
     """
 
     label, repeatable = "-", False

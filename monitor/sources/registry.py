@@ -18,7 +18,7 @@ from monitor.errors import UsageError
 from monitor.files import MemoryFile, readable
 from monitor.protocols import LiveSource, Provenance, Source
 from monitor.safe_text import file_name
-from monitor.sources.provenance import file_hash
+from monitor.sources.base import file_hash
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:")  # two letters or more: C: is a drive
 _INTERVAL = "an interval needs an audio file; leave out the start and the end"
@@ -100,12 +100,7 @@ def missing_members(
         *("__iter__", "__enter__"),
     ),
 ) -> str:
-    """Explain in one line what an object lacks to be a source; empty if nothing.
-
-    Example:
-        >>> missing_members([1, 2], ("label", "__iter__"))
-        'a list is no Source: it lacks label (monitor.protocols.Source says what one offers)'
-    """
+    """Explain in one line what an object lacks to be a source; empty if nothing."""
     if hasattr(source, "dtype"):
         return (
             "an array of samples needs its rate: sources.Samples(samples, rate=16_000) is a source"
@@ -130,19 +125,6 @@ def recording_hashes(path: str | os.PathLike[str] | MemoryFile) -> tuple[str, ..
     The first is of the bytes. Audio has a second one, of rate, channels, frame count and the
     first 30 s of samples at 16 bits, so that a WAV copy of a FLAC is known again. Frames have those
     of the recording they were made from too, where their header says so.
-
-    Raises:
-        SourceError: the file cannot be read.
-
-    Example:
-        >>> import tempfile, numpy, soundfile
-        >>> tone = (9000 * numpy.sin(numpy.arange(8000) / 10)).astype(numpy.int16)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     for name in ("a.wav", "a.flac"):
-        ...         soundfile.write(f"{folder}/{name}", tone, 16000)
-        ...     one, two = (recording_hashes(f"{folder}/{name}") for name in ("a.wav", "a.flac"))
-        >>> one[0] == two[0], one[1] == two[1]
-        (False, True)
     """
     path = readable(path)
     if isinstance(path, Path) and is_frames(path):

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.stream import reading
+    from monitor.stream.monitor import Monitor, MonitorSettings
+    from monitor.stream.people import Person, SideBySide
 
-__all__ = ["reading"]
+__all__ = ["Monitor", "MonitorSettings", "Person", "SideBySide"]
 
-# people: Person is what Run.people has
-__getattr__, __dir__ = lazily(__name__, {}, (*__all__, "people"))
+_HOMES = {"monitor": "Monitor MonitorSettings", "people": "Person SideBySide"}
+__getattr__, __dir__ = lazily(__name__, _HOMES, ("people",))

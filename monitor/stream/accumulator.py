@@ -12,12 +12,12 @@ from monitor.errors import StoreError, UsageError
 from monitor.features.framing import join_tracks
 from monitor.kinds import FeatureSpec
 from monitor.maths.scores import AnySketch
-from monitor.stream.reading import RunningTotals
 from monitor.types import (
     TICKS_PER_SECOND,
     AnyArray,
     BoolArray,
     EarlyFrames,
+    FloatArray,
     Frames,
     IntArray,
     Track,
@@ -118,6 +118,51 @@ class FeatureTotals:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class RunningTotals:
+    """Totals of one feature by each of R moments.
+
+    Attributes:
+        totals: shape (R, M), of its sketch.
+        frames, usable_seconds: shape (R,), behind them.
+        early: shape (R, M), what an early frame adds to the totals where there is one frame at
+            most; None where none ever does.
+        early_seconds: shape (R,), of speech that both were made of; 0 where there is none.
+    """
+
+    totals: AnyArray
+    frames: IntArray
+    usable_seconds: FloatArray
+    early: AnyArray | None = None
+    early_seconds: IntArray | None = None
+
+    def with_early(self, first_seconds: float) -> RunningTotals:
+        """Add the early frame where it is of so much speech at least."""
+        if self.early is None or self.early_seconds is None:
+            return self
+        is_covered = self.early_seconds >= first_seconds
+        return RunningTotals(
+            self.totals + self.early * is_covered[:, None],
+            self.frames + is_covered,
+            np.where(is_covered, self.early_seconds, self.usable_seconds),
+            early_seconds=self.early_seconds * is_covered,
+        )
+
+    def length(self, seconds: FloatArray) -> FloatArray:
+        """Return T of R moments, that of an early frame where there is more speech since."""
+        if self.early_seconds is None:
+            return seconds
+        return np.minimum(seconds, np.where(self.early_seconds > 0, self.early_seconds, np.inf))
+
+    def select(self, rows: AnyArray | slice) -> RunningTotals:
+        """Select some of the moments."""
+        early = None if self.early is None else self.early[rows]
+        seconds = None if self.early_seconds is None else self.early_seconds[rows]
+        return RunningTotals(
+            self.totals[rows], self.frames[rows], self.usable_seconds[rows], early, seconds
+        )
+
+
 _NOTHING = Track(np.empty(0, np.intp), np.empty(0, np.intp))
 
 
@@ -158,13 +203,9 @@ class FrameAccumulator:
     Looking ahead and learning are apart so that many readings can be worked out together while
     the sketches stand, at every reading that is given, where they would have stood alone.
 
-    Args:
-        features: those to learn, as the population has them.
-        followed: others, which are handed on with the fresh frames and not learnt.
-
     Attributes:
         arrived, tick: ticks that came in, and those that were learnt.
-        carried: what it began with, from earlier streams.
+        carried: totals it began with, from earlier streams.
     """
 
     def __init__(self, features: Mapping[str, FeatureSpec], followed: Collection[str] = ()) -> None:

@@ -26,6 +26,7 @@ from monitor.population.cohort import CohortScoring
 from monitor.population.interpolation import GOOD_AREA, EvidenceSpread
 from monitor.population.population import Population, Scoring
 from monitor.population.rank_model import RankModel, RankModels
+from monitor.stream.accumulator import RunningTotals
 from monitor.stream.choice import (
     check_features,
     check_networks,
@@ -36,16 +37,18 @@ from monitor.stream.choice import (
     group_rows,
     same_scores,
 )
-from monitor.stream.posterior import Posterior, PosteriorModel
-from monitor.stream.ratios import LikelihoodRatioScorer, RatioBits, intercept_bits
-from monitor.stream.reading import (
+from monitor.stream.posterior import (
     ZERO,
     Assessment,
     Bystanders,
     CrowdEvidence,
-    RunningTotals,
+    LikelihoodRatioScorer,
+    Posterior,
+    PosteriorModel,
+    RatioBits,
     choose_crowds,
     compute_crowds,
+    intercept_bits,
 )
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
@@ -98,11 +101,7 @@ _DEFAULTS = AttackerSettings()
 
 
 class TemplateScorer:
-    """Scorer of one feature's totals against all templates.
-
-    Attributes:
-        templates: prepared, the first session of everybody, then further ones; shape (N + K, ...).
-    """
+    """Scorer of one feature's totals against all templates: first sessions, then further ones."""
 
     def __init__(
         self, population: Population, name: str, scoring: Scoring, similarity: Similarity
@@ -164,21 +163,19 @@ class _Joint(NamedTuple):
 
 
 class Attacker:
-    """Scores a stream against N templates and turns the scores into bits.
+    """Model of the attacker: scores a stream against N templates and turns scores into bits.
 
     Args:
         population: templates, and rank models unless ``rank_models`` are given.
         features: names, in any order: that of the rank model counts.
-        watch: the speaker the user cares about, or None.
+        watch: the speaker to follow, or None.
         session: ``"cross"`` or ``"same"``: which rank model to use. Where there is no cross-session
             rank model the same-session one stands in, and ``same_session_biased`` is True.
-        rank_models, template_seconds: as of `Monitor`.
-        settings: further ones.
+        rank_models, template_seconds: as of `MonitorSettings`.
 
     Attributes:
-        evidence_model: the rank model of the likelihood ratios, without the features of words
-            where those have none; None without ratios.
-        spread: how far the evidence of different voices lies apart, by length, or None.
+        evidence_model: the rank model of the likelihood ratios, without features of words where
+            those have none; None without ratios.
         no_evidence_reason: why the rank model of all features has no ratios; empty if it has.
 
     Raises:
@@ -319,11 +316,7 @@ class Attacker:
         return cell[0], max(cell[1], 0.0)
 
     def create_bystanders(self, level: float) -> Bystanders:
-        """Create what names bystanders in the largest crowd.
-
-        Raises:
-            UsageError: there is no evidence, or the level is none.
-        """
+        """Create the finder of bystanders in the largest crowd; UsageError without evidence."""
         if self.support_bits is None:
             reason = self.withheld or self.no_evidence_reason
             raise UsageError(f"bystanders cannot be told: {reason}")
@@ -594,11 +587,7 @@ class Attacker:
     def _choose_models(
         self, present: BoolArray
     ) -> Iterator[tuple[PosteriorModel, IntArray, IntArray]]:
-        """Choose a model for each moment, with the indices of its features, by (R, F) frames.
-
-        Features without frames are left out, where the others have a model of their own; else the
-        joint model weighs them.
-        """
+        """Yield for rows of (R, F) frames the model of the features they have, or the joint one."""
         for names, rows in group_rows(self.features, present):
             model = self._models.get(names, self.joint)
             yield model, rows, np.array([self.features.index(name) for name in model.features])

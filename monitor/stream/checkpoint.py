@@ -161,17 +161,10 @@ def check_state(
     fresh: Mapping[str, AnyArray],
     tally: Collection[str],
 ) -> None:
-    """Refuse a state that no run has: anybody may have written the file.
+    """Refuse (StoreError) a state that no run has: anybody may have written the file.
 
-    Args:
-        header: as it was read.
-        arrays: as they were read.
-        fresh: the arrays of a monitor that has heard nothing.
-        tally: keys of a tally.
-
-    Raises:
-        StoreError: a number that is none, or of another type or range.
-        KeyError, TypeError, ValueError: something is missing.
+    ``fresh`` are the arrays of a new monitor, ``tally`` the keys of a tally. What is missing raises
+    KeyError, TypeError or ValueError.
     """
     wrong = misfit(header, _HEADER) or misfit(counted := orjson.loads(header["tally"]), _TALLY)
     if wrong is None and set(counted) != set(tally):
@@ -258,10 +251,7 @@ class Checkpoint:
     def load(
         self, monitor: Monitor | MonitorPair, tally: RunTotals, rules: Sequence[Stateful]
     ) -> int:
-        """Restore the run.
-
-        Returns:
-            the byte offset to cut its JSON lines back to.
+        """Restore the run, and return the byte offset to cut its JSON lines back to.
 
         Raises:
             StoreError: there is no checkpoint, it is damaged, of another run or another user's.

@@ -30,13 +30,8 @@ def choose_features(
 ) -> tuple[str, ...]:
     """Choose the largest set of features that has a rank model.
 
-    Of two as large, the one without a feature that another does better.
-
-    Args:
-        rank_models: what a rank means.
-        available: features of ready-made frames; None for audio, of which all is computed here.
-        words: True if timed words come with the audio.
-        setup: how features are computed.
+    Of two as large, the one without a feature that another does better. ``available`` are features
+    of ready-made frames, None for audio; with ``words`` timed words come with the audio.
 
     Raises:
         StoreError: there is no rank model, or none for the available features.

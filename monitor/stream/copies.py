@@ -47,10 +47,8 @@ def is_same_audio(match: LandmarkMatch | None) -> bool:
 class LandmarkWindows:
     """Landmarks of a stream in windows of ten seconds, the same for any cutting.
 
-    Attributes:
-        has_landmarks: True once the stream has any.
-        every: ticks from the end of a window to that of the next, which ends at a multiple of them:
-            whoever takes the windows may change it after each, to a part of ten seconds.
+    Windows end at multiples of ``every`` ticks, which may change after each, to a part of ten
+    seconds.
     """
 
     def __init__(self) -> None:
@@ -95,10 +93,9 @@ class LandmarkWindows:
 class CopyFinder:
     """Finder of copies of enrolled recordings in a stream, every ten seconds, by landmarks.
 
-    The very file is known by its fingerprint and refused (`monitor.stream.notices`); a copy at
-    another gain, cut or compressed anew has another one. What is found depends on nothing before
-    the window, so that a stream that is heard again from its start brings the same notices. The
-    watched speaker comes first where there are too many.
+    The very file is known by its fingerprint and refused; a copy at another gain, cut or compressed
+    has another one. A finding depends on nothing before the window, so that a resumed stream brings
+    the same notices. The watched speaker comes first where there are too many.
     """
 
     def __init__(self, population: Population, watch: str | None = None) -> None:
@@ -188,18 +185,12 @@ _AFTER_TICKS = TICKS_PER_SECOND  # no feature runs as far ahead of the clock
 
 
 class RepeatFinder:
-    """Tells from when on a stream repeats itself, the same for any cutting: that tells nothing new.
+    """Finder of the times at which a stream repeats itself, the same for any cutting.
 
-    Every ten seconds the landmarks of the last ten are looked up among the stream's own. While what
-    is heard is what was heard before, a clip in a loop, say, it is left out of the sums and of the
-    speech that is counted; the same words said again have other landmarks, and count. As long as
-    something is left out, and ten seconds beyond, it is looked up every second. Ten minutes are
-    remembered whole, and an eighth of two hours. All of it follows from the stream heard from its
-    start, so that nothing is kept in a checkpoint.
-
-    Attributes:
-        leaves_out: whether what is repeated is left out.
-        seconds: of speech that were left out so far.
+    Every ten seconds the landmarks of the last ten are looked up among the stream's own, every
+    second while it repeats and ten seconds beyond. Repeated audio (a clip in a loop) is left out of
+    sums and of counted speech; the same words said again have other landmarks, and count. Ten
+    minutes are remembered whole, and an eighth of two hours. Nothing is kept in a checkpoint.
     """
 
     def __init__(self, leaves_out: bool = True) -> None:
@@ -252,7 +243,7 @@ def is_repetition(times: IntArray, before: BoolArray) -> bool:
 
     Args:
         times: of its landmarks, frames, non-decreasing.
-        before: which of them were.
+        before: which of them were there before.
     """
     if not before.any():  # as nearly always
         return False

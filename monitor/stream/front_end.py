@@ -25,12 +25,11 @@ from monitor.types import TICKS_PER_SECOND, Block, BoolArray, Frames, IntArray, 
 
 
 class FrontEnd:
-    """The features of a monitor; those of audio are created at first use.
+    """Features of a monitor; those of audio are created at first use.
 
-    A feature, or a source of ready-made frames, is refused (UsageError) unless it makes the same
-    frames as the templates were made of: of the same kind and size, by the same network. ``own``
-    are objects to use instead of the program's own; a `FeatureSpec` for one whose frames come
-    ready-made.
+    A feature, or a source of ready-made frames, is refused (UsageError) unless its frames are of
+    the same kind, size and network as the templates'. ``own`` are objects to use instead of the
+    program's; a `FeatureSpec` for one whose frames come ready-made.
     """
 
     def __init__(
@@ -168,12 +167,10 @@ class BlocksToTicks:
     """Converter of blocks of audio to runs of ticks, with each recording's place on the stream.
 
     Args:
-        features: those that hear audio.
-        channel: the channel to hear, counted from 1; None mixes all of them.
+        features: those of audio.
+        channel: the channel to process, counted from 1; None mixes all of them.
         skip: frames complete by this tick need not be computed.
-        levels: whether to follow what the voice comes through as well.
-        conditions: whether to describe what it sounds like.
-        landmarks: whether to take those as well, by which audio is known again.
+        levels, conditions, landmarks: whether to compute these as well.
     """
 
     def __init__(
@@ -210,8 +207,7 @@ class BlocksToTicks:
     def process(self, block: Block) -> list[Frames]:
         """Return what a block completes, after the end of the recording before it.
 
-        Raises:
-            SourceError: the block makes no sense; nothing has changed then.
+        Raises SourceError where the block makes no sense; nothing has changed then.
         """
         columns_of(block, self._extractor.channel)
         key = (block.recording, block.rate)

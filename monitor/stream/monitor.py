@@ -43,7 +43,7 @@ from monitor.stream.notices import (
     session_of,
     setup_notices,
 )
-from monitor.stream.reading import Bystanders
+from monitor.stream.posterior import Bystanders
 from monitor.stream.reading_builder import (
     ConditionsState,
     ReadingBuilder,
@@ -326,11 +326,6 @@ class Monitor:
         Raises:
             UsageError: the rank models do not know it of that field, of so long a stream, or of as
                 many speakers as the share needs.
-
-        Example::
-
-            quote = monitor.false_alarms("bits", share=0.05, horizon_seconds=600)
-            alert = alerts.Conformal(quote)
         """
         alarms = false_alarms(
             self._rank_models,
@@ -401,9 +396,8 @@ class Monitor:
     def twin(self, population: Population | None = None) -> tuple[Monitor, CopiedTurns]:
         """Create a monitor with the same settings for the same voice in another guise.
 
-        It looks for no changes of speaker: they are told, by the second value, and it names no
-        bystanders. ``population`` has other templates of the same people, with rank models; None
-        for the same.
+        Changes of speaker are copied to it, by the second value, and it names no bystanders.
+        ``population`` has other templates of the same people, with rank models; None for the same.
         """
         rank_models = self.settings.rank_models if population is None else None
         monitor = Monitor(
@@ -421,11 +415,7 @@ class Monitor:
         return monitor, turns
 
     def create_sibling(self) -> Monitor:
-        """Create a monitor of another voice in the same recording, sharing what was prepared.
-
-        Raises:
-            UsageError: features are objects of one's own, which cannot hear two voices.
-        """
+        """Create a monitor of another voice in the same recording, sharing what was prepared."""
         if not self.front_end.by_name:
             raise UsageError("features of one's own hear one voice: name features that are known")
         sibling = object.__new__(type(self))
@@ -468,12 +458,7 @@ class Monitor:
 
     @property
     def notices(self) -> list[Notice]:
-        """Notices for people, beside the figures: each `Notice` is a sentence.
-
-        First what is known of templates, features and rank model, then what was noticed on the
-        stream, in order, and once it is over what is to be said of its recordings. They go to the
-        log named ``monitor`` as well, as the stream comes to them.
-        """
+        """Notices for people: of the setup, of the stream so far, at its end of recordings."""
         ended = recording_notices(self, self._labels) if self._over else []
         return [*setup_notices(self), *self.noticed, *ended]
 
@@ -595,10 +580,10 @@ class Monitor:
 
         Audio that was enrolled is refused; for another part of an enrolled recording the
         same-session rank model is taken (docs/method.md section 4), unless the monitor was made for
-        one kind of session. In frames with noise no change of speaker is looked for.
+        one kind of session.
 
         Raises:
-            OverlapError: audio that is to be heard was enrolled, and that is not allowed.
+            OverlapError: audio of the source was enrolled, and that is not allowed.
             UsageError: it brings frames, and not those of the population; or it needs another rank
                 model than the stream began with.
         """

@@ -19,7 +19,7 @@ from monitor.safe_text import printable
 from monitor.stream.accumulator import FeatureTotals
 from monitor.stream.attacker import Attacker
 from monitor.stream.front_end import FrontEnd
-from monitor.stream.reading import Bystanders
+from monitor.stream.posterior import Bystanders
 from monitor.stream.speaker_changes import Recordings, describe_criterion, find_shared_features
 from monitor.types import TICKS_PER_SECOND, Gap, Notice
 
@@ -32,12 +32,6 @@ class EventOrder:
 
     Attributes:
         emitted_count: events emitted before the stop that the stream is resumed from.
-
-    Example:
-        >>> order = EventOrder()
-        >>> order.add(250, Gap("not finite", 0.01))
-        >>> [len(list(order.pop_due(tick))) for tick in (200, 300, 400)]
-        [0, 1, 0]
     """
 
     def __init__(self) -> None:
@@ -81,8 +75,7 @@ def session_of(
 ) -> str:
     """Return ``"same"`` where one of these recordings was enrolled too, else ``"cross"``.
 
-    Raises:
-        OverlapError: audio that is to be heard was enrolled, and that is not allowed.
+    OverlapError where enrolled audio would be measured, and that is not allowed.
     """
     session = "cross"
     for part in parts:

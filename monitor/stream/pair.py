@@ -40,23 +40,21 @@ class PairState(MonitorState):
 class MonitorPair:
     """Two sides of one stream on one clock: the readings of both appear together.
 
-    The source is heard once. What is lost, and a change of speaker, is that of the clear side and
-    holds for both. The protected side waits for the anonymiser: its latency comes on top of the
-    lag.
+    The source is read once. Losses and changes of speaker are those of the clear side and hold for
+    both. The protected side waits for the anonymiser: its latency comes on top of the lag.
 
     Args:
-        clear: hears the voice as it is; fresh, and asked about the source (`Monitor.fit_to`).
+        clear: monitor of the clear voice; fresh, and asked about the source (`Monitor.fit_to`).
         protect: blocks of audio to blocks of as much audio, protected.
         population: templates and rank models of protected speech of the same people: of an attacker
             who knows the anonymiser. None understates what others learn.
 
     Attributes:
         attackers: by what they know, the monitors of the protected side.
-        notices: what a person should know of the two, one sentence each.
 
     Raises:
         UsageError: the population is of other people, or lacks a feature; features are objects of
-            one's own, which cannot hear two streams.
+            one's own.
     """
 
     def __init__(

@@ -86,20 +86,19 @@ class Person:
 
 
 class SideBySide:
-    """The voices of a recording, each measured by monitors of its own as if it were alone.
+    """Monitors of the voices of a recording, each measured as if it were alone.
 
-    What one says of its voice is what a `Monitor` says of a recording of that voice alone, in which
-    its stretches are joined; its times are those of the whole recording. A voice has a monitor for
-    each of the ``monitors``, which differ in whom they watch. Features are computed once for each
-    second of a voice, and what is prepared of the population is shared.
+    A voice's figures are those of a recording in which its stretches are joined; its times are
+    those of the whole recording. Each voice has a monitor for each of the ``monitors``, which
+    differ in whom they watch. Features are computed once, and what is prepared of the population is
+    shared.
 
     Args:
         source: the recording, split.
-        monitors: fresh, and asked about the source (`Monitor.fit_to`); templates for those of each
-            voice.
+        monitors: fresh, and asked about the source (`Monitor.fit_to`): templates for each voice's.
 
     Attributes:
-        seconds: of the recording, heard so far.
+        seconds: of the recording, so far.
         watched: who is watched, where several are.
 
     Raises:
@@ -112,8 +111,6 @@ class SideBySide:
         >>> people = SideBySide(call, [Monitor(Population.reference(), ["f0"])])
         >>> [(event.label, event.seconds) for event in people.listen(call)]
         [('channel 1', 1.0), ('channel 2', 1.0), ('channel 1', 2.0), ('channel 2', 2.0)]
-        >>> [(each.label, each.person) for each in people.list_people()]
-        [('channel 1', None), ('channel 2', None)]
     """
 
     def __init__(self, source: SplitSource, monitors: Sequence[Monitor]) -> None:
@@ -515,8 +512,7 @@ def one_to_one(shares: FloatArray) -> list[Match]:
     """Find the likeliest match of voices to people, each person to one voice at most.
 
     The product of the probabilities is the largest (the assignment problem; H. W. Kuhn, Naval
-    Research Logistics Quarterly 1955, as `scipy.optimize.linear_sum_assignment` solves it); any
-    number of voices may be nobody's.
+    Research Logistics Quarterly 1955); any number of voices may be nobody's.
 
     Args:
         shares: shape (L, N), the probability that voice l is person j; what a row lacks of 1 is

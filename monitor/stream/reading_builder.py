@@ -21,9 +21,9 @@ from monitor.maths.condition import (
     sound_seconds,
 )
 from monitor.phrases import mismatch_in_words, poor_in_words, unknown_in_words
-from monitor.stream.accumulator import FeatureTotals, Moments
+from monitor.stream.accumulator import FeatureTotals, Moments, RunningTotals
 from monitor.stream.attacker import Attacker
-from monitor.stream.reading import Assessment, Bystanders, RunningTotals
+from monitor.stream.posterior import Assessment, Bystanders
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, FloatArray, IntArray, Notice, Track
 
 _SLOWLY = 1.05
@@ -48,8 +48,8 @@ class StreamConditions:
     """Sound of a stream, second by second, compared with the templates'.
 
     Args:
-        templates: what they sound like, or each of several sessions; None where nobody knows.
-        matching: what templates that sound so would say on average, bits, as far as it is known.
+        templates: their conditions, or those of several sessions; None where unknown.
+        matching: mean bits if templates sounded so, as far as known.
 
     Attributes:
         now: of all seconds so far; None until one was described.
@@ -222,20 +222,15 @@ class SegmentsState(TypedDict):
 class SpeakerSegments:
     """Segments weighed for a watched speaker where somebody else may have spoken too.
 
-    An attacker who hears that the speaker changes knows where to cut. So the sums of what was heard
-    can be cut where each voice seems to have begun, and what is weighed is the stretch, or the sum
-    of stretches, that says most of the watched speaker: another voice does not lower the figure,
-    whoever spoke first, and neither does a change that was none. Of the stretches that are over the
-    best sum is kept: each that ends is left out, added or takes its place. With it go the stretch
-    that is still open, and all that was heard. Memory is bounded: sums are remembered at marks a
-    second or more apart, the finer the later.
-
-    Args:
-        nothing: what is heard of no speech at all, for names and sizes.
+    An attacker who hears that the speaker changes knows where to cut. So totals can be cut where
+    each voice seems to have begun, and the segment, or sum of segments, is weighed that says most
+    of the watched speaker: another voice does not lower the figure, and neither does a false
+    change. Of closed segments the best sum is kept: each that ends is left out, added or takes its
+    place. Memory is bounded: totals are kept at marks a second or more apart, the finer the later.
 
     Attributes:
-        before: what earlier streams of the watched voice brought, which is part of every choice.
-        chosen: which of `parts` the last reading was of, 0 for all that was heard.
+        before: totals of earlier streams of the watched voice, part of every choice.
+        chosen: which of `parts` the last reading was of, 0 for the whole stream.
     """
 
     def __init__(self, nothing: FeatureTotals) -> None:
@@ -415,14 +410,10 @@ class MomentAssessment(NamedTuple):
     """Assessment of one moment, independent of those before it.
 
     Attributes:
-        assessment: by the attacker, of the stretches of the stream that were chosen.
-        speech: seconds of speech heard.
+        speech: seconds of all speech.
         excluded_seconds: of these, seconds of segments that were not chosen; None of one voice,
             or nobody's.
         chosen: which of the choices, as of `SpeakerSegments.parts`.
-        guides: linear and root, bits.
-        evidence_guides: the same of the evidence; None where there is none.
-        bystanders: who else is named; None where nobody asked or can tell.
     """
 
     assessment: Assessment
@@ -445,12 +436,8 @@ class ReadingBuilder:
     """Builder of readings: headline, peak, guides (docs/method.md sections 5 and 6).
 
     The closed-set figure is the local bits where somebody is watched (``watching``), else the
-    attacker's confidence; it is the ``headline`` as long as there is no evidence.
-
-    Attributes:
-        peak: the largest headline so far, bits.
-        stream: number of the stream, from 1.
-        together: the most moments to assess at one go.
+    attacker's confidence; it is the ``headline`` as long as there is no evidence. At most
+    ``together`` moments are assessed at one go.
     """
 
     def __init__(

@@ -149,7 +149,7 @@ class Recordings:
     """The recordings of a stream: those without speech, and those of another person.
 
     Args:
-        unlike: says whether two voices sound like two people; None where that is not asked.
+        unlike: whether two voices sound like two people; None where that is not asked.
 
     Attributes:
         number: the present recording.
@@ -247,11 +247,7 @@ class TurnsState(TypedDict):
 
 
 class SpeakerTurns:
-    """Detection of another speaker, or channel, from one reading to the next.
-
-    Attributes:
-        open: the change since which it is not known whose evidence this is; None where it is.
-    """
+    """Detection of another speaker, or channel; ``open`` is the change that is in doubt."""
 
     def __init__(self, detector: ChangeDetector | None, on_change: str) -> None:
         self._detector, self._on_change = detector, on_change
@@ -346,30 +342,23 @@ class FollowedFeature:
 class ChangeDetector:
     """Detector of another person, or another channel.
 
-    Each feature has a margin (`monitor.maths.scores`): how much better the voice since the last
+    Each feature has a margin (`monitor.maths.margin`): how much better the voice since the last
     change explains its newest frames than the population does; levels are compared with their own
-    past alone. Frames are put together to units, one margin each: neighbouring frames are alike. Of
-    embeddings, which know how low is low, evidence is added up (`monitor.maths.scores.page_cusum`);
-    of others `river.drift.ADWIN` looks for a moment from which on the mean is lower. Margins are
-    neither independent nor in [0, 1]: `Sensitivity.delta` is a setting whose price was measured,
-    not a probability of false alarm. ADWIN weighs a drop by the margins' variance, so that one
-    setting serves every voice (``benchmarks/change.py --detectors``: PageHinkley needs an absolute
-    drop fitted to each feature, KSWIN misses twice as many). Where it cuts is no good guess: the
-    best split is.
+    past alone. Frames are joined to units, one margin each: neighbouring frames are alike. Of
+    embeddings evidence is added up (`monitor.maths.margin.page_cusum`); of others
+    `river.drift.ADWIN` looks for a moment from which on the mean is lower: it weighs a drop by the
+    margins' variance, so that one setting serves every voice (``benchmarks/change.py
+    --detectors``). `Sensitivity.delta` is a setting whose price was measured, not a probability of
+    false alarm.
 
-    The first feature that notices reports; then all start afresh with the new voice. Where asked
-    for, the voice that was left is remembered, and reported when it is ``back``: when an embedding
-    says so, else all features that had noticed; where those were levels alone, any other feature
-    may say that the voice has stayed the same. Beside an embedding histograms are ten thousand
-    times more careful.
+    The first feature that notices reports; then all start afresh with the new voice. With
+    ``returns`` the voice that was left is remembered, and reported when it is ``back``: when an
+    embedding says so, else all features that had noticed; where those were levels alone, any other
+    feature may say that the voice has stayed the same.
 
     Args:
         followed: by name; others are not followed.
         careful: divides every delta: above 1 fewer false alarms, more misses and later reports.
-        returns: remember the first voice, and tell when it is back.
-
-    Raises:
-        UsageError: ``careful`` makes no sense.
 
     Example:
         >>> low, high = np.array([9, 1, 0]), np.array([0, 1, 9])

@@ -35,9 +35,8 @@ from monitor.population.rank_model import (
     round_up,
 )
 from monitor.protocols import Feature
-from monitor.stream.accumulator import FrameAccumulator
+from monitor.stream.accumulator import FrameAccumulator, RunningTotals
 from monitor.stream.attacker import Attacker
-from monitor.stream.reading import RunningTotals
 from monitor.training.cells import Cell, GridCell, plans
 from monitor.training.enrolling import Enrolment
 from monitor.training.fitted import (

@@ -27,8 +27,8 @@ from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import SLICE_SECONDS, Population, SourceNote, Speaker, sound_of
 from monitor.protocols import Feature
 from monitor.safe_text import LONGEST_NAME, file_name
+from monitor.stream.accumulator import RunningTotals
 from monitor.stream.attacker import Attacker
-from monitor.stream.reading import RunningTotals
 from monitor.training.feature_extraction import (
     SLICE_TICKS,
     ExtractionOutcome,

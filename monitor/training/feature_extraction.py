@@ -32,7 +32,7 @@ from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.maths.landmarks import NAME, frames_of
 from monitor.population.population import SLICE_SECONDS
 from monitor.protocols import Feature, Source
-from monitor.sources.beside import SideInputSource, with_words
+from monitor.sources.chain import SideInputSource, with_words
 from monitor.sources.frames import FramesFile
 from monitor.sources.registry import is_frames, open_source, recording_hashes
 from monitor.stream.front_end import find_coverage

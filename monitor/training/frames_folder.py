@@ -22,9 +22,9 @@ from monitor.files import csv_text, held_by, make_folder, not_written, sweep, wr
 from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.protocols import Feature
 from monitor.safe_text import file_name
+from monitor.sources.base import file_hash
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, Header, write_frames
-from monitor.sources.provenance import file_hash
 from monitor.sources.registry import is_frames, recording_hashes
 from monitor.training.feature_extraction import (
     describe_transcript,

@@ -13,7 +13,7 @@ from typing import Generic, Self, TypeVar
 import numpy as np
 
 from monitor.errors import Argument, Message, SourceError
-from monitor.managed import Managed
+from monitor.lazy import Managed
 from monitor.phrases import plural
 from monitor.safe_text import printable
 from monitor.transcripts.formats import parse_line

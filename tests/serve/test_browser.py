@@ -13,7 +13,7 @@ import pytest
 import soundfile
 
 from monitor.serve.page import ListeningPage
-from monitor.sources.provenance import protection_tag
+from monitor.sources.base import protection_tag
 from tests.serve.browsing import PATIENCE, RATE, Speaker, enrols, hearing, speaks
 from tests.serve.conftest import TOKEN
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from monitor.audio_limits import MOST_CHANNELS, MOST_RATE, MOST_SAMPLES
 from monitor.errors import SourceError
-from monitor.protocols import Source
+from monitor.protocols import MOST_CHANNELS, MOST_RATE, MOST_SAMPLES, Source
 from monitor.sources import File, Pipe
 from monitor.types import Block
 

@@ -11,8 +11,7 @@ import soundfile
 
 from monitor.files import MemoryFile
 from monitor.sources import File
-from monitor.sources.file import Decoder
-from monitor.sources.pieces import find_pieces
+from monitor.sources.file import Decoder, find_pieces
 from tests.sources.conftest import FORMATS, RATE, voice
 
 FRAME_BYTES, CONSTANT_FRAME_BYTES = 288, 360  # of the Xing header of libsndfile's MP3s

@@ -19,7 +19,7 @@ from monitor.events.reading import Bits
 from monitor.events.schema import SCHEMA, read_run
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
-from monitor.stream.reading import choose_crowds, compute_crowds
+from monitor.stream.posterior import choose_crowds, compute_crowds
 from monitor.stream.records import start_record
 from monitor.types import Frames, Track
 from tests.stream.streams import (

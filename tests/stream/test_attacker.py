@@ -16,8 +16,9 @@ from monitor.phrases import reasons_as_text
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.population import Population, Speaker
 from monitor.population.rank_model import RankModels
+from monitor.stream.accumulator import RunningTotals
 from monitor.stream.attacker import Attacker
-from monitor.stream.reading import ZERO, RunningTotals
+from monitor.stream.posterior import ZERO
 from tests.population.rank_models import LENGTHS, population, some_rank_model
 
 SIZE = 12

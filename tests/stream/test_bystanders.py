@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from monitor import Monitor, MonitorSettings
 from monitor.errors import UsageError
 from monitor.events.schema import SCHEMA
-from monitor.stream.reading import Bystanders
+from monitor.stream.posterior import Bystanders
 from monitor.stream.records import RunTotals, placed, start_record
 from tests.stream.streams import Listed, heard_by_both, run_reporter, two_features, with_evidence
 

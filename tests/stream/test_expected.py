@@ -7,8 +7,7 @@ from numpy.testing import assert_allclose
 from monitor.maths.rank_models import mean_disclosure_bits
 from monitor.maths.statistics import limits
 from monitor.population.interpolation import at_template
-from monitor.stream.posterior import ExpectedBits
-from monitor.stream.reading import ZERO
+from monitor.stream.posterior import ZERO, ExpectedBits
 from tests.population.rank_models import LENGTHS, some_rank_model
 
 ADDITIVE = np.array([True])

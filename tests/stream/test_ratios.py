@@ -14,12 +14,12 @@ from monitor.maths.evidence import MISSES, ConditionEffect, ConditionEffects
 from monitor.population.cohort import Cohort, CohortScoring, FeatureTemplates
 from monitor.population.population import Population, Speaker, sound_of
 from monitor.population.rank_model import RankModel, RankModels
+from monitor.stream.accumulator import RunningTotals
 from monitor.stream.attacker import Attacker
 from monitor.stream.choice import explain_missing_ratios
 from monitor.stream.monitor import Monitor
 from monitor.stream.notices import rank_model_notices
-from monitor.stream.ratios import LikelihoodRatioScorer
-from monitor.stream.reading import RunningTotals
+from monitor.stream.posterior import LikelihoodRatioScorer
 from monitor.stream.records import fingerprint
 from tests.population.rank_models import evidence_model, population, some_rank_model
 

@@ -25,7 +25,7 @@ from monitor.lab.adapting.training import (
 from monitor.lab.result_cache import ResultCache, result_key
 from monitor.networks.layers import weights_of
 from monitor.networks.voice import VoiceNetwork, shipped
-from monitor.sources.provenance import file_hash
+from monitor.sources.base import file_hash
 from monitor.types import FloatArray
 
 # It is no template, but has learnt from people's voices: what is kept is private (mode 0600).

@@ -30,7 +30,7 @@ from monitor.lab.attributes import (
 )
 from monitor.maths.statistics import REPLICATES
 from monitor.safe_text import file_name
-from monitor.sources.provenance import file_hash
+from monitor.sources.base import file_hash
 
 LEARNT_SECONDS = 5.0  # of speech, of an excerpt of a background: its readers may say little
 LEARNT_EXCERPTS = 4  # of each of them, at most

@@ -28,8 +28,8 @@ from monitor.lab.attacks.readers import Piece
 from monitor.lab.result_cache import ResultCache, result_key
 from monitor.lab.utility import MEASURES
 from monitor.protocols import Feature
+from monitor.sources.base import file_hash
 from monitor.sources.file import File
-from monitor.sources.provenance import file_hash
 from monitor.training.feature_extraction import (
     SpeechFrames,
     SpeechTrack,

@@ -36,7 +36,7 @@ from monitor.lab.result_cache import ResultCache
 from monitor.lab.utility import MEASURES
 from monitor.maths.statistics import REPLICATES
 from monitor.phrases import plural
-from monitor.sources.provenance import file_hash
+from monitor.sources.base import file_hash
 
 _ANY_RATE = 16_000
 MOST_READERS = 30

@@ -24,8 +24,8 @@ from monitor.maths.statistics import REPLICATES, Estimate, speaker_weights
 from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.population import SLICE_SECONDS, Population, Speaker, sound_of
 from monitor.population.rank_model import RankModels
+from monitor.stream.accumulator import RunningTotals
 from monitor.stream.attacker import Attacker
-from monitor.stream.reading import RunningTotals
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, units_of
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray, Record
 

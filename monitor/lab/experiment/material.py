@@ -31,8 +31,8 @@ from monitor.lab.experiment.settings import (
 from monitor.lab.scoring import ScoreGrid
 from monitor.phrases import plural
 from monitor.population.rank_model import RankModels
+from monitor.sources.base import file_hash
 from monitor.sources.frames import header_of
-from monitor.sources.provenance import file_hash
 from monitor.sources.registry import is_frames
 from monitor.training.cells import Plan, plans
 from monitor.training.frames_folder import HearingOptions, keep, orders, write_manifest
