@@ -226,7 +226,7 @@ def population(readers: Sequence[Reader], features: Sequence[str]) -> dict[str, 
         tracks = [reader.frames[0].tracks[name] for reader in readers]
         kind = EMBEDDING if tracks[0].values.ndim == 2 else HISTOGRAM  # no network need be here
         size = kind.size_of(tracks[0].values, None)
-        if kind.open_size:
+        if kind.counted:
             size = make([name])[0].spec.size
         sketches = [kind.sketch(size) for _ in tracks]
         for sketch, track in zip(sketches, tracks, strict=True):

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -82,27 +82,24 @@ def unlike_networks(
         >>> "\x1b" in unlike_networks("voice", "a", "\x1b[2J", "b", None)  # a file's word
         False
     """
+
+    def network(mark: str | None) -> str:
+        if mark is None:
+            return "no network that is noted"
+        return f"network {mark[:_SHOWN]}" if is_mark(mark) else "an unknown network"
+
     return (
-        f"{name} of {first} is by {_by(first_mark)}, that of {second} by {_by(second_mark)}: they "
-        "cannot be compared"
+        f"{name} of {first} is by {network(first_mark)}, that of {second} by "
+        f"{network(second_mark)}: they cannot be compared"
     )
 
 
-def _by(mark: str | None) -> str:
-    if mark is None:
-        return "no network that is noted"
-    return f"network {mark[:_SHOWN]}" if is_mark(mark) else "an unknown network"
+# ------------------------------------------------------------------------------------- following
 
-
-MOST_TEMPLATES = 64
-"""Of a large population every k-th speaker stands for all."""
-MOST_HELD = 60
-"""Units of an embedding that wait to be learnt, three minutes."""
-MOST_MARGINS = 4000
-"""Of a longer voice (an hour and more) the older half of its margins is let go."""
-
-BACK = 0.7
-"""How far a voice's margin must be on the way from the other voice's to its own, to be back."""
+MOST_TEMPLATES = 64  # of a large population every k-th speaker stands for all
+MOST_HELD = 60  # units of an embedding that wait to be learnt, three minutes
+MOST_MARGINS = 4000  # of a longer voice (an hour and more) the older half is let go
+BACK = 0.7  # how far from the other voice's margin to its own a voice must be, to be back
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,20 +172,17 @@ def adwin() -> type[ADWIN]:
     return detector
 
 
-class FollowedVoice:
+class FollowedVoice(ABC):
     """One feature of the voice since the last change: do the newest frames still fit it?
 
     Frames are brought together to units, each unit gets a margin, and the margins are shown to
     ADWIN. Each kind says what its margin is, and may add margins up in another way.
     """
 
-    LEAST = -np.inf
-    """Of a sum of frames."""
     KEPT = ("own", "held", "part", "margins", "began", "counters", "left_own", "left", "recent")
 
-    def __init__(self, size: int, how: Sensitivity) -> None:
-        self._size = size
-        self._how = how
+    def __init__(self, kind: Kind, size: int, how: Sensitivity) -> None:
+        self._kind, self._size, self._how = kind, size, how
         self._own: FloatArray
         self._left: Left | None = None
         self.reset()
@@ -203,15 +197,15 @@ class FollowedVoice:
         self._part_began = 0
         self._follow([], [])
 
-    def _frames_of(self, values: AnyArray) -> AnyArray:
-        raise NotImplementedError
+    def _prepare(self, values: AnyArray) -> AnyArray:
+        return values
 
     def _sum(self, values: AnyArray) -> FloatArray:
         return np.asarray(values.sum(axis=0))
 
+    @abstractmethod
     def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
         """Compute the margin of a unit under a voice with this sketch of so many frames."""
-        raise NotImplementedError
 
     def leave(self, fall: Fall | None) -> bool:
         """Remember this voice, as another took over; return whether its return can be noticed.
@@ -256,7 +250,11 @@ class FollowedVoice:
 
         Those after a change are not heard: the new voice starts with the next step.
         """
-        values = self._frames_of(np.asarray(values))
+        values = np.asarray(values)
+        if not len(values):
+            return None
+        self._kind.check("what is followed", values, len(values), self._size)
+        values = self._prepare(values)
         start = 0
         while start < len(values):
             if not self._parts:
@@ -310,17 +308,13 @@ class FollowedVoice:
         self._adwin: ADWIN | None = None
 
     def _notices(self) -> bool:
-        grace = 2 * self._how.min_units + 1
+        least = self._how.min_units
+        grace = 2 * least + 1
         if len(self._margins) < grace:  # it could not
             return False
         unseen = self._margins[-1:]
         if self._adwin is None:
-            self._adwin = adwin()(
-                delta=self._how.delta,
-                clock=1,
-                min_window_length=self._how.min_units,
-                grace_period=grace,
-            )
+            self._adwin = adwin()(self._how.delta, 1, min_window_length=least, grace_period=grace)
             unseen = self._margins
         for margin in unseen:
             self._adwin.update(margin * self._how.gain)
@@ -344,22 +338,21 @@ class FollowedVoice:
     def restore(self, arrays: Mapping[str, AnyArray]) -> None:
         """Take up a ``state``; ValueError where no voice has it."""
         left, sums = arrays["left_own"], [arrays[name] for name in ("own", "part", "held")]
-        if {array.shape[-1:] for array in sums} != {(self._size,)}:
-            raise ValueError
-        if min(array.min(initial=0.0) for array in (*sums, left)) < self.LEAST:
-            raise ValueError
-        if arrays["counters"].shape != (3,) or arrays["recent"].shape[1:] != (2,):
-            raise ValueError
-        if (left.size, arrays["left"].size) not in ((0, 0), (self._size, 2)):
-            raise ValueError
-        parts, count = int(arrays["counters"][1]), len(arrays["margins"])
-        if not 0 <= parts < self._how.unit_frames or arrays["counters"].min() < 0:
-            raise ValueError
-        if count > MOST_MARGINS or count != len(arrays["began"]):
-            raise ValueError
+        counters, count = arrays["counters"], len(arrays["margins"])
+        if (
+            {array.shape[-1:] for array in sums} != {(self._size,)}
+            or min(array.min(initial=0.0) for array in (*sums, left)) < self._kind.least
+            or counters.shape != (3,)
+            or arrays["recent"].shape[1:] != (2,)
+            or (left.size, arrays["left"].size) not in ((0, 0), (self._size, 2))
+            or counters.min() < 0
+            or counters[1] >= self._how.unit_frames
+            or not len(arrays["began"]) == count <= MOST_MARGINS
+        ):
+            raise ValueError("no such voice")
         self._own, self._part = arrays["own"], arrays["part"]
         self._held = list(arrays["held"])
-        self._frames, self._parts, self._part_began = arrays["counters"].tolist()
+        self._frames, self._parts, self._part_began = counters.tolist()
         self._follow(arrays["margins"].tolist(), arrays["began"].tolist())
         self._left = None
         if arrays["left"].size:
@@ -371,18 +364,18 @@ class FollowedVoice:
 class Kind(ABC):
     """A kind of frames: how they are counted, compared, checked, stored and followed.
 
-    There is one object of each kind; a pickled one comes back as the same object.
+    There is one object of each kind; a pickled one comes back as the same object. As written here,
+    frames are vectors of floats, shape (k, size), and make no templates.
 
     Attributes:
         name: how it is called in stores, records and messages.
-        enrolled: whether templates are made of it; else it is followed for changes alone.
+        enrolled: whether templates are made of it; else it is followed for changes alone, which
+            are told from the stream's own past, without other speakers.
         discerning: whether it tells voices apart within seconds, and impostors from enrolled
-            speakers: what else is followed beside it need not notice changes by itself.
-        own_past: whether a change is told from the stream's own past, without other speakers.
+            speakers: what else is followed beside it need not notice changes by itself, and other
+            readers may stand in where few are enrolled.
         beside_discerning: what multiplies its chance of a false change beside a discerning one.
-        wants_background: whether other readers may stand in where few are enrolled.
-        open_size: whether frames can be of more bins than were seen of them.
-        counted: whether a frame is one more in a bin.
+        counted: whether a frame is one more in a bin, of which more may exist than were seen.
         pointed: whether a frame is a vector, so that a line can part people by it.
         unusable: why a frame was dropped, in a word or two.
         wide: what its sums are worked out in.
@@ -394,10 +387,7 @@ class Kind(ABC):
     name: ClassVar[str]
     enrolled: ClassVar[bool] = True
     discerning: ClassVar[bool] = False
-    own_past: ClassVar[bool] = False
     beside_discerning: ClassVar[float] = 1.0
-    wants_background: ClassVar[bool] = False
-    open_size: ClassVar[bool] = False
     counted: ClassVar[bool] = False
     pointed: ClassVar[bool] = False
     unusable: ClassVar[str] = "not finite"
@@ -409,7 +399,7 @@ class Kind(ABC):
     def __repr__(self) -> str:
         return self.name
 
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
+    def __reduce__(self) -> tuple[Callable[[str], Kind], tuple[str]]:
         return kind, (self.name,)
 
     def similarity(self, name: str | None = None) -> Similarity:
@@ -421,25 +411,28 @@ class Kind(ABC):
             raise UsageError(f"similarity {name!r} is not one of {names}")
         return self.similarities[name]
 
-    @abstractmethod
     def none(self, size: int) -> AnyArray:
         """Return the values of no frames at all."""
+        return np.empty((0, size))
 
-    @abstractmethod
     def holds(self, values: AnyArray) -> bool:
         """Return whether an array has the shape and type of frames of this kind."""
+        return values.ndim == 2 and values.shape[1] > 0 and values.dtype.kind == "f"
 
-    @abstractmethod
     def size_of(self, values: AnyArray, stated: int | None) -> int:
         """Return bins or dimensions, as stated, else as seen; ValueError if frames contradict."""
+        if stated not in (None, values.shape[1]):
+            raise ValueError(f"has {values.shape[1]} dimensions, its header says {stated}")
+        return int(values.shape[1])
 
-    @abstractmethod
     def usable(self, values: AnyArray, size: int) -> tuple[AnyArray, BoolArray]:
         """Return frames from a file as they are computed with, and which can be used, (k,)."""
+        return values, np.logical_and.reduce(np.isfinite(values), axis=1)
 
-    @abstractmethod
     def check(self, name: str, values: AnyArray, count: int, size: int) -> None:
         """Refuse (UsageError) frames of a feature, (count, ...), that could not be learnt."""
+        if values.dtype.kind != "f" or values.shape != (count, size):
+            raise UsageError(f"the frames of {name} must be floats, shape (k, {size})")
 
     def counting(self, values: AnyArray) -> BoolArray | None:
         """Return which of these frames a sketch counts, shape (k,); None for all of them."""
@@ -519,8 +512,7 @@ _CLOSE_SECONDS = 1e-9
 class FeatureSpec:
     """A feature's frames: of what kind and size, how long one is, and which network makes them.
 
-    Two are equal where their frames can be compared; ``rate`` and ``takes`` are of no
-    consequence to that.
+    Two are equal where their frames can be compared, whatever ``rate`` and ``takes`` are.
 
     Attributes:
         name: how the feature is called everywhere.
@@ -610,8 +602,7 @@ def comparable_features(
     }
 
 
-MOST_LENGTH = 1e30
-"""Of a slice's sum of embeddings: many of `LONGEST`, and in single precision."""
+MOST_LENGTH = 1e30  # of a slice's sum of embeddings: many of `LONGEST`, in single precision
 
 
 class _EmbeddingKind(Kind):
@@ -623,27 +614,8 @@ class _EmbeddingKind(Kind):
     name = "embedding"
     discerning = True
     pointed = True
-    wants_background = True
     least = -1e15
     similarities = OF_VECTORS
-
-    def none(self, size: int) -> AnyArray:
-        return np.empty((0, size))
-
-    def holds(self, values: AnyArray) -> bool:
-        return values.ndim == 2 and values.shape[1] > 0 and values.dtype.kind == "f"
-
-    def size_of(self, values: AnyArray, stated: int | None) -> int:
-        if stated not in (None, values.shape[1]):
-            raise ValueError(f"has {values.shape[1]} dimensions, its header says {stated}")
-        return int(values.shape[1])
-
-    def usable(self, values: AnyArray, size: int) -> tuple[AnyArray, BoolArray]:
-        return values, np.logical_and.reduce(np.isfinite(values), axis=1)
-
-    def check(self, name: str, values: AnyArray, count: int, size: int) -> None:
-        if values.dtype.kind != "f" or values.shape != (count, size):
-            raise UsageError(f"the frames of {name} must be floats, shape (k, {size})")
 
     def counting(self, values: AnyArray) -> BoolArray | None:
         counts = are_countable(values)
@@ -679,16 +651,16 @@ class _EmbeddingKind(Kind):
         return "" if within(rows, -1, 1) else "holds no directions of embeddings"
 
     def follow(self, others: AnyArray, how: Sensitivity) -> FollowedVoice:
-        return _Followed(others, how)
+        return _EmbeddingFollowed(self, others, how)
 
 
-class _Followed(FollowedVoice):
+class _EmbeddingFollowed(FollowedVoice):
     """Follower of embeddings, without ADWIN: margins are added up as Page does."""
 
-    def __init__(self, templates: AnyArray, how: Sensitivity) -> None:
-        sample = templates[:: -(-len(templates) // MOST_TEMPLATES)] if len(templates) else templates
-        self._others: FloatArray = _unit(sample.astype(np.float64))
-        super().__init__(templates.shape[1], how)
+    def __init__(self, kind: Kind, templates: AnyArray, how: Sensitivity) -> None:
+        sample = templates[:: max(-(-len(templates) // MOST_TEMPLATES), 1)]
+        self._others = self._prepare(sample)
+        super().__init__(kind, templates.shape[1], how)
 
     def reset(self) -> None:
         super().reset()
@@ -712,10 +684,12 @@ class _Followed(FollowedVoice):
         before = float(np.mean(self._margins[:index])) if index else self._how.level
         return Fall(self._began[index], before, float(np.mean(self._margins[index:])))
 
-    def _frames_of(self, values: AnyArray) -> AnyArray:
-        if values.ndim != 2 or values.shape[1] != self._size:
-            raise UsageError(f"embeddings must have shape (k, {self._size})")
-        return _unit(values.astype(np.float64))
+    def _prepare(self, values: AnyArray) -> AnyArray:
+        """Normalise rows to length 1; leave out those without a direction."""
+        vectors = values.astype(np.float64)
+        lengths = np.hypot.reduce(vectors, axis=1)
+        good = (lengths > 0) & np.isfinite(lengths)
+        return np.asarray(vectors[good] / lengths[good, None])
 
     def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
         return embedding_margin(unit, own, self._others)
@@ -724,19 +698,11 @@ class _Followed(FollowedVoice):
         return min(self._how.level, float(margins.mean()))
 
 
-def _unit(vectors: FloatArray) -> FloatArray:
-    """Normalise rows to length 1; leave out those without a direction."""
-    lengths = np.hypot.reduce(vectors, axis=1)
-    good = (lengths > 0) & np.isfinite(lengths)
-    return np.asarray(vectors[good] / lengths[good, None])
-
-
 EMBEDDING: Kind = _EmbeddingKind()
 """The kind of features whose frames are directions in space."""
 
 
-MOST_COUNT = 1e9
-"""Of one bin in one slice: sums over a template stay whole numbers, exact in double precision."""
+MOST_COUNT = 1e9  # of a bin in a slice: sums over a template are exact in double precision
 _MOST_BINS = 1 << 31
 
 
@@ -746,7 +712,6 @@ class _HistogramKind(Kind):
     name = "histogram"
     # an embedding beside them notices all that they do, and they cry wolf
     beside_discerning = 1e-4
-    open_size = True
     counted = True
     unusable = "not a bin"
     wide = np.int64
@@ -806,28 +771,19 @@ class _HistogramKind(Kind):
         return rows.astype(np.min_scalar_type(int(rows.max(initial=0))))
 
     def follow(self, others: AnyArray, how: Sensitivity) -> FollowedVoice:
-        return _HistogramFollowed(others, how)
+        return _HistogramFollowed(self, others, how)
 
 
 class _HistogramFollowed(FollowedVoice):
-    LEAST = 0.0
-
-    def __init__(self, templates: AnyArray, how: Sensitivity) -> None:
+    def __init__(self, kind: Kind, templates: AnyArray, how: Sensitivity) -> None:
         smoothed = templates[:: -(-len(templates) // MOST_TEMPLATES)] + 0.5
         shares = smoothed / smoothed.sum(axis=1, keepdims=True)
         self._others: FloatArray = np.log(shares)
         self._average: FloatArray = shares.mean(axis=0)
-        super().__init__(templates.shape[1], how)
-
-    def _frames_of(self, values: AnyArray) -> AnyArray:
-        last = self._size - 1
-        is_integral = values.ndim == 1 and (values.dtype.kind in "iu" or not values.size)
-        if not is_integral or (values.size and not 0 <= values.min() <= values.max() <= last):
-            raise UsageError(f"bins must be whole numbers in 0..{last}, shape (k,)")
-        return values.astype(np.intp, copy=False)
+        super().__init__(kind, templates.shape[1], how)
 
     def _sum(self, values: AnyArray) -> FloatArray:
-        return np.bincount(values, minlength=self._size).astype(np.float64)
+        return np.bincount(values.astype(np.intp), minlength=self._size).astype(np.float64)
 
     def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
         independent = self._how.unit_frames / 3
@@ -843,34 +799,12 @@ class _LevelsKind(Kind):
 
     name = "levels"
     enrolled = False
-    own_past = True
-
-    def none(self, size: int) -> AnyArray:
-        return np.empty((0, size))
-
-    def holds(self, values: AnyArray) -> bool:
-        return values.ndim == 2 and values.dtype.kind == "f"
-
-    def size_of(self, values: AnyArray, stated: int | None) -> int:
-        return int(values.shape[1])
-
-    def usable(self, values: AnyArray, size: int) -> tuple[AnyArray, BoolArray]:
-        return values, np.logical_and.reduce(np.isfinite(values), axis=1)
-
-    def check(self, name: str, values: AnyArray, count: int, size: int) -> None:
-        if values.dtype.kind != "f" or values.shape != (count, size):
-            raise UsageError(f"the levels of {name} must be floats, shape (k, {size})")
 
     def follow(self, others: AnyArray, how: Sensitivity) -> FollowedVoice:
-        return _LevelsFollowed(others.shape[1], how)
+        return _LevelsFollowed(self, others.shape[1], how)
 
 
 class _LevelsFollowed(FollowedVoice):
-    def _frames_of(self, values: AnyArray) -> AnyArray:
-        if values.ndim != 2 or values.shape[1] != self._size:
-            raise UsageError(f"levels must have shape (k, {self._size})")
-        return values
-
     def _margin(self, unit: FloatArray, own: FloatArray, frames: int) -> float:
         return level_margin(unit / self._how.unit_frames, own / frames)
 

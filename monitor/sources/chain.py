@@ -195,7 +195,7 @@ def _common_features(sources: Sequence[Source]) -> dict[str, FeatureSpec]:
         joined = {}
         for name, spec in features.items() if features.keys() == common.keys() else ():
             larger = max(spec, common[name], key=lambda feature: feature.size)
-            if spec.kind.open_size and spec.kind is larger.kind:
+            if spec.kind.counted and spec.kind is larger.kind:
                 spec = replace(spec, size=larger.size)
             if spec.like(larger):
                 joined[name] = spec

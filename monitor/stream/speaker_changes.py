@@ -48,7 +48,7 @@ def background(
     for name in features:
         templates[name] = population.templates(name, scoring)
         own = population.features[name].spec
-        is_small = own.kind.wants_background and len(templates[name]) < FEWEST
+        is_small = own.kind.discerning and len(templates[name]) < FEWEST
         if is_small and shipped_readers().specs.get(name) == own:
             more = shipped_readers().templates(name, shipped_readers().scoring())
             templates[name] = np.concatenate([templates[name], more])
@@ -388,7 +388,7 @@ class ChangeDetector:
         self._one_is_enough = False
         kinds = {name: followed[name].kind for name in sorted(followed)}
         self._discerning = tuple(name for name, kind in kinds.items() if kind.discerning)
-        self._of_channel = {name for name, kind in kinds.items() if kind.own_past}
+        self._of_channel = {name for name, kind in kinds.items() if not kind.enrolled}
         self._voices: dict[str, FollowedVoice] = {}
         for name, kind in kinds.items():
             how = followed[name].how

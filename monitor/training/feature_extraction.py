@@ -349,7 +349,7 @@ def _read_runs(source: Source, most_speech: float) -> Iterator[Frames]:
 
 def _complete_spec(source: FramesFile, spec: FeatureSpec, setup: FeatureSetup) -> FeatureSpec:
     """Return a spec of a file; what the file leaves open is as our own feature has it."""
-    if spec.name not in FEATURES or not spec.kind.open_size:
+    if spec.name not in FEATURES or not spec.kind.counted:
         return spec
     own = make((spec.name,), setup)[0].spec
     seconds = source.header.frame_seconds.get(spec.name, own.frame_seconds)
