@@ -20,7 +20,7 @@ from monitor.kinds import FeatureSpec, Sensitivity, unlike_networks
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
 from monitor.stream.accumulator import check_frames
-from monitor.transcripts.coverage import Coverage, measure_coverage
+from monitor.transcripts.transcript import Coverage, measure_coverage
 from monitor.types import TICKS_PER_SECOND, Block, BoolArray, Frames, IntArray, Track, Tracks, Words
 
 

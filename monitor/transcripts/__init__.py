@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.transcripts.coverage import Coverage, measure_coverage
     from monitor.transcripts.formats import TranscriptChoice, read_transcript, transcript_beside
     from monitor.transcripts.live import TurnPipe, WordPipe, lines_from
-    from monitor.transcripts.transcript import TimedWord, Transcript
+    from monitor.transcripts.transcript import Coverage, TimedWord, Transcript, measure_coverage
     from monitor.transcripts.turns import Turn, Turns, read_turns
 
 __all__ = [
@@ -30,10 +29,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "coverage": "Coverage measure_coverage",
     "formats": "TranscriptChoice read_transcript transcript_beside",
     "live": "TurnPipe WordPipe lines_from",
-    "transcript": "TimedWord Transcript",
+    "transcript": "Coverage TimedWord Transcript measure_coverage",
     "turns": "Turn Turns read_turns",
 }
 

@@ -55,19 +55,13 @@ _MOST_LETTERS = 1_000_000  # of what stands between two times
 
 
 def read_captions(label: str, text: str) -> Transcript:
-    r"""Read the words of captions, WebVTT or SubRip, by the header or the suffix.
+    """Read the words of captions, WebVTT or SubRip, by the header or the suffix.
 
     A caption lasts to the next times, blank lines or not, and needs no number. Speakers are those
     of ``<v NAME>``, and of ``[NAME]: `` where WhisperX wrote the captions. Words have times of
     their own where a caption has them within (``<00:00:01.500>``, as YouTube's), or underlines one
     word after the other (as Whisper's ``--highlight_words``). Lines that roll up, and so stand in
     two captions, are counted once.
-
-    Example:
-        >>> cue = "00:01.000 --> 00:02.100\n<v Ann>so it goes"
-        >>> talk = read_captions("talk.vtt", f"WEBVTT\n\n{cue}\n")
-        >>> talk.speakers, [word.text for word in talk.timed_words], talk.timed_words[0].known
-        (('Ann',), ['so', 'it', 'goes'], 2.1)
     """
     text = text.strip()
     _check_size(label, text)
@@ -85,13 +79,11 @@ def read_captions(label: str, text: str) -> Transcript:
     if before and not is_vtt:
         notices.append(f"{label}: {plural(before, 'line')} before the first times, left out")
     captions = _without_repeats(shown)
-    repeated = sum(len(caption.lines) for caption in shown) - sum(
-        len(caption.lines) for caption in captions
-    )
-    if repeated:
+    shown_lines, kept_lines = (sum(len(c.lines) for c in every) for every in (shown, captions))
+    if repeated := shown_lines - kept_lines:
         stand, are = ("stands", "it is") if repeated == 1 else ("stand", "they are")
-        lines_twice = plural(repeated, "line")
-        notices.append(f"{label}: {lines_twice} {stand} in two captions; {are} counted once")
+        twice = plural(repeated, "line")
+        notices.append(f"{label}: {twice} {stand} in two captions; {are} counted once")
     return gather(label, _cues(captions), notices)
 
 
@@ -124,13 +116,12 @@ def _captions(lines: Sequence[str], is_vtt: bool) -> tuple[list[_Shown], int]:
             body = body[:-1]
         clock = times.groups(default="0")
         texts = tuple(line for line in _spoken(body, is_vtt) if _plain(line))
-        shown.append(_Shown(_seconds(clock[:4]), _seconds(clock[4:]), texts))
+        first, last = (
+            3600 * float(hours) + 60 * int(minutes) + float(f"{seconds}.{fraction}")
+            for hours, minutes, seconds, fraction in (clock[:4], clock[4:])
+        )
+        shown.append(_Shown(first, last, texts))
     return shown, len(begins) - len(shown)
-
-
-def _seconds(clock: Sequence[str]) -> float:
-    hours, minutes, seconds, fraction = clock
-    return 3600 * float(hours) + 60 * int(minutes) + float(f"{seconds}.{fraction}")
 
 
 def _is_identifier(body: Sequence[str], is_vtt: bool, is_numbered: bool) -> bool:
@@ -251,11 +242,6 @@ def token_cues(rows: Sequence[dict[str, object]]) -> list[Cue]:
     """Make the cues of segments: one a word where they have tokens, or a segment a token.
 
     A token that begins without a space goes on with the word before it.
-
-    Example:
-        >>> times = {"offsets": {"from": 0, "to": 500}}
-        >>> [cue.text for cue in token_cues([{"text": " app"} | times, {"text": "les"} | times])]
-        [' apples']
     """
     parted = any(text_of(row).startswith(" ") for row in rows)
     cues: list[Cue] = []
@@ -303,20 +289,13 @@ def _whisper_cpp_letters(pieces: Sequence[dict[str, object]]) -> str:
 # API, whisper.cpp (milliseconds, and tokens that are pieces of words), WhisperX (speakers), and the
 # chunks of Hugging Face's pipelines, of insanely-fast-whisper too.
 
+# where the dialects keep their texts; what has words comes before what has segments alone
 _LISTS = ("transcription", "speakers", "chunks", "words", "segments", "word_segments")
-"""Where the dialects keep their texts; what has words comes before what has segments alone."""
-
 _TEXTS = {"text", "word", "words", "tokens"}
 
 
 def read_whisper(label: str, text: str) -> Transcript:
-    """Read the words of one of Whisper's JSON dialects, told apart by its keys.
-
-    Example:
-        >>> talk = read_whisper("talk.json", '{"words": [{"word": "so", "start": 1, "end": 1.2}]}')
-        >>> talk.timed_words[0].text, talk.timed_words[0].begin, talk.spread
-        ('so', 1.0, False)
-    """
+    """Read the words of one of Whisper's JSON dialects, told apart by its keys."""
     try:
         document: Any = json.loads(text, strict=False)
     except json.JSONDecodeError as error:
@@ -327,10 +306,11 @@ def read_whisper(label: str, text: str) -> Transcript:
     except (ValueError, RecursionError):
         raise SourceError(f"{label} is no JSON that a recogniser writes") from None
     document = {"segments": document} if isinstance(document, list) else document
-    lists = {name: document[name] for name in _LISTS if _is_list(document, name)}
+    known = document if isinstance(document, dict) else {}
+    lists = {name: known[name] for name in _LISTS if _is_list(known.get(name))}
     if not lists:
         advice = "words with times are in segments, words, chunks or transcription"
-        if isinstance(document, dict) and isinstance(document.get("text"), str):
+        if isinstance(known.get("text"), str):
             advice = "it is a text without times; ask for verbose_json"
         raise ForeignTextError(
             f"{label} is none of the JSONs that Whisper's programs write: {advice}; rename it "
@@ -348,9 +328,8 @@ def read_whisper(label: str, text: str) -> Transcript:
     return gather(label, (replace(cue, text=mend_text(cue.text)) for cue in cues))
 
 
-def _is_list(document: object, name: str) -> bool:
-    """Return whether there are rows of that name, and texts in them where there are any."""
-    rows = document.get(name) if isinstance(document, dict) else None
+def _is_list(rows: object) -> bool:
+    """Return whether these are rows, with texts in them where there are any."""
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return False
     return not rows or any(row.keys() & _TEXTS for row in rows)
@@ -361,27 +340,15 @@ _NO_TEXT = frozenset({"<eps>", "SIL", "<sil>", "@"})
 
 
 def read_ctm(label: str, text: str) -> Transcript:
-    r"""Read the words of a CTM: a line is recording, channel, begin, duration, word.
+    """Read the words of a CTM: a line is recording, channel, begin, duration, word.
 
     Confidence, type and speaker may follow. Of several recordings that is taken which the file is
-    named after; of several channels each is a speaker; of alternatives the first counts.
-
-    Example:
-        >>> talk = read_ctm("talk.ctm", "talk 1 0.31 0.21 well 0.98\n")
-        >>> talk.timed_words[0].text, round(talk.timed_words[0].end, 2), talk.speakers
-        ('well', 0.52, ())
+    named after; of several channels each is a speaker.
     """
     rows = []
-    alternative, others = 0, 0  # the first is 1; words of the others
     for number, line in enumerate(lines_of(text), 1):
         cells = line.split()
         if not cells or line.startswith(";;"):
-            continue
-        if len(cells) > 4 and cells[2] == "*":
-            alternative = {"<ALT_BEGIN>": 1, "<ALT>": alternative + 1}.get(cells[4].upper(), 0)
-            continue
-        if alternative > 1:
-            others += 1
             continue
         try:
             begin, lasts, _ = float(cells[2]), float(cells[3]), cells[4]
@@ -389,10 +356,6 @@ def read_ctm(label: str, text: str) -> Transcript:
             must = "must be recording, channel, begin, duration, word"
             raise SourceError(f"{label} line {number} {must}") from None
         rows.append((cells, begin, begin + lasts))
-    if alternative > 1:
-        raise SourceError(
-            f"{label}: the last <ALT_BEGIN> has no <ALT_END>; was it written to its end?"
-        )
     recordings = dict.fromkeys(cells[0] for cells, *_ in rows)
     recording = PurePath(label).stem if len(recordings) > 1 else next(iter(recordings), "")
     if recording not in recordings and rows:
@@ -408,32 +371,21 @@ def read_ctm(label: str, text: str) -> Transcript:
             is_named = len(cells) > 7 and cells[7].lower() not in ("unknown", "<na>")
             speaker = cells[7] if is_named else cells[1] if has_channels else ""
             cues.append(Cue(cells[4], begin, end, speaker))
-    notices = (
-        [f"{label}: {plural(others, 'word')} of further alternatives, left out"] if others else []
-    )
-    return gather(label, cues, notices)
-
-
-_COLUMNS = ("start", "end", "text")
+    return gather(label, cues)
 
 
 def read_table(label: str, text: str) -> Transcript:
-    r"""Read the words of a table of start, end and text, a line each.
+    """Read the words of a table of start, end and text, a line each.
 
     The first line may name the columns, in another order then, and ``speaker`` as well. Times are
     seconds; whole numbers in all lines are milliseconds, as Whisper writes such tables.
-
-    Example:
-        >>> talk = read_table("talk.tsv", "start\tend\ttext\n0.50\t1.50\tso be it\n")
-        >>> [(word.text, round(word.begin, 2)) for word in talk.timed_words]
-        [('so', 0.5), ('be', 0.83), ('it', 1.17)]
     """
     lines = [(n, line) for n, line in enumerate(lines_of(text), 1) if line.strip()]
     columns = [name.strip().lower() for name in lines[0][1].split("\t")]
-    if set(_COLUMNS) <= set(columns):
+    if {"start", "end", "text"} <= set(columns):
         lines = lines[1:]
     else:
-        columns = list(_COLUMNS)
+        columns = ["start", "end", "text"]
     rows = []
     for number, line in lines:
         cells = dict(zip(columns, line.split("\t"), strict=False))
@@ -441,15 +393,12 @@ def read_table(label: str, text: str) -> Transcript:
             needed = printable(", ".join(columns))
             raise SourceError(f"{label} line {number} must be {needed}, with tabs between them")
         rows.append((f"{label} line {number}", cells))
-    milliseconds = all(
-        cells[name].strip().isdecimal() for _, cells in rows for name in _COLUMNS[:2]
-    )
+    whole = all(cells[name].strip().isdecimal() for _, cells in rows for name in ("start", "end"))
+    unit = 1000 if whole else 1
     cues = []
     for where, cells in rows:
         try:
-            begin, end = (
-                float(cells[name]) / (1000 if milliseconds else 1) for name in _COLUMNS[:2]
-            )
+            begin, end = float(cells["start"]) / unit, float(cells["end"]) / unit
         except (ValueError, OverflowError):
             raise SourceError(f"{where}: start and end must be numbers") from None
         cues.append(Cue(cells["text"], begin, end, cells.get("speaker", "").strip()))
@@ -460,20 +409,12 @@ def read_table(label: str, text: str) -> Transcript:
 
 
 def read_word_lines(label: str, text: str) -> Transcript:
-    r"""Read the words of a file of JSON lines.
+    """Read the words of a file of JSON lines.
 
     A line is ``{"word": "well", "begin": 0.31, "end": 0.52, "known": 1.2, "speaker": "ann"}``,
     seconds from the start of the recording. ``known`` is when whoever recognised the word had it;
     left out, it was known when it ended. ``speaker`` may be left out too, and ``begin`` may be
     called ``start``. A line may also be a segment, as Whisper's JSON has it.
-
-    Raises:
-        SourceError: a line of it is malformed.
-
-    Example:
-        >>> talk = read_word_lines("a.words", '{"word": "well", "begin": 0.31, "end": 0.52}\n')
-        >>> talk.timed_words[0].text, talk.timed_words[0].known
-        ('well', 0.52)
     """
     words = [
         word
@@ -484,13 +425,7 @@ def read_word_lines(label: str, text: str) -> Transcript:
 
 
 def parse_line(where: str, line: str | bytes) -> list[TimedWord]:
-    """Parse the words of one such line; none of an empty one, nor of what is still revised.
-
-    Example:
-        >>> found = parse_line("line 1", '{"start": 1, "end": 2, "text": "so it goes"}')
-        >>> [word.text for word in found], found[0].known
-        (['so', 'it', 'goes'], 2.0)
-    """
+    """Parse the words of one such line; none of an empty one, nor of what is still revised."""
     if not line.strip():
         return []
     try:
@@ -499,15 +434,15 @@ def parse_line(where: str, line: str | bytes) -> list[TimedWord]:
         row = None
     if isinstance(row, dict):
         if isinstance(row.get("word"), str):
-            return [_word(where, row)]
+            return [_parse_word(where, row)]
         if row.keys() & {"segments", "words", "result", "text"}:
-            return _segments(where, row)
+            return _parse_segments(where, row)
         if row.keys() == {"partial"}:  # Vosk's, of what it has not yet made up its mind on
             return []
     raise SourceError(f'{where}: must be {{"word": TEXT, "begin": SECONDS, "end": SECONDS}}')
 
 
-def _word(where: str, row: dict[str, object]) -> TimedWord:
+def _parse_word(where: str, row: dict[str, object]) -> TimedWord:
     begin, end = row.get("begin", row.get("start")), row.get("end")
     times: list[Any] = [begin, end, row.get("known", end)]
     if not all(type(time) in (int, float) and 0 <= time < LATEST_SECONDS for time in times):
@@ -521,7 +456,7 @@ def _word(where: str, row: dict[str, object]) -> TimedWord:
     return TimedWord(str(row["word"]), begin, end, arrival, printable(speaker.strip()))
 
 
-def _segments(where: str, line: dict[str, object]) -> list[TimedWord]:
+def _parse_segments(where: str, line: dict[str, object]) -> list[TimedWord]:
     rows = line.get("segments", [line])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise SourceError(f"{where}: its segments are no list of texts with times")
@@ -542,10 +477,7 @@ _READERS: Mapping[str, Callable[[str, str], Transcript]] = {
 }
 _MOST_JSON_BYTES = 200_000_000
 SUFFIXES = tuple(_READERS)
-"""Of transcripts, ``talk.words`` beside ``talk.flac``; the first that lies there is taken.
-
-What mostly has times of words comes before what mostly has those of captions.
-"""
+"""Of transcripts, in the order in which they are looked for: first what mostly times each word."""
 
 
 def read_transcript(
@@ -598,16 +530,7 @@ def transcript_beside(recording: Path) -> Path | None:
     """Find the transcript that lies beside a recording, ``talk.vtt`` beside ``talk.flac``.
 
     Where several do, the first of `SUFFIXES`: those that time each word come before captions. Where
-    none does, captions that name their language (``talk.en.vtt``, as of yt-dlp), if there is one
-    file of them.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     for name in ("talk.flac", "talk.tsv", "talk.words"):
-        ...         Path(folder, name).touch()
-        ...     print(transcript_beside(Path(folder, "talk.flac")).name)
-        talk.words
+    none does, captions that name their language (``talk.en.vtt``), if there is one file of them.
     """
     for path in map(recording.with_suffix, SUFFIXES):
         if path != recording and path.is_file():
@@ -637,10 +560,8 @@ def _find_language_captions(recording: Path) -> list[Path]:
 class TranscriptChoice:
     """Choice of a recording's transcript, and of the speaker in it who counts.
 
-    Attributes:
-        path: of the transcript; None for the one beside each recording.
-        speaker: as the transcript calls who is heard; None takes all words of a transcript that
-            names one speaker or nobody.
+    ``path`` is None for the one beside each recording; ``speaker`` is as the transcript calls who
+    is heard, None for all words of a transcript that names one speaker or nobody.
     """
 
     path: Path | None = None
@@ -661,11 +582,7 @@ class TranscriptChoice:
         return [recording] if transcript is None else [recording, transcript]
 
     def locate(self, recording: Path) -> Path:
-        """Find the transcript of a recording, which must have one.
-
-        Raises:
-            SourceError: none lies beside it.
-        """
+        """Find the transcript of a recording; SourceError where none lies beside it."""
         transcript = self.find(recording)
         if transcript is None:
             stem = file_name(recording.with_suffix(""))
@@ -696,11 +613,7 @@ class TranscriptChoice:
         return self.of(read_transcript(self.locate(recording)), own=own)
 
     def of(self, transcript: Transcript, *, own: str | None = None) -> Transcript:
-        """Return those words of a transcript that count.
-
-        Raises:
-            SourceError: as `read`.
-        """
+        """Return those words of a transcript that count; SourceError as `read`."""
         if self.speaker is not None:
             return transcript.of(self.speaker)
         speakers = transcript.speakers
@@ -719,6 +632,5 @@ LIES_BESIDE = TranscriptChoice()
 
 def words_mark(transcript: Transcript) -> str:
     """Compute a mark of the words and their times, whatever their file: sha256 in hexadecimal."""
-    return hashlib.sha256(
-        repr([astuple(word) for word in transcript.timed_words]).encode()
-    ).hexdigest()
+    words = [astuple(word) for word in transcript.timed_words]
+    return hashlib.sha256(repr(words).encode()).hexdigest()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from queue import Empty, Full, Queue
 from threading import Event, Thread
-from typing import Generic, Self, TypeVar
+from typing import ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,8 @@ Parsed = TypeVar("Parsed")
 class LinePipe(Managed, Generic[Parsed]):
     """Reader of lines on a thread of its own, so that nobody waits for whoever writes them.
 
+    A malformed line is named and left out.
+
     Args:
         lines: texts or UTF-8, as they come; `lines_from` gives those of a file descriptor.
         label: what to call it in front of a person.
@@ -41,13 +43,24 @@ class LinePipe(Managed, Generic[Parsed]):
 
     Attributes:
         label: what it is called.
+        count: words, or turns, that were taken.
         malformed: lines that were left out.
+        ahead: words, or turns, that were left out, since they end long after what was heard.
+        beyond: those that were left out, since there are too many, or labels too many.
     """
 
+    LOST: ClassVar[tuple[tuple[str, str], tuple[str, str]]]
+    """What lies ahead, and what is too many, each with its plural."""
+
     def __init__(
-        self, lines: Iterable[bytes | str], label: str, report: Callable[[str], object]
+        self,
+        lines: Iterable[bytes | str],
+        *,
+        label: str = "-",
+        report: Callable[[str], object] = lambda _: None,
     ) -> None:
-        self.label, self.malformed = label, 0
+        self.label = label
+        self.count = self.malformed = self.ahead = self.beyond = 0
         self._lines, self._report = lines, report
         self._queue: Queue[list[Parsed] | str] = Queue(_MOST_WAITING)
         self._stopped, self._over = Event(), Event()
@@ -95,12 +108,26 @@ class LinePipe(Managed, Generic[Parsed]):
         elif self.malformed == _MOST_TOLD + 1:
             self._report(f"{self.label}: more malformed lines are left out")
 
-    def _report_lost(self, *lost: tuple[int, str, str]) -> None:
-        """Report how much was left out: how many, of what; nothing where nothing was."""
-        counts = ((self.malformed, "malformed line", "malformed lines"), *lost)
-        losses = [plural(count, noun, nouns) for count, noun, nouns in counts if count]
+    def report_lost(self) -> None:
+        """Report how much was left out; nothing where nothing was."""
+        nouns = ("malformed line", "malformed lines"), *self.LOST
+        counts = zip((self.malformed, self.ahead, self.beyond), nouns, strict=True)
+        losses = [plural(count, *noun) for count, noun in counts if count]
         if losses:
             self._report(f"{self.label}: left out in all: {' and '.join(losses)}")
+
+    def _lies_ahead(self, noun: str, end: float, audio_seconds: float) -> bool:
+        """Return whether something ends long after what was heard; it is counted, and reported."""
+        if end <= audio_seconds + _MOST_AHEAD_SECONDS:
+            return False
+        if not self.ahead:
+            self._report(
+                f"{self.label}: a {noun} ends at {end:.4g} s, and {audio_seconds:.4g} s were "
+                f"heard: times must be seconds from the start of what is heard; such {noun}s are "
+                "left out"
+            )
+        self.ahead += 1
+        return True
 
     def _read(self) -> None:
         try:
@@ -129,25 +156,17 @@ class LinePipe(Managed, Generic[Parsed]):
 
 
 class WordPipe(LinePipe[TimedWord]):
-    r"""Reader of lines of words on a thread of its own, so that nobody waits for a recogniser.
+    """Reader of lines of words, as a live recogniser writes them.
 
     A line is a word, as in a `.words` file, or a segment as Whisper's JSON has it. Words may come
-    late: one counts from when it is taken, or from its own ``known`` where that is later still. A
-    malformed line is named and left out.
+    late: one counts from when it is taken, or from its own ``known`` where that is later still.
 
     Args:
-        lines: texts or UTF-8, as they come; `lines_from` gives those of a file descriptor.
+        lines, label, report: as `LinePipe` has them.
         speaker: take the words of this one alone; None takes all, until a second speaker is
             named: then those of the first alone.
-        label: what to call it in front of a person.
-        report: called with a line for people, by whoever takes words.
 
     Attributes:
-        label: what it is called.
-        count: words that were taken.
-        malformed: lines that were left out.
-        ahead: words that were left out, since they end long after what was heard.
-        beyond: words that were left out, since nobody says so many in so short a time.
         speakers: those that were named so far.
 
     Example:
@@ -158,6 +177,8 @@ class WordPipe(LinePipe[TimedWord]):
         (('well',), array([52]), array([300]))
     """
 
+    LOST = ("word ahead", "words ahead"), ("word too many", "words too many")
+
     def __init__(
         self,
         lines: Iterable[bytes | str],
@@ -166,8 +187,7 @@ class WordPipe(LinePipe[TimedWord]):
         label: str = "-",
         report: Callable[[str], object] = lambda _: None,
     ) -> None:
-        super().__init__(lines, label, report)
-        self.count = self.ahead = self.beyond = 0
+        super().__init__(lines, label=label, report=report)
         self._room, self._seconds = float(_MOST_AT_ONCE), 0.0
         self.speakers: tuple[str, ...] = ()
         self._speaker = speaker
@@ -188,8 +208,9 @@ class WordPipe(LinePipe[TimedWord]):
         """
         words_now = self._take()
         if audio_ticks is not None:
-            words_now = self._drop_ahead(words_now, audio_ticks / TICKS_PER_SECOND)
-            words_now = self._limit_rate(words_now, audio_ticks / TICKS_PER_SECOND)
+            seconds = audio_ticks / TICKS_PER_SECOND
+            words_now = [w for w in words_now if not self._lies_ahead("word", w.end, seconds)]
+            words_now = self._limit_rate(words_now, seconds)
         speakers = [word.speaker for word in words_now if word.speaker]
         self.speakers = tuple(dict.fromkeys([*self.speakers, *speakers]))
         if self._speaker is None and len(self.speakers) > 1:
@@ -209,18 +230,6 @@ class WordPipe(LinePipe[TimedWord]):
         words = Transcript(self.label, tuple(words_now)).words()
         return replace(words, known=np.maximum(words.known, tick), recording=recording)
 
-    def _drop_ahead(self, words: list[TimedWord], seconds: float) -> list[TimedWord]:
-        near: list[TimedWord] = []
-        far: list[TimedWord] = []
-        for word in words:
-            (far if word.end > seconds + _MOST_AHEAD_SECONDS else near).append(word)
-        if far and not self.ahead:
-            ends = f"a word ends at {far[0].end:.4g} s, and {seconds:.4g} s were heard"
-            must = "times must be seconds from the start of what is heard"
-            self._report(f"{self.label}: {ends}: {must}; such words are left out")
-        self.ahead += len(far)
-        return near
-
     def _limit_rate(self, words: list[TimedWord], seconds: float) -> list[TimedWord]:
         """Limit words to as many as anybody can have said: room grows with what was heard."""
         grown = MOST_WORDS_A_SECOND * max(0.0, seconds - self._seconds)
@@ -236,32 +245,15 @@ class WordPipe(LinePipe[TimedWord]):
         self.beyond += len(words) - len(allowed)
         return allowed
 
-    def report_lost(self) -> None:
-        """Report how much was left out; nothing where nothing was."""
-        self._report_lost(
-            (self.ahead, "word ahead", "words ahead"),
-            (self.beyond, "word too many", "words too many"),
-        )
-
 
 class TurnPipe(LinePipe[Turn]):
-    r"""Reader of RTTM's SPEAKER lines on a thread of its own, as a live diariser writes them.
+    """Reader of RTTM's SPEAKER lines, as a live diariser writes them.
 
     A line comes when its turn is over, or so far; times are seconds from the start of what is
-    heard. A malformed line is named and left out; so is a turn that ends more than 10 s after what
-    was heard, and one of a label beyond the first `MOST_LABELS`.
-
-    Args:
-        lines: texts or UTF-8, as they come; `lines_from` gives those of a file descriptor.
-        label: what to call it in front of a person.
-        report: called with a line for people, by whoever takes turns.
+    heard. Left out are turns that end more than 10 s after what was heard, and those of a label
+    beyond the first `MOST_LABELS`.
 
     Attributes:
-        label: what it is called.
-        count: turns that were taken.
-        malformed: lines that were left out.
-        ahead: turns that were left out, since they end long after what was heard.
-        beyond: turns that were left out, of labels too many.
         labels: those that were named so far.
 
     Example:
@@ -271,6 +263,8 @@ class TurnPipe(LinePipe[Turn]):
         [Turn(start_seconds=0.5, end_seconds=2.5, label='ann')]
     """
 
+    LOST = ("turn ahead", "turns ahead"), ("turn of a label too many", "turns of labels too many")
+
     def __init__(
         self,
         lines: Iterable[bytes | str],
@@ -278,8 +272,7 @@ class TurnPipe(LinePipe[Turn]):
         label: str = "-",
         report: Callable[[str], object] = lambda _: None,
     ) -> None:
-        super().__init__(lines, label, report)
-        self.count = self.ahead = self.beyond = 0
+        super().__init__(lines, label=label, report=report)
         self.labels: dict[str, None] = {}
 
     def _parse(self, where: str, line: bytes | str) -> list[Turn]:
@@ -290,15 +283,9 @@ class TurnPipe(LinePipe[Turn]):
         """Return the turns that came since the last time, of so many seconds of audio."""
         turns = []
         for turn in self._take():
-            if turn.end_seconds > audio_seconds + _MOST_AHEAD_SECONDS:
-                if not self.ahead:
-                    self._report(
-                        f"{self.label}: a turn ends at {turn.end_seconds:.4g} s, and "
-                        f"{audio_seconds:.4g} s were heard: times must be seconds from the start "
-                        "of what is heard; such turns are left out"
-                    )
-                self.ahead += 1
-            elif turn.label not in self.labels and len(self.labels) >= MOST_LABELS:
+            if self._lies_ahead("turn", turn.end_seconds, audio_seconds):
+                continue
+            if turn.label not in self.labels and len(self.labels) >= MOST_LABELS:
                 if not self.beyond:
                     self._report(
                         f"{self.label}: more than {MOST_LABELS} labels: turns of further ones are "
@@ -311,19 +298,11 @@ class TurnPipe(LinePipe[Turn]):
         self.count += len(turns)
         return turns
 
-    def report_lost(self) -> None:
-        """Report how much was left out; nothing where nothing was."""
-        self._report_lost(
-            (self.ahead, "turn ahead", "turns ahead"),
-            (self.beyond, "turn of a label too many", "turns of labels too many"),
-        )
-
 
 def lines_from(descriptor: int) -> Iterator[bytes]:
     """Yield the lines of a pipe as they come; read without buffers that a dying program would lock.
 
-    Args:
-        descriptor: of the file, such as ``sys.stdin.fileno()``.
+    ``descriptor`` is that of a file, such as ``sys.stdin.fileno()``.
     """
     rest = b""
     while data := os.read(descriptor, 65_536):

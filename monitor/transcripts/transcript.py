@@ -1,4 +1,4 @@
-"""Transcripts: timed words of speakers, read from a file and chosen for a recording."""
+"""Transcripts: timed words of speakers, made of cues, and whether they fit a recording."""
 
 from __future__ import annotations
 
@@ -15,48 +15,31 @@ import numpy as np
 from monitor.errors import SourceError
 from monitor.files import Readable
 from monitor.safe_text import file_name, printable
-from monitor.types import TICKS_PER_SECOND, Words
-
-_NOBODY = ("", "?", "None", "UNKNOWN", "<NA>")
+from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Words
 
 
 def rows_in(rows: object) -> list[dict[str, object]]:
-    """Return the rows of what ought to be a list of them; what is none is passed over.
-
-    Example:
-        >>> rows_in([{"word": "so"}, 3]), rows_in(None)
-        ([{'word': 'so'}], [])
-    """
+    """Return the rows of what ought to be a list of them; what is none is passed over."""
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 def times_of(row: Mapping[str, object]) -> tuple[float, float]:
-    """Return when a row begins and ends, in seconds; NaN for what is missing.
-
-    Example:
-        >>> times_of({"offsets": {"from": 100, "to": 250}}), times_of({"timestamp": [0.1, None]})
-        ((0.1, 0.25), (0.1, nan))
-    """
+    """Return when a row begins and ends, in seconds; NaN for what is missing."""
     offsets, stamp = row.get("offsets"), row.get("timestamp")
+    times, unit = (row.get("start"), row.get("end")), 1.0
     if isinstance(offsets, dict):  # of whisper.cpp, in milliseconds
-        return _number(offsets.get("from")) / 1000, _number(offsets.get("to")) / 1000
-    if isinstance(stamp, list) and len(stamp) == 2:
-        return _number(stamp[0]), _number(stamp[1])
-    return _number(row.get("start")), _number(row.get("end"))
+        times, unit = (offsets.get("from"), offsets.get("to")), 1000.0
+    elif isinstance(stamp, list) and len(stamp) == 2:
+        times = stamp[0], stamp[1]
+    begin, end = (
+        float(time) if type(time) in (int, float) and -1e9 < time < 1e9 else math.nan
+        for time in times
+    )
+    return begin / unit, end / unit
 
 
 def check_times(where: str, rows: Sequence[Mapping[str, object]]) -> None:
-    """Refuse times that are texts, in rows and the words in them.
-
-    Raises:
-        SourceError: there is one; it is named.
-
-    Example:
-        >>> check_times("a.json", [{"start": "0.5", "end": 2.5}])
-        Traceback (most recent call last):
-        ...
-        monitor.errors.SourceError: a.json: the time '0.5' is a text: write seconds as numbers
-    """
+    """Refuse (SourceError) times that are texts, in rows and the words in them."""
     words = (word for row in rows for key in ("words", "result") for word in rows_in(row.get(key)))
     for row in (*rows, *words):
         stamp = row.get("timestamp")
@@ -80,19 +63,8 @@ def speaker_of(row: Mapping[str, object]) -> str:
 
 
 def is_nobody(label: str) -> bool:
-    """Return whether programs write this where they know no speaker.
-
-    Example:
-        >>> is_nobody("<NA>"), is_nobody("ann")
-        (True, False)
-    """
-    return label in _NOBODY
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not -1e9 < value < 1e9:
-        return math.nan
-    return float(value)
+    """Return whether programs write this where they know no speaker."""
+    return label in ("", "?", "None", "UNKNOWN", "<NA>")
 
 
 MOST_BYTES = 20_000_000  # a day and a half of words, with a time each, are half of it
@@ -106,17 +78,13 @@ _MARKS = {
 def read_text(
     path: Readable, *, most: int = MOST_BYTES, mends: bool = False, holds: str = "words"
 ) -> str:
-    r"""Read the text of a file: UTF-8, or UTF-16 that says so by its first bytes.
+    """Read the text of a file: UTF-8, or UTF-16 that says so by its first bytes.
 
-    ``most`` bytes of it; ``mends`` keeps bytes that are no text; ``holds`` is what it should hold.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "talk.srt")
-        ...     _ = path.write_text("caf\u00e9", encoding="utf-16")
-        ...     read_text(path)
-        'café'
+    Args:
+        path: of the file; ``-`` for standard input.
+        most: bytes that it may have.
+        mends: keep bytes that are no text.
+        holds: what it should hold, for messages.
     """
     label, piped = file_name(path.name), path == Path("-")
     try:
@@ -145,12 +113,7 @@ def read_text(
 
 
 def lines_of(text: str) -> list[str]:
-    r"""Split a text into lines, whoever wrote it; what else parts lines in Unicode is no break.
-
-    Example:
-        >>> lines_of("so\r\nbe\rit")
-        ['so', 'be', 'it']
-    """
+    """Split a text into lines, whoever wrote it; what else parts lines in Unicode is no break."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
@@ -183,13 +146,11 @@ class TimedWord:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """Transcript of one recording: word by word, and when.
+    """Transcript of one recording: its words in the order in which they were said.
 
     Attributes:
         label: of the file, for people.
-        timed_words: the words, in the order in which they were said.
-        notices: a line each on what is not as it should be, for people: times that were spread,
-            stretches that overlap, lines that were left out.
+        notices: a line each on what is not as it should be, such as times that were spread.
 
     Example:
         >>> words = TimedWord("yes", 0.31, 0.52, 0.52, "ann"), TimedWord("no", 0.6, 0.7, 0.7, "bob")
@@ -203,7 +164,7 @@ class Transcript:
     notices: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Return no word: what is printed may be logged."""
+        # no word: what is printed may be logged
         return (
             f"Transcript({self.label!r}, {len(self.timed_words)} words, speakers {self.speakers!r})"
         )
@@ -242,15 +203,6 @@ class Transcript:
 
         Raises:
             SourceError: all of it does: it is of another recording.
-
-        Example:
-            >>> words = TimedWord("so", 9.0, 9.2, 9.2), TimedWord("no", 70.0, 71.0, 71.0)
-            >>> talk = Transcript("talk.vtt", words)
-            >>> print(talk.beyond(60.0))
-            talk.vtt: 1 of 2 words lie after the end of the recording (60 s): is it of another
-            recording?
-            >>> talk.beyond(80.0)
-            ''
         """
         count = sum(word.begin >= seconds for word in self.timed_words)
         what = f"{count} of {len(self.timed_words)} words lie after the end of the recording"
@@ -265,29 +217,27 @@ class Transcript:
         return f"{self.label}: {what} ({seconds:.4g} s){question}"
 
     def words(self) -> Words:
-        """Return the words on the clock of the program, in the order in which they were known."""
-        rows = sorted((_ticks(word) for word in self.timed_words), key=lambda row: row[2])
-        begins, ends, arrivals = np.array([row[:3] for row in rows], np.int64).reshape(-1, 3).T
-        return Words(tuple(row[3] for row in rows), begins, ends, arrivals)
+        """Return the words on the clock of the program, in the order in which they were known.
 
-
-def _ticks(word: TimedWord) -> tuple[int, int, int, str]:
-    """Return when a word begins, ends and is known; a word that takes no time takes a tick."""
-    begin = math.floor(word.begin * TICKS_PER_SECOND + _SLACK)
-    end, arrival = (math.ceil(x * TICKS_PER_SECOND - _SLACK) for x in (word.end, word.known))
-    end = max(end, begin + 1)
-    return begin, end, max(arrival, end), word.text
+        A word that takes no time takes a tick.
+        """
+        times = [(word.begin, word.end, word.known) for word in self.timed_words]
+        seconds = np.array(times, np.float64).reshape(-1, 3).T
+        begins = np.floor(seconds[0] * TICKS_PER_SECOND + _SLACK).astype(np.int64)
+        ends, arrivals = np.ceil(seconds[1:] * TICKS_PER_SECOND - _SLACK).astype(np.int64)
+        ends = np.maximum(ends, begins + 1)
+        arrivals = np.maximum(arrivals, ends)
+        order = np.argsort(arrivals, kind="stable")
+        texts = tuple(self.timed_words[place].text for place in order.tolist())
+        return Words(texts, begins[order], ends[order], arrivals[order])
 
 
 @dataclass(frozen=True, slots=True)
 class Cue:
     """A caption, a segment or a single word of a recogniser: a text and when it was said.
 
-    Attributes:
-        begin, end: in seconds from the start of the recording.
-        speaker: who said it; empty where nobody says.
-        known: when the text was known, where its own time is a share of something longer; None
-            where it was known when it ended.
+    Times are seconds from the start of the recording; ``known`` is None where it was known when it
+    ended, else its own time is a share of something longer. ``speaker`` is empty where nobody says.
     """
 
     text: str
@@ -329,13 +279,6 @@ def segment_cues(rows: Sequence[dict[str, object]]) -> Iterator[Cue]:
 
     Words without a time of their own (WhisperX leaves numbers out) share what lies between their
     neighbours; a segment without words is one cue. A missing end is where the next one begins.
-
-    Example:
-        >>> words = [{"word": "In", "start": 0, "end": 0.5}, {"word": "2014"}]
-        >>> for cue in segment_cues([{"start": 0, "end": 2, "words": words}]):
-        ...     print(cue.text, cue.begin, cue.end, cue.known)
-        In 0.0 0.5 None
-        2014 0.5 2.0 2.0
     """
     nexts = [*(times_of(row)[0] for row in rows[1:]), math.nan]
     for row, following in zip(rows, nexts, strict=False):
@@ -343,37 +286,37 @@ def segment_cues(rows: Sequence[dict[str, object]]) -> Iterator[Cue]:
         end = following if isnan(end) else end
         words = rows_in(row.get("words") or row.get("result"))  # the latter is Vosk's
         if words:
-            yield from _words(words, begin, end, speaker_of(row))
+            yield from _word_cues(words, begin, end, speaker_of(row))
         else:
             yield Cue(text_of(row), begin, end, speaker_of(row))
 
 
-def _words(words: list[dict[str, object]], begin: float, end: float, speaker: str) -> Iterator[Cue]:
+def _word_cues(
+    words: Sequence[dict[str, object]], begin: float, end: float, speaker: str
+) -> Iterator[Cue]:
     times = [time for word in words for time in times_of(word) if not isnan(time)]
     begin = min(times, default=math.nan) if isnan(begin) else begin
     end = max(times, default=math.nan) if isnan(end) else end
     last, waiting = begin, list[tuple[str, str]]()
+
+    def share_time(first: float) -> Iterator[Cue]:
+        """Yield words without times, between the last one that has a time and the next."""
+        seconds = max(first - last, 0.0) / max(len(waiting), 1)
+        for i, (text, person) in enumerate(waiting):
+            until = last + (i + 1) * seconds
+            yield Cue(text, last + i * seconds, until, person, known=max(end, until))
+        waiting.clear()
+
     for word in words:
         text, person = text_of(word).strip(), speaker_of(word) or speaker
         first, stop = times_of(word)
         if isnan(first):
             waiting.append((text, person))
             continue
-        yield from _share_time(waiting, last, first, end)
-        waiting.clear()
+        yield from share_time(first)
         last = first if isnan(stop) else stop
         yield Cue(text, first, last, person)
-    yield from _share_time(waiting, last, end, end)
-
-
-def _share_time(
-    waiting: Sequence[tuple[str, str]], last: float, first: float, end: float
-) -> Iterator[Cue]:
-    """Yield words without times, between the last one that has a time and the next."""
-    seconds = max(first - last, 0.0) / max(len(waiting), 1)
-    for i, (text, person) in enumerate(waiting):
-        begin, stop = last + i * seconds, last + (i + 1) * seconds
-        yield Cue(text, begin, stop, person, known=max(end, stop))
+    yield from share_time(end)
 
 
 # --------------------------------------------------------------------------------------- gathering
@@ -388,13 +331,7 @@ _WORD_SECONDS = 0.3  # that one takes, where nobody says
 
 
 def gather(label: str, texts: Iterable[Cue], notices: Sequence[str] = ()) -> Transcript:
-    """Make a transcript of cues, in the order in which a file has them.
-
-    Example:
-        >>> talk = gather("talk.vtt", [Cue("as it is", 2, 3), Cue("so be it", 0, 1)])
-        >>> [word.text for word in talk.timed_words][:2], talk.notices[0]
-        (['so', 'be'], 'talk.vtt: times go back once; its words were put in order')
-    """
+    """Make a transcript of cues, in the order in which a file has them."""
     cues = [cue for cue in _bounded(label, texts) if cue.text.strip()]
     timed = [cue for cue in cues if 0 <= cue.begin <= cue.end < LATEST_SECONDS]
     messages = list(notices)
@@ -408,10 +345,8 @@ def gather(label: str, texts: Iterable[Cue], notices: Sequence[str] = ()) -> Tra
     timed.sort(key=lambda cue: (cue.begin, cue.end))
     instants = sum(cue.begin == cue.end for cue in timed)
     if instants:
-        takes = f"{instants} of {len(timed)} texts take no time"
-        messages.append(
-            f"{label}: {takes}; each word of them is given 0.3 s, or less up to the next"
-        )
+        given = "each word of them is given 0.3 s, or less up to the next"
+        messages.append(f"{label}: {instants} of {len(timed)} texts take no time; {given}")
         timed = list(_lasting(timed))
     overlaps = _overlapping(timed)
     if overlaps:
@@ -424,12 +359,9 @@ def gather(label: str, texts: Iterable[Cue], notices: Sequence[str] = ()) -> Tra
     _check_rate(label, words)
     spread_count = sum(word.spread for word in words)
     if spread_count:
-        which = (
-            "its words have"
-            if spread_count == len(words)
-            else f"{spread_count} of {len(words)} words have"
-        )
-        messages.append(f"{label}: {which} no times of their own; each has a share of its text's")
+        which = "its" if spread_count == len(words) else f"{spread_count} of {len(words)}"
+        share = "no times of their own; each has a share of its text's"
+        messages.append(f"{label}: {which} words have {share}")
     return Transcript(label, tuple(sorted(words, key=lambda word: word.begin)), tuple(messages))
 
 
@@ -485,3 +417,92 @@ def _check_rate(label: str, words: Sequence[TimedWord]) -> None:
             f"{label}: {a_second:.3g} words a second are more than anybody says; its times must "
             "be in another unit"
         )
+
+
+# ------------------------------------------------------------------------------------- coverage
+
+_BIN_TICKS = 10
+_NEAR_SECONDS = 5.0  # a transcript moved by less is still much the same
+_OFF_BINS = 10  # by which all times may be off, here and at every other place
+_ENOUGH_SECONDS = 30.0
+_NO_PAUSES = 0.9  # of the speech has words: captions follow each other without a pause
+_DOUBTFUL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Overlap of the words of a transcript with the speech of a recording.
+
+    Attributes:
+        in_speech: share of the words' time in which there is speech.
+        covered: share of the speech in which there are words.
+        as_well: share of the places to which the transcript could be moved along the recording
+            where it would lie in speech as well as it does; of another recording's transcript it is
+            anything from 0 to 1, of this one's near 0 (docs/transcripts.md has measurements). None
+            where that tells nothing: words in nearly all of the speech, or less than 30 s.
+    """
+
+    in_speech: float
+    covered: float
+    as_well: float | None
+
+    @property
+    def doubtful(self) -> bool:
+        """Flag: the words fit the speech no better than those of another recording might."""
+        return self.as_well is not None and self.as_well > _DOUBTFUL
+
+    def sentence(self, label: str) -> str:
+        """Format all of it in a line, for people."""
+        shares = f"{self.in_speech:.0%} of its words' time is speech, and {self.covered:.0%} of"
+        line = f"{label}: {shares} the speech has words".replace("%", " %")
+        if self.doubtful:
+            places = f"{self.as_well:.0%}".replace("%", " %")
+            moved = f"moved to another place it would fit as well in {places} of them"
+            return f"{line}; {moved}: is it of another recording?"
+        if self.as_well is None:
+            return f"{line}; there are too few pauses to tell whether it is of this recording"
+        return line
+
+
+def measure_coverage(words: Words, speech: BoolArray) -> Coverage:
+    """Measure how the words of a transcript lie in the speech of a recording.
+
+    Args:
+        words: their begins and ends, in ticks of the recording.
+        speech: shape (ticks,), the decisions of the voice activity detector.
+    """
+    ticks = max(speech.size, int(words.ends.max(initial=0)))
+    steps = np.zeros(ticks + 1, np.int64)
+    np.add.at(steps, words.begins, 1)
+    np.add.at(steps, words.ends, -1)
+    has_words = np.cumsum(steps[:-1]) > 0
+    has_speech = np.zeros(ticks, np.bool_)
+    has_speech[: speech.size] = speech
+    both = float((has_words & has_speech).sum())
+    covered = both / max(int(has_speech.sum()), 1)
+    tells = covered < _NO_PAUSES and speech.size >= _ENOUGH_SECONDS * TICKS_PER_SECOND
+    as_well = _as_well(has_words[: speech.size], speech) if tells else None
+    return Coverage(both / max(int(has_words.sum()), 1), covered, as_well)
+
+
+def _as_well(has_words: BoolArray, speech: BoolArray) -> float | None:
+    """Return the share of circular shifts, but for small ones, that fit speech as well as none."""
+    from scipy import ndimage  # both are slow to import
+
+    from monitor.maths.spectra import irfft, rfft
+
+    a, b = _binned(has_words), _binned(speech)
+    near = round(_NEAR_SECONDS * TICKS_PER_SECOND / _BIN_TICKS)
+    if min(np.ptp(a), np.ptp(b)) == 0:
+        return None
+    overlap = irfft(rfft(a) * np.conj(rfft(b)), a.size)
+    best = ndimage.maximum_filter1d(overlap, 2 * _OFF_BINS + 1, mode="wrap")
+    far = best[near : a.size - near + 1]
+    if np.ptp(far) < 1e-6 * a.size:
+        return None
+    return float(np.mean(far >= best[0] - 1e-6))
+
+
+def _binned(mask: BoolArray) -> FloatArray:
+    count = mask.size // _BIN_TICKS
+    return np.asarray(mask[: count * _BIN_TICKS].reshape(count, _BIN_TICKS).mean(axis=1))

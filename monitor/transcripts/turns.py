@@ -6,8 +6,7 @@ import json
 import math
 import os
 import re
-import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
@@ -37,7 +36,7 @@ MOST_LABELS = 256
 """People in one recording; each of them costs memory."""
 MOST_TURNS = 300_000  # a day and a half of words, each a turn of its own
 PAUSE_SECONDS = 0.5
-"""Between words of one label, with nobody else's between them, that part no turn."""
+"""Between words of one label that part no turn, with nobody else's between them."""
 _TOLERATED_SECONDS = 0.5  # diarisers count in windows, which end after the recording
 _NAMED = 5
 
@@ -91,9 +90,6 @@ class Turns:
         label: what to call them in front of a person: the file they are from.
         notices: what a person should know of them, a line each.
 
-    Raises:
-        SourceError: there are none, or too many labels or turns.
-
     Example:
         >>> turns = Turns.of([Turn(0, 4, "ann"), Turn(3, 6, "bob"), Turn(5, 9, "bob")])
         >>> [(turn.start_seconds, turn.end_seconds, turn.label) for turn in turns.alone]
@@ -108,7 +104,7 @@ class Turns:
 
     @classmethod
     def of(cls, turns: Iterable[Turn], label: str = "turns", notices: Sequence[str] = ()) -> Turns:
-        """Make turns of those in any order."""
+        """Make turns of those in any order; SourceError of none, too many, or too many labels."""
         ordered = tuple(sorted(turns))
         if not ordered:
             raise SourceError(f"{label} holds no turns: it does not say who speaks when")
@@ -129,11 +125,7 @@ class Turns:
 
     @property
     def alone(self) -> tuple[Turn, ...]:
-        """The stretches in which one label alone speaks, in order and apart from each other.
-
-        Turns of one label that overlap or touch are one; time in which two labels speak is left
-        out.
-        """
+        """Stretches in which one label alone speaks, in order; those that touch are one."""
         return tuple(self._sweep()[0])
 
     @property
@@ -171,16 +163,16 @@ class Turns:
                 f"{self.label}: no turn lies in the recording{ends}: is it another's?"
             )
         notices = self.notices
-        twice = {
-            label: sum(turn.seconds for turn in inside if turn.label == label) - seconds
-            for label, seconds in self._spoken(inside).items()
-        }
+        twice, until = dict.fromkeys(self.labels, 0.0), dict.fromkeys(self.labels, 0.0)
+        for turn in sorted(inside):
+            last = until[turn.label]
+            twice[turn.label] += min(turn.seconds, max(last - turn.start_seconds, 0.0))
+            until[turn.label] = max(turn.end_seconds, last)
         labels = [label for label, seconds in twice.items() if seconds > _TOLERATED_SECONDS]
         if labels:
-            names = ", ".join(labels[:_NAMED]) + (", ..." if len(labels) > _NAMED else "")
             notices += (
                 f"{self.label}: turns of one label overlap each other, and are taken as one: "
-                f"{names} ({sum(twice[label] for label in labels):.1f} s)",
+                f"{_some(labels)} ({sum(twice[label] for label in labels):.1f} s)",
             )
         if warns and beyond:
             what = "1 turn lies" if beyond == 1 else f"{beyond} turns lie"
@@ -189,17 +181,6 @@ class Turns:
                 f"{lost:.1f} s are cut off",
             )
         return Turns(tuple(inside), self.label, notices)
-
-    @staticmethod
-    def _spoken(turns: Sequence[Turn]) -> dict[str, float]:
-        """Count seconds in which each label speaks, alone or not."""
-        until: dict[str, float] = {}
-        seconds: dict[str, float] = {}
-        for turn in sorted(turns):
-            begin = max(turn.start_seconds, until.get(turn.label, 0.0))
-            seconds[turn.label] = seconds.get(turn.label, 0.0) + max(turn.end_seconds - begin, 0.0)
-            until[turn.label] = max(turn.end_seconds, until.get(turn.label, 0.0))
-        return seconds
 
     def _sweep(self) -> tuple[list[Turn], dict[str, float], float]:
         """Compute who is alone when, the overlap of each label, and of all."""
@@ -235,7 +216,7 @@ class Turns:
 
 
 def read_turns(path: str | os.PathLike[str] | MemoryFile, *, recording: str | None = None) -> Turns:
-    r"""Read who speaks when, from a file whose suffix names its format.
+    """Read who speaks when, from a file whose suffix names its format.
 
     Args:
         path: RTTM (``.rttm``; pyannote, NeMo, Kaldi), labels of Audacity (``.txt``: start, end and
@@ -249,16 +230,7 @@ def read_turns(path: str | os.PathLike[str] | MemoryFile, *, recording: str | No
         the turns as they were written: overlaps are left to `Turns`.
 
     Raises:
-        SourceError: there is no such file, a line of it is malformed, it is no text, or it does not
-            say who speaks; one line says which.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "meeting.rttm")
-        ...     _ = path.write_text("SPEAKER meeting 1 0.50 2.00 <NA> <NA> ann <NA> <NA>\n")
-        ...     read_turns(path).turns
-        (Turn(start_seconds=0.5, end_seconds=2.5, label='ann'),)
+        SourceError: it cannot be read, or does not say who speaks; one line says why.
     """
     path = readable(path)
     name = file_name(path.name)
@@ -271,11 +243,10 @@ def read_turns(path: str | os.PathLike[str] | MemoryFile, *, recording: str | No
         return _parse_json(name, text) or _turns_from_words(read_transcript(path))
     if suffix in SUFFIXES:
         return _turns_from_words(read_transcript(path))
-    if suffix in _ANNOTATED:
+    if suffix in (".eaf", ".textgrid"):
         if isinstance(path, MemoryFile):
             raise SourceError(f"{name} is of ELAN or Praat: save its turns as RTTM")
-        intervals, notices = read_intervals(path, stem)
-        return Turns.of((_turn(name, *interval) for interval in intervals), name, notices)
+        return _read_annotations(path, stem)
     if path == Path("-"):
         return read_rttm("standard input", read_text(path, holds="turns"), stem)
     if suffix == ".rttm":
@@ -301,17 +272,9 @@ _SPEAKER_CELLS = "SPEAKER, recording, channel, start, duration, <NA>, <NA>, labe
 
 
 def read_rttm(name: str, text: str, recording: str = "") -> Turns:
-    r"""Read the SPEAKER lines of an RTTM (NIST, RT-09 evaluation plan, appendix A), and no others.
+    """Read the SPEAKER lines of an RTTM (NIST, RT-09 evaluation plan, appendix A), and no others.
 
-    Args:
-        name: what to call the file.
-        text: its text.
-        recording: which to take, where the file is of several.
-
-    Example:
-        >>> line = "SPEAKER call 1 {} 2.0 <NA> <NA> {} <NA> <NA>\n"
-        >>> read_rttm("call.rttm", line.format(0.0, "A") + line.format(2.0, "B")).labels
-        ('A', 'B')
+    ``name`` is what to call the file; of several recordings in it that of the name is taken.
     """
     turns_by_recording: dict[str, list[Turn]] = {}
     empty = 0
@@ -332,14 +295,10 @@ def read_rttm(name: str, text: str, recording: str = "") -> Turns:
 
 
 def parse_turn(where: str, line: bytes | str) -> Turn | None:
-    r"""Parse the turn of one line of an RTTM as it comes through a pipe; None of a line without.
+    """Parse the turn of one line of an RTTM as it comes through a pipe; None of a line without.
 
     Raises:
         SourceError: it is malformed, or no UTF-8 text.
-
-    Example:
-        >>> parse_turn("-", b"SPEAKER call 1 0.5 2.0 <NA> <NA> ann <NA> <NA>\n")
-        Turn(start_seconds=0.5, end_seconds=2.5, label='ann')
     """
     if isinstance(line, bytes):
         try:
@@ -386,14 +345,10 @@ def _without_scores(where: str, cells: Sequence[str]) -> str:
 
 
 def read_labels(name: str, text: str) -> Turns:
-    r"""Read labels of Audacity: start, end and label a line, with tabs between.
+    """Read labels of Audacity: start, end and label a line, with tabs between.
 
     Lines that begin with a backslash say a range of frequencies and are ignored; so are labels
     without text and those at one point of time.
-
-    Example:
-        >>> read_labels("call.txt", "0.5\t2.5\tann\n\\\t100\t200\n2.5\t2.5\tmark\n").turns
-        (Turn(start_seconds=0.5, end_seconds=2.5, label='ann'),)
     """
     turns, points = [], 0
     for number, line in enumerate(lines_of(text), 1):
@@ -416,6 +371,11 @@ def read_labels(name: str, text: str) -> Turns:
 
 def _left_out(name: str, count: int, what: str = "line") -> list[str]:
     return [f"{name}: {plural(count, what)} without a name or a length, left out"] if count else []
+
+
+def _some(names: Sequence[str]) -> str:
+    """List the first of them."""
+    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
 
 
 def _seconds(where: str, cell: str) -> float:
@@ -475,89 +435,58 @@ def _parse_json(name: str, text: str) -> Turns | None:
     if not rows or any(text_of(row) or row.get("words") for row in rows):
         return None
     check_times(name, rows)
-    turns = list(_json_turns(name, rows))
+    turns = []
+    for number, row in enumerate(rows, 1):
+        (start, end), label = times_of(row), speaker_of(row)
+        if label and start != end:
+            turns.append(_turn(f"{name} turn {number}", start, end, label))
     return Turns.of(turns, name, _left_out(name, len(rows) - len(turns), "turn"))
 
 
-def _json_turns(name: str, rows: Sequence[dict[str, object]]) -> Iterator[Turn]:
-    for number, row in enumerate(rows, 1):
-        start, end = times_of(row)
-        label = printable(speaker_of(row))
-        if label and start != end:
-            yield _turn(f"{name} turn {number}", start, end, label)
-
-
-# -------------------------------------------------------------------------------------- annotations
+# ------------------------------------------------------------------------------------ annotations
 # A tier a person, as ELAN and Praat keep them.
 
-_ANNOTATED = (".eaf", ".textgrid")
+# what aligners write where nobody speaks
 _SILENCE = frozenset({"sil", "sp", "<sil>", "silent", "silence", "<p>", "<p:>", "#"})
-"""What aligners write where nobody speaks."""
 _ALIGNED = re.compile(r"\s+-\s+(words?|phones?)$", re.IGNORECASE)
-_DAMAGE = (ArithmeticError, ValueError, LookupError, TypeError, AttributeError, RuntimeError,
-           StopIteration, SyntaxError, struct.error, OSError, MemoryError)  # fmt: skip
 _MOST_BYTES = 5_000_000
 
-Interval = tuple[float, float, str]
-_Tiers = list[tuple[str, list[Interval]]]
+_Tiers = list[tuple[str, list[tuple[float, float, str]]]]
 
 
-def read_intervals(path: Path, recording: str = "") -> tuple[list[Interval], list[str]]:
-    """Read start, end and label of all that somebody says, in seconds; and notices, a line each.
+def _read_annotations(path: Path, recording: str) -> Turns:
+    """Read what each tier says: start, end and label, in seconds.
 
     A tier is a person: of ELAN its participant, where it names one, else its name; tiers that
     depend on another and tiers of points are left out, and what an aligner adds to the name
-    (``ann - words``). Of a file with one tier the texts are the labels.
-
-    Args:
-        path: of the file.
-        recording: the name, without its suffix, of which of several media the times are wanted.
-
-    Raises:
-        SourceError: it cannot be read; binary files of Praat without the extra ``annotations``.
+    (``ann - words``). Of a file with one tier the texts are the labels. ``recording`` is the name,
+    without its suffix, of which of several media the times are wanted.
     """
     name, kind = file_name(path), "ELAN" if path.suffix.lower() == ".eaf" else "Praat"
+    text = read_text(path, most=_MOST_BYTES, holds="turns")
     try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise SourceError(f"cannot read the turns of {name}: {error.strerror}") from None
-    if len(data) > _MOST_BYTES:
-        raise SourceError(f"{name} is too large to hold turns: {_MOST_BYTES // 10**6} MB at most")
-    try:
-        if kind == "ELAN":
-            tiers = _parse_elan(name, data, recording)
-        elif data.startswith(_PRAAT_BINARY):
-            tiers = _read_binary_praat(name, path)
-        else:
-            tiers = _parse_praat(name, read_text(path, holds="turns"))
-    except Exception as error:  # pympi raises bare ones
-        if type(error) is not Exception and not isinstance(error, _DAMAGE):
-            raise
+        tiers = _parse_elan(name, text, recording) if kind == "ELAN" else _parse_praat(name, text)
+    except (ArithmeticError, ValueError, LookupError, TypeError, StopIteration, SyntaxError):
         raise SourceError(f"{name} is no file of {kind}, or is damaged") from None
-    labelled = [(label, [row for row in rows if _says(row[2])]) for label, rows in tiers]
-    intervals = [(label, [row for row in rows if row[1] > row[0]]) for label, rows in labelled]
-    left_out = sum(len(rows) for _, rows in labelled) - sum(len(rows) for _, rows in intervals)
-    intervals = [(label, rows) for label, rows in intervals if rows]
-    notices = _left_out(name, left_out, "turn")
-    if len(intervals) == 1 and len(tiers) == 1:
-        return [
-            (low, high, printable(text.strip())) for low, high, text in intervals[0][1]
-        ], notices
-    names = list(dict.fromkeys(label for label, _ in intervals))
-    people = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
-    if names:
-        notices.insert(0, f"{name}: {plural(len(names), 'tier')} taken as people: {people}")
-    return [(low, high, label) for label, rows in intervals for low, high, _ in rows], notices
+    said = [
+        (label, row)
+        for label, rows in tiers
+        for row in rows
+        if not is_nobody(row[2].strip()) and row[2].strip().lower() not in _SILENCE
+    ]
+    lasting = [(label, row) for label, row in said if row[1] > row[0]]
+    notices = _left_out(name, len(said) - len(lasting), "turn")
+    if len(tiers) == 1:
+        lasting = [(row[2].strip(), row) for _, row in lasting]
+    elif names := list(dict.fromkeys(label for label, _ in lasting)):
+        notices.insert(0, f"{name}: {plural(len(names), 'tier')} taken as people: {_some(names)}")
+    turns = [_turn(name, start, end, label) for label, (start, end, _) in lasting]
+    return Turns.of(turns, name, notices)
 
 
-def _says(text: str) -> bool:
-    return not is_nobody(text.strip()) and text.strip().lower() not in _SILENCE
-
-
-def _parse_elan(name: str, data: bytes, recording: str) -> _Tiers:
+def _parse_elan(name: str, text: str, recording: str) -> _Tiers:
     """Read the tiers of an EAF (ELAN Annotation Format 3.0), on the recording's clock."""
-    root = ElementTree.fromstring(data)
+    root = ElementTree.fromstring(text)
     if root.tag != "ANNOTATION_DOCUMENT":
         raise ValueError("another document")
     for header in root.iter("HEADER"):
@@ -574,24 +503,17 @@ def _parse_elan(name: str, data: bytes, recording: str) -> _Tiers:
     for tier in root.iter("TIER"):
         if tier.get("PARENT_REF"):
             continue
-        rows = [
-            (
-                slots.get(annotation.attrib["TIME_SLOT_REF1"], math.nan),
-                slots.get(annotation.attrib["TIME_SLOT_REF2"], math.nan),
-                annotation.findtext("ANNOTATION_VALUE", ""),
-            )
-            for annotation in tier.iter("ALIGNABLE_ANNOTATION")
-        ]
-        tiers.append((printable(tier.get("PARTICIPANT") or tier.attrib["TIER_ID"]), rows))
+        rows = []
+        for annotation in tier.iter("ALIGNABLE_ANNOTATION"):
+            ends = (annotation.attrib[f"TIME_SLOT_REF{i}"] for i in (1, 2))
+            start, end = (slots.get(slot, math.nan) for slot in ends)
+            rows.append((start, end, annotation.findtext("ANNOTATION_VALUE", "")))
+        tiers.append((tier.get("PARTICIPANT") or tier.attrib["TIER_ID"], rows))
     return tiers
 
 
 def _find_origin(name: str, root: ElementTree.Element, recording: str) -> int:
-    """Return the milliseconds of the recording that lie before time 0 of an EAF.
-
-    Raises:
-        SourceError: it is of several media that begin at different times, none of that name.
-    """
+    """Return the milliseconds of the recording that lie before time 0 of an EAF."""
     origins = {
         PurePosixPath(unquote(media.get("MEDIA_URL", ""))).stem: int(media.get("TIME_ORIGIN") or 0)
         for media in root.iter("MEDIA_DESCRIPTOR")
@@ -607,12 +529,11 @@ def _find_origin(name: str, root: ElementTree.Element, recording: str) -> int:
     return next(iter(origins.values()), 0)
 
 
-_PRAAT_BINARY = b"ooBinaryFile"
 _PRAAT = re.compile(
     r'"(?P<text>[^"]*(?:""[^"]*)*)"|(?<!\S)(?P<number>-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)(?!\S)'
     r"|(?<!\S)(?P<flag><\w+>)(?!\S)|(?<!\S)!.*"
 )
-"""What counts in a text file of Praat: texts, numbers and flags that stand free, and comments."""
+# what counts in a text file of Praat: texts, numbers and flags that stand free, and comments
 
 
 def _parse_praat(name: str, text: str) -> _Tiers:
@@ -639,28 +560,7 @@ def _parse_praat(name: str, text: str) -> _Tiers:
             times = [float(take("number")) for _ in range(1 + (kind == "IntervalTier"))]
             rows.append((times[0], times[-1], take("text")))
         if kind == "IntervalTier":
-            tiers.append((_tier_name(label), rows))
+            tiers.append((_ALIGNED.sub("", label).strip() or "tier", rows))
     if next(tokens, None) is not None:
         raise ValueError("more than it says")
     return tiers
-
-
-def _read_binary_praat(name: str, path: Path) -> _Tiers:
-    """Read the same of a binary file, by pympi."""
-    try:
-        import pympi
-    except ImportError:
-        raise SourceError(
-            f"{name}: binary files of Praat need the extra 'annotations': pip install pympi-ling; "
-            "or save it as a text file"
-        ) from None
-    return [
-        (_tier_name(str(tier.name)), [(float(a), float(b), str(text)) for a, b, text in rows])
-        for tier in pympi.TextGrid(str(path)).tiers
-        if tier.tier_type == "IntervalTier"
-        for rows in [tier.intervals]
-    ]
-
-
-def _tier_name(name: str) -> str:
-    return printable(_ALIGNED.sub("", name).strip() or "tier")

@@ -551,16 +551,6 @@ TURNS = {
 }
 
 
-def _make_textgrid(path: Path) -> None:
-    """As Praat writes it in binary."""
-    import pympi
-
-    grid = pympi.TextGrid(xmax=6.0)
-    grid.add_tier("ann").add_interval(0.5, 2.5, "so it")
-    grid.add_tier("bob").add_interval(2.0, 3.5, "goes")
-    grid.to_file(str(path), mode="binary")
-
-
 def _use_turns(path: Path) -> None:
     turns = read_turns(path)
     sum(turn.seconds for turn in turns.cut(3600.0).alone)
@@ -637,7 +627,6 @@ READERS = (
     Reader("turns-rttm-blanks", "my talk.rttm", _text(BLANKS), _TEXT, _use_turns, 0.5),
     Reader("turns-eaf", "talk.eaf", _text(EAF), _TEXT, _use_turns, 0.5),
     Reader("turns-textgrid", "talk.TextGrid", _text(TEXTGRID), _TEXT, _use_turns, 0.5),
-    Reader("turns-textgrid-binary", "talk.TextGrid", _make_textgrid, _BYTES, _use_turns, 0.5),
     Reader("manifest", "manifest.csv", _make_manifest, _TEXT, lambda p: find(p.parent)),
     Reader("kaldi", "wav.scp", _make_kaldi, _TEXT, lambda p: find(p.parent)),
     Reader("trials", "trials_f", _make_lists, _TEXT, _use_lists),

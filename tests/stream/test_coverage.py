@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from monitor.stream import front_end as coverage
 from monitor.stream.front_end import WordCoverage, find_coverage
 from monitor.stream.records import coverage_notices, coverage_record
-from monitor.transcripts.coverage import measure_coverage
+from monitor.transcripts.transcript import measure_coverage
 from monitor.types import Words
 
 TICKS = 3000

@@ -122,7 +122,7 @@ CTM = "a 1 0.1 0.2 so 1 lex ann\na 1 0.3 0.2 uh 1 fp ann\na 1 0.5 0.1 [cough] 1 
 
 def test_ctm_of_several_recordings_and_channels(tmp_path):
     path = tmp_path / "a.ctm"
-    path.write_text(CTM + "b 1 0.1 0.2 no\n;; comment\na 1 * * <ALT_BEGIN>\na 1 2 0.1 <eps>\n")
+    path.write_text(CTM + "b 1 0.1 0.2 no\n;; comment\na 1 2 0.1 <eps>\n")
     assert read_transcript(path).words().texts == ("so", "uh")
     assert read_transcript(path).speakers == ("ann",)
     other = path.rename(tmp_path / "c.ctm")
@@ -133,30 +133,6 @@ def test_ctm_of_several_recordings_and_channels(tmp_path):
     other.write_text("a A 0.1 0.2 so\na B 0.3\n")
     with pytest.raises(SourceError, match=r"c\.ctm line 2 must be recording, channel"):
         read_transcript(other)
-
-
-ALTERNATES = """m 1 0.0 0.4 we
-m 1 * * <ALT_BEGIN>
-m 1 0.5 0.3 sea
-m 1 * * <ALT>
-m 1 0.5 0.1 see
-m 1 0.6 0.2 it
-m 1 * * <ALT>
-m 1 0.5 0.3 c
-m 1 * * <ALT_END>
-m 1 0.9 0.4 it
-"""
-
-
-def test_of_alternatives_in_a_ctm_the_first_counts(tmp_path):
-    path = tmp_path / "m.ctm"
-    path.write_text(ALTERNATES)
-    talk = read_transcript(path)
-    assert talk.words().texts == ("we", "sea", "it")
-    assert talk.notices == ("m.ctm: 3 words of further alternatives, left out",)
-    path.write_text(ALTERNATES.replace("m 1 * * <ALT_END>\n", ""))
-    with pytest.raises(SourceError, match="last <ALT_BEGIN> has no <ALT_END>"):
-        read_transcript(path)
 
 
 @pytest.mark.parametrize(
