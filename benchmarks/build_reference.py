@@ -41,10 +41,11 @@ from monitor.features.extractor import Extractor
 from monitor.features.registry import make
 from monitor.jobs import cores
 from monitor.maths.condition import ROW, condition_of
+from monitor.population import demo_frames
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.population import Population, Speaker, sound_of
+from monitor.population.people import Speaker, sound_of
+from monitor.population.population import Population
 from monitor.population.rank_model import RankModel, RankModels
-from monitor.population.reference import demo_frames
 from monitor.sources.file import File
 from monitor.sources.frames import write_frames
 from monitor.sources.registry import recording_hashes

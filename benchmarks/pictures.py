@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.text import Text
 
 from benchmarks.build_reference import DEMO_CHAPTER, FEATURES
-from monitor.population.reference import DEMO_SPEAKER
+from monitor.population import DEMO_SPEAKER
 from tests.virtual_microphone import DEVICE, VirtualMicrophone, missing
 from tests.web.conftest import ARGUMENTS
 

@@ -40,7 +40,8 @@ from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.scores import read_scores
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.population import Population, Speaker
+from monitor.population.people import Speaker
+from monitor.population.population import Population
 from monitor.stream.monitor import Monitor
 from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech

@@ -23,7 +23,7 @@ import soundfile
 
 from benchmarks.build_reference import DEMO_CHAPTER
 from monitor import Population
-from monitor.population.reference import DEMO_SPEAKER
+from monitor.population import DEMO_SPEAKER
 from monitor.serve.page import ListeningPage
 from monitor.serve.session import ServeSettings
 from monitor.serve.templates import TemplateFolder

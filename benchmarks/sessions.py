@@ -20,7 +20,8 @@ from benchmarks.hear import chapters
 from benchmarks.template_length import LEARNT, collected, halves
 from monitor.kinds import FeatureSpec
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.population import SLICE_SECONDS, Population, Speaker
+from monitor.population.people import Speaker
+from monitor.population.population import SLICE_SECONDS, Population
 from monitor.training import enrolling as session_check
 from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.enrolling import unlike_sessions

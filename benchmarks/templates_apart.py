@@ -33,7 +33,8 @@ from monitor.maths import likelihood_ratios as calibrated
 from monitor.maths.condition import ROW, condition_of
 from monitor.networks.layers import RATE
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.population import SLICE_SECONDS, Population, Speaker, sound_of
+from monitor.population.people import Speaker, sound_of
+from monitor.population.population import SLICE_SECONDS, Population
 from monitor.sources.base import Samples
 from monitor.stream.attacker import Attacker
 from monitor.stream.posterior import LikelihoodRatioScorer

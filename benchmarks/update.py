@@ -26,7 +26,8 @@ from benchmarks.simulation import SIZE, Simulation
 from monitor.alerts import Threshold
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.population.cohort import Cohort, FeatureTemplates
-from monitor.population.population import Population, Speaker
+from monitor.population.people import Speaker
+from monitor.population.population import Population
 from monitor.population.rank_model import EvidenceModel, RankModel, RankModels
 from monitor.stream.monitor import Monitor
 from monitor.types import AnyArray, Frames, Track

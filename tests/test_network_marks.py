@@ -16,7 +16,8 @@ from monitor.features.f0 import F0
 from monitor.ledger.ledger import Ledger
 from monitor.networks.voice import SHA256
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.population import Population, Speaker
+from monitor.population.people import Speaker
+from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.run.pace import Timed
 from monitor.sources.chain import Chain

@@ -25,7 +25,7 @@ from monitor.events.run import SCHEMA_VERSION
 from monitor.events.schema import SCHEMA, read_run
 from monitor.features.framing import join_runs
 from monitor.ledger.database import MIGRATIONS
-from monitor.population.reference import DEMO_SPEAKER, demo_frames
+from monitor.population import DEMO_SPEAKER, demo_frames
 from monitor.sources import FramesFile
 from monitor.sources.frames import Header, write_frames
 

@@ -32,7 +32,7 @@ class Toy:
 RUN = """
 import json, subprocess, sys
 from pathlib import Path
-from monitor.population.reference import demo_frames
+from monitor.population import demo_frames
 def replay(*options):
     command = [sys.executable, "-m", "monitor", "replay", str(demo_frames()), "--features", "f0"]
     done = subprocess.run([*command, *options], capture_output=True, text=True)
@@ -469,7 +469,7 @@ OPTION = Toy(
     {"tests/stable.json": "tests/test_stable.py"},
     """
 import subprocess, sys
-from monitor.population.reference import demo_frames
+from monitor.population import demo_frames
 command = [sys.executable, "-m", "monitor", "replay"]
 asked = [str(demo_frames()), "--features", "f0", "--farewell", "That was all."]
 done = subprocess.run([*command, *asked], capture_output=True, text=True, check=True)

@@ -47,8 +47,8 @@ def command(asked: DemoOptions) -> int:
     from monitor.alerts.rules import Threshold
     from monitor.errors import UsageError
     from monitor.plots.curve import plot_run
+    from monitor.population import DEMO_SPEAKER, demo_frames
     from monitor.population.population import Population
-    from monitor.population.reference import DEMO_SPEAKER, demo_frames
     from monitor.run import Run
     from monitor.sinks.console import RunBuffer
     from monitor.sinks.jsonl import JsonLines

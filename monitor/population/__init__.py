@@ -8,9 +8,9 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.population.cohort import Cohort, FeatureTemplates
-    from monitor.population.population import Population, SourceNote, Speaker
+    from monitor.population.people import SourceNote, Speaker
+    from monitor.population.population import DEMO_SPEAKER, Population, demo_frames
     from monitor.population.rank_model import RankModel, RankModels
-    from monitor.population.reference import DEMO_SPEAKER, demo_frames
 
 __all__ = [
     "DEMO_SPEAKER",
@@ -26,9 +26,9 @@ __all__ = [
 
 _HOMES = {
     "cohort": "Cohort FeatureTemplates",
-    "population": "Population SourceNote Speaker",
+    "people": "SourceNote Speaker",
+    "population": "DEMO_SPEAKER Population demo_frames",
     "rank_model": "RankModel RankModels",
-    "reference": "DEMO_SPEAKER demo_frames",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -14,12 +14,8 @@ from pathlib import Path
 from monitor.errors import UsageError
 from monitor.phrases import plural
 from monitor.population.cohort import Cohort
-from monitor.population.population import (
-    Population,
-    load_rank_models,
-    nearest_spelling,
-    save_rank_models,
-)
+from monitor.population.people import nearest_spelling
+from monitor.population.population import Population, load_rank_models, save_rank_models
 from monitor.population.rank_model import RankModel, RankModels
 from monitor.population.store import store_kind
 

@@ -1,17 +1,14 @@
-"""A population: enrolled people, their templates and rank models."""
+"""A population: templates of enrolled people, their rank models, and the store of both."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, replace
-from functools import cached_property, partial
-from operator import add
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar, overload
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -32,13 +29,35 @@ from monitor.population.cohort import (
     spec_from,
     unpack_cohort,
 )
+from monitor.population.people import (
+    ManyPeople,
+    SourceNote,
+    Speaker,
+    median_condition,
+    nearest_spelling,
+    pack_many,
+    pack_people,
+    unpack_people,
+)
 from monitor.population.rank_model import RANK_MODEL, RankModel, RankModels
-from monitor.population.store import SCHEMA, read_store, refusing_incomplete, write_store
-from monitor.safe_text import LONGEST_NAME, is_name
-from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+from monitor.population.store import read_store, refusing_incomplete, write_store
+from monitor.safe_text import is_name
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray, Record
 
 REFERENCE = Path(__file__).parent / "reference" / "population.npz"
-"""The population that ships, with its rank models."""
+"""The population that ships, with its rank models: readers of LibriSpeech (LibriVox volunteers).
+
+V. Panayotov, G. Chen, D. Povey, S. Khudanpur, "Librispeech: an ASR corpus based on public domain
+audio books", ICASSP 2015, CC BY 4.0. Numbers derived from their speech, no audio; rebuilt by
+``python -m benchmarks.build_reference``.
+"""
+DEMO_SPEAKER = "4406"
+"""Enrolled from one chapter, heard in the demo from another; trained none of the networks."""
+
+
+def demo_frames() -> Path:
+    """Ten minutes of the demo's reader as frames: what every install hears of it, no audio."""
+    return REFERENCE.with_name("demo.npz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +73,7 @@ class Calibration:
     """
 
     rank_models: RankModels
-    rows: tuple[Mapping[str, Any], ...]
+    rows: tuple[Record, ...]
     several_sessions: int = 0
     cohort: Cohort | None = None
 
@@ -66,17 +85,13 @@ def save_rank_models(path: Path, rank_models: RankModels, cohort: Cohort | None 
     if cohort is not None:
         header["cohort"], more = pack_cohort(cohort)
         arrays |= more
-    write_store(path, "rank_model", header, arrays, schema=SCHEMA)
+    write_store(path, "rank_model", header, arrays)
 
 
 def load_rank_models(path: Path) -> tuple[RankModels, Cohort | None]:
     """Read what ``save_rank_models`` wrote: models, and the cohort of their evidence, if any.
 
-    Of `REFERENCE`, a population, those that ship are read.
-
-    Raises:
-        StoreError: it is no such file, incomplete or damaged.
-        SchemaError: a newer version wrote it.
+    Of `REFERENCE`, a population, those that ship are read. StoreError of a file that is damaged.
     """
     if path == REFERENCE:
         reference = Population.reference()
@@ -92,414 +107,15 @@ def load_rank_models(path: Path) -> tuple[RankModels, Cohort | None]:
     return rank_models, unpack_cohort(path, digest, header, arrays)
 
 
-# ------------------------------------------------------------------------------------------ people
-# Everything that belongs to one person is a field of `Speaker` or `SourceNote`, declared once here.
-# Storing, joining, adding a session and forgetting follow from the declaration: `monitor people
-# FILE.npz --forget NAME` leaves nothing behind because there is no second place where something
-# could be.
-
-_MERGE, _DTYPE = "merge", "dtype"
-_OF_SPEAKERS, _OF_SOURCES, _ROWS = "people/speaker/", "people/source/", "/rows"
-"""What the names of their arrays in a store begin with, and how that of their lengths ends."""
-
-
-def merged_by(rule: Callable[[Any, Any], Any]) -> dict[str, object]:
-    """Return metadata of a field of `Speaker`: how it merges with a further session's."""
-    return {_MERGE: rule}
-
-
-def stored_as(dtype: str) -> dict[str, object]:
-    """Return metadata of a field that a store keeps as one array of this type, any number of rows.
-
-    The field is best empty by default, and ``compare=False``.
-    """
-    return {_DTYPE: dtype}
-
-
-@dataclass(frozen=True, slots=True)
-class SourceNote:
-    """Source of a template: enough to recognise the recording, not to hear it.
-
-    Attributes:
-        label: the file's name.
-        hashes: fingerprints of the recording.
-        start_seconds, end_seconds: the interval used, audio seconds.
-        landmarks: peaks of the spectrogram of that interval, by which a copy of it is known again
-            (`monitor.maths.landmarks.pack`); empty where nobody took any.
-    """
-
-    label: str
-    session: str
-    hashes: tuple[str, ...]
-    start_seconds: float
-    end_seconds: float
-    landmarks: AnyArray = field(
-        default_factory=partial(np.empty, 0, "<u2"), metadata=stored_as("<u2"),
-        compare=False, repr=False,
-    )  # fmt: skip
-
-    @property
-    def used(self) -> bool:
-        """True if any of it is in the template."""
-        return self.end_seconds > self.start_seconds
-
-
-_SOUND = tuple(figure.name for figure in fields(Condition))
-
-
-def sound_of(condition: Condition, seconds: float) -> AnyArray:
-    """Return what a `Speaker` keeps of the sound of enrolment: seconds, and the figures."""
-    record = condition.record()
-    figures = (np.nan if record[name] is None else record[name] for name in _SOUND)
-    return np.array([seconds, *figures], "<f4")
-
-
-def _concatenate(mine: AnyArray, later: AnyArray) -> AnyArray:
-    return np.concatenate([mine, later])
-
-
-def _read_condition(sound: AnyArray) -> Condition:
-    figures = (None if np.isnan(figure) else float(figure) for figure in sound[1:])
-    return Condition.parse(dict(zip(_SOUND, figures, strict=True))) or Condition()
-
-
-@dataclass(frozen=True, slots=True)
-class Speaker:
-    """Enrolled speaker: a name, the template's sources, and their sound.
-
-    Attributes:
-        name: unique among those enrolled.
-        sources: the recordings.
-        sound: as `sound_of` makes it, of one session after the other; empty where nobody knows.
-        sessions: how many slices each session has that was enrolled apart, in order; empty for one
-            session, of all slices.
-    """
-
-    name: str
-    sources: tuple[SourceNote, ...] = field(default=(), metadata=merged_by(add))
-    sound: AnyArray = field(
-        default_factory=lambda: np.zeros(0, "<f4"),
-        compare=False,
-        metadata=stored_as("<f4") | merged_by(_concatenate),
-    )
-    sessions: tuple[int, ...] = field(default=(), metadata=merged_by(add))
-
-    @property
-    def condition(self) -> Condition | None:
-        """Mean sound of the speech of all sessions; None where nobody knows."""
-        sounds = self._sounds.astype(float)
-        if len(sounds) < 2:
-            return _read_condition(sounds[0]) if len(sounds) else None
-        weights = np.where(np.isnan(sounds), 0.0, sounds[:, :1])
-        sums, total = (weights * np.nan_to_num(sounds)).sum(axis=0), weights.sum(axis=0)
-        means = np.divide(sums, total, out=np.full(total.shape, np.nan), where=total > 0)
-        return _read_condition(means)
-
-    @property
-    def conditions(self) -> tuple[Condition | None, ...]:
-        """Sound of each session."""
-        sounds, count = self._sounds, max(len(self.sessions), 1)
-        if len(sounds) != count:  # of some nobody knows
-            return (self.condition,) * count
-        return tuple(map(_read_condition, sounds))
-
-    @property
-    def _sounds(self) -> AnyArray:
-        """Figures of the sessions, shape (sessions, figures)."""
-        width = 1 + len(_SOUND)
-        return self.sound[: len(self.sound) // width * width].reshape(-1, width)
-
-
-_MOST_SOUND = 1e6
-
-
-def check_speakers(speakers: Sequence[Speaker]) -> None:
-    """Refuse speakers that enrolment would not have made."""
-    for speaker in speakers:
-        if not is_name(speaker.name):
-            raise StoreError(f"the name {speaker.name!a:.40} of a speaker cannot be printed")
-        if not (np.isnan(speaker.sound) | (np.abs(speaker.sound) <= _MOST_SOUND)).all():
-            raise StoreError(f"the sound of {speaker.name} is none that speech has")
-        for note in speaker.sources:
-            if not (is_name(note.label) and is_name(note.session)):
-                raise StoreError(f"a recording of {speaker.name} has a name that cannot be printed")
-            seconds = (note.start_seconds, note.end_seconds)
-            if not all(isinstance(s, int | float) and 0 <= s < float("inf") for s in seconds):
-                raise StoreError(f"an interval of {speaker.name} is no pair of seconds")
-            if note.landmarks.ndim != 1:
-                raise StoreError(f"the landmarks of a recording of {speaker.name} are no list")
-            if not all(isinstance(mark, str) for mark in note.hashes):
-                raise StoreError(f"a fingerprint of {speaker.name} is no text")
-
-
-def nearest_spelling(name: str, names: Iterable[str]) -> str:
-    """Suggest a similar name; empty where there is none."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, list(names), n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else ""
-
-
-_S = TypeVar("_S", bound=Speaker)
-
-
-def merge_speaker(speaker: _S, later: _S) -> _S:
-    """Merge a further session into a speaker, each field by its own rule."""
-    values = {
-        name: column.metadata[_MERGE](getattr(speaker, name), getattr(later, name))
-        for column in fields(speaker)
-        if (name := column.name) != "name"
-    }
-    return type(speaker)(name=speaker.name, **values)
-
-
-def _with_session(speaker: Speaker, slices: int) -> Speaker:
-    """Count all slices as one session where no sessions are kept apart."""
-    return replace(speaker, sessions=speaker.sessions or (slices,) * (slices > 0))
-
-
-def pack_people(
-    people: Sequence[Speaker],
-) -> tuple[list[dict[str, object]], dict[str, AnyArray]]:
-    """Return what a store keeps of people: entries of its header, and arrays by name.
-
-    An array of each is kept as one for all, with how many rows are whose.
-    """
-    entries = [_plain(person) | {"sources": list(map(_plain, person.sources))} for person in people]
-    for entry in entries:
-        if not entry["sessions"]:  # earlier versions do not know it
-            del entry["sessions"]
-    arrays: dict[str, AnyArray] = {}
-    notes = [note for person in people for note in person.sources]
-    for place, owners in ((_OF_SPEAKERS, people), (_OF_SOURCES, notes)):
-        for column in _list_array_fields(type(owners[0])) if owners else ():
-            name, dtype = f"{place}{column.name}", column.metadata[_DTYPE]
-            parts = [np.asarray(getattr(owner, column.name), dtype) for owner in owners]
-            if any(map(len, parts)):
-                arrays[name] = np.concatenate(parts)
-                arrays[f"{name}{_ROWS}"] = np.array(list(map(len, parts)), np.int64)
-    return entries, arrays
-
-
-def unpack_people(
-    entries: Iterable[Mapping[str, Any]],
-    arrays: Mapping[str, AnyArray],
-    *,
-    speaker: type[Speaker] = Speaker,
-    source: type[SourceNote] = SourceNote,
-) -> list[Speaker]:
-    """Reverse ``pack_people``.
-
-    Raises:
-        StoreError: the arrays are not of these people.
-        KeyError, TypeError: an entry is incomplete.
-    """
-    entries = list(entries)
-    notes = [note for entry in entries for note in entry["sources"]]
-    of_notes = _unpack_arrays(_OF_SOURCES, source, arrays, len(notes))
-    of_people = _unpack_arrays(_OF_SPEAKERS, speaker, arrays, len(entries))
-    sources = (
-        source(**{**note, "hashes": tuple(note["hashes"]), **more})
-        for note, more in zip(notes, of_notes, strict=True)
-    )
-    people = [
-        speaker(
-            **{
-                **entry,
-                "sources": tuple(next(sources) for _ in entry["sources"]),
-                "sessions": tuple(entry.get("sessions", ())),
-                **more,
-            },
-        )
-        for entry, more in zip(entries, of_people, strict=True)
-    ]
-    for person in people:
-        try:
-            _ = person.condition
-            sounds = person._sounds
-            sane = sounds.size == len(person.sound) and bool((sounds[:, 0] >= 0).all())
-            sane = sane and bool(np.isfinite(sounds[:, 0]).all())
-        except ValueError:
-            sane = False
-        if not sane:
-            raise StoreError(f"what the template of {person.name!a:.40} sounds like is no sound's")
-    return people
-
-
-_NAMES, _ENTRIES, _NOTES = "people/names", "people/entries", "people/notes"
-_SESSIONS = "people/sessions"
-
-
-def pack_many(people: Sequence[Speaker]) -> dict[str, AnyArray]:
-    """Return what a store keeps of very many people, arrays alone: `ManyPeople` reads it."""
-    entries, arrays = pack_people(people)
-    texts = []
-    for entry in entries:
-        notes = {k: value for k, value in entry.items() if value and k not in ("name", "sessions")}
-        texts.append(json.dumps(notes).encode() if notes else b"")
-    sessions = [person.sessions for person in people]
-    arrays[_SESSIONS] = np.array([count for person in sessions for count in person], np.int64)
-    arrays[_SESSIONS + _ROWS] = np.array(list(map(len, sessions)), np.int64)
-    names = "\n".join(person.name for person in people).encode()
-    arrays[_NAMES] = np.frombuffer(names, np.uint8)
-    arrays[_ENTRIES] = np.frombuffer(b"".join(texts), np.uint8)
-    arrays[_ENTRIES + _ROWS] = np.array(list(map(len, texts)), np.int64)
-    arrays[_NOTES] = np.array([len(person.sources) for person in people], np.int64)
-    return arrays
-
-
-class ManyPeople(Sequence[Speaker]):
-    """People of a store, each created when asked for: a million take their names' memory.
-
-    Args:
-        arrays: as `pack_many` makes them.
-
-    Attributes:
-        names: of everybody.
-        apart: places of those with sessions that are kept apart, shape (K,).
-        noted: places of those with recordings, shape (K,).
-
-    Raises:
-        StoreError: the arrays are not of these people; of one of them, when asked for.
-    """
-
-    def __init__(self, arrays: Mapping[str, AnyArray]) -> None:
-        self.names = tuple(bytes(arrays[_NAMES]).decode().split("\n"))
-        if not "".join(self.names).isprintable() or not all(map(str.strip, self.names)):
-            raise StoreError("the name of a speaker cannot be printed")
-        if max(map(len, self.names)) > LONGEST_NAME:
-            raise StoreError("the name of a speaker is too long")
-        self._arrays = {name: array for name, array in arrays.items() if name.startswith("people/")}
-        count = len(self.names)
-        self._ends = {
-            name: self._ends_of(name, arrays[name + _ROWS], count) for name in (_ENTRIES, _SESSIONS)
-        }
-        notes = np.cumsum(arrays[_NOTES])
-        if notes.shape != (count,) or arrays[_NOTES].dtype.kind not in "iu" or notes.min() < 0:
-            raise StoreError("the recordings are not of the people that are enrolled")
-        self._notes = np.concatenate(([0], notes))
-        for place, many in ((_OF_SPEAKERS, count), (_OF_SOURCES, int(notes[-1]))):
-            for name in list(self._arrays):
-                if name.startswith(place) and not name.endswith(_ROWS):
-                    rows = self._arrays[f"{name}{_ROWS}"]
-                    self._ends[name] = self._ends_of(name, rows, many)
-        self.apart: IntArray = np.flatnonzero(np.diff(self._ends[_SESSIONS]))
-        self.noted: IntArray = np.flatnonzero(np.diff(self._notes))
-
-    def _ends_of(self, name: str, rows: AnyArray, count: int) -> IntArray:
-        sound = rows.dtype.kind in "iu" and rows.shape == (count,) and self._arrays[name].ndim == 1
-        if not sound or rows.min(initial=0) < 0 or int(rows.sum()) != len(self._arrays[name]):
-            raise StoreError(f"{name} is not of the people that are enrolled")
-        return np.concatenate(([0], np.cumsum(rows)))
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    @overload
-    def __getitem__(self, place: int) -> Speaker: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> list[Speaker]: ...
-
-    def __getitem__(self, place: int | slice) -> Speaker | list[Speaker]:
-        if isinstance(place, slice):
-            return [self[i] for i in range(*place.indices(len(self)))]
-        place = range(len(self))[place]
-        text = bytes(self._part(_ENTRIES, place))
-        entry = {
-            "sources": [],
-            **(json.loads(text) if text else {}),
-            "name": self.names[place],
-            "sessions": self._part(_SESSIONS, place).tolist(),
-        }
-        first, last = self._notes[place : place + 2].tolist()
-        if len(entry["sources"]) != last - first:
-            raise StoreError(f"the recordings of {self.names[place]} are not as many as they were")
-        arrays: dict[str, AnyArray] = {}
-        for name in self._ends:
-            if name.startswith(_OF_SPEAKERS):
-                parts = [self._part(name, place)]
-            elif name.startswith(_OF_SOURCES):
-                parts = [self._part(name, i) for i in range(first, last)]
-            else:
-                continue
-            values = self._arrays[name]
-            arrays[name] = np.concatenate([values[:0], *parts])
-            arrays[f"{name}{_ROWS}"] = np.array(list(map(len, parts)), np.int64)
-        (person,) = unpack_people([entry], arrays)
-        check_speakers([person])
-        return person
-
-    def mentioning(self, text: str) -> list[int]:
-        """Find people whose recordings' notes contain a text; it may mean another field."""
-        places, every = set(), self._arrays[_ENTRIES].tobytes()
-        place = every.find(text.encode())
-        while place >= 0:
-            places.add(int(np.searchsorted(self._ends[_ENTRIES], place, side="right")) - 1)
-            place = every.find(text.encode(), place + 1)
-        return sorted(places)
-
-    @cached_property
-    def sounds(self) -> AnyArray | None:
-        """Sounds, shape (N, figures), NaN where unknown; None where some have several sessions."""
-        name, width = f"{_OF_SPEAKERS}sound", 1 + len(_SOUND)
-        sounds = np.full((len(self), width), np.nan, "<f4")
-        if name not in self._arrays:
-            return sounds
-        rows = np.diff(self._ends[name])
-        if not np.isin(rows, (0, width)).all():
-            return None
-        sounds[rows > 0] = self._arrays[name].reshape(-1, width)
-        return sounds
-
-    def _part(self, name: str, place: int) -> AnyArray:
-        first, last = self._ends[name][place : place + 2].tolist()
-        return self._arrays[name][first:last]
-
-
-def _list_array_fields(kind: type) -> list[Field[Any]]:
-    return [column for column in fields(kind) if _DTYPE in column.metadata]
-
-
-def _plain(person: Speaker | SourceNote) -> dict[str, object]:
-    """Return the fields that are no arrays, JSON-able."""
-    return {
-        column.name: getattr(person, column.name)
-        for column in fields(person)
-        if _DTYPE not in column.metadata
-    }
-
-
-def _unpack_arrays(
-    place: str, kind: type, arrays: Mapping[str, AnyArray], count: int
-) -> list[dict[str, AnyArray]]:
-    """Unpack the arrays of each of so many, by field."""
-    people: list[dict[str, AnyArray]] = [{} for _ in range(count)]
-    for column in _list_array_fields(kind):
-        name = f"{place}{column.name}"
-        if name not in arrays:
-            continue
-        values, rows = arrays[name], arrays[f"{name}{_ROWS}"]
-        fits = rows.dtype.kind in "iu" and rows.shape == (count,) and values.ndim == 1
-        fits = fits and bool((rows >= 0).all())
-        if not fits or int(rows.sum()) != len(values) or values.dtype != column.metadata[_DTYPE]:
-            raise StoreError(f"{column.name} is not of the people that are enrolled")
-        for row, part in zip(people, np.split(values, np.cumsum(rows)[:-1]), strict=True):
-            row[column.name] = part
-    return people
-
-
 # -------------------------------------------------------------------------------------- population
 
 SLICE_SECONDS = 5.0
 """Templates are kept in slices of so many speech seconds, so that they can be cut to one length."""
 MISMATCH = 0.8
 """A template under this share of the others' length breaks the model (docs/method.md section 4)."""
-USEFUL_SECONDS = 30.0
-"""Templates are all cut to the shortest, unless that has less: then it is left out, and told."""
+_USEFUL_SECONDS = 30.0  # all are cut to the shortest, unless that has less: then it is left out
 _BLOCK = 2048  # members whose slices are made wide at once
-MAPPED_BYTES = 1 << 30
-"""A store with more templates keeps them as they are, to be mapped and not read."""
+_MAPPED_BYTES = 1 << 30  # more templates are kept as they are, to be mapped and not read
 
 
 class Prepared(NamedTuple):
@@ -522,8 +138,7 @@ class Scoring:
 
     Attributes:
         seconds: D, speech seconds; every template is cut to it.
-        members: shape (N,), False where a template is shorter: too short to cut the others to, or
-            than the D that was asked for, or that of the watched speaker.
+        members: shape (N,), False where a template is shorter.
     """
 
     seconds: float
@@ -560,8 +175,15 @@ class Population:
         about: str = "",
         cohort: Cohort | Callable[[], Cohort] | None = None,
     ) -> None:
-        many = isinstance(speakers, ManyPeople)
-        self.speakers: Sequence[Speaker] = speakers if many else tuple(speakers)
+        if isinstance(speakers, ManyPeople):
+            self.speakers: Sequence[Speaker] = speakers
+            self.names = speakers.names
+            apart = speakers.apart.tolist()
+        else:
+            self.speakers = tuple(speakers)
+            self.names = tuple(speaker.name for speaker in self.speakers)
+            apart = [place for place, speaker in enumerate(self.speakers) if speaker.sessions]
+        self._with_sessions: list[int] = apart
         self.offsets = np.asarray(offsets, dtype=np.int64)
         self.features = dict(features)
         self.rank_models = rank_models or RankModels()
@@ -570,11 +192,6 @@ class Population:
         self._cohort = cohort
         self._prepared: dict[str, Prepared] = {}
         self._known_fingerprint: str | None = None
-        self.names = (
-            speakers.names
-            if isinstance(speakers, ManyPeople)
-            else tuple(speaker.name for speaker in self.speakers)
-        )
         if len(set(self.names)) != len(self.names):
             raise StoreError("a population may not enrol two speakers of the same name")
         slices = {templates.slices.shape[0] for templates in self.features.values()}
@@ -586,10 +203,10 @@ class Population:
         ):
             raise StoreError("templates and speakers do not belong together")
         counts = np.diff(self.offsets)
-        for place in self._with_sessions():
+        for place in self._with_sessions:
             speaker, count = self.speakers[place], int(counts[place])
             sound = all(type(size) is int and size > 0 for size in speaker.sessions)
-            if speaker.sessions and not (sound and sum(speaker.sessions) == count):
+            if not (sound and sum(speaker.sessions) == count):
                 raise StoreError(
                     f"the sessions of {speaker.name!a:.40} are not those of its slices"
                 )
@@ -602,17 +219,11 @@ class Population:
     def __len__(self) -> int:
         return len(self.speakers)
 
-    def _with_sessions(self) -> list[int]:
-        """List places of those whose sessions are kept apart."""
-        if isinstance(self.speakers, ManyPeople):
-            return [int(place) for place in self.speakers.apart]
-        return [place for place, speaker in enumerate(self.speakers) if speaker.sessions]
-
     @property
     def mismatched(self) -> bool:
         """True if the rank models were learnt without some of these speakers."""
         taught = self.rank_models.learnt_from
-        if not taught:  # a rank model of an earlier version, or the shipped one
+        if not taught:  # the shipped ones do not say
             return self._mismatched
         return not taught.issuperset(self.names)
 
@@ -650,11 +261,7 @@ class Population:
     def cohort(self) -> Cohort | None:
         """Background speakers who are nobody's template, made as the templates are; None without.
 
-        Read from the store at first use. Nobody of them is a candidate, and nothing of theirs
-        leaves the store.
-
-        Raises:
-            StoreError: the store has gone or changed meanwhile, or what it holds is no cohort.
+        Read from the store at first use; StoreError where that has gone or changed meanwhile.
         """
         if callable(self._cohort):
             self._cohort = self._cohort()
@@ -665,11 +272,7 @@ class Population:
         if name is not None:
             return self.speakers[self.index(name)].condition
         if isinstance(self.speakers, ManyPeople) and (sounds := self.speakers.sounds) is not None:
-            figures = sounds[:, 1:].astype(float)
-            has_figure = 2 * np.count_nonzero(~np.isnan(figures), axis=0) > len(figures)
-            most = [float(np.nanmedian(row)) if is_known else np.nan
-                    for row, is_known in zip(figures.T, has_figure, strict=True)]  # fmt: skip
-            return _read_condition(np.array([0.0, *most])) if has_figure.any() else None
+            return median_condition(sounds)
         return average_condition([speaker.condition for speaker in self.speakers])
 
     def conditions(self, name: str | None = None) -> tuple[Condition | None, ...]:
@@ -698,8 +301,7 @@ class Population:
     def scoring(self, seconds: float | None = None, *, watch: str | None = None) -> Scoring:
         """Choose the common template length: the shortest one's, so that everybody is compared.
 
-        A template under 30 s that is much shorter than the others is left out instead: cut to as
-        little, nobody's would say much.
+        A template under 30 s that is much shorter than the others is left out instead.
 
         Args:
             seconds: D to use instead, rounded down to a whole slice.
@@ -715,7 +317,7 @@ class Population:
                 raise UsageError(f"template_seconds={seconds:g} must be at least {SLICE_SECONDS:g}")
             common = math.floor(seconds / SLICE_SECONDS) * SLICE_SECONDS
         else:
-            common = self._shortest(MISMATCH, USEFUL_SECONDS)
+            common = self._shortest(MISMATCH, _USEFUL_SECONDS)
             if watch is not None:
                 common = min(self.common_seconds, float(have[self.index(watch)]))
         members = have >= common
@@ -742,9 +344,8 @@ class Population:
         """Prepare `templates` for a similarity, without holding both.
 
         Returns:
-            shape (members, M), or (members, S, M) where it compares with every slice. In single
-            precision of a store that is mapped, where the similarity has a bound on what that errs
-            by: `exact` gives some of them in double.
+            shape (members, M), or (members, S, M) where it compares with every slice; of a mapped
+            store in single precision, where the similarity bounds its error: see `exact`.
         """
         prepared = self._prepared.get(feature)
         if prepared is not None and (prepared.seconds, prepared.similarity) == (
@@ -786,8 +387,8 @@ class Population:
     def prepared_apart(self, feature: str, scoring: Scoring, similarity: Similarity) -> FloatArray:
         """Prepare the further sessions of the members: shape (K, M) or (K, S, M).
 
-        The template of a session is as long as all others; where the session is shorter, speech of
-        the speaker's other sessions is added to it, the first one's first.
+        The template of a session is as long as all others; a shorter one is filled up with speech
+        of the speaker's other sessions, the first one's first.
         """
         slices, kind = self.features[feature].slices, self.features[feature].spec.kind
         stacked = np.stack([slices[places].astype(kind.wide) for _, places in self._apart(scoring)])
@@ -799,7 +400,7 @@ class Population:
         """Yield the place and the slices of each further session of a member."""
         size = round(scoring.seconds / SLICE_SECONDS)
         members = np.cumsum(scoring.members) - 1
-        for index in self._with_sessions():
+        for index in self._with_sessions:
             if not scoring.members[index]:
                 continue
             place, counts = int(members[index]), self.speakers[index].sessions
@@ -823,8 +424,7 @@ class Population:
     def degradations(self, scoring: Scoring) -> FloatArray:
         """Compute how far each template's sound is from a studio's (`degradation`): (K, 3).
 
-        The first sessions of the members, then their further ones; a single row where nothing is
-        known of any.
+        First sessions of the members, then further ones; one row where nothing is known of any.
         """
         places = np.flatnonzero(scoring.members)
         if isinstance(self.speakers, ManyPeople) and not self.speakers.apart.size:
@@ -838,10 +438,7 @@ class Population:
         return np.stack([degradation(sound) for sound in every])
 
     def fingerprint(self) -> str:
-        """Compute a hash over names and templates, equal for equal populations.
-
-        Of a store that is mapped as it was when that was written.
-        """
+        """Compute a hash over names and templates; of a mapped store as it was when written."""
         if self._known_fingerprint is not None:
             return self._known_fingerprint
         digest = hashlib.sha256("\n".join(self.names).encode())
@@ -885,11 +482,50 @@ class Population:
         twice = sorted(set(self.names) & set(other.names))
         if twice:
             raise UsageError(f"{', '.join(twice[:3])} enrolled already; choose another name")
+        return self._added(other)
+
+    def extended(self, other: Population) -> Population:
+        """Add further speech of speakers who are there, and further speakers.
+
+        Slices and sources of a further session stand behind those that are there, and the session
+        is kept apart (`sessions_apart`). Rank models stay; of further speakers they are mismatched.
+
+        Raises:
+            UsageError: some of the audio is enrolled already, or the features do not match.
+        """
+        for note in (note for speaker in other.speakers for note in speaker.sources if note.used):
+            if whose := [who.name for who, old in self.overlapping(note.hashes) if old.used]:
+                raise UsageError(
+                    f"{note.label} is enrolled already, as {whose[0]}: give other recordings"
+                )
+        return self._added(other)
+
+    def _added(self, other: Population) -> Population:
+        people = {speaker.name: speaker for speaker in self.speakers}
+        mine, theirs = np.diff(self.offsets), np.diff(other.offsets)
+        for later, count in zip(other.speakers, theirs.tolist(), strict=True):
+            if (speaker := people.get(later.name)) is not None:
+                sizes = int(mine[self.index(later.name)]), count
+                # all slices count as one session where none are kept apart
+                before, later = (
+                    replace(one, sessions=one.sessions or (size,) * (size > 0))
+                    for one, size in zip((speaker, later), sizes, strict=True)
+                )
+                later = before.merged(later)
+            people[later.name] = later
+        place = {name: i for i, name in enumerate(people)}
+        counts = np.concatenate([mine, theirs])
+        owner = np.repeat([place[name] for name in (*self.names, *other.names)], counts)
+        order = np.argsort(owner, kind="stable")
+        totals = np.bincount(owner, minlength=len(people))
         return self._with(
-            speakers=(*self.speakers, *other.speakers),
-            offsets=np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]]),
-            features=self._stacked(other),
-            mismatched=self._mismatched or len(self.rank_models) > 0,
+            speakers=tuple(people.values()),
+            offsets=np.concatenate(([0], np.cumsum(totals))),
+            features={
+                name: replace(templates, slices=templates.slices[order])
+                for name, templates in self._stacked(other).items()
+            },
+            mismatched=self._mismatched or (len(self.rank_models) > 0 and len(people) > len(self)),
         )
 
     def _with(self, **changes: Any) -> Population:
@@ -907,51 +543,8 @@ class Population:
             population._known_fingerprint = self._known_fingerprint
         return population
 
-    def extended(self, other: Population) -> Population:
-        """Add further speech of speakers who are there, and further speakers.
-
-        Slices and sources of a further session stand behind those that are there, and the session
-        is kept apart (`sessions_apart`). Rank models stay; of further speakers they are mismatched.
-
-        Raises:
-            UsageError: some of the audio is enrolled already, or the features do not match.
-        """
-        for note in (note for speaker in other.speakers for note in speaker.sources if note.used):
-            if whose := [who.name for who, old in self.overlapping(note.hashes) if old.used]:
-                raise UsageError(
-                    f"{note.label} is enrolled already, as {whose[0]}: give other recordings"
-                )
-        people = {speaker.name: speaker for speaker in self.speakers}
-        for speaker, count in zip(other.speakers, np.diff(other.offsets).tolist(), strict=True):
-            enrolled = people.get(speaker.name)
-            if enrolled is None:
-                people[speaker.name] = speaker
-                continue
-            size = int(np.diff(self.offsets)[self.index(speaker.name)])
-            people[speaker.name] = merge_speaker(
-                _with_session(enrolled, size), _with_session(speaker, count)
-            )
-        place = {name: i for i, name in enumerate(people)}
-        counts = np.concatenate([np.diff(self.offsets), np.diff(other.offsets)])
-        owner = np.repeat([place[name] for name in (*self.names, *other.names)], counts)
-        order = np.argsort(owner, kind="stable")
-        totals = np.bincount(owner, minlength=len(people))
-        return self._with(
-            speakers=tuple(people.values()),
-            offsets=np.concatenate(([0], np.cumsum(totals))),
-            features={
-                name: replace(templates, slices=templates.slices[order])
-                for name, templates in self._stacked(other).items()
-            },
-            mismatched=self._mismatched or (len(self.rank_models) > 0 and len(people) > len(self)),
-        )
-
     def _stacked(self, other: Population) -> dict[str, FeatureTemplates]:
-        """Stack the slices of both by feature, those of the other one behind.
-
-        Raises:
-            UsageError: the features do not match.
-        """
+        """Stack the slices of both by feature; UsageError where the features do not match."""
         features = {}
         for name, mine in self.features.items():
             theirs = other.features.get(name)
@@ -969,11 +562,7 @@ class Population:
         return features
 
     def only(self, names: Iterable[str]) -> Population:
-        """Select features, with the rank models about no others.
-
-        Raises:
-            UsageError: there is no such feature.
-        """
+        """Select features, with the rank models about no others; UsageError of unknown ones."""
         chosen = tuple(names)
         if missing := [name for name in chosen if name not in self.features]:
             raise UsageError(
@@ -985,20 +574,12 @@ class Population:
         )
 
     def without(self, name: str) -> Population:
-        """Remove a speaker, under the same rank models.
-
-        Raises:
-            UsageError: nobody is called so.
-        """
+        """Remove a speaker, under the same rank models; UsageError where nobody is called so."""
         self.index(name)
         return self.chosen(other for other in self.names if other != name)
 
     def chosen(self, names: Iterable[str]) -> Population:
-        """Select speakers, in the order of the population, under the same rank models.
-
-        Raises:
-            UsageError: one of them is not enrolled.
-        """
+        """Select enrolled speakers, in the order of the population, under the same rank models."""
         is_chosen = np.zeros(len(self), np.bool_)
         is_chosen[[self.index(name) for name in names]] = True
         counts = np.diff(self.offsets)
@@ -1060,7 +641,7 @@ class Population:
         rank_models, arrays = self.rank_models.pack()
         if mapped is None:
             large = sum(templates.slices.nbytes for templates in self.features.values())
-            mapped = large > MAPPED_BYTES
+            mapped = large > _MAPPED_BYTES
         header: dict[str, object] = {
             "slice_seconds": SLICE_SECONDS,
             "speakers": [],
@@ -1083,10 +664,7 @@ class Population:
         if self.cohort is not None:
             header["cohort"], more = pack_cohort(self.cohort)
             arrays |= more
-        schema = 3 if mapped else 2 if self._with_sessions() else 1
-        if len(self.rank_models):
-            schema = SCHEMA
-        write_store(Path(path), "population", header, arrays, mapped=lying, schema=schema)
+        write_store(Path(path), "population", header, arrays, mapped=lying)
 
     def _lying(self) -> tuple[dict[str, Rows], dict[str, dict[str, object]]]:
         """Return what lies in a mapped store as it is, and how what is prepared was."""
@@ -1120,7 +698,7 @@ class Population:
                 raise StoreError(f"slices of {header['slice_seconds']} s, not {SLICE_SECONDS:g}")
             if arrays["offsets"].dtype.kind not in "iu":
                 raise StoreError("the offsets of its slices are no whole numbers")
-            mapped = _NAMES in arrays
+            mapped = "fingerprint" in header  # the templates lie in the file as they are
             lie = MAPPED if mapped else ""
             features = {
                 name: FeatureTemplates(spec_from(name, spec), arrays[f"{lie}slices/{name}"])
@@ -1139,7 +717,6 @@ class Population:
             if mapped:  # numbers of which are looked at as they are used
                 population._take_prepared(header, arrays)
                 return population
-            check_speakers(population.speakers)
             for templates in population.features.values():
                 check_templates(templates)
             empty = set.intersection(*(set(population.empty(name)) for name in population.features))
@@ -1147,7 +724,7 @@ class Population:
                 raise StoreError(f"the template of {min(empty)} has nothing in it")
         return population
 
-    def _take_prepared(self, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
+    def _take_prepared(self, header: Record, arrays: Mapping[str, AnyArray]) -> None:
         fingerprint = header["fingerprint"]
         if not isinstance(fingerprint, str) or not is_name(fingerprint):
             raise StoreError("its fingerprint is no text")

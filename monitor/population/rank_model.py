@@ -152,7 +152,6 @@ def _check_parameter(
 HORIZONS = (10.0, 30.0, 60.0, 120.0, 300.0, 600.0)  # lengths of streams, audio seconds
 MOST_BITS = 1e6
 MOST_SECONDS = 1e9
-_OLD_NAMES = {"bits": "closed_set_bits"}  # of before the headline was the evidence
 _ARRAYS = ("horizons", "values", "seconds")
 
 
@@ -255,7 +254,7 @@ def unpack_maxima(plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> M
         StoreError: they are none.
     """
     maxima = Maxima(
-        tuple(_OLD_NAMES.get(name, name) for name in plain["fields"]),
+        tuple(plain["fields"]),
         arrays["horizons"],
         arrays["values"],
         arrays["seconds"],
@@ -785,8 +784,7 @@ class StoredRankModel:
             key: tuple(value) if isinstance(value, list) else value
             for key, value in self.entry.items()
         }
-        if _ROWS not in plain:  # until schema 4 tables stood in the header
-            plain[_ROWS] = tuple(json.loads(bytes(arrays[_ROWS])))
+        plain[_ROWS] = tuple(json.loads(bytes(arrays[_ROWS])))
         if plain.get("maxima") is not None:
             plain["maxima"] = unpack_maxima(plain["maxima"], arrays.below(_MAXIMA))
         if plain.get(_EVIDENCE) is not None:

@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -30,24 +29,14 @@ from monitor.files import (
     write_arrays,
 )
 from monitor.safe_text import printable
-from monitor.types import AnyArray
+from monitor.types import AnyArray, Record
 
 SCHEMA = 4
-"""1 until sessions of a speaker were kept apart (2), large templates lay in the file as they are
-(3), tables of rank models in arrays (4); what needs no more is still written as the earliest."""
+"""Of what is written; of earlier ones those are read that lack nothing."""
 _HEADER = "header"
-_DAMAGE = (
-    OSError,
-    ValueError,
-    LookupError,
-    TypeError,
-    EOFError,
-    MemoryError,
-    RuntimeError,  # zipfile: an unknown compression, an encrypted member
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""What numpy and zipfile raise on a file that is not, or no longer, theirs."""
+# what numpy and zipfile raise on a file that is not, or no longer, theirs
+_DAMAGE = (OSError, ValueError, LookupError, TypeError, EOFError, MemoryError, RuntimeError,
+           zipfile.BadZipFile, zlib.error)  # fmt: skip
 
 
 def write_store(
@@ -58,13 +47,13 @@ def write_store(
     *,
     mapped: Mapping[str, Rows] | None = None,
     tidy: bool = True,
-    schema: int = 1,
 ) -> None:
-    """Write a store atomically, mode 0600; the schema is the earliest that can be read as it is.
+    """Write a store atomically, mode 0600.
 
-    Arrays that are to be ``mapped`` lie in it uncompressed.
+    Arrays that are to be ``mapped`` lie in it uncompressed; ``tidy`` removes what an interrupted
+    write left.
     """
-    text = json.dumps({"kind": kind, "schema": schema, **header}, ensure_ascii=False)
+    text = json.dumps({"kind": kind, "schema": SCHEMA, **header}, ensure_ascii=False)
     content = dict(arrays)
     content[_HEADER] = np.frombuffer(text.encode(), dtype=np.uint8)
     pickled = [name for name, array in content.items() if array.dtype.hasobject]
@@ -85,8 +74,8 @@ def write_store(
 
 def read_store(
     path: Path, kind: str, *, without: tuple[str, ...] = (), later: tuple[str, ...] = ()
-) -> tuple[dict[str, Any], Arrays]:
-    """The header of a store, and its arrays by name, as `monitor.files.read_arrays` has them.
+) -> tuple[Record, Arrays]:
+    """Read the header of a store and its arrays by name, as `monitor.files.read_arrays` does.
 
     The names of those that are mapped begin with `monitor.files.MAPPED`.
     """

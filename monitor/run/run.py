@@ -23,7 +23,7 @@ from monitor.events.occurrences import Alert, LevelReached, NoticeEvent, RunEnd,
 from monitor.events.reading import DeclaredReading, Reading
 from monitor.lazy import Managed
 from monitor.phrases import declared_in_words, plural
-from monitor.population.population import nearest_spelling
+from monitor.population.people import nearest_spelling
 from monitor.protocols import (
     AlertAction,
     AlertRule,

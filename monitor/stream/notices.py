@@ -13,7 +13,8 @@ from monitor.events.occurrences import GapEvent, NoticeEvent
 from monitor.features.registry import caveats, takes
 from monitor.phrases import format_best_feature, plural
 from monitor.population.interpolation import same_session_bias
-from monitor.population.population import Population, SourceNote, Speaker
+from monitor.population.people import SourceNote, Speaker
+from monitor.population.population import Population
 from monitor.protocols import Provenance, Source
 from monitor.safe_text import printable
 from monitor.stream.accumulator import FeatureTotals

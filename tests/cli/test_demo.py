@@ -9,8 +9,8 @@ from matplotlib.image import imread
 from monitor.crowds import narrowed_sentence
 from monitor.events.schema import SCHEMA, read_run
 from monitor.features.registry import ready
+from monitor.population import DEMO_SPEAKER
 from monitor.population.population import Population
-from monitor.population.reference import DEMO_SPEAKER
 
 pytestmark = pytest.mark.slow
 

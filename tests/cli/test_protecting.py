@@ -11,7 +11,8 @@ import soundfile
 
 from monitor.alerts.crossings import as_text
 from monitor.events.schema import read_run
-from monitor.population.population import Population, Speaker
+from monitor.population.people import Speaker
+from monitor.population.population import Population
 from monitor.run import LogFile, Run, RunSettings
 from monitor.stream.monitor import Monitor
 from tests.sounds import RATE, synthetic

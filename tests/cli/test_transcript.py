@@ -19,7 +19,8 @@ from monitor.features.style import Style
 from monitor.phrases import STYLE_CAVEAT
 from monitor.plots.curve import caption, read_columns
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.population import Population, Speaker
+from monitor.population.people import Speaker
+from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.run import LogFile, Run
 from monitor.sources import File, SideInputSource

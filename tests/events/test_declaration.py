@@ -15,7 +15,7 @@ from monitor.events.occurrences import Alert, Change, GapEvent, LevelReached, No
 from monitor.events.reading import DeclaredReading, OpenChange, ProtectedReading, Reading
 from monitor.events.schema import EVENTS, SCHEMA, event_of
 from monitor.maths.condition import Condition
-from monitor.population.reference import DEMO_SPEAKER, demo_frames
+from monitor.population import DEMO_SPEAKER, demo_frames
 from monitor.sources import FramesFile
 from monitor.types import Gap, Notice
 

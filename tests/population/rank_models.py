@@ -9,7 +9,8 @@ import numpy as np
 
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.population.cohort import Cohort, FeatureTemplates
-from monitor.population.population import Population, SourceNote, Speaker
+from monitor.population.people import SourceNote, Speaker
+from monitor.population.population import Population
 from monitor.population.rank_model import EvidenceModel, RankModel, RankModels
 
 LENGTHS = (0.5, 2.0, 10.0, 60.0)

@@ -11,7 +11,8 @@ from monitor import Population
 from monitor.errors import StoreError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.population import SourceNote, Speaker, load_rank_models, save_rank_models
+from monitor.population.people import SourceNote, Speaker
+from monitor.population.population import load_rank_models, save_rank_models
 from monitor.population.store import read_store, write_store
 from monitor.safe_text import is_name
 

@@ -13,7 +13,8 @@ from monitor.errors import StoreError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.population import cohort as cohorts
 from monitor.population.cohort import Cohort, FeatureTemplates
-from monitor.population.population import Population, Speaker
+from monitor.population.people import Speaker
+from monitor.population.population import Population
 from monitor.population.store import read_store, write_store
 
 RNG = np.random.default_rng(0)

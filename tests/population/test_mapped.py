@@ -22,7 +22,8 @@ from monitor.maths import rank_models
 from monitor.maths.scores import unit_vectors
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.interpolation import at_template
-from monitor.population.population import ManyPeople, Population, Speaker
+from monitor.population.people import ManyPeople, Speaker
+from monitor.population.population import Population
 from monitor.stream import attacker
 from monitor.stream.monitor import Monitor
 from monitor.types import Frames, Track

@@ -1,9 +1,8 @@
-"""What is kept of one person is declared once: stored, joined, extended and dropped by that."""
+"""What is kept of people: stored, joined, extended and dropped."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
-from operator import add
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,95 +12,59 @@ from numpy.testing import assert_array_equal
 from monitor.errors import StoreError, UsageError
 from monitor.maths.condition import Condition
 from monitor.population.forgetting import named_in
-from monitor.population.population import (
-    Population,
-    SourceNote,
-    Speaker,
-    merge_speaker,
-    merged_by,
-    pack_people,
-    sound_of,
-    stored_as,
-    unpack_people,
-)
+from monitor.population.people import SourceNote, Speaker, pack_people, sound_of, unpack_people
+from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.population.store import read_store
 from tests.population.rank_models import population, some_rank_model
 
 
-@dataclass(frozen=True, slots=True)
-class MarkedNote(SourceNote):
-    marks: np.ndarray = field(
-        default_factory=lambda: np.zeros(0, "<u4"), compare=False, metadata=stored_as("<u4")
-    )
+def note(label: str, *landmarks: int) -> SourceNote:
+    marks = np.array(landmarks, "<u2")
+    return SourceNote(label, "monday", (f"file:{label}",), 0.0, 5.0, marks)
 
 
-@dataclass(frozen=True, slots=True)
-class HeardSpeaker(Speaker):
-    minutes: float = field(default=0.0, metadata=merged_by(add))
-    levels: np.ndarray = field(
-        default_factory=lambda: np.zeros(0, "<f4"),
-        compare=False,
-        metadata=stored_as("<f4") | merged_by(lambda a, b: np.concatenate([a, b])),
-    )
-
-
-def note(label: str, *marks: int) -> MarkedNote:
-    return MarkedNote(label, "monday", (f"file:{label}",), 0.0, 5.0, marks=np.array(marks, "<u4"))
-
-
+SOUND = np.array([9.0, 4000, 20, 0.2, 0, -20], "<f4")
 PEOPLE = [
-    HeardSpeaker(
-        "ann", (note("a", 1, 2, 3), note("b")), minutes=2.0, levels=np.array([1.5], "<f4")
-    ),
-    HeardSpeaker("bob"),
-    HeardSpeaker("cy", (note("c", 7),), minutes=1.0, levels=np.array([2.5, 3.5], "<f4")),
+    Speaker("ann", (note("a", 1, 2, 3), note("b")), SOUND),
+    Speaker("bob"),
+    Speaker("cy", (note("c", 7),), np.concatenate([SOUND, SOUND]), (4, 2)),
 ]
 
 
-def test_a_new_member_is_stored_by_its_declaration_alone():
+def test_people_come_back_and_of_somebody_who_is_gone_nothing_is_there():
     entries, arrays = pack_people(PEOPLE)
-    made = unpack_people(entries, arrays, speaker=HeardSpeaker, source=MarkedNote)
-    assert made == PEOPLE
-    again = pack_people(made)
-    assert again[0] == entries
-    assert {name: each.tolist() for name, each in again[1].items()} == {
-        "people/speaker/levels": [1.5, 2.5, 3.5],
-        "people/speaker/levels/rows": [1, 0, 2],
-        "people/source/marks": [1, 2, 3, 7],
-        "people/source/marks/rows": [3, 0, 1],
-    }
-    # without somebody, nothing of theirs is there
+    assert unpack_people(entries, arrays) == PEOPLE
+    assert arrays["people/speaker/sound/rows"].tolist() == [6, 0, 12]
+    assert arrays["people/source/landmarks"].tolist() == [1, 2, 3, 7]
+    assert arrays["people/source/landmarks/rows"].tolist() == [3, 0, 1]
     entries, arrays = pack_people(PEOPLE[1:])
-    assert arrays["people/source/marks"].tolist() == [7]
+    assert arrays["people/source/landmarks"].tolist() == [7]
     assert "ann" not in str(entries)
-    # files from before the member was there are read
-    entries, arrays = pack_people([Speaker("ann", (SourceNote("a", "m", (), 0.0, 1.0),))])
-    old = unpack_people(entries, arrays, speaker=HeardSpeaker, source=MarkedNote)
-    assert pack_people(old)[1] == {}
+    assert pack_people([Speaker("ann", (note("a"),))])[1] == {}
 
 
 @pytest.mark.parametrize("what", ["short", "negative", "float", "type"])
 def test_arrays_of_other_people_are_refused(what):
     entries, arrays = pack_people(PEOPLE)
-    rows = arrays["people/source/marks/rows"]
+    name = "people/source/landmarks"
+    rows = arrays[f"{name}/rows"]
     changed = {
-        "short": {"people/source/marks/rows": rows[:-1]},
-        "negative": {"people/source/marks/rows": rows - 1},
-        "float": {"people/source/marks/rows": rows.astype(float)},
-        "type": {"people/source/marks": arrays["people/source/marks"].astype("<f8")},
+        "short": {f"{name}/rows": rows[:-1]},
+        "negative": {f"{name}/rows": rows - 1},
+        "float": {f"{name}/rows": rows.astype(float)},
+        "type": {name: arrays[name].astype("<f8")},
     }[what]
-    with pytest.raises(StoreError, match="marks is not of the people"):
-        unpack_people(entries, arrays | changed, speaker=HeardSpeaker, source=MarkedNote)
+    with pytest.raises(StoreError, match="landmarks is not of the people"):
+        unpack_people(entries, arrays | changed)
 
 
-def test_every_member_says_how_sessions_are_merged():
-    made = merge_speaker(PEOPLE[0], replace(PEOPLE[2], name="ann"))
+def test_a_further_session_is_merged():
+    made = PEOPLE[0].merged(replace(PEOPLE[2], name="ann"))
     assert made.name == "ann"
     assert [each.label for each in made.sources] == ["a", "b", "c"]
-    assert made.minutes == 3.0
-    assert made.levels.tolist() == [1.5, 2.5, 3.5]
-    assert all("merge" in each.metadata for each in fields(Speaker) if each.name != "name")
+    assert made.sessions == (4, 2)
+    assert len(made.sound) == 18
 
 
 def later(before: Population, *names: str, seed: int = 5) -> Population:
@@ -158,14 +121,13 @@ def test_a_further_session_is_a_template_of_its_own_as_long_as_the_others():
     assert before.sessions_apart(scoring) is None
 
 
-def test_sessions_are_kept_and_older_versions_are_told(tmp_path):
+def test_sessions_are_kept(tmp_path):
     before = population([20.0, 20.0])
     before.save(tmp_path / "one.npz")
     made = before.extended(later(before, "s1"))
     made.save(tmp_path / "two.npz")
-    read = [read_store(tmp_path / f"{name}.npz", "population")[0] for name in ("one", "two")]
-    assert [header["schema"] for header in read] == [1, 2]
-    assert "sessions" not in read[0]["speakers"][0]
+    header = read_store(tmp_path / "one.npz", "population")[0]
+    assert "sessions" not in header["speakers"][0]
     again = Population.load(tmp_path / "two.npz")
     assert again.speakers == made.speakers
     assert Population.load(tmp_path / "one.npz").speakers == before.speakers
@@ -181,11 +143,11 @@ def test_sessions_are_kept_and_older_versions_are_told(tmp_path):
 def test_each_session_sounds_as_it_did_and_all_of_them_as_their_mean():
     telephone, studio = Condition(bandwidth_hz=3400.0), Condition(bandwidth_hz=8000.0)
     before = Speaker("ann", (), sound_of(studio, 30.0), (6,))
-    both = merge_speaker(before, Speaker("ann", (), sound_of(telephone, 10.0), (2,)))
+    both = before.merged(Speaker("ann", (), sound_of(telephone, 10.0), (2,)))
     assert [each and each.bandwidth_hz for each in both.conditions] == [8000.0, 3400.0]
     assert both.condition is not None
     assert both.condition.bandwidth_hz == pytest.approx(6850.0)
-    unknown = merge_speaker(before, Speaker("ann", (), sessions=(2,)))
+    unknown = before.merged(Speaker("ann", (), sessions=(2,)))
     assert unknown.conditions == (unknown.condition,) * 2
     assert before.conditions == (before.condition,)
 

@@ -12,7 +12,8 @@ from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.scores import OF_COUNTS, OF_VECTORS
 from monitor.population import population as module
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.population import Population, SourceNote, Speaker
+from monitor.population.people import SourceNote, Speaker
+from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.population.store import read_store, write_store
 from tests.population.rank_models import population, some_rank_model
@@ -82,7 +83,7 @@ def test_a_store_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch
 def test_a_newer_store(tmp_path):
     path = tmp_path / "speakers.npz"
     before = population()
-    write_store(path, "population", {}, {"offsets": before.offsets}, schema=99)
+    write_store(path, "population", {"schema": 99}, {"offsets": before.offsets})
     with pytest.raises(SchemaError, match="schema 99"):
         Population.load(path)
 

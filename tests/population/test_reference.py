@@ -10,8 +10,8 @@ import pytest
 from benchmarks.build_reference import FEATURES, SETS
 from monitor import Monitor
 from monitor.features.registry import make
+from monitor.population import demo_frames
 from monitor.population.population import Population
-from monitor.population.reference import demo_frames
 from monitor.sources.frames import FramesFile
 
 PEOPLE = Population.reference()

@@ -42,7 +42,7 @@ def refused(path, kind="population", error=StoreError):
 
 def test_round_trip(store):
     header, arrays = read_store(store, "population")
-    assert header == {"kind": "population", "schema": 1, **HEADER}
+    assert header == {"kind": "population", "schema": SCHEMA, **HEADER}
     assert arrays.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
         assert arrays[name].dtype == array.dtype
@@ -115,7 +115,7 @@ def test_nothing_is_ever_unpickled(tmp_path):
 
 def test_a_newer_schema_says_so(tmp_path):
     path = tmp_path / "store.npz"
-    write_store(path, "population", {}, ARRAYS, schema=SCHEMA + 1)
+    write_store(path, "population", {"schema": SCHEMA + 1}, ARRAYS)
     message = refused(path, error=SchemaError)
     assert f"schema {SCHEMA + 1}" in message
     assert "upgrade" in message

@@ -25,7 +25,7 @@ from monitor.events.reading import ProtectedReading
 from monitor.events.schema import read_run
 from monitor.features import registry
 from monitor.features.f0 import F0
-from monitor.population.population import Speaker
+from monitor.population.people import Speaker
 from monitor.population.rank_model import RankModels
 from monitor.run import LogFile, Protection, Run, RunSettings
 from monitor.sinks.console import RunBuffer

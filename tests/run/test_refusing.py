@@ -10,7 +10,7 @@ import pytest
 
 from monitor import Monitor, Population, Run, alerts
 from monitor.errors import MonitorError, OverlapError, UsageError
-from monitor.population.population import SourceNote
+from monitor.population.people import SourceNote
 from monitor.run import LogFile, RunSettings
 from monitor.sources import File
 from monitor.sources.registry import recording_hashes

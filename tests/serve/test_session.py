@@ -20,7 +20,8 @@ from monitor import Run
 from monitor.corpus import Corpus, Recording
 from monitor.errors import UsageError
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.population import Population, Speaker
+from monitor.population.people import Speaker
+from monitor.population.population import Population
 from monitor.serve.page import ListeningPage
 from monitor.serve.session import BrowserMicrophone, RefusedError, ServeSettings, Session
 from monitor.serve.templates import TemplateFolder, checked_name

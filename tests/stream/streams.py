@@ -17,7 +17,7 @@ from monitor import Monitor, MonitorSettings, Population
 from monitor.events.reading import Reading
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.population.cohort import Cohort, FeatureTemplates
-from monitor.population.population import SourceNote, Speaker
+from monitor.population.people import SourceNote, Speaker
 from monitor.population.rank_model import RankModel, RankModels
 from monitor.protocols import Provenance, Source, StreamInfo
 from monitor.run import Run

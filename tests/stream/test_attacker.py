@@ -14,7 +14,8 @@ from monitor.maths.scores import EmbeddingSum, Histogram
 from monitor.maths.statistics import limits
 from monitor.phrases import reasons_as_text
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.population import Population, Speaker
+from monitor.population.people import Speaker
+from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.stream.accumulator import RunningTotals
 from monitor.stream.attacker import Attacker

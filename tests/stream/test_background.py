@@ -9,7 +9,8 @@ import pytest
 
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.population import Population, Speaker
+from monitor.population.people import Speaker
+from monitor.population.population import Population
 from monitor.stream import speaker_changes as module
 from monitor.stream.speaker_changes import FEWEST, background
 

@@ -19,7 +19,8 @@ from monitor.features.f0 import F0
 from monitor.features.registry import register
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.population import Population, Speaker
+from monitor.population.people import Speaker
+from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.protocols import StreamInfo
 from monitor.sources import Chain, File, FramesFile, SideInputSource, write_frames

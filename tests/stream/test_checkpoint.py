@@ -197,7 +197,7 @@ def test_other_stores_are_refused(saved):
     reference().save(checkpoint.path)
     with pytest.raises(StoreError, match="is a population file"):
         checkpoint.load(*parts())
-    write_store(checkpoint.path, "checkpoint", {}, {}, schema=99)
+    write_store(checkpoint.path, "checkpoint", {"schema": 99}, {})
     with pytest.raises(SchemaError, match="upgrade"):
         checkpoint.load(*parts())
 

@@ -15,7 +15,7 @@ from monitor.events.occurrences import NoticeEvent
 from monitor.events.reading import Reading
 from monitor.maths.condition import Condition
 from monitor.population import demo_frames
-from monitor.population.population import merge_speaker, sound_of
+from monitor.population.people import sound_of
 from monitor.types import Block
 
 STREAM = "speech/dev-clean/1462/170142.opus"
@@ -181,11 +181,11 @@ def test_a_further_session_counts_by_its_length():
     wide, narrow = Condition(bandwidth_hz=8000.0, snr_db=40.0), Condition(bandwidth_hz=4000.0)
     one, two = (replace(reference().speakers[0], sound=sound_of(*each)) for each in
                 ((wide, 30.0), (narrow, 90.0)))  # fmt: skip
-    both = merge_speaker(one, two)
+    both = one.merged(two)
     assert both.condition == Condition(bandwidth_hz=5000.0, snr_db=40.0)
     assert both.sound[[0, len(one.sound)]].tolist() == [30.0, 90.0]
     silent = replace(one, sound=np.zeros(0, "<f4"))
-    assert merge_speaker(one, silent).condition == merge_speaker(silent, one).condition == wide
+    assert one.merged(silent).condition == silent.merged(one).condition == wide
 
 
 def test_every_shipped_reader_has_a_sound():

@@ -16,7 +16,7 @@ from monitor.errors import StoreError
 from monitor.events.occurrences import NoticeEvent
 from monitor.features.landmarks import Landmarks
 from monitor.maths.landmarks import PITCHES, pack, unpack
-from monitor.population.population import Speaker
+from monitor.population.people import Speaker
 from monitor.sources.file import File
 from monitor.training.enrolling import enrol
 from monitor.types import Block

@@ -9,7 +9,7 @@ import pytest
 
 from monitor import Monitor, Population
 from monitor.errors import OverlapError, UsageError
-from monitor.population.population import SourceNote
+from monitor.population.people import SourceNote
 from monitor.sources import Chain, File, SideInputSource
 from monitor.sources.registry import recording_hashes
 from monitor.types import Block, Words

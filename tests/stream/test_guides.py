@@ -9,8 +9,7 @@ import pytest
 
 from monitor import Monitor, Population
 from monitor.events.reading import Reading
-from monitor.population import demo_frames
-from monitor.population.reference import DEMO_SPEAKER
+from monitor.population import DEMO_SPEAKER, demo_frames
 from monitor.sources.frames import FramesFile
 
 

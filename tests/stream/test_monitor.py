@@ -18,9 +18,9 @@ from monitor.features import registry
 from monitor.features.framing import Framer
 from monitor.features.registry import FeatureSetup
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
+from monitor.population import DEMO_SPEAKER, demo_frames
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.rank_model import RankModels
-from monitor.population.reference import DEMO_SPEAKER, demo_frames
 from monitor.protocols import StreamInfo
 from monitor.sources import FramesFile
 from monitor.types import Block, Frames, Gap, Track

@@ -21,7 +21,7 @@ import monitor
 from monitor import Monitor
 from monitor.events.schema import SCHEMA, read_run
 from monitor.plots.curve import caption, read_columns
-from monitor.population.reference import demo_frames
+from monitor.population import demo_frames
 from monitor.protocols import Provenance
 from monitor.run import LogFile, Run, RunSettings
 from monitor.sinks.console import RunBuffer

@@ -8,7 +8,7 @@ import soundfile
 
 from monitor import Population
 from monitor.errors import OverlapError, SourceError
-from monitor.population.population import SourceNote
+from monitor.population.people import SourceNote
 from monitor.sources.frames import write_frames
 from monitor.sources.registry import provenance_of, recording_hashes
 from monitor.stream.notices import session_of

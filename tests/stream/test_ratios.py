@@ -12,7 +12,8 @@ from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.maths.condition import Condition, degradation, unlike
 from monitor.maths.evidence import MISSES, ConditionEffect, ConditionEffects
 from monitor.population.cohort import Cohort, CohortScoring, FeatureTemplates
-from monitor.population.population import Population, Speaker, sound_of
+from monitor.population.people import Speaker, sound_of
+from monitor.population.population import Population
 from monitor.population.rank_model import RankModel, RankModels
 from monitor.stream.accumulator import RunningTotals
 from monitor.stream.attacker import Attacker

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from monitor import Monitor
 from monitor.features.style import Style
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.population import Population, Speaker
+from monitor.population.people import Speaker
+from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.sources import Chain, SideInputSource
 from monitor.stream.checkpoint import Checkpoint

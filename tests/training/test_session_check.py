@@ -4,7 +4,8 @@ import pytest
 
 from benchmarks.simulation import Simulation
 from monitor.corpus import Corpus, Recording
-from monitor.population.population import Population, Speaker
+from monitor.population.people import Speaker
+from monitor.population.population import Population
 from monitor.sources.frames import write_frames
 from monitor.training.enrolling import (
     UNLIKE_BITS,

@@ -22,7 +22,8 @@ from monitor.lab.scoring import largest, stretches
 from monitor.maths.condition import condition_of
 from monitor.maths.statistics import REPLICATES, Estimate, speaker_weights
 from monitor.population.cohort import Cohort, FeatureTemplates
-from monitor.population.population import SLICE_SECONDS, Population, Speaker, sound_of
+from monitor.population.people import Speaker, sound_of
+from monitor.population.population import SLICE_SECONDS, Population
 from monitor.population.rank_model import RankModels
 from monitor.stream.accumulator import RunningTotals
 from monitor.stream.attacker import Attacker

@@ -1,0 +1,324 @@
+"""Enrolled people: what is known of each, how a store keeps it, and a million of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import overload
+
+import numpy as np
+
+from monitor.errors import StoreError
+from monitor.maths.condition import Condition
+from monitor.safe_text import LONGEST_NAME, is_name
+from monitor.types import AnyArray, IntArray, Record
+
+_FIGURES = tuple(figure.name for figure in fields(Condition))
+_WIDTH = 1 + len(_FIGURES)  # of the sound of a session: seconds, and the figures
+_MOST_SOUND = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNote:
+    """Source of a template: enough to recognise the recording, not to hear it.
+
+    Attributes:
+        label: the file's name.
+        hashes: fingerprints of the recording.
+        start_seconds, end_seconds: the interval used, audio seconds.
+        landmarks: peaks of the spectrogram of that interval, by which a copy of it is known again
+            (`monitor.maths.landmarks.pack`); empty where nobody took any.
+    """
+
+    label: str
+    session: str
+    hashes: tuple[str, ...]
+    start_seconds: float
+    end_seconds: float
+    landmarks: AnyArray = field(
+        default_factory=partial(np.empty, 0, "<u2"), compare=False, repr=False
+    )
+
+    @property
+    def used(self) -> bool:
+        """True if any of it is in the template."""
+        return self.end_seconds > self.start_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Enrolled speaker: a name, the template's sources, and their sound.
+
+    Attributes:
+        name: unique among those enrolled.
+        sources: the recordings.
+        sound: as `sound_of` makes it, of one session after the other; empty where nobody knows.
+        sessions: how many slices each session has that was enrolled apart, in order; empty for one
+            session, of all slices.
+    """
+
+    name: str
+    sources: tuple[SourceNote, ...] = ()
+    sound: AnyArray = field(default_factory=partial(np.empty, 0, "<f4"), compare=False)
+    sessions: tuple[int, ...] = ()
+
+    @property
+    def condition(self) -> Condition | None:
+        """Mean sound of the speech of all sessions; None where nobody knows."""
+        sounds = self._sounds.astype(float)
+        if len(sounds) < 2:
+            return _read_condition(sounds[0]) if len(sounds) else None
+        weights = np.where(np.isnan(sounds), 0.0, sounds[:, :1])
+        sums, total = (weights * np.nan_to_num(sounds)).sum(axis=0), weights.sum(axis=0)
+        means = np.divide(sums, total, out=np.full(total.shape, np.nan), where=total > 0)
+        return _read_condition(means)
+
+    @property
+    def conditions(self) -> tuple[Condition | None, ...]:
+        """Sound of each session."""
+        sounds, count = self._sounds, max(len(self.sessions), 1)
+        if len(sounds) != count:  # of some nobody knows
+            return (self.condition,) * count
+        return tuple(map(_read_condition, sounds))
+
+    @property
+    def _sounds(self) -> AnyArray:
+        """Figures of the sessions, shape (sessions, figures)."""
+        return self.sound[: len(self.sound) // _WIDTH * _WIDTH].reshape(-1, _WIDTH)
+
+    def merged(self, later: Speaker) -> Speaker:
+        """Return the speaker with the sources, sounds and sessions of a further enrolment."""
+        return Speaker(
+            self.name,
+            self.sources + later.sources,
+            np.concatenate([self.sound, later.sound]),
+            self.sessions + later.sessions,
+        )
+
+
+def sound_of(condition: Condition, seconds: float) -> AnyArray:
+    """Return what a `Speaker` keeps of the sound of enrolment: seconds, and the figures."""
+    record = condition.record()
+    figures = (np.nan if record[name] is None else record[name] for name in _FIGURES)
+    return np.array([seconds, *figures], "<f4")
+
+
+def _read_condition(sound: AnyArray) -> Condition:
+    figures = (None if np.isnan(figure) else float(figure) for figure in sound[1:])
+    return Condition.parse(dict(zip(_FIGURES, figures, strict=True))) or Condition()
+
+
+def median_condition(sounds: AnyArray) -> Condition | None:
+    """Return the median of each figure that most of some sounds have; None where none has any."""
+    figures = sounds[:, 1:].astype(float)
+    has_figure = 2 * np.count_nonzero(~np.isnan(figures), axis=0) > len(figures)
+    if not has_figure.any():
+        return None
+    medians = np.full(figures.shape[1], np.nan)
+    medians[has_figure] = np.nanmedian(figures[:, has_figure], axis=0)
+    return _read_condition(np.concatenate(([0.0], medians)))
+
+
+def nearest_spelling(name: str, names: Iterable[str]) -> str:
+    """Suggest a similar name; empty where there is none."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(names), n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+# --------------------------------------------------------------------------------------- storing
+
+_SOUND, _LANDMARKS, _ROWS = "people/speaker/sound", "people/source/landmarks", "/rows"
+"""Names of their arrays in a store, each one for all people, and how that of the lengths ends."""
+_TYPES = {_SOUND: "<f4", _LANDMARKS: "<u2"}
+_NAMES, _ENTRIES, _NOTES = "people/names", "people/entries", "people/notes"
+_SESSIONS = "people/sessions"
+
+
+def pack_people(people: Sequence[Speaker]) -> tuple[list[Record], dict[str, AnyArray]]:
+    """Return what a store keeps of people: entries of its header, and arrays by name."""
+    plain = [column.name for column in fields(SourceNote) if column.name != "landmarks"]
+    entries: list[Record] = []
+    for person in people:
+        notes = [{name: getattr(note, name) for name in plain} for note in person.sources]
+        sessions = {"sessions": person.sessions} if person.sessions else {}
+        entries.append({"name": person.name, "sources": notes, **sessions})
+    landmarks = [note.landmarks for person in people for note in person.sources]
+    arrays: dict[str, AnyArray] = {}
+    for name, parts in ((_SOUND, [person.sound for person in people]), (_LANDMARKS, landmarks)):
+        if any(map(len, parts)):
+            arrays[name] = np.concatenate([np.asarray(part, _TYPES[name]) for part in parts])
+            arrays[name + _ROWS] = np.array(list(map(len, parts)), np.int64)
+    return entries, arrays
+
+
+def unpack_people(entries: Sequence[Record], arrays: Mapping[str, AnyArray]) -> list[Speaker]:
+    """Reverse ``pack_people``.
+
+    Raises:
+        StoreError: they are no people, or the arrays are not theirs.
+        KeyError, TypeError: an entry is incomplete.
+    """
+    sounds = _split_rows(_SOUND, arrays, len(entries))
+    count = sum(len(entry["sources"]) for entry in entries)
+    landmarks = iter(_split_rows(_LANDMARKS, arrays, count))
+    return [
+        _make_speaker(entry, sound, [next(landmarks) for _ in entry["sources"]])
+        for entry, sound in zip(entries, sounds, strict=True)
+    ]
+
+
+def _make_speaker(entry: Record, sound: AnyArray, landmarks: Iterable[AnyArray]) -> Speaker:
+    """Make a speaker that enrolment could have made; StoreError of others."""
+    sources = tuple(
+        SourceNote(**{**note, "hashes": tuple(note["hashes"])}, landmarks=peaks)
+        for note, peaks in zip(entry["sources"], landmarks, strict=True)
+    )
+    speaker = Speaker(entry["name"], sources, sound, tuple(entry.get("sessions", ())))
+    name = speaker.name
+    if not is_name(name):
+        raise StoreError(f"the name {name!a:.40} of a speaker cannot be printed")
+    sounds = speaker._sounds
+    if (
+        sounds.size != sound.size
+        or not (np.isnan(sound) | (np.abs(sound) <= _MOST_SOUND)).all()
+        or not (sounds[:, 0] >= 0).all()
+    ):
+        raise StoreError(f"the sound of {name} is none that speech has")
+    for note in sources:
+        if not (is_name(note.label) and is_name(note.session)):
+            raise StoreError(f"a recording of {name} has a name that cannot be printed")
+        seconds = (note.start_seconds, note.end_seconds)
+        if not all(isinstance(s, int | float) and 0 <= s < float("inf") for s in seconds):
+            raise StoreError(f"an interval of {name} is no pair of seconds")
+        if not all(isinstance(mark, str) for mark in note.hashes):
+            raise StoreError(f"a fingerprint of {name} is no text")
+    return speaker
+
+
+def _row_ends(name: str, arrays: Mapping[str, AnyArray], count: int) -> IntArray:
+    """Return where the rows of each end in an array of a store, after 0: shape (count + 1,)."""
+    values, rows = arrays[name], arrays[name + _ROWS]
+    fits = rows.dtype.kind in "iu" and rows.shape == (count,) and values.ndim == 1
+    fits = fits and values.dtype == _TYPES.get(name, values.dtype)
+    if not fits or rows.min(initial=0) < 0 or int(rows.sum()) != len(values):
+        raise StoreError(f"{name} is not of the people that are enrolled")
+    return np.concatenate(([0], np.cumsum(rows)))
+
+
+def _split_rows(name: str, arrays: Mapping[str, AnyArray], count: int) -> list[AnyArray]:
+    """Split an array of all into that of each; of one that is not there nobody has any."""
+    if name not in arrays:
+        return [np.empty(0, _TYPES[name])] * count
+    ends = _row_ends(name, arrays, count).tolist()
+    return [arrays[name][first:last] for first, last in pairwise(ends)]
+
+
+def pack_many(people: Sequence[Speaker]) -> dict[str, AnyArray]:
+    """Return what a store keeps of very many people, arrays alone: `ManyPeople` reads it."""
+    entries, arrays = pack_people(people)
+    texts = [json.dumps({"sources": e["sources"]}).encode() if e["sources"] else b""
+             for e in entries]  # fmt: skip
+    sessions = [person.sessions for person in people]
+    arrays[_SESSIONS] = np.array([count for person in sessions for count in person], np.int64)
+    arrays[_SESSIONS + _ROWS] = np.array(list(map(len, sessions)), np.int64)
+    names = "\n".join(person.name for person in people).encode()
+    arrays[_NAMES] = np.frombuffer(names, np.uint8)
+    arrays[_ENTRIES] = np.frombuffer(b"".join(texts), np.uint8)
+    arrays[_ENTRIES + _ROWS] = np.array(list(map(len, texts)), np.int64)
+    arrays[_NOTES] = np.array([len(person.sources) for person in people], np.int64)
+    return arrays
+
+
+class ManyPeople(Sequence[Speaker]):
+    """People of a store, each created when asked for: a million take their names' memory.
+
+    Args:
+        arrays: as `pack_many` makes them.
+
+    Attributes:
+        names: of everybody.
+        apart: places of those with sessions that are kept apart, shape (K,).
+        noted: places of those with recordings, shape (K,).
+
+    Raises:
+        StoreError: the arrays are not of these people; of one of them, when asked for.
+    """
+
+    def __init__(self, arrays: Mapping[str, AnyArray]) -> None:
+        self.names = tuple(bytes(arrays[_NAMES]).decode().split("\n"))
+        if not "".join(self.names).isprintable() or not all(map(str.strip, self.names)):
+            raise StoreError("the name of a speaker cannot be printed")
+        if max(map(len, self.names)) > LONGEST_NAME:
+            raise StoreError("the name of a speaker is too long")
+        self._arrays = {name: array for name, array in arrays.items() if name.startswith("people/")}
+        count = len(self.names)
+        notes = np.cumsum(arrays[_NOTES])
+        if notes.shape != (count,) or arrays[_NOTES].dtype.kind not in "iu" or notes.min() < 0:
+            raise StoreError("the recordings are not of the people that are enrolled")
+        self._notes = np.concatenate(([0], notes))
+        counts = {_ENTRIES: count, _SESSIONS: count, _SOUND: count, _LANDMARKS: int(notes[-1])}
+        self._ends = {
+            name: _row_ends(name, arrays, owners)
+            for name, owners in counts.items()
+            if name in arrays or name not in _TYPES
+        }
+        self.apart: IntArray = np.flatnonzero(np.diff(self._ends[_SESSIONS]))
+        self.noted: IntArray = np.flatnonzero(np.diff(self._notes))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @overload
+    def __getitem__(self, place: int) -> Speaker: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Speaker]: ...
+
+    def __getitem__(self, place: int | slice) -> Speaker | list[Speaker]:
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(len(self)))]
+        place = range(len(self))[place]
+        text = bytes(self._part(_ENTRIES, place))
+        entry = {
+            "sources": [],
+            **(json.loads(text) if text else {}),
+            "name": self.names[place],
+            "sessions": self._part(_SESSIONS, place).tolist(),
+        }
+        first, last = self._notes[place : place + 2].tolist()
+        if len(entry["sources"]) != last - first:
+            raise StoreError(f"the recordings of {self.names[place]} are not as many as they were")
+        landmarks = [self._part(_LANDMARKS, i) for i in range(first, last)]
+        return _make_speaker(entry, self._part(_SOUND, place), landmarks)
+
+    def mentioning(self, text: str) -> list[int]:
+        """Find people whose recordings' notes contain a text; it may mean another field."""
+        places, every = set(), self._arrays[_ENTRIES].tobytes()
+        place = every.find(text.encode())
+        while place >= 0:
+            places.add(int(np.searchsorted(self._ends[_ENTRIES], place, side="right")) - 1)
+            place = every.find(text.encode(), place + 1)
+        return sorted(places)
+
+    @cached_property
+    def sounds(self) -> AnyArray | None:
+        """Sounds, shape (N, figures), NaN where unknown; None where some have several sessions."""
+        sounds = np.full((len(self), _WIDTH), np.nan, "<f4")
+        if _SOUND not in self._arrays:
+            return sounds
+        rows = np.diff(self._ends[_SOUND])
+        if not np.isin(rows, (0, _WIDTH)).all():
+            return None
+        sounds[rows > 0] = self._arrays[_SOUND].reshape(-1, _WIDTH)
+        return sounds
+
+    def _part(self, name: str, place: int) -> AnyArray:
+        if name not in self._ends:
+            return np.empty(0, _TYPES[name])
+        first, last = self._ends[name][place : place + 2].tolist()
+        return self._arrays[name][first:last]
