@@ -41,8 +41,7 @@ from monitor.lab.evaluation.input.labels import read_labels
 from monitor.lab.evaluation.input.score_file import ScoreCell, ScoreFile, write_score_file
 from monitor.lab.evaluation.input.scores import read_scores
 from monitor.lab.evaluation.input.voiceprivacy import SpeakerVectors, VoicePrivacyResults
-from monitor.lab.experiment.report import KIND
-from monitor.lab.experiment.running import check_folder
+from monitor.lab.experiment.report import KIND, check_folder
 from monitor.ledger import Ledger, LedgerSession
 from monitor.population.population import load_rank_models, save_rank_models
 from monitor.safe_text import printable

@@ -28,9 +28,7 @@ from monitor.cli.options import (
 from monitor.cli.transcript_options import CorpusOptions
 
 if TYPE_CHECKING:
-    from monitor.corpus import Corpus
-    from monitor.lab.experiment.material import Material
-    from monitor.lab.experiment.settings import ExperimentSettings
+    from monitor.lab.experiment.material import ExperimentSettings, Material
 
 
 @dataclass(slots=True)
@@ -126,8 +124,8 @@ def command(asked: ExperimentOptions) -> int:
     """
     from monitor.cli.options import progress_over
     from monitor.jobs import cores
-    from monitor.lab.experiment.running import check_folder, plan_panels, run_experiment
-    from monitor.lab.experiment.settings import SESSIONS, ExperimentSettings
+    from monitor.lab.experiment.material import SESSIONS, ExperimentSettings, choose_panels
+    from monitor.lab.experiment.report import check_folder, run_experiment
     from monitor.phrases import plural
     from monitor.run.status import INCOMPLETE
 
@@ -143,11 +141,9 @@ def command(asked: ExperimentOptions) -> int:
         asked.seed,
     )
     check_folder(asked.output, asked.corpus)
-    material, problems = _read_material(
-        asked.corpus, asked.output, settings, asked.workers, asked.hearing
-    )
+    material = _read_material(asked, settings)
     settings = _add_trainers(settings, material, asked.trainers)
-    panels = plan_panels(material, settings)
+    panels = choose_panels(material.fills, material.offered, settings)
     for panel in panels:
         say(
             f"{panel.session} session, {panel.purpose}: {plural(len(panel.speakers), 'speaker')}, "
@@ -161,8 +157,6 @@ def command(asked: ExperimentOptions) -> int:
                 panels,
                 asked.output,
                 settings,
-                name=asked.corpus.resolve().stem,
-                problems=problems,
                 fresh=asked.fresh,
                 jobs=asked.workers.jobs or cores(),
                 progress=lambda c: step(f"T={c.test_seconds:g} D={c.template_seconds:g}", 1),
@@ -170,33 +164,27 @@ def command(asked: ExperimentOptions) -> int:
     except KeyboardInterrupt:
         say("monitor: what was measured is kept; to go on, run the same command again")
         raise
-    for problem in problems:
+    for problem in results.problems:
         say(f"monitor: skipped: {problem}")
     if results.noise:
         say(f"monitor: {results.noisy}")
     for answer in results.plain()["answers"].values():
         say(f"{answer['question']} {answer['corpus'] or 'Not asked here.'}")
     say(f"{asked.output / 'index.html'} tells it all; {asked.output} is private")
-    return INCOMPLETE if problems else 0
+    return INCOMPLETE if results.problems else 0
 
 
-def _read_material(
-    corpus: Path,
-    output: Path,
-    settings: ExperimentSettings,
-    workers: JobOptions,
-    hearing: CorpusOptions,
-) -> tuple[Material, tuple[str, ...]]:
-    """Read scores, or extract speech; return also its problems."""
+def _read_material(asked: ExperimentOptions, settings: ExperimentSettings) -> Material:
+    """Read scores, or extract speech."""
     from monitor.cli.inputs import check_two, load_speaker_model, plan_of
     from monitor.cli.options import progress_over
     from monitor.corpus import find
-    from monitor.lab.experiment.material import extract_frames, read_scores, read_speech
+    from monitor.lab.experiment.material import read_scores, read_speech
 
-    scores = read_scores(corpus, settings)
+    scores = read_scores(asked.corpus, settings)
     if scores is not None:
-        return scores, ()
-    recordings: Corpus = hearing.of(find(corpus))
+        return scores
+    recordings = asked.hearing.of(find(asked.corpus))
     for line in plan_of(recordings):
         say(line)
     check_two(recordings)
@@ -204,16 +192,14 @@ def _read_material(
     load_speaker_model(settings.features, files)
     try:
         with progress_over(len(files), "listening") as step:
-            frames, problems = extract_frames(
-                corpus, recordings, output / "frames", settings.features,
-                workers.for_recordings(files), lambda recording: step(recording.path.name, 1),
+            return read_speech(
+                asked.corpus, recordings, asked.output / "frames", settings,
+                asked.workers.for_recordings(files), lambda heard: step(heard.path.name, 1),
                 feature_setup(),
             )  # fmt: skip
     except KeyboardInterrupt:
         say("monitor: what was heard is kept; to go on, run the same command again")
         raise
-    speech = read_speech(frames, settings, feature_setup())
-    return speech, (*problems, *speech.problems)
 
 
 def _add_trainers(

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.lab.experiment.report import Experiment
-    from monitor.lab.experiment.running import experiment
-    from monitor.lab.experiment.settings import ExperimentSettings
+    from monitor.lab.experiment.material import ExperimentSettings
+    from monitor.lab.experiment.report import Experiment, experiment
 
 __all__ = ["Experiment", "ExperimentSettings", "experiment"]
 
-_HOMES = {"report": "Experiment", "running": "experiment", "settings": "ExperimentSettings"}
+_HOMES = {"material": "ExperimentSettings", "report": "Experiment experiment"}
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

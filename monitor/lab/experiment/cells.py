@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -16,19 +16,17 @@ from monitor.jobs import each_in_order
 from monitor.lab.evaluation.comparisons import ScoreMatrix, leaving_out, resamples
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
-from monitor.lab.evaluation.report.report import Report
-from monitor.lab.evaluation.srd import LossFit, loss_fits
-from monitor.lab.experiment.material import Material
-from monitor.lab.experiment.settings import ExperimentSettings, Panel, exclude_speakers
+from monitor.lab.evaluation.srd import loss_fits
+from monitor.lab.experiment.material import ExperimentSettings, Material, Panel, exclude_speakers
 from monitor.lab.report.export import figure_json
 from monitor.lab.result_cache import ResultCache, result_key
 from monitor.maths import posterior_fit as logit
 from monitor.maths.posterior import weighted_evidence
 from monitor.maths.posterior_fit import smallest_floor
 from monitor.maths.rank_models import LOSSES, fit
-from monitor.maths.ranks import RankStatistics, rank_histogram, rank_statistics, score_gaps
+from monitor.maths.ranks import rank_histogram, rank_statistics, score_gaps
 from monitor.maths.statistics import Estimate
-from monitor.types import BoolArray, FloatArray
+from monitor.types import BoolArray, FloatArray, Record
 
 # ------------------------------------------------------------------------------------------- joint
 # The weights are those of the conditional logit (docs/method.md section 5), learnt in each cell on
@@ -49,18 +47,15 @@ def join_features(matrices: Mapping[str, ScoreMatrix]) -> ScoreMatrix | None:
     if len(matrices) < 2 or len(shared.tested) < FEWEST_SPEAKERS:
         return None
     scores = np.stack([np.asarray(m.scores, np.float64) for m in matrices.values()], axis=1)
-    has_score = (scores != scores[..., :1]).any(
-        axis=(0, 2)
-    )  # a test too short for a window has none
-    if has_score.sum() == 0:
+    # a test too short for a window has no score
+    scores = scores[:, (scores != scores[..., :1]).any(axis=(0, 2))]
+    if not scores.shape[1]:
         return None
-    scores = scores[:, has_score]
-    fold = np.arange(len(shared.tested)) % _FOLDS
-    place = fold[shared.owner]
+    fold = (np.arange(len(shared.tested)) % _FOLDS)[shared.owner]
     joint = np.empty(shared.scores.shape)
     for number in range(_FOLDS):
-        weights = _fit_weights(scores, shared, place != number)
-        rows = place == number
+        weights = _fit_weights(scores, shared, fold != number)
+        rows = fold == number
         joint[rows] = weighted_evidence(scores[rows], np.tile(weights, (int(rows.sum()), 1)))
     return ScoreMatrix(joint, shared.target, shared.speakers, "joint", shared.trial_names)
 
@@ -86,48 +81,61 @@ def _fit_weights(scores: FloatArray, matrix: ScoreMatrix, rows: BoolArray) -> Fl
 _LOSSES_FOLDS = 10
 
 
-def measure_losses(matrix: ScoreMatrix, replicates: int, seed: int) -> list[dict[str, Any]]:
-    """Measure each loss, ready for JSON, with limits over resamples of speakers.
+class LossRecord(TypedDict):
+    """One loss: the rank model that it fits, and how well."""
 
-    It has ``loss``, ``fitted`` (LL where CLL makes no sense), ``alpha``, ``beta``, ``binomial``,
-    ``notes``, ``kl_bits``, ``rank1_match_bits`` (None where rank 1 was never seen), ``rank1`` (its
-    probability by the rank model), the rank model's statistics, and ``left_out_bits``, ``..._low``,
-    ``..._high``: what it costs more than LL on speakers left out, None of fewer than three.
-    """
+    loss: str
+    fitted: str  # LL where CLL makes no sense
+    alpha: float
+    beta: float
+    binomial: bool
+    notes: list[str]
+    kl_bits: float | None
+    rank1_match_bits: float | None  # None where rank 1 was never seen
+    rank1: float  # its probability by the rank model
+    mean_bits: float  # from here on SRD's Table II
+    idr: float
+    maxd_bits: float
+    stdd_bits: float
+    spread: float
+    left_out_bits: float | None  # cost on speakers left out, more than LL; None of fewer than three
+    left_out_low: float | None
+    left_out_high: float | None
+
+
+def measure_losses(matrix: ScoreMatrix, replicates: int, seed: int) -> list[LossRecord]:
+    """Measure each loss, with limits over resamples of speakers."""
     histogram = rank_histogram(matrix.better, matrix.tied, matrix.population)
     more = _cost_left_out(matrix)
-    rows = []
+    rows: list[LossRecord] = []
     for rank_model in loss_fits(histogram):
         gamma = np.exp(rank_model.log_pmf(matrix.population))
-        row = {
-            "loss": rank_model.loss,
-            "fitted": "LL" if "LL instead of CLL" in rank_model.notes else rank_model.loss,
-            "alpha": rank_model.alpha,
-            "beta": rank_model.beta,
-            "binomial": rank_model.binomial,
-            "notes": list(rank_model.notes),
-            "kl_bits": finite(rank_model.kl_bits),
-            "rank1_match_bits": finite(rank_model.rank1_match_bits),
-            "rank1": float(gamma[0]),
-            **compute_statistics(rank_model, matrix.population),
-        }
-        low = high = value = None
+        statistics = rank_statistics(gamma)
+        value = low = high = None
         if more is not None:
             value, low, high = _estimate_mean(more[rank_model.loss], matrix, replicates, seed)
-        rows.append(row | {"left_out_bits": value, "left_out_low": low, "left_out_high": high})
+        rows.append(
+            {
+                "loss": rank_model.loss,
+                "fitted": "LL" if "LL instead of CLL" in rank_model.notes else rank_model.loss,
+                "alpha": rank_model.alpha,
+                "beta": rank_model.beta,
+                "binomial": rank_model.binomial,
+                "notes": list(rank_model.notes),
+                "kl_bits": finite(rank_model.kl_bits),
+                "rank1_match_bits": finite(rank_model.rank1_match_bits),
+                "rank1": float(gamma[0]),
+                "mean_bits": rank_model.mean_bits,
+                "idr": statistics.identification_rate,
+                "maxd_bits": statistics.max_bits,
+                "stdd_bits": statistics.std_bits,
+                "spread": statistics.spread,
+                "left_out_bits": value,
+                "left_out_low": low,
+                "left_out_high": high,
+            }
+        )
     return rows
-
-
-def compute_statistics(rank_model: LossFit, speakers: int) -> dict[str, float]:
-    """Compute the statistics of SRD's Table II, of a rank model."""
-    statistics: RankStatistics = rank_statistics(np.exp(rank_model.log_pmf(speakers)))
-    return {
-        "mean_bits": rank_model.mean_bits,
-        "idr": statistics.identification_rate,
-        "maxd_bits": statistics.max_bits,
-        "stdd_bits": statistics.std_bits,
-        "spread": statistics.spread,
-    }
 
 
 def _cost_left_out(matrix: ScoreMatrix) -> dict[str, FloatArray] | None:
@@ -141,16 +149,16 @@ def _cost_left_out(matrix: ScoreMatrix) -> dict[str, FloatArray] | None:
     for number in range(fold.max() + 1):
         rows = fold[matrix.owner] == number
         rest = rank_histogram(matrix.better[~rows], matrix.tied[~rows], matrix.population)
+        better, tied, owner = matrix.better[rows], matrix.tied[rows], matrix.owner[rows]
+        trials = np.maximum(np.bincount(owner, minlength=count), 1)
         for loss in LOSSES:
             gamma = np.exp(fit(rest, loss).log_pmf(matrix.population))
             gamma = (1.0 - floor) * gamma + floor / matrix.population  # no rank is impossible
             # of tied ranks the mean of their logarithms
             sums = np.cumsum(np.append(0.0, np.log2(gamma)))
-            better, tied, owner = matrix.better[rows], matrix.tied[rows], matrix.owner[rows]
             cost = -(sums[better + tied] - sums[better]) / tied
-            total = np.bincount(owner, cost, minlength=count)
-            trials = np.bincount(owner, minlength=count)
-            bits[loss][fold == number] = (total / np.maximum(trials, 1))[fold == number]
+            mean = np.bincount(owner, cost, minlength=count) / trials
+            bits[loss][fold == number] = mean[fold == number]
     return {loss: bits[loss] - bits["LL"] for loss in LOSSES}
 
 
@@ -176,65 +184,75 @@ MEAN = "srd.mean_bits_model"
 """The figure that lengths are compared by: MeanD of the fitted rank model."""
 
 
-def measure(matrix: ScoreMatrix, replicates: int, seed: int, tables: bool) -> dict[str, Any]:
-    """Measure one system in one cell, ready for JSON.
+class SpeakerRecord(TypedDict):
+    """Ranks of one speaker, and the rank models fitted to them by loss."""
 
-    ``speakers`` (N), ``tested`` (S), ``trials``, ``figures`` by key, ``resampled`` and ``left_out``
-    (MeanD on each resample, and with each speaker or group of them left out), ``histogram`` (of
-    ranks); and of the cell of the tables ``losses``, ``speaker_bits`` (ascending) and
-    ``one_speaker``. UsageError where a score is not finite.
-    """
+    mean_bits: float
+    trials: int
+    histogram: list[float]
+    rank_models: dict[str, list[float]]
+
+
+class SystemRecord(TypedDict):
+    """One system in one cell: N, how many were tested, figures; of tables more."""
+
+    speakers: int
+    tested: int
+    trials: int
+    warnings: list[str]
+    figures: dict[str, Record]
+    resampled: list[float | None]  # MeanD on each resample
+    left_out: list[float | None]  # with each speaker, or group of them, left out
+    histogram: list[float]  # of ranks
+    losses: NotRequired[list[LossRecord]]
+    speaker_bits: NotRequired[list[float]]  # MeanD of each, ascending, without names
+    one_speaker: NotRequired[SpeakerRecord | None]  # the median one
+
+
+def measure(matrix: ScoreMatrix, replicates: int, seed: int, tables: bool) -> SystemRecord:
+    """Measure one system in one cell; UsageError where a score is not finite."""
     only = ("srd", "verification") if tables else ("srd",)
     report = evaluate(matrix, settings=EvaluationSettings(replicates, seed, only=only))
-    figures = {key: figure_json(figure) for key, figure in report.figures.items()
-               if not key.startswith(("srd.kl_", "srd.rank1_match_"))}  # fmt: skip
     mean = report.figures[MEAN]
-    measured: dict[str, Any] = {
+    histogram = rank_histogram(matrix.better, matrix.tied, matrix.population)
+    measured: SystemRecord = {
         "speakers": matrix.population,
         "tested": len(matrix.tested),
         "trials": matrix.trials,
         "warnings": list(report.warnings),
-        "figures": figures,
-        "resampled": _round_values(mean.replicates),
-        "left_out": _round_values(mean.left_out),
-        "histogram": _round_values(rank_histogram(matrix.better, matrix.tied, matrix.population)),
-    }
+        "figures": {key: figure_json(figure) for key, figure in report.figures.items()
+                    if not key.startswith(("srd.kl_", "srd.rank1_match_"))},
+        "resampled": [*map(finite, _round_values(mean.replicates))],
+        "left_out": [*map(finite, _round_values(mean.left_out))],
+        "histogram": _round_values(histogram),
+    }  # fmt: skip
     if tables:
+        bits = report.curves.speaker_bits
         measured["losses"] = measure_losses(matrix, replicates, seed)
-        measured |= _measure_speakers(matrix, report)
+        measured["speaker_bits"] = _round_values(None if bits is None else np.sort(bits))
+        measured["one_speaker"] = None if bits is None else _measure_median(matrix, bits)
     return measured
 
 
-def _measure_speakers(matrix: ScoreMatrix, report: Report) -> dict[str, Any]:
-    """Measure MeanD of each speaker, without names, and the ranks of the median one."""
-    bits = report.curves.speaker_bits
-    if bits is None:
-        return {"speaker_bits": [], "one_speaker": None}
-    order = np.argsort(bits, kind="stable")
-    middle = int(order[(len(order) - 1) // 2])
+def _measure_median(matrix: ScoreMatrix, bits: FloatArray) -> SpeakerRecord:
+    middle = int(np.argsort(bits, kind="stable")[(len(bits) - 1) // 2])
     rows = matrix.owner == middle
     histogram = rank_histogram(matrix.better[rows], matrix.tied[rows], matrix.population)
     rank_models = {loss: fit(histogram, loss) for loss in ("LL", "CLL")}
     return {
-        "speaker_bits": _round_values(bits[order]),
-        "one_speaker": {
-            "mean_bits": float(bits[middle]),
-            "trials": int(rows.sum()),
-            "histogram": _round_values(histogram),
-            "rank_models": {
-                loss: _round_values(np.exp(rank_model.log_pmf(matrix.population)))
-                for loss, rank_model in rank_models.items()
-                if "LL instead of CLL" not in rank_model.notes
-            },
+        "mean_bits": float(bits[middle]),
+        "trials": int(rows.sum()),
+        "histogram": _round_values(histogram),
+        "rank_models": {
+            loss: _round_values(np.exp(rank_model.log_pmf(matrix.population)))
+            for loss, rank_model in rank_models.items()
+            if "LL instead of CLL" not in rank_model.notes
         },
     }
 
 
-def _round_values(values: FloatArray | None) -> list[float | None]:
-    """Round to seven digits; what is not finite is None."""
-    if values is None:
-        return []
-    return [float(f"{v:.7g}") if np.isfinite(v) else None for v in values.tolist()]
+def _round_values(values: FloatArray | None) -> list[float]:
+    return [] if values is None else [float(f"{value:.7g}") for value in values.tolist()]
 
 
 # ------------------------------------------------------------------------------------------ making
@@ -245,29 +263,25 @@ _VERSION = 1
 
 
 @dataclass(frozen=True)
-class CellOrder:
-    """A cell to be made, of a test and a template of so much speech, and the key of its cache."""
-
-    panel: Panel
-    test_seconds: float
-    template_seconds: float
-    key: str
-
-
-@dataclass(frozen=True)
 class MeasuredCell:
-    """A cell that was made, with what `measure` says of each system."""
+    """A cell of a test and a template of so much speech.
+
+    Attributes:
+        systems: what `measure` says of each; empty before it is made.
+        key: of the cache, a hash of all that it depends on.
+    """
 
     panel: Panel
     test_seconds: float
     template_seconds: float
-    systems: dict[str, dict[str, Any]]
+    systems: Mapping[str, SystemRecord] = field(default_factory=dict)
+    key: str = ""
 
 
 def make_orders(
     panels: Sequence[Panel], material: Material, settings: ExperimentSettings
-) -> list[CellOrder]:
-    """Return every cell of the panels, with a hash of all that it depends on."""
+) -> list[MeasuredCell]:
+    """Return every cell of the panels, to be made."""
     orders = []
     for panel in panels:
         inputs = {
@@ -279,17 +293,17 @@ def make_orders(
         }
         for test, template in panel.cells:
             key = result_key({**inputs, "T": test, "D": template})
-            orders.append(CellOrder(panel, test, template, key))
+            orders.append(MeasuredCell(panel, test, template, key=key))
     return orders
 
 
 def make_cells(
-    orders: Sequence[CellOrder],
+    orders: Sequence[MeasuredCell],
     material: Material,
     settings: ExperimentSettings,
     cache: ResultCache,
     jobs: int = 1,
-    progress: Callable[[CellOrder], object] = lambda _: None,
+    progress: Callable[[MeasuredCell], object] = lambda _: None,
 ) -> list[MeasuredCell]:
     """Measure cells that are not cached, and read the others; each is cached at once.
 
@@ -299,50 +313,41 @@ def make_cells(
         MonitorError: a process was ended from outside.
         StoreError: the cache cannot be written.
     """
-    systems_by_key = {order.key: _read_cell(cache, order.key) for order in orders}
-    missing = list(
-        {order.key: order for order in orders if systems_by_key[order.key] is None}.values()
-    )
+    contents = {order.key: cache.read(order.key) for order in orders}
+    systems: dict[str, dict[str, SystemRecord]] = {
+        key: json.loads(content) for key, content in contents.items() if content is not None
+    }
+    missing = {order.key: order for order in orders if order.key not in systems}
     for order in orders:
-        if systems_by_key[order.key] is not None:
+        if order.key in systems:
             progress(order)
-    todo = {order.key: order for order in missing}
 
-    def arrived(result: tuple[str, dict[str, Any]]) -> None:
-        key, systems = result
-        cache.write(key, json.dumps(systems, allow_nan=False).encode())
-        systems_by_key[key] = systems
-        progress(todo[key])
+    def arrived(result: tuple[str, dict[str, SystemRecord]]) -> None:
+        key, measured = result
+        cache.write(key, json.dumps(measured, allow_nan=False).encode())
+        systems[key] = measured
+        progress(missing[key])
 
     work = partial(_make, material, settings)
-    with closing(each_in_order(work, missing, jobs, arrived=arrived)) as finished:
+    with closing(each_in_order(work, list(missing.values()), jobs, arrived=arrived)) as finished:
         for _ in finished:
             pass
-    return [
-        MeasuredCell(
-            cell_order.panel,
-            cell_order.test_seconds,
-            cell_order.template_seconds,
-            systems_by_key[cell_order.key] or {},
-        )
-        for cell_order in orders
-    ]
+    return [replace(order, systems=systems[order.key]) for order in orders]
 
 
 def _make(
-    material: Material, settings: ExperimentSettings, order: CellOrder
-) -> tuple[str, dict[str, Any]]:
+    material: Material, settings: ExperimentSettings, order: MeasuredCell
+) -> tuple[str, dict[str, SystemRecord]]:
     """Measure one cell; return it with its key."""
     matrices = material.matrices(order.panel, order.test_seconds, order.template_seconds)
-    systems = {
+    return order.key, {
         name: measure(matrix, settings.replicates, settings.seed, order.panel.purpose == "tables")
         for name, matrix in _select_systems(matrices, material, settings)
     }
-    return order.key, systems
 
 
 def _select_systems(
-    matrices: dict[str, ScoreMatrix], material: Material, settings: ExperimentSettings
+    matrices: Mapping[str, ScoreMatrix], material: Material, settings: ExperimentSettings
 ) -> Iterator[tuple[str, ScoreMatrix]]:
     """Yield each system with trials of those who trained none of its networks, and the joint.
 
@@ -362,8 +367,3 @@ def _select_systems(
     joint = join_features(present) if present else None
     if joint is not None:
         yield "joint", joint
-
-
-def _read_cell(cache: ResultCache, key: str) -> dict[str, Any] | None:
-    content = cache.read(key)
-    return None if content is None else dict(json.loads(content))

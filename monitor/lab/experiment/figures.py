@@ -12,7 +12,7 @@ import numpy as np
 from monitor.features.f0 import HIGHEST_LAG, LOWEST_LAG, RATE
 from monitor.files import csv_text, write_text
 from monitor.lab.evaluation.srd import binned_ranks, rank_model_line
-from monitor.lab.experiment.cells import MEAN, MeasuredCell
+from monitor.lab.experiment.cells import MEAN, MeasuredCell, SystemRecord
 from monitor.lab.experiment.findings import GUIDES, Surface, find_guide_start
 from monitor.maths.rank_models import RankFit
 from monitor.phrases import plural
@@ -316,7 +316,7 @@ def plot_speaker(cells: Sequence[MeasuredCell]) -> FigureSpec | None:
 _LINE_STYLES = {"CLL": "--", "LL": ":"}
 
 
-def get_rank_models(measured: dict[str, Any]) -> dict[str, RankFit]:
+def get_rank_models(measured: SystemRecord) -> dict[str, RankFit]:
     """Return the fitted rank models by loss; CLL only where it makes sense."""
     return {
         row["loss"]: RankFit(row["alpha"], row["beta"], row["binomial"], row["fitted"], np.nan)

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import takewhile
-from typing import Any, Literal, TypeAlias
+from operator import itemgetter
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from monitor.lab.experiment.cells import MEAN, MeasuredCell
-from monitor.lab.experiment.settings import Panel
+from monitor.lab.experiment.cells import MEAN, LossRecord, MeasuredCell, SystemRecord
+from monitor.lab.experiment.material import Panel
 from monitor.maths.statistics import TAIL, Estimate
 from monitor.phrases import plural
 from monitor.plots.canvas import format_seconds
-from monitor.types import FloatArray
 
+Place: TypeAlias = tuple[float, float]
+"""T and D."""
 NEAR = 0.95
 """Share of log2 N from which on a mean says no more than that N is small."""
 
@@ -33,18 +35,17 @@ class Contrast:
 class Surface:
     """MeanD of one system over T and D, of one panel: every cell is of the same people.
 
-    Lengths are ascending, those of tests where the system has trials at every D; `cells` is by T
-    and D what `monitor.lab.experiment.cells.measure` says.
+    Lengths are ascending, those of tests where the system has trials at every D.
     """
 
     system: str
     panel: Panel
     lengths: tuple[float, ...]
     template_lengths: tuple[float, ...]
-    cells: Mapping[tuple[float, float], dict[str, Any]]
+    cells: Mapping[Place, SystemRecord]
 
     @property
-    def sample(self) -> dict[str, Any]:
+    def sample(self) -> SystemRecord:
         """One of its cells, for their common keys."""
         return next(iter(self.cells.values()))
 
@@ -66,7 +67,7 @@ class Surface:
         chance = self.cells[test, template]["figures"].get("srd.null_chance", {}).get("value")
         return chance is not None and chance <= 0.05
 
-    def telling(self, places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    def telling(self, places: Sequence[Place]) -> list[Place]:
         """Return the last cells that tell without a gap: before, figures are of nothing.
 
         A feature of long windows has nothing yet of short speech; and one cell of many that tell
@@ -76,7 +77,7 @@ class Surface:
         return list(tell)[::-1]
 
     def contrast(
-        self, terms: Mapping[tuple[float, float], float], among: int = 1, log: bool = False
+        self, terms: Mapping[Place, float], among: int = 1, log: bool = False
     ) -> Contrast | None:
         """Contrast MeanD over cells, or its binary logarithm, weighted by T and D.
 
@@ -86,7 +87,9 @@ class Surface:
         parts = []
         with np.errstate(divide="ignore", invalid="ignore"):
             for place, weight in terms.items():
-                values = self._values(*place)
+                cell = self.cells[place]
+                draws = [self.bits(*place), *cell["resampled"], *cell["left_out"]]
+                values = np.array([np.nan if value is None else value for value in draws])
                 parts.append(weight * (np.log2(values) if log else values))
             value, *others = np.sum(parts, axis=0)
         value, shared = float(value), self.sample
@@ -99,11 +102,9 @@ class Surface:
         reach = estimate.reach(TAIL / among)
         return Contrast(value, value - reach, value + reach)
 
-    def _values(self, test: float, template: float) -> FloatArray:
-        """Return the figure, its replicates, and those with speakers left out, in one array."""
-        cell = self.cells[test, template]
-        parts = [self.bits(test, template), *cell["resampled"], *cell["left_out"]]
-        return np.array([np.nan if value is None else value for value in parts])
+    def compare(self, place: Place, other: Place, among: int = 1) -> Contrast | None:
+        """Contrast MeanD of one cell with another's."""
+        return self.contrast({place: 1.0, other: -1.0}, among)
 
 
 def make_surfaces(cells: Sequence[MeasuredCell]) -> list[Surface]:
@@ -150,7 +151,7 @@ class CorpusAnswer:
     session: str
     verdict: Verdict
     text: str
-    numbers: dict[str, Any] = field(default_factory=dict)
+    numbers: Mapping[str, object] = field(default_factory=dict)
 
 
 def choose_verdict(**cases: bool) -> Verdict:
@@ -164,20 +165,29 @@ def make_answer(
 ) -> CorpusAnswer:
     """Make an answer from a sweep; of few speakers nothing is decided."""
     sample = surface.sample
+    if verdict == "full":
+        text += (
+            f"; that is as good as log2 N = {format_bits(surface.ceiling)} bits: among so few "
+            "people it cannot show"
+        )
     verdict = "undecided" if sample["tested"] < FEW else verdict
-    numbers: dict[str, Any] = {
+    text += f"; {UNDECIDED}" * (verdict == "undecided")
+    numbers: dict[str, object] = {
         name: value if isinstance(value, float) else asdict(value)
         for name, value in contrasts.items()
     }
-    sentence = f"{text}; {UNDECIDED}" if verdict == "undecided" else text
-    numbers |= {name: sample[name] for name in ("speakers", "tested", "trials")}
-    basis = f"{_format_basis(sample)} a cell"
     return CorpusAnswer(
-        question, surface.system, surface.panel.session, verdict, f"{sentence} ({basis}).", numbers
-    )
+        question, surface.system, surface.panel.session, verdict,
+        f"{text} ({_format_basis(sample)} a cell).", numbers | _count(sample),
+    )  # fmt: skip
 
 
-def _format_basis(measured: dict[str, Any]) -> str:
+def _count(measured: SystemRecord) -> dict[str, object]:
+    return {"speakers": measured["speakers"], "tested": measured["tested"],
+            "trials": measured["trials"]}  # fmt: skip
+
+
+def _format_basis(measured: SystemRecord) -> str:
     trials = plural(measured["trials"], "trial")
     return f"N = {measured['speakers']}, {measured['tested']} tested, {trials}"
 
@@ -210,16 +220,16 @@ SMALL = 0.01
 
 def answer_losses(cells: Sequence[MeasuredCell]) -> list[CorpusAnswer]:
     """Answer for each system of the tables."""
-    tables = [cell for cell in cells if cell.panel.purpose == "tables"]
     return [
-        _answer_loss(cell, system, cell.systems[system])
-        for cell in tables
-        for system in cell.systems
+        _answer_loss(cell.panel.session, system, measured)
+        for cell in cells
+        if cell.panel.purpose == "tables"
+        for system, measured in cell.systems.items()
     ]
 
 
-def _answer_loss(cell: MeasuredCell, system: str, measured: dict[str, Any]) -> CorpusAnswer:
-    rows: list[dict[str, Any]] = measured["losses"]
+def _answer_loss(session: str, system: str, measured: SystemRecord) -> CorpusAnswer:
+    rows = measured["losses"]
     outcomes = {row["loss"]: _compare_loss(row) for row in rows if row["fitted"] != "LL"}
     worse, better, same, open_ = (
         [loss for loss, loss_outcome in outcomes.items() if loss_outcome == outcome]
@@ -232,10 +242,11 @@ def _answer_loss(cell: MeasuredCell, system: str, measured: dict[str, Any]) -> C
     parts = ["every trial has rank 1, so that all losses agree"] if perfect else []
     parts += [f"nearest to the ranks counted is {_name_lowest(rows, 'kl_bits')} by divergence and "
              f"{_name_lowest(rows, 'rank1_match_bits')} at rank 1"]  # fmt: skip
-    if worse:
-        parts.append(f"on speakers left out {_format_losses(rows, worse)} cost more than LL")
-    if better:
-        parts.append(f"on speakers left out {_format_losses(rows, better)} cost less than LL")
+    parts += [
+        f"on speakers left out {_format_losses(rows, losses)} cost {how} than LL"
+        for losses, how in ((worse, "more"), (better, "less"))
+        if losses
+    ]
     if same:
         parts.append(f"{', '.join(same)} cost the same there, to {SMALL:g} bits a trial")
     bounded = {row["loss"] for row in rows if row["left_out_low"] is not None}
@@ -253,36 +264,34 @@ def _answer_loss(cell: MeasuredCell, system: str, measured: dict[str, Any]) -> C
         )
     if is_small:
         parts.append(UNDECIDED)
-    basis = _format_basis(measured)
     return CorpusAnswer(
-        "loss", system, cell.panel.session, verdict, f"{'; '.join(parts)} ({basis}).",
-        {"worse": worse, "better": better, "same": same, "open": open_,
-         **{name: measured[name] for name in ("speakers", "tested", "trials")}},
+        "loss", system, session, verdict, f"{'; '.join(parts)} ({_format_basis(measured)}).",
+        {"worse": worse, "better": better, "same": same, "open": open_, **_count(measured)},
     )  # fmt: skip
 
 
-def _compare_loss(row: dict[str, Any]) -> str:
+def _compare_loss(row: LossRecord) -> str:
     """Compare a rank model's cost on speakers left out with that by LL."""
     low, high = row["left_out_low"], row["left_out_high"]
-    if low is None:
+    if low is None or high is None:
         return "open"
     if low > -SMALL and high < SMALL:
         return "same"
     return "worse" if low > 0 else "better" if high < 0 else "open"
 
 
-def _name_lowest(rows: Sequence[dict[str, Any]], key: str) -> str:
-    candidates = [row for row in rows if row[key] is not None]
-    return min(candidates, key=lambda row: row[key])["fitted"] if candidates else "none"
+def _name_lowest(rows: Sequence[LossRecord], key: Literal["kl_bits", "rank1_match_bits"]) -> str:
+    values = [(value, row["fitted"]) for row in rows if (value := row[key]) is not None]
+    return min(values, key=itemgetter(0))[1] if values else "none"
 
 
-def _format_losses(rows: Sequence[dict[str, Any]], losses: Sequence[str]) -> str:
-    by_loss = {row["loss"]: row for row in rows}
+def _format_losses(rows: Sequence[LossRecord], losses: Sequence[str]) -> str:
     parts = []
-    for loss in losses:
-        ends = (by_loss[loss][f"left_out_{end}"] for end in ("bits", "low", "high"))
-        value, low, high = (f"{x:+.3f}".replace("-", "\N{MINUS SIGN}") for x in ends)
-        parts.append(f"{loss} ({value}, {low} to {high} bits a trial)")
+    for row in rows:
+        if row["loss"] in losses:
+            ends = row["left_out_bits"], row["left_out_low"], row["left_out_high"]
+            value, low, high = (f"{x:+.3f}".replace("-", "\N{MINUS SIGN}") for x in ends)
+            parts.append(f"{row['loss']} ({value}, {low} to {high} bits a trial)")
     return " and ".join(parts)
 
 
@@ -307,11 +316,22 @@ def answer_guides(surface: Surface) -> list[CorpusAnswer]:
     first = find_guide_start(surface, template)
     if first is None or first >= last:
         return []
-    answers = []
+    start, answers = surface.bits(first, template), []
     for name, power in GUIDES.items():
-        above = _compare_guide(surface, first, last, power)
-        if above is not None:
-            answers.append(_answer_guide(surface, name, first, above))
+        times = _compare_guide(surface, first, last, power)
+        if times is None:
+            continue
+        verdict = choose_verdict(yes=times.low >= _ORDER, no=times.high < _ORDER)
+        text = (
+            f"templates of {format_seconds(template)}: from {format_bits(start)} bits at T = "
+            f"{format_seconds(first)} {_WORDS[name]} comes to "
+            f"{format_bits(start * (last / first) ** power)} at {format_seconds(last)}, where "
+            f"{format_bits(surface.bits(last, template))} are measured: {_format_times(times)}"
+            f"{_format_below_ceiling(surface, first, power)}"
+        )
+        answers.append(
+            make_answer(f"guide_{name}", surface, verdict, text, times=times, starts_at=first)
+        )
     return answers
 
 
@@ -326,20 +346,6 @@ def _compare_guide(surface: Surface, first: float, test: float, power: float) ->
     return Contrast(*ends)
 
 
-def _answer_guide(surface: Surface, name: str, first: float, times: Contrast) -> CorpusAnswer:
-    template, last = surface.template_lengths[-1], surface.lengths[-1]
-    start, end, power = surface.bits(first, template), surface.bits(last, template), GUIDES[name]
-    verdict = choose_verdict(yes=times.low >= _ORDER, no=times.high < _ORDER)
-    text = (
-        f"templates of {format_seconds(template)}: from {format_bits(start)} bits at T = "
-        f"{format_seconds(first)} {_WORDS[name]} comes to "
-        f"{format_bits(start * (last / first) ** power)} at {format_seconds(last)}, where "
-        f"{format_bits(end)} are measured: {_format_times(times)}"
-        f"{_format_below_ceiling(surface, first, power)}"
-    )
-    return make_answer(f"guide_{name}", surface, verdict, text, times=times, starts_at=first)
-
-
 def _format_below_ceiling(surface: Surface, first: float, power: float) -> str:
     """Format the ratio at the last T where the guide is below log2 N."""
     template = surface.template_lengths[-1]
@@ -349,13 +355,11 @@ def _format_below_ceiling(surface: Surface, first: float, power: float) -> str:
     ]
     if below and below[-1] == surface.lengths[-1]:
         return ""
-    passes = (
-        f"; beyond, the guide is above log2 N = {format_bits(surface.ceiling)}, as no figure is"
-    )
+    passes = f"guide is above log2 N = {format_bits(surface.ceiling)}, as no figure is"
     times = _compare_guide(surface, first, below[-1], power) if below else None
     if times is None:
-        return passes.replace("; beyond, the", "; but at once the")
-    return f", and {_format_times(times)} at {format_seconds(below[-1])}{passes}"
+        return f"; but at once the {passes}"
+    return f", and {_format_times(times)} at {format_seconds(below[-1])}; beyond, the {passes}"
 
 
 def _format_times(times: Contrast) -> str:
@@ -378,14 +382,12 @@ def answer_rise(surface: Surface) -> CorpusAnswer | None:
     """Answer whether any longer T is above the shortest, at the longest D."""
     first, *later = surface.lengths
     template = surface.template_lengths[-1]
-    contrasts = [
-        surface.contrast({(t, template): 1.0, (first, template): -1.0}, len(later)) for t in later
-    ]
+    contrasts = [surface.compare((t, template), (first, template), len(later)) for t in later]
     steps = [contrast for contrast in contrasts if contrast is not None]
     if not steps or len(steps) < len(later):
         return None
     last = later[-1]
-    change = surface.contrast({(last, template): 1.0, (first, template): -1.0})
+    change = surface.compare((last, template), (first, template))
     assert change is not None
     verdict = choose_verdict(
         full=surface.is_full(first, template),
@@ -396,7 +398,7 @@ def answer_rise(surface: Surface) -> CorpusAnswer | None:
     text = (
         f"templates of {format_seconds(template)}: MeanD goes from {next(ends)} bits at "
         f"T = {format_seconds(first)} to {next(ends)} at {format_seconds(last)}, "
-        f"{format_change(change)}{_format_ceiling(surface, verdict)}"
+        f"{format_change(change)}"
     )
     return make_answer("rises", surface, verdict, text, change=change)
 
@@ -407,13 +409,11 @@ def answer_fall(surface: Surface) -> CorpusAnswer | None:
     template = surface.template_lengths[-1]
     if len(shorter) < 2:
         return None
-    contrasts = {
-        t: surface.contrast({(last, template): 1.0, (t, template): -1.0}, len(shorter))
-        for t in shorter
-    }
-    steps = {t: contrast for t, contrast in contrasts.items() if contrast is not None}
-    if len(steps) < len(shorter):
-        return None
+    steps = {}
+    for t in shorter:
+        if (step := surface.compare((last, template), (t, template), len(shorter))) is None:
+            return None
+        steps[t] = step
     peak = max(shorter, key=lambda t: surface.bits(t, template))
     verdict = choose_verdict(
         yes=any(step.high < 0 for step in steps.values()),
@@ -424,7 +424,6 @@ def answer_fall(surface: Surface) -> CorpusAnswer | None:
         f"templates of {format_seconds(template)}: from the highest of the shorter lengths, "
         f"T = {format_seconds(peak)}, to {format_seconds(last)} MeanD changes by "
         f"{format_change(steps[peak])} bits, limits for all {len(shorter)} lengths"
-        f"{_format_ceiling(surface, verdict)}"
     )
     return make_answer("falls", surface, verdict, text, change=steps[peak], peak_seconds=peak)
 
@@ -434,7 +433,7 @@ def answer_saturation(surface: Surface, axis: str) -> CorpusAnswer | None:
     all_lengths = surface.lengths if axis == "T" else surface.template_lengths
     other = surface.template_lengths[-1] if axis == "T" else surface.lengths[-1]
 
-    def place(length: float) -> tuple[float, float]:
+    def place(length: float) -> Place:
         return (length, other) if axis == "T" else (other, length)
 
     telling = surface.telling([place(length) for length in all_lengths])
@@ -442,7 +441,7 @@ def answer_saturation(surface: Surface, axis: str) -> CorpusAnswer | None:
     if len(along) < 3:
         return None
 
-    def gain(low: float, high: float) -> dict[tuple[float, float], float]:
+    def gain(low: float, high: float) -> dict[Place, float]:
         rate = 1.0 / np.log2(high / low)
         return {place(high): rate, place(low): -rate}
 
@@ -463,7 +462,6 @@ def answer_saturation(surface: Surface, axis: str) -> CorpusAnswer | None:
         f"bits from {format_seconds(along[0])} to {format_seconds(along[1])}, and "
         f"{format_change(last)} from {format_seconds(along[-2])} to "
         f"{format_seconds(along[-1])}: against half of the first {format_change(less)}"
-        f"{_format_ceiling(surface, verdict)}"
     )
     return make_answer(
         f"saturates_{axis.lower()}", surface, verdict, text, first=first, last=last, against=less
@@ -475,7 +473,7 @@ def answer_bound(surface: Surface) -> CorpusAnswer | None:
     last, short, long = surface.lengths[-1], *(surface.template_lengths[i] for i in (0, -1))
     if short == long:
         return None
-    more: Contrast | None = surface.contrast({(last, long): 1.0, (last, short): -1.0})
+    more = surface.compare((last, long), (last, short))
     if more is None:
         return None
     verdict = choose_verdict(
@@ -484,18 +482,9 @@ def answer_bound(surface: Surface) -> CorpusAnswer | None:
     text = (
         f"at T = {format_seconds(last)} MeanD is {format_bits(surface.bits(last, short))} bits "
         f"with templates of {format_seconds(short)} and {format_bits(surface.bits(last, long))} "
-        f"with {format_seconds(long)}, {format_change(more)}{_format_ceiling(surface, verdict)}"
+        f"with {format_seconds(long)}, {format_change(more)}"
     )
     return make_answer("bounded", surface, verdict, text, change=more)
-
-
-def _format_ceiling(surface: Surface, verdict: Verdict) -> str:
-    if verdict != "full":
-        return ""
-    return (
-        f"; that is as good as log2 N = {format_bits(surface.ceiling)} bits: among so few people "
-        "it cannot show"
-    )
 
 
 # --------------------------------------------------------------------------------------- questions

@@ -1,34 +1,28 @@
-"""Material of an experiment: speech, or ready-made scores."""
+"""Settings of an experiment; its speakers and lengths; and its speech, or ready-made scores."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
+from itertools import product
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from monitor.corpus import Corpus, Recording
-from monitor.errors import SourceError, UsageError
+from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, defaults
 from monitor.files import make_folder, not_written
 from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.input.score_file import ScoreEntry, ScoreFile
-from monitor.lab.experiment.settings import (
-    LENGTHS,
-    TEMPLATE_LENGTHS,
-    ExperimentSettings,
-    Panel,
-    select_rows,
-    select_speakers,
-)
 from monitor.lab.scoring import ScoreGrid
+from monitor.maths.statistics import REPLICATES
 from monitor.phrases import plural
 from monitor.population.rank_model import RankModels
 from monitor.sources.base import file_hash
@@ -37,6 +31,224 @@ from monitor.sources.registry import is_frames
 from monitor.training.cells import Plan, plans
 from monitor.training.frames_folder import HearingOptions, keep, orders, write_manifest
 from monitor.training.voices import SpeakerSpeech, collect, units_of
+from monitor.types import BoolArray
+
+# ---------------------------------------------------------------------------------------- settings
+
+FEWEST_REPLICATES = 20
+"""With fewer dealings nothing is ever told from no evidence."""
+SESSIONS = ("cross", "same")
+
+
+@dataclass(frozen=True)
+class ExperimentSettings:
+    """Settings of an experiment; None is left to the corpus.
+
+    Attributes:
+        features: that are scored; None for all that were heard.
+        lengths: T of the sweep, speech seconds.
+        template_lengths: D of the sweep, likewise.
+        tables_at: T and D of the tables and of figures 5 to 7.
+        sessions: of ``"cross"`` and ``"same"``.
+        trials: tests of each speaker in each cell.
+        replicates: resamples of speakers behind the limits.
+        seed: of the resamples.
+        trained: by feature, names of those on whose speech its network was trained: no test of
+            theirs counts for it.
+    """
+
+    features: tuple[str, ...] | None = None
+    lengths: tuple[float, ...] | None = None
+    template_lengths: tuple[float, ...] | None = None
+    tables_at: tuple[float, float] | None = None
+    sessions: tuple[str, ...] = SESSIONS
+    trials: int = 20
+    replicates: int = REPLICATES
+    seed: int = 0
+    trained: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.trials < 1 or self.replicates < FEWEST_REPLICATES:
+            raise UsageError(
+                f"an experiment takes a trial and {FEWEST_REPLICATES} resamples at least"
+            )
+        if unknown := sorted(set(self.sessions) - set(SESSIONS)):
+            raise UsageError(f"sessions={unknown[0]!r} must be of {', '.join(SESSIONS)}")
+
+    def get_trainers(self, system: str, features: Sequence[str]) -> frozenset[str]:
+        """Return who trained a network of a system: a feature, or the joint of these."""
+        names = features if system == "joint" else (system,)
+        return frozenset().union(*(self.trained.get(name, frozenset()) for name in names))
+
+    def plain(self) -> dict[str, object]:
+        """Return settings for JSON; of those who trained a network their number."""
+        trained = {name: len(names) for name, names in sorted(self.trained.items())}
+        return {**vars(self), "trained": trained}
+
+
+# ------------------------------------------------------------------------------------------ panels
+# Who takes part in an experiment, and at which lengths: the same people in all of its cells.
+#
+# A cell has a test length T and a template length D. Were everybody taken who can fill a cell, long
+# cells would be of fewer and other people than short ones, and their difference would not be one of
+# length. So every cell of a panel is of the same speakers.
+
+LENGTHS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0)
+"""T that are offered, speech seconds."""
+TEMPLATE_LENGTHS = (3.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
+"""D that are offered, likewise."""
+TABLES_SECONDS = 30.0
+"""T and D of the tables, where the speech is enough: SRD's unit of speech."""
+_START_SECONDS = 10.0
+_FEWEST = 2
+
+Fills: TypeAlias = Callable[[str, float, float], tuple[Sequence[str], Sequence[str]]]
+"""From session, T and D to the speakers who have a template, and those of them who have tests."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Speakers who take part in a number of cells, all in each.
+
+    Attributes:
+        purpose: ``"tables"``, one cell; or ``"sweep"``, all pairs of lengths.
+        session: ``"cross"`` or ``"same"``.
+        speakers: who has a template: the N whom each trial is compared with.
+        tested: those of them who have tests.
+        lengths, template_lengths: T and D, speech seconds.
+    """
+
+    purpose: str
+    session: str
+    speakers: tuple[str, ...]
+    tested: tuple[str, ...]
+    lengths: tuple[float, ...]
+    template_lengths: tuple[float, ...]
+
+    @property
+    def cells(self) -> list[tuple[float, float]]:
+        """T and D of each cell."""
+        return list(product(self.lengths, self.template_lengths))
+
+    def plain(self) -> dict[str, object]:
+        """Return the panel for JSON; of the speakers their number."""
+        return {**asdict(self), "speakers": len(self.speakers), "tested": len(self.tested)}
+
+
+def choose_panels(
+    fills: Fills,
+    offered: tuple[Sequence[float], Sequence[float]],
+    settings: ExperimentSettings,
+) -> list[Panel]:
+    """Choose the panels of tables and sweep, for each kind of session.
+
+    The sweep goes as far as half of those speak who can be tested at 10 s with a template of 10 s;
+    the tables are at 30 s and 30 s, or at the longest that the sweep reaches. T and D are chosen
+    from those offered, where the settings have none.
+
+    Raises:
+        CorpusError: nobody can be tested.
+
+    Example:
+        >>> spoken = {"ann": 50, "bob": 70, "cid": 300}
+        >>> def fills(session, test, template):
+        ...     found = [name for name in spoken if spoken[name] >= test + template]
+        ...     return found, found
+        >>> settings = ExperimentSettings(sessions=("same",))
+        >>> tables, sweep = choose_panels(fills, (LENGTHS, TEMPLATE_LENGTHS), settings)
+        >>> tables.lengths, tables.speakers, sweep.lengths[-1], sweep.speakers
+        ((30.0,), ('bob', 'cid'), 30.0, ('bob', 'cid'))
+    """
+    lengths = settings.lengths or offered[0]
+    templates = settings.template_lengths or offered[1]
+    corners = sorted(  # the longest cells of squares that grow
+        {
+            (
+                max((t for t in lengths if t <= side), default=min(lengths)),
+                max((d for d in templates if d <= side), default=min(templates)),
+            )
+            for side in (*lengths, *templates)
+        }
+    )
+    panels, has_tables = [], settings.tables_at is None
+    for session in settings.sessions:
+        counts = {corner: len(fills(session, *corner)[1]) for corner in corners}
+        filled = [corner for corner in corners if counts[corner] >= _FEWEST]
+        if not filled:
+            continue
+        start = next((corner for corner in filled if min(corner) >= _START_SECONDS), filled[-1])
+        widest = [corner for corner in filled if 2 * counts[corner] >= counts[start]][-1]
+        if settings.lengths and settings.template_lengths:
+            widest = corners[-1]
+            if counts[widest] < _FEWEST:
+                continue
+        at = settings.tables_at
+        if at is None:
+            at = max(c for c in corners if max(c) <= TABLES_SECONDS or c == corners[0])
+            at = widest if sum(at) > sum(widest) else at
+        if len(fills(session, *at)[1]) >= _FEWEST:
+            has_tables = True
+            panels.append(_make_panel(fills, "tables", session, at, (at[0],), (at[1],)))
+        tests = tuple(t for t in lengths if t <= widest[0])
+        depths = tuple(d for d in templates if d <= widest[1])
+        panels.append(_make_panel(fills, "sweep", session, widest, tests, depths))
+    if not panels or not has_tables:
+        kinds = " or ".join(f"{session} session" for session in settings.sessions)
+        lengths_of = "--tables-at" if panels else "--lengths and --template-lengths"
+        raise CorpusError(
+            f"fewer than two speakers have enough speech for a test and a template ({kinds}): "
+            f"give more speech, or shorter {lengths_of}"
+        )
+    return panels
+
+
+def _make_panel(
+    fills: Fills, purpose: str, session: str, widest: tuple[float, float],
+    lengths: tuple[float, ...], templates: tuple[float, ...],
+) -> Panel:  # fmt: skip
+    speakers, tested = fills(session, *widest)
+    return Panel(purpose, session, tuple(speakers), tuple(tested), lengths, templates)
+
+
+# -------------------------------------------------------------------------------------------- rows
+# Some of the trials of a score matrix, or some of its speakers.
+
+
+def select_rows(matrix: ScoreMatrix, rows: BoolArray) -> ScoreMatrix:
+    """Select the trials where ``rows``, shape (T,), is true."""
+    if rows.all():
+        return matrix
+    names = tuple(np.array(matrix.trial_names)[rows].tolist()) if matrix.trial_names else ()
+    scores, target = matrix.scores[rows], matrix.target[rows]
+    return ScoreMatrix(scores, target, matrix.speakers, matrix.name, names)
+
+
+def exclude_speakers(matrix: ScoreMatrix, names: frozenset[str]) -> ScoreMatrix | None:
+    """Exclude these speakers' trials; they stay candidates. None where nobody else is."""
+    rows = np.array([matrix.speakers[column] not in names for column in matrix.target])
+    return select_rows(matrix, rows) if rows.any() else None
+
+
+def select_speakers(
+    matrix: ScoreMatrix, speakers: Sequence[str], tested: Sequence[str]
+) -> ScoreMatrix:
+    """Select trials of those tested, compared with these speakers alone, in this order.
+
+    Example:
+        >>> matrix = ScoreMatrix(np.eye(3), np.arange(3), ("a", "b", "c"))
+        >>> select_speakers(matrix, ("c", "a"), ("a",)).scores.tolist()
+        [[0.0, 1.0]]
+    """
+    column = {name: i for i, name in enumerate(matrix.speakers)}
+    chosen = [column[name] for name in speakers]
+    selected = select_rows(matrix, np.isin(matrix.target, [column[name] for name in tested]))
+    positions = np.full(matrix.population, -1)
+    positions[chosen] = np.arange(len(chosen))
+    return ScoreMatrix(
+        np.asarray(selected.scores)[:, chosen], positions[selected.target], tuple(speakers),
+        selected.name, selected.trial_names,
+    )  # fmt: skip
+
 
 # -------------------------------------------------------------------------------------- score file
 
@@ -49,9 +261,15 @@ class ScoresAtLengths:
     features: tuple[str, ...] | None = None
     joins: bool = False
     noise: str = ""
+    problems: tuple[str, ...] = ()
 
     @property
-    def entries(self) -> tuple[ScoreEntry, ...]:
+    def name(self) -> str:
+        """Name of the file."""
+        return self.path.stem
+
+    @property
+    def entries(self) -> list[ScoreEntry]:
         """Matrices of the file.
 
         Raises:
@@ -61,7 +279,10 @@ class ScoresAtLengths:
         chosen = [entry for entry in entries if not self.features or entry.system in self.features]
         if not chosen:
             raise UsageError(f"{self.path.name}: no scores of {', '.join(self.features or ())}")
-        return tuple(chosen)
+        return chosen
+
+    def _matrix(self, entry: ScoreEntry) -> ScoreMatrix:
+        return _read_score_file(self.path).matrix(entry, entry.system)
 
     @property
     def systems(self) -> Sequence[str]:
@@ -71,9 +292,7 @@ class ScoresAtLengths:
     @property
     def speakers(self) -> Sequence[str]:
         """Speakers of any matrix."""
-        matrices = (
-            _read_score_file(self.path).matrix(entry, entry.system) for entry in self.entries
-        )
+        matrices = map(self._matrix, self.entries)
         return list(dict.fromkeys(name for matrix in matrices for name in matrix.speakers))
 
     @property
@@ -97,28 +316,20 @@ class ScoresAtLengths:
         ]
         if not any((e.test_seconds, e.template_seconds) == (test, template) for e in shorter):
             return [], []
-        matrices = [_read_score_file(self.path).matrix(entry, entry.system) for entry in shorter]
-        names = [
-            name
-            for name in matrices[0].speakers
-            if all(name in matrix.speakers for matrix in matrices)
-        ]
-        return names, [name for name in names if all(name in matrix.people for matrix in matrices)]
+        first, *others = map(self._matrix, shorter)
+        names = [name for name in first.speakers if all(name in m.speakers for m in others)]
+        return names, [n for n in names if all(n in m.people for m in (first, *others))]
 
     def matrices(self, panel: Panel, test: float, template: float) -> dict[str, ScoreMatrix]:
         """Return scores by system."""
         lengths = panel.session, test, template
         return {
-            entry.system: select_speakers(
-                _read_score_file(self.path).matrix(entry, entry.system),
-                panel.speakers,
-                panel.tested,
-            )
+            entry.system: select_speakers(self._matrix(entry), panel.speakers, panel.tested)
             for entry in self.entries
             if (entry.session, entry.test_seconds, entry.template_seconds) == lengths
         }
 
-    def content(self, panel: Panel) -> Any:
+    def content(self, panel: Panel) -> object:
         """Return what the scores depend on."""
         del panel
         return {"file": file_hash(self.path), "systems": self.features}
@@ -148,7 +359,7 @@ class Speech:
     """Frames of a corpus, scored against itself; each process reads them once.
 
     Features are all that are there where none are given; trials are tests of each speaker in each
-    cell.
+    cell; skipped has a line for each file that gave no frames.
     """
 
     recordings: tuple[Recording, ...]
@@ -156,21 +367,23 @@ class Speech:
     trials: int
     joins: bool = True
     setup: FeatureSetup = AS_ENVIRONMENT
+    name: str = ""
+    skipped: tuple[str, ...] = ()
 
     @property
     def voices(self) -> dict[str, SpeakerSpeech]:
         """Speech by speaker."""
-        return _collect(self.recordings, self.features, self.setup)[0]
+        return _collect(self)[0]
 
     @property
     def specs(self) -> dict[str, FeatureSpec]:
         """Specifications of the frames."""
-        return _collect(self.recordings, self.features, self.setup)[1]
+        return _collect(self)[1]
 
     @property
     def problems(self) -> tuple[str, ...]:
         """A line for each file that could not be used."""
-        return _collect(self.recordings, self.features, self.setup)[2]
+        return (*self.skipped, *_collect(self)[2])
 
     @property
     def noise(self) -> str:
@@ -202,9 +415,9 @@ class Speech:
             UsageError: a length is no multiple of 0.1 s.
         """
         _ = units_of(test), units_of(template)
-        names, voices = list(self.voices), list(self.voices.values())
+        voices = list(self.voices.values())
         plan = _make_plan(voices, session, test, template, 1)
-        speakers = [names[i] for i in plan.candidates]
+        speakers = [voices[i].name for i in plan.candidates]
         return speakers, [speakers[i] for i in plan.mated]
 
     def matrices(self, panel: Panel, test: float, template: float) -> dict[str, ScoreMatrix]:
@@ -217,9 +430,8 @@ class Speech:
         voices = [self.voices[name] for name in panel.speakers]
         plan = _make_plan(voices, panel.session, test, template, trials)
         grid = ScoreGrid(
-            voices, self.specs, RankModels([]),
-            (test,), (template,), (panel.session,), ("average",),
-            trials,
+            voices, self.specs, RankModels([]), (test,), (template,), (panel.session,),
+            ("average",), trials,
         )  # fmt: skip
         cell = grid.score(panel.session, test, template, plan)
         tested = set(panel.tested)
@@ -236,45 +448,40 @@ class Speech:
             )
         return min(self.trials, max(ENOUGH_BYTES // once, 1))
 
-    def content(self, panel: Panel) -> Any:
+    def content(self, panel: Panel) -> object:
         """Return the voices, and what their features are."""
-        specs = {name: spec.plain() for name, spec in self.specs.items()}
-        voices = [
-            _hash_speaker(self.recordings, self.features, self.setup, name)
-            for name in panel.speakers
-        ]
-        return {"specs": specs, "voices": voices, "trials": self.count_trials(panel)}
+        return {
+            "specs": {name: spec.plain() for name, spec in self.specs.items()},
+            "voices": [_hash_speaker(self, name) for name in panel.speakers],
+            "trials": self.count_trials(panel),
+        }
 
     def frame_counts(self, speakers: Sequence[str]) -> Mapping[str, Sequence[int]]:
         """Return how often each bin was counted, by feature."""
-        counts = {}
+        counts, voices = {}, self.voices
         for name, spec in self.specs.items():
             if spec.kind.counted:
-                sessions = [s[name] for who in speakers for s in self.voices[who].sessions]
-                totals = [spec.kind.total(s.values, spec.size) for s in sessions]
+                sessions = [session[name] for who in speakers for session in voices[who].sessions]
+                totals = [spec.kind.total(frames.values, spec.size) for frames in sessions]
                 counts[name] = np.sum(totals, axis=0).tolist()
         return counts
 
 
 @lru_cache(maxsize=1)
 def _collect(
-    recordings: tuple[Recording, ...], features: tuple[str, ...] | None, setup: FeatureSetup
+    speech: Speech,
 ) -> tuple[dict[str, SpeakerSpeech], dict[str, FeatureSpec], tuple[str, ...]]:
-    voices, specs, problems = collect(Corpus(recordings, ()), features=features, setup=setup)
+    corpus = Corpus(speech.recordings, ())
+    voices, specs, problems = collect(corpus, features=speech.features, setup=speech.setup)
     scored = {name: spec for name, spec in specs.items() if spec.kind.similarities}
     return {voice.name: voice for voice in voices}, scored, problems
 
 
 @cache
-def _hash_speaker(
-    recordings: tuple[Recording, ...],
-    features: tuple[str, ...] | None,
-    setup: FeatureSetup,
-    name: str,
-) -> str:
+def _hash_speaker(speech: Speech, name: str) -> str:
     """Return a hash of all frames of one speaker."""
     digest = hashlib.sha256(name.encode())
-    for session in _collect(recordings, features, setup)[0][name].sessions:
+    for session in speech.voices[name].sessions:
         for feature in sorted(session):
             frames = session[feature]
             digest.update(f"{feature} {frames.length} {frames.span}".encode())
@@ -291,6 +498,10 @@ def _make_plan(
     available = plans(voices, (test,), (template,), trials)
     return next(plan for kind, _, _, plan in available if kind == session)
 
+
+Material: TypeAlias = Speech | ScoresAtLengths
+"""Speech that was heard, or scores that somebody made of it; small when it is pickled. Both say
+alike who there is, at which lengths, and what the scores of a panel are."""
 
 # --------------------------------------------------------------------------------- making material
 
@@ -309,53 +520,60 @@ def read_scores(path: Path, settings: ExperimentSettings) -> ScoresAtLengths | N
     return scores
 
 
-def extract_frames(
+def read_speech(
     path: Path,
     corpus: Corpus,
     folder: Path,
-    features: Sequence[str] | None,
+    settings: ExperimentSettings,
     jobs: Jobs = 1,
     progress: Callable[[Recording], object] = lambda _: None,
     setup: FeatureSetup = AS_ENVIRONMENT,
-) -> tuple[Corpus, tuple[str, ...]]:
-    """Extract frames not yet extracted of a corpus; a corpus of frames is as it is.
+) -> Speech:
+    """Read frames of a corpus; audio is heard once, into a folder (as `monitor hear` does).
 
     Args:
         path: of the corpus.
         corpus: what lies there.
-        folder: where frames are kept (as `monitor hear` does), so that audio is heard once.
-        features: to hear; None for those that are heard by default.
+        folder: where frames are kept.
+        settings: whose features are heard and read.
         jobs: who hears.
-        progress: called with each recording.
+        progress: called with each recording that was heard.
         setup: from where features are made.
 
-    Returns:
-        the corpus of frames, and a line for each file that could not be used.
-
     Raises:
-        SourceError: nothing of it can be heard.
-        UsageError: audio and frames are mixed, or the folder is within the corpus.
+        SourceError: nothing of it can be heard, or read.
+        UsageError: audio and frames are mixed, the folder is within the corpus, no feature can be
+            scored, or no file holds one that is asked for.
     """
     ready = [is_frames(recording.path) for recording in corpus.recordings]
-    if all(ready):
-        return corpus, corpus.problems
-    if any(ready):
+    if any(ready) and not all(ready):
         raise UsageError(f"{path} mixes audio and ready-made frames: give the one or the other")
-    requests = orders(corpus, path, folder)
-    options = HearingOptions(tuple(features or defaults(setup=setup)), setup=setup)
-    problems, orders_done = list(corpus.problems), []
-    make_private(folder.parent)
-    by_source = {recording.path: recording for recording in corpus.recordings}
-    with closing(keep(requests, options, jobs)) as results:
-        for outcome in results:
-            progress(by_source[outcome.order.source])
-            problems += [outcome.problem] if outcome.problem else []
-            orders_done += [outcome.order] if outcome.is_complete else []
-    if not orders_done:
-        raise SourceError("nothing could be heard: " + "; ".join(problems[:3]))
-    write_manifest(folder, orders_done)
-    recordings = [Recording(order.speaker, order.session, order.target) for order in orders_done]
-    return Corpus(tuple(recordings), (), corpus.identified_by), tuple(problems)
+    recordings, problems = corpus.recordings, list(corpus.problems)
+    if not all(ready):
+        requests = orders(corpus, path, folder)
+        options = HearingOptions(tuple(settings.features or defaults(setup=setup)), setup=setup)
+        make_private(folder.parent)
+        by_source = {recording.path: recording for recording in recordings}
+        orders_done = []
+        with closing(keep(requests, options, jobs)) as results:
+            for outcome in results:
+                progress(by_source[outcome.order.source])
+                problems += [outcome.problem] if outcome.problem else []
+                orders_done += [outcome.order] if outcome.is_complete else []
+        if not orders_done:
+            raise SourceError("nothing could be heard: " + "; ".join(problems[:3]))
+        write_manifest(folder, orders_done)
+        recordings = tuple(Recording(o.speaker, o.session, o.target) for o in orders_done)
+    _check_features(recordings, settings.features or ())
+    speech = Speech(
+        recordings, settings.features, settings.trials, setup=setup, name=path.resolve().stem,
+        skipped=tuple(problems),
+    )  # fmt: skip
+    if not speech.voices:
+        raise SourceError("nothing could be used: " + "; ".join(speech.problems[:3]))
+    if not speech.specs:
+        raise UsageError("no feature of these frames can be compared")
+    return speech
 
 
 def make_private(folder: Path) -> None:
@@ -370,10 +588,10 @@ def make_private(folder: Path) -> None:
         raise not_written(folder, error) from error
 
 
-def _check_features(corpus: Corpus, features: Sequence[str]) -> None:
+def _check_features(recordings: Sequence[Recording], features: Sequence[str]) -> None:
     """Refuse a feature that no file holds, once, and not for every file."""
     missing, present = set(features), set[str]()
-    for recording in corpus.recordings:
+    for recording in recordings:
         if not missing:
             return
         sizes = header_of(recording.path).sizes
@@ -384,29 +602,3 @@ def _check_features(corpus: Corpus, features: Sequence[str]) -> None:
     if missing:
         unknown = next(name for name in features if name in missing)
         raise UsageError(f"no frames of {unknown}: there are those of {', '.join(sorted(present))}")
-
-
-def read_speech(
-    corpus: Corpus, settings: ExperimentSettings, setup: FeatureSetup = AS_ENVIRONMENT
-) -> Speech:
-    """Read the frames of a corpus.
-
-    Raises:
-        UsageError: no feature can be scored, or no file holds one that is asked for.
-        SourceError: no file can be read.
-    """
-    _check_features(corpus, settings.features or ())
-    speech = Speech(corpus.recordings, settings.features, settings.trials, setup=setup)
-    if not speech.voices:
-        raise SourceError("nothing could be used: " + "; ".join(speech.problems[:3]))
-    if not speech.specs:
-        raise UsageError("no feature of these frames can be compared")
-    return speech
-
-
-# ---------------------------------------------------------------------------------------- protocol
-# What an experiment is made of: something that has trials x speakers at several lengths.
-
-Material: TypeAlias = Speech | ScoresAtLengths
-"""Speech that was heard, or scores that somebody made of it; small when it is pickled. Both say
-alike who there is, at which lengths, and what the scores of a panel are."""

@@ -1,20 +1,52 @@
-"""Report of an experiment: tables, a page, and everything as JSON."""
+"""An experiment from beginning to end, and its report: tables, a page, and everything as JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from monitor.corpus import find
 from monitor.documents import bullet_list, document, paragraphs, picture, section, table, warning
-from monitor.features.registry import caveats
-from monitor.files import write_text
-from monitor.lab.experiment.cells import MEAN, MeasuredCell
-from monitor.lab.experiment.figures import FigureSpec
-from monitor.lab.experiment.findings import QUESTIONS, CorpusAnswer, summarise_answers
-from monitor.lab.experiment.settings import ExperimentSettings, Panel
+from monitor.errors import UsageError
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, caveats
+from monitor.files import held_by, write_text
+from monitor.lab.experiment.cells import (
+    MEAN,
+    MeasuredCell,
+    make_cells,
+    make_orders,
+)
+from monitor.lab.experiment.figures import (
+    FigureSpec,
+    plot_frames,
+    plot_lengths,
+    plot_ranks,
+    plot_speaker,
+    plot_speakers,
+    save_csv,
+    save_figures,
+)
+from monitor.lab.experiment.findings import (
+    QUESTIONS,
+    CorpusAnswer,
+    answer_questions,
+    make_surfaces,
+    summarise_answers,
+)
+from monitor.lab.experiment.material import (
+    ExperimentSettings,
+    Material,
+    Panel,
+    choose_panels,
+    make_private,
+    read_scores,
+    read_speech,
+)
+from monitor.lab.result_cache import ResultCache
 from monitor.phrases import format_best_feature, plural
 from monitor.plots.canvas import format_seconds
 from monitor.version import __version__
@@ -512,3 +544,106 @@ def _render_sweeps(experiment: Experiment) -> list[str]:
             section(f"Every length, {panel.session} session", table(head, rows, names=2), note)
         )
     return sections
+
+
+# ----------------------------------------------------------------------------------------- running
+
+
+def experiment(
+    corpus: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    settings: ExperimentSettings | None = None,
+    *,
+    fresh: bool = False,
+    jobs: int = 1,
+    setup: FeatureSetup = AS_ENVIRONMENT,
+) -> Experiment:
+    """Run SRD's experiments on a corpus into a folder, as `monitor experiment`.
+
+    Args:
+        corpus: a folder or manifest of recordings or of frames, or a file of `monitor score`.
+        folder: for the page, tables, figures, results and what is kept for the next time.
+        settings: what is asked for.
+        fresh: forget what was kept.
+        jobs: processes; nothing depends on it.
+        setup: from where features are made.
+
+    Raises:
+        CorpusError: there is no corpus, or too little speech in it.
+        UsageError: settings that make no sense, or a folder of something else.
+        StoreError: the folder cannot be written.
+    """
+    settings = settings or ExperimentSettings()
+    path, output = Path(corpus), Path(folder)
+    check_folder(output, path)
+    material: Material | None = read_scores(path, settings)
+    if material is None:
+        material = read_speech(path, find(path), output / "frames", settings, jobs, setup=setup)
+    panels = choose_panels(material.fills, material.offered, settings)
+    return run_experiment(material, panels, output, settings, fresh=fresh, jobs=jobs)
+
+
+def run_experiment(
+    material: Material,
+    panels: Sequence[Panel],
+    folder: Path,
+    settings: ExperimentSettings,
+    *,
+    fresh: bool = False,
+    jobs: int = 1,
+    progress: Callable[[MeasuredCell], object] = lambda _: None,
+) -> Experiment:
+    """Measure all cells of the panels, and write everything; arguments as of `experiment`.
+
+    Raises:
+        StoreError: the folder cannot be written.
+    """
+    make_private(folder)
+    cache = ResultCache(folder / "cache", fresh=fresh)
+    orders = make_orders(panels, material, settings)
+    cells = make_cells(orders, material, settings, cache, jobs, progress)
+    everybody = list(dict.fromkeys(who for panel in panels for who in panel.speakers))
+    results = Experiment(
+        material.name, settings, panels, cells, answer_questions(cells),
+        material.frame_counts(everybody), material.problems, material.joins, material.noise,
+    )  # fmt: skip
+    # results first: they mark the folder as one of an experiment
+    save_results(results, folder / "results.json")
+    head = ("session", "system", "of", "figure", "value", "low", "high")
+    save_csv(folder / "tables.csv", head, list_table_rows(results.tables))
+    optional: list[FigureSpec | None] = [plot_frames(results.frame_counts, len(everybody))]
+    if results.tables:
+        optional += [
+            plot_ranks(results.tables, results.systems),
+            plot_speakers(results.tables, results.systems),
+            plot_speaker(results.tables),
+        ]
+    optional.append(plot_lengths(make_surfaces(cells)))
+    figures = [figure for figure in optional if figure is not None]
+    pictures = save_figures(figures, folder)
+    write_text(render_page(results, figures, pictures), folder / "index.html")
+    return results
+
+
+def check_folder(folder: Path, corpus: Path) -> None:
+    """Check that a folder is a place for an experiment: empty, or one of an experiment.
+
+    Raises:
+        UsageError: it holds something else, is a file, or lies in the corpus.
+        StoreError: it cannot be written.
+    """
+    names = set(held_by(folder))
+    if corpus.is_dir() and folder.resolve().is_relative_to(corpus.resolve()):
+        raise UsageError(f"{folder} lies in the corpus itself; choose a folder outside")
+    if names and not names <= {"cache", "frames"} and not _is_ours(folder / "results.json"):
+        raise UsageError(
+            f"{folder} holds something else; name an empty folder, or one of an experiment"
+        )
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        contents = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(contents, dict) and contents.get("kind") == KIND

@@ -10,8 +10,7 @@ from monitor.errors import UsageError
 from monitor.lab.experiment import ExperimentSettings
 from monitor.lab.experiment import cells as making
 from monitor.lab.experiment.cells import make_cells, make_orders, measure
-from monitor.lab.experiment.material import read_scores
-from monitor.lab.experiment.running import plan_panels
+from monitor.lab.experiment.material import choose_panels, read_scores
 from monitor.lab.result_cache import ResultCache
 from tests.lab.experiment.made import score_file
 
@@ -32,7 +31,8 @@ def of(path, settings):
 
 def orders(path, settings=SETTINGS):
     material = of(path, settings)
-    return make_orders(plan_panels(material, settings), material, settings)
+    panels = choose_panels(material.fills, material.offered, settings)
+    return make_orders(panels, material, settings)
 
 
 def keys(path, settings=SETTINGS):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from monitor.lab.evaluation.comparisons import ScoreMatrix
-from monitor.lab.experiment.settings import exclude_speakers, select_rows, select_speakers
+from monitor.lab.experiment.material import exclude_speakers, select_rows, select_speakers
 
 MADE = ScoreMatrix(
     np.arange(12.0).reshape(4, 3), np.array([0, 1, 2, 1]), ("a", "b", "c"), "x",

@@ -9,8 +9,7 @@ from benchmarks.simulation import Simulation, write_corpus
 from monitor.corpus import find
 from monitor.errors import UsageError
 from monitor.lab.experiment import material as room
-from monitor.lab.experiment.material import Speech
-from monitor.lab.experiment.settings import Panel
+from monitor.lab.experiment.material import Panel, Speech
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from monitor.lab.experiment.findings import (
     answer_saturation,
     make_surfaces,
 )
-from monitor.lab.experiment.settings import Panel
+from monitor.lab.experiment.material import Panel
 from monitor.plots.canvas import PRINT, style_figure
 
 LENGTHS, TEMPLATES = (1.0, 2.0, 4.0, 8.0, 16.0), (3.0, 30.0)
