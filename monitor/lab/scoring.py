@@ -14,8 +14,9 @@ from monitor.errors import CorpusError, StoreError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, superseded
 from monitor.kinds import FeatureSpec
 from monitor.lab.evaluation.comparisons import ScoreMatrix
-from monitor.lab.evaluation.input.files import Attribute, fields, read_attribute, separator_of
-from monitor.lab.evaluation.input.score_file import ScoreCell
+from monitor.lab.evaluation.input.files import fields, separator_of
+from monitor.lab.evaluation.input.labels import Attribute, read_attribute
+from monitor.lab.evaluation.input.scores import ScoreCell
 from monitor.maths.posterior import weighted_evidence
 from monitor.maths.scores import Similarity
 from monitor.population.interpolation import LengthModel, at_template

@@ -12,7 +12,7 @@ import pytest
 import soundfile
 
 from benchmarks.simulation import Simulation, write_corpus
-from monitor.lab.evaluation.input.score_file import ScoreFile
+from monitor.lab.evaluation.input.scores import ScoreFile
 
 LENGTHS = ("--lengths", "3,10", "--template-lengths", "20", "--trials", "5")
 

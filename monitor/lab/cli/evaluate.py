@@ -35,10 +35,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from monitor.lab.evaluation.comparisons import Roles
-    from monitor.lab.evaluation.input.files import Attribute
-    from monitor.lab.evaluation.input.score_file import ScoreFile
-    from monitor.lab.evaluation.input.scores import EvaluationInput
-    from monitor.lab.evaluation.input.voiceprivacy import VoicePrivacyEntry, VoicePrivacyResults
+    from monitor.lab.evaluation.input.embeddings import VoicePrivacyEntry, VoicePrivacyResults
+    from monitor.lab.evaluation.input.labels import Attribute
+    from monitor.lab.evaluation.input.scores import EvaluationInput, ScoreFile
     from monitor.lab.evaluation.report.comparing import Comparison, Grouped, Pair, Row
     from monitor.lab.evaluation.report.report import Report
     from monitor.lab.evaluation.validation import Validation, ValidationStatement
@@ -65,7 +64,7 @@ def list_systems(
     files: Sequence[Path], choose: Sequence[str] | None, data: Path | None = None
 ) -> list[NamedScores]:
     """List the systems in SCORES: one a file, or those chosen of a score file or a folder."""
-    from monitor.lab.evaluation.input.voiceprivacy import VoicePrivacyEntry, VoicePrivacyResults
+    from monitor.lab.evaluation.input.embeddings import VoicePrivacyEntry, VoicePrivacyResults
 
     systems: list[NamedScores] = []
     any_file = False
@@ -134,7 +133,7 @@ def groups_within(files: Sequence[Path], name: str) -> Attribute:
 def _score_file(file: Path) -> ScoreFile | None:
     """Open a file of `monitor score`, None where it is another."""
     from monitor.lab.evaluation.input.files import kind_of
-    from monitor.lab.evaluation.input.score_file import ScoreFile
+    from monitor.lab.evaluation.input.scores import ScoreFile
 
     if not file.is_file() or not file.stat().st_size:
         return None
@@ -227,7 +226,7 @@ def _prepare(
 
 
 def _groups_of(options: EvaluateOptions) -> Attribute | None:
-    from monitor.lab.evaluation.input.files import read_attribute
+    from monitor.lab.evaluation.input.labels import read_attribute
 
     if options.groups is not None:
         return read_attribute(options.groups, options.group_by)
@@ -753,7 +752,7 @@ def write_validation(options: EvaluateOptions, path: Path) -> int:
 
     from monitor.cli.options import progress_over
     from monitor.documents import get_figure_paths
-    from monitor.lab.evaluation.input.files import read_conditions
+    from monitor.lab.evaluation.input.labels import read_conditions
     from monitor.lab.evaluation.report.validating import save_validation
     from monitor.lab.evaluation.validation import Criterion, ValidationStatement, validate
 

@@ -29,8 +29,8 @@ from monitor.phrases import plural
 if TYPE_CHECKING:
     from monitor.corpus import Corpus, TrialLists
     from monitor.kinds import FeatureSpec
-    from monitor.lab.evaluation.input.files import Attribute
-    from monitor.lab.evaluation.input.score_file import ScoreCell
+    from monitor.lab.evaluation.input.labels import Attribute
+    from monitor.lab.evaluation.input.scores import ScoreCell
     from monitor.lab.scoring import EnrolledGrid, ScoreGrid
     from monitor.population.population import Population
     from monitor.population.rank_model import RankModels
@@ -138,7 +138,7 @@ def command(options: ScoreOptions) -> int:
     from monitor.cli.options import progress_over
     from monitor.corpus import find
     from monitor.features.registry import caveats
-    from monitor.lab.evaluation.input.score_file import write_score_file
+    from monitor.lab.evaluation.input.scores import write_score_file
     from monitor.population.population import Population
     from monitor.run.status import INCOMPLETE
     from monitor.sources.registry import provenance_of

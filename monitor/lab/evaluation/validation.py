@@ -32,7 +32,8 @@ from monitor.lab.evaluation.comparisons import (
     within,
 )
 from monitor.lab.evaluation.family import EvaluationContext, EvaluationSettings, add_limits
-from monitor.lab.evaluation.input.files import Attribute, natural
+from monitor.lab.evaluation.input.files import natural
+from monitor.lab.evaluation.input.labels import Attribute
 from monitor.lab.report.model import Figure, format_value
 from monitor.maths.likelihood_ratios import (
     ScorePairs,

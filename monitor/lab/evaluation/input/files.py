@@ -8,9 +8,11 @@ import mmap
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import compress, count, pairwise
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,8 +22,7 @@ from numpy.typing import DTypeLike
 from monitor.errors import StoreError, UsageError
 from monitor.files import read_arrays, watch_mapped
 from monitor.phrases import plural
-from monitor.safe_text import printable
-from monitor.types import AnyArray, BoolArray, IntArray
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 _MOST = 1 << 28
 """Bytes that are simply held in memory."""
@@ -210,10 +211,8 @@ def _broken(path: Path, error: BaseException) -> StoreError:
 
 def first_line(path: Path) -> str:
     """Read the first line that is not blank."""
-    for lines in text_chunks(path):
-        for line in lines:
-            if line.strip():
-                return line
+    for _, line in text_lines(path):
+        return line
     raise UsageError(f"{path.name} is empty")
 
 
@@ -243,6 +242,12 @@ def text_chunks(path: Path, progress: Progress | None = None) -> Iterator[list[s
     """Yield the lines of `text_blocks`."""
     for block in text_blocks(path, progress):
         yield io.StringIO(block).readlines()
+
+
+def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield every line of `text_blocks` that is not blank, and its number."""
+    lines = (line for chunk in text_chunks(path) for line in chunk)
+    return ((number, line) for number, line in enumerate(lines, 1) if line.strip())
 
 
 def separator_of(line: str) -> str | None:
@@ -442,135 +447,273 @@ def count_lines(path: Path) -> int:
     return count
 
 
-# -------------------------------------------------------------------------------------- attributes
-# Reads a file that gives every speaker an attribute: gender, accent, age group.
-
-_KEYS = SPEAKER | TRIAL | {"id", "name", "reader"}
-_ATTRIBUTES_MOST = 20
+# ------------------------------------------------------------------------------------------- lists
+# Lists of pairs of a trial and an enrolled speaker.
 
 
 @dataclass(frozen=True)
-class Attribute:
-    """An attribute of speakers by name, or of trials, and the label of its file."""
+class Pairs:
+    """The lines of a list, as they were written, and how messages call the file.
+
+    Names of trials and speakers are in the order of their first appearance; shape (n,): the index
+    of those of each line, its score, and whether both are one person, None where the list does not
+    say. It is numbered where names are numbers from 0.
+    """
 
     label: str
-    name: str
-    of: Mapping[str, str]
+    trials: tuple[str, ...]
+    speakers: tuple[str, ...]
+    trial: IntArray
+    speaker: IntArray
+    scores: FloatArray | None
+    target: BoolArray | None
+    numbered: bool = False
 
     @property
-    def values(self) -> tuple[str, ...]:
-        """The groups, in the order of their names."""
-        return tuple(sorted(set(self.of.values())))
+    def columns(self) -> dict[str, AnyArray]:
+        """Columns that there are of each line, by field."""
+        every = {key: getattr(self, key) for key in ("trial", "speaker", "scores", "target")}
+        return {key: column for key, column in every.items() if column is not None}
 
+    def _with_columns(self, columns: Mapping[str, AnyArray]) -> Pairs:
+        return replace(
+            self, trial=columns["trial"], speaker=columns["speaker"],
+            scores=columns.get("scores"), target=columns.get("target"),
+        )  # fmt: skip
 
-def read_attribute(
-    path: Path, column: str | None = None, of: Callable[[str], str] = str
-) -> Attribute:
-    r"""Read ``speaker attribute`` lines (Kaldi's spk2gender), or a column of a table.
+    def only(self, which: BoolArray) -> Pairs:
+        """Select lines, shape (n,), and drop trials and speakers without any."""
+        columns = self.columns
+        selected = take_where(which.__getitem__, count_true(which), *columns.values())
+        return self._with_columns(dict(zip(columns, selected, strict=True))).without_empty()
 
-    The column need not be named where there is but one. Groups are `of` what stands there.
-    """
-    if kind_of(path) != "text":
-        raise UsageError(f"{path.name}: groups are text, a speaker and its group a line")
-    lines = [line for chunk in text_chunks(path) for line in chunk if line.strip()]
-    if not lines:
-        raise UsageError(f"{path.name} is empty")
-    separator = separator_of(lines[0])
-    head = fields(lines[0], separator)
-    header = column is not None or len(head) > 2 or head[0].lower() in _KEYS
-    key, value = _columns(path, head, column) if header else (0, 1)
-    groups: dict[str, str] = {}
-    for number, line in enumerate(lines[header:], 1 + header):
-        row = fields(line, separator)
-        if len(row) != len(head) or len(row) < 2:
-            raise UsageError(
-                f"{path.name} line {number}: has {plural(len(row), 'column')}, not {len(head)}"
-            )
-        try:
-            group = of(row[value]) if row[value] else ""
-        except UsageError as error:
-            raise UsageError(f"{path.name} line {number}: {error}") from None
-        if group and groups.setdefault(row[key], group) != group:
-            raise UsageError(
-                f"{path.name}: {row[key]} is {groups[row[key]]} on one line and {group} on "
-                "another; "
-                "keep one"
-            )
-    attribute = Attribute(path.name, head[value] if header else "", groups)
-    if len(attribute.values) > _ATTRIBUTES_MOST:
-        raise UsageError(
-            f"{path.name} has {len(attribute.values)} groups, more than {_ATTRIBUTES_MOST}: give "
-            "ranges "
-            "instead of numbers, or choose another column"
+    def without_empty(self) -> Pairs:
+        """Drop trials and speakers without any line."""
+        trial, trials = _compact(self.trial, self.trials)
+        speaker, speakers = _compact(self.speaker, self.speakers)
+        return replace(self, trial=trial, trials=trials, speaker=speaker, speakers=speakers)
+
+    def by_trial(self) -> Pairs:
+        """Sort lines trial after trial, those of a trial as they came."""
+        if _ascending(self.trial):
+            return self
+        starts = starts_of(self.trial, len(self.trials))
+        edges = whole_trials(starts)
+        columns = self.columns
+        sorted_columns: dict[str, AnyArray] = {
+            key: scratch(c.shape, c.dtype) for key, c in columns.items()
+        }
+        heap = np.searchsorted(edges, starts[:-1], "right") - 1  # of each trial
+        ends = edges[:-1].copy()
+        for part in parts(*columns.values()):
+            which = heap[self.trial[part]]
+            order = np.argsort(which, kind="stable")
+            sizes = np.bincount(which, minlength=len(ends))
+            cuts = np.cumsum(sizes) - sizes
+            for key, column in columns.items():
+                moved = column[part][order]
+                for at in np.flatnonzero(sizes).tolist():
+                    rows = moved[cuts[at] : cuts[at] + sizes[at]]
+                    sorted_columns[key][ends[at] : ends[at] + sizes[at]] = rows
+                release(sorted_columns[key])
+            ends += sizes
+        for first, last in pairwise(edges.tolist()):
+            order = np.argsort(sorted_columns["trial"][first:last], kind="stable")
+            for into in sorted_columns.values():
+                into[first:last] = into[first:last][order]
+            release(*sorted_columns.values())
+        return self._with_columns(sorted_columns)
+
+    def targets(self) -> list[tuple[int, int]]:
+        """Return trial and speaker of each target line."""
+        assert self.target is not None
+        columns = take_where(
+            self.target.__getitem__, count_true(self.target), self.trial, self.speaker
         )
-    return attribute
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-_LENGTHS = frozenset({"seconds", "length", "duration"})
-_EDGES = (1, 2, 5, 10, 20, 40)
+def _compact(numbers: IntArray, names: tuple[str, ...]) -> tuple[IntArray, tuple[str, ...]]:
+    present = tally(numbers, len(names)) > 0
+    if present.all():
+        return numbers, names
+    return renumber(numbers, np.cumsum(present) - 1), tuple(compress(names, present.tolist()))
 
 
-def read_conditions(path: Path) -> tuple[Attribute, ...]:
-    r"""Read the conditions of trials: a trial and its condition a line, or a table with a header.
+def _ascending(numbers: IntArray) -> bool:
+    last = -1
+    for part in parts(numbers):
+        block = numbers[part]
+        if block[0] < last or (block[1:] < block[:-1]).any():
+            return False
+        last = int(block[-1])
+    return True
 
-    Every column beside the trial's is a condition; one called seconds, length or duration falls
-    into ranges.
 
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "conditions.csv")
-        ...     _ = path.write_text("trial,line,seconds\nu1,mobile,4.2\nu2,landline,61\n")
-        ...     line, seconds = read_conditions(path)
-        >>> line.of, seconds.of
-        ({'u1': 'mobile', 'u2': 'landline'}, {'u1': '2 to 5 s', 'u2': '40 s and more'})
+def starts_of(trial: IntArray, trials: int) -> IntArray:
+    """Return where the lines of each of T trials begin, and of one after: (T + 1,)."""
+    return np.concatenate([[0], np.cumsum(tally(trial, trials))])
+
+
+def whole_trials(starts: IntArray) -> IntArray:
+    """Return where to cut lists into pieces of about `PART` lines, never within a trial.
+
+    Of `starts`, (T + 1,): where the first piece begins, and where each of them ends.
     """
-    if kind_of(path) != "text":
-        raise UsageError(f"{path.name}: conditions are text, a trial and its condition a line")
-    first = first_line(path)
-    head = fields(first, separator_of(first))
-    if len(head) < 2:
-        raise UsageError(f"{path.name}: give a trial and its condition a line")
-    if len(head) == 2 and head[0].lower() not in _KEYS:
-        return (replace(read_attribute(path), name="condition"),)
-    key = role_of(head, frozenset(_KEYS)) or 0
-    names = [name for i, name in enumerate(head) if i != key]
-    if len(set(names)) < len(names):
-        raise UsageError(f"{path.name}: two columns have one name")
-    return tuple(
-        read_attribute(path, name, _length_range if name.lower() in _LENGTHS else str)
-        for name in names
+    first = np.flatnonzero(np.diff(starts[:-1] // PART, prepend=-1))
+    return np.unique([*starts[first], starts[-1]])
+
+
+def read_pairs(path: Path, layout: Layout, progress: Progress | None = None) -> Pairs:
+    """Read a list of pairs: the text is never held whole."""
+    assert layout.trial is not None
+    assert layout.speaker is not None
+    most = (count_lines(path),)
+    index: list[defaultdict[str, int]] = [
+        defaultdict(count().__next__)
+        for _ in range(2)  # a new name is a new number
+    ]
+    numbers = [scratch(most, np.int32) for _ in index]
+    scores = None if layout.score is None else scratch(most)
+    target = None if layout.target is None else scratch(most, np.bool_)
+    held = [column for column in (*numbers, scores, target) if column is not None]
+    done = begin = 0
+    header = layout.header
+    for block in text_blocks(path, progress):
+        columns, lines = _columns(block, layout, path.name, begin)
+        begin += block.count("\n")
+        if header and lines:
+            columns, lines, header = [column[1:] for column in columns], lines[1:], False
+        if not lines:
+            continue
+        part = slice(done, done + len(lines))
+        for names, into, place in zip(index, numbers, (layout.trial, layout.speaker), strict=True):
+            into[part] = np.fromiter(map(names.__getitem__, columns[place]), np.int32, len(lines))
+        if scores is not None and layout.score is not None:
+            scores[part] = _numbers(path.name, columns[layout.score], lines)
+        if target is not None and layout.target is not None:
+            target[part] = _words(path.name, columns[layout.target], lines)
+        done = part.stop
+        if done // PART > part.start // PART:
+            release(*held)
+    if not done:
+        raise UsageError(f"{path.name} has no line of data")
+    if any("" in names for names in index):
+        raise UsageError(f"{path.name}: a trial or a speaker has no name")
+    pairs = Pairs(
+        path.name,
+        tuple(index[0]),
+        tuple(index[1]),
+        numbers[0][:done],
+        numbers[1][:done],
+        None if scores is None else scores[:done],
+        None if target is None else target[:done],
     )
+    if not layout.header:
+        _check_order(pairs)
+    return pairs
 
 
-def _length_range(text: str) -> str:
-    try:
-        seconds = float(text)
-    except ValueError:
-        raise UsageError(f"{text!r} is no length in seconds") from None
-    if not 0 <= seconds < float("inf"):
-        raise UsageError(f"{text!r} is no length in seconds")
-    above = sum(seconds >= edge for edge in _EDGES)
-    if above == 0:
-        return f"below {_EDGES[0]} s"
-    if above == len(_EDGES):
-        return f"{_EDGES[-1]} s and more"
-    return f"{_EDGES[above - 1]} to {_EDGES[above]} s"
-
-
-def _columns(path: Path, head: list[str], column: str | None) -> tuple[int, int]:
-    """Find the column of speaker names and that of the attribute."""
-    key = role_of(head, frozenset(_KEYS))
-    key = 0 if key is None else key
-    others = [name for i, name in enumerate(head) if i != key]
-    if column is None and len(others) == 1:
-        return key, 1 - key
-    if column is None:
+def _check_order(pairs: Pairs) -> None:
+    """Refuse a list without a header whose targets look as if trials came first."""
+    if pairs.target is None:
+        return
+    of_trial = tally(pairs.trial, len(pairs.trials), pairs.target).max()
+    of_speaker = tally(pairs.speaker, len(pairs.speakers), pairs.target).max()
+    if of_trial > 1 == of_speaker:
+        rest = " target" if pairs.scores is None else " score target"
         raise UsageError(
-            f"{path.name} has {printable(', '.join(others))}: choose one with --group-by"
+            f"{pairs.label}: no name in its first column has two targets, some in its second "
+            f"have: write the header 'trial speaker{rest}' above it if trials come first, else "
+            f"'speaker trial{rest}'"
         )
-    if column not in others:
+
+
+def pairs_of_records(label: str, records: AnyArray) -> Pairs:
+    """Read a list from records, mapped or not, shape (n,): trials and speakers are numbers.
+
+    Fields are called as columns of a text are.
+    """
+    names = list(records.dtype.names or ())
+    at = [role_of(names, role) for role in (TRIAL, SPEAKER, SCORE, TARGET)]
+    columns = [None if i is None else records[names[i]] for i in at]
+    trial, speaker, scores, target = columns
+    kinds = [
+        column.dtype.kind if column is not None and column.ndim == 1 else "" for column in columns
+    ]
+    right = kinds[0] in tuple("iu") and kinds[1] in tuple("iu") and kinds[2] in tuple("fiu")
+    if not (right and kinds[3] in ("", *"biu")) or not len(records):
         raise UsageError(
-            f"{path.name} has no column {column!r}, but {printable(', '.join(others))}"
+            f"{label} holds {len(records)} records of {records.dtype}; those of a list are trial "
+            "and speaker, numbers from 0, score, and perhaps target, in one row"
         )
-    return key, head.index(column)
+    assert trial is not None
+    assert speaker is not None
+    is_target = None
+    if target is not None:
+        is_target = scratch(target.shape, np.bool_)
+        for part in parts(target, is_target):
+            is_target[part] = target[part] != 0
+            if np.any((target[part] != 0) & (target[part] != 1)):
+                raise UsageError(f"{label}: a target is neither 1 nor 0: write 0 of nontarget")
+    trials, speakers = _names_up_to(label, trial), _names_up_to(label, speaker)
+    pairs = Pairs(label, trials, speakers, trial, speaker, scores, is_target, numbered=True)
+    return pairs.without_empty()
+
+
+def _names_up_to(label: str, numbers: IntArray) -> tuple[str, ...]:
+    ends = [(int(numbers[part].min()), int(numbers[part].max())) for part in parts(numbers)]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    if low < 0 or high > max(10 * len(numbers), 1 << 20):
+        raise UsageError(
+            f"{label} numbers trials or speakers from {low} to {high}: number them from 0, without "
+            "wide gaps"
+        )
+    return tuple(map(str, range(high + 1)))
+
+
+def _numbers(label: str, texts: Sequence[str], lines: Sequence[int]) -> FloatArray:
+    numbers = np.empty(len(texts))
+    for i, text in enumerate(texts):
+        try:
+            numbers[i] = float(text)
+        except ValueError as error:
+            raise UsageError(
+                f"{label} line {lines[i]}: a score is no number ({error}): decimals follow a "
+                "point, and without a header columns are speaker, trial and score"
+            ) from None
+    return numbers
+
+
+def _words(label: str, texts: Sequence[str], lines: Sequence[int]) -> BoolArray:
+    words: dict[str, bool] = {}
+    for word in dict.fromkeys(texts):
+        is_target = WORDS.get(word.strip().lower())
+        if is_target is None:
+            raise UsageError(
+                f"{label} line {lines[texts.index(word)]}: {word.strip()!r} is neither target nor "
+                "nontarget: write these words, or 1 and 0"
+            )
+        words[word] = is_target
+    return np.fromiter(map(words.__getitem__, texts), bool, len(texts))
+
+
+def _columns(
+    block: str, layout: Layout, label: str, begin: int
+) -> tuple[Sequence[Sequence[str]], Sequence[int]]:
+    """Split every line that is not blank into columns, beside the numbers of these lines."""
+    width, separator = layout.width, layout.separator
+    if '"' not in block:  # one split of many lines is several times faster than a split of each
+        block += "" if block.endswith("\n") else "\n"
+        flat = block.replace("\n", f"{separator or ' '}\0{separator or ' '}").split(separator)
+        lines = block.count("\n")
+        ends = flat[width :: width + 1]
+        even = len(flat) == lines * (width + 1) + (separator is not None)
+        if even and ends.count("\0") == lines:
+            columns = [flat[i : lines * (width + 1) : width + 1] for i in range(width)]
+            blanks = (blank in block for blank in " \t\v\f" if blank != separator)
+            if separator is not None and (not block.isascii() or any(blanks)):
+                columns = [list(map(str.strip, column)) for column in columns]
+            return columns, range(begin + 1, begin + lines + 1)
+    rows = list(rows_of(io.StringIO(block).readlines(), layout, label, begin))
+    return list(zip(*(row for _, row in rows), strict=True)), [number for number, _ in rows]

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import re
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import compress, count, pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.input import files
+from monitor.lab.evaluation.comparisons import ScoreList
 from monitor.lab.evaluation.input.files import (
-    SCORE,
     SPEAKER,
     TARGET,
     TRIAL,
-    WORDS,
-    Layout,
-    Progress,
+    Pairs,
     array_at,
-    arrays_at,
-    count_lines,
     count_true,
     fields,
     first_line,
@@ -32,309 +26,21 @@ from monitor.lab.evaluation.input.files import (
     layout_of,
     natural,
     parts,
+    read_pairs,
     release,
     renumber,
     role_of,
-    rows_of,
     scratch,
     separator_of,
-    take_where,
-    tally,
-    text_blocks,
-    text_chunks,
+    starts_of,
+    text_lines,
+    whole_trials,
 )
 from monitor.phrases import plural
-from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+from monitor.safe_text import printable
+from monitor.types import AnyArray, IntArray
 
-_DIGITS = re.compile(r"[0-9]{1,4000}")  # no number that Python refuses to read
-
-# ------------------------------------------------------------------------------------------- pairs
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """The lines of a list, as they were written, and how messages call the file.
-
-    Names of trials and speakers are in the order of their first appearance; shape (n,): the index
-    of those of each line, its score, and whether both are one person, None where the list does not
-    say. It is numbered where names are numbers from 0.
-    """
-
-    label: str
-    trials: tuple[str, ...]
-    speakers: tuple[str, ...]
-    trial: IntArray
-    speaker: IntArray
-    scores: FloatArray | None
-    target: BoolArray | None
-    numbered: bool = False
-
-    @property
-    def columns(self) -> dict[str, AnyArray]:
-        """Columns that there are of each line, by field."""
-        every = {key: getattr(self, key) for key in ("trial", "speaker", "scores", "target")}
-        return {key: column for key, column in every.items() if column is not None}
-
-    def _with_columns(self, columns: Mapping[str, AnyArray]) -> Pairs:
-        return replace(
-            self, trial=columns["trial"], speaker=columns["speaker"],
-            scores=columns.get("scores"), target=columns.get("target"),
-        )  # fmt: skip
-
-    def only(self, which: BoolArray) -> Pairs:
-        """Select lines, shape (n,), and drop trials and speakers without any."""
-        columns = self.columns
-        selected = take_where(which.__getitem__, count_true(which), *columns.values())
-        return self._with_columns(dict(zip(columns, selected, strict=True))).without_empty()
-
-    def without_empty(self) -> Pairs:
-        """Drop trials and speakers without any line."""
-        trial, trials = _compact(self.trial, self.trials)
-        speaker, speakers = _compact(self.speaker, self.speakers)
-        return replace(self, trial=trial, trials=trials, speaker=speaker, speakers=speakers)
-
-    def by_trial(self) -> Pairs:
-        """Sort lines trial after trial, those of a trial as they came."""
-        if _ascending(self.trial):
-            return self
-        starts = starts_of(self.trial, len(self.trials))
-        edges = whole_trials(starts)
-        columns = self.columns
-        sorted_columns: dict[str, AnyArray] = {
-            key: scratch(c.shape, c.dtype) for key, c in columns.items()
-        }
-        heap = np.searchsorted(edges, starts[:-1], "right") - 1  # of each trial
-        ends = edges[:-1].copy()
-        for part in parts(*columns.values()):
-            which = heap[self.trial[part]]
-            order = np.argsort(which, kind="stable")
-            sizes = np.bincount(which, minlength=len(ends))
-            cuts = np.cumsum(sizes) - sizes
-            for key, column in columns.items():
-                moved = column[part][order]
-                for at in np.flatnonzero(sizes).tolist():
-                    rows = moved[cuts[at] : cuts[at] + sizes[at]]
-                    sorted_columns[key][ends[at] : ends[at] + sizes[at]] = rows
-                release(sorted_columns[key])
-            ends += sizes
-        for first, last in pairwise(edges.tolist()):
-            order = np.argsort(sorted_columns["trial"][first:last], kind="stable")
-            for into in sorted_columns.values():
-                into[first:last] = into[first:last][order]
-            release(*sorted_columns.values())
-        return self._with_columns(sorted_columns)
-
-    def true_speakers(self) -> tuple[dict[str, str], str]:
-        """Return the first speaker of each trial with targets, and a trial with several."""
-        assert self.target is not None
-        true_speakers: dict[str, str] = {}
-        several = ""
-        for own, other in zip(*self.targets(), strict=True):
-            trial, speaker = self.trials[own], self.speakers[other]
-            if true_speakers.setdefault(trial, speaker) != speaker:
-                several = (
-                    several
-                    or f"trial {trial} is a target of {true_speakers[trial]} and of {speaker}"
-                )
-        if not true_speakers:
-            raise UsageError(f"{self.label} has no target line; say who spoke in each trial")
-        return true_speakers, several
-
-    def targets(self) -> tuple[list[int], list[int]]:
-        """Return trials and speakers of the target lines."""
-        assert self.target is not None
-        columns = take_where(
-            self.target.__getitem__, count_true(self.target), self.trial, self.speaker
-        )
-        trial, speaker = (column.tolist() for column in columns)
-        return trial, speaker
-
-
-def _compact(numbers: IntArray, names: tuple[str, ...]) -> tuple[IntArray, tuple[str, ...]]:
-    present = tally(numbers, len(names)) > 0
-    if present.all():
-        return numbers, names
-    return renumber(numbers, np.cumsum(present) - 1), tuple(compress(names, present.tolist()))
-
-
-def _ascending(numbers: IntArray) -> bool:
-    last = -1
-    for part in parts(numbers):
-        block = numbers[part]
-        if block[0] < last or (block[1:] < block[:-1]).any():
-            return False
-        last = int(block[-1])
-    return True
-
-
-def starts_of(trial: IntArray, trials: int) -> IntArray:
-    """Return where the lines of each of T trials begin, and of one after: (T + 1,)."""
-    return np.concatenate([[0], np.cumsum(tally(trial, trials))])
-
-
-def whole_trials(starts: IntArray) -> IntArray:
-    """Return where to cut lists into pieces of about `PART` lines, never within a trial.
-
-    Of `starts`, (T + 1,): where the first piece begins, and where each of them ends.
-    """
-    first = np.flatnonzero(np.diff(starts[:-1] // files.PART, prepend=-1))
-    return np.unique([*starts[first], starts[-1]])
-
-
-def read_pairs(path: Path, layout: Layout, progress: Progress | None = None) -> Pairs:
-    """Read a list of pairs: the text is never held whole."""
-    assert layout.trial is not None
-    assert layout.speaker is not None
-    most = (count_lines(path),)
-    index: list[defaultdict[str, int]] = [
-        defaultdict(count().__next__)
-        for _ in range(2)  # a new name is a new number
-    ]
-    numbers = [scratch(most, np.int32) for _ in index]
-    scores = None if layout.score is None else scratch(most)
-    target = None if layout.target is None else scratch(most, np.bool_)
-    held = [column for column in (*numbers, scores, target) if column is not None]
-    done = begin = 0
-    header = layout.header
-    for block in text_blocks(path, progress):
-        columns, lines = _columns(block, layout, path.name, begin)
-        begin += block.count("\n")
-        if header and lines:
-            columns, lines, header = [column[1:] for column in columns], lines[1:], False
-        if not lines:
-            continue
-        part = slice(done, done + len(lines))
-        for names, into, place in zip(index, numbers, (layout.trial, layout.speaker), strict=True):
-            into[part] = np.fromiter(map(names.__getitem__, columns[place]), np.int32, len(lines))
-        if scores is not None and layout.score is not None:
-            scores[part] = _numbers(path.name, columns[layout.score], lines)
-        if target is not None and layout.target is not None:
-            target[part] = _words(path.name, columns[layout.target], lines)
-        done = part.stop
-        if done // files.PART > part.start // files.PART:
-            release(*held)
-    if not done:
-        raise UsageError(f"{path.name} has no line of data")
-    if any("" in names for names in index):
-        raise UsageError(f"{path.name}: a trial or a speaker has no name")
-    pairs = Pairs(
-        path.name,
-        tuple(index[0]),
-        tuple(index[1]),
-        numbers[0][:done],
-        numbers[1][:done],
-        None if scores is None else scores[:done],
-        None if target is None else target[:done],
-    )
-    if not layout.header:
-        _check_order(pairs)
-    return pairs
-
-
-def _check_order(pairs: Pairs) -> None:
-    """Refuse a list without a header whose targets look as if trials came first."""
-    if pairs.target is None:
-        return
-    of_trial = tally(pairs.trial, len(pairs.trials), pairs.target).max()
-    of_speaker = tally(pairs.speaker, len(pairs.speakers), pairs.target).max()
-    if of_trial > 1 == of_speaker:
-        rest = " target" if pairs.scores is None else " score target"
-        raise UsageError(
-            f"{pairs.label}: no name in its first column has two targets, some in its second "
-            f"have: write the header 'trial speaker{rest}' above it if trials come first, else "
-            f"'speaker trial{rest}'"
-        )
-
-
-def pairs_of_records(label: str, records: AnyArray) -> Pairs:
-    """Read a list from records, mapped or not, shape (n,): trials and speakers are numbers.
-
-    Fields are called as columns of a text are.
-    """
-    names = list(records.dtype.names or ())
-    at = [role_of(names, role) for role in (TRIAL, SPEAKER, SCORE, TARGET)]
-    columns = [None if i is None else records[names[i]] for i in at]
-    trial, speaker, scores, target = columns
-    kinds = [
-        column.dtype.kind if column is not None and column.ndim == 1 else "" for column in columns
-    ]
-    right = kinds[0] in tuple("iu") and kinds[1] in tuple("iu") and kinds[2] in tuple("fiu")
-    if not (right and kinds[3] in ("", *"biu")) or not len(records):
-        raise UsageError(
-            f"{label} holds {len(records)} records of {records.dtype}; those of a list are trial "
-            "and speaker, numbers from 0, score, and perhaps target, in one row"
-        )
-    assert trial is not None
-    assert speaker is not None
-    is_target = None
-    if target is not None:
-        is_target = scratch(target.shape, np.bool_)
-        for part in parts(target, is_target):
-            is_target[part] = target[part] != 0
-            if np.any((target[part] != 0) & (target[part] != 1)):
-                raise UsageError(f"{label}: a target is neither 1 nor 0: write 0 of nontarget")
-    trials, speakers = _names_up_to(label, trial), _names_up_to(label, speaker)
-    pairs = Pairs(label, trials, speakers, trial, speaker, scores, is_target, numbered=True)
-    return pairs.without_empty()
-
-
-def _names_up_to(label: str, numbers: IntArray) -> tuple[str, ...]:
-    ends = [(int(numbers[part].min()), int(numbers[part].max())) for part in parts(numbers)]
-    low, high = min(low for low, _ in ends), max(high for _, high in ends)
-    if low < 0 or high > max(10 * len(numbers), 1 << 20):
-        raise UsageError(
-            f"{label} numbers trials or speakers from {low} to {high}: number them from 0, without "
-            "wide gaps"
-        )
-    return tuple(map(str, range(high + 1)))
-
-
-def _columns(
-    block: str, layout: Layout, label: str, begin: int
-) -> tuple[Sequence[Sequence[str]], Sequence[int]]:
-    """Split every line that is not blank into columns, beside the numbers of these lines."""
-    width, separator = layout.width, layout.separator
-    if '"' not in block:  # one split of many lines is several times faster than a split of each
-        block += "" if block.endswith("\n") else "\n"
-        flat = block.replace("\n", f"{separator or ' '}\0{separator or ' '}").split(separator)
-        lines = block.count("\n")
-        ends = flat[width :: width + 1]
-        even = len(flat) == lines * (width + 1) + (separator is not None)
-        if even and ends.count("\0") == lines:
-            columns = [flat[i : lines * (width + 1) : width + 1] for i in range(width)]
-            blanks = (blank in block for blank in " \t\v\f" if blank != separator)
-            if separator is not None and (not block.isascii() or any(blanks)):
-                columns = [list(map(str.strip, column)) for column in columns]
-            return columns, range(begin + 1, begin + lines + 1)
-    rows = list(rows_of(io.StringIO(block).readlines(), layout, label, begin))
-    return list(zip(*(row for _, row in rows), strict=True)), [number for number, _ in rows]
-
-
-def _numbers(label: str, texts: Sequence[str], lines: Sequence[int]) -> FloatArray:
-    numbers = np.empty(len(texts))
-    for i, text in enumerate(texts):
-        try:
-            numbers[i] = float(text)
-        except ValueError as error:
-            raise UsageError(
-                f"{label} line {lines[i]}: a score is no number ({error}): decimals follow a "
-                "point, and without a header columns are speaker, trial and score"
-            ) from None
-    return numbers
-
-
-def _words(label: str, texts: Sequence[str], lines: Sequence[int]) -> BoolArray:
-    words: dict[str, bool] = {}
-    for word in dict.fromkeys(texts):
-        is_target = WORDS.get(word.strip().lower())
-        if is_target is None:
-            raise UsageError(
-                f"{label} line {lines[texts.index(word)]}: {word.strip()!r} is neither target nor "
-                "nontarget: write these words, or 1 and 0"
-            )
-        words[word] = is_target
-    return np.fromiter(map(words.__getitem__, texts), bool, len(texts))
-
+_COLUMN = re.compile("[0-9]{1,9}")
 
 # ------------------------------------------------------------------------------------------ labels
 
@@ -392,12 +98,19 @@ def numbered(labels: Labels) -> Labels:
 
 def labels_of_pairs(pairs: Pairs) -> Labels:
     """Return the speaker of every trial that has a target line."""
-    spoken, several = pairs.true_speakers()
+    speakers: dict[str, str] = {}
+    several = ""
+    for own, other in pairs.targets():
+        trial, speaker = pairs.trials[own], pairs.speakers[other]
+        if speakers.setdefault(trial, speaker) != speaker and not several:
+            several = f"trial {trial} is a target of {speakers[trial]} and of {speaker}"
+    if not speakers:
+        raise UsageError(f"{pairs.label} has no target line; say who spoke in each trial")
     assert pairs.target is not None
     return Labels(
         pairs.label,
-        names=tuple(spoken.values()),
-        trials=tuple(spoken),
+        names=tuple(speakers.values()),
+        trials=tuple(speakers),
         listed=frozenset(pairs.trials),
         pairs=None if pairs.target.all() else pairs,
         several=several,
@@ -415,11 +128,7 @@ def read_labels(path: Path) -> Labels:
     if kind == "npy":
         return labels_of_array(path.name, array_at(path))
     if kind == "npz":
-        arrays = arrays_at(path)
-        name = next((name for name in ("target", "labels") if name in arrays), None)
-        if name is None:
-            raise UsageError(f"{path.name} has neither target nor labels in it")
-        return labels_of_array(path.name, arrays[name])
+        raise UsageError(f"{path.name}: labels are a .npy of columns or names, or text; save it so")
     first = first_line(path)
     separator = separator_of(first)
     head = fields(first, separator)
@@ -434,8 +143,7 @@ def read_labels(path: Path) -> Labels:
         return labels_of_pairs(read_pairs(path, replace(layout, score=None, target=target)))
     trial, speaker = role_of(head, TRIAL), role_of(head, SPEAKER | TARGET)
     header = trial is not None or speaker is not None
-    lines = (line for chunk in text_chunks(path) for line in chunk if line.strip())
-    rows = [fields(line, separator) for line in lines][header:]
+    rows = [fields(line, separator) for _, line in text_lines(path)][header:]
     for row in rows:
         if len(row) != len(head) or "" in row:
             shape = "a name" if len(head) == 1 else "two names"
@@ -499,7 +207,12 @@ def targets(
         )
     columns, speakers = labels.columns, raw.speakers
     if columns is None and not speakers:
-        columns, speakers = _name_columns(names, count, label, labels.label, notes)
+        if not all(map(_COLUMN.fullmatch, names)):
+            raise UsageError(
+                f"{label} names no column: give column numbers from 0 in {labels.label}, or scores "
+                "as a table with a header"
+            )
+        columns = np.array([int(name) for name in names], np.int64)
     if columns is not None:
         outside = np.flatnonzero((columns < 0) | (columns >= count))
         if outside.size:
@@ -545,34 +258,6 @@ def _order_speakers(raw: RawScores, labels: Labels, label: str, notes: list[str]
     return [speakers.get(name, "") for name in raw.trials]
 
 
-def _name_columns(
-    names: Sequence[str], count: int, label: str, source: str, notes: list[str]
-) -> tuple[IntArray, tuple[str, ...]]:
-    """Number columns without names, or name them in order where the names are as many."""
-    if all(name.isdecimal() and len(name) < len(str(count)) + 1 for name in names):
-        columns = np.array([int(name) for name in names], np.int64)
-        if columns.max(initial=0) < count:
-            return columns, ()
-    order = sorted(set(names))
-    if len(order) != count:
-        raise UsageError(
-            f"{label} names no column and {source} has {plural(len(order), 'speaker')} for "
-            f"its {count} columns: give column numbers from 0, or a table with a header"
-        )
-    alike: dict[str, list[str]] = {}  # names that differ by their numbers alone
-    for name in order:
-        alike.setdefault(_DIGITS.sub("0", name), []).append(name)
-    for similar in alike.values():
-        if similar != sorted(similar, key=lambda name: [*map(int, _DIGITS.findall(name))]):
-            raise UsageError(
-                f"{label} names no column, and the speakers of {source} sort differently as "
-                "numbers and as words: give column numbers from 0, or a table with a header"
-            )
-    notes.append(f"columns have no names: taken for {order[0]} to {order[-1]}, in this order")
-    index = {name: i for i, name in enumerate(order)}
-    return np.fromiter((index[name] for name in names), np.int64, len(names)), tuple(order)
-
-
 # ------------------------------------------------------------------------------------------ models
 
 SCORINGS = ("average", "max")
@@ -591,8 +276,7 @@ def find_owners(
         if missing:
             raise UsageError(
                 f"{owner_labels.label} does not say whose {len(missing)} of {len(models)} "
-                "enrolments are "
-                f"(first: {missing[0]}); add them"
+                f"enrolments are (first: {missing[0]}); add them"
             )
         return tuple(owners[name] for name in models)
     if owner_labels is not None:
@@ -635,3 +319,314 @@ def merge_columns(
             else np.add.reduceat(block, starts, axis=1) / counts
         )
     return merged, speakers
+
+
+_KEYS = SPEAKER | TRIAL | {"id", "name", "reader"}
+
+
+_ATTRIBUTES_MOST = 20
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute of speakers by name, or of trials, and the label of its file."""
+
+    label: str
+    name: str
+    of: Mapping[str, str]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The groups, in the order of their names."""
+        return tuple(sorted(set(self.of.values())))
+
+
+def read_attribute(
+    path: Path, column: str | None = None, of: Callable[[str], str] = str
+) -> Attribute:
+    r"""Read ``speaker attribute`` lines (Kaldi's spk2gender), or a column of a table.
+
+    The column need not be named where there is but one. Groups are `of` what stands there.
+    """
+    if kind_of(path) != "text":
+        raise UsageError(f"{path.name}: groups are text, a speaker and its group a line")
+    first = first_line(path)
+    separator = separator_of(first)
+    head = fields(first, separator)
+    header = column is not None or len(head) > 2 or head[0].lower() in _KEYS
+    key, value = _attribute_columns(path, head, column) if header else (0, 1)
+    groups: dict[str, str] = {}
+    for number, line in islice(text_lines(path), header, None):
+        row = fields(line, separator)
+        if len(row) != len(head) or len(row) < 2:
+            raise UsageError(
+                f"{path.name} line {number}: has {plural(len(row), 'column')}, not {len(head)}"
+            )
+        try:
+            group = of(row[value]) if row[value] else ""
+        except UsageError as error:
+            raise UsageError(f"{path.name} line {number}: {error}") from None
+        if group and groups.setdefault(row[key], group) != group:
+            raise UsageError(
+                f"{path.name}: {row[key]} is {groups[row[key]]} on one line and {group} on "
+                "another; keep one"
+            )
+    attribute = Attribute(path.name, head[value] if header else "", groups)
+    if len(attribute.values) > _ATTRIBUTES_MOST:
+        raise UsageError(
+            f"{path.name} has {len(attribute.values)} groups, more than {_ATTRIBUTES_MOST}: give "
+            "ranges instead of numbers, or choose another column"
+        )
+    return attribute
+
+
+_LENGTHS = frozenset({"seconds", "length", "duration"})
+
+
+_EDGES = (1, 2, 5, 10, 20, 40)
+
+
+def read_conditions(path: Path) -> tuple[Attribute, ...]:
+    r"""Read the conditions of trials: a trial and its condition a line, or a table with a header.
+
+    Every column beside the trial's is a condition; one called seconds, length or duration falls
+    into ranges.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "conditions.csv")
+        ...     _ = path.write_text("trial,line,seconds\nu1,mobile,4.2\nu2,landline,61\n")
+        ...     line, seconds = read_conditions(path)
+        >>> line.of, seconds.of
+        ({'u1': 'mobile', 'u2': 'landline'}, {'u1': '2 to 5 s', 'u2': '40 s and more'})
+    """
+    if kind_of(path) != "text":
+        raise UsageError(f"{path.name}: conditions are text, a trial and its condition a line")
+    first = first_line(path)
+    head = fields(first, separator_of(first))
+    if len(head) < 2:
+        raise UsageError(f"{path.name}: give a trial and its condition a line")
+    if len(head) == 2 and head[0].lower() not in _KEYS:
+        return (replace(read_attribute(path), name="condition"),)
+    key = role_of(head, frozenset(_KEYS)) or 0
+    names = [name for i, name in enumerate(head) if i != key]
+    if len(set(names)) < len(names):
+        raise UsageError(f"{path.name}: two columns have one name")
+    return tuple(
+        read_attribute(path, name, _length_range if name.lower() in _LENGTHS else str)
+        for name in names
+    )
+
+
+def _length_range(text: str) -> str:
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is no length in seconds") from None
+    if not 0 <= seconds < float("inf"):
+        raise UsageError(f"{text!r} is no length in seconds")
+    above = sum(seconds >= edge for edge in _EDGES)
+    if above == 0:
+        return f"below {_EDGES[0]} s"
+    if above == len(_EDGES):
+        return f"{_EDGES[-1]} s and more"
+    return f"{_EDGES[above - 1]} to {_EDGES[above]} s"
+
+
+def _attribute_columns(path: Path, head: list[str], column: str | None) -> tuple[int, int]:
+    """Find the column of speaker names and that of the attribute."""
+    key = role_of(head, frozenset(_KEYS))
+    key = 0 if key is None else key
+    others = [name for i, name in enumerate(head) if i != key]
+    if column is None and len(others) == 1:
+        return key, 1 - key
+    if column is None:
+        raise UsageError(
+            f"{path.name} has {printable(', '.join(others))}: choose one with --group-by"
+        )
+    if column not in others:
+        raise UsageError(
+            f"{path.name} has no column {column!r}, but {printable(', '.join(others))}"
+        )
+    return key, head.index(column)
+
+
+def label_pairs(
+    pairs: Pairs, labels: Labels, notes: list[str], models: Labels | None, scoring: str
+) -> ScoreList:
+    """Bring scores and labels together, some trials at a time; notes gain what one should know.
+
+    Where labels list target and nontarget pairs, these alone count. Models say whose each enrolled
+    model is, where speakers have several, whose scores become one.
+    """
+    key, within = labels.pairs, labels.pairs is pairs
+    pairs = pairs.by_trial()
+    _check(pairs)
+    if key is not None and not within:
+        pairs = _by_key(pairs, key, notes)
+    whose = find_owners(pairs.speakers, labels, models)
+    speakers = tuple(sorted(set(whose), key=natural))
+    speaker = renumber(pairs.speaker, _places(whose, speakers))
+    pairs = replace(pairs, speakers=speakers, speaker=speaker)
+    names = list(pairs.trials)  # of people whom nobody names
+    if key is None:
+        nothing = np.broadcast_to(0.0, (len(pairs.trials), len(speakers)))
+        raw = RawScores(nothing, speakers, pairs.trials)
+        target, _, spoken = targets(raw, labels, pairs.label, notes)
+        mated = scratch(pairs.trial.shape, np.bool_)
+        for part in parts(pairs.trial, pairs.speaker, mated):
+            mated[part] = pairs.speaker[part] == target[pairs.trial[part]]
+        pairs = replace(pairs, target=mated)
+        for i, column in enumerate(target.tolist()):
+            speaker_name = spoken[i] if spoken else ""
+            names[i] = speakers[column] if column >= 0 else speaker_name or names[i]
+    else:
+        for i, column in reversed(pairs.targets()):
+            names[i] = speakers[column]
+    if len(speakers) < len(whose):
+        notes.append(describe_merge(len(whose), len(speakers), scoring))
+        pairs = _merge(pairs, scoring)
+    people = tuple(dict.fromkeys(names))
+    spoken_by = _places(names, people)
+    assert pairs.scores is not None
+    assert pairs.target is not None
+    return ScoreList(
+        pairs.scores, pairs.target, pairs.trial, pairs.speaker, spoken_by, speakers, people,
+        pairs.trials,
+    )  # fmt: skip
+
+
+def _codes(pairs: Pairs, part: slice, speakers: int) -> IntArray:
+    """Number some lines, equal for equal pairs among so many speakers."""
+    return pairs.trial[part].astype(np.int64) * speakers + pairs.speaker[part]
+
+
+def _pieces(pairs: Pairs) -> Iterator[tuple[slice, IntArray]]:
+    """Whole trials, some at a time, and the codes of their lines."""
+    edges = whole_trials(starts_of(pairs.trial, len(pairs.trials)))
+    for first, last in pairwise(edges.tolist()):
+        part = slice(first, last)
+        yield part, _codes(pairs, part, len(pairs.speakers))
+        release(*pairs.columns.values())
+
+
+def _check(pairs: Pairs) -> None:
+    assert pairs.scores is not None
+    again, twice = "", 0
+    for part, codes in _pieces(pairs):
+
+        def pair(row: int, first: int = part.start) -> str:
+            trial, speaker = pairs.trial[first + row], pairs.speaker[first + row]
+            return f"trial {pairs.trials[trial]} with speaker {pairs.speakers[speaker]}"
+
+        good = np.isfinite(pairs.scores[part])
+        if not good.all():
+            raise UsageError(
+                f"{pairs.label}: the score of {pair(int(np.argmin(good)))} is not a finite number: "
+                "drop that trial"
+            )
+        ordered = np.sort(codes)
+        repeats = int(np.count_nonzero(ordered[1:] == ordered[:-1]))
+        if repeats and not twice:
+            later = np.ones(codes.size, bool)
+            later[np.unique(codes, return_index=True)[1]] = False
+            again = pair(int(np.argmax(later)))
+        twice += repeats
+    if twice:
+        raise UsageError(
+            f"{pairs.label}: {again} is listed twice "
+            f"({plural(twice, 'line')} too many); keep one score for each pair"
+        )
+
+
+def _by_key(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
+    """Select the lines that a trial list has, with their targets; both go trial by trial."""
+    assert key.target is not None
+    trials, speakers = (
+        {name: i for i, name in enumerate(names)} for names in (pairs.trials, pairs.speakers)
+    )
+    # names of the list alone come after those of the scores
+    places = [
+        np.array([index.setdefault(name, len(index)) for name in names])
+        for index, names in ((trials, key.trials), (speakers, key.speakers))
+    ]
+    numbers = renumber(key.trial, places[0]), renumber(key.speaker, places[1])
+    key = replace(
+        key, trials=tuple(trials), speakers=tuple(speakers), trial=numbers[0], speaker=numbers[1]
+    ).by_trial()
+    assert key.target is not None
+    both = [starts_of(side.trial, len(trials)) for side in (pairs, key)]
+    is_kept, target = scratch((2, len(pairs.trial)), np.bool_)
+    distinct = targets = 0
+    edges = np.searchsorted(both[0] + both[1], whole_trials(both[0] + both[1]))
+    for first, last in pairwise(edges.tolist()):
+        part, key_part = (slice(*side[[first, last]].tolist()) for side in both)
+        codes, key_codes = (
+            _codes(side, block, len(speakers)) for side, block in ((pairs, part), (key, key_part))
+        )
+        order = np.argsort(key_codes, kind="stable")
+        listed, at = np.unique(key_codes[order], return_index=True)
+        distinct += listed.size
+        if not listed.size:
+            continue
+        hits = np.add.reduceat(key.target[key_part][order].astype(np.intp), at)
+        if ((hits > 0) & (hits < np.diff(at, append=key_codes.size))).any():
+            raise UsageError(f"{key.label}: a pair is a target on one line and not on another")
+        targets += int(np.count_nonzero(hits))
+        at = np.minimum(np.searchsorted(listed, codes), listed.size - 1)
+        is_kept[part] = listed[at] == codes
+        target[part] = is_kept[part] & (hits[at] > 0)
+        release(pairs.trial, pairs.speaker, key.trial, key.speaker, is_kept, target)
+    count = count_true(is_kept)
+    if not count:
+        raise UsageError(f"{key.label} has none of the pairs of {pairs.label}; check the names")
+    if left := len(is_kept) - count:
+        notes.append(f"{left} of {len(is_kept)} scored pairs are not in {key.label}: left out")
+    if distinct > count:
+        lost = targets - count_true(target)
+        notes.append(
+            f"{distinct - count} of {plural(distinct, 'pair')} of {key.label} have no score"
+            + f", {lost} of them targets, which are neither hit nor miss" * bool(lost)
+        )
+    pairs = replace(pairs, target=target)
+    return pairs.only(is_kept) if left else pairs
+
+
+def _places(names: Sequence[str], among: Sequence[str]) -> IntArray:
+    """Return the index of each name among others, -1 where it is not."""
+    place = {name: i for i, name in enumerate(among)}
+    return np.array([place.get(name, -1) for name in names], dtype=np.intp)
+
+
+def _merge(pairs: Pairs, scoring: str) -> Pairs:
+    """Merge scores into one for each trial and speaker."""
+    assert pairs.scores is not None
+    assert pairs.target is not None
+    size = pairs.trial.shape
+    trial, speaker = scratch(size, np.int32), scratch(size, np.int32)
+    scores, target = scratch(size), scratch(size, np.bool_)
+    done = 0
+    for part, every in _pieces(pairs):
+        codes, cell, many = np.unique(every, return_inverse=True, return_counts=True)
+        into = slice(done, done := done + codes.size)
+        if scoring == "max":
+            scores[into] = -np.inf
+            np.maximum.at(scores[into], cell, pairs.scores[part])
+        else:
+            scores[into] = np.bincount(cell, pairs.scores[part]) / many
+        hits = np.bincount(cell, pairs.target[part])
+        torn = np.flatnonzero((hits > 0) & (hits < many))
+        if torn.size:
+            row, owner = divmod(int(codes[torn[0]]), len(pairs.speakers))
+            raise UsageError(
+                f"trial {pairs.trials[row]} is a target of one enrolment of speaker "
+                f"{pairs.speakers[owner]} and not of another; check whose the enrolments are"
+            )
+        target[into] = hits > 0
+        trial[into], speaker[into] = np.divmod(codes, len(pairs.speakers))
+        release(trial, speaker, scores, target)
+    return replace(
+        pairs, trial=trial[:done], speaker=speaker[:done], scores=scores[:done],
+        target=target[:done],
+    )  # fmt: skip

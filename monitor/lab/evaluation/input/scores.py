@@ -2,53 +2,51 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from monitor.errors import UsageError
+from monitor.errors import StoreError, UsageError
 from monitor.features.registry import caveats
+from monitor.files import atomic_write, not_written
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreList, ScoreMatrix
 from monitor.lab.evaluation.input.files import (
+    Pairs,
     Progress,
     array_at,
     arrays_at,
-    count_true,
     first_line,
     kind_of,
     layout_of,
-    natural,
-    parts,
+    pairs_of_records,
+    read_pairs,
     read_table,
-    release,
-    renumber,
     scratch,
 )
 from monitor.lab.evaluation.input.labels import (
     SCORINGS,
+    Attribute,
     Labels,
-    Pairs,
     RawScores,
     describe_merge,
     find_owners,
+    label_pairs,
     labels_of_array,
     labels_of_pairs,
     merge_columns,
     numbered,
-    pairs_of_records,
     read_labels,
-    read_pairs,
-    starts_of,
     targets,
-    whole_trials,
 )
-from monitor.lab.evaluation.input.score_file import ScoreFile
 from monitor.phrases import plural
-from monitor.types import AnyArray, BoolArray, IntArray
+from monitor.safe_text import is_name
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+from monitor.version import __version__
 
 UNMATED = ("count", "drop", "refuse")
 """What becomes of impostor trials, whose speaker is not enrolled: they count where no rank is
@@ -243,187 +241,6 @@ def _rows(scores: AnyArray, keep: IntArray, progress: Progress | None) -> AnyArr
 # ----------------------------------------------------------------------------------------- listing
 
 
-def label_pairs(
-    pairs: Pairs, labels: Labels, notes: list[str], models: Labels | None, scoring: str
-) -> ScoreList:
-    """Bring scores and labels together, some trials at a time; notes gain what one should know.
-
-    Where labels list target and nontarget pairs, these alone count. Models say whose each enrolled
-    model is, where speakers have several, whose scores become one.
-    """
-    key, within = labels.pairs, labels.pairs is pairs
-    pairs = pairs.by_trial()
-    _check(pairs)
-    if key is not None and not within:
-        pairs = _by_key(pairs, key, notes)
-    whose = find_owners(pairs.speakers, labels, models)
-    speakers = tuple(sorted(set(whose), key=natural))
-    speaker = renumber(pairs.speaker, _places(whose, speakers))
-    pairs = replace(pairs, speakers=speakers, speaker=speaker)
-    names = list(pairs.trials)  # of people whom nobody names
-    if key is None:
-        nothing = np.broadcast_to(0.0, (len(pairs.trials), len(speakers)))
-        raw = RawScores(nothing, speakers, pairs.trials)
-        target, _, spoken = targets(raw, labels, pairs.label, notes)
-        mated = scratch(pairs.trial.shape, np.bool_)
-        for part in parts(pairs.trial, pairs.speaker, mated):
-            mated[part] = pairs.speaker[part] == target[pairs.trial[part]]
-        pairs = replace(pairs, target=mated)
-        for i, column in enumerate(target.tolist()):
-            speaker_name = spoken[i] if spoken else ""
-            names[i] = speakers[column] if column >= 0 else speaker_name or names[i]
-    else:
-        rows, columns = pairs.targets()
-        for i, column in zip(reversed(rows), reversed(columns), strict=True):
-            names[i] = speakers[column]
-    if len(speakers) < len(whose):
-        notes.append(describe_merge(len(whose), len(speakers), scoring))
-        pairs = _merge(pairs, scoring)
-    people = tuple(dict.fromkeys(names))
-    spoken_by = _places(names, people)
-    assert pairs.scores is not None
-    assert pairs.target is not None
-    return ScoreList(
-        pairs.scores, pairs.target, pairs.trial, pairs.speaker, spoken_by, speakers, people,
-        pairs.trials,
-    )  # fmt: skip
-
-
-def _codes(pairs: Pairs, part: slice, speakers: int) -> IntArray:
-    """Number some lines, equal for equal pairs among so many speakers."""
-    return pairs.trial[part].astype(np.int64) * speakers + pairs.speaker[part]
-
-
-def _pieces(pairs: Pairs) -> Iterator[tuple[slice, IntArray]]:
-    """Whole trials, some at a time, and the codes of their lines."""
-    edges = whole_trials(starts_of(pairs.trial, len(pairs.trials)))
-    for first, last in pairwise(edges.tolist()):
-        part = slice(first, last)
-        yield part, _codes(pairs, part, len(pairs.speakers))
-        release(*pairs.columns.values())
-
-
-def _check(pairs: Pairs) -> None:
-    assert pairs.scores is not None
-    again, twice = "", 0
-    for part, codes in _pieces(pairs):
-
-        def pair(row: int, first: int = part.start) -> str:
-            trial, speaker = pairs.trial[first + row], pairs.speaker[first + row]
-            return f"trial {pairs.trials[trial]} with speaker {pairs.speakers[speaker]}"
-
-        good = np.isfinite(pairs.scores[part])
-        if not good.all():
-            raise UsageError(
-                f"{pairs.label}: the score of {pair(int(np.argmin(good)))} is not a finite number: "
-                "drop that trial"
-            )
-        ordered = np.sort(codes)
-        repeats = int(np.count_nonzero(ordered[1:] == ordered[:-1]))
-        if repeats and not twice:
-            later = np.ones(codes.size, bool)
-            later[np.unique(codes, return_index=True)[1]] = False
-            again = pair(int(np.argmax(later)))
-        twice += repeats
-    if twice:
-        raise UsageError(
-            f"{pairs.label}: {again} is listed twice "
-            f"({plural(twice, 'line')} too many); keep one score for each pair"
-        )
-
-
-def _by_key(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
-    """Select the lines that a trial list has, with their targets; both go trial by trial."""
-    assert key.target is not None
-    trials, speakers = (
-        {name: i for i, name in enumerate(names)} for names in (pairs.trials, pairs.speakers)
-    )
-    # names of the list alone come after those of the scores
-    places = [
-        np.array([index.setdefault(name, len(index)) for name in names])
-        for index, names in ((trials, key.trials), (speakers, key.speakers))
-    ]
-    numbers = renumber(key.trial, places[0]), renumber(key.speaker, places[1])
-    key = replace(
-        key, trials=tuple(trials), speakers=tuple(speakers), trial=numbers[0], speaker=numbers[1]
-    ).by_trial()
-    assert key.target is not None
-    both = [starts_of(side.trial, len(trials)) for side in (pairs, key)]
-    is_kept, target = scratch((2, len(pairs.trial)), np.bool_)
-    distinct = targets = 0
-    edges = np.searchsorted(both[0] + both[1], whole_trials(both[0] + both[1]))
-    for first, last in pairwise(edges.tolist()):
-        part, key_part = (slice(*side[[first, last]].tolist()) for side in both)
-        codes, key_codes = (
-            _codes(side, block, len(speakers)) for side, block in ((pairs, part), (key, key_part))
-        )
-        order = np.argsort(key_codes, kind="stable")
-        listed, at = np.unique(key_codes[order], return_index=True)
-        distinct += listed.size
-        if not listed.size:
-            continue
-        hits = np.add.reduceat(key.target[key_part][order].astype(np.intp), at)
-        if ((hits > 0) & (hits < np.diff(at, append=key_codes.size))).any():
-            raise UsageError(f"{key.label}: a pair is a target on one line and not on another")
-        targets += int(np.count_nonzero(hits))
-        at = np.minimum(np.searchsorted(listed, codes), listed.size - 1)
-        is_kept[part] = listed[at] == codes
-        target[part] = is_kept[part] & (hits[at] > 0)
-        release(pairs.trial, pairs.speaker, key.trial, key.speaker, is_kept, target)
-    count = count_true(is_kept)
-    if not count:
-        raise UsageError(f"{key.label} has none of the pairs of {pairs.label}; check the names")
-    if left := len(is_kept) - count:
-        notes.append(f"{left} of {len(is_kept)} scored pairs are not in {key.label}: left out")
-    if distinct > count:
-        lost = targets - count_true(target)
-        notes.append(
-            f"{distinct - count} of {plural(distinct, 'pair')} of {key.label} have no score"
-            + f", {lost} of them targets, which are neither hit nor miss" * bool(lost)
-        )
-    pairs = replace(pairs, target=target)
-    return pairs.only(is_kept) if left else pairs
-
-
-def _places(names: Sequence[str], among: Sequence[str]) -> IntArray:
-    """Return the index of each name among others, -1 where it is not."""
-    place = {name: i for i, name in enumerate(among)}
-    return np.array([place.get(name, -1) for name in names], dtype=np.intp)
-
-
-def _merge(pairs: Pairs, scoring: str) -> Pairs:
-    """Merge scores into one for each trial and speaker."""
-    assert pairs.scores is not None
-    assert pairs.target is not None
-    size = pairs.trial.shape
-    trial, speaker = scratch(size, np.int32), scratch(size, np.int32)
-    scores, target = scratch(size), scratch(size, np.bool_)
-    done = 0
-    for part, every in _pieces(pairs):
-        codes, cell, many = np.unique(every, return_inverse=True, return_counts=True)
-        into = slice(done, done := done + codes.size)
-        if scoring == "max":
-            scores[into] = -np.inf
-            np.maximum.at(scores[into], cell, pairs.scores[part])
-        else:
-            scores[into] = np.bincount(cell, pairs.scores[part]) / many
-        hits = np.bincount(cell, pairs.target[part])
-        torn = np.flatnonzero((hits > 0) & (hits < many))
-        if torn.size:
-            row, owner = divmod(int(codes[torn[0]]), len(pairs.speakers))
-            raise UsageError(
-                f"trial {pairs.trials[row]} is a target of one enrolment of speaker "
-                f"{pairs.speakers[owner]} and not of another; check whose the enrolments are"
-            )
-        target[into] = hits > 0
-        trial[into], speaker[into] = np.divmod(codes, len(pairs.speakers))
-        release(trial, speaker, scores, target)
-    return replace(
-        pairs, trial=trial[:done], speaker=speaker[:done], scores=scores[:done],
-        target=target[:done],
-    )  # fmt: skip
-
-
 # ------------------------------------------------------------------------------------------ scores
 
 _SAME_SESSION = (
@@ -497,11 +314,16 @@ def read_scores(
         return check_list(listed, called, notes=notes, unmated=unmated)
     who_spoke = _labels_of_matrix(raw, path.name)
     key = who_spoke.pairs
-    if key is not None and raw.trials and (models is not None or not _covers(key, raw)):
-        listed = _read_list(
-            _as_pairs(raw, path.name), labels_path, models, scoring, notes, who_spoke
-        )
-        return check_list(listed, called, notes=notes, unmated=unmated)
+    if key is not None and raw.trials:
+        assert key.target is not None
+        most_targets = int(np.bincount(key.trial[key.target], minlength=1).max())
+        if models is not None or len(key.trial) < raw.scores.size or most_targets > 1:
+            trials, count = raw.scores.shape
+            trial, speaker = np.repeat(np.arange(trials), count), np.tile(np.arange(count), trials)
+            scores = np.asarray(raw.scores, np.float64).reshape(-1)
+            pairs = Pairs(path.name, raw.trials, raw.speakers, trial, speaker, scores, None)
+            listed = _read_list(pairs, labels_path, models, scoring, notes, who_spoke)
+            return check_list(listed, called, notes=notes, unmated=unmated)
     raw = _with_speakers(raw, models, scoring, notes)
     assert raw.labels is not None
     target, speakers, spoken = targets(raw, raw.labels, path.name, notes)
@@ -564,21 +386,6 @@ def _read_list(
     return label_pairs(pairs, labels, notes, owners, scoring)
 
 
-def _covers(key: Pairs, raw: RawScores) -> bool:
-    """Return whether a trial list has every cell of a table, and one speaker a trial."""
-    assert key.target is not None
-    hits = np.bincount(key.trial[key.target], minlength=1)
-    return len(key.trial) >= raw.scores.size and int(hits.max()) == 1
-
-
-def _as_pairs(raw: RawScores, label: str) -> Pairs:
-    """Convert a table to a list."""
-    trials, count = raw.scores.shape
-    trial, speaker = np.repeat(np.arange(trials), count), np.tile(np.arange(count), trials)
-    scores = np.asarray(raw.scores, np.float64).reshape(-1)
-    return Pairs(label, raw.trials, raw.speakers, trial, speaker, scores, None)
-
-
 def _with_speakers(
     raw: RawScores, models: Path | None, scoring: str, notes: list[str]
 ) -> RawScores:
@@ -637,3 +444,207 @@ def _archive(path: Path, labels_path: Path | None) -> RawScores:
     labels = None if key is None else labels_of_array(f"{path.name} {key}", arrays[key])
     labels = labels if labels_path is None else read_labels(labels_path)
     return RawScores(arrays["scores"], tuple(map(str, names.tolist())), (), labels)
+
+
+# --------------------------------------------------------------------------------------- score_file
+# Score files: matrices of several features and lengths in one ``.npz``, with all that is known.
+#
+# `monitor score` writes them, `monitor evaluate` reads them; docs/evaluate-input.md has the arrays.
+
+SCHEMA = 1
+_KIND = "scores"
+_SESSIONS = ("same", "cross")
+_MOST_LISTED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreCell:
+    """Matrices of one length of test and template, T and D, which share trials and speakers.
+
+    By name of the system: a feature, ``FEATURE-max``, or ``joint`` of such features. Of each trial
+    the session that it begins in, and where in it, in seconds of speech, (T,).
+    """
+
+    session: str
+    test_seconds: float
+    template_seconds: float
+    matrices: Mapping[str, ScoreMatrix]
+    sessions: Sequence[str]
+    start_seconds: FloatArray
+    joint: tuple[str, ...] = ()
+
+    @property
+    def matrix(self) -> ScoreMatrix:
+        """Any of them, for what they share."""
+        return next(iter(self.matrices.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreEntry:
+    """One matrix of a score file: its system, lengths, `ScoreCell` by number, and features."""
+
+    system: str
+    session: str
+    test_seconds: float
+    template_seconds: float
+    cell: int
+    features: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, str, str, str]:
+        """Words that it is chosen by."""
+        lengths = f"T={self.test_seconds:g}", f"D={self.template_seconds:g}"
+        return (self.system, self.session, *lengths)
+
+
+def write_score_file(
+    path: Path, cells: Iterable[ScoreCell], groups: Attribute | None = None
+) -> None:
+    """Write cells as a score file, mode 0600, whole or not at all."""
+    arrays: dict[str, AnyArray] = {}
+    listed: list[dict[str, object]] = []
+    for i, cell in enumerate(cells):
+        shared = cell.matrix
+        facts = {key: getattr(cell, key) for key in ("session", "test_seconds", "template_seconds")}
+        listed.append(facts | {"systems": list(cell.matrices), "joint": list(cell.joint)})
+        held: dict[str, AnyArray] = {
+            "target": shared.target, "speakers": np.array(shared.speakers),
+            "trials": np.array(shared.trial_names), "sessions": np.array(cell.sessions),
+            "start_seconds": cell.start_seconds,
+            **{f"scores_{name}": matrix.scores for name, matrix in cell.matrices.items()},
+        }  # fmt: skip
+        arrays |= {f"{i}_{name}": array for name, array in held.items()}
+    header: dict[str, object] = {
+        "schema": SCHEMA, "kind": _KIND, "program": __version__, "cells": listed,
+    }  # fmt: skip
+    if groups is not None:
+        header["groups"] = {"name": groups.name, "of": dict(groups.of)}
+    try:
+        with atomic_write(path) as file:
+            np.savez(file, header=np.array(json.dumps(header)), **arrays)  # type: ignore[arg-type]
+    except OSError as error:
+        raise not_written(path, error) from None
+
+
+@dataclass(frozen=True)
+class ScoreFile:
+    """A score file, whose matrices are read when they are asked for.
+
+    Example:
+        >>> import tempfile
+        >>> matrix = ScoreMatrix(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 1]), ("a", "b"))
+        >>> cell = ScoreCell("cross", 10.0, 30.0, {"f0": matrix}, ("1", "2"), np.zeros(2))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "scores.npz")
+        ...     write_score_file(path, [cell])
+        ...     file = ScoreFile.at(path)
+        ...     [entry] = file.choose(["T=10"])
+        ...     entry.words, file.matrix(entry, "mine").target.tolist()
+        (('f0', 'cross', 'T=10', 'D=30'), [0, 1])
+    """
+
+    path: Path
+    entries: tuple[ScoreEntry, ...]
+    groups: Attribute | None = field(default=None)
+
+    @classmethod
+    def at(cls, path: Path) -> ScoreFile | None:
+        """Read the score file there; None where there is another ``.npz``."""
+        array = arrays_at(path, "header").get("header")
+        if array is None or array.ndim or array.dtype.kind != "U":
+            return None
+        try:
+            header = json.loads(str(array))
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(header, dict) or header.get("kind") != _KIND:
+            return None
+        if header.get("schema") != SCHEMA:
+            raise StoreError(f"{path.name} was written by another version; make it again")
+        try:
+            entries = tuple(
+                ScoreEntry(
+                    _text(system),
+                    _text(cell["session"], _SESSIONS),
+                    float(cell["test_seconds"]),
+                    float(cell["template_seconds"]),
+                    i,
+                    tuple(map(_text, cell.get("joint", ()))) if system == "joint" else (system,),
+                )
+                for i, cell in enumerate(header["cells"])
+                for system in cell["systems"]
+            )
+            attribute = header.get("groups")
+            groups = attribute and Attribute(
+                path.name,
+                _text(attribute["name"]),
+                {_text(k): _text(v) for k, v in attribute["of"].items()},
+            )
+        except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+            raise _incomplete(path) from None
+        return cls(path, entries, groups)
+
+    def choose(self, words: Sequence[str]) -> tuple[ScoreEntry, ...]:
+        """Find matrices that fit the words: systems, ``same`` or ``cross``, ``T=``, ``D=``.
+
+        Words of one sort are alternatives; of each sort that is given one must fit.
+        """
+        sorts: dict[str, set[str]] = {}
+        for word in words:
+            name, equals, value = word.partition("=")
+            sort = name if equals else "session" if word in _SESSIONS else "system"
+            if equals:
+                word = f"{name}={_number(value, word)}"
+            sorts.setdefault(sort, set()).add(word)
+        entries = tuple(e for e in self.entries if all(s & set(e.words) for s in sorts.values()))
+        if not entries:
+            raise UsageError(
+                f"{self.path.name} has no scores of {' '.join(words)}; it has "
+                f"{self.describe_choices()}"
+            )
+        return entries
+
+    def describe_choices(self) -> str:
+        """List the words to choose by."""
+        sorts = [dict.fromkeys(e.words[i] for e in self.entries) for i in range(4)]
+        parts = []
+        for sort in sorts:
+            shown = list(sort)[:_MOST_LISTED]
+            more = f" and {len(sort) - len(shown)} more" if len(sort) > len(shown) else ""
+            parts.append(" ".join(shown) + more)
+        return "; ".join(parts)
+
+    def matrix(self, entry: ScoreEntry, name: str) -> ScoreMatrix:
+        """Read one of its matrices, by a name of its own."""
+        target = self._array(entry, "target")
+        speakers, trials = self._array(entry, "speakers"), self._array(entry, "trials")
+        scores = self._array(entry, f"scores_{entry.system}")
+        try:
+            columns, rows = (tuple(map(str, names.tolist())) for names in (speakers, trials))
+            return ScoreMatrix(scores, target, columns, name, rows)
+        except (UsageError, ValueError, TypeError) as error:
+            raise StoreError(f"{self.path.name}: {error}; make it again") from None
+
+    def _array(self, entry: ScoreEntry, name: str) -> AnyArray:
+        member = f"{entry.cell}_{name}"
+        array = arrays_at(self.path, member).get(member)
+        if array is None or not array.ndim:
+            raise _incomplete(self.path)
+        return array
+
+
+def _text(value: Any, among: Sequence[str] = ()) -> str:
+    if not isinstance(value, str) or not is_name(value) or (among and value not in among):
+        raise TypeError(value)
+    return value
+
+
+def _number(text: str, word: str) -> str:
+    try:
+        return f"{float(text):g}"
+    except ValueError:
+        raise UsageError(f"{word!r}: T and D are seconds, such as T=10") from None
+
+
+def _incomplete(path: Path) -> StoreError:
+    return StoreError(f"{path.name} is incomplete; make it again")

@@ -11,9 +11,8 @@ import pytest
 
 from monitor.errors import StoreError, UsageError
 from monitor.lab.evaluation.comparisons import ScoreMatrix
-from monitor.lab.evaluation.input.files import Attribute
-from monitor.lab.evaluation.input.score_file import ScoreCell, ScoreFile, write_score_file
-from monitor.lab.evaluation.input.scores import read_scores
+from monitor.lab.evaluation.input.labels import Attribute
+from monitor.lab.evaluation.input.scores import ScoreCell, ScoreFile, read_scores, write_score_file
 from monitor.phrases import STYLE_CAVEAT
 
 SPEAKERS = ("ann", "bob", "cid")

@@ -16,7 +16,7 @@ import soundfile
 from monitor.anonymisers import protect
 from monitor.corpus import find
 from monitor.errors import StoreError, UsageError
-from monitor.lab.evaluation.input.voiceprivacy import (
+from monitor.lab.evaluation.input.embeddings import (
     SpeakerVectors,
     VoicePrivacyResults,
     read_map,
@@ -174,13 +174,12 @@ def test_the_kit_of_2026_has_mixed_lists_and_names_with_wav(tmp_path):
     assert any("1 of 721 listed pairs have no embedding" in note for note in more.notes)
 
 
-def test_without_lists_everybody_is_compared_with_everybody(tmp_path):
+def test_a_missing_list_of_trials_is_asked_for(tmp_path):
     path = kits.kit(tmp_path)
     shutil.rmtree(tmp_path / "data")
     results = VoicePrivacyResults.at(path)
-    read = results.read(only(results, "f", "oo"), "mine")
-    assert read.matrix.scores.shape == (30, 12)
-    assert any("No list of trials" in note for note in read.notes)
+    with pytest.raises(UsageError, match="libri_dev_trials_f has no list of trials: say where"):
+        results.read(only(results, "f", "oo"), "mine")
 
 
 def broken(root, file, text):

@@ -14,7 +14,7 @@ from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix, as_list, within
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
-from monitor.lab.evaluation.input.files import read_attribute
+from monitor.lab.evaluation.input.labels import read_attribute
 from monitor.lab.evaluation.input.scores import read_scores
 from monitor.lab.evaluation.report.comparing import AVERAGE, _average, by_group
 from monitor.lab.evaluation.report.page import page

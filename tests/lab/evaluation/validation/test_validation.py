@@ -15,7 +15,7 @@ from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
-from monitor.lab.evaluation.input.files import Attribute, read_conditions
+from monitor.lab.evaluation.input.labels import Attribute, read_conditions
 from monitor.lab.evaluation.report.validating import (
     curves,
     save_validation,
