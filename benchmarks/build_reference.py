@@ -51,8 +51,7 @@ from monitor.sources.frames import write_frames
 from monitor.sources.registry import recording_hashes
 from monitor.training.calibrating import LENGTHS, CalibrationSettings, calibrate, with_maxima
 from monitor.training.enrolling import enrol, landmarks_of
-from monitor.training.feature_extraction import Listener
-from monitor.training.frames_folder import HearingOptions, hear
+from monitor.training.feature_extraction import HearingOptions, Listener, hear
 from monitor.training.voices import cohort_of, collect
 from monitor.types import Block, Track
 

@@ -13,7 +13,7 @@ these: how long until each threshold is exceeded? Streams are taken as long as t
 nobody is heard again in them.
 
 ``--long FRAMES`` adds readers' frames that go on for longer, to judge streams of ten minutes by
-(`monitor hear`); ``--impostors FOLDER`` judges the same thresholds on another corpus, a file a
+(`--frames`); ``--impostors FOLDER`` judges the same thresholds on another corpus, a file a
 speaker. Prints tables.
 """
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.hear ../shared/speech FRAMES
 
-`monitor hear` of the LibriSpeech sets alone, and of as much of each chapter as the other benchmarks
+`--frames` of the LibriSpeech sets alone, and of as much of each chapter as the other benchmarks
 use: FRAMES/CORPUS/SPEAKER/CHAPTER.npz. ``--rate 8000`` hears them through a telephone's band.
 """
 
@@ -20,7 +20,7 @@ import soundfile
 import soxr
 
 from monitor.jobs import cores
-from monitor.training.frames_folder import HearingOptions, HearingOrder, keep
+from monitor.training.feature_extraction import HearingOptions, HearingOrder, keep
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean")
 BACKGROUND = "background"

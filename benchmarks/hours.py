@@ -78,8 +78,14 @@ def main() -> None:
             hours = corpus_of(given.speech, asked, folder / "corpus")
             frames, ledger, log = folder / "frames", folder / "l.db", folder / "run.jsonl"
             how = ("--features", FEATURES)
-            corpus = (str(folder / "corpus"), "-o", str(frames), "--jobs", "1")
-            took, most = run(*monitor, "hear", *corpus, *how)
+            corpus = (
+                str(folder / "corpus"),
+                "-o",
+                str(folder / "people.npz"),
+                "--frames",
+                str(frames),
+            )
+            took, most = run(*monitor, "enrol", *corpus, "--jobs", "1", *how)
             kept = list(frames.rglob("*.npz"))
             row = {
                 "hours": round(hours, 2),

@@ -2,7 +2,7 @@
 
     python -m benchmarks.kernels CORPUS [--features f0,phones,voice]
 
-`monitor hear` twice on this machine: as it is, and with the kernels of numpy and OpenBLAS that a
+`--frames` twice on this machine: as it is, and with the kernels of numpy and OpenBLAS that a
 processor without AVX would take. Prints, by feature, frames that differ of all frames, and of
 embeddings the largest difference as a share of the largest number, and the smallest cosine.
 """
@@ -37,9 +37,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         own, older = Path(name) / "own", Path(name) / "older"
         for folder, more in ((own, {}), (older, OLDER)):
-            command = [sys.executable, "-m", "monitor", "hear", given.corpus, "-o", str(folder)]
+            people = folder.with_suffix(".npz")
+            command = [sys.executable, "-m", "monitor", "enrol", given.corpus, "-o", str(people)]
             subprocess.run(
-                [*command, "--features", given.features, "--seconds", "60", "--jobs", "1"],
+                [*command, "--frames", folder, "--features", given.features, "--jobs", "1"],
                 env=os.environ | more,
                 check=True,
                 stderr=subprocess.DEVNULL,

@@ -2,7 +2,7 @@
 
     python -m benchmarks.laplace FRAMES [--feature voice] [--epsilons 15,100,300,1000,3000]
 
-FRAMES is a folder of `monitor hear`. Of each reader with two sessions the first 10 frames (30 s of
+FRAMES is a folder of `--frames`. Of each reader with two sessions the first 10 frames (30 s of
 speech) of the first make a template, the second gives trials of 3 frames (9 s) and of 10 (30 s).
 Every trial is drawn ``--draws`` times. Attackers: clear templates, compared by the cosine as the
 program does; the same templates by an attacker who knows the mechanism and takes the likelihood of

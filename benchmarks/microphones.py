@@ -21,7 +21,7 @@ import soundfile
 
 from monitor.jobs import cores
 from monitor.networks.layers import RATE
-from monitor.training.frames_folder import HearingOptions, HearingOrder, keep, write_manifest
+from monitor.training.feature_extraction import HearingOptions, HearingOrder, keep, write_manifest
 from recipes.voice.clips import Person, people
 
 CALIBRATE = ("calibrate", "choose")

@@ -37,7 +37,7 @@ from monitor.sources.frames import write_frames
 from monitor.training import calibrating
 from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.cells import Cell, plans
-from monitor.training.frames_folder import HearingOptions, hear
+from monitor.training.feature_extraction import HearingOptions, hear
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
 from monitor.types import FloatArray
 

@@ -1,6 +1,6 @@
 """Do likelihood ratios keep what they promise, on people whom the fit has not seen?
 
-    monitor hear ../shared/nonnative -o NONNATIVE --features f0,phones,voice
+    monitor enrol ../shared/nonnative -o people.npz --frames NONNATIVE --features f0,phones,voice
     python -m benchmarks.truth ../shared/speech ../shared/nonnative FRAMES NONNATIVE -o docs
     python -m benchmarks.truth ... --features f0,phones,voice --sets voice,f0+phones+voice
 

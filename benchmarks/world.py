@@ -51,7 +51,7 @@ from monitor.population.rank_model import RankModel, RankModels
 from monitor.sources.file import File
 from monitor.sources.frames import header_of
 from monitor.training.cells import Plan
-from monitor.training.frames_folder import HearingOptions, HearingOrder, keep, write_manifest
+from monitor.training.feature_extraction import HearingOptions, HearingOrder, keep, write_manifest
 from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, collect
 from monitor.types import Block, FloatArray, IntArray
 from recipes.voice.clips import people

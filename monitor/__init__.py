@@ -2,7 +2,7 @@
 
 The examples below stand in a folder with ``talk.npz`` (a recording) and ``voices/`` (a folder a
 speaker, a file a session). Any audio file does as well: frames are audio that was heard before
-(``monitor hear``).
+(``--frames``).
 
 Measure a recording:
 

@@ -139,7 +139,7 @@ COMMANDS: list[dict[str, tuple[object, ...]]] = [
         "each": ("replay", ONE, TWO, "--each", "--summary", "each.csv"),
         "enrol": ("enrol", "people", "-o", "us.npz", "--seconds", "20"),
         "protect files": ("protect", "talk.wav", "-o", "safe.wav", "--method", "mcadams:0.8"),
-        "scrub": ("scrub", "talk.wav", "-o", "cut.wav", "--watch", "1272", "--budget", "3"),
+        "scrub": ("protect", "talk.wav", "-o", "cut.wav", "--watch", "1272", "--budget", "3"),
         "evaluate": ("evaluate", "scores.npy", "--labels", "labels.txt", "--all",
                      "--html", "e.html", "--latex", "e.tex", *SMALL[:2]),
         "evaluate two": ("evaluate", "scores.npy", "weaker.npy", "--labels", "labels.txt",

@@ -140,7 +140,7 @@ def _generic(name: str) -> str:
 
 
 def of_frames(folder: Path) -> Iterable[str]:
-    """Ready-made frames, as ``monitor hear`` writes them."""
+    """Ready-made frames, as ``--frames`` keeps them."""
     with np.load(excerpt(folder / "frames.npz", 0)) as store:
         yield from map(_generic, store.files)
         header = json.loads(str(store["header"]))

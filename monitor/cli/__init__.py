@@ -14,10 +14,10 @@ from importlib.util import find_spec
 import click
 
 from monitor import lazy
-from monitor.cli.completion import VARIABLE, completed
+from monitor.cli.help import VARIABLE, completed
 from monitor.cli.options import in_options, say
 from monitor.errors import MonitorError, StoreError
-from monitor.run.status import FAILED, INTERRUPTED, status_of_error
+from monitor.run import FAILED, INTERRUPTED, status_of_error
 from monitor.version import __version__
 
 __all__ = ["cli", "main"]
@@ -26,7 +26,11 @@ _GROUPS = {
     "Watch a voice": ("demo", "listen", "replay", "serve", "show"),
     "Your people": ("enrol", "calibrate", "people"),
     "Test recordings and anonymisers": (
-        *("hear", "score", "evaluate", "attack", "protect", "scrub", "audit"),
+        "score",
+        "evaluate",
+        "attack",
+        "protect",
+        "audit",
         "experiment",
     ),
     "Housekeeping": ("ledger", "doctor"),
@@ -44,6 +48,8 @@ _MOVED = {
     "view": "show RUN.jsonl",
     "export": "show RUN.jsonl -o FILE.csv",
     "forget": "people FILE.npz --forget NAME",
+    "hear": "enrol DIR --frames FRAMES, as of calibrate and score",
+    "scrub": "protect FILE --budget BITS",
     "label": "audit CORPUS --card -o FILE.md",
     "devices": "doctor --devices",
     "completion": "doctor --completion SHELL",

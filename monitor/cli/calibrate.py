@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from monitor.cli.help import HelpCommand
+from monitor.cli.inputs import frames_option, keep_frames, say_of_transcripts
 from monitor.cli.options import (
     MOST_REPLICATES,
     Features,
@@ -29,11 +30,7 @@ from monitor.cli.options import (
     unlocked,
     with_options,
 )
-from monitor.cli.transcript_options import (
-    CorpusOptions,
-    say_of_transcripts,
-    say_unused_words,
-)
+from monitor.cli.transcript_options import CorpusOptions, say_unused_words
 
 if TYPE_CHECKING:
     from monitor.corpus import Corpus
@@ -177,6 +174,7 @@ class CalibrateOptions:
         "configured]",
         type=Features(),
     )
+    frames: Path | None = shared(frames_option)
     hearing: CorpusOptions = group(CorpusOptions, "Corpus")
     workers: JobOptions = group(JobOptions, "Processes")
     lengths: tuple[float, ...] | None = option(
@@ -245,6 +243,7 @@ def command(options: CalibrateOptions) -> int:
 
     \b
     monitor calibrate voices/ -o us.npz      into the population us.npz
+    monitor calibrate voices/ -o us.npz --frames frames    heard once: by enrol, too
     monitor calibrate voices/ -o rank_model.npz     a file of its own, for replay --rank-model
 
     Each speaker's speech is cut into tests of T and templates of D speech seconds that do not
@@ -284,8 +283,9 @@ def command(options: CalibrateOptions) -> int:
     from monitor.cli.inputs import calibration_minutes, load_speaker_model, plan_of
     from monitor.corpus import find
     from monitor.errors import UsageError
-    from monitor.features.registry import caveats
-    from monitor.run.status import INCOMPLETE
+    from monitor.features.registry import caveats, defaults
+    from monitor.run import INCOMPLETE
+    from monitor.sources.registry import is_frames
     from monitor.training.calibrating import (
         LENGTHS,
         CalibrationSettings,
@@ -313,7 +313,11 @@ def command(options: CalibrateOptions) -> int:
         streams=population is not None and options.alarms, setup=feature_setup(),
     )  # fmt: skip
     say(minutes)
+    if options.frames is not None:
+        features = tuple(features or defaults(setup=feature_setup()))
+        corpus = keep_frames(corpus, options.corpus, options.frames, features, options.workers)
     voices, specs, problems = _collect(corpus, features, jobs)
+    say_unused_words(specs, specs if all(map(is_frames, files)) else ())
     if population is not None:
         _check_templates(options, population, specs)
     if unknown := sorted(trained.keys() - specs.keys()):
@@ -403,7 +407,6 @@ def _collect(
 ) -> tuple[list[SpeakerSpeech], dict[str, FeatureSpec], tuple[str, ...]]:
     """Extract the features of a corpus, and print what to know of it."""
     from monitor.cli.options import progress_over
-    from monitor.sources.registry import is_frames
     from monitor.training.voices import collect
 
     messages: list[str] = []
@@ -417,8 +420,6 @@ def _collect(
             setup=feature_setup(),
         )
     say_of_transcripts(messages)
-    ready_made = all(is_frames(recording.path) for recording in corpus.recordings)
-    say_unused_words(specs, specs if ready_made else ())
     for problem in problems:
         say(f"monitor: skipped: {problem}")
     return voices, specs, problems

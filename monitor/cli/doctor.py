@@ -21,7 +21,7 @@ from monitor.cli.options import say
 from monitor.errors import MonitorError, SourceError
 from monitor.jobs import cores
 from monitor.phrases import plural
-from monitor.run.status import FAILED
+from monitor.run import FAILED
 
 # --- The extras: what each gives, what of it is installed, and how to have the rest.
 
@@ -259,7 +259,7 @@ def command(hear: bool, devices: bool, completion: str | None, as_json: bool) ->
     """
     if completion is not None:
         from monitor.cli import cli
-        from monitor.cli.completion import script_for
+        from monitor.cli.help import script_for
 
         click.echo(script_for(completion, cli), nl=False)
         return 0

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from monitor.cli.help import HelpCommand
-from monitor.cli.inputs import device_option, quiet_libraries, stopped_by_signals
+from monitor.cli.inputs import (
+    device_option,
+    frames_option,
+    keep_frames,
+    quiet_libraries,
+    say_of_transcripts,
+    stopped_by_signals,
+)
 from monitor.cli.options import (
     Features,
     JobOptions,
@@ -29,11 +36,7 @@ from monitor.cli.options import (
     unlocked,
     with_options,
 )
-from monitor.cli.transcript_options import (
-    Transcribing,
-    say_of_transcripts,
-    say_unused_words,
-)
+from monitor.cli.transcript_options import Transcribing, say_unused_words
 from monitor.phrases import plural
 
 if TYPE_CHECKING:
@@ -352,6 +355,7 @@ class EnrolOptions:
         type=Features(),
     )
     speaker_model: ClassVar[Any] = speaker_model_option
+    frames: Path | None = shared(frames_option)
     transcribing: Transcribing = group(Transcribing, "Words")
     workers: JobOptions = group(JobOptions, "Processes")
 
@@ -376,6 +380,7 @@ def command(options: EnrolOptions) -> int:
     \b
     monitor enrol voices/ -o us.npz
     monitor enrol voices/ --features f0 -o us.npz                     the quickest
+    monitor enrol voices/ -o us.npz --frames frames                   heard once for all commands
 
     \b
     Without --speaker DIR holds a folder for each speaker (with a sub-folder for each session, or
@@ -390,7 +395,7 @@ def command(options: EnrolOptions) -> int:
     from monitor.errors import StoreError
     from monitor.files import alone
     from monitor.population.population import Population
-    from monitor.run.status import INCOMPLETE
+    from monitor.run import INCOMPLETE
     from monitor.training.enrolling import unlike_additions, unlike_sessions
 
     _check_options(options)
@@ -447,6 +452,8 @@ def _check_options(options: EnrolOptions) -> None:
         raise UsageError("--microphone hears one speaker: give --speaker NAME and no DIR")
     if options.speaker is not None and not is_name(options.speaker):
         raise UsageError("--speaker needs a name that can be printed, of 200 characters at most")
+    if options.microphone and options.frames is not None:
+        raise UsageError("--frames keeps what is heard of recordings: leave out --microphone")
     if options.microphone and options.channel is not None:
         raise UsageError("--channel is of recordings; of a microphone choose another --device")
     if not options.microphone and options.device:
@@ -546,7 +553,7 @@ def _enrol(
     from monitor.cli.inputs import load_speaker_model, plan_of
     from monitor.cli.options import progress_over
     from monitor.corpus import BY_FOLDER
-    from monitor.features.registry import caveats
+    from monitor.features.registry import caveats, defaults
     from monitor.sources.registry import is_frames
     from monitor.training.enrolling import enrol
 
@@ -568,6 +575,12 @@ def _enrol(
     files = [recording.path for recording in corpus.recordings]
     load_speaker_model(features, files)
     messages: list[str] = []
+    jobs = options.workers.for_recordings(files)
+    if options.frames is not None:
+        features = tuple(features or defaults(setup=feature_setup()))
+        corpus = keep_frames(
+            corpus, options.paths[0], options.frames, features, options.workers, options.channel
+        )
     with progress_over(len(files), "enrolling") as step:
         enrolment = enrol(
             corpus,
@@ -575,7 +588,7 @@ def _enrol(
             seconds=seconds,
             channel=options.channel,
             progress=lambda recording: step(recording.speaker, 1),
-            jobs=options.workers.for_recordings(files),
+            jobs=jobs,
             notify=messages.append,
             setup=feature_setup(),
         )

@@ -8,13 +8,22 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from monitor.errors import CorpusError, SourceError, UsageError
+from monitor.cli.options import (
+    UNKNOWN_SECONDS,
+    JobOptions,
+    feature_setup,
+    progress_over,
+    say,
+    seconds_of,
+)
+from monitor.errors import CorpusError, MonitorError, SourceError, UsageError
 from monitor.phrases import plural
 from monitor.safe_text import file_name
 
@@ -23,6 +32,7 @@ if TYPE_CHECKING:
     from monitor.features.registry import FeatureSetup
     from monitor.population.population import Population
     from monitor.protocols import Source
+    from monitor.training.feature_extraction import Listener
 
 # --- Opens what a command is asked to hear, and checks it before the long work.
 
@@ -61,50 +71,34 @@ def open_all(
 
 def load_speaker_model(features: Iterable[str] | None, recordings: Iterable[str | Path]) -> None:
     """Load the network of ``--speaker-model``, if its feature is wanted of any audio."""
-    from monitor.cli.options import feature_setup
     from monitor.features.registry import make
     from monitor.kinds import SPEAKER_PREFIX
+    from monitor.sources.registry import is_frames
 
     wanted = [name for name in features or () if name.startswith(SPEAKER_PREFIX)]
-    if wanted and _any_audio(recordings):
+    if wanted and not all(map(is_frames, recordings)):
         make(wanted, feature_setup())
 
 
-def _any_audio(recordings: Iterable[str | Path]) -> bool:
-    from monitor.sources.registry import is_frames
-
-    return not all(map(is_frames, recordings))
-
-
 def check_model(name: str, population: Population, store: str | Path | None) -> None:
-    """Refuse a network of ``--speaker-model`` that did not make the templates.
-
-    Args:
-        name: of its feature; empty where there is none.
-        population: of the templates.
-        store: where they are.
-    """
+    """Refuse a network of ``--speaker-model`` (its feature; "" for none) without templates."""
     from monitor.kinds import SPEAKER_PREFIX
 
-    if name and name not in population.features:
-        theirs = [
-            name_there
-            for name_there in population.features
-            if name_there.startswith(SPEAKER_PREFIX)
-        ]
-        difference = (
-            f"templates of another network, {theirs[0]}" if theirs else "no templates of it"
-        )
-        whose = "the shipped population" if store in (None, "reference") else f"{store}"
-        raise UsageError(
-            f"--speaker-model is {name}, and {whose} has {difference}: enrol everybody with one "
-            "network (monitor enrol --speaker-model)"
-        )
+    if not name or name in population.features:
+        return
+    theirs = [feature for feature in population.features if feature.startswith(SPEAKER_PREFIX)]
+    difference = f"templates of another network, {theirs[0]}" if theirs else "no templates of it"
+    whose = "the shipped population" if store in (None, "reference") else f"{store}"
+    raise UsageError(
+        f"--speaker-model is {name}, and {whose} has {difference}: enrol everybody with one "
+        "network (monitor enrol --speaker-model)"
+    )
 
 
 # --- What is about to be heard, before the long work: who, how many sessions, how many minutes.
 
 MOST_ROWS = 20
+_MOST_TOLD = 5
 _NAME_CELLS = 32
 _SAMPLE_SECONDS = 5.0
 _SPEECH, _FEWEST, _MOST_SETS = 0.8, 10, 3
@@ -119,9 +113,8 @@ def plan_of(corpus: Corpus, more: str = "") -> Iterator[str]:
     from rich.cells import cell_len, set_cell_size
 
     sessions = {name: corpus.sessions(name) for name in corpus.speakers[:MOST_ROWS]}
-    count = plural(len(corpus.speakers), "speaker")
     by = f", {corpus.identified_by}" if corpus.identified_by else ""
-    yield f"plan: {count}{by}{more}"
+    yield f"plan: {plural(len(corpus.speakers), 'speaker')}{by}{more}"
     width = min(max(map(cell_len, ["speaker", *sessions])), _NAME_CELLS)
     yield f"  {'speaker':{width}}  sessions  files  minutes"
     for name, of in sessions.items():
@@ -158,62 +151,56 @@ def calibration_minutes(
 
     A range: how much of the audio is speech, and what else the machine does, nobody knows before.
     """
-    from monitor.errors import MonitorError
     from monitor.jobs import cores
     from monitor.training.feature_extraction import Listener
 
-    sessions: dict[str, list[float]] = {}
-    for name in corpus.speakers:
-        minutes_each = [_minutes(files) for files in corpus.sessions(name).values()]
-        if any(minutes is None for minutes in minutes_each):
-            return "how long it takes cannot be told: a recording does not say how long it is"
-        sessions[name] = [60 * _SPEECH * minutes for minutes in minutes_each if minutes is not None]
-    began, seconds_heard, listener = time.monotonic(), 0.0, Listener(features, setup=setup)
-    for recording in corpus:
-        try:
-            frames = listener.extract(recording.path, speech_seconds=_SAMPLE_SECONDS)
-        except MonitorError:  # told when it is to be heard
-            continue
-        if not seconds_heard:  # the first loads the networks
-            began = time.monotonic()
-            seconds_heard = 1e-9
-            continue
-        seconds_heard = frames.audio_seconds_at(frames.speech_ticks) if frames.speech_ticks else 0.0
-        break
-    pace = max(time.monotonic() - began, 1e-3) / max(seconds_heard, 1.0)
-    audio = sum(map(sum, sessions.values())) / _SPEECH
-    names = list(listener.specs)
-    sets = 2 ** len(names) - 1 if len(names) <= _MOST_SETS else len(names) + 1
-    longest = [max(minutes_each) for minutes_each in sessions.values()]
-    rest = [sum(minutes_each) - max(minutes_each) for minutes_each in sessions.values()]
+    minutes = {
+        name: [_minutes(files) for files in corpus.sessions(name).values()]
+        for name in corpus.speakers
+    }
+    if any(None in sessions for sessions in minutes.values()):
+        return "how long it takes cannot be told: a recording does not say how long it is"
+    audio = [[60 * (each or 0.0) for each in sessions] for sessions in minutes.values()]
+    listener = Listener(features, setup=setup)
+    listening = sum(map(sum, audio)) * _pace_of(listener, corpus) / processes
+    count = len(listener.specs)
+    sets = 2**count - 1 if count <= _MOST_SETS else count + 1
+    longest = [_SPEECH * max(sessions) for sessions in audio]
+    rest = [_SPEECH * (sum(sessions) - max(sessions)) for sessions in audio]
     cells = sum(
         (sum(x >= test + template for x in longest) >= _FEWEST)
         + (sum(x >= template and y >= test for x, y in zip(longest, rest, strict=True)) >= _FEWEST)
         for test in lengths
         for template in template_lengths
     )
-    fitting = cells * sets * (_CELL_SECONDS + _SPEAKER_SECONDS * len(sessions)) / math.sqrt(cores())
+    fitting = cells * sets * (_CELL_SECONDS + _SPEAKER_SECONDS * len(audio)) / math.sqrt(cores())
     others = 0.0
     if streams:
-        sampled = sorted(
-            (sum(minutes_each) / _SPEECH for minutes_each in sessions.values()), reverse=True
-        )[:100]
-        others = (
-            sum(min(minutes_each, 600.0) for minutes_each in sampled)
-            * 2
-            * sets
-            * _READING_SECONDS
-            / cores()
-        )
-    listening = audio * pace / processes
-    total = listening + fitting + others
+        heard = sum(min(sum(sessions), 600.0) for sessions in sorted(audio, key=sum)[-100:])
+        others = heard * 2 * sets * _READING_SECONDS / cores()
     parts = {
         "listening": listening,
         "fitting rank models": fitting,
         "hearing each as somebody else": others,
     }
+    total = listening + fitting + others
     shares = [f"{name} {100 * part / total:.0f} %" for name, part in parts.items() if part]
     return f"this takes {_between(total / _SURE, total * _SURE)}: {', '.join(shares)}"
+
+
+def _pace_of(listener: Listener, corpus: Corpus) -> float:
+    """Measure the seconds that a second of audio takes, on the second recording."""
+    began, heard = time.monotonic(), 0.0
+    for recording in corpus:
+        try:
+            frames = listener.extract(recording.path, speech_seconds=_SAMPLE_SECONDS)
+        except MonitorError:  # told when it is to be heard
+            continue
+        if heard:
+            heard = frames.audio_seconds_at(frames.speech_ticks) if frames.speech_ticks else 0.0
+            break
+        began, heard = time.monotonic(), 1e-9  # the first loads the networks
+    return max(time.monotonic() - began, 1e-3) / max(heard, 1.0)
 
 
 def _between(low: float, high: float) -> str:
@@ -227,7 +214,6 @@ def _between(low: float, high: float) -> str:
 
 def _minutes(files: Iterable[Path]) -> float | None:
     """Sum the minutes of audio by the headers; None where one does not say."""
-    from monitor.errors import MonitorError
     from monitor.sources.registry import open_source
 
     total = 0.0
@@ -240,6 +226,92 @@ def _minutes(files: Iterable[Path]) -> float | None:
             return None
         total += seconds
     return total / 60
+
+
+# --- The option --frames: what was heard of a corpus is kept, and is not heard again.
+
+frames_option = click.option(
+    "--frames",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep the frames of the recordings there, and read those that are there: each recording "
+    "is heard once, for all commands. DIR may stand for the corpus afterwards. Frames are "
+    "biometric (private to you, mode 0600).",
+)
+
+
+def keep_frames(
+    corpus: Corpus,
+    root: Path,
+    folder: Path,
+    features: Sequence[str] | None,
+    workers: JobOptions,
+    channel: int | None = None,
+) -> Corpus:
+    """Extract what a folder lacks of the frames of a corpus at ``root``; return their corpus."""
+    from monitor.corpus import read_speaker_attributes
+    from monitor.features.registry import defaults
+    from monitor.sources.registry import is_frames
+    from monitor.training.feature_extraction import (
+        HearingOptions,
+        describe_difference,
+        keep,
+        orders,
+        write_manifest,
+    )
+
+    if any(is_frames(recording.path) for recording in corpus):
+        raise UsageError(f"{root} holds frames: leave out --frames, which keeps those of audio")
+    setup = feature_setup()
+    options = HearingOptions(tuple(features or defaults(setup=setup)), channel=channel, setup=setup)
+    listed = orders(corpus, root, folder)
+    if difference := describe_difference(listed, options):
+        raise UsageError(f"--frames {folder}: {difference}; name another folder, or delete it")
+    lengths = {order: seconds_of(order.source) or UNKNOWN_SECONDS for order in listed}
+    jobs = workers.for_lengths(lengths.values())
+    attributes = read_speaker_attributes(root)
+    by_name = sorted(listed, key=lambda order: order.target)
+    write_manifest(folder, by_name, attributes)
+    problems, messages, complete, new = list[str](), list[str](), set(), 0
+    # the longest first: else the last process works alone
+    wanted = sorted(listed, key=lambda order: -lengths[order])
+    try:
+        with (
+            progress_over(sum(lengths.values()) / 60, "extracting", "min") as step,
+            closing(keep(wanted, options, jobs, folder)) as outcomes,
+        ):
+            for outcome in outcomes:
+                step(outcome.order.source.name, lengths[outcome.order] / 60)
+                new += outcome.seconds > 0
+                problems += [outcome.problem] if outcome.problem else []
+                messages += outcome.messages
+                if outcome.is_complete:
+                    complete.add(outcome.order)
+    except (KeyboardInterrupt, MonitorError):
+        say("monitor: what was heard is kept; to go on, run the same command again")
+        raise
+    if not complete:
+        raise SourceError("nothing could be heard: " + "; ".join(problems[:3]))
+    write_manifest(folder, [order for order in by_name if order in complete], attributes)
+    say_of_transcripts(messages)
+    say(
+        f"frames of {plural(new, 'recording')} written to {folder}, {len(complete) - new} there "
+        "already; they are biometric: keep them private"
+    )
+    kept = [
+        replace(recording, path=order.target)
+        for recording, order in zip(corpus.recordings, listed, strict=True)
+        if order in complete
+    ]
+    return replace(corpus, recordings=tuple(kept), problems=(*corpus.problems, *problems))
+
+
+def say_of_transcripts(lines: Sequence[str]) -> None:
+    """Say the first lines on recordings and transcripts, and how many more there are."""
+    for line in lines[:_MOST_TOLD]:
+        say(f"monitor: note: {line}")
+    if len(lines) > _MOST_TOLD:
+        say(f"monitor: note: and {len(lines) - _MOST_TOLD} more such lines")
 
 
 # --- For commands that hear a microphone: the option --device, Ctrl-C, and silenced libraries.

@@ -576,21 +576,19 @@ PAGE_TOP = 100
 """Speakers that the page can draw: everybody, in a small population."""
 
 
-class Address(Text):
-    """Address to serve at: PORT on this machine alone, or HOST:PORT."""
-
-    name, like = "[HOST:]PORT", "is not like 8000, 127.0.0.1:8000 or [::1]:8000"
-
-    def parse(self, text: str) -> tuple[str, int]:
-        """Host and port."""
-        host, colon, port = text.rpartition(":")
-        host = host.removeprefix("[").removesuffix("]") if colon else LOOPBACK
-        number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else 65536
-        if not host or number > 65535 or any(map(str.isspace, host)):
-            raise ValueError
-        return host, number
+def _read_address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") if colon else LOOPBACK
+    number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else 65536
+    if not host or number > 65535 or any(map(str.isspace, host)):
+        raise ValueError
+    return host, number
 
 
+Address = partial(
+    Text, "[HOST:]PORT", _read_address, "is not like 8000, 127.0.0.1:8000 or [::1]:8000"
+)
+"""Address to serve at: PORT on this machine alone, or HOST:PORT."""
 token_option = click.option(
     "--web-token",
     metavar="TOKEN",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import os
 import re
@@ -10,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -73,8 +73,6 @@ def _option(argument: Argument) -> str:
 
 # --- The console that tables are printed to.
 
-_LEAST = 40
-
 
 def made_console(wide: int) -> Console:
     """Stdout as wide as its terminal or as COLUMNS says; ``wide`` where neither tells."""
@@ -83,8 +81,7 @@ def made_console(wide: int) -> Console:
     console = PlainConsole(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         columns = os.environ.get("COLUMNS", "")
-        is_stated = columns.isdecimal() and int(columns)
-        console.width = max(_LEAST, int(columns)) if is_stated else wide
+        console.width = max(40, int(columns)) if columns.isdecimal() and int(columns) else wide
     return console
 
 
@@ -117,12 +114,7 @@ def progress_over(
 
         yield step
         return
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
         TextColumn(what),
@@ -133,11 +125,7 @@ def progress_over(
     )
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=total)
-
-        def draw(label: str, amount: float) -> None:
-            progress.update(task, advance=amount, description=label)
-
-        yield draw
+        yield lambda label, amount: progress.update(task, advance=amount, description=label)
 
 
 # --- What a command was asked for is a dataclass, whose fields are its options and arguments.
@@ -154,6 +142,7 @@ class FiniteRange(click.FloatRange):
         return number
 
 
+_Decorator: TypeAlias = Callable[[Any], Any]
 _TYPES = {"Path": click.Path(path_type=Path), "int": click.INT, "float": FiniteRange()}
 _RANGES = {"int": click.IntRange, "float": FiniteRange}
 
@@ -164,17 +153,38 @@ def option(spec: str, help: str, *, least: Any = None, most: Any = None, **more:
     The annotation is its type, ``least`` and ``most`` bound a number, ``more`` is as of
     `click.option`; a ``default`` is shown unless that says otherwise.
     """
-    return field(metadata={"click": (spec, help, (least, most), more)})
+
+    def declare(name: str, annotation: str) -> _Decorator:
+        names = re.findall(r"(?:^|(?<=, ))-[^ ,]+", spec)
+        metavar = spec.removeprefix(", ".join(names)).strip() or None
+        kind, several = _kind_of(annotation), annotation.startswith("tuple[")
+        attributes = {"metavar": metavar, "help": help, **more}
+        if kind == "bool":
+            attributes |= {} if "/" in spec else {"is_flag": True}
+        elif "type" not in attributes and "flag_value" not in attributes:
+            bounded = (least, most) != (None, None)
+            attributes["type"] = _RANGES[kind](least, most) if bounded else _TYPES.get(kind)
+            attributes.setdefault("multiple", several and "nargs" not in attributes)
+        if "default" in attributes:
+            attributes.setdefault("show_default", True)
+        return click.option(*names, name, **attributes)
+
+    return field(metadata={"declare": declare})
 
 
 def argument(metavar: str, **more: Any) -> Any:
     """A field that is an argument; ``more`` as of `click.argument`."""
-    return field(metadata={"argument": {"metavar": metavar, **more}})
+
+    def declare(name: str, annotation: str) -> _Decorator:
+        kind = _TYPES.get(_kind_of(annotation))
+        return click.argument(name, **{"type": kind, "metavar": metavar, **more})
+
+    return field(metadata={"declare": declare})
 
 
-def shared(decorator: Callable[[Any], Any]) -> Any:
+def shared(decorator: _Decorator) -> Any:
     """A field that is an option declared elsewhere, since several commands have it."""
-    return field(metadata={"decorator": decorator})
+    return field(metadata={"declare": lambda _name, _annotation: decorator})
 
 
 def group(of: type | OptionGroup, heading: str) -> Any:
@@ -184,11 +194,15 @@ def group(of: type | OptionGroup, heading: str) -> Any:
     return field(metadata={"group": replace(options, headings=headings)})
 
 
+def _kind_of(annotation: str) -> str:
+    return re.split(r"[ ,\]]", annotation.removeprefix("tuple["))[0]
+
+
 @dataclass(frozen=True, slots=True)
 class OptionGroup:
     """Options that become one value: of these ``names``, by ``make``; headings by name."""
 
-    decorators: Sequence[Callable[[Any], Any]]
+    decorators: Sequence[_Decorator]
     names: Collection[str]
     make: Callable[..., Any]
     headings: Mapping[str, str]
@@ -196,65 +210,36 @@ class OptionGroup:
     @classmethod
     def of(cls, declared: type) -> OptionGroup:
         """Make the options that a dataclass declares; others are a decorator alone."""
-        decorators: list[Callable[[Any], Any]] = []
+        decorators: list[_Decorator] = []
         names: list[str] = []
         groups: dict[str, OptionGroup] = {}
         headings: dict[str, str] = {}
-        declared_fields = {declaration.name: declaration for declaration in fields(declared)}
-        annotations: dict[str, str] = {}
-        for declaration in reversed(declared.__mro__):
-            annotations |= getattr(declaration, "__annotations__", {})
-        for name, annotation in annotations.items():
+        declarations = {declaration.name: declaration.metadata for declaration in fields(declared)}
+        hints: dict[str, str] = {}
+        for base in reversed(declared.__mro__):
+            hints |= vars(base).get("__annotations__", {})
+        for name, annotation in hints.items():
             if name.startswith("_"):  # of no option
                 continue
-            how = (
-                declared_fields[name].metadata
-                if name in declared_fields
-                else {"decorator": getattr(declared, name)}
-            )
-            if "group" in how:
+            if (how := declarations.get(name)) is None:
+                decorators.append(getattr(declared, name))
+            elif "group" in how:
                 groups[name] = how["group"]
                 decorators += groups[name].decorators
                 names += groups[name].names
                 headings |= groups[name].headings
                 continue
-            kind = re.split(r"[ ,\]]", annotation.removeprefix("tuple["))[0]
-            if "argument" in how:
-                decorator = click.argument(name, **{"type": _TYPES.get(kind), **how["argument"]})
-            elif "click" in how:
-                decorator = _declared(name, kind, annotation.startswith("tuple["), *how["click"])
             else:
-                decorator = how["decorator"]
-            decorators.append(decorator)
+                decorators.append(how["declare"](name, annotation))
+                names.append(name)
             headings[name] = "Options"
-            names += [name] * (name in declared_fields)
 
         def make(**values: Any) -> Any:
-            for name, group_of_name in groups.items():
-                values[name] = group_of_name.make(
-                    **{part: values.pop(part) for part in group_of_name.names}
-                )
+            for name, part in groups.items():
+                values[name] = part.make(**{key: values.pop(key) for key in part.names})
             return declared(**values)
 
         return cls(decorators, names, make, headings)
-
-
-def _declared(
-    name: str, kind: str, several: bool, spec: str, text: str, ends: tuple[Any, Any],
-    more: Mapping[str, Any],
-) -> Callable[[Any], Any]:  # fmt: skip
-    """The option of a field."""
-    names = re.findall(r"(?:^|(?<=, ))-[^ ,]+", spec)
-    metavar = spec.removeprefix(", ".join(names)).strip() or None
-    attributes = {"metavar": metavar, "help": text, **more}
-    if kind == "bool":
-        attributes |= {} if "/" in spec else {"is_flag": True}
-    elif "type" not in attributes and "flag_value" not in attributes:
-        attributes["type"] = _TYPES.get(kind) if ends == (None, None) else _RANGES[kind](*ends)
-        attributes.setdefault("multiple", several and "nargs" not in attributes)
-    if "default" in attributes:
-        attributes.setdefault("show_default", True)
-    return click.option(*names, name, **attributes)
 
 
 def with_options(declared: type) -> Callable[[Callable[[Any], int]], Callable[..., int]]:
@@ -262,7 +247,7 @@ def with_options(declared: type) -> Callable[[Callable[[Any], int]], Callable[..
     options = OptionGroup.of(declared)
 
     def decorate(command: Callable[[Any], int]) -> Callable[..., int]:
-        @functools.wraps(command)
+        @wraps(command)
         def wrapped(**values: Any) -> int:
             return command(options.make(**values))
 
@@ -394,6 +379,8 @@ def trained_by_feature(texts: Sequence[str], speakers: Collection[str]) -> dict[
     return trained
 
 
+# --- The types of values.
+
 MOST_REPLICATES = 100_000
 """Resamples beyond that take all memory and change no digit that is shown."""
 
@@ -408,49 +395,45 @@ else:
 
 
 class Text(_Type):
-    """Text option, read by ``parse``; at a ValueError ``like`` is the complaint."""
+    """Text option, read by ``read``; at a ValueError ``like`` is the complaint."""
 
-    like = ""
+    def __init__(self, name: str, read: Callable[[str], Any], like: str = "") -> None:
+        self.name, self.read, self._like = name, read, like
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """The value; a default that is one already stays."""
         if not isinstance(value, str):
             return value
         try:
-            return self.parse(value.strip())
+            return self.read(value.strip())
         except UsageError as error:
             self.fail(str(error), param, ctx)
         except ValueError as error:
-            self.fail(str(error) if not self.like else f"{value!r} {self.like}", param, ctx)
-
-    def parse(self, text: str) -> Any:
-        """The value that a text stands for."""
-        raise NotImplementedError
+            self.fail(str(error) if not self._like else f"{value!r} {self._like}", param, ctx)
 
 
-class Names(Text):
-    """A comma-separated list of names."""
-
-    name = "NAME[,NAME]"
-
-    def parse(self, text: str) -> tuple[str, ...]:
-        """The names."""
-        names = tuple(part.strip() for part in text.split(",") if part.strip())
-        if not names:
-            raise ValueError("name at least one")
-        return names
+def _read_names(text: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not names:
+        raise ValueError("name at least one")
+    return names
 
 
-class Features(Names):
+Names = partial(Text, "NAME[,NAME]", _read_names)
+"""A comma-separated list of names."""
+
+
+class Features(Text):
     """Names of features; ``speaker`` is the network of ``--speaker-model``."""
 
-    def parse(self, text: str) -> tuple[str, ...]:
-        """The names."""
-        names = super().parse(text)
-        if "speaker" not in names:
-            return names
+    def __init__(self) -> None:
+        super().__init__("NAME[,NAME]", self._read)
+
+    @staticmethod
+    def _read(text: str) -> tuple[str, ...]:
+        names = _read_names(text)
         model = feature_setup().speaker
-        if not model:
+        if "speaker" in names and not model:
             raise ValueError("speaker needs its network: --speaker-model FILE.onnx")
         return tuple(model if name == "speaker" else name for name in names)
 
@@ -504,41 +487,38 @@ class WithTextFiles(HelpCommand):
         return super().parse_args(ctx, words)
 
 
-class Numbers(Text):
-    """A comma-separated list of seconds, returned in increasing order."""
-
-    name = "S[,S]"
-
-    def parse(self, text: str) -> tuple[float, ...]:
-        """The numbers."""
-        try:
-            numbers = sorted({float(part) for part in text.split(",")})
-        except ValueError:
-            raise ValueError(f"{text!r} is not a list of seconds such as 1,10,60") from None
-        if not all(_SHORTEST <= number <= _LONGEST for number in numbers):
-            raise ValueError(f"{text!r} must be positive seconds")
-        return tuple(numbers)
+def _read_lengths(text: str) -> tuple[float, ...]:
+    try:
+        numbers = sorted({float(part) for part in text.split(",")})
+    except ValueError:
+        raise ValueError(f"{text!r} is not a list of seconds such as 1,10,60") from None
+    if not all(_SHORTEST <= number <= _LONGEST for number in numbers):
+        raise ValueError(f"{text!r} must be positive seconds")
+    return tuple(numbers)
 
 
-class CrowdSizes(Text):
-    """Sizes of crowds, as 1e4,1e6; returned in increasing order."""
+Numbers = partial(Text, "S[,S]", _read_lengths)
+"""A comma-separated list of seconds, returned in increasing order."""
 
-    name, like = "M[,M]", "is not a list of people such as 1e4,1e6"
 
-    def parse(self, text: str) -> tuple[int, ...]:
-        """The numbers of people."""
-        from monitor.crowds import sizes
+def _read_sizes(text: str) -> tuple[int, ...]:
+    from monitor.crowds import sizes
 
-        return sizes([float(part) for part in text.split(",")])
+    return sizes([float(part) for part in text.split(",")])
+
+
+CrowdSizes = partial(Text, "M[,M]", _read_sizes, "is not a list of people such as 1e4,1e6")
+"""Sizes of crowds, as 1e4,1e6; returned in increasing order."""
 
 
 class RankModelFile(Text):
     """The name of a file of rank models; ``reference`` names those that ship."""
 
-    name = "FILE|reference"
+    def __init__(self) -> None:
+        super().__init__("FILE|reference", self._read)
 
-    def parse(self, text: str) -> str:
-        """The file's name."""
+    @staticmethod
+    def _read(text: str) -> str:
         from monitor.population.population import REFERENCE
 
         return str(REFERENCE) if text == "reference" else text
@@ -552,75 +532,64 @@ class RankModelFile(Text):
         return [CompletionItem(incomplete, type="file")]
 
 
-class Seconds(Text):
-    """Seconds as 90, 90s, 1.5m, 2h or 1:30."""
-
-    name, like = "SECONDS", "is not a length such as 90, 1.5m or 1:30"
-    _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}  # noqa: RUF012
-
-    def parse(self, text: str) -> float:
-        """The seconds, zero or more."""
-        if ":" in text:
-            parts = [float(part) for part in text.split(":")]
-            if len(parts) > 3 or not all(0 <= part < 60 for part in parts[1:]):
-                raise ValueError
-            total = sum(60.0**i * part for i, part in enumerate(reversed(parts)))
-        else:
-            unit = self._UNITS.get(text[-1:])
-            total = float(text[:-1]) * unit if unit else float(text)
-        if total and not _SHORTEST <= total <= _LONGEST:
+def _read_seconds(text: str) -> float:
+    if ":" in text:
+        parts = [float(part) for part in text.split(":")]
+        if len(parts) > 3 or not all(0 <= part < 60 for part in parts[1:]):
             raise ValueError
-        return total
+        total = sum(60.0**i * part for i, part in enumerate(reversed(parts)))
+    else:
+        unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:])
+        total = float(text[:-1]) * unit if unit else float(text)
+    if total and not _SHORTEST <= total <= _LONGEST:
+        raise ValueError
+    return total
 
 
-class NumberOfBits(Text):
-    """A positive number of bits, as 8 or 8bits."""
-
-    name, like = "BITS", "is not a number of bits such as 8 or 8bits"
-
-    def parse(self, text: str) -> float:
-        """The bits."""
-        bits = float(text.removesuffix("s").removesuffix("bit"))
-        if not 0 < bits < math.inf:
-            raise ValueError
-        return bits
+Seconds = partial(Text, "SECONDS", _read_seconds, "is not a length such as 90, 1.5m or 1:30")
+"""Seconds, zero or more, as 90, 90s, 1.5m, 2h or 1:30."""
 
 
-class Share(Text):
-    """A share of one, as 5% or 0.05."""
-
-    name, like = "SHARE", "is not a share such as 5% or 0.05"
-
-    def parse(self, text: str) -> float:
-        """The share, over 0 and under 1."""
-        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-        if not 0 < share < 1:
-            raise ValueError
-        return share
+def _read_bits(text: str) -> float:
+    bits = float(text.removesuffix("s").removesuffix("bit"))
+    if not 0 < bits < math.inf:
+        raise ValueError
+    return bits
 
 
-class Speed(Text):
-    """Speed: max, or so many times real time; infinity for max."""
-
-    name, like = "max|K", "is neither max nor a number such as 10, from 0.01"
-
-    def parse(self, text: str) -> float:
-        """The factor."""
-        factor = math.inf if text == "max" else float(text)
-        if text != "max" and not 0.01 <= factor < math.inf:
-            raise ValueError
-        return factor
+NumberOfBits = partial(Text, "BITS", _read_bits, "is not a number of bits such as 8 or 8bits")
+"""A positive number of bits, as 8 or 8bits."""
 
 
-class Raw(Text):
-    """Headerless PCM on standard input: RATE:CHANNELS:ENCODING."""
+def _read_share(text: str) -> float:
+    share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    if not 0 < share < 1:
+        raise ValueError
+    return share
 
-    name, like = "RATE:CHANNELS:ENCODING", "is not like 16000:1:s16le"
 
-    def parse(self, text: str) -> tuple[int, int, str]:
-        """The three parts."""
-        rate, channels, encoding = text.split(":")
-        return int(rate), int(channels), encoding
+Share = partial(Text, "SHARE", _read_share, "is not a share such as 5% or 0.05")
+"""A share over 0 and under 1, as 5% or 0.05."""
+
+
+def _read_speed(text: str) -> float:
+    factor = math.inf if text == "max" else float(text)
+    if text != "max" and not 0.01 <= factor < math.inf:
+        raise ValueError
+    return factor
+
+
+Speed = partial(Text, "max|K", _read_speed, "is neither max nor a number such as 10, from 0.01")
+"""Speed: max, or so many times real time; infinity for max."""
+
+
+def _read_pcm(text: str) -> tuple[int, int, str]:
+    rate, channels, encoding = text.split(":")
+    return int(rate), int(channels), encoding
+
+
+Raw = partial(Text, "RATE:CHANNELS:ENCODING", _read_pcm, "is not like 16000:1:s16le")
+"""Headerless PCM on standard input."""
 
 
 _SETUP = "monitor.feature_setup"
@@ -634,15 +603,14 @@ def feature_setup() -> FeatureSetup:
     return setup
 
 
-def set_up(name: str, value: Any) -> None:
-    """Note an option of `feature_setup`, where it was given."""
-    if value is not None:
-        setup = replace(feature_setup(), **{name: value})
-        click.get_current_context().meta[_SETUP] = setup
+def set_up(name: str) -> Callable[[click.Context, click.Parameter, Path | None], None]:
+    """Make the callback of an option that is part of `feature_setup`, where it was given."""
 
+    def note(context: click.Context, _: click.Parameter, value: Path | None) -> None:
+        if value is not None:
+            context.meta[_SETUP] = replace(feature_setup(), **{name: value})
 
-def _use_model(_context: click.Context, _: click.Parameter, path: Path | None) -> None:
-    set_up("speaker_model", path)
+    return note
 
 
 speaker_model_option = click.option(
@@ -651,7 +619,7 @@ speaker_model_option = click.option(
     type=click.Path(path_type=Path),
     expose_value=False,
     is_eager=True,  # before --features, which may name it
-    callback=_use_model,
+    callback=set_up("speaker_model"),
     help="A speaker-embedding network of your own, as the feature speaker: of sound, or of log mel "
     "energies (WeSpeaker, 3D-Speaker, sherpa-onnx, ReDimNet). Takes the extra 'onnx'.",
 )
@@ -691,6 +659,15 @@ def check_outputs(files: Iterable[Path], *, replace: bool) -> None:
         if file.exists() and not replace:
             raise UsageError(f"{file} exists; use --replace to overwrite it")
         check_output(file)
+
+
+def check_picture(path: Path) -> None:
+    """Check before the long work that a picture can be drawn, and written there."""
+    from monitor.plots.canvas import check_drawing, check_suffix
+
+    check_suffix(path)
+    check_output(path)
+    check_drawing()
 
 
 def check_new(path: Path, option: str) -> None:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from monitor.protocols import Sink, Source
     from monitor.run import Run
     from monitor.run.each import SummaryRow
-    from monitor.run.run import Unfinished
+    from monitor.run.parts import Unfinished
 
 # --- The part of monitor replay that hears every recording by itself, and sums up in a table.
 
@@ -260,8 +260,8 @@ class BatchOptions:
     ) -> int:
         """Measure all recordings, and say what came of them."""
         from monitor.cli.options import UNKNOWN_SECONDS, progress_over, seconds_of
+        from monitor.run import worst
         from monitor.run.each import SummaryFile, find_recordings, process_each, split_by_summary
-        from monitor.run.status import worst
         from monitor.sinks.jsonl import refuse_overwrite
 
         assert self.summary is not None

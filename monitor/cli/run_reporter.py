@@ -155,7 +155,7 @@ class RunReporter:
 
     def status(self, run: Run) -> int:
         """When all is closed: tell what came of it."""
-        from monitor.run.status import status_of
+        from monitor.run import status_of
 
         totals = run.totals
         for notice in totals.notices:

@@ -29,15 +29,13 @@ if TYPE_CHECKING:
 
 # --- Options for what is said: which transcript goes with a recording, and whose words in it count.
 
-_MOST_TOLD = 5
 
-
-def _use_list(_context: click.Context, _: click.Parameter, path: Path | None) -> None:
+def _use_list(context: click.Context, param: click.Parameter, path: Path | None) -> None:
     if path is not None:
         from monitor.features.style import read_style_words
 
         read_style_words(path)  # a file that is none is refused at once
-    set_up("word_list", path)
+    set_up("word_list")(context, param, path)
 
 
 word_list_option = click.option(
@@ -75,14 +73,6 @@ class CorpusOptions:
 
         speaker = self.speaker_in_transcript
         return corpus if speaker is None else corpus.with_words(TranscriptChoice(speaker=speaker))
-
-
-def say_of_transcripts(lines: Sequence[str]) -> None:
-    """Say the first lines on recordings and transcripts, and how many more there are."""
-    for line in lines[:_MOST_TOLD]:
-        say(f"monitor: note: {line}")
-    if len(lines) > _MOST_TOLD:
-        say(f"monitor: note: and {len(lines) - _MOST_TOLD} more such lines")
 
 
 def say_unused_words(

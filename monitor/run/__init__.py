@@ -1,15 +1,20 @@
-"""A whole run: what is heard, what weighs it, and all that it is written to, put together."""
+"""A whole run: what is heard, what weighs it, and all that it is written to, put together.
+
+Exit statuses stand here: what a command leaves with, and which of several counts.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from monitor.errors import UsageError
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.run.measuring import Measurement, MeasurementSettings, measure
-    from monitor.run.protection import Protection
-    from monitor.run.run import LedgerFile, LogFile, Run, RunSettings
+    from monitor.run.parts import LedgerFile, LogFile, Protection
+    from monitor.run.run import Run, RunSettings
 
 __all__ = [
     "LedgerFile",
@@ -24,7 +29,28 @@ __all__ = [
 
 _HOMES = {
     "measuring": "Measurement MeasurementSettings measure",
-    "protection": "Protection",
-    "run": "LedgerFile LogFile Run RunSettings",
+    "parts": "LedgerFile LogFile Protection",
+    "run": "Run RunSettings",
 }
 __getattr__, __dir__ = lazily(__name__, _HOMES)
+
+FAILED, USAGE, RAISED, INCOMPLETE, INTERRUPTED = 1, 2, 3, 4, 130
+_WORST_FIRST = (INTERRUPTED, FAILED, USAGE, RAISED, INCOMPLETE)
+
+
+def status_of(run: Run) -> int:
+    """Return that of a run that has ended: an alert counts before what is incomplete."""
+    if run.totals.alerts:  # a gate that tolerates what is incomplete must not miss one
+        return RAISED
+    return INCOMPLETE if run.shortfalls else 0
+
+
+def status_of_error(error: Exception) -> int:
+    """Wrong usage, or failed."""
+    return USAGE if isinstance(error, UsageError) else FAILED
+
+
+def worst(statuses: Iterable[int]) -> int:
+    """Return the one that counts where several hold; 0 of none."""
+    held = set(statuses)
+    return next((status for status in _WORST_FIRST if status in held), 0)

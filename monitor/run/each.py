@@ -25,8 +25,8 @@ from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.lazy import Managed
 from monitor.maths.statistics import Crossing, disclosure_delay
 from monitor.phrases import attacker_in_words, level_in_words, plural
-from monitor.run.run import Unfinished
-from monitor.run.status import FAILED, status_of, status_of_error
+from monitor.run import FAILED, status_of, status_of_error
+from monitor.run.parts import Unfinished
 from monitor.safe_text import printable
 from monitor.sources.base import file_hash
 from monitor.tables import Column, Kind, need, read_parquet, write

@@ -19,7 +19,7 @@ from monitor.kinds import FeatureSpec
 from monitor.phrases import CAVEAT, clock_time, plural
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
-from monitor.run.protection import Protection
+from monitor.run.parts import Protection
 from monitor.run.run import Run, RunSettings
 from monitor.safe_text import printable
 from monitor.sinks.summary import bits_now, limits_in_words

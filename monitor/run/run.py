@@ -14,15 +14,14 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from monitor.alerts.actions.registry import ACTION_OPTIONS, BackgroundDelivery
 from monitor.alerts.budgets import Budget
 from monitor.alerts.crossings import Crossings
-from monitor.alerts.rules import EarlyWarning, Holding, Threshold, explained
-from monitor.errors import Argument, Message, StoreError, UsageError
+from monitor.alerts.rules import Holding, explained
+from monitor.errors import Message, StoreError, UsageError
 from monitor.events.occurrences import Alert, LevelReached, NoticeEvent, RunEnd, RunStart
-from monitor.events.reading import DeclaredReading, Reading
+from monitor.events.reading import Reading
 from monitor.lazy import Managed
-from monitor.phrases import declared_in_words, plural
+from monitor.phrases import plural
 from monitor.population.people import nearest_spelling
 from monitor.protocols import (
     AlertAction,
@@ -35,9 +34,18 @@ from monitor.protocols import (
     Stateful,
     WordFeature,
 )
-from monitor.run.protection import ProtectedSide, Protection
+from monitor.run.parts import (
+    RESUME,
+    DeclaredEpsilon,
+    LedgerFile,
+    LogFile,
+    ProtectedSide,
+    Protection,
+    Unfinished,
+    fit_rules,
+)
 from monitor.safe_text import printable
-from monitor.sinks.jsonl import JsonLines, refuse_overwrite, standing
+from monitor.sinks.jsonl import JsonLines
 from monitor.sources.base import SplitSource
 from monitor.sources.registry import missing_members, open_source
 from monitor.stream.checkpoint import Checkpoint, state_path
@@ -60,227 +68,9 @@ from monitor.stream.records import (
 from monitor.types import Notice
 
 if TYPE_CHECKING:
-    from monitor.anonymisers.laplace import Declared
     from monitor.ledger import LedgerSession
     from monitor.stream.pair import MonitorPair
     from monitor.stream.people import Person, SideBySide
-
-
-_RESUME, _REPLACE = Argument("resume", "True"), Argument("replace", "True")
-
-
-@dataclass(frozen=True, slots=True)
-class LogFile:
-    """JSON lines of a run.
-
-    Attributes:
-        path: the file; ``-`` for standard output.
-        replace: overwrite what it holds.
-        resume: go on with the run that it holds.
-        spared: files that the run reads, which it may not write over.
-    """
-
-    path: str | os.PathLike[str]
-    replace: bool = False
-    resume: bool = False
-    spared: Sequence[str | os.PathLike[str]] = ()
-
-    def open(self) -> JsonLines:
-        """Open the file, locked and as it stands: only the first record changes it.
-
-        Raises:
-            UsageError: it holds something that is to be kept, or is one that the run reads.
-            StoreError: it cannot be written, or another run writes to it.
-        """
-        name = os.fspath(self.path)
-        if self.resume and name == "-":
-            raise UsageError(Message(_RESUME, " needs the file of the interrupted run, not -"))
-        if self.resume and self.replace:
-            raise UsageError(
-                Message(_RESUME, " goes on with a run, ", _REPLACE, " begins it anew: give one")
-            )
-        if name != "-":
-            refuse_overwrite(self.path, self.spared)
-        log = JsonLines(name)
-        try:
-            if log.plain and not (self.resume or self.replace):
-                self._refuse_overwriting()
-        except BaseException:
-            log.close()
-            raise
-        return log
-
-    def _refuse_overwriting(self) -> None:
-        path = Path(self.path)
-        try:
-            what = standing(path)
-        except OSError as error:
-            raise StoreError(f"{path}: cannot be read: {error.strerror}; name another") from None
-        if what is None:
-            return
-        resumable = what == "an unfinished run" and state_path(path).exists()
-        resume = Argument("resume", "True", "LogFile(path, resume=True)")
-        replace = Argument("replace", "True", "LogFile(path, replace=True)")
-        go_on = ("go on with it (", resume, "), ") if resumable else ()
-        rest = ("name another file, or overwrite it (", replace, ")")
-        raise UsageError(Message(f"{path} holds {what}: ", *go_on, *rest))
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerFile:
-    """Ledger that a run adds its session to, a kept reading every ``reading_seconds``."""
-
-    path: str | os.PathLike[str]
-    reading_seconds: float = 10.0
-
-    def session(
-        self, monitor: Monitor, recordings: Iterable[Provenance], *, resume: bool
-    ) -> LedgerSession:
-        """Open the ledger, and make a fresh monitor go on from what it holds.
-
-        No file is made where one must be there (``resume``), or where the monitor does not go with
-        a ledger: nobody is watched, or it begins afresh at a change of speaker.
-        """
-        from monitor.ledger import Ledger, LedgerSession
-        from monitor.ledger.session import check
-
-        check(monitor)
-        ledger = Ledger(Path(self.path), create=not resume)
-        return LedgerSession(
-            ledger, monitor, reading_seconds=self.reading_seconds, recordings=recordings
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """State that a run without a log leaves, to go on from should it be killed.
-
-    Attributes:
-        path: of its checkpoint: taken up where there is one, removed when the run has ended.
-        extras: further state that goes on with the run.
-        every_seconds: wall seconds between checkpoints, of which the first is as late.
-    """
-
-    path: Path
-    extras: Sequence[Stateful] = ()
-    every_seconds: float = 10.0
-
-
-SOON_SECONDS = 8.0
-"""Of speech: who reaches a threshold sooner can hardly be warned of it (benchmarks/forecast.py)."""
-_GROWING = ("bits", "closed_set_bits", "evidence_bits", "gain_bits", "expected_bits")
-
-
-def fit_rules(
-    rules: Sequence[ExplainedRule],
-    actions: Sequence[AlertAction],
-    start: dict[str, object],
-    monitor: Monitor,
-) -> list[Notice]:
-    """Show the rules the ``start`` record, and write ``alerts`` and ``alarms`` into it.
-
-    Returns what a person should know of them; a rule that does not fit the stream is a UsageError.
-    """
-    if thresholds := [rule.terms() for rule in rules if isinstance(rule, Threshold)]:
-        start["alerts"] = thresholds
-    if alarms := [record for rule in rules if (record := rule.record()) is not None]:
-        start["alarms"] = alarms
-    for rule in rules:
-        rule.update(start)
-    notices = [Notice("rule", note) for rule in rules if (note := rule.note(start))]
-    for rule in rules:
-        if isinstance(rule, EarlyWarning) and (note := _too_late(rule, monitor)):
-            notices.append(Notice("late warning", note))
-    if not rules and any(isinstance(action, BackgroundDelivery) for action in actions):
-        receivers = " and ".join(option.name for option in ACTION_OPTIONS if option.environment)
-        notices.append(Notice("nothing sent", f"no --alert is set: nothing is sent to {receivers}"))
-    return notices
-
-
-def _too_late(rule: EarlyWarning, monitor: Monitor) -> str:
-    """Explain that an average voice passes a threshold before a warning; mostly empty.
-
-    By the average of the closed-set figure, which the evidence of the watched exceeds.
-    """
-    if rule.field.removesuffix("_low").removesuffix("_high") not in _GROWING:
-        return ""
-    expected = monitor.attacker.joint.expected
-    lengths = [0.5 * k for k in range(1, round(2 * SOON_SECONDS) + 1)]
-    reached = next((t for t in lengths if expected.at(t).value >= rule.bits), None)
-    if reached is None:
-        return ""
-    return (
-        f"{rule.rule}: an average voice is at {rule.bits:g} bits after {reached:g} s of speech, "
-        "before a forecast can be made and heeded: no warning comes in time; set a higher "
-        "threshold, or take the alert itself for the moment to stop"
-    )
-
-
-class DeclaredEpsilon:
-    """Epsilon that an anonymiser, or noise on frames, declares, composed over windows.
-
-    Of a protected stream all windows count, in speech or not, and of every channel: each says
-    something of the voice. Of frames (no ``side``) those that the monitor has heard.
-    """
-
-    def __init__(
-        self, declared: Declared, monitor: Monitor, side: ProtectedSide | None = None
-    ) -> None:
-        self._declared, self._monitor, self._side = declared, monitor, side
-
-    @classmethod
-    def of_run(cls, monitor: Monitor, side: ProtectedSide | None) -> Self | None:
-        """Return the epsilon declared for what a run is about to hear; None without any."""
-        if side is not None:
-            declared = side.anonymiser.declared
-        elif monitor.noise:
-            from monitor.anonymisers.laplace import Declared
-
-            seconds = monitor.population.features[monitor.features[0]].spec.frame_seconds
-            declared = Declared.parse_noise(monitor.noise, seconds)
-        else:
-            return None
-        return None if declared is None else cls(declared, monitor, side)
-
-    @property
-    def record(self) -> dict[str, object]:
-        """Mechanism, epsilon and window, for the ``start`` record."""
-        from monitor.anonymisers.laplace import empty_after
-
-        declared = self._declared
-        return {
-            "mechanism": declared.mechanism,
-            "epsilon_nats": declared.epsilon,
-            "window_seconds": declared.window_seconds,
-            "delta": declared.delta,
-            "empty_after": empty_after(declared.epsilon),
-        }
-
-    @property
-    def notice(self) -> Notice:
-        """Notice before the stream is heard."""
-        return Notice(
-            "declared",
-            f"{declared_in_words(self.record)} (33 bits tell one person from all others alive). It "
-            "holds in exact arithmetic, and is not proved of floating-point numbers; "
-            "what is measured is of attackers that were tried, and no promise",
-            level="info",
-        )
-
-    def of(self, reading: Reading) -> DeclaredReading:
-        """Return its part of a reading."""
-        return DeclaredReading.of(self._declared.after(self._windows(reading)))
-
-    def _windows(self, reading: Reading) -> int:
-        if self._side is not None:
-            begun = self._monitor.recordings.number  # each may begin with part of a window
-            windows = self._declared.windows(reading.seconds)
-            return self._side.anonymiser.channels_heard * (windows + begun)
-        features = self._monitor.population.features
-        return sum(
-            round(feature_reading.usable / features[name].spec.frame_seconds)
-            for name, feature_reading in reading.features.items()
-        )
 
 
 CHECKPOINT_SECONDS = 1.0
@@ -545,7 +335,7 @@ class Run(Managed):
             raise UsageError(f"{what} goes with one voice, not with a recording split by person")
         if self._resumed:
             raise UsageError(
-                Message("a run of several people is heard in one go: leave out ", _RESUME)
+                Message("a run of several people is heard in one go: leave out ", RESUME)
             )
         from monitor.stream.people import SideBySide
 
@@ -559,7 +349,7 @@ class Run(Managed):
             parts = self._parts = self.source.provenance()
         if self._resumed and parts is None:
             raise UsageError(
-                Message(f"{self.source.label} cannot be heard again: leave out ", _RESUME)
+                Message(f"{self.source.label} cannot be heard again: leave out ", RESUME)
             )
         configuration = {} if parts is None else self._configuration(parts, start)
         self._checkpoint = Checkpoint(state_path(Path(self._log_file.path)), configuration)

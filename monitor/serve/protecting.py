@@ -12,7 +12,7 @@ import numpy as np
 from monitor.anonymisers.blocks import ProtectedBlocks
 from monitor.anonymisers.registry import ANONYMISERS
 from monitor.errors import MonitorError, UsageError
-from monitor.run.protection import Protection
+from monitor.run.parts import Protection
 from monitor.types import Block
 
 _SETTINGS = {"noise": "noise:10"}

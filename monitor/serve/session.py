@@ -20,7 +20,7 @@ from monitor.phrases import condition_in_words, poor_in_words
 from monitor.population.population import Population
 from monitor.protocols import Source
 from monitor.run.pace import timed
-from monitor.run.protection import Protection
+from monitor.run.parts import Protection
 from monitor.run.run import Run, RunSettings
 from monitor.serve.downloads import KeptRun
 from monitor.serve.protecting import protection

@@ -1,21 +1,23 @@
-"""Frames of the recordings of a corpus, on the speech clock."""
+"""Frames of the recordings of a corpus, on the speech clock, and folders that keep them."""
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from monitor.corpus import Recording, describe_unusable
+from monitor.corpus import Corpus, Recording, describe_unusable
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.channel import CONDITION
-from monitor.features.embeddings import EARLY_EVERY, SpeechWindows
+from monitor.features.embeddings import EARLY_EVERY, EARLY_SECONDS, EARLY_WINDOWS, SpeechWindows
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
 from monitor.features.registry import (
@@ -27,16 +29,20 @@ from monitor.features.registry import (
     make,
     takes,
 )
+from monitor.files import csv_text, held_by, make_folder, not_written, sweep, write_text
 from monitor.jobs import Jobs, absolute, each_in_order, here
 from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.maths.landmarks import NAME, frames_of
 from monitor.population.population import SLICE_SECONDS
 from monitor.protocols import Feature, Source
+from monitor.safe_text import file_name
+from monitor.sources.base import file_hash
 from monitor.sources.chain import SideInputSource, with_words
-from monitor.sources.frames import FramesFile
+from monitor.sources.file import File
+from monitor.sources.frames import FramesFile, Header, write_frames
 from monitor.sources.registry import is_frames, open_source, recording_hashes
 from monitor.stream.front_end import find_coverage
-from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice
+from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice, words_mark
 from monitor.types import (
     TICKS_PER_SECOND,
     AnyArray,
@@ -49,8 +55,9 @@ from monitor.types import (
     Track,
     Words,
 )
+from monitor.version import __version__
 
-# ------------------------------------------------------------------------------------ hearing runs
+# --- Runs of a recording.
 
 
 def select_word_features(features: Sequence[Feature]) -> list[Feature]:
@@ -66,24 +73,14 @@ def with_transcript(
     speaker: str | None = None,
     start_seconds: float = 0.0,
 ) -> Source:
-    """Add its transcript to a recording where one of the features is made of words.
-
-    Raises:
-        SourceError: there is no transcript, or it cannot be used.
-    """
+    """Add its transcript to a recording where one of the features is made of words."""
     if not select_word_features(features):
         return source
     return with_words(source, path, words, own=speaker, start_seconds=start_seconds)
 
 
 def describe_transcript(words: Words, label: str, speech: BoolArray) -> tuple[str, ...]:
-    """Return doubts whether a transcript is of this recording, a line each.
-
-    Args:
-        words: of the recording, on its clock.
-        label: of the transcript.
-        speech: shape (ticks,), as far as the recording was heard.
-    """
+    """Return doubts whether a transcript is of this recording, heard as far as ``speech``."""
     inside = words.begins < speech.size
     texts = tuple(text for text, within in zip(words.texts, inside.tolist(), strict=True) if within)
     spoken = Words(texts, words.begins[inside], words.ends[inside], words.known[inside])
@@ -134,48 +131,29 @@ def wrap_tracks(features: Sequence[Feature], tracks: Sequence[Track]) -> Frames:
     return Frames(np.empty(0, np.bool_), named)
 
 
-# --------------------------------------------------------------------------------------- listening
+# --- A recording on the speech clock.
 
 
 @dataclass(frozen=True, slots=True)
 class SpeechTrack:
-    """Frames of one feature.
+    """Frames of one feature."""
 
-    Attributes:
-        values: as in ``Track``.
-        at: ticks of speech that had been heard when each was complete.
-        since: likewise when its audio began; None where it is heard at once.
-        early: early frames, their ticks those of speech; None where there are none.
-    """
-
-    values: AnyArray
-    at: IntArray
-    since: IntArray | None = None
-    early: EarlyFrames | None = None
+    values: AnyArray  # as in ``Track``
+    at: IntArray  # ticks of speech that had been heard when each was complete
+    since: IntArray | None = None  # likewise when its audio began; None: it is heard at once
+    early: EarlyFrames | None = None  # their ticks are those of speech
 
 
 @dataclass(frozen=True, slots=True)
 class SpeechFrames:
-    """Frames of one recording, on the speech clock.
+    """Frames of one recording, on the speech clock."""
 
-    Attributes:
-        speech: shape (ticks,), the voice activity decisions.
-        tracks: the usable frames by feature.
-        lost: what could not be used of it, for people; mostly empty.
-        messages: notices on it and on its transcript, a line each.
-        sound: shape (ROW,), what was heard of it for a template sounds like, as counts
-            (`monitor.maths.condition`); None of ready-made frames, and of other speech unless
-            the listener was asked for it.
-        landmarks: peaks of its spectrogram, times and pitches (`monitor.maths.landmarks`), where
-            they were asked for.
-    """
-
-    speech: BoolArray
+    speech: BoolArray  # shape (ticks,), the voice activity decisions
     tracks: dict[str, SpeechTrack]
-    lost: str = ""
-    messages: tuple[str, ...] = ()
-    sound: AnyArray | None = None
-    landmarks: tuple[IntArray, IntArray] | None = None
+    lost: str = ""  # what could not be used of it, for people
+    messages: tuple[str, ...] = ()  # on it and on its transcript
+    sound: AnyArray | None = None  # counts, shape (ROW,) of `monitor.maths.condition`; not always
+    landmarks: tuple[IntArray, IntArray] | None = None  # times, pitches; where asked for
 
     @property
     def speech_ticks(self) -> int:
@@ -195,11 +173,7 @@ class Listener:
         features: names, or features; None takes the defaults for audio, and whatever a frames file
             holds.
         channel: of audio, counted from 1; None mixes all of them.
-        setup: from where features are made.
         sounds: whether to find out what all speech sounds like, not only that of templates.
-
-    Attributes:
-        specs: what the frames of each feature look like, once a recording was heard.
     """
 
     def __init__(
@@ -213,7 +187,7 @@ class Listener:
         self.channel, self.setup, self.sounds = channel, setup, sounds
         self._requests = tuple(features) if features is not None else None
         self._instances: list[Feature] | None = None
-        self.specs: dict[str, FeatureSpec] = {}
+        self.specs: dict[str, FeatureSpec] = {}  # once a recording was heard
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -232,11 +206,7 @@ class Listener:
         speaker: str | None = None,
         landmarks: bool = False,
     ) -> SpeechFrames:
-        """Extract the frames of a recording.
-
-        Raises:
-            SourceError: it cannot be read, breaks off, or lacks a feature or a transcript.
-        """
+        """Extract the frames of a recording."""
         source = open_source(path)
         features: list[Feature] = []
         if isinstance(source, FramesFile):
@@ -302,11 +272,7 @@ class Listener:
 
 
 def speech_frames(label: str, runs: Sequence[Frames], names: Iterable[str]) -> SpeechFrames:
-    """Join the runs of a recording, and put the frames of these features on the speech clock.
-
-    Raises:
-        SourceError: there are no runs.
-    """
+    """Join the runs of a recording, and put the frames of these features on the speech clock."""
     if not runs:
         raise SourceError(f"{label}: nothing could be heard")
     frames = join_runs(runs)
@@ -356,7 +322,7 @@ def _complete_spec(source: FramesFile, spec: FeatureSpec, setup: FeatureSetup) -
     return replace(spec, size=max(own.size, spec.size), frame_seconds=seconds)
 
 
-# ----------------------------------------------------------------------------------------- hearing
+# --- Recordings, by several processes.
 
 SLICE_TICKS = round(SLICE_SECONDS * TICKS_PER_SECOND)
 
@@ -365,17 +331,12 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class ExtractionOutcome:
-    """Outcome of extracting features from one recording.
-
-    Attributes:
-        frames: of its speech; None where it was not needed, or could not be heard.
-        problem: a line on what could not be used; empty where there is nothing to tell.
-    """
+    """Outcome of extracting features from one recording."""
 
     recording: Recording
-    frames: SpeechFrames | None = None
+    frames: SpeechFrames | None = None  # None: not needed, or could not be heard
     hashes: tuple[str, ...] = ()
-    problem: str = ""
+    problem: str = ""  # what could not be used
 
 
 _Summary: TypeAlias = Callable[[Sequence[ExtractionOutcome], Mapping[str, FeatureSpec]], _Result]
@@ -384,12 +345,7 @@ _Summary: TypeAlias = Callable[[Sequence[ExtractionOutcome], Mapping[str, Featur
 def extract_in_order(
     recordings: Sequence[Recording], listener: Listener, *, jobs: Jobs = 1
 ) -> Generator[ExtractionOutcome, None, None]:
-    """Extract every recording, in order; what comes out does not depend on ``jobs``.
-
-    Raises:
-        UsageError: the features cannot be made.
-        MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
-    """
+    """Extract every recording, in order; what comes out does not depend on ``jobs``."""
     groups = [(recording,) for recording in recordings]
     outcomes = _extract_groups(groups, listener, None, _keep_all, jobs)
     for (recording,), (outcome,) in zip(groups, outcomes, strict=True):
@@ -404,12 +360,7 @@ def summarise_in_order(
     slices: int | None = None,
     jobs: Jobs = 1,
 ) -> Generator[tuple[tuple[Recording, ...], _Result], None, None]:
-    """Summarise every speaker, in order; no frame leaves the process that extracted it.
-
-    Raises:
-        UsageError: the features cannot be made.
-        MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
-    """
+    """Summarise every speaker, in order; no frame leaves the process that extracted it."""
     groups = [tuple(group) for _, group in groupby(recordings, lambda r: r.speaker)]
     yield from zip(groups, _extract_groups(groups, listener, slices, summarise, jobs), strict=True)
 
@@ -511,3 +462,321 @@ def _extract_recording(
             recording, problem=describe_unusable(recording.path, error, recording.speaker)
         )
     return ExtractionOutcome(recording, frames, hashes, frames.lost)
+
+
+# --- A folder of frames, which can be used in place of the corpus that they are of.
+
+MANIFEST = "manifest.csv"
+COLUMNS = ["path", "speaker", "session"]
+
+
+@dataclass(frozen=True, slots=True)
+class HearingOptions:
+    """Features that recordings are heard with, and how far."""
+
+    features: tuple[str, ...]
+    seconds: float | None = None  # of each recording from its beginning; None: all of it
+    channel: int | None = None  # from 1; None: the mean of all
+    setup: FeatureSetup = AS_ENVIRONMENT
+
+    def note(self, features: Sequence[Feature]) -> dict[str, object]:
+        """Return the note in a file of frames; with another note it has to be made again."""
+        return {
+            "version": __version__,
+            "features": _shapes(features),
+            "seconds": self.seconds,
+            "channel": self.channel,
+            "early": [EARLY_EVERY, EARLY_WINDOWS, *EARLY_SECONDS],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class HearingOrder:
+    """One recording to be heard."""
+
+    source: Path
+    target: Path
+    speaker: str
+    session: str
+    words: TranscriptChoice = LIES_BESIDE
+
+
+@dataclass(frozen=True, slots=True)
+class OrderOutcome:
+    """Outcome of a `HearingOrder`."""
+
+    order: HearingOrder
+    seconds: float  # that were heard now
+    is_complete: bool  # the file holds frames of the whole recording
+    problem: str = ""  # what could not be used
+    messages: tuple[str, ...] = ()  # on what was heard now, and on its transcript
+
+
+def orders(corpus: Corpus, root: Path, folder: Path) -> list[HearingOrder]:
+    """Choose files for the frames: as recordings lie below ``root``, else by their names."""
+    if root.is_dir() and folder.resolve().is_relative_to(root.resolve()):
+        raise UsageError(f"{folder} lies in the corpus itself; choose a folder outside")
+    _check_folder(folder)
+    hearing_orders: list[HearingOrder] = []
+    targets: set[Path] = set()
+    base = absolute(root if root.is_dir() else root.parent)
+    for recording in corpus.recordings:
+        path, speaker, session = absolute(recording.path), recording.speaker, recording.session
+        inside = path.is_relative_to(base)
+        parts = path.relative_to(base).parts if inside else (speaker, session, path.name)
+        below = folder.joinpath(*map(_safe, parts))
+        names = [below.with_suffix(".npz"), below.with_name(f"{below.name}.npz")]
+        number = 2
+        while names[0] in targets:
+            del names[0]
+            names.append(below.with_name(f"{below.name}-{number}.npz"))
+            number += 1
+        targets.add(names[0])
+        hearing_orders.append(
+            HearingOrder(recording.path, names[0], speaker, session, recording.words)
+        )
+    return hearing_orders
+
+
+def write_manifest(
+    folder: Path,
+    hearing_orders: Sequence[HearingOrder],
+    columns: Mapping[str, Mapping[str, str]] | None = None,
+) -> None:
+    """Write who speaks when in which file; ``columns`` hold more, by title and speaker."""
+    columns = columns or {}
+    rows = (
+        [order.target.relative_to(folder).as_posix(), order.speaker, order.session,
+         *(cells.get(order.speaker, "") for cells in columns.values())]
+        for order in hearing_orders
+    )  # fmt: skip
+    path = folder / MANIFEST
+    try:
+        make_folder(folder)
+    except OSError as error:
+        raise not_written(path, error) from None
+    sweep(path)
+    write_text(csv_text([*COLUMNS, *columns], rows), path)
+
+
+def keep(
+    hearing_orders: Sequence[HearingOrder],
+    options: HearingOptions,
+    jobs: Jobs = 1,
+    folder: Path | None = None,
+) -> Generator[OrderOutcome, None, None]:
+    """Hear what is not there yet, in order; what is there, whole and as it would be made, stays.
+
+    Features that are there and not wanted stay too; where the recording or the options have changed
+    they are heard anew with the others. Files are private (mode 0600) and whole or absent; an
+    interrupted call is taken up by the next.
+    """
+    options = replace(options, setup=options.setup.elsewhere())
+    features = make(options.features, options.setup)
+    words = bool(select_word_features(features))
+    manifest = () if folder is None else (absolute(folder / MANIFEST),)
+    tasks = [
+        replace(
+            order,
+            source=absolute(order.source),
+            target=absolute(order.target),
+            words=order.words.make_absolute(),
+        )
+        for order in hearing_orders
+    ]
+
+    def read(order: HearingOrder) -> Iterator[Path]:
+        yield from (*manifest, *order.words.files(order.source, words=words))
+
+    outcomes = each_in_order(
+        partial(_keep, options, options.note(features), _shapes(features)),
+        tasks,
+        jobs,
+        reads=read,
+        alike=partial(list_marks, options.features, options.setup),
+    )
+    with closing(outcomes):
+        for order, outcome in zip(hearing_orders, outcomes, strict=True):
+            if outcome.is_complete and not order.target.exists():
+                raise MonitorError(
+                    f"{order.target} was written where it cannot be seen from here: name a folder "
+                    "on a file system that all workers share"
+                )
+            yield replace(outcome, order=order)
+
+
+def hear(
+    path: Path,
+    features: Sequence[Feature],
+    options: HearingOptions,
+    words: TranscriptChoice = LIES_BESIDE,
+    speaker: str | None = None,
+) -> Frames:
+    """Extract the frames of one recording, with its words where a feature is made of them."""
+    channel = None if options.channel is None else options.channel - 1
+    file = File(path, end_seconds=options.seconds)
+    source = with_transcript(file, path, features, words, speaker)
+    return join_runs(list(extract_runs(source, features, channel)))
+
+
+_Shapes: TypeAlias = dict[str, list[Any]]
+"""Values of the spec of each feature, in the order of its fields."""
+
+
+def _shapes(features: Sequence[Feature]) -> _Shapes:
+    return {feature.spec.name: list(feature.spec.plain().values()) for feature in features}
+
+
+def _keep(
+    options: HearingOptions,
+    note: Mapping[str, object],
+    requested: Mapping[str, list[Any]],
+    order: HearingOrder,
+) -> OrderOutcome:
+    """Fulfil one order."""
+    stored = None if is_frames(order.source) else _load(order.target)
+    stored_shapes: _Shapes = {} if stored is None else stored.header.settings["features"]
+    current = stored if stored is not None and _is_current(stored, note, order) else None
+    mark = None if current is None else current.header.settings.get("words")
+    outdated = [name for name in options.features if takes(name) == "words"]
+    transcript = None
+    if outdated:
+        try:
+            transcript = order.words.read(order.source, own=order.speaker)
+            stored_mark, mark = mark, words_mark(transcript)
+        except SourceError as error:  # what was heard of the sound stays
+            problem = describe_unusable(order.source, error, order.speaker)
+            return OrderOutcome(order, 0.0, current is not None, problem)
+        outdated = [] if stored_mark == mark else outdated
+    try:
+        if is_frames(order.source):
+            raise SourceError(f"{file_name(order.source)}: holds frames already, no audio")
+        if current is not None:
+            names = _in_order({*options.features, *stored_shapes}, options.setup)
+            shapes = {**stored_shapes, **requested}
+            missing = [n for n in names if n in outdated or stored_shapes.get(n) != shapes[n]]
+            if not missing:
+                return OrderOutcome(order, 0.0, True, str(current.header.settings.get("lost", "")))
+        else:
+            audio = (name for name in stored_shapes if takes(name) == "audio")
+            missing = names = _in_order({*options.features, *audio}, options.setup)
+            shapes = _shapes(make(missing, options.setup))
+        hashes = recording_hashes(order.source)
+        frames = _hear_order(order, options, missing)
+        if current is not None:
+            before = join_runs(list(current))
+            if np.array_equal(before.speech, frames.speech):
+                frames = replace(frames, tracks={**before.tracks, **frames.tracks})
+            else:  # another voice activity: nothing that was there belongs to it
+                frames = _hear_order(order, options, names)
+                shapes = _shapes(make(names, options.setup))
+    except SourceError as error:
+        order.target.unlink(missing_ok=True)  # of a recording that was another, or was whole
+        return OrderOutcome(
+            order, 0.0, False, describe_unusable(order.source, error, order.speaker)
+        )
+    shapes = {name: shapes[name] for name in names}
+    words = {} if mark is None else {"words": mark}
+    problem = _write(order, frames, shapes, hashes, {**note, "features": shapes}, words)
+    label = file_name(order.source)
+    messages = tuple(f"{label}: {notice.text}" for _, notice in frames.notices)
+    if transcript is not None:
+        messages += describe_transcript(transcript.words(), transcript.label, frames.speech)
+    return OrderOutcome(order, len(frames.speech) / TICKS_PER_SECOND, True, problem, messages)
+
+
+def _hear_order(order: HearingOrder, options: HearingOptions, names: Sequence[str]) -> Frames:
+    return hear(order.source, make(names, options.setup), options, order.words, order.speaker)
+
+
+def _write(
+    order: HearingOrder,
+    frames: Frames,
+    shapes: _Shapes,
+    hashes: tuple[str, ...],
+    note: Mapping[str, object],
+    words: Mapping[str, object],
+) -> str:
+    """Write the frames of an order; return a line on what was lost of it."""
+    problem = ""
+    if frames.gaps:
+        lost = sum(gap.lost_seconds or 0.0 for _, gap in frames.gaps)
+        problem = f"{lost:.3g} s of {file_name(order.source)}: {frames.gaps[0][1].reason}"
+    try:
+        make_folder(order.target.parent)
+        sweep(order.target)
+    except OSError as error:
+        raise not_written(order.target, error) from None
+    write_frames(
+        order.target,
+        frames.speech,
+        {name: frames.tracks[name] for name in shapes},
+        {name: shape[1] for name, shape in shapes.items()},
+        {name: shape[2] for name, shape in shapes.items()},
+        networks={name: mark for name, shape in shapes.items() for mark in shape[3:]},
+        header=Header(hashes=hashes, settings={**note, "lost": problem, **words}),
+    )
+    return problem
+
+
+def _load(path: Path) -> FramesFile | None:
+    """Load frames that were stored before, if they are whole."""
+    try:
+        stored = FramesFile(path)
+    except SourceError:
+        return None
+    features = stored.header.settings.get("features")
+    ours = isinstance(features, dict) and features.keys() == stored.stream_info.tracks.keys()
+    return stored if ours else None
+
+
+def _in_order(names: Iterable[str], setup: FeatureSetup) -> list[str]:
+    """Sort features into one order, whichever was heard first."""
+    return sorted(names, key=lambda name: ([*setup.names(), name].index(name), name))
+
+
+def describe_difference(hearing_orders: Sequence[HearingOrder], options: HearingOptions) -> str:
+    """Describe how the frames that are there were made otherwise; empty where they were not."""
+    loaded = (_load(order.target) for order in hearing_orders if order.target.exists())
+    stored = next(filter(None, loaded), None)
+    if stored is None:
+        return ""
+    features = make(options.features, options.setup)
+    settings, note = stored.header.settings, options.note(features)
+    for name in ("version", "seconds", "channel", "early"):
+        if settings.get(name) != note[name]:
+            old, new = ("all" if x is None else x for x in (settings.get(name), note[name]))
+            return f"its frames were made with {name} {old}, not {new}"
+    for name, shape in _shapes(features).items():
+        if settings["features"].get(name, shape) != shape:
+            return f"its frames of {name} were made with another network or list"
+    return ""
+
+
+def _is_current(stored: FramesFile, note: Mapping[str, object], order: HearingOrder) -> bool:
+    """Return whether stored frames are of this recording, and heard with these options."""
+    changing = {"features": None, "lost": None, "words": None}
+    if {**stored.header.settings, **changing} != {**note, **changing}:
+        return False
+    try:
+        return file_hash(order.source) in stored.header.hashes
+    except SourceError:
+        return False
+
+
+def _safe(part: str) -> str:
+    """Return a name that a table can hold, and that leads nowhere else."""
+    name = "".join(c if c.isprintable() and c not in r"/\:" else "_" for c in part).strip()
+    return re.sub(r"^\.", "_", name)
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse to write among things that are not ours."""
+    if not held_by(folder):
+        return
+    try:
+        rows = list(csv.reader((folder / MANIFEST).read_text(encoding="utf-8").splitlines()))
+    except (OSError, ValueError, csv.Error):
+        rows = []
+    if not rows or rows[0][:3] != COLUMNS or not all(is_frames(row[0]) for row in rows[1:] if row):
+        raise UsageError(f"{folder} holds something else; name an empty folder, or one of frames")

@@ -5,7 +5,8 @@
 
 Templates of 60 s of speech of all readers who trained nothing, tests of one half of them from
 other chapters; log-likelihood of counts (docs/method.md section 2), posterior by a fit without the
-reader (docs/method.md section 5). FRAMES, by ``monitor hear``, says what is speech. Prints a table.
+reader (docs/method.md section 5). FRAMES, of ``--frames``, says what is speech.
+Prints a table.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What units say of the speaker.")
     parser.add_argument("cache", type=Path)
     parser.add_argument("out", type=Path, help="the folder of a training")
-    parser.add_argument("frames", type=Path, help="by monitor hear")
+    parser.add_argument("frames", type=Path, help="by monitor enrol --frames")
     parser.add_argument("--half", choices=("choose", "report"), default="choose")
     parser.add_argument("--layer", action="append", help="(default: each)")
     parser.add_argument("--units", type=int, action="append", help="(default: 64, 128, 256)")

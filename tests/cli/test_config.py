@@ -10,8 +10,8 @@ import click
 import pytest
 
 from monitor.cli import COMMANDS, cli
-from monitor.cli.completion import Offered
 from monitor.cli.config import HARMLESS, defaults_from
+from monitor.cli.help import Offered
 from monitor.cli.monitor_options import addresses
 from monitor.cli.options import TextFile, trained_by_feature
 from monitor.errors import UsageError

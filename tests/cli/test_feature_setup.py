@@ -40,7 +40,7 @@ def test_options_reach_every_process_and_change_neither_environment_nor_features
     before = untouched()
     setup = ("--speaker-model", network, "--word-list", words)
     features = ("--features", "f0,style,speaker", "--jobs", jobs)
-    done = run("hear", "speech", "-o", "frames", *features, *setup)
+    done = run("enrol", "speech", "-o", "us.npz", "--frames", "frames", *features, *setup)
     assert done.code == 0, done.err
     assert untouched() == before
     name = FeatureSetup(speaker_model=network).speaker
@@ -48,7 +48,7 @@ def test_options_reach_every_process_and_change_neither_environment_nor_features
         tracks = FramesFile(path).stream_info.tracks
         assert list(tracks) == ["f0", "style", name]
         assert tracks["style"].network == Style(read_style_words(words)).spec.network
-    refused = run("hear", "speech", "-o", "more", "--features", "identity", *setup)
+    refused = run("enrol", "speech", "-o", "more.npz", "--features", "identity", *setup)
     assert refused.code != 0
     assert untouched() == before
 

@@ -1,4 +1,4 @@
-"""monitor protect of a folder of monitor hear, as people use it."""
+"""monitor protect of a folder of frames, as people use it."""
 
 from __future__ import annotations
 

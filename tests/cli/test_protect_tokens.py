@@ -72,7 +72,7 @@ def test_a_setting_that_is_none_is_told_with_one_that_is(run, voices, tmp_path, 
     done = run("protect", voices, "-o", tmp_path / "out", "--method", setting)
     assert done.code == 2
     assert "tokens:15" in done.complaint
-    assert "monitor hear --features tokens" in done.complaint
+    assert "monitor enrol --features tokens --frames DIR" in done.complaint
     assert not (tmp_path / "out").exists()
 
 

@@ -18,7 +18,7 @@ import soundfile
 from benchmarks.dask_cluster import DaskCluster
 from monitor.cluster import Cluster
 from monitor.errors import MonitorError
-from monitor.training.frames_folder import HearingOptions, HearingOrder, keep
+from monitor.training.feature_extraction import HearingOptions, HearingOrder, keep
 from tests.sounds import RATE, synthetic
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
@@ -70,9 +70,10 @@ def test_interrupted_and_with_a_worker_killed_it_is_what_one_process_hears(
     """The second worker dies in the midst of it, by SIGKILL; nothing is asked of anybody."""
     features = ("--features", "f0,voice")
     one, frames = tmp_path / "one", tmp_path / "frames"
-    alone = run("hear", voices, "-o", one, *features, "--jobs", 1)
+    us = ("-o", "us.npz", "--replace", "--frames")
     monkeypatch.chdir(tmp_path)  # names that mean nothing to a worker
-    shell = [*command, "hear", os.path.relpath(voices), "-o", "frames", *features]
+    alone = run("enrol", voices, *us, one, *features, "--jobs", 1)
+    shell = [*command, "enrol", os.path.relpath(voices), *us, "frames", *features]
     shell += ["--scheduler", dask.address]
     asked: Any = {"stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(shell, **asked) as process:
@@ -140,7 +141,9 @@ def test_what_does_not_go_together_is_refused(run, dask, voices, more, said, tmp
 
 def test_an_output_that_workers_do_not_share_is_refused(run, dask, voices, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = run("hear", voices, "-o", "/proc/self/cwd/f", "--scheduler", dask.address)
+    done = run(
+        "enrol", voices, "-o", "us.npz", "--frames", "/proc/self/cwd/f", "--scheduler", dask.address
+    )
     assert done.code == 1
     assert "f/manifest.csv cannot be read on worker tcp://127.0.0.1:" in done.err.splitlines()[-1]
 
@@ -157,7 +160,7 @@ def test_frames_that_a_worker_wrote_elsewhere_are_missed(dask, voices, tmp_path,
 
 def test_without_the_extra_it_says_how_to_have_it(run, voices, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    done = run("hear", voices, "-o", tmp_path / "f", "--scheduler", "local")
+    done = run("enrol", voices, "-o", tmp_path / "f.npz", "--scheduler", "local")
     assert done.code == 2
     assert "pip install 'speaker-disclosure-monitor[cluster]'" in done.err.splitlines()[-1]
 
@@ -165,7 +168,8 @@ def test_without_the_extra_it_says_how_to_have_it(run, voices, tmp_path, monkeyp
 @pytest.mark.skipif(find_spec("cryptography") is None, reason="needs cryptography (extra cluster)")
 def test_a_local_cluster_listens_to_nobody_else(run, command, voices, tmp_path):
     frames = tmp_path / "frames"
-    shell = [*command, "hear", voices, "-o", frames, "--features", "f0"]
+    us = ("-o", tmp_path / "us.npz", "--replace", "--frames")
+    shell = [*command, "enrol", voices, *us, frames, "--features", "f0"]
     with subprocess.Popen(
         [*map(str, shell), "--scheduler", "local:1"], stderr=subprocess.PIPE
     ) as process:
@@ -174,5 +178,5 @@ def test_a_local_cluster_listens_to_nobody_else(run, command, voices, tmp_path):
         ears = {c.laddr.ip for p in family for c in p.net_connections() if c.status == "LISTEN"}
         process.communicate()
     assert ears == {"127.0.0.1"}
-    run("hear", voices, "-o", tmp_path / "one", "--features", "f0", "--jobs", 1)
+    run("enrol", voices, *us, tmp_path / "one", "--features", "f0", "--jobs", 1)
     assert contents(frames) == contents(tmp_path / "one")

@@ -237,7 +237,8 @@ def test_words_that_change_nothing_are_told(run, us, talk, tmp_path):
     for suffix in (".wav", ".vtt"):
         talk.with_suffix(suffix).rename(ann / f"talk{suffix}")
     kept = tmp_path / "frames"
-    heard = run("hear", tmp_path / "voices", "-o", kept, "--features", "f0,style", "--jobs", 1)
+    frames = ("-o", tmp_path / "them.npz", "--frames", kept)
+    heard = run("enrol", tmp_path / "voices", *frames, "--features", "f0,style", "--jobs", 1)
     assert f"monitor: note: {STYLE_CAVEAT}\n" in heard.err
     (frames,) = kept.rglob("talk.npz")
     done = run("replay", frames, "-p", us, "--transcript", ann / "talk.vtt")

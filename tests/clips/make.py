@@ -13,7 +13,7 @@ from pathlib import Path
 
 from monitor.features.registry import make
 from monitor.sources.frames import write_frames
-from monitor.training.frames_folder import HearingOptions, hear
+from monitor.training.feature_extraction import HearingOptions, hear
 
 FOLDER = Path(__file__).parent
 CLIPS: dict[str, tuple[float, tuple[str, ...]]] = {

@@ -18,8 +18,7 @@ from monitor.errors import SchemaError, StoreError, UsageError
 from monitor.ledger import Ledger, LedgerSession
 from monitor.ledger.database import MIGRATIONS, open_database
 from monitor.protocols import Provenance
-from monitor.run import Run, RunSettings
-from monitor.run.status import status_of
+from monitor.run import Run, RunSettings, status_of
 from monitor.sinks.console import RunBuffer
 from monitor.stream.records import start_record
 from tests.stream.streams import Listed, run_through, two_features

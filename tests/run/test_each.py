@@ -35,7 +35,7 @@ from monitor.run.each import (
     process_one,
     split_by_summary,
 )
-from monitor.run.run import Unfinished
+from monitor.run.parts import Unfinished
 from tests.sounds import RATE, synthetic
 from tests.stream.streams import reference
 

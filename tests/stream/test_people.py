@@ -17,8 +17,7 @@ from monitor.alerts import Threshold
 from monitor.errors import UsageError
 from monitor.events.schema import SCHEMA, read_run
 from monitor.features.f0 import F0
-from monitor.run import LogFile, MeasurementSettings, Run, RunSettings
-from monitor.run.status import status_of
+from monitor.run import LogFile, MeasurementSettings, Run, RunSettings, status_of
 from monitor.sources import Diarised, PerChannel, Samples
 from monitor.sources.base import Stretch
 from monitor.stream.accumulator import FeatureTotals

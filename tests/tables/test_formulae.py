@@ -18,7 +18,7 @@ from monitor.corpus import find, read_speaker_attributes
 from monitor.files import csv_text, plain_cell
 from monitor.run.each import RecordingOutcome, SummaryFile, format_row
 from monitor.tables import Column, write
-from monitor.training.frames_folder import HearingOrder, write_manifest
+from monitor.training.feature_extraction import HearingOrder, write_manifest
 from tests.sounds import RATE, synthetic
 
 FORMULA = '=HYPERLINK("http://evil.example";"ann")'

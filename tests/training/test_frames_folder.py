@@ -14,9 +14,9 @@ from monitor.lab.scoring import groups_of
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.sources.registry import provenance_of, recording_hashes
 from monitor.stream.notices import session_of
-from monitor.training import frames_folder
+from monitor.training import feature_extraction as frames_folder
 from monitor.training.enrolling import enrol
-from monitor.training.frames_folder import HearingOptions, keep, orders, write_manifest
+from monitor.training.feature_extraction import HearingOptions, keep, orders, write_manifest
 from monitor.types import Track
 
 HOW = HearingOptions(("f0",))

@@ -12,7 +12,7 @@ from monitor.corpus import find
 from monitor.features.style import Style, read_style_words
 from monitor.sources.frames import FramesFile, read_frames
 from monitor.training.enrolling import enrol
-from monitor.training.frames_folder import (
+from monitor.training.feature_extraction import (
     HearingOptions,
     OrderOutcome,
     keep,

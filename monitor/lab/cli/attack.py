@@ -221,7 +221,7 @@ def command(asked: AttackOptions) -> int:
     from monitor.lab.attacks.readers import PARTS
     from monitor.lab.attacks.results import KEPT, check_folder, write_results
     from monitor.lab.attacks.trying import prepare, try_methods
-    from monitor.run.status import INCOMPLETE
+    from monitor.run import INCOMPLETE
 
     _check_options(asked)
     counts = _parse_counts(asked.segments)

@@ -154,7 +154,7 @@ def command(asked: AuditOptions) -> int:
     from monitor.errors import UsageError
     from monitor.lab.audit.audit import summarise
     from monitor.lab.audit.document import TITLES, save_audit
-    from monitor.run.status import INCOMPLETE
+    from monitor.run import INCOMPLETE
 
     if asked.card:
         return _write_card(asked)
@@ -180,7 +180,7 @@ def _write_card(asked: AuditOptions) -> int:
     """Write the card of a corpus; the exit status."""
     from monitor.errors import UsageError
     from monitor.lab.audit.label import label_markdown, make_label, save_label
-    from monitor.run.status import INCOMPLETE
+    from monitor.run import INCOMPLETE
 
     if len(asked.sources) > 1:
         raise UsageError("--card is of one corpus: give its folder, or its manifest")

@@ -107,7 +107,7 @@ def command(asked: ExperimentOptions) -> int:
 
     \b
     monitor experiment voices/ -o out             heard once; interrupted, it goes on where it was
-    monitor experiment frames -o out              of monitor hear
+    monitor experiment frames -o out              a folder of --frames
     monitor experiment scores.npz -o out          of monitor score: any recogniser's, at its lengths
     monitor experiment frames -o out --trained phones=trainers.txt --trained voice=trainers.txt
 
@@ -127,7 +127,7 @@ def command(asked: ExperimentOptions) -> int:
     from monitor.lab.experiment.material import SESSIONS, ExperimentSettings, choose_panels
     from monitor.lab.experiment.report import check_folder, run_experiment
     from monitor.phrases import plural
-    from monitor.run.status import INCOMPLETE
+    from monitor.run import INCOMPLETE
 
     sessions = SESSIONS if asked.session == "both" else (asked.session,)
     settings = ExperimentSettings(

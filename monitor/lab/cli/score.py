@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from monitor.cli.help import HelpCommand
+from monitor.cli.inputs import frames_option
 from monitor.cli.options import (
     Features,
     JobOptions,
@@ -20,6 +21,7 @@ from monitor.cli.options import (
     group,
     option,
     say,
+    shared,
     with_options,
 )
 from monitor.cli.transcript_options import CorpusOptions
@@ -66,6 +68,7 @@ class ScoreOptions:
         "What to score. [default: all that is there; with -p, all that is calibrated too]",
         type=Features(),
     )
+    frames: Path | None = shared(frames_option)
     hearing: CorpusOptions = group(CorpusOptions, "Corpus")
     lengths: tuple[float, ...] | None = option(
         "--lengths",
@@ -124,8 +127,8 @@ def command(options: ScoreOptions) -> int:
     Each speaker's speech is cut into tests of T and templates of D speech seconds that do not
     overlap (similarity rank disclosure, eq. 6); with -p into consecutive tests of T. There is a
     matrix of trials x speakers for each feature and for all together (joint), for every T and D,
-    in one file with who spoke, sessions and groups. Speech is heard once; FRAMES, from
-    `monitor hear`, are not heard again. A file that is broken is named and skipped (exit status 4).
+    in one file with who spoke, sessions and groups. Speech is heard once; FRAMES, a folder of
+    --frames, are not heard again. A file that is broken is named and skipped (exit status 4).
 
     In a folder of VoicePrivacy's (wav.scp, utt2spk, trials) the utterances that `trials` lists are
     the tests; templates are -p, or made of what `enrolls` lists there or in the folder beside it
@@ -134,13 +137,19 @@ def command(options: ScoreOptions) -> int:
     Scores say who sounds like whom: keep the file private.
     """
     from monitor.cli.enrol import lists_of
-    from monitor.cli.inputs import check_model, check_two, load_speaker_model, plan_of
+    from monitor.cli.inputs import (
+        check_model,
+        check_two,
+        keep_frames,
+        load_speaker_model,
+        plan_of,
+    )
     from monitor.cli.options import progress_over
     from monitor.corpus import find
     from monitor.features.registry import caveats
     from monitor.lab.evaluation.input.scores import write_score_file
     from monitor.population.population import Population
-    from monitor.run.status import INCOMPLETE
+    from monitor.run import INCOMPLETE
     from monitor.sources.registry import provenance_of
     from monitor.stream.notices import session_of
     from monitor.training.voices import collect
@@ -171,6 +180,10 @@ def command(options: ScoreOptions) -> int:
         parts = map(provenance_of, files)
         session = session_of(population, parts, allow_overlap=options.allow_overlap)
     load_speaker_model(options.features, files)
+    if options.frames is not None:
+        corpus = keep_frames(
+            corpus, options.corpus, options.frames, options.features, options.workers
+        )
     with progress_over(len(corpus.recordings), "listening") as step:
         voices, specs, missing = collect(
             corpus,

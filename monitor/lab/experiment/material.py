@@ -29,7 +29,7 @@ from monitor.sources.base import file_hash
 from monitor.sources.frames import header_of
 from monitor.sources.registry import is_frames
 from monitor.training.cells import Plan, plans
-from monitor.training.frames_folder import HearingOptions, keep, orders, write_manifest
+from monitor.training.feature_extraction import HearingOptions, keep, orders, write_manifest
 from monitor.training.voices import SpeakerSpeech, collect, units_of
 from monitor.types import BoolArray
 

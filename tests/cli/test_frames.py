@@ -1,4 +1,4 @@
-"""monitor hear, as people use it."""
+"""--frames: a corpus is heard once, and its frames are kept."""
 
 from __future__ import annotations
 
@@ -34,31 +34,47 @@ def voices(tmp_path: Path, voice) -> Path:
 
 
 def test_a_corpus_is_heard_once_and_enrolled_from_its_frames(run, voices, tmp_path):
-    frames = tmp_path / "frames"
+    frames, us = tmp_path / "frames", tmp_path / "us.npz"
+    command = ("enrol", voices, "-o", us, "--replace", "--frames", frames, "--features", "f0")
     (voices / "bob" / "bad.wav").write_bytes(b"no audio")
-    done = run("hear", voices, "-o", frames, "--features", "f0", "--jobs", "1")
+    done = run(*command, "--jobs", "1")
     assert done.code == 4
     assert "skipped: bob/bad.wav" in done.err.replace("cannot read ", "")
-    assert "heard 2 recordings (0.3 min" in done.err
+    assert f"frames of 2 recordings written to {frames}, 0 there already" in done.err
     with (frames / "manifest.csv").open() as file:
         rows = [(row["path"], row["speaker"], row["session"]) for row in csv.DictReader(file)]
     assert rows == [("ann/talk.npz", "ann", "talk"), ("bob/talk.npz", "bob", "talk")]
     (voices / "bob" / "bad.wav").unlink()
-    done = run("hear", voices, "-o", frames, "--features", "f0", "--jobs", "1")
+    kept = us.read_bytes()
+    done = run(*command, "--jobs", "1")
     assert done.code == 0
-    assert "heard 0 recordings" in done.err
+    assert "frames of 0 recordings" in done.err
     assert "2 there already" in done.err
-    assert run("enrol", frames, "-o", tmp_path / "us.npz").code == 0
-    assert Population.load(tmp_path / "us.npz").names == ("ann", "bob")
+    assert run("enrol", frames, "-o", us, "--replace").code == 0
+    assert us.read_bytes() == kept
+    assert Population.load(us).names == ("ann", "bob")
     with (
         File(voices / "ann" / "talk.wav") as talk,
         pytest.raises(OverlapError, match="were enrolled as ann"),
     ):
-        session_of(Population.load(tmp_path / "us.npz"), talk.provenance())
+        session_of(Population.load(us), talk.provenance())
+
+
+def test_frames_that_were_made_otherwise_are_refused(run, voices, tmp_path):
+    frames = tmp_path / "frames"
+    command = ("enrol", voices, "--features", "f0", "--frames", frames)
+    assert run(*command, "-o", tmp_path / "us.npz").code == 0
+    done = run(*command, "-o", tmp_path / "more.npz", "--channel", "1")
+    assert done.code == 2
+    assert f"--frames {frames}: its frames were made with channel all, not 1" in done.complaint
+    done = run("score", frames, "-o", tmp_path / "scores.npz", "--frames", tmp_path / "more")
+    assert done.code == 2
+    assert "holds frames: leave out --frames" in done.complaint
 
 
 def test_nothing_to_hear_is_said(run, voices, tmp_path):
-    done = run("hear", voices, "-o", tmp_path / "f", "--features", "f0", "--channel", "7")
+    frames = ("--frames", tmp_path / "f", "--features", "f0", "--channel", "7")
+    done = run("enrol", voices, "-o", tmp_path / "us.npz", *frames)
     assert done.code == 1
     assert "nothing could be heard" in done.complaint
 
@@ -79,7 +95,8 @@ def silence(path: Path, hours: int) -> None:
 def test_ctrl_c_leaves_nothing_half_written_and_what_was_heard(command, voices, tmp_path):
     silence(voices / "ann" / "long.wav", 24)  # a minute's work, on a fast machine
     frames = tmp_path / "frames"
-    arguments = [*command, "hear", voices, "-o", frames, "--jobs", "2", "--features", "f0"]
+    us = ("-o", tmp_path / "us.npz", "--frames", frames)
+    arguments = [*command, "enrol", voices, *us, "--jobs", "2", "--features", "f0"]
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
         until = time.monotonic() + 100
         while not (frames / "ann" / "talk.npz").exists():

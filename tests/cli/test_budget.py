@@ -1,4 +1,4 @@
-"""`monitor scrub`: the figure that it claims is what `monitor replay` prints of its file."""
+"""`monitor protect --budget`: what it claims is what `monitor replay` prints of its file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_replay_of_the_file_says_what_was_claimed(run, shared: Path, tmp_path:
     soundfile.write(talk, samples[: 10 * rate], rate)
     before = talk.read_bytes()
     picture, labels = tmp_path / "out.png", tmp_path / "out.txt"
-    asked = ("scrub", talk, "--budget", 9, "-w", READER, "--features", "phones,voice")
+    asked = ("protect", talk, "--budget", 9, "-w", READER, "--features", "phones,voice")
     found = run(*asked, "-o", out, "--tries", 2, "--plot", picture, "--labels", labels)
     assert found.code == 0, found.err
     assert talk.read_bytes() == before
@@ -45,13 +45,24 @@ def test_a_replay_of_the_file_says_what_was_claimed(run, shared: Path, tmp_path:
     ("options", "said"),
     [
         (("--silence", "--anonymiser", "usc"), "give one"),
-        (("--seed", 1), "--seed goes with --anonymiser METHOD"),
-        (("--protected-population", "x.npz"), "goes with --anonymiser METHOD"),
+        (("--seed", 1), "--seed goes with --method NAME"),
+        (("--protected-population", "x.npz"), "goes with --method NAME"),
         (("--anonymiser", "usc", "--anonymiser-command", "cat"), "give either"),
+        (("--jobs", 2), "--jobs goes without --budget"),
     ],
 )
 def test_options_that_do_not_go_together(run, tmp_path, options, said):
-    asked = ("scrub", "talk.flac", "--budget", 6, "-w", "me", "-o", tmp_path / "out.wav")
+    asked = ("protect", "talk.flac", "--budget", 6, "-w", "me", "-o", tmp_path / "out.wav")
     found = run(*asked, *options)
     assert found.code == 2
     assert said in found.err
+
+
+def test_what_a_budget_needs_goes_with_one(run, tmp_path):
+    found = run("protect", "talk.flac", "-o", tmp_path / "out.wav", "--method", "usc", "-w", "me")
+    assert (found.code, "--watch goes with --budget BITS" in found.err) == (2, True)
+    moved = run("scrub", "talk.flac")
+    assert (moved.code, "scrub is now: monitor protect FILE --budget BITS" in moved.err) == (
+        2,
+        True,
+    )

@@ -1,0 +1,378 @@
+"""The parts that a run is put together of: log, ledger, rules, declared epsilon, anonymiser."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from monitor.alerts.actions.registry import ACTION_OPTIONS, BackgroundDelivery
+from monitor.alerts.rules import EarlyWarning, Threshold
+from monitor.errors import Argument, Message, StoreError, UsageError
+from monitor.events.reading import DeclaredReading, Reading
+from monitor.phrases import declared_in_words
+from monitor.population.population import Population
+from monitor.protocols import AlertAction, ExplainedRule, LiveSource, Provenance, Source, Stateful
+from monitor.sinks.jsonl import JsonLines, refuse_overwrite, standing
+from monitor.stream.checkpoint import state_path
+from monitor.stream.monitor import Monitor
+from monitor.stream.records import fingerprint
+from monitor.types import Block, Notice
+
+if TYPE_CHECKING:
+    from monitor.anonymisers.blocks import ProtectedBlocks
+    from monitor.anonymisers.laplace import Declared
+    from monitor.ledger import LedgerSession
+    from monitor.stream.pair import MonitorPair
+
+RESUME, _REPLACE = Argument("resume", "True"), Argument("replace", "True")
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """JSON lines of a run.
+
+    Attributes:
+        path: the file; ``-`` for standard output.
+        replace: overwrite what it holds.
+        resume: go on with the run that it holds.
+        spared: files that the run reads, which it may not write over.
+    """
+
+    path: str | os.PathLike[str]
+    replace: bool = False
+    resume: bool = False
+    spared: Sequence[str | os.PathLike[str]] = ()
+
+    def open(self) -> JsonLines:
+        """Open the file, locked and as it stands: only the first record changes it.
+
+        Raises:
+            UsageError: it holds something that is to be kept, or is one that the run reads.
+            StoreError: it cannot be written, or another run writes to it.
+        """
+        name = os.fspath(self.path)
+        if self.resume and name == "-":
+            raise UsageError(Message(RESUME, " needs the file of the interrupted run, not -"))
+        if self.resume and self.replace:
+            raise UsageError(
+                Message(RESUME, " goes on with a run, ", _REPLACE, " begins it anew: give one")
+            )
+        if name != "-":
+            refuse_overwrite(self.path, self.spared)
+        log = JsonLines(name)
+        try:
+            if log.plain and not (self.resume or self.replace):
+                self._refuse_overwriting()
+        except BaseException:
+            log.close()
+            raise
+        return log
+
+    def _refuse_overwriting(self) -> None:
+        path = Path(self.path)
+        try:
+            what = standing(path)
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be read: {error.strerror}; name another") from None
+        if what is None:
+            return
+        resumable = what == "an unfinished run" and state_path(path).exists()
+        resume = Argument("resume", "True", "LogFile(path, resume=True)")
+        replace = Argument("replace", "True", "LogFile(path, replace=True)")
+        go_on = ("go on with it (", resume, "), ") if resumable else ()
+        rest = ("name another file, or overwrite it (", replace, ")")
+        raise UsageError(Message(f"{path} holds {what}: ", *go_on, *rest))
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFile:
+    """Ledger that a run adds its session to, a kept reading every ``reading_seconds``."""
+
+    path: str | os.PathLike[str]
+    reading_seconds: float = 10.0
+
+    def session(
+        self, monitor: Monitor, recordings: Iterable[Provenance], *, resume: bool
+    ) -> LedgerSession:
+        """Open the ledger, and make a fresh monitor go on from what it holds.
+
+        No file is made where one must be there (``resume``), or where the monitor does not go with
+        a ledger: nobody is watched, or it begins afresh at a change of speaker.
+        """
+        from monitor.ledger import Ledger, LedgerSession
+        from monitor.ledger.session import check
+
+        check(monitor)
+        ledger = Ledger(Path(self.path), create=not resume)
+        return LedgerSession(
+            ledger, monitor, reading_seconds=self.reading_seconds, recordings=recordings
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """State that a run without a log leaves, to go on from should it be killed.
+
+    Attributes:
+        path: of its checkpoint: taken up where there is one, removed when the run has ended.
+        extras: further state that goes on with the run.
+        every_seconds: wall seconds between checkpoints, of which the first is as late.
+    """
+
+    path: Path
+    extras: Sequence[Stateful] = ()
+    every_seconds: float = 10.0
+
+
+SOON_SECONDS = 8.0
+"""Of speech: who reaches a threshold sooner can hardly be warned of it (benchmarks/forecast.py)."""
+_GROWING = ("bits", "closed_set_bits", "evidence_bits", "gain_bits", "expected_bits")
+
+
+def fit_rules(
+    rules: Sequence[ExplainedRule],
+    actions: Sequence[AlertAction],
+    start: dict[str, object],
+    monitor: Monitor,
+) -> list[Notice]:
+    """Show the rules the ``start`` record, and write ``alerts`` and ``alarms`` into it.
+
+    Returns what a person should know of them; a rule that does not fit the stream is a UsageError.
+    """
+    if thresholds := [rule.terms() for rule in rules if isinstance(rule, Threshold)]:
+        start["alerts"] = thresholds
+    if alarms := [record for rule in rules if (record := rule.record()) is not None]:
+        start["alarms"] = alarms
+    for rule in rules:
+        rule.update(start)
+    notices = [Notice("rule", note) for rule in rules if (note := rule.note(start))]
+    for rule in rules:
+        if isinstance(rule, EarlyWarning) and (note := _too_late(rule, monitor)):
+            notices.append(Notice("late warning", note))
+    if not rules and any(isinstance(action, BackgroundDelivery) for action in actions):
+        receivers = " and ".join(option.name for option in ACTION_OPTIONS if option.environment)
+        notices.append(Notice("nothing sent", f"no --alert is set: nothing is sent to {receivers}"))
+    return notices
+
+
+def _too_late(rule: EarlyWarning, monitor: Monitor) -> str:
+    """Explain that an average voice passes a threshold before a warning; mostly empty.
+
+    By the average of the closed-set figure, which the evidence of the watched exceeds.
+    """
+    if rule.field.removesuffix("_low").removesuffix("_high") not in _GROWING:
+        return ""
+    expected = monitor.attacker.joint.expected
+    lengths = [0.5 * k for k in range(1, round(2 * SOON_SECONDS) + 1)]
+    reached = next((t for t in lengths if expected.at(t).value >= rule.bits), None)
+    if reached is None:
+        return ""
+    return (
+        f"{rule.rule}: an average voice is at {rule.bits:g} bits after {reached:g} s of speech, "
+        "before a forecast can be made and heeded: no warning comes in time; set a higher "
+        "threshold, or take the alert itself for the moment to stop"
+    )
+
+
+class DeclaredEpsilon:
+    """Epsilon that an anonymiser, or noise on frames, declares, composed over windows.
+
+    Of a protected stream all windows count, in speech or not, and of every channel: each says
+    something of the voice. Of frames (no ``side``) those that the monitor has heard.
+    """
+
+    def __init__(
+        self, declared: Declared, monitor: Monitor, side: ProtectedSide | None = None
+    ) -> None:
+        self._declared, self._monitor, self._side = declared, monitor, side
+
+    @classmethod
+    def of_run(cls, monitor: Monitor, side: ProtectedSide | None) -> Self | None:
+        """Return the epsilon declared for what a run is about to hear; None without any."""
+        if side is not None:
+            declared = side.anonymiser.declared
+        elif monitor.noise:
+            from monitor.anonymisers.laplace import Declared
+
+            seconds = monitor.population.features[monitor.features[0]].spec.frame_seconds
+            declared = Declared.parse_noise(monitor.noise, seconds)
+        else:
+            return None
+        return None if declared is None else cls(declared, monitor, side)
+
+    @property
+    def record(self) -> dict[str, object]:
+        """Mechanism, epsilon and window, for the ``start`` record."""
+        from monitor.anonymisers.laplace import empty_after
+
+        declared = self._declared
+        return {
+            "mechanism": declared.mechanism,
+            "epsilon_nats": declared.epsilon,
+            "window_seconds": declared.window_seconds,
+            "delta": declared.delta,
+            "empty_after": empty_after(declared.epsilon),
+        }
+
+    @property
+    def notice(self) -> Notice:
+        """Notice before the stream is heard."""
+        return Notice(
+            "declared",
+            f"{declared_in_words(self.record)} (33 bits tell one person from all others alive). It "
+            "holds in exact arithmetic, and is not proved of floating-point numbers; "
+            "what is measured is of attackers that were tried, and no promise",
+            level="info",
+        )
+
+    def of(self, reading: Reading) -> DeclaredReading:
+        """Return its part of a reading."""
+        return DeclaredReading.of(self._declared.after(self._windows(reading)))
+
+    def _windows(self, reading: Reading) -> int:
+        if self._side is not None:
+            begun = self._monitor.recordings.number  # each may begin with part of a window
+            windows = self._declared.windows(reading.seconds)
+            return self._side.anonymiser.channels_heard * (windows + begun)
+        features = self._monitor.population.features
+        return sum(
+            round(feature_reading.usable / features[name].spec.frame_seconds)
+            for name, feature_reading in reading.features.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """Anonymiser to hear the voice through as well.
+
+    Attributes:
+        method: of `monitor.anonymisers.registry`, such as ``"mcadams:0.8"``.
+        population: templates of the same people made of speech that was protected by this method,
+            and rank models learnt on such speech. Without it the attacker of the protected side has
+            not enrolled protected speech: others learn more.
+        seed: of what the method draws at random; None for new draws.
+        speaker: who speaks, for what is drawn by speaker; None for the watched one.
+        on_block: called with each block of protected sound; must not wait. Returns the sound as it
+            goes out (rounded, say), which is what is measured.
+
+    Example:
+        >>> from monitor import Monitor
+        >>> from monitor.run import Run, RunSettings
+        >>> from monitor.sources import Pipe
+        >>> import io
+        >>> pipe = Pipe(io.BytesIO(bytes(2 * 48_000)), raw=(16_000, 1, "s16le"))
+        >>> monitor = Monitor(Population.reference(), ["f0"], watch="19")
+        >>> settings = RunSettings(protect=Protection("noise:10", seed=1))
+        >>> with Run(pipe, monitor, settings=settings) as run:
+        ...     readings = [event for event in run if event.type == "reading"]
+        >>> [reading.protected.by for reading in readings]
+        ['ignorant', 'ignorant', 'ignorant']
+    """
+
+    method: str
+    population: Population | None = None
+    seed: int | None = field(default=None, repr=False)
+    speaker: str | None = None
+    on_block: Callable[[Block], Block] | None = field(default=None, repr=False, compare=False)
+
+    def side(self, monitor: Monitor, source: Source, *, allow_overlap: bool) -> ProtectedSide:
+        """Create the protected side of a stream, whose clear side is the monitor, fresh.
+
+        Raises:
+            MonitorError: the method makes no sense, cannot be heard live, or does not go with the
+                source or the populations.
+        """
+        from monitor.anonymisers.blocks import ProtectedBlocks
+        from monitor.stream.pair import MonitorPair
+
+        live = isinstance(source, LiveSource)
+        labels = ("live",) if live else source.labels
+        anonymiser = ProtectedBlocks(
+            self.method,
+            labels,
+            speaker=self.speaker or monitor.watch,
+            channel=monitor.settings.channel,
+            seed=self.seed,
+        )
+        if anonymiser.latency_seconds is None and live:
+            raise UsageError(
+                f"{self.name} gives nothing before a recording is over, and cannot be heard live; "
+                "record, and replay that"
+            )
+        pair = MonitorPair(monitor, partial(self._protected, anonymiser), self.population)
+        pair.fit_to(source, allow_overlap=allow_overlap)
+        return ProtectedSide(self.name, anonymiser, pair)
+
+    def _protected(self, anonymiser: ProtectedBlocks, items: Iterable[object]) -> Iterator[Block]:
+        for block in anonymiser(items):
+            yield block if self.on_block is None else self.on_block(block)
+
+    @property
+    def name(self) -> str:
+        """The method for records; of a command, which may name private files, "command"."""
+        return "command" if self.method.startswith("command:") else self.method
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedSide:
+    """Protected side of a run: the anonymiser, and both monitors."""
+
+    name: str
+    anonymiser: ProtectedBlocks
+    pair: MonitorPair
+
+    def record(self) -> dict[str, object]:
+        """Return its part of the ``start`` record."""
+        attackers = {
+            name: {
+                "support_bits": monitor.attacker.support_bits,
+                "fingerprint": fingerprint(monitor),
+            }
+            for name, monitor in self.pair.attackers.items()
+        }
+        return {
+            "method": self.name,
+            "latency_seconds": self.anonymiser.latency_seconds,
+            "attackers": attackers,
+        }
+
+    def notices(self) -> list[Notice]:
+        """Return notices for people before it is heard."""
+        from monitor.stream.pair import INFORMED
+
+        sentences = []
+        if INFORMED not in self.pair.attackers:
+            sentences.append(
+                f"protected by {self.name}, for an attacker who does not know the anonymiser: no "
+                "measure of protection, one who does learns more (--protected-population)"
+            )
+        else:
+            sentences.append(
+                f"protected by {self.name}, for the stronger of an attacker who has enrolled "
+                "protected speech and one who does not know the anonymiser; one who also trained "
+                "on it may learn more"
+            )
+        sentences += self.pair.notices
+        informed = self.pair.attackers.get(INFORMED)
+        if informed is not None and informed.attacker.rank_model.prior_share:
+            sentences.append(
+                "the protected population's rank model rests on clear speech in part or whole: an "
+                "attacker whose rank model is of protected speech alone may learn more (monitor "
+                "calibrate --no-prior)"
+            )
+        if self.pair.clear.watch is None:
+            sentences.append(
+                "nobody is watched: both sides are an attacker's confidence, right or wrong, which "
+                "an anonymiser may well raise; what it buys is told of a watched speaker alone"
+            )
+        if self.pair.clear.front_end.audio_features != self.pair.clear.features:
+            sentences.append(
+                "what is said is the same on both sides: no anonymiser of sound changes words"
+            )
+        if self.anonymiser.latency_seconds is None:
+            sentences.append(f"{self.name} gives nothing before a recording is over: readings wait")
+        return [Notice("protected", sentence) for sentence in sentences]
