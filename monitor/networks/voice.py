@@ -88,7 +88,7 @@ class VoiceNetwork:
     """Network from windows of speech to embeddings.
 
     Args:
-        weights: arrays by name, as `monitor.lab.adapting.network.TrainableVoice.plain` gives them.
+        weights: arrays by name, as `TrainableVoice.plain` gives them.
         sha256: of the file that they come from.
 
     Attributes:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from monitor.files import atomic_write
-from monitor.lab.adapting.network import TrainableVoice
+from monitor.lab.adapting.fine_tuning import TrainableVoice
 from monitor.types import FloatArray
 from recipes.voice.clips import Clips
 from recipes.voice.teacher import at_half_rate, read_teacher

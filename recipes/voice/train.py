@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn.functional import kl_div, normalize
 
 from monitor.files import atomic_write
-from monitor.lab.adapting.network import TrainableVoice
+from monitor.lab.adapting.fine_tuning import TrainableVoice
 from monitor.types import FloatArray
 from recipes.training import keep, kept, log
 from recipes.voice.clips import Clips

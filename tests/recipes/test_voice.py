@@ -19,7 +19,7 @@ import torch
 
 from monitor.errors import CorpusError, StoreError
 from monitor.jobs import one_torch_thread
-from monitor.lab.adapting.network import TrainableVoice, _stack_taps
+from monitor.lab.adapting.fine_tuning import TrainableVoice, _stack_taps
 from monitor.networks.voice import BANDS, GROUPS, VoiceNetwork
 from monitor.types import FloatArray
 from recipes.voice import export, train

@@ -1,14 +1,17 @@
-"""The speech, the schedule and the last layer of a network's training; needs no torch."""
+"""Adapting the voice network to an anonymiser: settings, speech and cache; needs no torch."""
 
 from __future__ import annotations
 
 import hashlib
+import io
+import itertools
+import json
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,15 +19,100 @@ import numpy as np
 import soxr
 
 from monitor.corpus import Recording
-from monitor.errors import SourceError, UsageError
+from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.features.embeddings import RATE, SHORTEST
 from monitor.features.extractor import VoiceActivity
 from monitor.features.framing import columns_of
 from monitor.jobs import Jobs, each_in_order
-from monitor.networks.voice import mel_decibels
+from monitor.lab.result_cache import ResultCache, result_key
+from monitor.networks.layers import weights_of
+from monitor.networks.voice import VoiceNetwork, mel_decibels, shipped
+from monitor.sources.base import file_hash
 from monitor.sources.file import File
 from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray
 
+FINE_TUNING_STEPS = 200  # of a network that has learnt already, where nobody says
+_WARM_UP = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """Length of a training, in steps or in seconds spent.
+
+    Example:
+        >>> Length(steps=40).done(10, 99.0), Length(seconds=60).done(10, 99.0)
+        (0.25, 1.0)
+    """
+
+    steps: int | None = None
+    seconds: float | None = None
+
+    def done(self, step: int, seconds: float) -> float:
+        """Return the fraction done, 1 at the end."""
+        if self.steps is not None:
+            return min(1.0, step / self.steps) if self.steps else 1.0
+        if self.seconds is None:
+            raise UsageError("a training has --steps or --minutes")
+        return min(1.0, seconds / self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class FineTuning:
+    """Settings of a fine-tuning.
+
+    Attributes:
+        batch: crops a step.
+        highest, lowest: rates of learning.
+        decay: of weights.
+        seed: of batches.
+        bfloat16: compute the layers in bfloat16, which newer processors do faster.
+    """
+
+    batch: int = 32
+    highest: float = 2e-4
+    lowest: float = 5e-6
+    decay: float = 1e-4
+    seed: int = 1
+    bfloat16: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechDraws:
+    """Stretches drawn of each speaker, of so many audio seconds.
+
+    A voice at another speed has another pitch and other formants: somebody else (Yamamoto et al.,
+    Interspeech 2019).
+    """
+
+    draws: int = 6
+    seconds: float = 6.0
+    speeds: Sequence[float] = (1.0, 0.9, 1.1)
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPlan:
+    """Length, speech and settings of a fine-tuning."""
+
+    length: Length = field(default_factory=lambda: Length(steps=FINE_TUNING_STEPS))
+    draws: SpeechDraws = field(default_factory=SpeechDraws)
+    fine_tuning: FineTuning = field(default_factory=FineTuning)
+
+
+def compute_rate(done: float, highest: float, lowest: float) -> float:
+    """Return the learning rate: a short rise, then half a cosine to ``lowest``.
+
+    Example:
+        >>> [round(compute_rate(done, 1.0, 0.0), 2) for done in (0, 0.05, 0.5, 1)]
+        [0.02, 1.0, 0.54, 0.0]
+    """
+    if done < _WARM_UP:
+        return highest * max(0.02, done / _WARM_UP)
+    fall = 0.5 * (1 + math.cos(math.pi * (done - _WARM_UP) / (1 - _WARM_UP)))
+    return lowest + (highest - lowest) * fall
+
+
+# -------------------------------------------------------------------------------------- last layer
 # Within-class covariance normalisation (A. Hatch, S. Kajarekar and A. Stolcke, Interspeech 2006),
 # with the mean over speakers taken away: both are linear, and go into the last layer of a network.
 
@@ -73,111 +161,14 @@ def turn_last_layer(
     return turned
 
 
-FINE_TUNING_STEPS = 200  # of a network that has learnt already, where nobody says
-_WARM_UP = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Length:
-    """Length of a training, in steps or in seconds spent.
-
-    Example:
-        >>> Length(steps=40).done(10, 99.0), Length(seconds=60).done(10, 99.0)
-        (0.25, 1.0)
-    """
-
-    steps: int | None = None
-    seconds: float | None = None
-
-    def done(self, step: int, seconds: float) -> float:
-        """Return the fraction done, 1 at the end."""
-        if self.steps is not None:
-            return min(1.0, step / self.steps) if self.steps else 1.0
-        if self.seconds is None:
-            raise UsageError("a training has --steps or --minutes")
-        return min(1.0, seconds / self.seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class FineTuning:
-    """Settings of a fine-tuning.
-
-    Attributes:
-        batch: crops a step.
-        highest, lowest: rates of learning.
-        decay: of weights.
-        seed: of batches.
-        bfloat16: compute the layers in bfloat16, which newer processors do faster.
-    """
-
-    batch: int = 32
-    highest: float = 2e-4
-    lowest: float = 5e-6
-    decay: float = 1e-4
-    seed: int = 1
-    bfloat16: bool = False
-
-
-class TrainingCheckpoint(ABC):
-    """Store of the state of a training that may be interrupted."""
-
-    @abstractmethod
-    def read(self) -> bytes | None:
-        """Return the state written last, or None."""
-
-    @abstractmethod
-    def write(self, state: bytes) -> None:
-        """Replace the state."""
-
-
-def compute_rate(done: float, highest: float, lowest: float) -> float:
-    """Return the learning rate: a short rise, then half a cosine to ``lowest``.
-
-    Example:
-        >>> [round(compute_rate(done, 1.0, 0.0), 2) for done in (0, 0.05, 0.5, 1)]
-        [0.02, 1.0, 0.54, 0.0]
-    """
-    if done < _WARM_UP:
-        return highest * max(0.02, done / _WARM_UP)
-    fall = 0.5 * (1 + math.cos(math.pi * (done - _WARM_UP) / (1 - _WARM_UP)))
-    return lowest + (highest - lowest) * fall
-
-
 # -------------------------------------------------------------------------------- protected speech
 
-SPEEDS = (1.0, 0.9, 1.1)
-"""A voice at another speed has another pitch and other formants: somebody else (Yamamoto et al.,
-Interspeech 2019)."""
 _TICK = RATE // TICKS_PER_SECOND
-
 
 Protect: TypeAlias = Callable[[FloatArray, int, str, str], FloatArray]
 """Protects one stretch of speech: from samples of one channel, shape (n,), their rate, the name of
 the stretch, on which depends what is drawn at random, and its speaker's, likewise, to samples of
 the same rate. Whoever trains can draw for one as often as for many."""
-
-
-@dataclass(frozen=True, slots=True)
-class SpeechDraws:
-    """Settings of the speech drawn of each speaker.
-
-    Attributes:
-        seconds: audio seconds of each.
-    """
-
-    draws: int = 6
-    seconds: float = 6.0
-    speeds: Sequence[float] = SPEEDS
-    seed: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingPlan:
-    """Length, speech and settings of a fine-tuning."""
-
-    length: Length = field(default_factory=lambda: Length(steps=FINE_TUNING_STEPS))
-    draws: SpeechDraws = field(default_factory=SpeechDraws)
-    fine_tuning: FineTuning = field(default_factory=FineTuning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,12 +233,9 @@ def draw_speech(
     )
 
 
-_Found: TypeAlias = list[tuple[float, FloatArray, FloatArray]]
-
-
 def _draw_speaker(
     protect: Protect, settings: SpeechDraws, speaker: tuple[str, Sequence[Path]]
-) -> tuple[_Found, list[str]]:
+) -> tuple[list[tuple[float, FloatArray, FloatArray]], list[str]]:
     """Return speed, clear and protected bands of each stretch; and problems."""
     name, paths = speaker
     digest = hashlib.sha256(repr((settings.seed, name)).encode("utf-8", "replace")).digest()
@@ -258,7 +246,7 @@ def _draw_speaker(
             sounds.append((path.name, *decode_mono(path)))
         except SourceError as error:
             problems.append(str(error))
-    stretches: _Found = []
+    stretches = []
     lengths = np.array([sound.size / rate for _, sound, rate in sounds])
     for draw in range(settings.draws if sounds else 0):
         file, sound, rate = sounds[generator.choice(len(sounds), p=lengths / lengths.sum())]
@@ -301,3 +289,110 @@ def extract_speech(samples: FloatArray, rate: int) -> FloatArray:
 def compute_bands(sound: FloatArray) -> FloatArray:
     """Return the network's bands in half precision: 16 kB a second."""
     return mel_decibels(sound).astype(np.float16)
+
+
+# ---------------------------------------------------------------------------------------- adapting
+# A network is no template, but has learnt from people's voices: what is kept is private.
+
+_VERSION = 1  # of the training, its features and anonymisers: raise it when results change
+_FEWEST_VOICES = 2
+_PROBLEMS = "problems"
+
+
+def check_torch() -> None:
+    """Check that a network can be trained here."""
+    if find_spec("torch") is None:
+        raise UsageError(
+            "the semi-informed attacker trains a network with torch: "
+            "pip install 'speaker-disclosure-monitor[training]'"
+        )
+
+
+def adapt(
+    corpora: Sequence[Sequence[Recording]],
+    protect: Protect,
+    method: object,
+    cache: ResultCache,
+    plan: TrainingPlan,
+    *,
+    progress: Callable[[str, float], None] = lambda _activity, _done: None,
+    jobs: Jobs = 1,
+) -> tuple[VoiceNetwork, tuple[str, ...]]:
+    """Fine-tune the shipped voice network on protected speech of some speakers.
+
+    Interrupted, it goes on from its last state; requested again it is read. Embeddings of the clear
+    speech by the shipped network are cached too, for other methods. A result depends on ``method``
+    as on ``corpora`` and ``plan``; ``progress`` is called with what is being done, and which
+    fraction of it is.
+
+    Returns:
+        the network, marked by its own sha256, and one line for each file that could not be used.
+
+    Raises:
+        UsageError: torch is not installed.
+        CorpusError: fewer than two speakers can be used.
+        SourceError: a recording cannot be read.
+        StoreError: the cache cannot be written.
+    """
+    inputs = {
+        "files": [[[r.speaker, file_hash(r.path)] for r in corpus] for corpus in corpora],
+        "method": method,
+        "plan": asdict(plan),
+        "begins": shipped().sha256,
+        "version": _VERSION,
+    }
+    key = result_key(inputs)
+    content = cache.read(key)
+    if content is None:
+        check_torch()
+        from monitor.lab.adapting.fine_tuning import fine_tune
+
+        speakers = sum(len({recording.speaker for recording in corpus}) for corpus in corpora)
+        finished = itertools.count(1)
+        speech = draw_speech(
+            corpora,
+            protect,
+            plan.draws,
+            progress=lambda _: progress("protecting", next(finished) / speakers),
+            jobs=jobs,
+        )
+        if len(speech.names) < _FEWEST_VOICES:
+            raise CorpusError("fewer than two background speakers say enough to train a network on")
+        unfinished = result_key({"unfinished": key})
+        weights = fine_tune(
+            speech,
+            shipped().weights,
+            plan.length,
+            plan.fine_tuning,
+            teacher=_embed_teacher(speech, cache),
+            checkpoint=(cache, unfinished),
+            progress=lambda done, _: progress("training", done),
+        )
+        file = io.BytesIO()
+        arrays = {**weights, _PROBLEMS: np.array(json.dumps(speech.problems))}
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+        content = file.getvalue()
+        cache.write(key, content)
+        cache.forget(unfinished)
+    loaded, digest = weights_of(content)
+    problems = json.loads(loaded.pop(_PROBLEMS).item())
+    return VoiceNetwork(loaded, digest), tuple(problems)
+
+
+def _embed_teacher(speech: ProtectedSpeech, cache: ResultCache) -> FloatArray:
+    """Embed the clear speech by the shipped network: equal for every method."""
+    from monitor.lab.adapting.fine_tuning import embed_clear
+
+    digest = hashlib.sha256()
+    for array in (*speech.clear, speech.voices, speech.corpora):
+        digest.update(repr(array.shape).encode())
+        digest.update(array.tobytes())
+    inputs = {"clear": digest.hexdigest(), "network": shipped().sha256, "version": _VERSION}
+    key = result_key(inputs)
+    content = cache.read(key)
+    if content is not None:
+        return np.asarray(np.load(io.BytesIO(content), allow_pickle=False))
+    embeddings, file = embed_clear(speech, shipped().weights), io.BytesIO()
+    np.save(file, embeddings)
+    cache.write(key, file.getvalue())
+    return embeddings

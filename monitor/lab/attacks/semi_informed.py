@@ -19,8 +19,7 @@ from monitor.anonymisers.registry import make
 from monitor.anonymisers.utterance import Utterance
 from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.features.embeddings import Voice
-from monitor.lab.adapting.adapted import adapt, check_torch
-from monitor.lab.adapting.training import TrainingPlan
+from monitor.lab.adapting.training import TrainingPlan, adapt, check_torch
 from monitor.lab.attacks.context import (
     BITS,
     AttackContext,

@@ -15,8 +15,13 @@ from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, caveats, def
 from monitor.features.registry import make as make_features
 from monitor.files import make_folder, not_written
 from monitor.jobs import Jobs
-from monitor.lab.adapting.adapted import check_torch
-from monitor.lab.adapting.training import FINE_TUNING_STEPS, FineTuning, Length, SpeechDraws
+from monitor.lab.adapting.training import (
+    FINE_TUNING_STEPS,
+    FineTuning,
+    Length,
+    SpeechDraws,
+    check_torch,
+)
 from monitor.lab.attacks.attackers import ATTACKERS, get_attacker
 from monitor.lab.attacks.attacking import attack, select_attackers
 from monitor.lab.attacks.attributes import (

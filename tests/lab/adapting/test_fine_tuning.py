@@ -12,35 +12,23 @@ pytest.importorskip("torch", reason="needs the extra training")
 import torch
 
 from monitor.errors import CorpusError
-from monitor.lab.adapting.adapted import adapt
 from monitor.lab.adapting.fine_tuning import Batches, embed_clear, fine_tune
 from monitor.lab.adapting.training import (
     FineTuning,
     Length,
     ProtectedSpeech,
     SpeechDraws,
-    TrainingCheckpoint,
     TrainingPlan,
+    adapt,
     draw_speech,
 )
-from monitor.lab.result_cache import ResultCache
+from monitor.lab.result_cache import ResultCache, result_key
 from monitor.maths.scores import unit_vectors
 from monitor.networks.voice import BANDS, VoiceNetwork, shipped
 from monitor.types import FloatArray
 from tests.lab.adapting.conftest import TRAINING, played
 
 SMALL = FineTuning(batch=16)
-
-
-class Kept(TrainingCheckpoint):
-    def __init__(self) -> None:
-        self.state: bytes | None = None
-
-    def read(self) -> bytes | None:
-        return self.state
-
-    def write(self, state: bytes) -> None:
-        self.state = state
 
 
 @pytest.fixture(scope="module")
@@ -80,13 +68,13 @@ def test_voices_it_never_met_are_told_apart_better_under_draws_it_never_met(voic
 
 
 @pytest.mark.slow
-def test_a_stopped_training_goes_on_as_if_it_had_not_been(few):
+def test_a_stopped_training_goes_on_as_if_it_had_not_been(few, tmp_path):
     small = FineTuning(batch=4)
     losses: list[float] = []
     whole = fine_tune(
         few, shipped().weights, Length(steps=4), small, progress=lambda _, x: losses.append(x)
     )
-    kept, rest = Kept(), []
+    kept, rest = (ResultCache(tmp_path), result_key("state")), []
 
     def stop(done: float, _: float) -> None:
         if done == 0.5:

@@ -13,7 +13,7 @@ import torch
 
 import monitor.networks
 from monitor.errors import StoreError
-from monitor.lab.adapting.network import TrainableVoice
+from monitor.lab.adapting.fine_tuning import TrainableVoice
 from monitor.networks.layers import read_weights
 from monitor.networks.voice import VoiceNetwork, mel_decibels, shipped
 
