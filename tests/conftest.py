@@ -22,10 +22,11 @@ CI = bool(os.environ.get("CI"))
 settings.register_profile(
     "patient",
     deadline=None,
+    max_examples=60,
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=CI,  # the same examples for the same code
 )
-settings.register_profile("quick", settings.get_profile("patient"), max_examples=20)
+settings.register_profile("quick", settings.get_profile("patient"), max_examples=8)
 settings.load_profile("patient")
 
 # a shell that runs the tests in the background lets all that they start ignore an interrupt
@@ -46,9 +47,25 @@ SLOW = ("browser", "sound", "speech", "weights")
 """Markers whose tests are slow, each of them."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all", action="store_true", help="run slow tests too: see CONTRIBUTING.md for their needs"
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("markexpr") == "not slow":  # the fast suite looks at fewer examples
+    if not config.option.markexpr and not config.getoption("all"):
+        config.option.markexpr = "not slow"
+    if config.option.markexpr == "not slow":  # the fast suite looks at fewer examples
         settings.load_profile("quick")
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if config.option.markexpr == "not slow":
+        terminalreporter.write_line(
+            "Not covered: browsers, sound devices, real speech, pretrained weights, peers, what "
+            "takes long: pip install -e '.[all-tests]' && python -m pytest --all -n 3"
+        )
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses

@@ -1,0 +1,233 @@
+"""Check what the documents say: ``python docs/check.py``; ``--write`` makes the generated tables.
+
+Links and anchors lead somewhere, commands that are shown have their options, names and files that
+are mentioned are there, figures that are quoted stand in the result that is linked, sections that
+code cites exist, tables are whole, and what is generated is up to date.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from markdown_it import MarkdownIt
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+DOCS = ROOT / "docs"
+RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.md"))
+PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *RESULTS})
+CODE = ("monitor", "tests", "benchmarks", "recipes", "examples", "docs")
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+_SECTION = re.compile(r"docs/method\.md sections? \d+(?:(?: and | to |, )\d+)*")
+
+
+def read(path: Path) -> str:
+    """Return the text of a file."""
+    return path.read_text(encoding="utf-8")
+
+
+def prose(path: Path) -> str:
+    """Return a page without its blocks of code."""
+    return _BLOCK.sub("", read(path))
+
+
+def find_dead_links(path: Path) -> Iterator[str]:
+    """Yield links to files or headings that are not there."""
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(path)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = path.parent / name if name else path
+        if not target.exists() or (anchor and anchor not in list_anchors(target)):
+            yield f"dead link {link}"
+
+
+def list_anchors(path: Path) -> set[str]:
+    """Return the headings of a page, as GitHub and MkDocs spell them in links."""
+    titles = re.findall(r"^#+ +(.*)$", prose(path), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def find_unknown_options(path: Path) -> Iterator[str]:
+    """Yield commands of this program whose options it does not have."""
+    from monitor.cli import cli
+
+    blocks = "\n".join(code for kind, code in _BLOCK.findall(read(path)) if kind == "sh")
+    lines = blocks.replace("\\\n", "").splitlines()
+    lines += [" ".join(code.split()) for code in re.findall(r"`(monitor [^`]+)`", prose(path))]
+    top = cli.make_context("monitor", [], resilient_parsing=True)
+    for line in lines:
+        shown = re.search(r"(?:^|[ /])monitor ([a-z]+ .*)", line)
+        if shown is None:
+            continue
+        words = shown[1].split("#")[0].split("|")[0].split()
+        command = cli.get_command(top, words[0])
+        parts = [command, *getattr(command, "commands", {}).values()]
+        options = {name for part in parts if part for p in part.params for name in p.opts}
+        options |= {
+            name for part in parts if part for p in part.params for name in p.secondary_opts
+        }
+        asked = {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+        if command is None or asked - options - {"--help"}:
+            yield f"no such command or option: {line}"
+
+
+def find_missing_names(path: Path) -> Iterator[str]:
+    """Yield names of the code, and files of the repository, that are not there."""
+    for name in set(re.findall(r"`(monitor(?:\.\w+)+)[`(]", prose(path))):
+        if not re.search(r"\.(?:py|json|css|js|npz)$", name) and not exists(name):
+            yield f"no {name}"
+    files = re.findall(r"\b((?:monitor|tests|benchmarks|recipes|examples)/[\w/]+\.\w+)", read(path))
+    for name in set(files):
+        if not any(ROOT.glob(re.sub(r"\b[A-Z]+\b", "*", name))):  # capitals stand for any
+            yield f"no file {name}"
+    for name in re.findall(r"python -m ((?:benchmarks|recipes)(?:\.\w+)+)", read(path)):
+        if not (ROOT / (name.replace(".", "/") + ".py")).exists():
+            yield f"no module {name}"
+
+
+def exists(dotted: str) -> bool:
+    """Return whether a module, or an attribute in one, has this name."""
+    parts = dotted.split(".")
+    for split in range(len(parts), 0, -1):
+        try:
+            value: Any = import_module(".".join(parts[:split]))
+        except ModuleNotFoundError as error:
+            if not str(error.name).startswith("monitor"):
+                return True  # an extra is missing, not the module
+            continue
+        for part in parts[split:]:
+            if not hasattr(value, part):
+                return False
+            value = getattr(value, part)
+        return True
+    return False
+
+
+def find_broken_tables(path: Path) -> Iterator[str]:
+    """Yield lines that were meant as a table's and are not shown, or lack cells."""
+    lines = read(path).splitlines()
+    for token in MarkdownIt("commonmark").enable("table").parse("\n".join(lines)):
+        source = [line.strip() for line in lines[slice(*(token.map or (0, 0)))]]
+        if token.type == "inline" and token.level < 2:  # a paragraph, no cell
+            yield from (f"no table: {line}" for line in source if line.startswith("|"))
+        elif token.type == "table_open":
+            rows = [line for line in source if line]
+            cells = [len(re.findall(r"(?<!\\)\|", row)) for row in rows]
+            yield from (
+                f"cells: {row}" for row, n in zip(rows, cells, strict=True) if n != cells[0]
+            )
+
+
+def find_leftovers(path: Path) -> Iterator[str]:
+    """Yield open figures, and installations from an index that does not have the package."""
+    text = re.sub(r"`[^`]*`", "", prose(path))
+    yield from (f"left open: {mark}" for mark in re.findall(r"@@|TODO|XXX", text))
+    yield from re.findall(r"pip install[^\n]*speaker-disclosure-monitor", read(path))
+
+
+def find_invented_numbers(path: Path) -> Iterator[str]:
+    """Yield numbers in rows that link results, of which none has them."""
+    if path.parent != DOCS:
+        return
+    for row in re.findall(r"^\|.*results/.*$", read(path), flags=re.MULTILINE):
+        names = re.findall(r"results/(\w+)\.md", row)
+        known = _numbers(" ".join(read(ROOT / f"benchmarks/results/{name}.md") for name in names))
+        for number in _numbers(re.sub(r"\]\([^)]*\)", "", row)) - known:
+            if path.name in ("measurements.md", "speed.md"):
+                yield f"{number} stands in none of its results: {row}"
+
+
+def _numbers(text: str) -> set[str]:
+    return set(re.findall(r"\d+(?:\.\d+)?", text))
+
+
+def find_missing_command(path: Path) -> Iterator[str]:
+    """Yield a complaint of a result that does not say which command makes it."""
+    if path in RESULTS and path.stem != "speed":  # of many
+        made = r"(?:python -m (?:benchmarks|recipes)\.|^monitor )([\w.]+)"
+        names = re.findall(made, read(path), flags=re.MULTILINE)
+        if not any(path.stem in name.split(".") for name in names):
+            yield "no command makes it"
+
+
+def find_left_out() -> Iterator[tuple[str, str]]:
+    """Yield pages, results and examples that no summary links."""
+    summaries: dict[str, tuple[str, Iterable[str]]] = {
+        "index.md": (
+            r"\]\(([\w-]+)\.md\)",
+            (p.stem for p in DOCS.glob("*.md") if p.stem != "index"),
+        ),
+        "measurements.md": (r"results/(\w+)\.md", (path.stem for path in RESULTS)),
+        "python.md": (
+            r"\(\.\./examples/([^)]+)\)",
+            (path.name for path in (ROOT / "examples").iterdir() if path.name[:1].isdigit()),
+        ),
+    }
+    for name, (link, pages) in summaries.items():
+        linked = set(re.findall(link, read(DOCS / name)))
+        yield from ((name, f"does not link {page}") for page in sorted(set(pages) - linked))
+
+
+def find_wrong_citations() -> Iterator[tuple[str, str]]:
+    """Yield sections of the method that code cites and the page does not have."""
+    sections = set(re.findall(r"^## (\d+)\. ", read(DOCS / "method.md"), flags=re.MULTILINE))
+    for folder in CODE:
+        for path in (ROOT / folder).rglob("*.py"):
+            text = " ".join(re.sub(r"\n\s*#", " ", read(path)).split())
+            for citation in _SECTION.findall(text):
+                if missing := set(re.findall(r"\b\d+\b", citation)) - sections:
+                    yield str(path.relative_to(ROOT)), f"no section {', '.join(sorted(missing))}"
+
+
+# ------------------------------------------------------------------------------------- generated
+
+
+def with_records(page: str) -> str:
+    """Return docs/records.md with the table of each record as `monitor.events` declares it."""
+    from monitor.events.schema import RECORDS
+
+    for record in RECORDS:
+        head, section = re.split(rf"(?m)^(?=## {record.title}$)", page, maxsplit=1)
+        page = head + re.sub(
+            r"^\|.*(?:\n\|.*)*", lambda _, r=record: r.table, section, count=1, flags=re.MULTILINE
+        )
+    return page
+
+
+GENERATED: dict[str, Callable[[str], str]] = {"records.md": with_records}
+"""Pages with tables that are made of declarations, each with what makes the page anew."""
+CHECKS = (
+    find_dead_links,
+    find_unknown_options,
+    find_missing_names,
+    find_broken_tables,
+    find_leftovers,
+    find_invented_numbers,
+    find_missing_command,
+)
+
+
+def main(write: bool) -> int:
+    """Print what is wrong, a line each; return 1 where anything is."""
+    complaints = [(str(p.relative_to(ROOT)), line) for p in PAGES for c in CHECKS for line in c(p)]
+    complaints += [*find_left_out(), *find_wrong_citations()]
+    for name, make in GENERATED.items():
+        page = DOCS / name
+        if (text := make(read(page))) != read(page):
+            if write:
+                page.write_text(text, encoding="utf-8")
+            else:
+                complaints.append((f"docs/{name}", "is not as declared: docs/check.py --write"))
+    for place, line in complaints:
+        print(f"{place}: {line}")  # noqa: T201
+    return bool(complaints)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main("--write" in sys.argv))
