@@ -9,7 +9,7 @@ from monitor.lazy import lazily
 if TYPE_CHECKING:
     from monitor.lab.audit.audit import Audit, AuditConfig
     from monitor.lab.audit.auditing import audit_attack, audit_corpus, audit_runs, extract_corpus
-    from monitor.lab.audit.label import Label, make_label
+    from monitor.lab.audit.document import Label, make_label
 
 __all__ = [
     "Audit",
@@ -25,7 +25,7 @@ __all__ = [
 _HOMES = {
     "audit": "Audit AuditConfig",
     "auditing": "audit_attack audit_corpus audit_runs extract_corpus",
-    "label": "Label make_label",
+    "document": "Label make_label",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

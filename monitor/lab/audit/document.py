@@ -1,46 +1,53 @@
-"""The document of an audit: HTML that prints, CSV and JSON."""
+"""What an audit writes: a document that prints, with CSV and JSON; a dataset's card in Markdown."""
 
 from __future__ import annotations
 
 import datetime
+import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from html import escape
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from monitor import crowds
-from monitor.documents import (
-    PRINTED,
-    bullet_list,
-    document,
-    paragraphs,
-    picture,
-    save_with_figures,
-    section,
-)
-from monitor.documents import table as table_of
-from monitor.files import csv_number, csv_text
+from monitor.errors import UsageError
+from monitor.files import write_text
 from monitor.lab.attacks.context import BITS
-from monitor.lab.attacks.results import format_cell
 from monitor.lab.audit.audit import (
     CONDITION_NAMES,
     SESSIONS,
     Audit,
     ConditionRow,
     TestRow,
+    format_bits,
+    format_interval,
     format_matches,
     format_plain_method,
     hash_speaker,
     summarise,
 )
 from monitor.lab.audit.exposure import LengthRow
-from monitor.lab.report.export import figure_json
-from monitor.lab.report.model import Figure, format_value
-from monitor.phrases import plural
+from monitor.lab.report.export import figure_json, render_csv, render_markdown, save_with_figures
+from monitor.lab.report.html import render_html
+from monitor.lab.report.model import (
+    Block,
+    Bullets,
+    Cell,
+    Definitions,
+    Document,
+    Figure,
+    Paragraphs,
+    Picture,
+    Section,
+    Table,
+    format_cell,
+    format_value,
+)
+from monitor.phrases import length_in_words, plural
 from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above
 
 if TYPE_CHECKING:
@@ -106,56 +113,46 @@ _SOURCES = (
     "Attributes: as in VoxGuard (Evaluating User and Attribute Privacy in Speech via Membership "
     "Inference Attacks), section 3.2.",
 )
-SINGLING = (BITS, "srd.idr", "linkage.pi_sing", "anonymity.mean_rank_p50", "anonymity.mean_rank_p1")
-LINKING = (
-    "verification.eer_rocch", "linkage.d_sys", "linkage.pi_link_10", "membership.tpr_at_1e-2",
-    "membership.epsilon_nats_at_1e-2",
-)  # fmt: skip
+SINGLING = {
+    BITS: ("bits (MeanD)", "MeanD: mean disclosure, bits of log2 N."),
+    "srd.idr": ("first", "First: share of the trials in which the right person ranks first."),
+    "linkage.pi_sing": (
+        "pi_sing",
+        "pi_sing: chance that a threshold isolates one person; 37 % is no evidence.",
+    ),
+    "anonymity.mean_rank_p50": (
+        "mean rank, median",
+        "Mean rank of the right person: 1 is the first; of the median speaker, and of the most "
+        "exposed hundredth.",
+    ),
+    "anonymity.mean_rank_p1": ("mean rank, most exposed", ""),
+}
+"""Columns by figure, and what each means."""
+LINKING = {
+    "verification.eer_rocch": ("EER", "50 % EER and D_sys 0 are no link."),
+    "linkage.d_sys": ("D_sys", ""),
+    "linkage.pi_link_10": (
+        "right one of 10",
+        "Right one of 10: how often a recording is linked to the right one of ten; 10 % is chance.",
+    ),
+    "membership.tpr_at_1e-2": (
+        "TPR at FPR 1 %",
+        "TPR at FPR 1 %: share of the right pairs that are accepted where one wrong pair in a "
+        "hundred is.",
+    ),
+    "membership.epsilon_nats_at_1e-2": (
+        "epsilon, nats",
+        "Epsilon: ln(TPR / FPR) there; infinite where no wrong pair was accepted, which with so "
+        "few is no measure.",
+    ),
+}
 _LEAST = "\N{GREATER-THAN OR EQUAL TO} "
-_HEADS = {
-    BITS: "bits (MeanD)",
-    "srd.idr": "first",
-    "linkage.pi_sing": "pi_sing",
-    "anonymity.mean_rank_p50": "mean rank, median",
-    "anonymity.mean_rank_p1": "mean rank, most exposed",
-    "verification.eer_rocch": "EER",
-    "linkage.d_sys": "D_sys",
-    "linkage.pi_link_10": "right one of 10",
-    "membership.tpr_at_1e-2": "TPR at FPR 1 %",
-    "membership.epsilon_nats_at_1e-2": "epsilon, nats",
-}
-_KEYS = {
-    BITS: "MeanD: mean disclosure, bits of log2 N.",
-    "srd.idr": "First: share of the trials in which the right person ranks first.",
-    "linkage.pi_sing": "pi_sing: chance that a threshold isolates one person; 37 % is no evidence.",
-    "anonymity.mean_rank_p50": "Mean rank of the right person: 1 is the first; of the median "
-    "speaker, and of the most exposed hundredth.",
-    "verification.eer_rocch": "50 % EER and D_sys 0 are no link.",
-    "linkage.pi_link_10": "Right one of 10: how often a recording is linked to the right one of "
-    "ten; 10 % is chance.",
-    "membership.tpr_at_1e-2": "TPR at FPR 1 %: share of the right pairs that are accepted where "
-    "one wrong pair in a hundred is.",
-    "membership.epsilon_nats_at_1e-2": "Epsilon: ln(TPR / FPR) there; infinite where no wrong pair "
-    "was accepted, which with so few is no measure.",
-}
-_STYLE = (
-    "<style>.facts th{width:17%}.facts td.note{color:var(--ink);font-size:.9rem}"
-    ".said{margin:0 0 10px;padding-left:20px}.said li{margin:0 0 4px}"
-    ".figures th,.figures td{padding-right:9px}.figures thead th{vertical-align:bottom}"
-    ".figures td.number small{white-space:nowrap}.figures tbody th{min-width:0}"
-    ".hash{font-family:monospace}.key{margin-top:6px}.single-picture svg{max-width:640px}"
-    "@media print{.figures{font-size:.82rem}.figures thead th{font-size:.74rem}"
-    ".figures th,.figures td{padding-right:6px}.single-picture svg{max-width:420px}}</style>"
-)
 
 
 def save_audit(audit: Audit, path: Path, salt: str = "") -> tuple[Path, Path]:
-    """Write the document, and a CSV and a JSON of its name beside it, mode 0600.
+    """Write the document, ``.html``, and a CSV and a JSON of its name beside it, mode 0600.
 
-    Args:
-        audit: what was found.
-        path: of the document, ``.html``.
-        salt: of the hashes that stand for speakers.
+    The salt goes into the hashes that stand for speakers.
 
     Returns:
         the CSV and the JSON file.
@@ -174,59 +171,56 @@ _HEAD = (
     "area", "method", "attacker", "feature", "session", "T", "D", "N", "trials", "figure", "label",
     "value", "low", "high", "unit", "note",
 )  # fmt: skip
+_LINKED = ("verification", "linkage", "membership")
 
 
 def audit_csv(audit: Audit) -> str:
     """Return a line for each figure; missing values are empty."""
-    return csv_text(_HEAD, _list_csv_rows(audit))
+    return render_csv(Table.of(_HEAD, list(_list_figures(audit))))
 
 
-def _list_csv_rows(audit: Audit) -> Iterator[list[Any]]:
+def _list_figures(audit: Audit) -> Iterator[list[Cell]]:
+    def list_cells(figure: Figure, key: str = "", label: str = "") -> list[Cell]:
+        return [key or figure.key, label or figure.label, figure.value, *figure.limits,
+                figure.unit, figure.note or figure.text]  # fmt: skip
+
     exposures = audit.exposures
     if exposures is not None:
         depth = "" if exposures.template_seconds is None else f"{exposures.template_seconds:g}"
         for row in audit.shown:
             columns = ["", "", exposures.kind, exposures.session, f"{row.seconds:g}", depth,
-                       exposures.candidates, row.stretches]  # fmt: skip
-            yield ["singling out", *columns, *_format_figure(row.mean)]
-            for key, label, most in (
-                ("bits.exposed", "bits of the most exposed tenth, at least", row.exposed),
-                ("bits.most", "bits of the most telling stretch", row.most),
+                       str(exposures.candidates), str(row.stretches)]  # fmt: skip
+            exposed = "bits of the most exposed tenth, at least"
+            for figure in (
+                row.mean,
+                Figure("bits.exposed", exposed, row.exposed, "bits"),
+                Figure("bits.most", "bits of the most telling stretch", row.most, "bits"),
             ):
-                yield ["singling out", *columns, key, label, repr(most), "", "", "bits", ""]
-            yield ["linkability", *columns, *_format_figure(row.first)]
+                yield ["singling out", *columns, *list_cells(figure)]
+            yield ["linkability", *columns, *list_cells(row.first)]
             if row.beyond is not None:
-                yield ["retention", *columns, *_format_figure(row.beyond)]
+                yield ["retention", *columns, *list_cells(row.beyond)]
     for test in audit.tests:
         columns = [test.method, test.attacker, test.feature, test.session, f"{test.seconds:g}",
-              f"{test.template_seconds:g}", test.speakers, test.trials]  # fmt: skip
+                   f"{test.template_seconds:g}", str(test.speakers), str(test.trials)]  # fmt: skip
         for key, figure in test.figures.items():
             area = "linkability" if key.split(".")[0] in _LINKED else "singling out"
-            yield [area, *columns, *_format_figure(figure, key)]
+            yield [area, *columns, *list_cells(figure, key)]
     for name, rows in audit.attributes.items():
         for inferred in rows:
             judgement = inferred.judgement
             columns = [inferred.method, inferred.attacker, inferred.feature, "",
                        f"{inferred.seconds:g}", "",
-                       judgement.readers_with + judgement.readers_without,
-                       judgement.excerpts_with + judgement.excerpts_without]  # fmt: skip
+                       str(judgement.readers_with + judgement.readers_without),
+                       str(judgement.excerpts_with + judgement.excerpts_without)]  # fmt: skip
             label = f"EER of {name}: {inferred.value} ({inferred.version})"
-            figure = replace(judgement.error, label=label)
-            yield ["inference", *columns, *_format_figure(figure, "attribute.eer")]
+            yield ["inference", *columns, *list_cells(judgement.error, "attribute.eer", label)]
 
 
-_LINKED = ("verification", "linkage", "membership")
-
-
-def _format_figure(figure: Figure, key: str = "") -> list[str]:
-    numbers = (figure.value, figure.low, figure.high)
-    cells = map(csv_number, numbers)
-    return [key or figure.key, figure.label, *cells, figure.unit, figure.note or figure.text]
-
-
-def audit_json(audit: Audit, salt: str = "") -> dict[str, Any]:
+def audit_json(audit: Audit, salt: str = "") -> dict[str, object]:
     """Return the document's content, for ``json.dumps(..., allow_nan=False)``."""
     retention, exposures = audit.retention, audit.exposures
+    same_people = audit.same_people
     return {
         "schema": SCHEMA,
         "kind": "audit",
@@ -238,7 +232,11 @@ def audit_json(audit: Audit, salt: str = "") -> dict[str, Any]:
         "among": audit.among,
         "lengths": [_encode_row(row) for row in audit.shown],
         "headline_seconds": None if audit.headline is None else audit.headline.seconds,
-        "same_people": _encode_same_people(audit),
+        "same_people": {
+            "people": same_people[0].speakers,
+            "lengths": [{"seconds": row.seconds, "mean_bits": figure_json(row.mean)}
+                        for row in same_people],
+        } if same_people else None,
         "bits": None if exposures is None else exposures.kind,
         "session": None if exposures is None else exposures.session,
         "retention": None if retention is None else {
@@ -274,7 +272,7 @@ def audit_json(audit: Audit, salt: str = "") -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _encode_row(row: LengthRow) -> dict[str, Any]:
+def _encode_row(row: LengthRow) -> dict[str, object]:
     return {
         "seconds": row.seconds,
         "speakers": row.speakers,
@@ -288,15 +286,6 @@ def _encode_row(row: LengthRow) -> dict[str, Any]:
         "undecided": row.undecided,
         "at_least": row.clipped,
     }
-
-
-def _encode_same_people(audit: Audit) -> dict[str, Any] | None:
-    """Return the curve: means of the same people at each length, each counted once."""
-    rows = audit.same_people
-    return None if not rows else {
-        "people": rows[0].speakers,
-        "lengths": [{"seconds": row.seconds, "mean_bits": figure_json(row.mean)} for row in rows],
-    }  # fmt: skip
 
 
 def list_exposed(audit: Audit, salt: str = "") -> list[tuple[str, float, int]]:
@@ -316,121 +305,98 @@ def list_exposed(audit: Audit, salt: str = "") -> list[tuple[str, float, int]]:
 
 def audit_page(audit: Audit, salt: str = "") -> str:
     """Return the document as HTML."""
+    return render_html(make_document(audit, salt))
+
+
+def make_document(audit: Audit, salt: str = "") -> Document:
+    """Make the document of an audit."""
     sentences = summarise(audit)
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
-    parts = [
-        PRINTED,
-        _STYLE,
-        section(
-            "In short",
-            *(_render_sentences(TITLES[area], lines) for area, lines in sentences.items()),
+    commands: list[Block] = [Bullets(audit.commands, "code")] if audit.commands else []
+    if audit.kind == "attack":
+        conditions: list[Block] = []
+    elif audit.conditions:
+        conditions = [_tabulate_conditions(audit)]
+    else:
+        conditions = [Paragraphs(["How the recordings sound is not known: they are ready-made "
+                                  "frames."])]  # fmt: skip
+
+    def make_area(area: str, blocks: Sequence[Block], *, said: bool = False) -> Section:
+        explained = _OF_ATTACK.get(area) if audit.kind == "attack" else None
+        lines = [Bullets(sentences[area])] if said or not blocks else []
+        return Section(TITLES[area], [Paragraphs([explained or _EXPLAINED[area]]), *lines, *blocks])
+
+    apart = describe_sound_difference(audit)
+    sections = [
+        Section("In short", [Section(TITLES[area], [Bullets(lines)])
+                             for area, lines in sentences.items()]),
+        Section("What this report does not say", [Paragraphs(_NO_VERDICT)]),
+        Section("What was tested", [Definitions([*audit.facts.items()]), *conditions]),
+        make_area("singling out", [*_tabulate_lengths(audit), *_draw_curve(audit),
+                                   *_tabulate_tests(audit, SINGLING)]),
+        make_area("linkability", [*_tabulate_tests(audit, LINKING),
+                                  *([Paragraphs([apart])] if apart else [])]),
+        make_area("inference", _tabulate_attributes(audit)),
+        make_area("retention", _tabulate_budget(audit), said=True),
+        Section("The most exposed speakers", _tabulate_exposed(audit, salt)),
+        Section("What was not tested", [Bullets(audit.not_tested)]),
+        *(
+            Section(title, [Bullets(lines)])
+            for title, lines in (
+                ("What to know of these figures", audit.notes),
+                ("What could not be used", audit.problems),
+            )
+            if lines
         ),
-        section("What this report does not say", paragraphs(*_NO_VERDICT)),
-        _render_section(
-            "What was tested", _render_facts(audit.facts.items()) + _render_conditions(audit)
-        ),
-        _render_area(
-            audit,
-            "singling out",
-            sentences,
-            _render_lengths(audit),
-            _render_curve(audit),
-            _render_tests(audit, SINGLING),
-        ),
-        _render_area(
-            audit,
-            "linkability",
-            sentences,
-            _render_tests(audit, LINKING),
-            _render_sound_difference(audit),
-        ),
-        _render_area(audit, "inference", sentences, *_render_attributes(audit)),
-        _render_area(audit, "retention", sentences, _render_budget(audit)),
-        _render_exposed(audit, salt),
-        section("What was not tested", bullet_list(audit.not_tested, "said")),
-        section("What to know of these figures", bullet_list(audit.notes, "said"))
-        if audit.notes
-        else "",
-        section("What could not be used", bullet_list(audit.problems, "said"))
-        if audit.problems
-        else "",
-        _render_section("How to get these figures again, and sources", _render_commands(audit)),
-    ]
+        Section("How to get these figures again, and sources", [
+            Section("The same figures by other commands", commands),
+            Section("Sources", [Bullets(_SOURCES)]),
+        ]),
+    ]  # fmt: skip
     facts = [
         f"What voices disclose of the people who speak, to the attackers who were tried. {day}.",
         f"Budget: {audit.budget:g} bits for the speech of one person.",
     ]
     foot = "This document holds no voice and no template. Limits are 95 %."
-    return document(f"Audit of {audit.name}", facts, parts, foot)
+    return Document(f"Audit of {audit.name}", facts, sections, foot=foot)
 
 
-def _render_sentences(title: str, lines: Sequence[str]) -> str:
-    return f"<h3>{escape(title)}</h3>{bullet_list(lines, 'said')}"
-
-
-def _render_section(heading: str, body: str) -> str:
-    return f'<section class="card long"><h2>{escape(heading)}</h2>{body}</section>'
-
-
-def _render_area(
-    audit: Audit, area: str, sentences: Mapping[str, Sequence[str]], *parts: str
-) -> str:
-    explained = _OF_ATTACK.get(area) if audit.kind == "attack" else None
-    body = paragraphs(explained or _EXPLAINED[area]) + "".join(parts)
-    if not any(parts):
-        body += bullet_list(sentences[area], "said")
-    return _render_section(TITLES[area], body)
-
-
-def _render_facts(rows: Iterable[tuple[str, str]]) -> str:
-    body = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td class="note">{escape(text)}</td></tr>'
-        for name, text in rows
-    )
-    return f'<div class="scroll"><table class="facts"><tbody>{body}</tbody></table></div>'
-
-
-def _render_table(
-    head: Sequence[str], rows: Iterable[Sequence[str]], names: int = 1, key: str = ""
-) -> str:
-    rendered = table_of(head, rows, names).replace("<table>", '<table class="figures">')
-    return rendered + (f'<p class="key">{escape(key)}</p>' if key else "")
-
-
-def _render_lengths(audit: Audit) -> str:
-    if not audit.shown or audit.exposures is None:
-        return ""
-    kind = audit.exposures.kind
-    evidence = kind == "evidence"
+def _tabulate_lengths(audit: Audit) -> list[Block]:
+    exposures = audit.exposures
+    if not audit.shown or exposures is None:
+        return []
+    evidence = exposures.kind == "evidence"
     crowd = crowds.people(audit.among)
     head = ["T", "bits on average", "most exposed tenth", "most", "ranked first", "stretches"]
-    if evidence:
-        head.insert(2, f"fit of {crowd}")
-    rows = []
+    rows: list[list[Cell]] = []
     for row in audit.shown:
-        least = _LEAST * (row.clipped > 0.05)
-        line = [
+        rows.append([
             f"{row.seconds:g} s",
-            f"{least}{_format_bits(row.mean)}",
+            f"{_LEAST * (row.clipped > 0.05)}{_format_bits(row.mean)}",
             f"{row.exposed:.1f} or more",
             f"{_LEAST * row.most_at_least}{row.most:.1f}",
-            format_cell(row.first),
+            row.first,
             f"{row.stretches:,}\nof {plural(row.speakers, 'speaker')}",
-        ]
+        ])  # fmt: skip
         if evidence:
-            line.insert(2, format_matches(row.mean.value or 0.0, audit.among).split(" of ")[0])
-        rows.append(line)
-    key = (
-        f'Evidence bits of stretches of T seconds. "Fit of {crowd}": people who would fit as well '
-        f"as the speaker, at the mean. {_LEAST.strip()}: calibration supports no more, of the mean "
-        "in more than one stretch in twenty. Ranked first: against one template of everybody, by "
-        "other trials than in the tests."
-        if evidence
-        else f"Bits among the {audit.exposures.candidates} enrolled, of "
-        f"{math.log2(audit.exposures.candidates):.1f}."
-    )
-    key += " Each length is of those who speak as long, so that rows are of different people."
-    return _render_table(head, rows, key=key)
+            rows[-1].insert(2, _match(row.mean.value or 0.0, audit))
+    notes = [f"Bits among the {exposures.candidates} enrolled, of "
+             f"{math.log2(exposures.candidates):.1f}."]  # fmt: skip
+    if evidence:
+        head.insert(2, f"fit of {crowd}")
+        notes = [
+            f'Evidence bits of stretches of T seconds. "Fit of {crowd}": people who would fit as '
+            f"well as the speaker, at the mean. {_LEAST.strip()}: calibration supports no more, of "
+            "the mean in more than one stretch in twenty. Ranked first: against one template of "
+            "everybody, by other trials than in the tests."
+        ]
+    notes.append("Each length is of those who speak as long, so that rows are of different people.")
+    return [Table.of(head, rows, notes=notes)]
+
+
+def _match(bits: float, audit: Audit) -> str:
+    """Format how many people match, without the crowd."""
+    return format_matches(bits, audit.among).removesuffix(f" of {crowds.people(audit.among)}")
 
 
 def _format_bits(figure: Figure) -> str:
@@ -440,73 +406,60 @@ def _format_bits(figure: Figure) -> str:
     return f"{value}\n{figure.low:.1f} to {figure.high:.1f}"
 
 
-def _render_curve(audit: Audit) -> str:
+def _draw_curve(audit: Audit) -> list[Block]:
     rows = audit.same_people
     if len(rows) < 2:
-        return ""
-    people = plural(rows[0].speakers, "person", "people")
+        return []
+    means = np.array([[row.mean.value or 0.0, *row.mean.limits] for row in rows], float)
 
     def paint(axes: Axes) -> None:
         x = [row.seconds for row in rows]
-        ends = [(row.mean.low, row.mean.high) for row in rows]
         axes.set_xscale("log")
-        if all(low is not None and high is not None for low, high in ends):
-            axes.fill_between(x, [low or 0.0 for low, _ in ends], [high or 0.0 for _, high in ends],
-                              color=COLOURS[0], alpha=0.18, linewidth=0)  # fmt: skip
-        axes.plot(x, [row.mean.value or 0.0 for row in rows], "o-", color=COLOURS[0],
-                  markersize=3.5, label="mean, 95 %")  # fmt: skip
+        if np.isfinite(means).all():
+            axes.fill_between(x, *means[:, 1:].T, color=COLOURS[0], alpha=0.18, linewidth=0)
+        axes.plot(x, means[:, 0], "o-", color=COLOURS[0], markersize=3.5, label="mean, 95 %")
         axes.plot(x, [row.exposed for row in rows], "s--", color=COLOURS[1], markersize=3.5,
                   label="most exposed tenth")  # fmt: skip
         axes.axhline(audit.budget, color=MUTED, linestyle=":", label="budget")
         axes.set_xticks(x, [f"{seconds:g}" for seconds in x])
         axes.set_xticks([], minor=True)
-        axes.set_ylim(bottom=min(0.0, *(row.mean.low or 0.0 for row in rows)))
+        axes.set_ylim(bottom=min(0.0, float(np.nanmin(means))))
         axes.set_xlabel("T: seconds of speech in a stretch")
         axes.set_ylabel("bits of evidence" if _is_evidence(audit) else "bits among the enrolled")
         legend_above(axes, columns=3)
 
-    drawn = inline_svg(paint, "audit", "Bits by length of speech")
-    figure = picture(
-        "Bits by length of speech",
-        drawn,
-        f"The same {people} at each length, each by the mean of all stretches.",
-    )
-    return f'<div class="single-picture">{figure}</div>'
+    title, people = "Bits by length of speech", plural(rows[0].speakers, "person", "people")
+    caption = f"The same {people} at each length, each by the mean of all stretches."
+    return [Picture(title, inline_svg(paint, "audit", title), caption)]
 
 
 def _is_evidence(audit: Audit) -> bool:
     return audit.exposures is not None and audit.exposures.kind == "evidence"
 
 
-def _render_tests(audit: Audit, keys: Sequence[str]) -> str:
-    present = [key for key in keys if any(key in test.figures for test in audit.tests)]
+def _tabulate_tests(audit: Audit, columns: Mapping[str, tuple[str, str]]) -> list[Block]:
+    present = [key for key in columns if any(key in test.figures for test in audit.tests)]
     if not present:
-        return ""
+        return []
     attack = audit.kind == "attack"
-    first = ["method", "attacker", "feature"] if attack else ["feature", "T", "session"]
-    rows = []
+    head = ["method", "attacker", "feature"] if attack else ["feature", "T", "session"]
+    depths = {test.template_seconds for test in audit.tests}
+    rows: list[list[Cell]] = []
     for test in _select_tests(audit):
-        cells = [format_cell(test.figures.get(key)) for key in present]
-        session = SESSIONS[test.session].removesuffix(" session")
-        named = (
-            [format_plain_method(test.method), test.attacker, test.feature]
-            if attack
-            else [test.feature, f"{test.seconds:g} s", session]
-        )
-        rows.append(
-            [*named, *cells, f"{test.speakers}\n{plural(test.trials, 'trial')} of {test.tested}"]
-        )
-    depths = list(dict.fromkeys(test.template_seconds for test in audit.tests))
-    if len(depths) > 1:
-        first.append("template")
-        rows = [[*row[:3], f"{test.template_seconds:g} s", *row[3:]]
-                for row, test in zip(rows, _select_tests(audit), strict=True)]  # fmt: skip
-    meanings = [f"Templates of {depths[0]:g} s."] * (len(depths) == 1)
-    meanings += [meaning for key, meaning in _KEYS.items() if key in present]
-    meanings.append("N: people whom each trial was compared with, below it the trials and their "
-                "speakers. Small: 95 % limits.")  # fmt: skip
-    head = [*first, *(_HEADS[k] for k in present), "N"]
-    return _render_table(head, rows, names=len(first), key=" ".join(meanings))
+        names: list[Cell] = [test.feature, f"{test.seconds:g} s",
+                             SESSIONS[test.session].removesuffix(" session")]  # fmt: skip
+        if attack:
+            names = [format_plain_method(test.method), test.attacker, test.feature]
+        depth = [f"{test.template_seconds:g} s"] * (len(depths) > 1)
+        count = f"{test.speakers}\n{plural(test.trials, 'trial')} of {test.tested}"
+        rows.append([*names, *depth, *(test.figures.get(key) for key in present), count])
+    notes = [f"Templates of {min(depths):g} s."] * (len(depths) == 1)
+    notes += filter(None, (columns[key][1] for key in present))
+    notes.append("N: people whom each trial was compared with, below it the trials and their "
+                 "speakers. Small: 95 % limits.")  # fmt: skip
+    head += ["template"] * (len(depths) > 1)
+    titles = [columns[key][0] for key in present]
+    return [Table.of([*head, *titles, "N"], rows, names=len(head), notes=[" ".join(notes)])]
 
 
 def _select_tests(audit: Audit) -> list[TestRow]:
@@ -522,14 +475,8 @@ def _select_tests(audit: Audit) -> list[TestRow]:
     return [*cross, *best.values()]
 
 
-def _render_sound_difference(audit: Audit) -> str:
-    if audit.apart is None:
-        return ""
-    return paragraphs(describe_sound_difference(audit))
-
-
 def describe_sound_difference(audit: Audit) -> str:
-    """Say whether recordings tell speakers apart by sound alone."""
+    """Say whether recordings tell speakers apart by sound alone; empty where nobody knows."""
     apart = audit.apart
     if apart is None or apart.different is None:
         return ""
@@ -556,95 +503,257 @@ def describe_sound_difference(audit: Audit) -> str:
     )
 
 
-def _render_attributes(audit: Audit) -> Iterator[str]:
+def _tabulate_attributes(audit: Audit) -> list[Block]:
+    tables: list[Block] = []
     names = ["method", "attacker"] if audit.kind == "attack" else []
     for name, rows in audit.attributes.items():
-        lines = []
+        lines: list[list[Cell]] = []
         for row in rows:
             judgement, at = row.judgement, row.judgement.at[0]
             accepted = format_cell(at.accepted)
             first = [format_plain_method(row.method), row.attacker] if names else []
             lines.append([
-                *first, row.feature, row.value, format_cell(judgement.error),
+                *first, row.feature, row.value, judgement.error,
                 accepted + (" *" if at.note and "\n" not in accepted else ""),
                 f"{judgement.readers_with} / {judgement.readers_without}",
-                f"{judgement.excerpts_with + judgement.excerpts_without:,}",
+                judgement.excerpts_with + judgement.excerpts_without,
             ])  # fmt: skip
         rates = [row.judgement.at[0] for row in rows]
         head = [*names, "feature", "told", "EER",
                 f"told at {format_value(rates[0].asked, 'share')} false",
                 "speakers with / without", "excerpts"]  # fmt: skip
-        key = f"Stretches of {rows[0].seconds:g} s. 50 % EER would be a guess."
-        key += next((f" {rate.note}." for rate in rates if rate.note), "")
-        yield f"<h3>{escape(name)}</h3>" + _render_table(head, lines, len(names) + 2, key)
+        notes = [f"Stretches of {rows[0].seconds:g} s. 50 % EER would be a guess."]
+        notes += [f"{rate.note}." for rate in rates if rate.note][:1]
+        tables.append(Table.of(head, lines, len(names) + 2, title=name, notes=notes))
+    return tables
 
 
-def _render_budget(audit: Audit) -> str:
-    lines = bullet_list(summarise(audit)["retention"], "said")
-    if not audit.shown:
-        return lines
-    rows = []
-    for row in audit.shown:
-        assert row.beyond is not None
-        rows.append([
+def _tabulate_budget(audit: Audit) -> list[Block]:
+    rows: list[list[Cell]] = [
+        [
             f"{row.seconds:g} s",
-            format_cell(row.beyond),
+            row.beyond,
             format_value(row.undecided, "share"),
             _format_bits(row.mean),
             f"{row.exposed:.1f}",
             f"{row.stretches:,} of {row.speakers}",
-        ])  # fmt: skip
+        ]
+        for row in audit.shown
+    ]
     head = ["T", f"stretches at {audit.budget:g} bits or more", "cannot be told", "mean bits",
             "most exposed tenth", "stretches of speakers"]  # fmt: skip
-    return lines + _render_table(head, rows)
+    return [Table.of(head, rows)] if rows else []
 
 
-def _render_conditions(audit: Audit) -> str:
-    if audit.kind == "attack":
-        return ""
-    if not audit.conditions:
-        return paragraphs("How the recordings sound is not known: they are ready-made frames.")
+def _tabulate_conditions(audit: Audit) -> Table:
     rows = [
-        [CONDITION_NAMES[row.name][0], *(format_condition(row, at) for at in (1, 0, 2)),
-         f"{row.sessions}"]
+        (CONDITION_NAMES[row.name][0], _format_condition(row, row.middle),
+         f"{_format_condition(row, row.low)} to {_format_condition(row, row.high)}",
+         str(row.sessions))
         for row in audit.conditions
     ]  # fmt: skip
-    return "<h3>Acoustic conditions</h3>" + _render_table(
-        ["of a session", "median", "10 %", "90 %", "sessions"], rows
-    )
+    head = ("of a session", "median", "four in five", "sessions")
+    return Table.of(head, rows, title="Acoustic conditions")
 
 
-def format_condition(row: ConditionRow, at: int) -> str:
-    """Format the low (0), middle (1) or high (2) figure of a row, with its unit."""
-    value, unit = (row.low, row.middle, row.high)[at], CONDITION_NAMES[row.name][1]
+def _format_condition(row: ConditionRow, value: float) -> str:
+    unit = CONDITION_NAMES[row.name][1]
     if unit == "share":
         return format_value(value, "share")
     return f"{value:,.2f} s" if unit == "s" else f"{value:,.0f} {unit}"
 
 
-def _render_exposed(audit: Audit, salt: str) -> str:
+def _tabulate_exposed(audit: Audit, salt: str) -> list[Block]:
     speakers = list_exposed(audit, salt)
     if not speakers or audit.headline is None:
-        return ""
+        return []
+    crowd = crowds.people(audit.among)
     rows = [
-        [
-            name,
-            f"{bits:.1f}",
-            format_matches(bits, audit.among) if _is_evidence(audit) else "-",
-            str(count),
-        ]
+        (name, f"{bits:.1f}", _match(bits, audit) if _is_evidence(audit) else "-", str(count))
         for name, bits, count in speakers
     ]
-    salted = " with the salt that was given" if salt else ""
-    rendered = _render_table(
-        ["speaker (SHA-256)", "mean bits", "people who fit", "stretches"], rows,
-        key=f"Stretches of {audit.headline.seconds:g} s. A hash is the first twelve digits of the "
-        f"speaker's name{salted}: who has the list of names can find out whose it is.",
+    known = "with a salt, which whoever finds out whose it is has to know" if salt else (
+        "and no secret to who has the list of names: --salt makes it one"
     )  # fmt: skip
-    return _render_section("The most exposed speakers", rendered)
+    note = (
+        f"Stretches of {audit.headline.seconds:g} s. A speaker is shown as the first twelve digits "
+        f"of the SHA-256 of the name, {known}."
+    )
+    head = ("speaker (SHA-256)", "mean bits", f"fit of {crowd}", "stretches")
+    return [Table.of(head, rows, notes=[note])]
 
 
-def _render_commands(audit: Audit) -> str:
-    commands = "".join(f"<li><code>{escape(line)}</code></li>" for line in audit.commands)
-    rendered = "<h3>The same figures by other commands</h3>" + f'<ul class="said">{commands}</ul>'
-    return (rendered if commands else "") + "<h3>Sources</h3>" + bullet_list(_SOURCES, "said")
+# -------------------------------------------------------------------------------------------- card
+
+
+@dataclass(frozen=True)
+class Label:
+    """Disclosure of a published dataset's speakers: a card in Markdown for its page, and JSON.
+
+    Attributes:
+        audit: of its recordings.
+        salt: of the hashes that stand for speakers.
+        uniqueness: the test that says how often the right person comes first among so many.
+    """
+
+    audit: Audit
+    salt: str = ""
+    uniqueness: TestRow | None = None
+
+
+def make_label(audit: Audit, salt: str = "") -> Label:
+    """Make the label of an audited corpus.
+
+    Raises:
+        UsageError: the audit is of something else than a corpus.
+    """
+    if audit.kind != "corpus":
+        raise UsageError("a label is of a corpus: give a folder of recordings by speaker")
+    several = max((test.tested for test in audit.tests if test.session == "cross"), default=0)
+    tests = [test for test in audit.tests if 2 * test.tested >= several]  # few say little of crowds
+    tests = [test for test in tests if test.session == "cross"] or tests
+    return Label(audit, salt, max(tests, key=lambda test: test.bits, default=None))
+
+
+def save_label(label: Label, path: Path) -> Path:
+    """Write the card, ``.md``, and a JSON of its name beside it, mode 0600; returns the latter.
+
+    Raises:
+        StoreError: one of them cannot be written.
+    """
+    json_path = path.with_suffix(".json")
+    write_text(json.dumps(label_json(label), allow_nan=False, indent=1) + "\n", json_path)
+    write_text(label_markdown(label), path)
+    return json_path
+
+
+def label_json(label: Label) -> dict[str, object]:
+    """Return the card's content, for ``json.dumps(..., allow_nan=False)``."""
+    return audit_json(label.audit, label.salt) | {
+        "kind": "label",
+        "schema": SCHEMA,
+        "uniqueness": [
+            {"people": people, "first": figure.value, "low": figure.low, "high": figure.high,
+             "supported": figure.text != "unsupported"}
+            for people, figure in _list_uniqueness(label)
+        ],
+        "confounds": list(_list_confounds(label)),
+    }  # fmt: skip
+
+
+def _list_uniqueness(label: Label) -> Iterator[tuple[int, Figure]]:
+    """Return crowds, and the share of first ranks in each.
+
+    Up to as many as are enrolled it is measured; beyond there is only a bracket, without a value.
+    """
+    for key, figure in label.uniqueness.figures.items() if label.uniqueness else ():
+        people = key.removeprefix("among.idr_")
+        if key != people and people.isdigit():
+            yield int(people), figure
+
+
+def label_markdown(label: Label) -> str:
+    """Return the card, a section of a dataset's page."""
+    audit, salt = label.audit, label.salt
+    intro = (
+        "Attackers without any knowledge of the speakers but a known recording of each were tried. "
+        "A stronger one learns more; no figure here is a promise, and none says whether the data "
+        "are anonymous in law."
+    )
+    sections = [
+        Section("What was tested", [Definitions([*audit.facts.items()])]),
+        *_describe_headline(audit),
+        *_describe_uniqueness(label),
+        Section("The most exposed speakers", _tabulate_exposed(audit, salt)),
+        Section("Same-session confounds", [Bullets(list(_list_confounds(label)))]),
+        Section("Attributes", [
+            Paragraphs([_EXPLAINED["inference"]]),
+            *(_tabulate_attributes(audit) or [Bullets(summarise(audit)["inference"])]),
+        ]),
+        Section("Recordings", [_tabulate_conditions(audit)] if audit.conditions else []),
+        Section("Not tested", [Bullets(audit.not_tested)]),
+        Section("To know", [Bullets(audit.notes)] if audit.notes else []),
+    ]  # fmt: skip
+    title = f"What the voices of {audit.name} disclose"
+    return render_markdown(Document(title, [intro], sections, foot="Limits are 95 %."))
+
+
+def _describe_headline(audit: Audit) -> list[Section]:
+    row, exposures = audit.headline, audit.exposures
+    if row is None or exposures is None:
+        return []
+    title = f"What an attacker with {length_in_words(row.seconds)} of speech learns"
+    if exposures.kind != "evidence":
+        return [Section(title, [Paragraphs([
+            f"{format_bits(row.mean)} of {math.log2(exposures.candidates):.1f} among the "
+            f"{exposures.candidates} enrolled are told on average."
+        ])])]  # fmt: skip
+    rows = [
+        (what, text, _match(bits, audit))
+        for what, text, bits in (
+            ("on average", format_bits(row.mean, least=row.clipped > 0.05), row.mean.value or 0.0),
+            ("one stretch in ten, at least", f"{row.exposed:.1f} bits", row.exposed),
+            ("the most telling stretch", f"{'at least ' * row.most_at_least}{row.most:.1f} bits",
+             row.most),
+        )
+    ]  # fmt: skip
+    depth = "" if exposures.template_seconds is None else f"{exposures.template_seconds:g} s of "
+    note = (
+        f"{row.stretches} stretches of {row.speakers} speakers; the attacker has {depth}known "
+        f"speech of each, from {SESSIONS[exposures.session]}. Evidence of k bits: the speech is "
+        "2^k times as likely of this person as of anybody else, which leaves one of 2^k people."
+    )
+    head = ("", "evidence", f"people of {crowds.people(audit.among)} who fit as well")
+    return [Section(title, [Table.of(head, rows, notes=[note])])]
+
+
+def _describe_uniqueness(label: Label) -> list[Section]:
+    test = label.uniqueness
+    rows: list[list[Cell]] = []
+    for people, figure in _list_uniqueness(label):
+        if figure.value is not None:
+            rows.append([crowds.people(people), replace(figure, text=""), "measured"])
+        elif figure.low is not None and figure.high is not None:
+            ends = (format_value(end, "share") for end in (figure.low, figure.high))
+            is_supported = figure.text != "unsupported"
+            basis = "extrapolated" if is_supported else "not supported by so few speakers"
+            rows.append([crowds.people(people), " to ".join(ends), basis])
+    if test is None or not rows:
+        return []
+    text = (
+        f"How often the right person comes first among so many, by {test.seconds:g} s of speech "
+        f"({test.feature}, {SESSIONS[test.session]}, {plural(test.trials, 'trial')} of "
+        f"{plural(test.tested, 'speaker')}). Among the {test.speakers} enrolled it is measured; of "
+        "more people there is only a bracket, which spans what ways of extrapolation say."
+    )
+    table = Table.of(("people", "right one first", "how it is known"), rows)
+    return [Section("How unique a voice is", [Paragraphs([text]), table])]
+
+
+def _list_confounds(label: Label) -> Iterator[str]:
+    """Yield what separates people in these recordings besides their voices."""
+    audit = label.audit
+    tests = [t for t in audit.tests if t.feature == (label.uniqueness or t).feature]
+    by = {session: [t for t in tests if t.session == session] for session in SESSIONS}
+    if not by["cross"]:
+        yield (
+            "Nobody has two sessions with enough speech: all figures are within one session, where "
+            "room, microphone and day are the speaker's own. They are an upper end."
+        )
+    for same, cross in product(by["same"], by["cross"]):
+        less, more = cross.get_value("srd.idr"), same.get_value("srd.idr")
+        if cross.seconds != same.seconds or less is None or more is None:
+            continue
+        first, other = same.figures["srd.idr"], cross.figures["srd.idr"]
+        conclusion = ": too few speakers to show a difference."
+        if more <= less:
+            conclusion = ", no less than within one."
+        elif other.high is None or more > other.high:
+            conclusion = ": what is more within one is told by room, microphone and day."
+        yield (
+            f"By {same.seconds:g} s the right one of {same.speakers} comes first in "
+            f"{format_interval(first)} of the trials within a session, and of {cross.speakers} in "
+            f"{format_interval(other)} across sessions{conclusion}"
+        )
+    if difference := describe_sound_difference(audit):
+        yield difference

@@ -179,7 +179,7 @@ def command(asked: AuditOptions) -> int:
 def _write_card(asked: AuditOptions) -> int:
     """Write the card of a corpus; the exit status."""
     from monitor.errors import UsageError
-    from monitor.lab.audit.label import label_markdown, make_label, save_label
+    from monitor.lab.audit.document import label_markdown, make_label, save_label
     from monitor.run import INCOMPLETE
 
     if len(asked.sources) > 1:

@@ -1,1 +1,1 @@
-"""Reports of the laboratory: one model, and a renderer each for HTML, terminals, CSV and LaTeX."""
+"""Reports of the laboratory: one model, and renderers for HTML, terminals, CSV and papers."""

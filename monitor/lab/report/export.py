@@ -1,14 +1,31 @@
-"""Figures of reports for programs: CSV, JSON and LaTeX."""
+"""Reports in other formats: CSV, JSON, Markdown and LaTeX."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from monitor.files import csv_number, csv_text, finite, write_text
-from monitor.lab.report.model import Cell, Figure, Table, format_cell, format_limits, format_value
+from monitor.lab.report.model import (
+    Block,
+    Bullets,
+    Cell,
+    Columns,
+    Definitions,
+    Document,
+    Figure,
+    Paragraphs,
+    Section,
+    Table,
+    format_cell,
+    format_limits,
+    format_value,
+)
 from monitor.types import FloatArray
+from monitor.version import __version__
 
 # --------------------------------------------------------------------------------------- CSV, JSON
 
@@ -77,6 +94,67 @@ def save_with_figures(page: str, csv: str, plain: object, path: Path) -> tuple[P
     for file, content in zip((*paths, path), (csv, as_json, page), strict=True):
         write_text(content, file)
     return paths
+
+
+# ---------------------------------------------------------------------------------------- Markdown
+
+
+def render_markdown(document: Document) -> str:
+    r"""Render a part of a page in Markdown, without pictures.
+
+    Example:
+        >>> from monitor.lab.report.model import Section
+        >>> table = Table.of(["name", "bits"], [["a|b", 0.125]])
+        >>> text = render_markdown(Document("Voices", [], [Section("Bits", [table])]))
+        >>> print(text.partition("Made")[0].replace("\n\n", "\n"), end="")
+        ## Voices
+        ### Bits
+        | name | bits |
+        | --- | --- |
+        | a\|b | 0.125 |
+    """
+    lines = [f"## {_escape(document.title)}", ""]
+    for text in (*document.warnings, *document.facts):
+        lines += [_escape(text), ""]
+    for section in document.sections:
+        lines += _markdown_lines(section, "###")
+    return "\n".join([*lines, f"Made by monitor {__version__}. {document.foot}".strip()]) + "\n"
+
+
+def _markdown_lines(block: Block, mark: str) -> Iterator[str]:
+    match block:
+        case Section(title, blocks) if blocks:
+            yield from (f"{mark} {_escape(title)}", "")
+            for part in blocks:
+                yield from _markdown_lines(part, f"{mark}#")
+        case Columns(blocks):
+            for part in blocks:
+                yield from _markdown_lines(part, mark)
+        case Paragraphs(texts):
+            for text in texts:
+                yield from (_escape(text), "")
+        case Bullets(items):
+            yield from (*(f"- {_escape(item)}" for item in items), "")
+        case Definitions(pairs):
+            yield from (*(f"- **{_escape(name)}**: {_escape(text)}" for name, text in pairs), "")
+        case Table():
+            if block.title:
+                yield from (f"{mark} {_escape(block.title)}", "")
+            head = [_escape(column.title) for column in block.columns]
+            for row in (head, ["---"] * len(head), *(map(_markdown_cell, r) for r in block.rows)):
+                yield f"| {' | '.join(row)} |"
+            yield ""
+            yield from _markdown_lines(Paragraphs(block.notes), mark)
+
+
+def _markdown_cell(cell: Cell) -> str:
+    value, _, small = format_cell(cell).partition("\n")
+    return _escape(f"{value} ({small})" if small else value)
+
+
+def _escape(text: str) -> str:
+    """Escape Markdown: a folder's name may hold anything."""
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", text)
 
 
 # ------------------------------------------------------------------------------------------- LaTeX

@@ -18,16 +18,23 @@ from monitor.lab.attacks.context import BITS
 from monitor.lab.attacks.results import read_results, results_json
 from monitor.lab.audit.audit import Audit, hash_speaker, summarise
 from monitor.lab.audit.auditing import _list_untested, audit_attack, compare_sounds
-from monitor.lab.audit.document import audit_csv, audit_json, audit_page, save_audit
+from monitor.lab.audit.document import (
+    audit_csv,
+    audit_json,
+    audit_page,
+    label_json,
+    label_markdown,
+    make_label,
+    save_audit,
+)
 from monitor.lab.audit.exposure import EnrolledPart, Exposures, summarise_lengths
-from monitor.lab.audit.label import label_json, label_markdown, make_label
 from monitor.maths.condition import Condition
 from tests.lab.attacks.made import results
 from tests.lab.attacks.made import row as made_row
 
 
 def text_of(page):
-    return unescape(re.sub(r"<[^>]+>", " ", page))
+    return unescape(re.sub(r"<[^>]+>", " ", page)).replace("\N{NO-BREAK SPACE}", " ")
 
 
 @pytest.mark.slow
