@@ -11,8 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from monitor import Frames, Monitor, Track, calibrate, collect, corpus, enrol, write_frames
-from monitor.training import CalibrationSettings
+from monitor import Monitor, calibrate, corpus, enrol
+from monitor.sources import write_frames
+from monitor.training import CalibrationSettings, collect
+from monitor.types import Frames, Track
 
 SIZES, FRAME_SECONDS = {"tokens": 64, "voice": 16}, {"tokens": 0.04, "voice": 3.0}
 taste = np.random.default_rng(0).dirichlet(np.full(64, 3.0), size=20)

@@ -18,8 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from monitor import sources, write_frames
+from monitor import sources
 from monitor.population import DEMO_SPEAKER, demo_frames
+from monitor.sources import write_frames
 from monitor.types import TICKS_PER_SECOND, Track
 
 BUDGET = f"""

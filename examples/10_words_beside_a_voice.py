@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from monitor import Monitor, calibrate, collect, corpus, enrol
+from monitor import Monitor, calibrate, corpus, enrol
 from monitor.sources import File, SideInputSource
-from monitor.training import CalibrationSettings
+from monitor.training import CalibrationSettings, collect
 from monitor.transcripts import read_transcript
 
 RATE, SECONDS = 16_000, 40

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from monitor import Monitor, calibrate, collect, corpus, enrol
+from monitor import Monitor, calibrate, corpus, enrol
 from monitor.features import register
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.sources import File, SideInputSource
-from monitor.training import CalibrationSettings
+from monitor.training import CalibrationSettings, collect
 from monitor.transcripts import read_transcript
 from monitor.types import Track, Words
 

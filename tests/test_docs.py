@@ -14,10 +14,9 @@ import soundfile
 from markdown_it import MarkdownIt
 
 from benchmarks.simulation import SIZE, Simulation
-from monitor import calibrate, collect, corpus, enrol, write_frames
 from monitor.cli import cli
 from monitor.events.schema import RECORDS, read_run
-from monitor.training import CalibrationSettings
+from monitor.sources import write_frames
 from tests.lab.experiment.made import score_file
 from tests.pages import fenced, unfenced
 
@@ -40,13 +39,13 @@ def run_blocks(folder: Path, *codes: str) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def python_blocks() -> list[str]:
-    """One call, ten lines, a whole run, the corpus that is scored, the live source, the notices."""
+    """One call, a stream, a run, people, a corpus, scores, an attack, a live source, notices."""
     return fenced((ROOT / "docs" / "python.md").read_text(encoding="utf-8"), "python")
 
 
 @pytest.mark.slow
 def test_the_ten_lines_and_the_run_run(python_blocks, tmp_path):
-    assert len(python_blocks) == 6
+    assert len(python_blocks) == 9
     _, code, whole, *_, noticing = python_blocks
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
     seconds = np.arange(5 * 16000) / 16000
@@ -68,28 +67,26 @@ def test_the_ten_lines_and_the_run_run(python_blocks, tmp_path):
 @pytest.mark.slow
 def test_the_corpus_is_scored_and_evaluated(python_blocks, tmp_path):
     simulation = Simulation(12)
-    for name, first in (("enrolled", 0), ("anonymised", 2)):
+    for name, first in (("voices", 0), ("anonymised", 2)):
         for person in range(12):
             for session in (first, first + 1):
                 said = simulation.frames(person, session, 60.0)
                 path = tmp_path / name / f"person{person:02d}" / f"{session}.npz"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_frames(path, said.speech, said.tracks, {"f0": SIZE}, {"f0": 0.01})
-    voices = corpus.find(tmp_path / "enrolled")
-    people = enrol(voices, features=["f0"], seconds=30).population
-    heard, specs, _ = collect(voices, features=["f0"])
-    made = calibrate(
-        heard, specs, CalibrationSettings(lengths=[1, 10], template_lengths=[30], trials=4)
-    )
-    people.calibrated(made).save(tmp_path / "us.npz")
-    ((trials, bits),) = run_blocks(tmp_path, python_blocks[3])
+    enrolling, scoring, evaluating = python_blocks[3:6]
+    ((said,),) = run_blocks(tmp_path, enrolling)
+    assert said == "evidence 12"
+    (figures,) = run_blocks(tmp_path, evaluating)
+    assert re.fullmatch(r"\d\.\d bits \(\d\.\d to \d\.\d\), ZEBRA [A-F0]", figures[0])
+    ((trials, bits),) = run_blocks(tmp_path, scoring)
     assert re.fullmatch(r"f0: the right one first in \d+% of \d+ trials,", trials)
     assert 0.5 < float(re.findall(r"([\d.]+) of 3\.6 bits a trial", bits)[0]) < 3.6
 
 
 @pytest.mark.slow
 def test_the_live_source_is_heard_to_its_end(python_blocks, tmp_path):
-    (lines,) = run_blocks(tmp_path, python_blocks[4])
+    (lines,) = run_blocks(tmp_path, python_blocks[7])
     assert [line.split(" s ")[0] for line in lines] == ["1", "2", "3", "4", "5", "6"]
     assert all(re.search(r" \d\.\d\d bits, \d\.\d s late$", line) for line in lines)
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+from pkgutil import resolve_name
+
 import pytest
 
 import monitor
@@ -19,3 +23,17 @@ def test_what_is_in_no_list_is_no_attribute():
     find, _ = lazily("monitor", {"errors": "MonitorError"})
     with pytest.raises(AttributeError, match="no attribute 'Old'"):
         find("Old")
+
+
+def test_the_declarations_for_type_checkers_are_the_names_that_are_found():
+    stub = Path(monitor.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    declared = {
+        alias.asname: f"{node.module}.{alias.name}"
+        for node in ast.parse(stub).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert set(declared) == {*monitor.__all__, *monitor._ROOMS}
+    assert len(monitor.__all__) <= 25
+    for name, home in declared.items():
+        assert getattr(monitor, name) is resolve_name(home), name

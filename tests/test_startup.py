@@ -71,7 +71,8 @@ print(loaded(), sorted(set({UNUSED!r}) & set(sys.modules)))
 
 VOICE = """
 import numpy as np
-from monitor import Frames, Monitor, Population, Track
+from monitor import Monitor, Population
+from monitor.types import Frames, Track
 monitor = Monitor(Population.reference(), ["f0"], on_change="note")
 def hear(seconds):
     bins = np.random.default_rng(0).integers(38, 44, 100 * seconds)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
-from monitor.corpus import Corpus, table_of
+from monitor.corpus import Corpus, find, table_of
 from monitor.errors import CorpusError, StoreError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, superseded
 from monitor.kinds import FeatureSpec
@@ -162,7 +163,7 @@ class CorpusScores:
 
 
 def score(
-    corpus: Corpus,
+    corpus: Corpus | str | PathLike[str],
     population: Population,
     features: Sequence[str] | None = None,
     *,
@@ -179,7 +180,7 @@ def score(
     rest is left out, and so are speakers who are not enrolled.
 
     Args:
-        corpus: recordings, or ready-made frames, by speaker and session.
+        corpus: recordings, or ready-made frames, by speaker and session; or the path of a corpus.
         population: the templates, with rank models unless ``rank_models`` are given.
         features: names; None takes all of which the population has rank models and templates and
             the corpus frames.
@@ -197,11 +198,11 @@ def score(
 
     Example::
 
-        from monitor.corpus import find
-        found = score(find("anonymised/"), population, ["f0", "voice"], seconds=10)
+        found = score("anonymised/", population, ["f0", "voice"], seconds=10)
         report = evaluate(found.matrices["voice"])
     """
     units_of(seconds)
+    corpus = corpus if isinstance(corpus, Corpus) else find(corpus)
     parts = (provenance_of(recording.path) for recording in corpus)
     session = session_of(population, parts, allow_overlap=allow_overlap)
     voices, specs, missing = collect(corpus, features=features, jobs=jobs, setup=setup)

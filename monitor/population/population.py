@@ -70,12 +70,21 @@ class Calibration:
         rows: one a cell that was fitted.
         several_sessions: speakers with two sessions or more.
         cohort: background speakers that scores were set against; None without.
+        population: the people enrolled, calibrated; None where nobody was.
     """
 
     rank_models: RankModels
     rows: tuple[Record, ...]
     several_sessions: int = 0
     cohort: Cohort | None = None
+    population: Population | None = None
+
+    def save(self, path: Path | str) -> None:
+        """Save the calibrated people; where nobody was enrolled, the rank models alone."""
+        if self.population is None:
+            save_rank_models(Path(path), self.rank_models, self.cohort)
+        else:
+            self.population.save(path)
 
 
 def save_rank_models(path: Path, rank_models: RankModels, cohort: Cohort | None = None) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from monitor.protocols import LiveSource, Provenance, Source, TranscriptNote
 from monitor.sources.base import BaseSource, WrappedLiveSource, WrappedSource
 from monitor.sources.frames import FramesFile, read_frames
 from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice, words_mark
-from monitor.transcripts.live import WordPipe
 from monitor.transcripts.transcript import Transcript
 from monitor.types import (
     TICK_SECONDS,
@@ -34,6 +33,9 @@ from monitor.types import (
     Tracks,
     Words,
 )
+
+if TYPE_CHECKING:
+    from monitor.transcripts.live import WordPipe
 
 
 def cut_frames(frames: Frames, first: int, most: int) -> Iterator[Frames]:

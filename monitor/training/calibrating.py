@@ -8,11 +8,12 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import combinations
+from os import PathLike
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from monitor.corpus import Corpus
+from monitor.corpus import Corpus, find
 from monitor.errors import CalibrationError, StoreError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.jobs import cores, each_in_order, one_thread
@@ -405,7 +406,7 @@ class CalibrationSettings:
 
 
 def calibrate(
-    voices: Enrolment | Corpus | Sequence[SpeakerSpeech],
+    voices: Enrolment | Corpus | Sequence[SpeakerSpeech] | str | PathLike[str],
     specs: Mapping[str, FeatureSpec] | None = None,
     settings: CalibrationSettings | None = None,
     *,
@@ -421,9 +422,9 @@ def calibrate(
 
     Args:
         voices: what ``enrol`` gave: its corpus is heard again, with the same features, and the rank
-            models know how high streams of others get among those enrolled. Or a corpus, which is
-            heard here. Or calibration speech, from ``collect``, which says what of the corpus could
-            not be used.
+            models know how high streams of others get among those enrolled. Or a corpus, or its
+            path, which is heard here. Or calibration speech, from ``collect``, which says what of
+            the corpus could not be used.
         specs: what the features' frames look like, from ``collect``; else None.
         settings: grid, fits and background speakers; None: the usual ones.
         features: of a corpus, names; None takes what ``collect`` does.
@@ -436,7 +437,7 @@ def calibrate(
         progress: called with cells done and cells in all.
 
     Returns:
-        what `Population.calibrated` takes.
+        what `Population.calibrated` takes; of an enrolment its ``population`` is calibrated.
 
     Raises:
         CalibrationError: fewer than 10 speakers, or fewer who trained no network, or too little
@@ -448,6 +449,8 @@ def calibrate(
     if isinstance(voices, Enrolment):
         alarms, features = alarms or voices.population, features or voices.features
         setup, voices = voices.setup, voices.corpus
+    elif isinstance(voices, str | PathLike):
+        voices = find(voices)
     if isinstance(voices, Corpus):
         if specs is not None:
             raise UsageError("specs are those of voices: calibrate a corpus without, by features=")
@@ -462,7 +465,7 @@ def calibrate(
     population = with_maxima(
         alarms.calibrated(calibration), voices, trained=settings.trained, seed=settings.seed
     )
-    return replace(calibration, rank_models=population.rank_models)
+    return replace(calibration, rank_models=population.rank_models, population=population)
 
 
 class _CellFits(NamedTuple):

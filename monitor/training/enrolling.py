@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import groupby
+from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
-from monitor.corpus import Corpus, Recording
+from monitor.corpus import Corpus, Recording, find
 from monitor.errors import CorpusError, StoreError, UsageError
 from monitor.features.extractor import Extractor
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
@@ -190,7 +191,7 @@ MOST_SECONDS = 1e9  # thirty years: what is longer is no length of a template
 
 
 def enrol(
-    corpus: Corpus,
+    corpus: Corpus | str | PathLike[str],
     *,
     features: Sequence[str | Feature] | None = None,
     seconds: float = 120.0,
@@ -206,7 +207,7 @@ def enrol(
     skipped; a speaker without one whole slice is reported and left out.
 
     Args:
-        corpus: recordings by speaker and session.
+        corpus: recordings by speaker and session, or the path of a corpus.
         features: names, or features; None takes the defaults for audio, and what is there for
             ready-made frames.
         seconds: D, speech seconds, rounded down to whole slices.
@@ -220,6 +221,7 @@ def enrol(
         CorpusError: nobody could be enrolled.
         UsageError: ``seconds`` is less than a slice, or there is no such feature.
     """
+    corpus = corpus if isinstance(corpus, Corpus) else find(corpus)
     slice_limit = _whole_slices(seconds)
     listener = Listener(features, channel, setup)
     problems = list(corpus.problems)

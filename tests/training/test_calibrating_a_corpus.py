@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from monitor import Track, calibrate, collect, corpus, enrol, write_frames
+from monitor import calibrate, corpus, enrol
 from monitor.errors import UsageError
-from monitor.training import CalibrationSettings
+from monitor.sources import write_frames
+from monitor.training import CalibrationSettings, collect
+from monitor.types import Track
 
 SETTINGS = CalibrationSettings(
     lengths=[1, 10], template_lengths=[30], trials=2, replicates=5, prior=None

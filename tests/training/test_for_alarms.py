@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.simulation import Simulation, write_corpus
-from monitor import Monitor, Population, alerts, calibrate, collect, corpus, enrol
+from monitor import Monitor, Population, alerts, calibrate, corpus, enrol
 from monitor.errors import UsageError
-from monitor.training import Calibration, CalibrationSettings
+from monitor.training import Calibration, CalibrationSettings, collect
 
 SPEAKERS = 21
 SETTINGS = CalibrationSettings(lengths=(1, 5), template_lengths=(15,), replicates=20, trials=3)

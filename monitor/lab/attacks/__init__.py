@@ -8,10 +8,9 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.lab.attacks.attackers import ATTACKERS
-    from monitor.lab.attacks.attacking import attack
     from monitor.lab.attacks.context import AttackContext, Background, ThreatModel
     from monitor.lab.attacks.results import AttackResults, AttackRow
-    from monitor.lab.attacks.trying import AttackConfig, prepare, try_methods
+    from monitor.lab.attacks.trying import AttackConfig, attack, prepare, try_methods
 
 __all__ = [
     "ATTACKERS",
@@ -29,9 +28,8 @@ __all__ = [
 _HOMES = {
     "attackers": "ATTACKERS",
     "context": "AttackContext Background ThreatModel",
-    "attacking": "attack",
     "results": "AttackResults AttackRow",
-    "trying": "AttackConfig prepare try_methods",
+    "trying": "AttackConfig attack prepare try_methods",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

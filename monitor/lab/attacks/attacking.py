@@ -129,7 +129,7 @@ def select_attackers(attackers: Sequence[ThreatModel], method: str) -> list[Thre
     return [*equals[:1], *others] or [ATTACKERS["ignorant"]]
 
 
-def attack(
+def attack_method(
     context: AttackContext,
     method: str,
     attacker: ThreatModel,

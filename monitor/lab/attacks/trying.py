@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
+from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from monitor.anonymisers.registry import make
 from monitor.anonymisers.utterance import Utterance
@@ -23,7 +26,7 @@ from monitor.lab.adapting.training import (
     check_torch,
 )
 from monitor.lab.attacks.attackers import ATTACKERS, get_attacker
-from monitor.lab.attacks.attacking import attack, select_attackers
+from monitor.lab.attacks.attacking import attack_method, select_attackers
 from monitor.lab.attacks.attributes import (
     AttributeTest,
     check_attributes,
@@ -219,6 +222,37 @@ def _check_config(
         raise UsageError("attributes are told by an embedding: add voice to --features")
 
 
+def attack(
+    corpus: str | PathLike[str],
+    methods: Sequence[str],
+    *,
+    background: Sequence[str | PathLike[str]] = (),
+    folder: str | PathLike[str] | None = None,
+    config: AttackConfig = AttackConfig(),
+) -> AttackResults:
+    """Attack the recordings of a corpus, protected by each method: prepare, and try.
+
+    Args:
+        corpus: the path of recordings by reader and session; clear, methods are applied here.
+        methods: of protection, such as ``"mcadams:0.8"``.
+        background: paths of corpora that attackers learn from.
+        folder: for what is kept to go on from, private; None keeps nothing.
+        config: attackers, features, amounts and so on.
+
+    Raises:
+        MonitorError: as `prepare` and `try_methods`.
+
+    Example::
+
+        results = attack("voices/", ["mcadams:0.8"], background=["others/"])
+        print(results.strongest("mcadams:0.8").bits)
+    """
+    config = replace(config, methods=tuple(methods))
+    with TemporaryDirectory() if folder is None else nullcontext(folder) as kept:
+        others = [Path(path) for path in background]
+        return try_methods(prepare(Path(corpus), config, folder=Path(kept), background=others))
+
+
 def try_methods(
     prepared: Preparation,
     *,
@@ -257,7 +291,7 @@ def try_methods(
         try:
             for attacker in attackers:
                 on_progress(f"{method}, {attacker.name}")
-                rows += attack(
+                rows += attack_method(
                     context, method, attacker, config.segments, replicates=config.replicates
                 )
                 if prepared.attribute_test is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from os import PathLike
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -39,8 +40,36 @@ def steps() -> int:
     return len(families())
 
 
+@runtime_checkable
+class DataFrame(Protocol):
+    """A table of pandas, which need not be installed."""
+
+    @property
+    def columns(self) -> Iterable[object]:
+        """Names of the columns."""
+
+    @property
+    def index(self) -> Iterable[object]:
+        """Names of the rows."""
+
+    def to_numpy(self) -> AnyArray:
+        """Return the values."""
+
+
+Scores: TypeAlias = (
+    ScoreMatrix | Comparisons | EvaluationInput | str | PathLike[str] | AnyArray | DataFrame
+)
+"""What `evaluate` takes."""
+
+
 def evaluate(
-    scores: ScoreMatrix | Comparisons | EvaluationInput | str | PathLike[str] | AnyArray,
+    scores: ScoreMatrix
+    | Comparisons
+    | EvaluationInput
+    | str
+    | PathLike[str]
+    | AnyArray
+    | DataFrame,
     dev: ScoreMatrix | None = None,
     settings: EvaluationSettings = _USUAL,
     *,
@@ -53,8 +82,10 @@ def evaluate(
 
     Args:
         scores: the trials: a `ScoreMatrix`, a file of scores as `read_scores` takes it, what that
-            gave, or an array, trials x speakers. Of comparisons that are more than a matrix,
-            figures of pooled scores take all, ranks those of the matrix; a note says how many.
+            gave, or an array, trials x speakers; or a data frame, whose columns name the speakers
+            and whose index, unless there are labels, names who spoke. Of comparisons that are more
+            than a matrix, figures of pooled scores take all, ranks those of the matrix; a note says
+            how many.
         dev: scores of other speakers, to calibrate LID on; without it each speaker goes by a
             calibration on the others.
         settings: resamples, ties, families and what else can be chosen.
@@ -130,7 +161,7 @@ def evaluate(
 
 
 def _read(
-    scores: EvaluationInput | str | PathLike[str] | AnyArray,
+    scores: EvaluationInput | str | PathLike[str] | AnyArray | DataFrame,
     labels: str | PathLike[str] | Sequence[int] | Sequence[str] | AnyArray | None,
     choose: Sequence[str],
 ) -> EvaluationInput:
@@ -145,12 +176,18 @@ def _read(
         raise UsageError(
             f"labels is a {type(labels).__name__}: give a file of labels with a file of scores"
         )
+    speakers: tuple[str, ...] = ()
+    if isinstance(scores, DataFrame):
+        speakers = tuple(map(str, scores.columns))
+        if labels is None and all(isinstance(name, str) for name in scores.index):
+            labels = list(scores.index)
+        scores = scores.to_numpy()
     if labels is None or isinstance(labels, str | PathLike) or choose:
         raise UsageError(
             "an array of scores does not say who spoke: give labels=, the column (from 0) of each "
             "trial's speaker"
         )
-    return scores_of_array(np.asarray(scores), np.asarray(labels))
+    return scores_of_array(np.asarray(scores), np.asarray(labels), speakers=speakers)
 
 
 def _directions(context: EvaluationContext) -> Iterator[str]:

@@ -15,7 +15,7 @@ from monitor.corpus import find
 from monitor.errors import UsageError
 from monitor.features.registry import make
 from monitor.lab.attacks.attackers import ATTACKERS, get_attacker
-from monitor.lab.attacks.attacking import attack, select_attackers
+from monitor.lab.attacks.attacking import attack_method, select_attackers
 from monitor.lab.attacks.context import BITS, AttackContext
 from monitor.lab.attacks.extraction import CLEAR, PieceExtractor
 from monitor.lab.attacks.readers import choose_readers
@@ -62,7 +62,7 @@ def bench(corpora, tmp_path: Path) -> AttackContext:
 
 
 def test_buzzes_of_their_own_pitch_are_told_apart(bench):
-    rows = list(attack(bench, CLEAR, ATTACKERS["ignorant"], [1], replicates=20))
+    rows = list(attack_method(bench, CLEAR, ATTACKERS["ignorant"], [1], replicates=20))
     (row,) = [row for row in rows if row.segments == 1]
     assert (row.speakers, row.trials, row.feature, row.silent) == (6, 18, "f0", 0)
     assert (row.figures["srd.idr"].value or 0.0) > 0.9
@@ -74,7 +74,7 @@ def test_buzzes_of_their_own_pitch_are_told_apart(bench):
     "attacker", [name for name, each in ATTACKERS.items() if not each.needs_background]
 )
 def test_one_voice_for_all_gives_nothing_away(bench, one_voice, attacker):
-    for row in attack(bench, "one-voice", ATTACKERS[attacker], [1, 2], replicates=20):
+    for row in attack_method(bench, "one-voice", ATTACKERS[attacker], [1, 2], replicates=20):
         assert row.bits <= (row.figures["srd.null_model_bits"].high or 0.0)
         assert row.figures["membership.epsilon_lower_nats_at_1e-2"].value == 0.0
 
@@ -83,7 +83,7 @@ def test_one_voice_for_all_gives_nothing_away(bench, one_voice, attacker):
 def test_silence_gives_nothing_away_and_is_told(bench):
     register("silence", lambda _, utterance: Silence(utterance.rate))
     try:
-        rows = list(attack(bench, "silence", ATTACKERS["ignorant"], [1], replicates=20))
+        rows = list(attack_method(bench, "silence", ATTACKERS["ignorant"], [1], replicates=20))
     finally:
         del ANONYMISERS["silence"]
     assert {(row.silent, row.trials, round(row.bits, 9)) for row in rows} == {(18, 18, 0.0)}
@@ -109,7 +109,7 @@ def test_no_protection_is_the_clear_evaluation_to_the_last_bit(bench, corpora, a
         ScoreMatrix(scores, np.repeat(np.arange(6), 3), names, "f0"),
         settings=EvaluationSettings(replicates=20),
     )
-    (row,) = attack(bench, CLEAR, ATTACKERS[attacker], [], replicates=20)
+    (row,) = attack_method(bench, CLEAR, ATTACKERS[attacker], [], replicates=20)
     assert row.figures[BITS].value == clear.figures[BITS].value
     assert row.figures[BITS].limits == clear.figures[BITS].limits
     for key, figure in row.figures.items():
@@ -121,7 +121,7 @@ def test_a_reader_whose_speech_the_program_breaks_is_left_out(bench, tmp_path):
     program.write_text("#!/bin/sh\ncat > $0.heard; test -s $0.once && cat $0.heard || "
                        "{ echo 1 > $0.once; false; }\n")  # fmt: skip
     program.chmod(0o700)
-    (row,) = attack(bench, f"command:{program}", ATTACKERS["ignorant"], [], replicates=20)
+    (row,) = attack_method(bench, f"command:{program}", ATTACKERS["ignorant"], [], replicates=20)
     assert row.speakers == 5
     assert len(bench.extractor.missing) == 1
 
@@ -138,7 +138,7 @@ def test_an_attacker_hears_with_features_of_its_own(bench):
     own = replace(
         ATTACKERS["lazy-informed"], features=lambda _bench, _method: {"mine": make(["f0"])[0]}
     )
-    rows = list(attack(bench, CLEAR, own, [], replicates=20))
+    rows = list(attack_method(bench, CLEAR, own, [], replicates=20))
     assert [row.feature for row in rows] == ["mine"]
 
 

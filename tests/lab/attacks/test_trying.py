@@ -13,7 +13,7 @@ from monitor.lab.attacks import extraction
 from monitor.lab.attacks.attackers import ATTACKERS
 from monitor.lab.attacks.extraction import CLEAR
 from monitor.lab.attacks.results import AttackResults
-from monitor.lab.attacks.trying import AttackConfig, prepare, try_methods
+from monitor.lab.attacks.trying import AttackConfig, attack, prepare, try_methods
 from tests.lab.attacks.conftest import AMOUNTS
 from tests.sounds import RATE
 
@@ -31,7 +31,7 @@ WISHES = AttackConfig(
 def learnt(corpora, tmp_path_factory) -> AttackResults:
     kept = tmp_path_factory.mktemp("kept")
     apart = corpora(readers=10, first=20)
-    return try_methods(prepare(corpora(), WISHES, folder=kept, background=[apart]))
+    return attack(corpora(), WISHES.methods, folder=kept, background=[apart], config=WISHES)
 
 
 @pytest.mark.slow

@@ -333,9 +333,11 @@ def read_scores(
     )  # fmt: skip
 
 
-def scores_of_array(scores: AnyArray, labels: AnyArray, name: str = "scores") -> EvaluationInput:
+def scores_of_array(
+    scores: AnyArray, labels: AnyArray, name: str = "scores", speakers: tuple[str, ...] = ()
+) -> EvaluationInput:
     """Take a matrix in memory, (T, N), and each trial's column from 0, or speaker: (T,)."""
-    raw = RawScores(scores, labels=labels_of_array("labels", labels))
+    raw = RawScores(scores, speakers, labels=labels_of_array("labels", labels))
     notes: list[str] = []
     target, speakers, spoken = targets(raw, _labels_of_matrix(raw, name), name, notes)
     return check_matrix(replace(raw, speakers=speakers), target, name, spoken=spoken, notes=notes)
