@@ -20,7 +20,7 @@ from monitor.population.people import Speaker
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.run.pace import Timed
-from monitor.sources.chain import Chain
+from monitor.sources.base import Chain
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, write_frames
 from monitor.stream.monitor import Monitor

@@ -53,7 +53,7 @@ def command(asked: DemoOptions) -> int:
     from monitor.sinks.console import RunBuffer
     from monitor.sinks.jsonl import JsonLines
     from monitor.sinks.terminal import LiveCurve
-    from monitor.sources.chain import Paced
+    from monitor.sources.base import Paced
     from monitor.sources.frames import FramesFile
     from monitor.stream.monitor import Monitor, MonitorSettings
 

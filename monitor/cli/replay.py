@@ -80,7 +80,7 @@ class OneOfMany:
     def __call__(self, path: Path, unfinished: Unfinished | None) -> Run:
         """Make the run of a recording, not yet entered."""
         from monitor.cli.inputs import open_all
-        from monitor.sources.chain import Chain
+        from monitor.sources.base import Chain
 
         def opened() -> Source:
             sources = open_all([str(path)], None, self.start, self.end)
@@ -486,7 +486,7 @@ def command(asked: ReplayOptions) -> int:
     from monitor.cli.inputs import open_all
     from monitor.cli.run_reporter import RunReporter
     from monitor.sinks.terminal import ReplayProgress
-    from monitor.sources.chain import Chain, Paced
+    from monitor.sources.base import Chain, Paced
 
     words = asked.transcribing.wanted(asked.options.features)
     split = asked.apart.wanted

@@ -173,7 +173,7 @@ class Transcribing:
         self, sources: Sequence[Source], recordings: Sequence[str], start_seconds: float
     ) -> list[Source]:
         """Join recordings and their words."""
-        from monitor.sources.chain import with_words
+        from monitor.sources.beside import with_words
 
         if self.transcript is not None and len(recordings) > 1:
             raise UsageError(
@@ -192,7 +192,7 @@ class Transcribing:
 
     def live(self, source: LiveSource, report: Callable[[str], object]) -> LiveSource:
         """Join a microphone and the words that come while it is open."""
-        from monitor.sources.chain import LiveWords
+        from monitor.sources.beside import LiveWords
         from monitor.transcripts.live import WordPipe, lines_from
 
         if self.transcript != "-":
@@ -275,7 +275,7 @@ class LiveTurns:
 def _piped(source: Source, choice: TranscriptChoice, start_seconds: float) -> Source:
     """Join a recording and the words of standard input, all of which are read first."""
     from monitor.errors import SourceError
-    from monitor.sources.chain import SideInputSource
+    from monitor.sources.beside import SideInputSource
     from monitor.transcripts.formats import read_word_lines
 
     try:

@@ -13,8 +13,7 @@ from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, make
 from monitor.files import Readable
 from monitor.jobs import GeneratorProcesses, worthwhile
 from monitor.protocols import Feature, LiveSource, Source
-from monitor.sources.base import BaseSource, WrappedLiveSource, WrappedSource
-from monitor.sources.chain import Chain
+from monitor.sources.base import BaseSource, Chain, WrappedLiveSource, WrappedSource
 from monitor.sources.file import File
 from monitor.stream.front_end import BlocksToTicks
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Item, Track
@@ -328,7 +327,7 @@ def prefetch_features(
         jobs = worthwhile((part.seconds or 0.0 for part in parts), WORTHWHILE_SECONDS)
     if jobs < 2 or not monitor.front_end.by_name:
         return None
-    from monitor.sources.chain import SideInputSource
+    from monitor.sources.beside import SideInputSource
 
     recordings = [part.source if isinstance(part, SideInputSource) else part for part in parts]
     files = [part for part in recordings if isinstance(part, File)]

@@ -13,7 +13,7 @@ from monitor.files import MemoryFile
 from monitor.phrases import clock_time
 from monitor.protocols import Source
 from monitor.safe_text import LONGEST_NAME, file_name
-from monitor.sources.chain import Chain
+from monitor.sources.base import Chain
 from monitor.sources.file import File
 from monitor.sources.people import Diarised
 from monitor.transcripts.turns import read_turns

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.sources.base import BaseSource, Samples, SplitSource
-    from monitor.sources.chain import Chain, Paced, SideInputSource
+    from monitor.sources.base import BaseSource, Chain, Paced, Samples, SplitSource
+    from monitor.sources.beside import SideInputSource
     from monitor.sources.file import File
     from monitor.sources.frames import FramesFile, read_frames, write_frames
     from monitor.sources.microphone import AudioQueue, Microphone
@@ -39,8 +39,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "base": "BaseSource Samples SplitSource",
-    "chain": "Chain Paced SideInputSource",
+    "base": "BaseSource Chain Paced Samples SplitSource",
+    "beside": "SideInputSource",
     "file": "File",
     "frames": "FramesFile read_frames write_frames",
     "microphone": "AudioQueue Microphone",

@@ -37,7 +37,7 @@ from monitor.population.population import SLICE_SECONDS
 from monitor.protocols import Feature, Source
 from monitor.safe_text import file_name
 from monitor.sources.base import file_hash
-from monitor.sources.chain import SideInputSource, with_words
+from monitor.sources.beside import SideInputSource, with_words
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, Header, write_frames
 from monitor.sources.registry import is_frames, open_source, recording_hashes

@@ -16,7 +16,7 @@ from monitor.errors import UsageError
 from monitor.protocols import LiveSource
 from monitor.run import Run
 from monitor.sources import AudioQueue, Diarised, LiveDiarised, Samples
-from monitor.sources.chain import LiveWords
+from monitor.sources.beside import LiveWords
 from monitor.transcripts import Turn, TurnPipe, WordPipe
 from monitor.transcripts.turns import MOST_LABELS
 from monitor.types import Block, Gap

@@ -12,7 +12,7 @@ from monitor import Monitor
 from monitor.protocols import LiveSource
 from monitor.run import Run
 from monitor.sources import AudioQueue
-from monitor.sources.chain import LiveWords
+from monitor.sources.beside import LiveWords
 from monitor.stream.front_end import check_words
 from monitor.transcripts.live import WordPipe
 from monitor.types import Block, Gap, Words

@@ -22,7 +22,7 @@ from monitor.errors import SourceError, UsageError
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.protocols import Source
 from monitor.sources import Chain, File, FramesFile, Microphone, Paced, Pipe, registry
-from monitor.sources.chain import cut_frames
+from monitor.sources.base import cut_frames
 from monitor.sources.frames import write_frames
 from monitor.sources.registry import open_source, recording_hashes
 from monitor.types import Block, Frames, Gap, Track

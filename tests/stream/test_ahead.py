@@ -14,7 +14,7 @@ from monitor.errors import MonitorError
 from monitor.events.occurrences import GapEvent
 from monitor.population.population import Population
 from monitor.run.pace import PrefetchedFrames
-from monitor.sources.chain import Chain
+from monitor.sources.base import Chain
 from monitor.sources.file import File
 from monitor.stream.monitor import Event, Monitor
 from monitor.stream.records import placed

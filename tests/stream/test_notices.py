@@ -27,7 +27,7 @@ from monitor.run import LogFile, Run, RunSettings
 from monitor.sinks.console import RunBuffer
 from monitor.sinks.summary import print_summary
 from monitor.sinks.terminal import ReplayProgress
-from monitor.sources.chain import Chain, cut_frames
+from monitor.sources.base import Chain, cut_frames
 from monitor.types import NOTICE_KINDS, Frames, Notice
 from tests.stream.streams import WATCHED, Listed, frames, fresh, reference, simulated
 
