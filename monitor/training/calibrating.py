@@ -59,11 +59,7 @@ _UNIT_TICKS = TICKS_PER_SECOND // UNITS_PER_SECOND
 
 
 def stream_of(voice: SpeakerSpeech, features: Iterable[str], most_seconds: float) -> Frames:
-    """Return a speaker as one stream, as the monitor would hear it: the longest session first.
-
-    Frames come with the tenth of a second of speech in which they were complete; a voice without
-    speech decisions has no pauses.
-    """
+    """Return a speaker as one stream, the longest session first; without decisions no pauses."""
     order = sorted(range(len(voice.sessions)), key=lambda s: (-voice.length(s), s))
     most = round(most_seconds * TICKS_PER_SECOND)
     decisions = [
@@ -73,27 +69,31 @@ def stream_of(voice: SpeakerSpeech, features: Iterable[str], most_seconds: float
     starts = np.cumsum([0] + [decision.size for decision in decisions])
     tracks = {}
     for name in features:
-        frames_by_session = [voice.sessions[session][name] for session in order]
-        ticks = []
-        for frames, speech, start in zip(frames_by_session, decisions, starts, strict=False):
-            spoken = (frames.units.astype(np.int64) + 1) * _UNIT_TICKS
-            ticks.append(np.searchsorted(np.cumsum(speech), spoken) + 1 + start)
-        placed = np.concatenate(ticks)
-        values = np.concatenate([frames.values for frames in frames_by_session])
-        early = frames_by_session[0].early
+        sessions = [voice.sessions[session][name] for session in order]
+        placed = np.concatenate(
+            [
+                _place(frames.units, speech) + start
+                for frames, speech, start in zip(sessions, decisions, starts, strict=False)
+            ]
+        )
+        values = np.concatenate([frames.values for frames in sessions])
+        early = sessions[0].early
         if early is not None:  # later ones have whole frames before them
-            spoken = (early.ticks.astype(np.int64) + 1) * _UNIT_TICKS
-            at = np.searchsorted(np.cumsum(decisions[0]), spoken) + 1
+            at = _place(early.ticks, decisions[0])
             early = replace(early, ticks=at).some(at <= most)
         tracks[name] = Track(placed[placed <= most], values[placed <= most], early=early)
     return Frames(np.concatenate(decisions)[:most], tracks)
 
 
-# ----------------------------------------------------------------------------- false alarm streams
-# Every calibration speaker is heard as a stream that is watched as another one; the maxima of these
-# streams, kept in the rank models, say how often a rule raises a false alarm.
-#
-# Source: docs/method.md section 11.
+def _place(units: IntArray, speech: BoolArray) -> IntArray:
+    """Return the ticks at which these tenths of a second of speech were complete."""
+    spoken = (units.astype(np.int64) + 1) * _UNIT_TICKS
+    return np.asarray(np.searchsorted(np.cumsum(speech), spoken) + 1)
+
+
+# --- False alarm streams: every calibration speaker is heard as a stream, and watched as another.
+# The maxima of these streams, kept in the rank models, say how often a rule raises a false alarm
+# (docs/method.md section 11).
 
 FIELDS = ("closed_set_bits", "gain_bits", "sum_bits", "rank_bits", "evidence_bits")
 """Of a reading; ``rank_bits`` of the one feature of a rank model of one."""
@@ -129,9 +129,7 @@ def with_maxima(
 
     Each calibration speaker, or as many as `MOST_STREAMS`, is heard as one stream, at a reading a
     second, watched as somebody else who is drawn from the rest; the speaker's own template is no
-    candidate: that is a stream of somebody whom the attacker does not know. Which rank model
-    belongs to which kind of session does not show in it. Among fewer than three people nothing is
-    worked out; of who ``trained`` a feature's network no stream counts with it.
+    candidate. Of who ``trained`` a feature's network no stream counts with it.
     """
     generator = np.random.default_rng(seed)
     members = population.scoring().members
@@ -202,32 +200,30 @@ def _compute_stream_maxima(
     cache: dict[tuple[str, str, bytes], Any] = {}  # what the rank models share
     maxima = {}
     for i, rank_model in enumerate(population.rank_models):
-        is_trained = any(stream.speaker in trained.get(name, ()) for name in rank_model.features)
-        if (
-            i not in places
-            or is_trained
-            or not set(rank_model.features) <= set(stream.frames.tracks)
-        ):
+        features = rank_model.features
+        is_trained = any(stream.speaker in trained.get(name, ()) for name in features)
+        if i not in places or is_trained or not set(features) <= set(stream.frames.tracks):
             continue
         try:
-            attacker = Attacker(
-                population, rank_model.features, stream.watch, session=rank_model.session
-            )
+            attacker = Attacker(population, features, stream.watch, session=rank_model.session)
         except StoreError:  # one of its features has no rank model of its own
             continue
         with one_thread():
             figures = attacker.figures(totals, speech, cache)
-        maxima[i] = _reduce(np.stack([figures[name] for name in FIELDS]), ticks, stream, horizons)
+        rows = np.stack([figures[name] for name in FIELDS])
+        maxima[i] = np.full((len(FIELDS), len(horizons)), np.nan)
+        for h, horizon in enumerate(horizons):
+            if horizon <= 2 * stream.seconds:  # NaN where none, or half the audio, is
+                within = rows[:, ticks <= (horizon + 1e-9) * TICKS_PER_SECOND]
+                maxima[i][:, h] = np.fmax.reduce(within, axis=1, initial=np.nan)
     return maxima
 
 
 def _find_moments(
     population: Population, stream: _Stream, horizons: Sequence[float]
 ) -> tuple[IntArray, FloatArray, dict[str, RunningTotals]]:
-    """Find the moments, a reading a second, at which something new came: R ticks, T, totals.
-
-    Of the stream, and of its beginning again up to the longest horizon within twice of it.
-    """
+    """Find the moments, a reading a second, at which something new came: R ticks, T, totals."""
+    # of the stream, and of its beginning again up to the longest horizon within twice of it
     frames, ticks_heard = stream.frames, stream.frames.speech.size
     reach = max((h for h in horizons if h <= 2 * stream.seconds), default=0.0)
     accumulator = FrameAccumulator({name: population.features[name].spec for name in frames.tracks})
@@ -243,38 +239,16 @@ def _find_moments(
         return ticks, np.zeros(0), {}
     moments = accumulator.moments(ticks.tolist())
     # a pause says nothing new
-    rows = [moments.speech, *(feature_totals.frames for feature_totals in moments.totals.values())]
-    rows += [
-        feature_totals.early_seconds
-        for feature_totals in moments.totals.values()
-        if feature_totals.early_seconds is not None
-    ]
+    heard = list(moments.totals.values())
+    rows = [moments.speech, *(total.frames for total in heard)]
+    rows += [total.early_seconds for total in heard if total.early_seconds is not None]
     new = np.any([np.diff(row, prepend=-1) != 0 for row in rows], axis=0)
-    totals = {name: feature_totals.select(new) for name, feature_totals in moments.totals.items()}
+    totals = {name: total.select(new) for name, total in moments.totals.items()}
     return ticks[new], moments.speech[new] / TICKS_PER_SECOND, totals
 
 
-def _reduce(
-    figures: FloatArray, ticks: IntArray, stream: _Stream, horizons: Sequence[float]
-) -> FloatArray:
-    """Reduce figures (fields, R) to (fields, horizons); NaN where none, or half the audio, is."""
-    maxima = np.full((len(FIELDS), len(horizons)), np.nan)
-    for h, horizon in enumerate(horizons):
-        if horizon <= 2 * stream.seconds:
-            figures_within = figures[:, ticks <= (horizon + 1e-9) * TICKS_PER_SECOND]
-            maxima[:, h] = np.fmax.reduce(figures_within, axis=1, initial=np.nan)
-    return maxima
-
-
 class Prior:
-    """Rank models of other people, as priors of the cells of a calibration.
-
-    Source: docs/method.md section 3.
-
-    Args:
-        population: the one whose rank models serve.
-        replicates: resamples to give of each cell.
-    """
+    """Rank models of other people as priors of a calibration's cells (docs/method.md section 3)."""
 
     def __init__(
         self,
@@ -340,7 +314,7 @@ class Prior:
         return np.column_stack([point.intercept[0, rows], slopes])
 
 
-# ------------------------------------------------------------------------------------- calibrating
+# --- The calibration.
 
 LENGTHS = (0.3, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)  # T, speech seconds
 TEMPLATE_LENGTHS = (10.0, 30.0, 60.0, 120.0, 300.0)  # D, speech seconds
@@ -364,23 +338,18 @@ class CalibrationSettings:
         similarities: by feature; the default of its kind where left out.
         sets: of features that get a rank model. None: of up to three features every set, of more
             each and all.
-        trained: by feature, names of those on whose speech its network was trained. It knows their
-            voices better than others', so no test of theirs counts in a rank model with that
-            feature; their templates are candidates there like all others.
+        trained: by feature, names of those on whose speech its network was trained: no test of
+            theirs counts in a rank model with that feature; their templates are candidates.
         other_voices: more people, of another corpus, heard with the same features. They count for
             likelihood ratios, compared with each other alone, and for no ranks; none is named.
         replicates: resamples of speakers kept with the rank model.
         trials: tests of each speaker in each cell.
         seed: of resamples and permutations.
-        prior: population whose rank models the fit starts from, where they are of the same
-            features; they count as twenty speakers or more, so that their weight fades as own
-            speakers grow. None: learn from these voices alone, which on few speakers can claim far
-            too much.
+        prior: population whose rank models the fit starts from; they count as twenty speakers or
+            more, and fade as own speakers grow. None: learn from these voices alone, which on few
+            speakers can claim far too much.
         cohort: background speakers, none of them among the voices, for likelihood ratios of the
             features that both have, made by the same networks. None: no likelihood ratios.
-
-    Raises:
-        UsageError: a length is no multiple of 0.1 s, or a grid is empty.
     """
 
     lengths: Sequence[float] = LENGTHS
@@ -418,22 +387,18 @@ def calibrate(
 ) -> Calibration:
     """Fit a rank model for every feature, and for features together, on the grid of lengths.
 
-    In a joint rank model a feature that brings nothing new at a length has no say there.
-
     Args:
         voices: what ``enrol`` gave: its corpus is heard again, with the same features, and the rank
             models know how high streams of others get among those enrolled. Or a corpus, or its
-            path, which is heard here. Or calibration speech, from ``collect``, which says what of
-            the corpus could not be used.
+            path, which is heard here. Or calibration speech, from ``collect``.
         specs: what the features' frames look like, from ``collect``; else None.
-        settings: grid, fits and background speakers; None: the usual ones.
+        settings: None: the usual ones.
         features: of a corpus, names; None takes what ``collect`` does.
         setup: from where features of a corpus are made; of an enrolment it is as it was.
         alarms: enrolled people. The rank models then know how high the streams of other people get
-            among them, which `Monitor.false_alarms` goes by: each of at most 100 of the voices is
-            heard as somebody else (docs/alarms.md). None: those of an enrolment, else they do not.
-        jobs: cells that are fitted at a time, each by a thread; None: one a core. The result does
-            not depend on it.
+            among them, which `Monitor.false_alarms` goes by (docs/alarms.md). None: those of an
+            enrolment, else they do not.
+        jobs: threads; None: one a core. The result does not depend on it.
         progress: called with cells done and cells in all.
 
     Returns:
@@ -442,8 +407,6 @@ def calibrate(
     Raises:
         CalibrationError: fewer than 10 speakers, or fewer who trained no network, or too little
             speech of theirs for any cell.
-        UsageError: a similarity or a feature is unknown, or ``specs`` and ``features`` do not go
-            with what is given.
     """
     settings = settings or CalibrationSettings()
     if isinstance(voices, Enrolment):
@@ -469,23 +432,14 @@ def calibrate(
 
 
 class _CellFits(NamedTuple):
-    """Fits of one cell: a rank model for each set of features, None where it has none.
+    """Fits of one cell."""
 
-    ``ratios`` are, by set, the likelihood ratios of the longest templates so far: its own, or those
-    of shorter ones where it has none.
-    """
-
-    rank_models: list[FittedCell | None]
-    ratios: dict[_FeatureSet, FittedEvidence]
+    rank_models: list[FittedCell | None]  # by set of features
+    ratios: dict[_FeatureSet, FittedEvidence]  # of the longest templates so far that have any
 
 
 class _Calibrator:
-    """Plan of a calibration, and the work on its cells.
-
-    Raises:
-        CalibrationError: too few speakers trained no network.
-        UsageError: a similarity or a feature is unknown.
-    """
+    """Plan of a calibration, and the work on its cells."""
 
     def __init__(
         self,
@@ -529,11 +483,7 @@ class _Calibrator:
             self._prior = Prior(prior, specs, self._scorers, settings.replicates, self._cohort)
 
     def calibrate(self, jobs: int | None, progress: Callable[[int, int], None]) -> Calibration:
-        """Fit every cell, and put the fits together.
-
-        Raises:
-            CalibrationError: too little speech for any cell.
-        """
+        """Fit every cell, and put the fits together."""
         fits: dict[tuple[_FeatureSet, str], dict[tuple[int, int], FittedCell]] = {}
         sources: dict[tuple[_FeatureSet, str], set[int]] = {}
         for done, (cell, cell_fits) in enumerate(self._fit_all(jobs), 1):
@@ -564,10 +514,7 @@ class _Calibrator:
         return Calibration(RankModels(rank_models), rows, several_sessions, self._cohort)
 
     def _fit_all(self, jobs: int | None) -> Iterator[tuple[GridCell, _CellFits]]:
-        """Fit the cells, in their order.
-
-        numpy works outside the interpreter's lock, so that threads do; its products take one each.
-        """
+        """Fit the cells, in their order, by threads: numpy works outside the interpreter's lock."""
         with one_thread(), ThreadPoolExecutor(jobs or cores()) as pool, ExitStack() as stack:
             worths = self._choose_worths(pool)
             latest: dict[tuple[str, int], Future[_CellFits]] = {}
@@ -581,19 +528,18 @@ class _Calibrator:
             for cell, future in zip(self._cells, futures, strict=True):
                 yield cell, future.result()
 
+    def _lengths_of(self, cell: GridCell) -> tuple[float, float]:
+        settings = self._settings
+        return settings.lengths[cell.length], settings.template_lengths[cell.template_length]
+
     def _score(self, cell: GridCell) -> Cell:
-        lengths = (
-            self._settings.lengths[cell.length],
-            self._settings.template_lengths[cell.template_length],
-        )
-        return cell.plan.run(self._scorers, *map(units_of, lengths), cohort=self._backgrounds)
+        units = map(units_of, self._lengths_of(cell))
+        return cell.plan.run(self._scorers, *units, cohort=self._backgrounds)
 
     def _known(self, features: _FeatureSet, cell: GridCell, candidates: int) -> PriorModel | None:
         if self._prior is None:
             return None
-        test = self._settings.lengths[cell.length]
-        template = self._settings.template_lengths[cell.template_length]
-        return self._prior.at(features, cell.session, test, template, candidates)
+        return self._prior.at(features, cell.session, *self._lengths_of(cell), candidates)
 
     def _choose_worths(self, pool: ThreadPoolExecutor) -> dict[tuple[_FeatureSet, str], float]:
         """Choose how many speakers the prior is worth, by set of features and kind of session."""
@@ -609,11 +555,12 @@ class _Calibrator:
         """Compute, for each set of features, what speakers left out lose by worth of the prior."""
         if self._prior is None or len(self._voices) >= _MANY:
             return [{} for _ in self._sets]
-        tests = _CellTests(self._score(cell))
+        scored = self._score(cell)
+        tests = _select_tests(scored)
         losses: list[Mapping[int, FloatArray]] = []
         for features in self._sets:
-            prior = self._known(features, cell, tests.candidates)
-            tested, singles = tests.on(self._testers[features])
+            prior = self._known(features, cell, scored.candidates)
+            tested, singles = tests(self._testers[features].tobytes())
             if prior is None or np.unique(tested.gap_speaker).size < FEWEST_SPEAKERS:
                 losses.append({})
             else:
@@ -633,14 +580,14 @@ class _Calibrator:
         scored = self._score(cell)
         comparisons = scored.compared if wide is cell else self._score(wide).compared
         chooser = None if comparisons is None else ComparisonChooser(comparisons, self._corpora)
-        tests = _CellTests(scored)
+        tests = _select_tests(scored)
         fits = _CellFits([], {} if shorter is None else dict(shorter.result().ratios))
         for features in self._sets:
             axis = self._axes[features]
             prior = self._known(features, cell, scored.candidates)
             if prior is not None:
                 prior = replace(prior, worth=worths[features, cell.session])
-            tested, singles = tests.on(self._testers[features])
+            tested, singles = tests(self._testers[features].tobytes())
             fit = None
             if np.unique(tested.gap_speaker).size >= FEWEST_SPEAKERS:
                 fit = fit_cell(
@@ -665,11 +612,7 @@ class _Calibrator:
         prior_model: PriorModel | None,
         shorter: FittedEvidence | None,
     ) -> FittedEvidence | None:
-        """Fit likelihood ratios of one cell; None where too few people were heard of every feature.
-
-        Without a prior rank model the ridge draws slopes towards those of shorter templates, which
-        more people have.
-        """
+        """Fit likelihood ratios of one cell; None where too few people have every feature."""
         others = np.ones(len(self._settings.other_voices), np.bool_)
         voices = np.append(self._testers[features], others)
         comparisons = chooser.choose(self._axes[features], voices)
@@ -680,7 +623,9 @@ class _Calibrator:
         prior = None
         if prior_model is not None and prior_model.evidence is not None:
             prior = PriorCoefficients(prior_model.evidence, prior_model.worth)
-        elif shorter is not None:
+        elif (
+            shorter is not None
+        ):  # slopes towards those of shorter templates: more people have them
             prior = PriorCoefficients(shorter.coefficients, 0.0)
         return fit_evidence(comparisons, self._all_weights, prior)
 
@@ -692,32 +637,50 @@ class _Calibrator:
         common: int,
         sources: Sequence[int],
     ) -> RankModel:
-        """Put fitted cells on the grid; lengths that nobody reached are dropped.
+        """Put fitted cells on the grid; rows compare cells among ``common`` candidates too."""
+        ts, ds = (sorted(set(places)) for places in zip(*fits, strict=True))
+        lengths = np.asarray([self._settings.lengths[t] for t in ts])
+        template_lengths = np.asarray([self._settings.template_lengths[d] for d in ds])
 
-        Their rows say what the model gives among ``common`` candidates too: there, cells compare.
-        """
-        arrays = _GridArrays(fits, self._settings)
-        weights = arrays.arrange(lambda fit: fit.weights, len(features))
-        rows = self._table_rows(features, session, fits, common)
+        def arrange(pick: Callable[[FittedCell], FloatArray | float], *shape: int) -> FloatArray:
+            """Return a figure, shape (1 + B, nT, nD, ...); NaN where there is no fit."""
+            figures = np.full((1 + self._settings.replicates, len(ts), len(ds), *shape), np.nan)
+            for (t, d), fit in fits.items():
+                figures[:, ts.index(t), ds.index(d)] = pick(fit)
+            return figures
+
+        def arrange_ratios(name: str, *shape: int) -> FloatArray:
+            return arrange(
+                lambda fit: np.nan if fit.evidence is None else getattr(fit.evidence, name), *shape
+            )
+
+        evidence = None
+        if self._cohort is not None and any(fit.evidence for fit in fits.values()):
+            coefficients = arrange_ratios("coefficients", 1 + len(features))
+            evidence = EvidenceModel(
+                lengths, template_lengths, coefficients[..., 0], coefficients[..., 1:],
+                arrange_ratios("support")[0], arrange_ratios("area")[0],
+                tuple(self._cohort.compute_digest(name) for name in features),
+            )  # fmt: skip
         testers = zip(self._voices, self._testers[features], strict=True)
         networks = tuple(self._specs[name].network for name in features)
         return RankModel(
             features,
             session,
             tuple(self._scorers[name].name for name in features),
-            arrays.lengths,
-            arrays.template_lengths,
-            arrays.arrange(lambda fit: fit.alpha),
-            arrays.arrange(lambda fit: fit.beta),
-            arrays.arrange(lambda fit: fit.binomial.astype(float)) == 1.0,
-            _weights_from_first_frame(weights),
-            arrays.arrange(lambda fit: fit.floor),
-            arrays.arrange(lambda fit: fit.open_set[None], 1 + len(features))[0],
-            rows,
+            lengths,
+            template_lengths,
+            arrange(lambda fit: fit.alpha),
+            arrange(lambda fit: fit.beta),
+            arrange(lambda fit: fit.binomial.astype(float)) == 1.0,
+            _weights_from_first_frame(arrange(lambda fit: fit.weights, len(features))),
+            arrange(lambda fit: fit.floor),
+            arrange(lambda fit: fit.open_set[None], 1 + len(features))[0],
+            self._table_rows(features, session, fits, common),
             max(fit.speakers for fit in fits.values()),
             max(fit.candidates for fit in fits.values()),
             next(iter(fits.values())).prior_speakers,
-            evidence=None if self._cohort is None else arrays.evidence(features, self._cohort),
+            evidence=evidence,
             left_out=tuple(voice.name for voice, counts in testers if not counts),
             networks=networks if any(networks) else (),
             learnt_from=tuple(self._voices[i].name for i in sources),
@@ -750,46 +713,6 @@ class _Calibrator:
         return tuple(rows)
 
 
-class _GridArrays:
-    """Fitted cells as arrays over the lengths that they reached."""
-
-    def __init__(
-        self, fits: Mapping[tuple[int, int], FittedCell], settings: CalibrationSettings
-    ) -> None:
-        self._fits, self._rows = fits, 1 + settings.replicates
-        self._t, self._d = (sorted(set(places)) for places in zip(*fits, strict=True))
-        self.lengths = np.asarray([settings.lengths[t] for t in self._t])
-        self.template_lengths = np.asarray([settings.template_lengths[d] for d in self._d])
-
-    def arrange(self, pick: Callable[[FittedCell], FloatArray | float], *shape: int) -> FloatArray:
-        """Return a figure of the fits, shape (1 + B, nT, nD, ...); NaN where there is no fit."""
-        figures = np.full((self._rows, len(self._t), len(self._d), *shape), np.nan)
-        for (t, d), fit in self._fits.items():
-            figures[:, self._t.index(t), self._d.index(d)] = pick(fit)
-        return figures
-
-    def evidence(self, features: _FeatureSet, cohort: Cohort) -> EvidenceModel | None:
-        """Return the likelihood ratios against a cohort; None where no cell has any."""
-        if not any(fit.evidence for fit in self._fits.values()):
-            return None
-
-        def arrange(name: str, *shape: int) -> FloatArray:
-            return self.arrange(
-                lambda fit: np.nan if fit.evidence is None else getattr(fit.evidence, name), *shape
-            )
-
-        coefficients = arrange("coefficients", 1 + len(features))
-        return EvidenceModel(
-            self.lengths,
-            self.template_lengths,
-            coefficients[..., 0],
-            coefficients[..., 1:],
-            arrange("support")[0],
-            arrange("area")[0],
-            tuple(cohort.compute_digest(name) for name in features),
-        )
-
-
 def _sets(sets: Sequence[Sequence[str]] | None, names: tuple[str, ...]) -> list[_FeatureSet]:
     """Return the sets of features that get a rank model, each in the order of ``names``."""
     if sets is None:
@@ -818,22 +741,15 @@ def _testers(
     return testers
 
 
-class _CellTests:
-    """Tests of some voices of a cell, and what the features say there alone."""
+def _select_tests(cell: Cell) -> Callable[[bytes], tuple[Cell, SingleFeatureFits]]:
+    """Make a function that selects tests of voices, a mask's bytes, and fits each feature alone."""
 
-    def __init__(self, cell: Cell) -> None:
-        self.candidates = cell.candidates
+    @cache
+    def select(voices: bytes) -> tuple[Cell, SingleFeatureFits]:
+        tested = cell.tested_on(np.frombuffer(voices, np.bool_))
+        return tested, singles_of(tested)
 
-        @cache
-        def tested_on(voices: bytes) -> tuple[Cell, SingleFeatureFits]:
-            tested = cell.tested_on(np.frombuffer(voices, np.bool_))
-            return tested, singles_of(tested)
-
-        self._tested_on = tested_on
-
-    def on(self, voices: BoolArray) -> tuple[Cell, SingleFeatureFits]:
-        """Return the tests of these voices, shape (voices,)."""
-        return self._tested_on(voices.tobytes())
+    return select
 
 
 def _backgrounds(
@@ -855,10 +771,8 @@ def _is_fitted(cell: GridCell) -> bool:
 
 
 def _weights_from_first_frame(weights: FloatArray) -> FloatArray:
-    """Fill lambda, shape (1 + B, nT, nD, F), where a feature had no frame, from the next longer T.
-
-    So that it is right from the first frame on. One that no test was long enough for has no say.
-    """
+    """Fill lambda, shape (1 + B, nT, nD, F), where it is NaN, from the next longer T."""
+    # one that no test was long enough for has no say
     reached = ~np.isnan(weights).all(axis=-1, keepdims=True)
     for t in range(weights.shape[1] - 2, -1, -1):
         missing = np.isnan(weights[:, t])
@@ -867,11 +781,7 @@ def _weights_from_first_frame(weights: FloatArray) -> FloatArray:
 
 
 def check_speakers(count: int) -> None:
-    """Refuse so few speakers, before anything is heard.
-
-    Raises:
-        CalibrationError: fewer than `FEWEST_SPEAKERS`.
-    """
+    """Refuse so few speakers, before anything is heard."""
     if count < FEWEST_SPEAKERS:
         raise CalibrationError(
             f"too few speakers ({count}) to learn a rank model; "
@@ -896,8 +806,8 @@ def advice(calibration: Calibration, specs: Mapping[str, FeatureSpec]) -> list[s
         if not batch:
             continue
         ends = (f"{100 * end(model.prior_share for model in batch):.0f}" for end in (min, max))
-        shares = " to ".join(dict.fromkeys(ends))
         taught = plural(max(model.speakers for model in batch), "speaker")
+        shares = " to ".join(dict.fromkeys(ends))
         lines.append(
             f"the shipped readers' rank model is the prior: {shares} % of each {session}-session "
             f"rank model, beside {taught}; more of yours lower that"
