@@ -19,6 +19,7 @@ from monitor.cli.options import (
     Numbers,
     argument,
     check_output,
+    check_picture,
     feature_setup,
     group,
     made_console,
@@ -44,40 +45,42 @@ if TYPE_CHECKING:
 # --- The calibration table, for people.
 
 _COLUMNS = (
-    ("T s", "T", "g"),
-    ("D s", "D", "g"),
-    ("session", "session", ""),
-    ("speakers", "speakers", "d"),
-    ("N", "candidates", "d"),
-    ("trials", "trials", "d"),
-    ("alpha", "alpha", ".3g"),
-    ("beta", "beta", ".3g"),
-    ("MeanD raw", "mean_bits_raw", ".2f"),
-    ("M-M", "mean_bits_miller_madow", ".2f"),
-    ("model", "mean_bits_model", ".2f"),
-    ("limits", ("mean_bits_low", "mean_bits_high"), ".2f"),
-    ("null", ("null_low", "null_high"), ".2f"),
-    ("IdR", "identification_rate", ".2f"),
-    ("StDD", "std_bits", ".2f"),
-    ("MaxD", "max_bits", ".2f"),
-    ("@rank", "max_rank", "d"),
-    ("Spread", "spread", ".2f"),
-    ("KL", "kl_bits", ".3f"),
-    ("rank-1", "rank1_match_bits", ".2f"),
-    ("local", "held_out_local_bits", ".2f"),
-    ("ECE", "calibration_error", ".2f"),
-    ("impostors", "open_set_area", ".2f"),
-    ("evidence", "evidence_bits", ".1f"),
-    ("support", "support_bits", ".1f"),
-    ("invariance", "invariance_bits", ".1f"),
-    ("Cllr", "evidence_cllr", ".2f"),
-    ("least", "evidence_min_cllr", ".2f"),
-    ("LR of others", ("others_mean_ratio_low", "others_mean_ratio_high"), ".2f"),
-    ("enrolled", "enrolled_area", ".2f"),
-    ("notes", "notes", ""),
-)
-
-
+    ("T s", "T", "g", "speech seconds of the test"),
+    ("D s", "D", "g", "of the template"),
+    ("session", "session", "", ""),
+    ("speakers", "speakers", "d", ""),
+    ("N", "candidates", "d", ""),
+    ("trials", "trials", "d", ""),
+    ("alpha", "alpha", ".3g", "of the rank model, with beta"),
+    ("beta", "beta", ".3g", ""),
+    ("MeanD raw", "mean_bits_raw", ".2f", "mean bits by the plain histogram of ranks"),
+    ("M-M", "mean_bits_miller_madow", ".2f", "with Miller and Madow's correction"),
+    ("model", "mean_bits_model", ".2f",
+     "mean bits of a rank (MeanD) by the rank model, with 95 % interval"),
+    ("limits", ("mean_bits_low", "mean_bits_high"), ".2f", ""),
+    ("null", ("null_low", "null_high"), ".2f", "the same without evidence but the prior's"),
+    ("IdR", "identification_rate", ".2f", "share ranked first"),
+    ("StDD", "std_bits", ".2f", "spread of single ranks' bits"),
+    ("MaxD", "max_bits", ".2f", "the largest, at @rank"),
+    ("@rank", "max_rank", "d", ""),
+    ("Spread", "spread", ".2f", "share of ranks likelier than chance"),
+    ("KL", "kl_bits", ".3f", "misfit of the rank model"),
+    ("rank-1", "rank1_match_bits", ".2f", "at the first rank"),
+    ("local", "held_out_local_bits", ".2f", "mean bits for speakers not fitted on"),
+    ("ECE", "calibration_error", ".2f", "error of the best guess's probability"),
+    ("impostors", "open_set_area", ".2f", "how well they are told (0.5: chance)"),
+    ("evidence", "evidence_bits", ".1f",
+     "mean log2 likelihood ratio of the speaker, whatever the crowd"),
+    ("support", "support_bits", ".1f", "the most that so many people can show (ELUB)"),
+    ("invariance", "invariance_bits", ".1f", "bits up to which nobody contradicts the ratios"),
+    ("Cllr", "evidence_cllr", ".2f", "cost of the ratios (1: useless)"),
+    ("least", "evidence_min_cllr", ".2f", "what recalibration would leave of it"),
+    ("LR of others", ("others_mean_ratio_low", "others_mean_ratio_high"), ".2f",
+     "mean ratio of other people (1 is allowed), 95 % interval"),
+    ("enrolled", "enrolled_area", ".2f", "impostors again, by the sum of all ratios"),
+    ("notes", "notes", "", ""),
+)  # fmt: skip
+"""Titles, keys of a row, styles, and what a column says."""
 _FIRST_TO_GO = (
     *("invariance", "LR of others", "least", "Cllr", "enrolled"),
     *("@rank", "MaxD", "Spread", "rank-1", "KL", "StDD", "alpha", "beta", "M-M", "MeanD raw"),
@@ -86,32 +89,6 @@ _FIRST_TO_GO = (
 """Columns that a narrow terminal does without, in this order."""
 _PIPED = 100
 """Columns of text where there is no terminal to ask."""
-_LEGEND = {
-    "T s": "speech seconds of the test",
-    "D s": "of the template",
-    "alpha": "of the rank model, with beta",
-    "MeanD raw": "mean bits by the plain histogram of ranks",
-    "M-M": "with Miller and Madow's correction",
-    "model": "mean bits of a rank (MeanD) by the rank model, with 95 % interval",
-    "null": "the same without evidence but the prior's",
-    "IdR": "share ranked first",
-    "StDD": "spread of single ranks' bits",
-    "MaxD": "the largest, at @rank",
-    "Spread": "share of ranks likelier than chance",
-    "KL": "misfit of the rank model",
-    "rank-1": "at the first rank",
-    "local": "mean bits for speakers not fitted on",
-    "ECE": "error of the best guess's probability",
-    "impostors": "how well they are told (0.5: chance)",
-    "evidence": "mean log2 likelihood ratio of the speaker, whatever the crowd",
-    "support": "the most that so many people can show (ELUB)",
-    "invariance": "bits up to which nobody contradicts the ratios",
-    "Cllr": "cost of the ratios (1: useless)",
-    "least": "what recalibration would leave of it",
-    "LR of others": "mean ratio of other people (1 is allowed), 95 % interval",
-    "enrolled": "impostors again, by the sum of all ratios",
-}
-"""What a column says."""
 
 
 def print_rank_models(rows: Sequence[Mapping[str, object]]) -> None:
@@ -119,7 +96,7 @@ def print_rank_models(rows: Sequence[Mapping[str, object]]) -> None:
     from rich.table import Table
 
     console = made_console(_PIPED)
-    texts = {title: [_cell(row, key, style) for row in rows] for title, key, style in _COLUMNS}
+    texts = {title: [_cell(row, key, style) for row in rows] for title, key, style, _ in _COLUMNS}
     widths = {title: max(map(len, [title, *cells])) + 2 for title, cells in texts.items()}
     left_out = []
     for title in _FIRST_TO_GO:
@@ -131,7 +108,7 @@ def print_rank_models(rows: Sequence[Mapping[str, object]]) -> None:
             f"{feature}: bits by speech seconds heard (T) and enrolled (D)", soft_wrap=True
         )
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for title, _, style in _COLUMNS:
+        for title, _, style, _ in _COLUMNS:
             if title in widths:
                 table.add_column(title, justify="right" if style else "left", no_wrap=True)
         for i, row in enumerate(rows):
@@ -139,9 +116,8 @@ def print_rank_models(rows: Sequence[Mapping[str, object]]) -> None:
                 table.add_row(*[texts[title][i] for title in widths])
         console.print(table)
         console.print()
-    console.print(
-        ". ".join(f"{title}: {words}" for title, words in _LEGEND.items() if title in widths) + "."
-    )
+    legend = [f"{title}: {words}" for title, *_, words in _COLUMNS if words and title in widths]
+    console.print(". ".join(legend) + ".")
     if left_out:
         console.print(f"Left out for want of width: {', '.join(left_out)}; --json has everything.")
 
@@ -247,40 +223,17 @@ def command(options: CalibrateOptions) -> int:
     monitor calibrate voices/ -o rank_model.npz     a file of its own, for replay --rank-model
 
     Each speaker's speech is cut into tests of T and templates of D speech seconds that do not
-    overlap. Within one session (one recording, one day) a voice is easier to recognise: where
-    speakers have two sessions or more, a rank model across sessions is learnt too. All limits are
-    95 %, over resampled speakers. The shipped rank model is the prior of yours; few speakers alone
-    claim too much. A rank model across sessions needs 10 speakers with two sessions, better 30;
-    until then the shipped one stands in.
+    overlap. Where speakers have two sessions or more, a rank model across sessions is learnt too
+    (of 10 such speakers, better 30; until then the shipped one stands in): within one recording a
+    voice is easier to recognise. All limits are 95 %, over resampled speakers. The shipped rank
+    model is the prior of yours; few speakers alone claim too much.
 
-    \b
-    The table (as many columns as there is room for; --json has all):
-      T s, D s       speech seconds of test and template
-      session        whether both are of one recording session
-      speakers, N    who provide tests; candidates that each test is compared with
-      trials         tests in all
-      alpha, beta    the beta-binomial rank model
-      MeanD raw, M-M mean bits of a rank by the histogram; with Miller and Madow's correction
-      model, limits  mean bits of a rank by the rank model, and its limits
-      null           the model with speakers permuted: no evidence but the prior's
-      IdR            share of tests whose speaker is ranked first
-      StDD, Spread   spread of the bits of single ranks; share of ranks likelier than chance
-      MaxD, @rank    the most bits of a rank, and which it is
-      KL, rank-1     misfit of the rank model, bits: over all ranks, at the first
-      local          mean bits given to the true speaker, by a fit without that speaker
-      ECE            how far the best guess is from as right as it claims
-      impostors      how often an enrolled voice looks more enrolled than an impostor's
-      evidence       mean evidence bits of the speaker: log2 of a likelihood ratio
-      support        the most evidence bits that these people can support
-      Cllr, least    cost of the ratios (1 says nothing), and after recalibration
-      LR of others   mean likelihood ratio of other people, limits: 1 is allowed
-      enrolled       impostors again, told by the sum of all ratios
-
-    Evidence says what a voice gives away whatever the size of the crowd: scores are
-    set against a cohort of people who are certainly not the speaker. It is measured
-    on speakers whom the fit has not seen. The cohort goes into the population.
+    Evidence says what a voice gives away whatever the size of the crowd: scores are set against a
+    cohort of people who are certainly not the speaker, measured on speakers whom the fit has not
+    seen. The cohort goes into the population. A legend explains the table, which has as many
+    columns as there is room for; --json has all.
     """
-    from monitor.cli.inputs import calibration_minutes, load_speaker_model, plan_of
+    from monitor.cli.inputs import load_speaker_model, plan_of
     from monitor.corpus import find
     from monitor.errors import UsageError
     from monitor.features.registry import caveats, defaults
@@ -288,16 +241,19 @@ def command(options: CalibrateOptions) -> int:
     from monitor.sources.registry import is_frames
     from monitor.training.calibrating import (
         LENGTHS,
+        TEMPLATE_LENGTHS,
         CalibrationSettings,
         advice,
         check_speakers,
     )
 
-    _check_pictures(options)
+    for picture in filter(None, (options.plot, options.reliability)):
+        check_picture(picture)
     similarities = _read_similarities(options.similarities)
     population = _load_population(options)
     features = options.features or (None if population is None else tuple(population.features))
-    lengths, template_lengths = options.lengths or LENGTHS, _choose_templates(options, population)
+    own = set() if population is None else {population.scoring().seconds}
+    template_lengths = options.template_lengths or tuple(sorted({*TEMPLATE_LENGTHS, *own}))
     corpus = options.hearing.of(find(options.corpus))
     trained = trained_by_feature(
         options.trainers, {recording.speaker for recording in corpus.recordings}
@@ -308,11 +264,6 @@ def command(options: CalibrateOptions) -> int:
     files = [recording.path for recording in corpus.recordings]
     load_speaker_model(features, files)
     jobs = options.workers.for_recordings(files)
-    minutes = calibration_minutes(
-        corpus, features, lengths, template_lengths, jobs if isinstance(jobs, int) else 1,
-        streams=population is not None and options.alarms, setup=feature_setup(),
-    )  # fmt: skip
-    say(minutes)
     if options.frames is not None:
         features = tuple(features or defaults(setup=feature_setup()))
         corpus = keep_frames(corpus, options.corpus, options.frames, features, options.workers)
@@ -324,7 +275,7 @@ def command(options: CalibrateOptions) -> int:
         raise UsageError(f"--trained {unknown[0]}: calibrating {', '.join(specs)}")
     cohort, excluded, cohort_problems = _choose_cohort(options, population, voices, specs, files)
     settings = CalibrationSettings(
-        lengths=lengths,
+        lengths=options.lengths or LENGTHS,
         template_lengths=template_lengths,
         similarities=similarities,
         trained=trained,
@@ -344,15 +295,6 @@ def command(options: CalibrateOptions) -> int:
     if options.output is not None:
         say(f"the rank models are in {options.output}")
     return INCOMPLETE if problems or cohort_problems else 0
-
-
-def _check_pictures(options: CalibrateOptions) -> None:
-    from monitor.plots.canvas import check_suffix
-
-    for picture in (options.plot, options.reliability):
-        if picture is not None:
-            check_suffix(picture)
-            check_output(picture)
 
 
 def _read_similarities(texts: Sequence[str]) -> dict[str, str]:
@@ -389,17 +331,6 @@ def _load_population(options: CalibrateOptions) -> Population | None:
     if store != "rank_model":
         raise UsageError(f"{options.output} is no population of this program; choose another name")
     return None
-
-
-def _choose_templates(
-    options: CalibrateOptions, population: Population | None
-) -> tuple[float, ...]:
-    from monitor.training.calibrating import TEMPLATE_LENGTHS
-
-    if options.template_lengths is not None:
-        return options.template_lengths
-    own = set() if population is None else {population.scoring().seconds}
-    return tuple(sorted({*TEMPLATE_LENGTHS, *own}))
 
 
 def _collect(
@@ -532,10 +463,11 @@ def _show(options: CalibrateOptions, calibration: Calibration) -> None:
         click.echo(json.dumps({"schema": 1, "cells": list(rows)}, allow_nan=False, indent=1))
     else:
         print_rank_models(rows)
-    if options.plot is not None or options.reliability is not None:
-        from monitor.plots.calibration import plot_rank_models, plot_reliability
+    if options.plot is not None:
+        from monitor.plots.calibration import plot_rank_models
 
-        if options.plot is not None:
-            plot_rank_models(rows, options.plot)
-        if options.reliability is not None:
-            plot_reliability(rows, options.reliability)
+        plot_rank_models(rows, options.plot)
+    if options.reliability is not None:
+        from monitor.plots.calibration import plot_reliability
+
+        plot_reliability(rows, options.reliability)

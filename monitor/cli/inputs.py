@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -29,10 +27,8 @@ from monitor.safe_text import file_name
 
 if TYPE_CHECKING:
     from monitor.corpus import Corpus
-    from monitor.features.registry import FeatureSetup
     from monitor.population.population import Population
     from monitor.protocols import Source
-    from monitor.training.feature_extraction import Listener
 
 # --- Opens what a command is asked to hear, and checks it before the long work.
 
@@ -100,12 +96,6 @@ def check_model(name: str, population: Population, store: str | Path | None) -> 
 MOST_ROWS = 20
 _MOST_TOLD = 5
 _NAME_CELLS = 32
-_SAMPLE_SECONDS = 5.0
-_SPEECH, _FEWEST, _MOST_SETS = 0.8, 10, 3
-_CELL_SECONDS, _SPEAKER_SECONDS, _READING_SECONDS = 0.05, 0.0025, 0.00003
-"""Of one core: for a cell of a set of features, for each speaker in it, and for a reading."""
-_SURE = 2.0
-"""Times as long, or as short, as reckoned."""
 
 
 def plan_of(corpus: Corpus, more: str = "") -> Iterator[str]:
@@ -135,81 +125,6 @@ def check_two(corpus: Corpus) -> None:
             f"{plural(len(corpus.speakers), 'speaker')}, and nobody to be taken for: "
             "give recordings of two or more"
         )
-
-
-def calibration_minutes(
-    corpus: Corpus,
-    features: Sequence[str] | None,
-    lengths: Sequence[float],
-    template_lengths: Sequence[float],
-    processes: int,
-    *,
-    streams: bool,
-    setup: FeatureSetup,
-) -> str:
-    """Estimate how long a calibration takes, from a few seconds of audio and the work to do.
-
-    A range: how much of the audio is speech, and what else the machine does, nobody knows before.
-    """
-    from monitor.jobs import cores
-    from monitor.training.feature_extraction import Listener
-
-    minutes = {
-        name: [_minutes(files) for files in corpus.sessions(name).values()]
-        for name in corpus.speakers
-    }
-    if any(None in sessions for sessions in minutes.values()):
-        return "how long it takes cannot be told: a recording does not say how long it is"
-    audio = [[60 * (each or 0.0) for each in sessions] for sessions in minutes.values()]
-    listener = Listener(features, setup=setup)
-    listening = sum(map(sum, audio)) * _pace_of(listener, corpus) / processes
-    count = len(listener.specs)
-    sets = 2**count - 1 if count <= _MOST_SETS else count + 1
-    longest = [_SPEECH * max(sessions) for sessions in audio]
-    rest = [_SPEECH * (sum(sessions) - max(sessions)) for sessions in audio]
-    cells = sum(
-        (sum(x >= test + template for x in longest) >= _FEWEST)
-        + (sum(x >= template and y >= test for x, y in zip(longest, rest, strict=True)) >= _FEWEST)
-        for test in lengths
-        for template in template_lengths
-    )
-    fitting = cells * sets * (_CELL_SECONDS + _SPEAKER_SECONDS * len(audio)) / math.sqrt(cores())
-    others = 0.0
-    if streams:
-        heard = sum(min(sum(sessions), 600.0) for sessions in sorted(audio, key=sum)[-100:])
-        others = heard * 2 * sets * _READING_SECONDS / cores()
-    parts = {
-        "listening": listening,
-        "fitting rank models": fitting,
-        "hearing each as somebody else": others,
-    }
-    total = listening + fitting + others
-    shares = [f"{name} {100 * part / total:.0f} %" for name, part in parts.items() if part]
-    return f"this takes {_between(total / _SURE, total * _SURE)}: {', '.join(shares)}"
-
-
-def _pace_of(listener: Listener, corpus: Corpus) -> float:
-    """Measure the seconds that a second of audio takes, on the second recording."""
-    began, heard = time.monotonic(), 0.0
-    for recording in corpus:
-        try:
-            frames = listener.extract(recording.path, speech_seconds=_SAMPLE_SECONDS)
-        except MonitorError:  # told when it is to be heard
-            continue
-        if heard:
-            heard = frames.audio_seconds_at(frames.speech_ticks) if frames.speech_ticks else 0.0
-            break
-        began, heard = time.monotonic(), 1e-9  # the first loads the networks
-    return max(time.monotonic() - began, 1e-3) / max(heard, 1.0)
-
-
-def _between(low: float, high: float) -> str:
-    """Format a range of seconds, in minutes."""
-    if high < 60:
-        return "less than a minute"
-    if low < 60:
-        return f"up to {math.ceil(high / 60)} min"
-    return f"about {math.floor(low / 60)} to {math.ceil(high / 60)} min"
 
 
 def _minutes(files: Iterable[Path]) -> float | None:

@@ -7,9 +7,6 @@ import numpy as np
 import pytest
 
 from benchmarks.simulation import Simulation, write_corpus
-from monitor.cli.inputs import calibration_minutes
-from monitor.corpus import find
-from monitor.features.registry import FeatureSetup
 from monitor.population.population import Calibration, Population, load_rank_models
 from monitor.population.rank_model import RankModels
 from monitor.training import fitted
@@ -112,32 +109,6 @@ def test_the_table(run, people):
         assert f"{title}: " in legend
     assert "alpha" in legend[legend.index("Left out for want of width") :]
     assert len(rest) <= 10
-
-
-def test_how_long_it_takes_is_told_before_it_begins(run, people):
-    """A range of minutes, before anything but a few seconds is heard, and what takes them."""
-    made = run("calibrate", people, *ONE)
-    lines = made.err.splitlines()
-    (told,) = [line for line in lines if line.startswith("this takes ")]
-    assert re.match(r"this takes (less than a minute|up to \d+ min|about \d+ to \d+ min): ", told)
-    assert "listening" in told
-    assert "fitting rank models" in told
-    assert "somebody else" not in told  # takes a population
-    assert lines.index(told) > next(i for i, line in enumerate(lines) if "plan: " in line)
-    assert lines.index(told) < next(i for i, line in enumerate(lines) if "note: " in line)
-    # of more lengths and speakers, more
-    corpus = find(people)
-
-    def most(lengths: tuple[float, ...]) -> int:
-        said = calibration_minutes(
-            corpus, None, lengths, (10.0,), 1, streams=True, setup=FeatureSetup()
-        )
-        return max(map(int, re.findall(r"(\d+) min", said)), default=0)
-
-    assert "somebody else" in calibration_minutes(
-        corpus, None, (1.0,), (10.0,), 1, streams=True, setup=FeatureSetup()
-    )
-    assert most(tuple((np.arange(1, 300) / 10).tolist())) > most((1.0,))
 
 
 def test_a_joint_below_its_best_part_is_told():
