@@ -117,5 +117,4 @@ def test_there_are_none_elsewhere():
     # nobody implements these: each spares two files an import circle
     assert {name: set(names) for name, names in others.items()} == {
         "notices.py": {"NoticedMonitor"},
-        "run_reporter.py": {"RunOptions", "TurnOptions"},
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,6 +91,11 @@ _PIPED = 100
 """Columns of text where there is no terminal to ask."""
 
 
+def _legend(titles: Collection[str]) -> str:
+    words = [f"{title}: {text}" for title, *_, text in _COLUMNS if text and title in titles]
+    return ". ".join(words) + "."
+
+
 def print_rank_models(rows: Sequence[Mapping[str, object]]) -> None:
     """Print one line a cell to stdout, as many columns as the terminal has room for."""
     from rich.table import Table
@@ -116,8 +121,7 @@ def print_rank_models(rows: Sequence[Mapping[str, object]]) -> None:
                 table.add_row(*[texts[title][i] for title in widths])
         console.print(table)
         console.print()
-    legend = [f"{title}: {words}" for title, *_, words in _COLUMNS if words and title in widths]
-    console.print(". ".join(legend) + ".")
+    console.print(_legend(widths))
     if left_out:
         console.print(f"Left out for want of width: {', '.join(left_out)}; --json has everything.")
 
@@ -208,7 +212,10 @@ class CalibrateOptions:
 
 
 @click.command(
-    "calibrate", cls=HelpCommand, short_help="Fit the models that turn scores into bits."
+    "calibrate",
+    cls=HelpCommand,
+    short_help="Fit the models that turn scores into bits.",
+    epilog="Columns of the table: " + _legend([title for title, *_ in _COLUMNS]),
 )
 @with_options(CalibrateOptions)
 def command(options: CalibrateOptions) -> int:
@@ -230,8 +237,9 @@ def command(options: CalibrateOptions) -> int:
 
     Evidence says what a voice gives away whatever the size of the crowd: scores are set against a
     cohort of people who are certainly not the speaker, measured on speakers whom the fit has not
-    seen. The cohort goes into the population. A legend explains the table, which has as many
-    columns as there is room for; --json has all.
+    seen. The cohort goes into the population.
+
+    The table has as many columns as there is room for; --json has all.
     """
     from monitor.cli.inputs import load_speaker_model, plan_of
     from monitor.corpus import find

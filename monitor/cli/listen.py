@@ -10,20 +10,17 @@ from monitor.cli.help import HelpCommand
 from monitor.cli.inputs import device_option, quiet_libraries
 from monitor.cli.monitor_options import (
     Alerting,
-    DisplayOptions,
-    JsonLog,
-    LedgerOptions,
-    MonitorOptions,
-    Protecting,
+    RunOptions,
+    RunReporter,
     alert_options,
     refuse_beside,
 )
 from monitor.cli.options import Seconds, group, option, shared, with_options
-from monitor.cli.transcript_options import LiveTurns, Transcribing
+from monitor.cli.transcript_options import LiveTurns
 
 
 @dataclass(frozen=True, slots=True)
-class ListenOptions:
+class ListenOptions(RunOptions):
     """Options of the command."""
 
     device: str | None = shared(device_option)
@@ -32,20 +29,14 @@ class ListenOptions:
         "Stop after so much audio, such as 90, 10m or 1:30. [default: at Ctrl-C]",
         type=Seconds(),
     )
-    options: MonitorOptions = group(MonitorOptions, "Speaker and attacker")
-    protecting: Protecting = group(Protecting, "Anonymiser")
-    transcribing: Transcribing = group(Transcribing, "Words and turns")
-    apart: LiveTurns = group(LiveTurns, "Words and turns")
-    alerting: Alerting = group(alert_options(bell=True), "Alerts")
-    of_ledger: LedgerOptions = group(LedgerOptions, "Alerts")
-    log: JsonLog = group(JsonLog, "Output")
     reconnect: float = option(
         "--reconnect SECONDS",
         "How long a device that vanished is waited for.",
         type=Seconds(),
         default="60",
     )
-    shown: DisplayOptions = group(DisplayOptions, "Output")
+    apart: LiveTurns = group(LiveTurns, "Words and turns")
+    alerting: Alerting = group(alert_options(bell=True), "Alerts")
 
 
 @click.command("listen", cls=HelpCommand, short_help="Measure the voice at the microphone, live.")
@@ -71,7 +62,6 @@ def command(asked: ListenOptions) -> int:
     costs most hears less, and the records say so, before any audio is lost.
     """
     from monitor.alerts.rules import Forecast
-    from monitor.cli.run_reporter import RunReporter
     from monitor.errors import UsageError
     from monitor.protocols import LiveSource
     from monitor.sinks.live import LiveView
@@ -106,7 +96,7 @@ def command(asked: ListenOptions) -> int:
             return asked.transcribing.live(source, lambda line: view.say(line))
         return asked.apart.split(source, lambda line: view.say(line))
 
-    reporter = RunReporter(asked, split=split)
+    reporter = RunReporter(asked, split=split, alert_for=asked.apart.alert_for)
     with quiet_libraries(), reporter.run(microphone) as run:
         if split:
             view = PeopleProgress(asked.seconds)

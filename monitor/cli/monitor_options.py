@@ -1,17 +1,19 @@
-"""Options of every command that hears a stream: whom, what, alerts, files, page."""
+"""Options of the commands that hear a stream, and the run that they make, told to people."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from monitor.alerts.actions.registry import ACTION_OPTIONS
+from monitor.cli.inputs import check_model, stopped_by_signals
 from monitor.cli.options import (
     Features,
     FiniteRange,
@@ -22,10 +24,16 @@ from monitor.cli.options import (
     Share,
     Text,
     among_option,
+    check_picture,
+    feature_setup,
+    group,
     option,
+    say,
     shared,
     speaker_model_option,
+    unlocked,
 )
+from monitor.cli.transcript_options import Transcribing
 from monitor.errors import UsageError
 from monitor.phrases import plural
 
@@ -35,12 +43,11 @@ if TYPE_CHECKING:
     from monitor.features.registry import FeatureSetup
     from monitor.population.population import Population
     from monitor.population.rank_model import RankModels
-    from monitor.protocols import AlertAction, AlertRule, Source
-    from monitor.run import LedgerFile, LogFile, Protection
+    from monitor.protocols import AlertAction, AlertRule, Sink, Source
+    from monitor.run import LedgerFile, LogFile, Protection, Run
+    from monitor.sinks.console import RunBuffer
     from monitor.stream.monitor import Monitor
     from monitor.web.page import Page
-
-# --- Options of every command that hears a stream: whom to compare with, what to listen for.
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,28 +126,18 @@ class MonitorOptions:
 
     def monitors(self, *, setup: FeatureSetup, top: int) -> list[Callable[[Source], Monitor]]:
         """Return makers of monitors for a source split by person, one a watched person."""
+        watched = [(name,) for name in self.watch] or [()]
         return [
-            partial(
-                replace(self, watch=(name,) if name else ()).monitor,
-                setup=setup,
-                top=top,
-                again=True,
-            )
-            for name in self.watch or ("",)
+            partial(replace(self, watch=name).monitor, setup=setup, top=top) for name in watched
         ]
 
-    def monitor(
-        self, source: Source, *, setup: FeatureSetup, top: int, again: bool = False
-    ) -> Monitor:
+    def monitor(self, source: Source, *, setup: FeatureSetup, top: int) -> Monitor:
         """Make the monitor for a source, with the population and rank models that it needs."""
-        from monitor.cli.inputs import check_model
         from monitor.features.registry import takes
         from monitor.stream.monitor import Monitor, MonitorSettings
 
         files = self.store, self.rank_model_file
-        population, rank_models = (
-            _once(*files, *map(mark_of, self.files)) if again else _read(*files)
-        )
+        population, rank_models = _read(*files, *map(_mark_of, self.files))
         check_model(setup.speaker, population, self.store)
         monitor = Monitor.for_source(
             source,
@@ -183,8 +180,11 @@ def refuse_beside(telling_apart: str, others: Mapping[str, object]) -> None:
             raise UsageError(f"{name} is for one voice: leave it out, or leave out {telling_apart}")
 
 
-def _read(store: str | None, rank_model_file: str | None) -> tuple[Population, RankModels | None]:
-    """Read the population, the rank models of a file and the cohort they were fitted against."""
+@lru_cache(maxsize=2)
+def _read(
+    store: str | None, rank_model_file: str | None, *_marks: object
+) -> tuple[Population, RankModels | None]:
+    """Read a population, the rank models of a file and their cohort; once for many recordings."""
     from monitor.population.population import Population, load_rank_models
 
     population = Population.reference() if store is None else Population.load(store)
@@ -196,15 +196,7 @@ def _read(store: str | None, rank_model_file: str | None) -> tuple[Population, R
     return population, rank_models
 
 
-@lru_cache(maxsize=1)
-def _once(
-    store: str | None, rank_model_file: str | None, *_marks: object
-) -> tuple[Population, RankModels | None]:
-    """Read as `_read`, once: nothing changes a population."""
-    return _read(store, rank_model_file)
-
-
-def mark_of(name: str) -> object:
+def _mark_of(name: str) -> object:
     """Mark a file as it is now; None where reading it will say why it cannot be."""
     try:
         status = Path(name).stat()
@@ -243,21 +235,14 @@ class Alerting:
         """Make all rules, with the thresholds that were left to the monitor."""
         from monitor.alerts import Conformal, EarlyWarning
 
-        conformal = [
-            Conformal(
-                monitor.false_alarms(field, self.share, self.horizon_seconds),
-                hold,
-                least_speech_seconds=least,
-            )
-            for field, hold, least in self.open_rules
-            if self.share is not None
-        ]
-        early = (
-            []
-            if self.warn_seconds is None
-            else [EarlyWarning(r, self.warn_seconds) for r in conformal]
-        )
-        rules: list[AlertRule] = [*early, *conformal, *self.rules, *further]
+        rules: list[AlertRule] = []
+        for field, hold, least in self.open_rules:
+            assert self.share is not None
+            alarms = monitor.false_alarms(field, self.share, self.horizon_seconds)
+            rules.append(Conformal(alarms, hold, least_speech_seconds=least))
+        if self.warn_seconds is not None:
+            rules = [*(EarlyWarning(rule, self.warn_seconds) for rule in rules), *rules]
+        rules += [*self.rules, *further]
         # what may have come from the environment is told of, what was typed for this run refused
         typed = [action.name for action in ACTION_OPTIONS if not action.environment]
         needing = [name for name in typed if self.receivers[name]]
@@ -297,8 +282,6 @@ class Alerting:
 
 def addresses(option: str, values: tuple[str, ...]) -> tuple[str, ...]:
     """Return the addresses of an option; ``@FILE`` stands for the lines of a file."""
-    from pathlib import Path
-
     lines_read: list[str] = []
     for value in values:
         if not value.startswith("@"):
@@ -324,25 +307,20 @@ def _made(
 ) -> Alerting:
     from monitor.alerts import Conformal, EarlyWarning, Threshold
 
-    left_open: list[tuple[str, float, float | None]] = []
-    thresholds = []
-    for text in alerts:
-        field = None
-        if false_alarms is not None:
-            field = Conformal.parse_field(text)
-        if field is None:
-            thresholds.append(Threshold.parse(text))
-        else:
-            left_open.append(field)
+    fields = [None if false_alarms is None else Conformal.parse_field(text) for text in alerts]
+    left_open = [field for field in fields if field is not None]
+    pairs = zip(alerts, fields, strict=True)
+    thresholds = [Threshold.parse(text) for text, field in pairs if field is None]
     if horizon is not None and false_alarms is None:
         raise UsageError("--horizon is how long --false-alarms shall hold: add --false-alarms 5%")
     if false_alarms is not None and not left_open:
         raise UsageError(
             "--false-alarms works out the threshold of an alert that has none: add --alert bits"
         )
-    if warn is not None and not (thresholds or left_open):
+    if warn is not None and not fields:
         raise UsageError("--warn needs a threshold to warn of: add --alert 'bits>6'")
     early = [] if warn is None else [EarlyWarning(rule, warn) for rule in thresholds]
+    given = {kind: receivers[kind.parameter] for kind in ACTION_OPTIONS}
     return Alerting(
         (*early, *thresholds),
         tuple(left_open),
@@ -350,10 +328,8 @@ def _made(
         HORIZON_SECONDS if horizon is None else horizon,
         warn,
         {
-            kind.name: addresses(kind.name, receivers[kind.parameter])
-            if kind.environment
-            else receivers[kind.parameter]
-            for kind in ACTION_OPTIONS
+            kind.name: addresses(kind.name, values) if kind.environment else values
+            for kind, values in given.items()
         },
         bell,
         stop_on_alert,
@@ -448,7 +424,6 @@ class JsonLog:
 
     def file(self, spared: Iterable[object | None], *, resume: bool = False) -> LogFile | None:
         """For a `Run`."""
-        from monitor.errors import UsageError
         from monitor.run import LogFile
 
         if resume and self.name in (None, "-"):
@@ -557,16 +532,8 @@ class Protecting:
                 "ahead of the protected one: leave out --ledger or --protect"
             )
         name = self.protected_population
-        population = None if name is None else _protect_options_once(name, mark_of(name))
+        population = None if name is None else _read(name, None, _mark_of(name))[0]
         return Protection(self.protect, population, self.protect_seed)
-
-
-@lru_cache(maxsize=1)
-def _protect_options_once(name: str, _mark: object) -> Population:
-    """A population, read once for many recordings."""
-    from monitor.population.population import Population
-
-    return Population.load(name)
 
 
 # --- The page, for every command that has one: its options, and the sink they ask for.
@@ -634,8 +601,6 @@ def open_page(
     recorded: bool = False,
 ) -> Page:
     """A sink that serves its records; its ``url`` is where."""
-    from monitor.errors import UsageError
-
     try:
         from monitor.web.page import Page
     except ModuleNotFoundError as error:
@@ -643,3 +608,131 @@ def open_page(
             f"the page needs {error.name}: pip install 'speaker-disclosure-monitor[web]'"
         ) from None
     return Page(*address, token=token, thresholds=thresholds, recorded=recorded)
+
+
+# --- A run: its options, and what is told of it.
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Options that listen and replay share."""
+
+    options: MonitorOptions = group(MonitorOptions, "Speaker and attacker")
+    protecting: Protecting = group(Protecting, "Anonymiser")
+    transcribing: Transcribing = group(Transcribing, "Words and turns")
+    alerting: Alerting = group(alert_options(), "Alerts")
+    of_ledger: LedgerOptions = group(LedgerOptions, "Alerts")
+    log: JsonLog = group(JsonLog, "Output")
+    shown: DisplayOptions = group(DisplayOptions, "Output")
+
+
+class RunReporter:
+    """Opens the run that was asked for, tells people of it, and keeps what is to be drawn."""
+
+    def __init__(
+        self,
+        asked: RunOptions,
+        read: Iterable[object | None] = (),
+        *,
+        plot: Path | None = None,
+        resume: bool = False,
+        split: bool = False,
+        alert_for: Sequence[str] = (),
+    ) -> None:
+        self._split, self._alert_for = split, alert_for  # by person, of these labels
+        asked.alerting.check_ledger(asked.of_ledger.ledger)
+        self._asked = asked
+        self._protection = asked.protecting.protection(asked.of_ledger.ledger)
+        spared = [*read, *asked.options.files, *asked.protecting.files, asked.of_ledger.ledger]
+        log = asked.log.file(spared, resume=resume)
+        self._log, self._plot = log, plot
+        self._terminal = sys.stdout.isatty()
+        if plot is not None:
+            check_picture(plot)
+
+    @cached_property
+    def _kept(self) -> RunBuffer:
+        """Buffer of what is drawn and summed up; it brings rich, which is slow to import."""
+        from monitor.sinks.console import RunBuffer
+
+        return RunBuffer()
+
+    def run(
+        self, source: Callable[[], Source], *, allow_overlap: bool = False, jobs: int | None = 1
+    ) -> Run:
+        """The run of a source, not yet entered."""
+        from monitor.run import Run, RunSettings
+
+        asked, setup = self._asked, feature_setup()
+        monitors: Sequence[Callable[[Source], Monitor]] = (
+            asked.options.monitors(setup=setup, top=asked.shown.named)
+            if self._split
+            else [partial(asked.options.monitor, setup=setup, top=asked.shown.named)]
+        )
+        return Run(
+            source,
+            monitors,
+            settings=RunSettings(
+                until=asked.alerting.until,
+                allow_overlap=allow_overlap,
+                protect=self._protection,
+                jobs=jobs,
+                alert_labels=self._alert_for,
+            ),
+            rules=lambda monitor: asked.alerting.rules_for(monitor, asked.of_ledger.rules()),
+            actions=asked.alerting.actions(),
+            sinks=asked.shown.pages(asked.alerting.thresholds),
+            log=self._log,
+            ledger=asked.of_ledger.file(),
+        )
+
+    def follow(self, run: Run, view: Sink) -> None:
+        """Hear an opened run to its end, in a view; Ctrl-C ends a live source."""
+        from monitor.protocols import LiveSource
+
+        if self._log is not None and not run.locked:
+            say(unlocked(str(self._log.path)))
+        for notice in run.notices:
+            say(f"monitor: note: {notice}")
+        for page in run.sinks:
+            say(f"monitor: the page is at {page.url}")  # type: ignore[attr-defined]
+        run.sinks.append(view)
+        if self._plot is not None or self._terminal:
+            run.sinks.append(self._kept)
+        live = isinstance(run.source, LiveSource)
+        try:
+            with stopped_by_signals(run.stop) if live else nullcontext():
+                run.to_end()
+        except KeyboardInterrupt:
+            if run.resumable:
+                say("monitor: to go on later, run the same command with --resume")
+            raise
+
+    def status(self, run: Run) -> int:
+        """When all is closed: tell what came of it."""
+        from monitor.run import status_of
+
+        totals = run.totals
+        for notice in totals.notices:
+            say(f"monitor: note: {notice}")
+        for line in totals.undecided:
+            say(f"monitor: {line}")
+        for failure in totals.failures:
+            say(f"monitor: not done: {failure}")
+        if totals.alerts and run.shortfalls:
+            say(
+                f"monitor: an alert was raised, and the run is incomplete: "
+                f"{'; '.join(run.shortfalls)}"
+            )
+        if self._plot is not None:
+            from monitor.events.schema import read_run
+            from monitor.plots.curve import plot_run
+
+            log = self._log  # of a resumed run only the file has the beginning
+            whole = read_run(str(log.path)) if log and log.resume else self._kept.records
+            plot_run(whole, self._plot)
+        if self._terminal and (self._log is None or self._log.path != "-"):
+            from monitor.sinks.summary import print_summary
+
+            print_summary(self._kept.records)
+        return status_of(run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
@@ -15,46 +15,40 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from monitor.cli.help import HelpCommand
-from monitor.cli.monitor_options import (
-    Alerting,
-    DisplayOptions,
-    JsonLog,
-    LedgerOptions,
-    MonitorOptions,
-    Protecting,
-    alert_options,
-    refuse_beside,
-)
+from monitor.cli.inputs import open_all
+from monitor.cli.monitor_options import RunOptions, RunReporter, refuse_beside
 from monitor.cli.options import (
+    UNKNOWN_SECONDS,
     JobOptions,
     Raw,
     Seconds,
     Speed,
     argument,
+    check_new,
     feature_setup,
     group,
     in_options,
     option,
+    progress_over,
     say,
+    seconds_of,
     shared,
     with_options,
 )
-from monitor.cli.transcript_options import (
-    Transcribing,
-    alert_for_option,
-    check_pipe,
-    say_unused_words,
-)
-from monitor.errors import MonitorError, UsageError
+from monitor.cli.transcript_options import alert_for_option, check_pipe, say_unused_words
+from monitor.errors import MonitorError, SourceError, StoreError, UsageError
+from monitor.phrases import clock_time, plural
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from monitor.features.registry import FeatureSetup
     from monitor.protocols import Sink, Source
     from monitor.run import Run
     from monitor.run.each import SummaryRow
     from monitor.run.parts import Unfinished
 
-# --- The part of monitor replay that hears every recording by itself, and sums up in a table.
+# --- Every recording by itself, summed up in a table.
 
 SUFFIXES = (".csv", ".parquet")
 MOST_NAMED = 20
@@ -67,67 +61,60 @@ MOST_TOLD = 5
 class OneOfMany:
     """Opens the run of one recording; may be sent to another process."""
 
-    options: MonitorOptions
-    protecting: Protecting
-    alerting: Alerting
-    transcribing: Transcribing
-    start: float
-    end: float | None
-    allow_overlap: bool
-    top: int
+    asked: ReplayOptions
     setup: FeatureSetup
 
     def __call__(self, path: Path, unfinished: Unfinished | None) -> Run:
         """Make the run of a recording, not yet entered."""
-        from monitor.cli.inputs import open_all
         from monitor.sources.base import Chain
 
         def opened() -> Source:
-            sources = open_all([str(path)], None, self.start, self.end)
-            self.options.check_channel(sources[0])
+            sources = open_all([str(path)], None, self.asked.start, self.asked.end)
+            self.asked.options.check_channel(sources[0])
             return Chain(self._with_words(sources, path))
 
-        return self._run(opened, unfinished, allow_overlap=self.allow_overlap)
+        return self._run(opened, unfinished, allow_overlap=self.asked.allow_overlap)
 
     @property
     def words(self) -> bool:
         """Use of the words beside a recording."""
-        return self.transcribing.wanted(self.options.features)
+        return self.asked.transcribing.wanted(self.asked.options.features)
 
     def _with_words(self, sources: Sequence[Source], path: Path) -> Sequence[Source]:
         if not self.words:
             return sources
-        return self.transcribing.beside(sources, [str(path)], self.start)
+        return self.asked.transcribing.beside(sources, [str(path)], self.asked.start)
 
     def beside(self, path: Path) -> list[Path]:
         """List what is read beside this recording alone: its transcript, where words are used."""
-        transcript = self.transcribing.choice.find(path) if self.words else None
+        transcript = self.asked.transcribing.choice.find(path) if self.words else None
         return [] if transcript is None else [transcript]
 
     def part_of(self, seconds: float) -> float:
         """Return the seconds that are measured of a recording of that length."""
-        end = seconds if self.end is None else min(seconds, self.end)
-        return max(0.0, end - self.start)
+        end = seconds if self.asked.end is None else min(seconds, self.asked.end)
+        return max(0.0, end - self.asked.start)
 
     def elsewhere(self) -> OneOfMany:
         """Return it as workers of a cluster take it, who have another working folder."""
-        acting = [name for name, addresses in self.alerting.receivers.items() if addresses]
-        if acting:
+        receivers = self.asked.alerting.receivers
+        if acting := [name for name, addresses in receivers.items() if addresses]:
             raise UsageError(
                 f"{acting[0]} acts where the command runs: leave it out with --scheduler"
             )
-        store, rank_model_file = map(_absolute, (self.options.store, self.options.rank_model_file))
-        protected = _absolute(self.protecting.protected_population)
-        return replace(
-            self,
-            setup=self.setup.elsewhere(),
-            options=replace(self.options, store=store, rank_model_file=rank_model_file),
-            protecting=replace(self.protecting, protected_population=protected),
+        options, protecting = self.asked.options, self.asked.protecting
+        store, rank_model_file = map(_absolute, (options.store, options.rank_model_file))
+        protected = _absolute(protecting.protected_population)
+        asked = replace(
+            self.asked,
+            options=replace(options, store=store, rank_model_file=rank_model_file),
+            protecting=replace(protecting, protected_population=protected),
         )
+        return OneOfMany(asked, self.setup.elsewhere())
 
     def needs(self) -> list[Path]:
         """List what is read beside the recording."""
-        files = [*self.options.files, *self.protecting.files]
+        files = [*self.asked.options.files, *self.asked.protecting.files]
         return [Path(name) for name in files if Path(name).exists()]
 
     def marks(self) -> object:
@@ -139,14 +126,10 @@ class OneOfMany:
     def _features(self) -> tuple[str, ...]:
         from monitor.features.registry import defaults
 
-        return self.options.features or defaults(setup=self.setup)
+        return self.asked.options.features or defaults(setup=self.setup)
 
     def notices(self, recordings: Sequence[Path]) -> list[str]:
-        """Collect what is to be said first, from opening one recording that can be opened.
-
-        What holds of that one alone is left out: `report_batch` says it of those that were heard.
-        """
-        from monitor.errors import SourceError
+        """Collect what is to be said first, and not of one recording, from opening one of them."""
         from monitor.sources.registry import open_source
 
         for path in recordings:
@@ -160,7 +143,11 @@ class OneOfMany:
         return []
 
     def _run(
-        self, opened: object, unfinished: Unfinished | None = None, *, allow_overlap: bool
+        self,
+        opened: Source | Callable[[], Source],
+        unfinished: Unfinished | None = None,
+        *,
+        allow_overlap: bool,
     ) -> Run:
         from monitor.run import Run, RunSettings
 
@@ -174,29 +161,30 @@ class OneOfMany:
                     error.args = (in_options(error),)
                     raise
 
-        alerting = deepcopy(self.alerting)
+        alerting, top = deepcopy(self.asked.alerting), self.asked.shown.top or 1
         return InOptions(
-            opened,  # type: ignore[arg-type]
-            lambda source: self.options.monitor(source, setup=self.setup, top=self.top, again=True),
+            opened,
+            lambda source: self.asked.options.monitor(source, setup=self.setup, top=top),
             rules=alerting.rules_for,
             actions=alerting.actions(),
             settings=RunSettings(
                 until=alerting.until,
                 allow_overlap=allow_overlap,
-                protect=self.protecting.protection(None),
+                protect=self.asked.protecting.protection(None),
                 unfinished=unfinished,
             ),
         )
 
     def settings(self) -> str:
         """Mark everything but the recording that its figures depend on."""
-        from monitor.errors import StoreError
         from monitor.version import __version__
 
-        options, alerting = asdict(self.options), self.alerting
-        options["watch"] = self.options.watched
-        options["features"] = self._features()
-        options |= asdict(self.protecting)
+        asked, alerting = self.asked, self.asked.alerting
+        options = asdict(asked.options) | {
+            "watch": asked.options.watched,
+            "features": self._features(),
+            **asdict(asked.protecting),
+        }
         for name in ("store", "rank_model_file", "protected_population"):
             if options[name] is not None:
                 try:
@@ -206,8 +194,8 @@ class OneOfMany:
                 options[name] = hashlib.sha256(content).hexdigest()
         rules = [rule.rule for rule in alerting.rules], alerting.open_rules, alerting.stop
         alarms = alerting.share, alerting.horizon_seconds, alerting.warn_seconds
-        part = self.start, self.end, self.allow_overlap
-        words = (self.transcribing.speaker_in_transcript, self.marks()) if self.words else ()
+        part = asked.start, asked.end, asked.allow_overlap
+        words = (asked.transcribing.speaker_in_transcript, self.marks()) if self.words else ()
         text = repr((__version__, sorted(options.items()), rules, alarms, part, *words))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -249,63 +237,55 @@ class BatchOptions:
                 f"{self.summary}: a summary is a table: name it {' or '.join(SUFFIXES)}"
             )
 
-    def measure(
-        self,
-        names: Sequence[str],
-        open_run: OneOfMany,
-        workers: JobOptions,
-        *,
-        resume: bool,
-        replace: bool,
-    ) -> int:
-        """Measure all recordings, and say what came of them."""
-        from monitor.cli.options import UNKNOWN_SECONDS, progress_over, seconds_of
-        from monitor.run import worst
-        from monitor.run.each import SummaryFile, find_recordings, process_each, split_by_summary
-        from monitor.sinks.jsonl import refuse_overwrite
 
-        assert self.summary is not None
-        if resume and replace:
-            raise UsageError("--resume goes on with a summary, --replace begins it anew: give one")
-        recordings = find_recordings(names)
-        refuse_overwrite(
-            self.summary, [*recordings, *open_run.options.files, *open_run.protecting.files]
+def _measure_each(asked: ReplayOptions) -> int:
+    """Measure all recordings, each by itself, and say what came of them."""
+    from monitor.run import worst
+    from monitor.run.each import SummaryFile, find_recordings, process_each, split_by_summary
+    from monitor.sinks.jsonl import refuse_overwrite
+
+    path, resume = asked.each.summary, asked.resume
+    assert path is not None
+    if resume and asked.log.replace:
+        raise UsageError("--resume goes on with a summary, --replace begins it anew: give one")
+    shown = replace(asked.shown, web_token=None)  # no secret travels
+    sent_options = replace(asked, workers=JobOptions(None, None), shown=shown)
+    open_run = OneOfMany(sent_options, feature_setup())
+    recordings = find_recordings(asked.recordings)
+    refuse_overwrite(path, [*recordings, *asked.options.files, *asked.protecting.files])
+    for notice in open_run.notices(recordings):
+        say(f"monitor: note: {notice}")
+    headers = [seconds_of(recording) for recording in recordings]
+    parts = [open_run.part_of(seconds or UNKNOWN_SECONDS) for seconds in headers]
+    lengths = dict(zip(recordings, parts, strict=True))
+    jobs, began, rows = asked.workers.for_lengths(headers), time.monotonic(), []
+    sent = open_run if isinstance(jobs, int) else open_run.elsewhere()
+    with SummaryFile(
+        path, open_run.settings(), resume=resume, replace=asked.log.replace
+    ) as summary:
+        earlier, left = split_by_summary(recordings, summary, open_run.beside)
+        minutes = sum(lengths[recording] for recording in left) / 60
+        measured = process_each(
+            left,
+            sent,
+            summary,
+            jobs,
+            unfinished=summary.unfinished if isinstance(jobs, int) else None,
+            reads=sent.needs(),
+            side_files=sent.beside,
+            alike=sent.marks,
         )
-        for notice in open_run.notices(recordings):
-            say(f"monitor: note: {notice}")
-        lengths_seconds = [seconds_of(path) for path in recordings]
-        lengths = {
-            path: open_run.part_of(seconds or UNKNOWN_SECONDS)
-            for path, seconds in zip(recordings, lengths_seconds, strict=True)
-        }
-        jobs, began, rows = workers.for_lengths(lengths_seconds), time.monotonic(), []
-        sent = open_run if isinstance(jobs, int) else open_run.elsewhere()
-        with SummaryFile(
-            self.summary, open_run.settings(), resume=resume, replace=replace
-        ) as summary:
-            earlier, left = split_by_summary(recordings, summary, open_run.beside)
-            minutes = sum(lengths[path] for path in left) / 60
-            measured = process_each(
-                left,
-                sent,
-                summary,
-                jobs,
-                unfinished=summary.unfinished if isinstance(jobs, int) else None,
-                reads=sent.needs(),
-                side_files=sent.beside,
-                alike=sent.marks,
-            )
-            try:
-                with progress_over(minutes, "measuring", "min") as step, closing(measured) as done:
-                    for count, row in enumerate(done, 1):
-                        step(f"{count} of {len(left)}: {row.path.name}", lengths[row.path] / 60)
-                        rows.append(row)
-            except (KeyboardInterrupt, MonitorError):
-                say("monitor: to go on later, run the same command with --resume")
-                raise
-        report_batch(earlier, rows, time.monotonic() - began)
-        say(f"monitor: the summary is {self.summary}")
-        return worst(row.status for row in (*earlier, *rows))
+        try:
+            with progress_over(minutes, "measuring", "min") as step, closing(measured) as done:
+                for count, row in enumerate(done, 1):
+                    step(f"{count} of {len(left)}: {row.path.name}", lengths[row.path] / 60)
+                    rows.append(row)
+        except (KeyboardInterrupt, MonitorError):
+            say("monitor: to go on later, run the same command with --resume")
+            raise
+    report_batch(earlier, rows, time.monotonic() - began)
+    say(f"monitor: the summary is {path}")
+    return worst(row.status for row in (*earlier, *rows))
 
 
 def _absolute(name: str | None) -> str | None:
@@ -319,38 +299,20 @@ def report_batch(
     earlier: Sequence[SummaryRow], measured: Sequence[SummaryRow], took: float
 ) -> None:
     """Say what came of the recordings, those with an error or an alert by name."""
-    from monitor.phrases import clock_time, plural
     from monitor.run.each import average_delays
-    from monitor.sinks.summary import number
 
     every = [row.cells for row in (*earlier, *measured)]
     for cells in every:
         if cells["error"]:
             say(f"monitor: {cells['recording']}: {cells['error']}")
-    noticed = [cells for cells in every if cells["notices"]]
-    for cells in noticed[:MOST_NAMED]:
-        say(f"monitor: note: {cells['recording']}: {cells['notices']}")
-    if len(noticed) > MOST_NAMED:
-        say(f"monitor: note: of {len(noticed) - MOST_NAMED} more; the summary has their notices")
+    noticed = [f"{c['recording']}: {c['notices']}" for c in every if c["notices"]]
+    _say_some(noticed, "monitor: note: ", "of {} more; the summary has their notices")
     for line in _enrolled_too(every):
         say(f"monitor: note: {line}")
     over = [cells for cells in every if cells["first_alert_seconds"]]
-    for cells in over[:MOST_NAMED]:
-        at = clock_time(float(cells["first_alert_seconds"]))
-        most = "at least " if cells["at_least"] == "true" else ""
-        last = f"; {most}{number(float(cells['bits']))} bits at its end" if cells["bits"] else ""
-        if not cells["watch"]:
-            likely = f" ({float(cells['enrolled']):.0%} likely)" if cells["enrolled"] else ""
-            last += f", if the speaker is enrolled{likely}"
-        short = f"; incomplete: {cells['incomplete']}" if cells["incomplete"] else ""
-        say(f"monitor: {cells['recording']}: an alert at {at}{last}{short}")
-    if len(over) > MOST_NAMED:
-        say(f"monitor: and {len(over) - MOST_NAMED} more, which are in the summary")
-    open_still = [cells for cells in every if cells["undecided"]]
-    for cells in open_still[:MOST_NAMED]:
-        say(f"monitor: {cells['recording']}: {cells['undecided']}")
-    if len(open_still) > MOST_NAMED:
-        say(f"monitor: and {len(open_still) - MOST_NAMED} more, which are in the summary")
+    _say_some(map(_describe_alert, over), "monitor: ", "and {} more, which are in the summary")
+    open_still = [f"{c['recording']}: {c['undecided']}" for c in every if c["undecided"]]
+    _say_some(open_still, "monitor: ", "and {} more, which are in the summary")
     seconds = sum(float(row.cells["seconds"] or 0.0) for row in measured)
     speed = f", {seconds / took:.0f} times real time" if seconds and took else ""
     resumed = f"; {len(earlier)} there already" if earlier else ""
@@ -365,10 +327,30 @@ def report_batch(
         say(line)
 
 
+def _say_some(lines: Iterable[str], before: str, rest: str) -> None:
+    """Say the first lines, and how many more there are."""
+    lines = list(lines)
+    for line in lines[:MOST_NAMED]:
+        say(before + line)
+    if len(lines) > MOST_NAMED:
+        say(before + rest.format(len(lines) - MOST_NAMED))
+
+
+def _describe_alert(cells: Mapping[str, str]) -> str:
+    from monitor.sinks.summary import number
+
+    at = clock_time(float(cells["first_alert_seconds"]))
+    most = "at least " if cells["at_least"] == "true" else ""
+    last = f"; {most}{number(float(cells['bits']))} bits at its end" if cells["bits"] else ""
+    if not cells["watch"]:
+        likely = f" ({float(cells['enrolled']):.0%} likely)" if cells["enrolled"] else ""
+        last += f", if the speaker is enrolled{likely}"
+    short = f"; incomplete: {cells['incomplete']}" if cells["incomplete"] else ""
+    return f"{cells['recording']}: an alert at {at}{last}{short}"
+
+
 def _enrolled_too(every: Sequence[Mapping[str, str]]) -> list[str]:
     """Describe recordings of which another part was enrolled, by their rank model."""
-    from monitor.phrases import plural
-
     lines = []
     for session, consequence in (
         ("same", "the same-session rank model is used; another day's recording discloses less"),
@@ -428,13 +410,10 @@ class SpeakerTurnOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayOptions:
+class ReplayOptions(RunOptions):
     """Options of the command."""
 
     recordings: tuple[str, ...] = argument("RECORDING...", nargs=-1, required=True)
-    options: MonitorOptions = group(MonitorOptions, "Speaker and attacker")
-    protecting: Protecting = group(Protecting, "Anonymiser")
-    transcribing: Transcribing = group(Transcribing, "Words and turns")
     speed: float = option(
         "--speed", "As fast as possible, or K times real time.", type=Speed(), default="max"
     )
@@ -454,9 +433,6 @@ class ReplayOptions:
         "--allow-overlap",
         "Go on although this very audio was enrolled (its figures are far too high).",
     )
-    alerting: Alerting = group(alert_options(), "Alerts")
-    of_ledger: LedgerOptions = group(LedgerOptions, "Alerts")
-    log: JsonLog = group(JsonLog, "Output")
     plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw the curve when done.")
     resume: bool = option(
         "--resume",
@@ -464,7 +440,6 @@ class ReplayOptions:
     )
     each: BatchOptions = group(BatchOptions, "Many recordings")
     workers: JobOptions = group(JobOptions, "Many recordings")
-    shown: DisplayOptions = group(DisplayOptions, "Output")
 
 
 @click.command("replay", cls=HelpCommand, short_help="Measure recordings.")
@@ -483,8 +458,6 @@ def command(asked: ReplayOptions) -> int:
     monitor replay talks/ --each --summary talks.csv --alert 'bits>3'
     ffmpeg -i film.mkv -f wav - | monitor replay - --alert 'bits>3'
     """
-    from monitor.cli.inputs import open_all
-    from monitor.cli.run_reporter import RunReporter
     from monitor.sinks.terminal import ReplayProgress
     from monitor.sources.base import Chain, Paced
 
@@ -499,46 +472,28 @@ def command(asked: ReplayOptions) -> int:
             asked.options.check_channel(source)
         if words:
             sources = asked.transcribing.beside(sources, asked.recordings, asked.start)
-        if split:
-            paced = sources[0] if math.isinf(asked.speed) else Paced(sources[0], asked.speed)
-            return asked.apart.split(paced, asked.recordings[0], asked.start)
-        chain = Chain(sources)
-        return chain if math.isinf(asked.speed) else Paced(chain, asked.speed)
+        whole = sources[0] if split else Chain(sources)
+        paced = whole if math.isinf(asked.speed) else Paced(whole, asked.speed)
+        return asked.apart.split(paced, asked.recordings[0], asked.start) if split else paced
 
-    if asked.each.asked(
-        {
-            "--jsonl": asked.log.jsonl,
-            "--plot": asked.plot,
-            "--web": asked.shown.web,
-            "--ledger": asked.of_ledger.ledger,
-            "--raw": asked.raw,
-            "--speed": math.isfinite(asked.speed),
-            "--transcript": asked.transcribing.transcript,
-            asked.apart.name: split,
-        },
-        split=split,
-    ):
-        open_run = OneOfMany(
-            asked.options,
-            asked.protecting,
-            asked.alerting,
-            asked.transcribing,
-            asked.start,
-            asked.end,
-            asked.allow_overlap,
-            asked.shown.top or 1,
-            feature_setup(),
-        )
-        return asked.each.measure(
-            asked.recordings,
-            open_run,
-            asked.workers,
-            resume=asked.resume,
-            replace=asked.log.replace,
-        )
+    of_one_run = {
+        "--jsonl": asked.log.jsonl,
+        "--plot": asked.plot,
+        "--web": asked.shown.web,
+        "--ledger": asked.of_ledger.ledger,
+        "--raw": asked.raw,
+        "--speed": math.isfinite(asked.speed),
+        "--transcript": asked.transcribing.transcript,
+        asked.apart.name: split,
+    }
+    if asked.each.asked(of_one_run, split=split):
+        return _measure_each(asked)
     asked.workers.refuse_scheduler("add --each")
     read = [*asked.recordings, *asked.transcribing.files, asked.apart.turns]
-    reporter = RunReporter(asked, read, plot=asked.plot, resume=asked.resume, split=split)
+    reporter = RunReporter(
+        asked, read, plot=asked.plot, resume=asked.resume, split=split,
+        alert_for=asked.apart.alert_for,
+    )  # fmt: skip
     jobs = asked.workers.jobs
     with reporter.run(opened, allow_overlap=asked.allow_overlap, jobs=jobs) as run:
         say_unused_words(
@@ -561,8 +516,6 @@ def command(asked: ReplayOptions) -> int:
 
 def _check_split(asked: ReplayOptions, *, words: bool) -> None:
     """See to it that the options go with several people in one recording."""
-    from monitor.cli.options import check_new
-
     if len(asked.recordings) > 1:
         raise UsageError(f"{asked.apart.name} is of one recording: give one")
     if asked.apart.turns == "-":

@@ -125,8 +125,8 @@ def test_a_joint_below_its_best_part_is_told():
 
 def test_help_explains_every_column(run):
     shown = run("calibrate", "--help").out
-    for title in ("T s, D s", "session", "alpha, beta", "M-M", "null", "Spread", "rank-1", "ECE"):
-        assert f"{title} " in shown.split("The table")[1]
+    for title in ("T s", "D s", "alpha", "M-M", "null", "Spread", "rank-1", "ECE"):
+        assert f"{title}: " in shown.split("Columns of the table")[1]
 
 
 @pytest.mark.slow
