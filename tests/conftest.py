@@ -51,6 +51,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--all", action="store_true", help="run slow tests too: see CONTRIBUTING.md for their needs"
     )
+    parser.addoption(
+        "--passed", type=Path, help="leave out the tests that this file lists, add those that pass"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -61,6 +64,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if (path := config.getoption("passed")) is not None:
+        reports = terminalreporter.getreports("passed")
+        passed = {report.nodeid for report in reports if report.when == "call"}
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(f"{name}\n" for name in sorted(passed))
     if config.option.markexpr == "not slow":
         terminalreporter.write_line(
             "Not covered: browsers, sound devices, real speech, pretrained weights, peers, what "
@@ -69,7 +77,12 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    passed: Path | None = config.getoption("passed")
+    if passed is not None and passed.exists():
+        before = set(passed.read_text(encoding="utf-8").splitlines())
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in before])
+        items[:] = [item for item in items if item.nodeid not in before]
     for item in items:
         used = getattr(item, "fixturenames", ())
         for fixture in NEEDS.keys() & set(used):

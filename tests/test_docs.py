@@ -11,18 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from markdown_it import MarkdownIt
 
 from benchmarks.simulation import SIZE, Simulation
-from monitor.cli import cli
 from monitor.events.schema import RECORDS, read_run
 from monitor.sources import write_frames
 from tests.lab.experiment.made import score_file
-from tests.pages import fenced, unfenced
+from tests.pages import fenced
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.md"))
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("*/*.md")), *RESULTS]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -113,154 +109,6 @@ def test_the_command_that_evaluates_runs(tmp_path):
         assert (tmp_path / made).stat().st_size > 10_000
 
 
-def anchors(text: str) -> set[str]:
-    """What links can point to: the headings, as GitHub and MkDocs spell them."""
-    lines = unfenced(text).splitlines()
-    titles = [line.lstrip("#").strip().lower() for line in lines if line.startswith("#")]
-    return {re.sub(r"[^\w -]", "", title).replace(" ", "-") for title in titles}
-
-
-def dead_links(path: Path) -> list[str]:
-    """Links of a page to files or headings that are not there."""
-    dead = []
-    text = unfenced(path.read_text("utf-8"))
-    for link in re.findall(r"\]\(([^)\s]+)\)", text):
-        if re.match(r"[a-z]+:", link):
-            continue
-        name, _, anchor = link.partition("#")
-        target = path.parent / name if name else path
-        there = target.exists() and (not anchor or anchor in anchors(target.read_text("utf-8")))
-        dead += [] if there else [link]
-    return dead
-
-
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_link_leads_somewhere(path):
-    assert dead_links(path) == []
-
-
-def test_the_finder_of_dead_links_can_find(tmp_path):
-    page = tmp_path / "a.md"
-    page.write_text("# One: `two` (3)\n[a](#one-two-3) [b](#two) [c](b.md) [d](a.md#no)\n")
-    assert dead_links(page) == ["#two", "b.md", "a.md#no"]
-
-
-def commands_shown(text: str) -> list[str]:
-    """Commands of this program in a page: lines of shell, and those within sentences."""
-    shell = "\n".join(fenced(text, "sh"))
-    lines = shell.replace("\\\n", "").splitlines()
-    prose = unfenced(text)
-    lines += [" ".join(each.split()) for each in re.findall(r"`(monitor [^`]+)`", prose)]
-    found = [re.search(r"(?:^|[ /])monitor ([a-z]+ .*)", line) for line in lines]
-    return [match[1] for match in found if match]
-
-
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_command_shown_has_its_options(path):
-    top = cli.make_context("monitor", [], resilient_parsing=True)
-    for line in commands_shown(path.read_text(encoding="utf-8")):
-        words = line.split("#")[0].split("|")[0].split()
-        command = cli.get_command(top, words[0])
-        assert command is not None, line
-        known = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
-        parts = getattr(command, "commands", {}).values()
-        known |= {name for part in parts for each in part.params for name in each.opts}
-        given = {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)}
-        assert given <= known | {"--help"}, line
-
-
-def test_no_figure_was_left_open():
-    for path in PAGES:
-        text = re.sub(r"`[^`]*`", "", unfenced(path.read_text("utf-8")))
-        assert not re.search(r"@@|TODO|XXX", text), path
-
-
-@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
-def test_a_result_says_which_command_makes_it(path):
-    made = r"(?:python -m (?:benchmarks|recipes)\.|^monitor )([\w.]+)"
-    shown = re.findall(made, path.read_text("utf-8"), flags=re.MULTILINE)
-    assert any(path.stem in name.split(".") for name in shown) or path.stem == "speed"  # of many
-
-
-def numbers(text: str) -> set[str]:
-    return set(re.findall(r"\d+(?:\.\d+)?", text))
-
-
-def invented(page: str, texts: dict[str, str]) -> list[str]:
-    """Numbers in the rows of a table that none of the results linked there has."""
-    found = []
-    for row in re.findall(r"^\|.*results/.*$", page, flags=re.MULTILINE):
-        known = numbers(" ".join(texts[name] for name in re.findall(r"results/(\w+)\.md", row)))
-        found += [f"{each}: {row}" for each in numbers(re.sub(r"\]\([^)]*\)", "", row)) - known]
-    return found
-
-
-@pytest.mark.parametrize("name", ["measurements.md", "speed.md"])
-def test_what_is_quoted_of_a_result_stands_there(name):
-    texts = {path.stem: path.read_text("utf-8") for path in RESULTS}
-    assert invented((ROOT / "docs" / name).read_text("utf-8"), texts) == []
-
-
-def test_every_result_is_quoted():
-    page = (ROOT / "docs" / "measurements.md").read_text("utf-8")
-    assert set(re.findall(r"results/(\w+)\.md", page)) == {path.stem for path in RESULTS}
-
-
-def test_the_finder_of_invented_numbers_can_find():
-    row = "| a | 1.5 of 7 | [b](../benchmarks/results/b.md#3) |"
-    assert invented(row, {"b": "1.5 and 7"}) == []
-    assert invented(row, {"b": "1.52 and 7"}) == [f"1.5: {row}"]
-
-
-def test_every_example_is_in_the_guide_to_python():
-    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-    examples = {path.name for path in (ROOT / "examples").iterdir() if path.name[:1].isdigit()}
-    assert set(re.findall(r"\(\.\./examples/([^)]+)\)", page)) == examples
-
-
-def test_every_page_is_in_the_index():
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", index))
-    assert linked == {path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"}
-
-
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_table_is_shown(path):
-    text = path.read_text(encoding="utf-8")
-    assert broken_tables(text) == []
-
-
-def broken_tables(text: str) -> list[str]:
-    """Lines of Markdown that were meant as a table's and are not shown, or shown short of cells."""
-    broken, lines = [], text.splitlines()
-    for token in MarkdownIt("commonmark").enable("table").parse(text):
-        if token.map is None:
-            continue
-        source = [line.strip() for line in lines[slice(*token.map)]]
-        if token.type == "inline" and token.level < 2:  # a paragraph, no cell
-            broken += [line for line in source if line.startswith("|")]
-        elif token.type == "table_open":
-            rows = [line for line in source if line]
-            cells = [len(re.findall(r"(?<!\\)\|", row)) for row in rows]
-            broken += [row for row, n in zip(rows, cells, strict=True) if n != cells[0]]
-    return broken
-
-
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [
-        ("| a | b |\n| --- | --- |\n| 1 | 2 |", 0),
-        ("| a | b |\n| --- | --- |\n| 1 | 2 |\n\n| 3 | 4 |", 1),
-        ("| a | b |\n| --- | --- |\n| 1 | 2 | 3 |", 1),
-        ("| a | b |\n| --- | --- |\n| 1 |", 1),
-        ("| a | b |\n| --- |\n| 1 | 2 |", 3),
-        ("| a |\n| --- |\n| `x \\| y` |", 0),
-    ],
-)
-def test_the_finder_of_broken_tables_can_find(text, count):
-    assert len(broken_tables(text)) == count
-
-
 def with_tables(text: str) -> str:
     """docs/records.md with the table of each record as `monitor.events` declares it."""
     for record in RECORDS:
@@ -288,20 +136,7 @@ def test_ci_runs_the_test_command_of_the_readme():
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     (install,) = re.findall(r"pip install -e '(\.\[[a-z,]+\])'", README)
     assert f"pip install -q -e '{install}'" in script
-    assert "-m pytest" in script
-
-
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_nothing_is_installed_from_an_index_that_does_not_have_it(path):
-    """The package is on none: a copy of the repository is installed, or a wheel made of it."""
-    text = path.read_text(encoding="utf-8")
-    assert re.findall(r"pip install[^\n]*speaker-disclosure-monitor", text) == []
-
-
-def test_the_readme_says_how_the_program_is_found_before_it_calls_it_by_name_alone():
-    activate, bare = README.index(". .venv/bin/activate"), re.search(r"[`\n]monitor \w", README)
-    assert bare is not None
-    assert activate < bare.start()
+    assert "-m pytest -q -n 3" in script
 
 
 if __name__ == "__main__":

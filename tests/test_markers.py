@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -30,14 +29,8 @@ def test_an_expected_failure_is_no_skip():
 def test_what_a_test_needs_is_known_by_its_fixtures(request):
     test = pytest.Function.from_parent(request.node.parent, name="test_page", callobj=lambda: None)
     test.fixturenames.append("browser")
-    pytest_collection_modifyitems([test])
+    pytest_collection_modifyitems(request.config, [test])
     assert {mark.name for mark in test.iter_markers()} == {"browser", "slow"}
-
-
-def test_what_is_slow_is_said_once(pytestconfig):
-    page = Path(pytestconfig.rootpath, "docs", "testing.md").read_text("utf-8").replace("`", "")
-    (slow,) = [text for text in pytestconfig.getini("markers") if text.startswith("slow: ")]
-    assert f"| slow | {slow.removeprefix('slow: ')} |" in page
 
 
 @pytest.mark.slow
