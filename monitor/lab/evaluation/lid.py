@@ -19,12 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 import numpy as np
 
 from monitor.errors import CalibrationError, UsageError
-from monitor.lab.evaluation.comparisons import (
-    ScoreMatrix,
-    find_resamples,
-    resamples,
-    settled_order,
-)
+from monitor.lab.evaluation.comparisons import ScoreMatrix, find_resamples, resamples, settled_order
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Extremes,

@@ -91,27 +91,16 @@ def d_sys_figure(
     if bins < 1:
         note = f"needs {_FEWEST} mated scores for a histogram; there are {scores.mated.size}"
         return FAMILY.figure("d_sys", None, note=note, ceiling=None, floor=None)
-    low, high = (counts.low, counts.high) if counts else _range(scores)
-    edges = _edges(low, high, bins)
+    counts = counts or ScoreCounts.of(scores)
+    edges = _edges(counts.low, counts.high, bins)
+    by_speaker = speaker_cells(scores, edges[1:-1])
+    own, others = (cells.sum(axis=0) for cells in by_speaker)
     replicates = None
-    if weights is None:
-        mated_cells = cell_counts(np.sort(scores.mated), edges[1:-1]).astype(np.float64)
-        blocks = (np.sort(block, axis=None) for _, block in scores.non_mated_blocks())
-        non_mated_cells = np.asarray(
-            sum(cell_counts(sorted_block, edges[1:-1]) for sorted_block in blocks), np.float64
-        )
-    else:
-        by_speaker = speaker_cells(scores, edges[1:-1])
-        mated_cells, non_mated_cells = (x.sum(axis=0) for x in by_speaker)
+    if weights is not None:
         replicates = _d_sys(weights @ by_speaker[0], weights @ by_speaker[1], 1.0)
     note = f"histograms of {bins} bins: chance reads above 0; perfect separation reads below 1"
-    return FAMILY.figure(
-        "d_sys",
-        float(_d_sys(mated_cells, non_mated_cells, 1.0)),
-        replicates,
-        note,
-        ceiling=float(bins > 1),
-    )
+    value = float(_d_sys(own, others, 1.0))
+    return FAMILY.figure("d_sys", value, replicates, note, ceiling=float(bins > 1))
 
 
 def _bins(mated: int) -> int:
@@ -122,12 +111,6 @@ def _edges(low: float, high: float, bins: int) -> _Doubles:
     if low == high:
         low, high = low - 0.5, high + 0.5
     return np.linspace(low, high, bins + 1)
-
-
-def _range(scores: ScoredComparisons) -> tuple[float, float]:
-    blocks = (scores.mated, *(block for _, block in scores.non_mated_blocks()))
-    ends = [(block.min(), block.max()) for block in blocks]
-    return float(min(low for low, _ in ends)), float(max(high for _, high in ends))
 
 
 def _d_sys(own: FloatArray, others: FloatArray, omega: float) -> _Doubles:
@@ -180,7 +163,7 @@ def isolated(calibration: AnyArray, test: AnyArray, passing: IntArray) -> NDArra
 def pi_sing(calibration: AnyArray, test: AnyArray, passing: IntArray) -> float:
     """Probability that an enrolled speaker's predicate singles out one of S test speakers.
 
-    Arguments and errors as of `isolated`; `CHANCE_SING`, 37 %, where scores know nothing.
+    Arguments as of `isolated`; `CHANCE_SING`, 37 %, where scores know nothing.
 
     Example:
         >>> scores = np.eye(4)
@@ -284,11 +267,6 @@ def figures(
 
 def rank_figures(matrix: ScoreMatrix, weights: FloatArray | None = None) -> tuple[Figure, ...]:
     """Compute those of `figures` that need every trial against every speaker: all but D_sys."""
-    return (*link_figures(matrix, weights), sing_figure(matrix, weights))
-
-
-def link_figures(matrix: ScoreMatrix, weights: FloatArray | None) -> tuple[Figure, ...]:
-    """Compute pi_link among 2, 10 and all speakers, as `figures`."""
     population = matrix.population
     wanted = [(n, str(n)) for n in (2, 10) if n < population] + [(population, "all")]
     levels, place = np.unique(matrix.better, return_inverse=True)
@@ -300,13 +278,14 @@ def link_figures(matrix: ScoreMatrix, weights: FloatArray | None) -> tuple[Figur
         cells = np.bincount(matrix.owner * shape[1] + place, minlength=shape[0] * shape[1])
         seen = weights @ cells.reshape(shape).astype(np.float64)
         replicates = seen @ table / seen.sum(axis=1, keepdims=True)
-    return tuple(
+    linked = (
         FAMILY.figure(
             f"pi_link_{name}", float(mean[i]), None if replicates is None else replicates[:, i],
             label=f"pi_link among {count}", floor=1 / count,
         )
         for i, (count, name) in enumerate(wanted)
     )  # fmt: skip
+    return (*linked, sing_figure(matrix, weights))
 
 
 def link_table(levels: IntArray, population: int, candidates: IntArray) -> _Doubles:
