@@ -46,7 +46,6 @@ from monitor.maths.posterior import (
 )  # fmt: skip
 from monitor.maths.rank_models import fit
 from monitor.maths.ranks import all_rank_bounds, first_rank_bits, rank_histogram
-from monitor.maths.scores import near_one
 from monitor.phrases import plural
 from monitor.plots.canvas import MUTED, percents
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -67,19 +66,11 @@ _FITTED = 1 << 21
 
 @dataclass(frozen=True)
 class Tempering:
-    """Parameters fitted on development speakers.
-
-    Attributes:
-        constant: T of the rule ``temperature``.
-        tau, rho: of ``count``.
-        embedding: tau and rho of ``embedding``; None without embeddings.
-        ranks: histogram h of the true speakers' ranks, shape (N,).
-    """
+    """Fits on development speakers: T, tau and rho of ``count``, and h, ranks counted, (N,)."""
 
     constant: float
     tau: float
     rho: float
-    embedding: tuple[float, float] | None
     ranks: FloatArray
 
     def rank_model(self, speakers: int) -> FloatArray | None:
@@ -101,14 +92,12 @@ class Tempering:
 class SpeakerSums:
     """The first K trials of every speaker who has as many: their rows, shape (S', K).
 
-    `tested` is an index into `ScoreMatrix.tested`, (S',); `alike` R of the rule ``embedding`` after
-    each number of trials, (S', K), or None.
+    `tested` is an index into `ScoreMatrix.tested`, (S',).
     """
 
     matrix: ScoreMatrix
     tested: IntArray
     rows: IntArray
-    alike: FloatArray | None
 
     @classmethod
     def of(
@@ -116,7 +105,6 @@ class SpeakerSums:
         matrix: ScoreMatrix,
         longest: int | None,
         most: int,
-        embeddings: FloatArray | None,
         as_rows: bool = True,
     ) -> SpeakerSums:
         """Choose the trials: in the order of the rows, or in `settled_order`."""
@@ -130,13 +118,7 @@ class SpeakerSums:
         order = np.arange(matrix.trials) if as_rows else settled_order(matrix)
         order = order[np.argsort(matrix.owner[order], kind="stable")]
         first = np.cumsum(counts) - counts
-        rows = order[first[tested][:, None] + np.arange(length)]
-        alike = None
-        if embeddings is not None:
-            if embeddings.ndim != 2 or len(embeddings) != matrix.trials:
-                raise UsageError(f"{matrix.name}: give one embedding for each trial")
-            alike = _alike(np.asarray(embeddings, dtype=np.float64)[rows])
-        return cls(matrix, tested, rows, alike)
+        return cls(matrix, tested, order[first[tested][:, None] + np.arange(length)])
 
     @property
     def trials(self) -> IntArray:
@@ -169,15 +151,11 @@ class SpeakerSums:
         true_speakers = np.repeat(target[chosen], len(steps))
         counts = np.tile(steps, len(chosen)).astype(np.float64)
         tau, rho = fit_growing_temperature(ratios, true_speakers, counts)
-        embedding = None
-        if self.alike is not None:
-            alike = self.alike[chosen][:, steps].ravel()
-            embedding = fit_growing_temperature(ratios, true_speakers, alike)
         rows = np.isin(self.matrix.owner, self.tested[chosen_speakers])
         histogram = rank_histogram(
             self.matrix.better[rows], self.matrix.tied[rows], self.matrix.population
         )
-        return Tempering(constant, tau, rho, embedding, histogram)
+        return Tempering(constant, tau, rho, histogram)
 
     def bits(
         self, weight: float, tempering: Tempering, speakers: BoolArray
@@ -196,11 +174,7 @@ class SpeakerSums:
         for part, normalised, scores in self._chunks(chosen):
             target = self.target[part][:, None]
             sums = weight * np.cumsum(normalised, axis=1)
-            warmth: dict[str, FloatArray] = dict(temperature)
-            if tempering.embedding is not None and self.alike is not None:
-                tau, rho = tempering.embedding
-                warmth["embedding"] = tau * (1.0 + rho * self.alike[part])
-            for rule, heat in warmth.items():
+            for rule, heat in temperature.items():
                 bits_by_rule.setdefault(rule, []).append(tempered_bits(sums, target, heat))
             if rank_model is not None:
                 evidence = np.cumsum(_rank_evidence(scores, rank_model), axis=1)
@@ -251,16 +225,6 @@ def _rank_evidence(scores: FloatArray, rank_model: FloatArray) -> FloatArray:
     sums = np.concatenate([[0.0], np.cumsum(rank_model)])
     shared = np.where(tied == 1, rank_model[better], (sums[better + tied] - sums[better]) / tied)
     return np.asarray(np.log(shared).reshape(scores.shape))
-
-
-def _alike(embeddings: FloatArray) -> FloatArray:
-    """``R = (2 / k) sum_{i<j<=k} clip(cos, 0, 1)``: (S, K, d) to (S, K)."""
-    embeddings = near_one(embeddings)
-    length = np.linalg.norm(embeddings, axis=2, keepdims=True)
-    unit = embeddings / np.where(length > 0, length, 1.0)
-    cosine = np.clip(unit @ unit.transpose(0, 2, 1), 0.0, 1.0)
-    earlier = np.tril(cosine, -1).sum(axis=2)
-    return np.asarray(2.0 * np.cumsum(earlier, axis=1) / np.arange(1, cosine.shape[1] + 1))
 
 
 # ------------------------------------------------------------------------------------- calibration

@@ -52,9 +52,8 @@ if TYPE_CHECKING:
 # Log-likelihood ratios of a speaker's trials are summed, in the order of the rows or in one that no
 # order of rows changes, and divided by a temperature T: 1 (``sum``, trials taken as independent), k
 # (``average``), one number fitted on development speakers (``temperature``), ``tau (1 + rho (k -
-# 1))`` (``count``), and with embeddings ``tau (1 + rho R)``, ``R = (2 / k) sum_{i<j} clip(cos, 0,
-# 1)`` (``embedding``). ``rank`` multiplies the rank posteriors instead, ``gamma = (h + 1) / (n +
-# N)`` of the development ranks; where those were taken among another number of speakers, the model
+# 1))`` (``count``). ``rank`` multiplies the rank posteriors instead, ``gamma = (h + 1) / (n + N)``
+# of the development ranks; where those were taken among another number of speakers, the model
 # fitted to them gives h at N.
 
 LONGEST = 100
@@ -89,11 +88,6 @@ class LongitudinalCurve:
         """The rules that were followed."""
         return tuple(self.bits)
 
-    @property
-    def effective_trials(self) -> FloatArray:
-        """``k / (1 + rho (k - 1))``: independent trials that k of a speaker amount to."""
-        return np.asarray(self.trials / (1.0 + self.rho * (self.trials - 1)))
-
     def mean_bits(self, rule: str = "count") -> FloatArray:
         """Mean over speakers after each number of trials, shape (K,)."""
         return np.asarray(self._of(rule).mean(axis=0))
@@ -104,20 +98,8 @@ class LongitudinalCurve:
         with np.errstate(invalid="ignore"):
             return np.asarray(chosen @ self._of(rule) / chosen.sum(axis=1, keepdims=True))
 
-    def against_trials(
-        self, rule: str = "count", weights: FloatArray | None = None
-    ) -> AgainstTrials:
-        """Compute the curve of a rule beside its guides, as `against_trials`."""
-        bits = self.mean_bits(rule)
-        start = max(float(bits[0]), 0.0)
-        linear, root = guides(self.trials, 1.0, start, self.ceiling_bits)
-        low = high = None
-        if weights is not None:
-            low, high = self._limits(weights, rule)
-        return AgainstTrials(self.trials, bits, low, high, linear, root, self.ceiling_bits, rule)
-
-    def _limits(self, weights: FloatArray, rule: str) -> FloatArray:
-        """Compute limits of each point of the curve, as of the figures: shape (2, K)."""
+    def limits(self, weights: FloatArray, rule: str = "count") -> FloatArray:
+        """Compute limits of each point of `mean_bits`, as of the figures: shape (2, K)."""
         replicates, is_resample = self.replicates(weights, rule), find_resamples(weights)
         points = zip(self.mean_bits(rule).tolist(), replicates.T, self.trials.tolist(), strict=True)
         limits = []
@@ -136,30 +118,11 @@ class LongitudinalCurve:
         return self.bits[rule]
 
 
-@dataclass(frozen=True)
-class AgainstTrials:
-    """A curve beside the guides of composition (SRD fig. 8), from its first point; (K,) each.
-
-    Limits are None without resamples.
-    """
-
-    trials: IntArray
-    bits: FloatArray
-    low: FloatArray | None
-    high: FloatArray | None
-    linear: FloatArray
-    root: FloatArray
-    ceiling_bits: float
-    rule: str
-
-
 def longitudinal(
     matrix: ScoreMatrix,
     dev: ScoreMatrix | None = None,
     style: str | LidStyle = "paper",
     longest: int | None = None,
-    embeddings: FloatArray | None = None,
-    dev_embeddings: FloatArray | None = None,
     calibration: LidCalibration | CrossCalibration | None = None,
     as_rows: bool = True,
 ) -> LongitudinalCurve:
@@ -172,8 +135,6 @@ def longitudinal(
         style: as `calibrate`.
         longest: K; the median number of trials (at most 100) where not given. Speakers with fewer
             are left out, so that the same speakers stand behind every k.
-        embeddings: shape (T, d), of the trials, for the rule ``embedding``.
-        dev_embeddings: of the development trials, likewise.
         calibration: by `style`, of `dev` or across the speakers, where it was made already.
         as_rows: rows stand in the order of the streams they come from; else each speaker's trials
             are taken in an order drawn at random, which no order of the rows changes.
@@ -184,13 +145,11 @@ def longitudinal(
         >>> longitudinal(ScoreMatrix(scores, target)).mean_bits("sum")[[0, -1]].round(1)
         array([1.4, 4.3])
     """
-    if dev is not None and (embeddings is None) != (dev_embeddings is None):
-        raise UsageError("give embeddings of the trials and of the development trials, or of none")
-    sums = SpeakerSums.of(matrix, longest, LONGEST, embeddings, as_rows)
+    sums = SpeakerSums.of(matrix, longest, LONGEST, as_rows)
     if dev is not None:
         if not isinstance(calibration, LidCalibration):
             calibration = calibrate(dev, style)
-        dev_sums = SpeakerSums.of(dev, None, LONGEST, dev_embeddings, as_rows)
+        dev_sums = SpeakerSums.of(dev, None, LONGEST, as_rows)
         dev_speakers = np.ones(len(dev_sums.tested), dtype=bool)
         tempering = dev_sums.temper(calibration.row_weight(dev.population), dev_speakers)
         everyone = np.ones(len(sums.tested), dtype=bool)
@@ -220,22 +179,6 @@ def longitudinal(
     )
 
 
-def against_trials(
-    matrix: ScoreMatrix,
-    dev: ScoreMatrix | None = None,
-    style: str | LidStyle = "paper",
-    rule: str = "count",
-    weights: FloatArray | None = None,
-    longest: int | None = None,
-) -> AgainstTrials:
-    """Disclosure against the number of trials, beside straight and square-root growth.
-
-    Arguments and errors as of `longitudinal`; `weights`, shape (B, S), from `resamples`, are for
-    limits. Guides start from the first point, and from 0 where that is negative.
-    """
-    return longitudinal(matrix, dev, style, longest).against_trials(rule, weights)
-
-
 def _curve(
     sums: SpeakerSums, bits: Mapping[str, FloatArray], temperings: Sequence[Tempering], note: str
 ) -> LongitudinalCurve:
@@ -261,7 +204,6 @@ _NOTES = {
     "average": "mean of the evidence: as sure as one trial",
     "temperature": "one temperature for any number of trials",
     "count": "temperature grows with how alike trials of one speaker are",
-    "embedding": "temperature grows with how alike these very trials are",
     "rank": "product of the rank models: trials taken as independent",
 }
 
@@ -334,7 +276,6 @@ _RULES = (
      LimitRule("none", why="they would leave out its calibration")),
     ("temperature", "by one temperature for any number", LimitRule("signed")),
     ("count", "by a temperature that grows with their number", LimitRule("signed")),
-    ("embedding", "by a temperature that grows with their likeness", None),
     ("rank", "by the product of rank models", _OVERSURE),
 )  # fmt: skip
 
@@ -351,13 +292,14 @@ def _compute(context: EvaluationContext) -> FamilyResult:
         joint = longitudinal(matrix, context.dev, STYLE, calibration=calibration, as_rows=False)
     except UsageError as error:
         return FamilyResult((), (f"What hearing more discloses is left out: {error}.",))
-    growth = joint.against_trials(RULE, context.weights)
-    x = growth.trials.astype(np.float64)
+    x, bits = joint.trials.astype(np.float64), joint.mean_bits(RULE)
+    ends = (None, None) if context.weights is None else joint.limits(context.weights, RULE)
+    linear, root = guides(joint.trials, 1.0, max(float(bits[0]), 0.0), joint.ceiling_bits)
     return FamilyResult(
         figures(joint, context.weights, len(matrix.tested)),
         curves={
-            "heard": Line(x, growth.bits, growth.low, growth.high),
-            "guides": {"linear": Line(x, growth.linear), "square root": Line(x, growth.root)},
+            "heard": Line(x, bits, *ends),
+            "guides": {"linear": Line(x, linear), "square root": Line(x, root)},
         },
     )
 

@@ -11,7 +11,6 @@ from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.embeddings import read_embeddings
 from monitor.lab.evaluation.lid import calibrate
 from monitor.lab.evaluation.linkage import d_sys
-from monitor.lab.evaluation.longitudinal import longitudinal
 from monitor.lab.evaluation.membership import half_trials, operating_point
 from monitor.lab.evaluation.online import OnlineLID
 from monitor.lab.evaluation.validation import validate
@@ -135,8 +134,3 @@ def test_cosines_of_embeddings(tmp_path, scale, scoring):
         files = tmp_path / "trials.npz", tmp_path / "enrolment.npz"
         found.append(read_embeddings(*files, scoring).matrix)
     np.testing.assert_allclose(found[1].scores, found[0].scores, rtol=1e-6)
-    one, other = (
-        longitudinal(matrix, embeddings=size * heard).mean_bits("embedding")
-        for matrix, size in zip(found, (1.0, scale), strict=True)
-    )
-    np.testing.assert_allclose(one, other, atol=1e-5)

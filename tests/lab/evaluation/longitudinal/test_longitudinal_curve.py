@@ -8,8 +8,7 @@ from monitor.errors import UsageError
 from monitor.lab.evaluation import lid as speaker_sums
 from monitor.lab.evaluation.comparisons import ScoreMatrix, resamples
 from monitor.lab.evaluation.lid import Tempering
-from monitor.lab.evaluation.longitudinal import against_trials, longitudinal
-from monitor.maths.composition import guides
+from monitor.lab.evaluation.longitudinal import longitudinal
 from monitor.maths.rank_models import fit
 
 REGIMES = ("plain", "mid", "weak", "random")
@@ -44,8 +43,6 @@ def test_the_first_trial_is_lid_and_count_adjusted_reads_less_than_a_sum(golden)
     curve = longitudinal(golden.matrix("weak_eval"), golden.matrix("weak_dev"))
     assert_allclose(curve.bits["sum"][:, 0], curve.bits["average"][:, 0])
     assert 0 <= curve.rho <= 1
-    assert curve.effective_trials[0] == 1
-    assert (np.diff(curve.effective_trials) >= 0).all()
     for rule in curve.rules:
         assert (curve.bits[rule] <= np.log2(100) + 1e-9).all()
     nothing = longitudinal(golden.matrix("random_eval"), golden.matrix("random_dev"))
@@ -62,21 +59,6 @@ def test_copies_of_one_trial_are_worth_one():
     assert curve.rho > 0.9
     assert count[-1] == pytest.approx(count[0], abs=0.05)
     assert curve.mean_bits("sum")[-1] < count[-1] - 1
-    assert curve.effective_trials[-1] < 1.2
-
-
-def test_embeddings_that_are_alike_count_less(golden):
-    matrix, dev = golden.matrix("mid_eval"), golden.matrix("mid_dev")
-    same = np.tile([1.0, 0.0], (1000, 1))
-    curve = longitudinal(matrix, dev, embeddings=same, dev_embeddings=same)
-    assert_allclose(curve.bits["embedding"], curve.bits["count"], atol=1e-6)
-    opposed = same * np.where(np.arange(1000) % 2, 1.0, -1.0)[:, None]
-    curve = longitudinal(matrix, embeddings=opposed)
-    assert curve.bits["embedding"].shape == (100, 10)
-    with pytest.raises(UsageError, match="or of none"):
-        longitudinal(matrix, dev, embeddings=same)
-    with pytest.raises(UsageError, match="one embedding"):
-        longitudinal(matrix, embeddings=same[:5])
 
 
 def test_without_a_dev_matrix_other_speakers_serve(golden):
@@ -110,7 +92,7 @@ def test_a_dev_matrix_of_another_number_of_speakers(speakers):
 
 def test_the_rank_model_is_that_of_the_number_of_speakers():
     ranks = np.array([300.0, 100, 50, 20, 10, 8, 6, 4, 2, 0, 0, 0])
-    learnt = Tempering(1.0, 1.0, 0.0, None, ranks)
+    learnt = Tempering(1.0, 1.0, 0.0, ranks)
     assert_allclose(_rank_model(learnt, 12), (ranks + 1) / 512)
     for speakers in (5, 13, 100):
         rank_model = _rank_model(learnt, speakers)
@@ -119,7 +101,7 @@ def test_the_rank_model_is_that_of_the_number_of_speakers():
         assert_allclose(
             rank_model, (500 * np.exp(fit(ranks).log_pmf(speakers)) + 1) / (500 + speakers)
         )
-    sure = _rank_model(Tempering(1.0, 1.0, 0.0, None, np.eye(12)[0] * 60), 30)
+    sure = _rank_model(Tempering(1.0, 1.0, 0.0, np.eye(12)[0] * 60), 30)
     assert sure[0] == pytest.approx(61 / 90)
     assert_allclose(sure[1:], 1 / 90)
 
@@ -186,17 +168,9 @@ def test_replicates_weigh_speakers(golden):
         curve.replicates(weights, "embedding")
 
 
-def test_against_trials(golden):
+def test_limits_of_the_curve(golden):
     matrix, dev = golden.matrix("mid_eval"), golden.matrix("mid_dev")
-    found = against_trials(matrix, dev, weights=resamples(matrix, replicates=50))
-    linear, root = guides(found.trials, 1.0, float(found.bits[0]), np.log2(100))
-    assert np.array_equal(found.linear, linear)
-    assert np.array_equal(found.root, root)
-    assert found.linear[-1] == found.ceiling_bits == np.log2(100)
-    assert found.low is not None
-    assert found.high is not None
-    assert (found.low <= found.bits).all()
-    assert (found.bits <= found.high).all()
-    nothing = against_trials(golden.matrix("random_eval"), golden.matrix("random_dev"))
-    assert nothing.low is None
-    assert (nothing.linear >= 0).all()
+    curve = longitudinal(matrix, dev)
+    low, high = curve.limits(resamples(matrix, replicates=50))
+    assert (low <= curve.mean_bits()).all()
+    assert (curve.mean_bits() <= high).all()
