@@ -267,8 +267,8 @@ class _Shares:
             for k in range(int(counts.max()))
         ]
 
-    def table(self, speakers: int, lowest_floor: float) -> _Table:
-        """Tabulate losses with floors from the lowest to 1."""
+    def table(self, speakers: int, lowest_floor: float) -> tuple[FloatArray, FloatArray]:
+        """Tabulate losses with floors from the lowest to 1: these, (E,), and losses (S, P, E)."""
         floors = np.geomspace(lowest_floor, 1.0, _FLOORS)
         people, points = self._rounds[0].shape
         loss = np.zeros((speakers, points, floors.size))
@@ -290,38 +290,22 @@ class _Shares:
                     product[:] = 1.0
             losses = nats.reshape(floors.size, people, -1).transpose(1, 2, 0)
             loss[self._present, batch] = losses + constants[:, None]
-        return _Table(floors, loss)
+        return floors, loss
 
 
 _AT_ONCE = 16
 """Probabilities of which a product does not vanish: each is 1e-18 at least."""
 
 
-class _Table(NamedTuple):
-    """Every speaker's losses, summed over trials, on a grid of floors and weights, (S, P, E)."""
-
-    floors: FloatArray
-    loss: FloatArray
-
-
-def _start_lines(trials: Trials) -> FloatArray:
-    """Scale all features together, and each alone: shape (lines, steps, F)."""
-    scale = _scale(trials)
-    directions = np.ones((1, scale.size))
-    if scale.size > 1:
-        directions = np.concatenate([directions, np.eye(scale.size)])
-    return np.asarray(_START_STEPS[None, :, None] * (directions * scale)[:, None])
-
-
 class _Losses:
     """Mean of -log p of some trials, with its derivatives."""
 
-    def __init__(self, trials: Trials, row_weights: FloatArray | None = None) -> None:
+    def __init__(self, trials: Trials) -> None:
         count, features, self._candidates = trials.margins.shape
         # candidates first: reductions then run along the trials
         self._margins = np.ascontiguousarray(trials.margins.transpose(1, 2, 0), np.float64)
         self._pairs = list(zip(*np.triu_indices(features), strict=True))
-        self._weights = np.full(count, 1.0 / count) if row_weights is None else row_weights
+        self._weights = np.full(count, 1.0 / count)
 
     def at(self, weights: FloatArray, floor: float) -> tuple[float, FloatArray, FloatArray]:
         """Compute loss, gradient and Hessian by lambda, (F,), and e: scalar, (F + 1,), square."""
@@ -442,17 +426,21 @@ class FitStarts:
     """Losses of trials on wide lines: starts of fits, whatever prior and anchor they have."""
 
     def __init__(self, trials: Trials, alone: Sequence[FitStarts] | None = None) -> None:
-        self.lines = _start_lines(trials)
+        scale = _scale(trials)  # all features together, and each alone where there are several
+        directions = np.vstack(
+            [np.ones(scale.size), np.eye(scale.size)[: -1 if scale.size < 2 else None]]
+        )
+        self.lines = np.asarray(_START_STEPS[None, :, None] * (directions * scale)[:, None])
         self.points = self.lines.reshape(-1, self.lines.shape[2])
         if alone is None:
             self.share = _shares_at(trials, self.points)
         else:
             joint = _shares_at(trials, self.lines[0])
             self.share = np.concatenate([joint, *(starts.share for starts in alone)])
-        table = _Shares(trials, self.share).table(
+        self.floors, loss = _Shares(trials, self.share).table(
             int(trials.speaker.max()) + 1, smallest_floor(trials.speakers)
         )
-        self.floors, self.loss = table.floors, table.loss.sum(axis=0)
+        self.loss = loss.sum(axis=0)
 
 
 class SingleFeatureFits:
@@ -498,12 +486,6 @@ def fit(
         point, floor = divmod(int(loss.argmin()), table.floors.size)
         optima.append(_polish(trials, line[point], float(table.floors[floor]), prior, anchor))
     return min(optima, key=lambda optimum: optimum.loss)
-
-
-def _near_grid(centre: FloatArray) -> FloatArray:
-    """Return multipliers of each lambda of an optimum, whose products are all evaluated."""
-    reach, steps = {1: (6.0, 33), 2: (6.0, 15), 3: (4.0, 9)}.get(centre.size, (3.0, 5))
-    return np.geomspace(1.0 / reach, reach, steps)
 
 
 class _Sums(NamedTuple):
@@ -571,7 +553,8 @@ class NearbyLosses:
     """Losses of trials around lambda of a fit, shape (F,), shared by its refits."""
 
     def __init__(self, trials: Trials, centre: FloatArray) -> None:
-        self.multipliers = _near_grid(centre)
+        reach, steps = {1: (6.0, 33), 2: (6.0, 15), 3: (4.0, 9)}.get(centre.size, (3.0, 5))
+        self.multipliers = np.geomspace(1.0 / reach, reach, steps)
         mesh = np.meshgrid(*[self.multipliers] * centre.size, indexing="ij")
         self.grid = np.stack([m.ravel() for m in mesh], axis=1) * centre
         probability = _shares_of_products(
@@ -600,19 +583,19 @@ def fit_replicates(
     around = NearbyLosses(trials, centre) if around is None else around
     grid, multipliers = around.grid, around.multipliers
     speakers = weights.shape[1]
-    table = around.shares.table(speakers, lowest_floor)
-    shape = (multipliers.size,) * centre.size + (table.floors.size,)
+    grid_floors, loss = around.shares.table(speakers, lowest_floor)
+    shape = (multipliers.size,) * centre.size + (grid_floors.size,)
     # row 0: everybody once, whose optimum is known
     weights = np.concatenate([np.ones((1, speakers)), weights])
     # a replicate's loss is a sum of those of its speakers, of the prior, and of parts of the anchor
-    parts, counts = [table.loss.reshape(speakers, -1)], [weights]
+    parts, counts = [loss.reshape(speakers, -1)], [weights]
     unit, per_speaker = np.ones((len(weights), 1)), trials.per_speaker
     if prior is not None:
-        cost = np.repeat(grid @ prior, table.floors.size)
+        cost = np.repeat(grid @ prior, grid_floors.size)
         parts.append(cost[None] * per_speaker)
         counts.append(unit)
     if anchor is not None:
-        squares, points, centres = anchor.parts(grid, table.floors)
+        squares, points, centres = anchor.parts(grid, grid_floors)
         parts += [squares[None] * per_speaker, points * per_speaker]
         counts += [unit, np.broadcast_to(centres, (len(weights), points.shape[0]))]
     sums = _Sums(np.concatenate(counts, axis=1), np.concatenate(parts), shape)
@@ -623,7 +606,7 @@ def fit_replicates(
     position[:-1] -= np.where(np.abs(error) < 1.0, error, 0.0)[:, None]
     step = np.log(multipliers[1] / multipliers[0])
     coefficients = centre * multipliers[0] * np.exp(step * position[:-1, 1:].T)
-    floors = lowest_floor * np.exp(np.log(table.floors[1] / table.floors[0]) * position[-1, 1:])
+    floors = lowest_floor * np.exp(np.log(grid_floors[1] / grid_floors[0]) * position[-1, 1:])
     return coefficients, np.clip(floors, lowest_floor, 1.0)
 
 

@@ -56,16 +56,15 @@ def gather(weights: FloatArray) -> _Doubles:
 @lru_cache(maxsize=8)
 def _shares(count: int) -> tuple[tuple[int, int, _Doubles], ...]:
     """Compute `gather`'s share of each node in each rank, by block of ranks."""
-    return tuple((start, stop, _share(start, stop)) for start, stop in _blocks(count, EXACT))
-
-
-def _share(start: int, stop: int) -> _Doubles:
-    ranks = np.arange(start, stop, dtype=np.float64)
-    if ranks.size <= ORDER:
-        return np.eye(ranks.size)
-    centre, half = (start + stop - 1) / 2, (stop - 1 - start) / 2
-    angles = np.arccos(np.clip((ranks - centre) / half, -1.0, 1.0))
-    return np.asarray(np.cos(np.outer(angles, np.arange(ORDER))) @ _series(ORDER)[1])
+    shares = []
+    for start, stop in _blocks(count, EXACT):
+        share = np.eye(stop - start)
+        if stop - start > ORDER:
+            centre, half = (start + stop - 1) / 2, (stop - 1 - start) / 2
+            angles = np.arccos(np.clip((np.arange(start, stop) - centre) / half, -1.0, 1.0))
+            share = np.cos(np.outer(angles, np.arange(ORDER))) @ _series(ORDER)[1]
+        shares.append((start, stop, share))
+    return tuple(shares)
 
 
 def _blocks(count: int, first: int) -> Iterator[tuple[int, int]]:
@@ -263,7 +262,7 @@ def mixed_mean_disclosure_bits(
 ) -> _Doubles:
     """Compute MeanD of R mixtures of rank models and even odds, without a sum over all ranks.
 
-    ``even`` is the share of the odds, shape (R,). Of each part, shape (parts, R): its share, alpha
+    ``uniform`` is the share of the odds, (R,). Of each part, shape (parts, R): its share, alpha
     and beta, or p in the place of alpha where it is binomial. NaN where one is too narrow for that.
     """
     narrow = (binomial & (share > 0)).any(axis=0)
@@ -758,11 +757,14 @@ def _notes(counts: _Doubles, binomial: bool) -> list[str]:
 def _search(shares: _Doubles, loss: str, likeliest: _Doubles) -> _Doubles:
     """Minimise a loss that can have several minima: from each dip of a grid."""
     side = int(np.sqrt(len(_GRID)))
-    values = np.concatenate([loss_values(shares, log, loss) for log in _grid(shares.size)])
+    step = max(_CHUNK // shares.size, 1)
+    batches = [np.exp(_GRID[k : k + step]).T for k in range(0, len(_GRID), step)]
+    values = np.concatenate(
+        [loss_values(shares, log_pmf(a, b, shares.size), loss) for a, b in batches]
+    )
     likeliest_loss = loss_values(shares, log_pmf(likeliest[0], likeliest[1], shares.size), loss)
-    unit = (
-        float(min(values.min(), likeliest_loss)) or 1.0
-    )  # squared losses are tiny: makes noise relative
+    # squared losses are tiny: makes noise relative
+    unit = float(min(values.min(), likeliest_loss)) or 1.0
     surface = values.reshape(side, side)
     neighbourhoods = np.lib.stride_tricks.sliding_window_view(
         np.pad(surface, 1, constant_values=np.inf), (3, 3)
@@ -774,21 +776,3 @@ def _search(shares: _Doubles, loss: str, likeliest: _Doubles) -> _Doubles:
     optima, value = descend(objective, starts, *_ENDS, _TRIED)
     best, _ = descend(objective, optima[[np.argmin(value)]], *_ENDS)
     return np.asarray(np.exp(best[0]))
-
-
-def _grid(speakers: int) -> Iterator[_Doubles]:
-    """Yield log-probabilities of the rank models of the grid, in batches."""
-    step = max(_CHUNK // speakers, 1)
-    for k in range(0, len(_GRID), step):
-        # cells of one calibration have the same few numbers of speakers
-        yield _small_grid(speakers) if step >= len(_GRID) else _grid_part(k, step, speakers)
-
-
-def _grid_part(start: int, step: int, speakers: int) -> _Doubles:
-    a, b = np.exp(_GRID[start : start + step]).T
-    return log_pmf(a, b, speakers)
-
-
-@lru_cache(maxsize=4)
-def _small_grid(speakers: int) -> _Doubles:
-    return _grid_part(0, len(_GRID), speakers)

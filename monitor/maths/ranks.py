@@ -123,8 +123,6 @@ def rank_histograms(
 def _spread(better: IntArray, tied: IntArray, speakers: int, weights: _Doubles) -> _Doubles:
     is_untied = tied == 1
     histograms = _bin(better[is_untied], weights[:, is_untied], speakers)
-    if is_untied.all():
-        return histograms
     # Shared trials go through running sums of steps up and down. Where no trial reaches, those sums
     # are zero up to rounding only, and an empty rank must be exactly empty: hence `covered`.
     first, split_weight = better[~is_untied], weights[:, ~is_untied] / tied[~is_untied]
@@ -196,10 +194,6 @@ def all_rank_bounds(scores: FloatArray) -> tuple[IntArray, IntArray]:
     position = np.arange(columns)
     ordered = np.take_along_axis(scores, order, axis=1)
     differs = ordered[:, 1:] != ordered[:, :-1]
-    if differs.all():
-        np.put_along_axis(better, order, columns - 1 - position[None], axis=1)
-        tied[:] = 1
-        return better, tied
     edge = np.ones((rows, 1), dtype=bool)
     first = np.where(np.hstack([edge, differs]), position, 0)
     last = np.where(np.hstack([differs, edge]), position, columns - 1)

@@ -220,8 +220,6 @@ class SpeakerSums:
 def _rank_evidence(scores: FloatArray, rank_model: FloatArray) -> FloatArray:
     """Log of the model's probability of each candidate's rank, its mean over ranks that tie."""
     better, tied = all_rank_bounds(scores.reshape(-1, scores.shape[-1]))
-    if (tied == 1).all():
-        return np.asarray(np.log(rank_model)[better].reshape(scores.shape))
     sums = np.concatenate([[0.0], np.cumsum(rank_model)])
     shared = np.where(tied == 1, rank_model[better], (sums[better + tied] - sums[better]) / tied)
     return np.asarray(np.log(shared).reshape(scores.shape))
