@@ -138,19 +138,6 @@ class NullBand:
         return limits(self.model_bits)
 
 
-@dataclass(frozen=True)
-class _Dealing:
-    """Templates that each trial t is asked about: column ``places[p, who[t]]``.
-
-    Where it is complete, every arrangement stands in it once, the truth as well.
-    """
-
-    places: IntArray
-    who: IntArray
-    complete: bool
-    words: str
-
-
 def null_band(
     matrix: ScoreMatrix, permutations: int = PERMUTATIONS, seed: int = 0, ties: str = "spread"
 ) -> NullBand:
@@ -173,11 +160,12 @@ def null_band(
     if permutations < 1:
         raise UsageError("a null band needs at least one permutation")
     limit = max(_FEWEST, _RANKS // matrix.trials)
-    dealing = _deal(matrix, min(permutations, limit), limit, np.random.default_rng(seed))
-    first, width = np.empty((2, len(dealing.places) + 1, matrix.trials), dtype=np.int32)
+    generator = np.random.default_rng(seed)
+    places, who, complete, dealt = _deal(matrix, min(permutations, limit), limit, generator)
+    first, width = np.empty((2, len(places) + 1, matrix.trials), dtype=np.int32)
     first[0], width[0] = placed(matrix.better, matrix.tied, ties)
     for part, scores in matrix.blocks():
-        bounds = some_rank_bounds(scores, dealing.places[:, dealing.who[part]].T)
+        bounds = some_rank_bounds(scores, places[:, who[part]].T)
         first[1:, part], width[1:, part] = (rank_bounds.T for rank_bounds in placed(*bounds, ties))
     once = np.ones((1, matrix.trials))
     bits, counted, first_ranks, mean = np.empty((4, len(first)))
@@ -192,14 +180,18 @@ def null_band(
     guessed = first_ranks * matrix.population >= matrix.trials * (1 - _ROUNDING)
     early = 2 * mean <= (matrix.population - 1) * (1 + _ROUNDING)
     signed = np.where(guessed | early, bits, -bits)
-    readings = signed[1:] if dealing.complete else signed
+    readings = signed[1:] if complete else signed
     chance = float((readings >= signed[0] - _ROUNDING).mean())
-    return NullBand(np.maximum(counted[1:], 0.0), bits[1:], chance, dealing.words)
+    return NullBand(np.maximum(counted[1:], 0.0), bits[1:], chance, dealt)
 
 
 def _deal(
     matrix: ScoreMatrix, permutations: int, most: int, generator: np.random.Generator
-) -> _Dealing:
+) -> tuple[IntArray, IntArray, bool, str]:
+    """Choose templates that each trial t is asked about, column ``places[p, who[t]]``, in words.
+
+    Where it is complete, every arrangement stands in it once, the truth as well.
+    """
     speakers, tested = matrix.population, len(matrix.tested)
     ways = perm(speakers, tested)
     if ways > min(PERMUTATIONS, most):
@@ -208,22 +200,22 @@ def _deal(
             assignments = np.tile(np.arange(speakers), (block.stop - block.start, 1))
             places[block] = matrix.by_name[generator.permuted(assignments, axis=1)]
         named = np.argsort(matrix.by_name)  # the order of the columns does not matter
-        return _Dealing(places, named[matrix.target], False, f"{permutations} {_WHOLE}")
+        return places, named[matrix.target], False, f"{permutations} {_WHOLE}"
     if ways >= _ENOUGH:
         every = np.array(list(itertools.permutations(range(speakers), tested)))
-        return _Dealing(every, matrix.owner, True, f"all {ways} {_WHOLE}")
+        return every, matrix.owner, True, f"all {ways} {_WHOLE}"
     ways = speakers**tested
     if ways >= _ENOUGH:
         assignments = np.array(list(itertools.product(range(speakers), repeat=tested)))
         words = f"all {ways} ways in which each speaker can draw a template"
-        return _Dealing(assignments, matrix.owner, True, words)
+        return assignments, matrix.owner, True, words
     order = settled_order(matrix)
     trials = generator.permuted(np.tile(matrix.target[order], (permutations, 1)), axis=1)
     words = (
         f"{permutations} permutations of trials: too few speakers ({tested}) to be permuted "
         "themselves, so that trials of one speaker are taken as independent"
     )
-    return _Dealing(trials, np.argsort(order), False, words)
+    return trials, np.argsort(order), False, words
 
 
 def no_evidence(figures: Iterable[Figure]) -> bool:
@@ -308,12 +300,11 @@ def loss_fits(histogram: FloatArray) -> tuple[LossFit, ...]:
     for loss in LOSSES:
         rank_model = fit(histogram, loss)
         gamma = np.exp(rank_model.log_pmf(len(histogram)))
-        measures = {
-            "kl_bits": kl_bits(histogram, gamma),
-            "rank1_match_bits": rank1_match_bits(histogram, gamma),
-            "mean_bits": rank_model.mean_disclosure_bits(len(histogram)),
-        }
-        fitted.append(LossFit(**asdict(rank_model) | {"loss": loss} | measures))
+        fitted.append(LossFit(
+            **asdict(rank_model) | {"loss": loss},
+            kl_bits=kl_bits(histogram, gamma), rank1_match_bits=rank1_match_bits(histogram, gamma),
+            mean_bits=rank_model.mean_disclosure_bits(len(histogram)),
+        ))  # fmt: skip
     return tuple(fitted)
 
 
@@ -367,8 +358,7 @@ def _crowd(figures: Mapping[str, Figure], figure: Figure, people: int) -> str:
     text = (
         f"Of {people:,} people whom an attacker considers, it is on average as if only "
         f"{_count(remaining)} were left: a trial discloses {bits:.2f} bits of the {maximum} that "
-        "single "
-        "somebody out"
+        "single somebody out"
     )
     low, high = figure.limits
     if low is not None and high is not None:
@@ -401,32 +391,23 @@ def figures(
     if ranked is None:
         ranked = fitted_rank_model(matrix.better, matrix.tied, matrix.population, ties)
     replicates = {} if weights is None else _replicates(matrix, weights, ties)
-    values = _values(ranked)
-    floors = dict.fromkeys(("mean_bits_miller_madow", "mean_bits_model"), 0.0)
-    floors |= {
-        "mean_bits": null_bias_bits(matrix.population, ranked.trials), "idr": 1 / matrix.population,
+    values, notes = _values(ranked), _notes(ranked)
+    floors = {
+        "mean_bits_miller_madow": 0.0, "mean_bits_model": 0.0, "idr": 1 / matrix.population,
+        "mean_bits": null_bias_bits(matrix.population, ranked.trials),
     }  # fmt: skip
     limits: dict[str, tuple[float, float]] = {}
-    notes = {
-        "mean_bits": "biased up: read it beside its null band",
-        "mean_bits_miller_madow": _why_no_correction(ranked),
-        "mean_bits_model": _describe_fit(ranked.rank_model),
-        "maxd_bits": "noise where trials are few: look at the rank at which it stands",
-        "rank1_bits": "" if ranked.histogram[0] else "nobody came first",
-    }
-    if ranked.rank_model.binomial:
-        note = "ranks vary less than a beta-binomial can: the rank model is a binomial"
-        notes |= dict.fromkeys(("alpha", "beta"), note)
     if permutations:
         band = null_band(matrix, permutations, seed, ties)
-        floors["mean_bits"] = float(band.mean_bits.mean())
         limits |= {"null_mean_bits": band.limits, "null_model_bits": band.model_limits}
-        values |= {
+        null = {
             "null_mean_bits": float(band.mean_bits.mean()),
             "null_model_bits": float(band.model_bits.mean()),
             "null_chance": band.chance,
         }
-        notes |= dict.fromkeys(("null_mean_bits", "null_model_bits", "null_chance"), band.dealt)
+        floors["mean_bits"] = null["null_mean_bits"]
+        values |= null
+        notes |= dict.fromkeys(null, band.dealt)
     if by_speaker is None:
         by_speaker = mean_bits_by_speaker(matrix, ties)
     for key, share in (("speaker_bits_median", 0.5), ("speaker_bits_95", 0.95)):
@@ -485,7 +466,7 @@ def _values(ranked: FittedRankModel) -> dict[str, float | None]:
     }
 
 
-_NOTES = {
+_WORDS = {
     "perfect": "the right one always came first",
     "under-dispersed": "ranks vary less than a beta-binomial can: a binomial stands in, and may "
     "read too low; compare with the count",
@@ -497,15 +478,26 @@ _NOTES = {
 
 def _describe_fit(rank_model: RankFit) -> str:
     """Describe what to know of a rank model."""
-    return "; ".join(_NOTES.get(note, note) for note in rank_model.notes)
+    return "; ".join(_WORDS.get(note, note) for note in rank_model.notes)
 
 
-def _why_no_correction(ranked: FittedRankModel) -> str:
+def _notes(ranked: FittedRankModel) -> dict[str, str]:
+    correction = ""
     if ranked.sparse:
-        return "fewer trials than speakers: no correction holds, compare with the null band"
-    if ranked.statistics.miller_madow_bits is None:
-        return "needs whole counts: ties are spread over ranks"
-    return ""
+        correction = "fewer trials than speakers: no correction holds, compare with the null band"
+    elif ranked.statistics.miller_madow_bits is None:
+        correction = "needs whole counts: ties are spread over ranks"
+    notes = {
+        "mean_bits": "biased up: read it beside its null band",
+        "mean_bits_miller_madow": correction,
+        "mean_bits_model": _describe_fit(ranked.rank_model),
+        "maxd_bits": "noise where trials are few: look at the rank at which it stands",
+        "rank1_bits": "" if ranked.histogram[0] else "nobody came first",
+    }
+    if ranked.rank_model.binomial:
+        note = "ranks vary less than a beta-binomial can: the rank model is a binomial"
+        notes |= dict.fromkeys(("alpha", "beta"), note)
+    return notes
 
 
 def _replicates(matrix: ScoreMatrix, weights: FloatArray, ties: str) -> dict[str, FloatArray]:
