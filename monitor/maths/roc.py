@@ -167,8 +167,7 @@ def _stacked(hits: _Doubles, misses: _Doubles, replicate: IntArray, replicates: 
 # -------------------------------------------------------------------------------------------- tail
 # Collects the highest scores of a sample too large to keep, to resample and count among them.
 #
-# An error rate at a low false acceptance depends on few non-mated scores; each is of a speaker,
-# whose weight in a bootstrap replicate is the score's.
+# An error rate at a low false acceptance depends on few non-mated scores.
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +181,6 @@ class Tail:
     speaker: IntArray
     counts: IntArray
     total: int
-
-    @property
-    def is_complete(self) -> bool:
-        """True if no score was left out."""
-        return int(self.counts.sum()) == self.total
 
     def first_of(self, values: FloatArray) -> IntArray:
         """Find the first entry that is not strictly above each value."""
@@ -249,53 +243,3 @@ class Highest:
             np.concatenate([np.ones(values.size, dtype=np.intp), self._at_cut[tied]]),
             self._total,
         )
-
-
-class RunningWeights:
-    """Running sums of B weightings (B, S) of speakers along K entries, without B x K numbers.
-
-    Each entry stands for a count. They are cut into about sqrt(K) stretches, whose sums are one
-    matrix product; only the stretch that is asked about is added up entry by entry.
-
-    Example:
-        >>> running = RunningWeights(np.array([0, 1, 0]), np.ones(3), np.array([[1.0, 2.0]]))
-        >>> running.before(np.array([2])).tolist(), running.find_entry(np.array([3.0])).tolist()
-        ([3.0], [2])
-    """
-
-    def __init__(
-        self, speaker: IntArray, counts: IntArray | FloatArray, weights: FloatArray
-    ) -> None:
-        self._entries = speaker.size
-        self._size = max(1, int(np.ceil(np.sqrt(speaker.size))))
-        stretches = -(-speaker.size // self._size)
-        self._weights = weights
-        room = (stretches + 1) * self._size  # one empty stretch: an end may lie behind the last
-        self._speaker = np.zeros(room, dtype=np.intp)
-        self._counts = np.zeros(room)
-        self._speaker[: speaker.size], self._counts[: speaker.size] = speaker, counts
-        speakers = weights.shape[1]
-        cell = np.arange(room) // self._size * speakers + self._speaker
-        table = np.bincount(cell, self._counts, (stretches + 1) * speakers).reshape(-1, speakers)
-        self._sums = np.zeros((len(weights), stretches + 1))
-        np.cumsum(weights @ table[:stretches].T, axis=1, out=self._sums[:, 1:])
-
-    def before(self, ends: IntArray) -> FloatArray:
-        """Sum the weight of the entries before each end: shape (B,) to shape (B,)."""
-        stretch = ends // self._size
-        entries, weights = self._stretch(stretch)
-        inside = np.where(entries < ends[:, None], weights, 0.0).sum(axis=1)
-        return np.asarray(self._sums[np.arange(len(ends)), stretch] + inside)
-
-    def find_entry(self, mass: FloatArray) -> IntArray:
-        """Find the first entry whose running weight exceeds each mass; K where none does."""
-        stretch = (self._sums[:, 1:] <= mass[:, None]).sum(axis=1)
-        _, weights = self._stretch(stretch)
-        running = self._sums[np.arange(len(mass)), stretch][:, None] + np.cumsum(weights, axis=1)
-        entry = stretch * self._size + (running <= mass[:, None]).sum(axis=1)
-        return np.asarray(np.minimum(entry, self._entries))
-
-    def _stretch(self, stretch: IntArray) -> tuple[IntArray, FloatArray]:
-        entries = stretch[:, None] * self._size + np.arange(self._size)
-        weights = np.take_along_axis(self._weights, self._speaker[entries], axis=1)
-        return entries, weights * self._counts[entries]

@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 
 from monitor.errors import UsageError
 from monitor.maths.composition import clopper_pearson
-from monitor.maths.roc import Highest, RunningWeights
+from monitor.maths.roc import Highest
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -30,26 +30,7 @@ def test_highest_holds_everything_down_to_its_last(seed, keep, rows, levels):
     assert sorted(map(tuple, found.tolist())) == expected
     assert (np.diff(tail.values) <= 0).all()
     assert tail.total == scores.size
-    assert tail.is_complete == (len(expected) == scores.size)
     assert_array_equal(tail.first_of(np.array([lowest])), [np.count_nonzero(tail.values > lowest)])
-
-
-@pytest.mark.slow
-@given(SEEDS, st.integers(0, 50))
-def test_running_weights_equal_the_running_sum(seed, entries):
-    generator = np.random.default_rng(seed)
-    owner, counts = generator.integers(0, 4, entries), generator.integers(1, 3, entries)
-    weights = generator.integers(0, 4, (6, 4)).astype(float)
-    running = RunningWeights(owner, counts, weights)
-    each = np.concatenate([np.zeros((6, 1)), np.cumsum(weights[:, owner] * counts, axis=1)], axis=1)
-    ends = generator.integers(0, entries + 1, 6)
-    assert_array_equal(running.before(ends), each[np.arange(6), ends])
-    mass = generator.integers(0, 9, 6).astype(float)
-    expected = [
-        next((i for i, sum_ in enumerate(row[1:]) if sum_ > m), entries)
-        for row, m in zip(each, mass, strict=True)
-    ]
-    assert_array_equal(running.find_entry(mass), expected)
 
 
 def test_limits_of_a_proportion(golden_bounds):

@@ -30,7 +30,7 @@ from monitor.lab.evaluation.family import (
 )
 from monitor.lab.report.model import Figure
 from monitor.maths.composition import DELTA, epsilon_lower_nats, epsilon_nats, finite_epsilon_nats
-from monitor.maths.roc import Highest, RunningWeights, Tail
+from monitor.maths.roc import Highest, Tail
 from monitor.maths.statistics import REPLICATES
 from monitor.protocols import ScoredComparisons
 from monitor.types import FloatArray, IntArray
@@ -170,26 +170,24 @@ def allowed_alarms(fpr: float, total: int) -> int:
 def _resampled(
     scores: ScoredComparisons, tail: Tail, weights: FloatArray, rates: tuple[float, ...]
 ) -> list[Rates] | None:
-    """None where the tail is too short for some resample."""
-    counts = scores.non_mated_counts
-    mated_total = weights @ np.bincount(scores.owner, minlength=counts.size)
-    total = weights @ counts
-    if not ((total > 0) & (mated_total > 0)).all():
-        raise UsageError("a resample holds no trial: give each row of weights a speaker")
+    """Count in each resample; None where the tail is too short for one."""
     order = np.argsort(-scores.mated, kind="stable")
-    mated = RunningWeights(scores.owner[order], np.ones(order.size), weights)
-    non_mated = RunningWeights(tail.speaker, tail.counts, weights)
-    rates_by_point = []
-    for rate in rates:
-        allowed = np.minimum(np.floor(rate * total + _ROUNDING), total - 1)
-        place = non_mated.find_entry(allowed)
-        if (place == tail.values.size).any():
+    mated, owner = scores.mated[order], scores.owner[order]
+    realised = np.empty((len(rates), 2, len(weights)))
+    for draw, weight in enumerate(weights):
+        hits = np.append(0.0, np.cumsum(weight[owner]))
+        alarms = np.append(0.0, np.cumsum(weight[tail.speaker] * tail.counts))
+        total = float(weight @ scores.non_mated_counts)
+        if not min(total, hits[-1]) > 0:
+            raise UsageError("a resample holds no trial: give each row of weights a speaker")
+        allowed = np.minimum(np.floor(np.multiply(rates, total) + _ROUNDING), total - 1)
+        place = np.searchsorted(alarms[1:], allowed, side="right")
+        if place.max() == tail.values.size:
             return None
         threshold = tail.values[place]
-        hits = mated.before(_above(scores.mated[order], threshold))
-        alarms = non_mated.before(tail.first_of(threshold))
-        rates_by_point.append(Rates(hits / mated_total, alarms / total))
-    return rates_by_point
+        realised[:, 0, draw] = hits[_above(mated, threshold)] / hits[-1]
+        realised[:, 1, draw] = alarms[tail.first_of(threshold)] / total
+    return [Rates(tpr, fpr) for tpr, fpr in realised]
 
 
 def _half(mated: FloatArray, tail: Tail, fpr: float, replicates: int, seed: int) -> Rates:
