@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from monitor.lab.evaluation.input.scores import read_scores
     from monitor.lab.evaluation.linkage import d_sys, pi_link, pi_sing
     from monitor.lab.evaluation.membership import operating_point
-    from monitor.lab.evaluation.online import OnlineLID, OnlineSRD
     from monitor.lab.evaluation.report.comparing import compare
     from monitor.lab.evaluation.report.page import save_page
     from monitor.lab.evaluation.report.report import Report
@@ -37,8 +36,6 @@ __all__ = [
     "Criterion",
     "EvaluationSettings",
     "Figure",
-    "OnlineLID",
-    "OnlineSRD",
     "Report",
     "Roles",
     "ScoreList",
@@ -79,7 +76,6 @@ _HOMES = {
     "input.scores": "read_scores",
     "linkage": "d_sys pi_link pi_sing",
     "membership": "operating_point",
-    "online": "OnlineLID OnlineSRD",
     "report.comparing": "compare",
     "report.page": "save_page",
     "report.report": "Report",
@@ -91,6 +87,4 @@ _HOMES = {
     "zebra": "d_ece ece_profile log10_l tag",
 }
 
-
-# river is slow to load
 __getattr__, __dir__ = lazily(__name__, _HOMES)

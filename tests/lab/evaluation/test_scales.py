@@ -9,10 +9,8 @@ from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.embeddings import read_embeddings
-from monitor.lab.evaluation.lid import calibrate
 from monitor.lab.evaluation.linkage import d_sys
 from monitor.lab.evaluation.membership import half_trials, operating_point
-from monitor.lab.evaluation.online import OnlineLID
 from monitor.lab.evaluation.validation import validate
 from monitor.lab.evaluation.verification import cllr, det_curve, eer, min_cllr
 from monitor.lab.evaluation.zebra import d_ece, ece_profile, log10_l
@@ -108,16 +106,6 @@ def test_a_logistic_fit_follows_the_scale(scale, balanced, apart):
     assert found.weight > 0
     penalised = platt(own * scale, others * scale, balanced=balanced, strength=1.0)
     assert np.isfinite([penalised.weight, penalised.bias]).all()
-
-
-@each
-def test_disclosure_one_trial_at_a_time(scale):
-    calibration = calibrate(_matrix(1.0, 1))
-    usual, found = OnlineLID(calibration), OnlineLID(calibration)
-    for row, target in zip(_matrix(1.0).scores, _matrix(1.0).target, strict=True):
-        usual.update(target, row)
-        found.update(target, row * scale)
-    assert found.get() == pytest.approx(usual.get(), rel=1e-9)
 
 
 @each
