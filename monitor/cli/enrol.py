@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shlex
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -30,6 +28,7 @@ from monitor.cli.options import (
     feature_setup,
     group,
     option,
+    progress_over,
     say,
     shared,
     speaker_model_option,
@@ -65,12 +64,11 @@ def describe_enrolment(
                 f"{name}: {more:g} s of speech more, {total:g} s in all, in "
                 f"{plural(len(sessions), 'session')} with a template each"
             )
-    have = new.template_seconds
-    length = (
-        f"{have.min():g} s" if have.min() == have.max() else f"{have.min():g} to {have.max():g} s"
+    ends = dict.fromkeys(f"{end:g}" for end in (min(new.template_seconds), max(new.template_seconds)))
+    yield (
+        f"{plural(len(new), 'speaker')} enrolled with {' to '.join(ends)} s of speech; {output} "
+        f"holds {len(population)}"
     )
-    count = plural(len(new), "speaker")
-    yield f"{count} enrolled with {length} of speech; {output} holds {len(population)}"
     for session in unlike:
         yield (
             f"monitor: note: {session.session} of {session.speaker} sounds like somebody else than "
@@ -107,15 +105,13 @@ def _describe_lengths(population: Population) -> Iterator[str]:
         yield f"monitor: note: {error}; enrol more speech"
         return
     usual, have = population.common_seconds, population.template_seconds
-    minimum = min(
-        (MISMATCH * rank_model.template_lengths[0] for rank_model in population.rank_models),
-        default=0.0,
-    )
+    shortest = min((model.template_lengths[0] for model in population.rank_models), default=0.0)
+    minimum = MISMATCH * shortest
     speakers = list(zip(population.names, have.tolist(), scoring.members.tolist(), strict=True))
     if unscored := [name for name, seconds, _ in speakers if seconds < minimum]:
         yield (
             f"monitor: note: {_list_names(unscored)}: too little speech to be compared, the rank "
-            f"model knows no templates under {minimum / MISMATCH:g} s; enrol more"
+            f"model knows no templates under {shortest:g} s; enrol more"
         )
     if excluded := [n for n, seconds, member in speakers if not member and seconds >= minimum]:
         yield (
@@ -141,8 +137,6 @@ def _list_names(names: Sequence[str], most: int = 5) -> str:
 MICROPHONE_SECONDS = 60.0
 QUEUE_SECONDS = 60.0
 """Nobody waits for a reading: a slow machine may take its time."""
-LINE_SECONDS = 10.0
-DRAW_SECONDS = 0.1
 
 
 def enrol_from_microphone(
@@ -158,25 +152,27 @@ def enrol_from_microphone(
     setup = feature_setup()
     names = tuple(features) if features is not None else defaults(setup=setup)
     problems = []
-    # much silence is said while it lasts, and is not waited through for ever
-    longest = 5 * seconds + 60
     take = LiveEnrolment(timed(names, setup))
     microphone = open_live_source(
         f"mic:{device or ''}",
-        seconds=longest,
+        seconds=5 * seconds + 60,  # much silence is said, and not waited through for ever
         queue_seconds=QUEUE_SECONDS,
         report=lambda line: say(line),
     )
     with quiet_libraries(), microphone as source, stopped_by_signals(source.stop):
         say(f"speak, about anything; listening to {source.label} (Ctrl-C stops)")
-        with _bar(take, seconds) as draw:
+        with progress_over(seconds, "speech", "s") as step:
+            done = 0.0
             for item in source:
                 if isinstance(item, Block):
                     take.push(item)
                 elif isinstance(item, Gap):
                     problems.append(f"{item.reason}: {item.detail}")
-                draw()
-                if take.speech_seconds > seconds:  # then all frames of the wanted part are there
+                recent = take.recent
+                state = recent.trouble or f"{recent.level_decibels:.0f} dB, good"
+                step(state, take.speech_seconds - done)
+                done = take.speech_seconds
+                if done > seconds:  # then all frames of the wanted part are there
                     source.stop()
     for line in take.noticed:
         say(f"monitor: note: {line}")
@@ -185,51 +181,6 @@ def enrol_from_microphone(
         say(f"monitor: note: the take was {fault}; better take another one, and {advice}")
     enrolment = take.enrolment(speaker, "microphone", seconds, setup)
     return replace(enrolment, problems=(*enrolment.problems, *problems))
-
-
-@contextmanager
-def _bar(take: LiveEnrolment, seconds: float) -> Iterator[Callable[[], None]]:
-    """A bar of usable speech, with level and trouble; a line now and then without a terminal."""
-    from monitor.sinks.console import PlainConsole
-
-    console = PlainConsole(stderr=True)
-    last = time.monotonic()
-    if not console.is_terminal:
-
-        def tell() -> None:
-            nonlocal last
-            if time.monotonic() - last >= LINE_SECONDS:
-                last = time.monotonic()
-                say(f"{take.speech_seconds:.0f} of {seconds:g} s; {_state(take)}")
-
-        yield tell
-        return
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    columns = (
-        TextColumn("speech"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.completed:.0f} of {task.total:g} s"),
-        TextColumn("{task.description}", markup=False),
-    )
-    with Progress(*columns, console=console, auto_refresh=False) as progress:
-        task = progress.add_task("", total=seconds)
-
-        def draw() -> None:
-            nonlocal last
-            if time.monotonic() - last >= DRAW_SECONDS:
-                last = time.monotonic()
-                done = min(take.speech_seconds, seconds)
-                progress.update(task, completed=done, description=_state(take))
-                progress.refresh()
-
-        yield draw
-        progress.update(task, completed=min(take.speech_seconds, seconds), refresh=True)
-
-
-def _state(take: LiveEnrolment) -> str:
-    recent = take.recent
-    return recent.trouble or f"{recent.level_decibels:.0f} dB, good"
 
 
 # --- The parts of monitor enrol and score that go by VoicePrivacy's lists of enrolment and trials.
