@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from monitor.cli.help import HelpCommand
-from monitor.cli.inputs import frames_option, keep_frames, say_of_transcripts
+from monitor.cli.inputs import (
+    check_model,
+    frames_option,
+    keep_frames,
+    load_speaker_model,
+    plan_of,
+    say_of_transcripts,
+)
 from monitor.cli.options import (
     MOST_REPLICATES,
     Features,
@@ -24,6 +31,7 @@ from monitor.cli.options import (
     group,
     made_console,
     option,
+    progress_over,
     say,
     shared,
     trained_by_feature,
@@ -32,6 +40,8 @@ from monitor.cli.options import (
     with_options,
 )
 from monitor.cli.transcript_options import CorpusOptions, say_unused_words
+from monitor.errors import UsageError
+from monitor.run import INCOMPLETE
 
 if TYPE_CHECKING:
     from monitor.corpus import Corpus
@@ -241,11 +251,8 @@ def command(options: CalibrateOptions) -> int:
 
     The table has as many columns as there is room for; --json has all.
     """
-    from monitor.cli.inputs import load_speaker_model, plan_of
     from monitor.corpus import find
-    from monitor.errors import UsageError
     from monitor.features.registry import caveats, defaults
-    from monitor.run import INCOMPLETE
     from monitor.sources.registry import is_frames
     from monitor.training.calibrating import (
         LENGTHS,
@@ -307,7 +314,6 @@ def command(options: CalibrateOptions) -> int:
 
 def _read_similarities(texts: Sequence[str]) -> dict[str, str]:
     """Read FEATURE=NAME."""
-    from monitor.errors import UsageError
     from monitor.kinds import SIMILARITIES
 
     similarities = {}
@@ -323,8 +329,6 @@ def _read_similarities(texts: Sequence[str]) -> dict[str, str]:
 
 def _load_population(options: CalibrateOptions) -> Population | None:
     """Load the enrolled population in -o; None where -o holds or becomes rank models alone."""
-    from monitor.cli.inputs import check_model
-    from monitor.errors import UsageError
     from monitor.population.population import Population
     from monitor.population.store import store_kind
 
@@ -345,7 +349,6 @@ def _collect(
     corpus: Corpus, features: Sequence[str] | None, jobs: Jobs
 ) -> tuple[list[SpeakerSpeech], dict[str, FeatureSpec], tuple[str, ...]]:
     """Extract the features of a corpus, and print what to know of it."""
-    from monitor.cli.options import progress_over
     from monitor.training.voices import collect
 
     messages: list[str] = []
@@ -368,7 +371,6 @@ def _check_templates(
     options: CalibrateOptions, population: Population, specs: Mapping[str, FeatureSpec]
 ) -> None:
     """Refuse features that the population lacks, or has of another network."""
-    from monitor.errors import UsageError
     from monitor.kinds import unlike_networks
 
     for name, spec in specs.items():
@@ -416,7 +418,6 @@ def _fit(
     settings: CalibrationSettings,
 ) -> Calibration:
     """Fit rank models, and measure how high other people's streams get under them."""
-    from monitor.cli.options import progress_over
     from monitor.jobs import cores
     from monitor.training.calibrating import MOST_STREAMS, calibrate, with_maxima
 

@@ -13,6 +13,7 @@ from monitor.cli.doctor import EXTRAS, extra, install
 from monitor.cli.help import HelpCommand
 from monitor.cli.options import among_option, option, say, shared, with_options
 from monitor.crowds import bits_or_more, narrowed_sentence
+from monitor.errors import UsageError
 from monitor.phrases import FEATURE_NAMES, plural, verdict
 
 EVIDENCE_RULE, CLOSED_RULE = "bits>6", "bits>2"
@@ -45,7 +46,6 @@ def command(asked: DemoOptions) -> int:
     Leaves demo.jsonl and demo.png behind.
     """
     from monitor.alerts.rules import Threshold
-    from monitor.errors import UsageError
     from monitor.plots.curve import plot_run
     from monitor.population import DEMO_SPEAKER, demo_frames
     from monitor.population.population import Population

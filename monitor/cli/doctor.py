@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 import monitor
-from monitor.cli.help import HelpCommand
+from monitor.cli.help import HelpCommand, script_for
 from monitor.cli.inputs import quiet_libraries
 from monitor.cli.options import say
 from monitor.errors import MonitorError, SourceError
@@ -259,7 +259,6 @@ def command(hear: bool, devices: bool, completion: str | None, as_json: bool) ->
     """
     if completion is not None:
         from monitor.cli import cli
-        from monitor.cli.help import script_for
 
         click.echo(script_for(completion, cli), nl=False)
         return 0

@@ -12,9 +12,12 @@ import click
 
 from monitor.cli.help import HelpCommand
 from monitor.cli.inputs import (
+    check_model,
     device_option,
     frames_option,
     keep_frames,
+    load_speaker_model,
+    plan_of,
     quiet_libraries,
     say_of_transcripts,
     stopped_by_signals,
@@ -36,12 +39,15 @@ from monitor.cli.options import (
     with_options,
 )
 from monitor.cli.transcript_options import Transcribing, say_unused_words
+from monitor.errors import CorpusError, SourceError, StoreError, UnnamedSpeakerError, UsageError
 from monitor.phrases import plural
+from monitor.run import INCOMPLETE
+from monitor.safe_text import is_name
 
 if TYPE_CHECKING:
     from monitor.corpus import Corpus, TrialLists
     from monitor.population.population import Population
-    from monitor.training.enrolling import Enrolment, LiveEnrolment, UnlikeSession
+    from monitor.training.enrolling import Enrolment, UnlikeSession
 
 # --- What was enrolled, what to mind and what to do next, for people.
 
@@ -64,7 +70,9 @@ def describe_enrolment(
                 f"{name}: {more:g} s of speech more, {total:g} s in all, in "
                 f"{plural(len(sessions), 'session')} with a template each"
             )
-    ends = dict.fromkeys(f"{end:g}" for end in (min(new.template_seconds), max(new.template_seconds)))
+    ends = dict.fromkeys(
+        f"{end:g}" for end in (min(new.template_seconds), max(new.template_seconds))
+    )
     yield (
         f"{plural(len(new), 'speaker')} enrolled with {' to '.join(ends)} s of speech; {output} "
         f"holds {len(population)}"
@@ -96,7 +104,6 @@ def describe_enrolment(
 
 def _describe_lengths(population: Population) -> Iterator[str]:
     """Format a line on each group of speakers with too little speech."""
-    from monitor.errors import UsageError
     from monitor.population.population import MISMATCH
 
     try:
@@ -210,10 +217,7 @@ def own_templates(
     workers: JobOptions,
 ) -> Population:
     """Enrol the speech that the lists of a folder, or of that beside it, name."""
-    from monitor.cli.inputs import load_speaker_model, plan_of
-    from monitor.cli.options import progress_over
     from monitor.corpus import find, find_enrolment_folder
-    from monitor.errors import UsageError
     from monitor.training.enrolling import enrol
 
     if lists.enrolment is not None:
@@ -246,7 +250,6 @@ def own_templates(
 
 
 def _select_listed(corpus: Corpus, utterances: frozenset[str], folder: Path) -> Corpus:
-    from monitor.errors import CorpusError
 
     recordings = tuple(recording for recording in corpus if recording.session in utterances)
     if not recordings:
@@ -343,10 +346,8 @@ def command(options: EnrolOptions) -> int:
     it is not needed any more. Nothing of the audio itself is stored. `monitor people FILE.npz
     --forget NAME` takes one person out again.
     """
-    from monitor.errors import StoreError
     from monitor.files import alone
     from monitor.population.population import Population
-    from monitor.run import INCOMPLETE
     from monitor.training.enrolling import unlike_additions, unlike_sessions
 
     _check_options(options)
@@ -396,8 +397,6 @@ def command(options: EnrolOptions) -> int:
 
 
 def _check_options(options: EnrolOptions) -> None:
-    from monitor.errors import UsageError
-    from monitor.safe_text import is_name
 
     if options.microphone and (options.paths or not options.speaker):
         raise UsageError("--microphone hears one speaker: give --speaker NAME and no DIR")
@@ -422,7 +421,6 @@ def _check_options(options: EnrolOptions) -> None:
 
 def _load_base(options: EnrolOptions) -> Population | None:
     """Load the population to add the speakers to; None where they begin one."""
-    from monitor.cli.inputs import check_model
     from monitor.population.population import Population
 
     if options.add:
@@ -440,7 +438,6 @@ def _load_base(options: EnrolOptions) -> Population | None:
 def _find_corpus(options: EnrolOptions) -> Corpus | None:
     """Find the recordings; None from a microphone."""
     from monitor.corpus import find
-    from monitor.errors import UnnamedSpeakerError
 
     if options.microphone:
         return None
@@ -459,7 +456,6 @@ def _find_corpus(options: EnrolOptions) -> Corpus | None:
 
 def _reduce_base(base: Population, features: Sequence[str]) -> tuple[Population, list[str]]:
     """Leave out features that the new speakers lack; return the names that nothing supersedes."""
-    from monitor.errors import UsageError
     from monitor.features.registry import superseded, takes
 
     missing = [name for name in features if name not in base.features and takes(name) == "words"]
@@ -477,8 +473,6 @@ def _find_further(
     options: EnrolOptions, base: Population | None, corpus: Corpus | None
 ) -> list[str]:
     """Return the speakers who are enrolled already, and get a further session."""
-    from monitor.errors import UsageError
-
     if base is None:
         return []
     speakers = (options.speaker or "",) if corpus is None else corpus.speakers
@@ -501,8 +495,6 @@ def _enrol(
     further: Sequence[str],
 ) -> Enrolment:
     """Print the plan, and enrol the speakers of recordings or of a microphone."""
-    from monitor.cli.inputs import load_speaker_model, plan_of
-    from monitor.cli.options import progress_over
     from monitor.corpus import BY_FOLDER
     from monitor.features.registry import caveats, defaults
     from monitor.sources.registry import is_frames
@@ -552,7 +544,6 @@ def _enrol(
 
 def _check_new(base: Population, files: Sequence[Path]) -> None:
     """Refuse a further session that is enrolled already, before anything is heard."""
-    from monitor.errors import SourceError, UsageError
     from monitor.sources.registry import recording_hashes
 
     for file in files:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from monitor.cli.options import say
+from monitor.errors import StoreError, UsageError
+from monitor.phrases import clock_time, plural
 
 if TYPE_CHECKING:
     from monitor.ledger import Ledger
@@ -69,7 +71,6 @@ def export(file: Path, speaker: str | None, output: str | None) -> int:
 
     Sketches are biometric data, as templates are: what is exported must stay private.
     """
-    from monitor.errors import UsageError
     from monitor.ledger import Ledger
     from monitor.sinks.jsonl import JsonLines
 
@@ -104,7 +105,6 @@ def forget(file: Path, speaker: str, session: int | None) -> int:
     Copies of the file, backups and what a disk keeps of older versions are not reached.
     """
     from monitor.ledger import Ledger
-    from monitor.phrases import plural
 
     with Ledger(file, create=False) as ledger:
         count = ledger.forget(speaker, session)
@@ -125,8 +125,6 @@ def scrub(file: Path) -> int:
 
 def _check_known(ledger: Ledger, speaker: str | None) -> None:
     """Refuse a name that is nobody's: an empty table would look as if nothing was disclosed."""
-    from monitor.errors import StoreError
-
     if speaker is not None and not ledger.sessions(speaker):
         raise StoreError(
             f"{ledger.path.name}: nobody is called {speaker}; see: monitor ledger show"
@@ -137,7 +135,6 @@ def _print_table(sessions: list[dict[str, Any]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from monitor.phrases import clock_time
     from monitor.sinks.console import PlainConsole
     from monitor.sinks.summary import clean
 

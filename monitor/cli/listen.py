@@ -17,6 +17,7 @@ from monitor.cli.monitor_options import (
 )
 from monitor.cli.options import Seconds, group, option, shared, with_options
 from monitor.cli.transcript_options import LiveTurns
+from monitor.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,6 @@ def command(asked: ListenOptions) -> int:
     costs most hears less, and the records say so, before any audio is lost.
     """
     from monitor.alerts.rules import Forecast
-    from monitor.errors import UsageError
     from monitor.protocols import LiveSource
     from monitor.sinks.live import LiveView
     from monitor.sinks.people import PeopleProgress

@@ -36,6 +36,7 @@ from monitor.cli.options import (
 from monitor.cli.transcript_options import Transcribing
 from monitor.errors import UsageError
 from monitor.phrases import plural
+from monitor.run import status_of
 
 if TYPE_CHECKING:
     from monitor.alerts import Threshold
@@ -710,8 +711,6 @@ class RunReporter:
 
     def status(self, run: Run) -> int:
         """When all is closed: tell what came of it."""
-        from monitor.run import status_of
-
         totals = run.totals
         for notice in totals.notices:
             say(f"monitor: note: {notice}")

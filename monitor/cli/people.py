@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,8 +73,6 @@ def command(asked: PeopleOptions) -> int:
 
 def _forget(store: Path, name: str, output: Path | None, *, replace: bool) -> int:
     """Delete a person; the rest replaces the file, or is written to another one."""
-    from contextlib import nullcontext
-
     from monitor.files import alone, wiped
     from monitor.population.forgetting import forget
     from monitor.population.population import Population

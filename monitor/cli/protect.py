@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from monitor.cli.help import HelpCommand
+from monitor.cli.inputs import check_model, load_speaker_model
 from monitor.cli.options import (
     Features,
     NumberOfBits,
@@ -266,7 +267,6 @@ def _protect_each(
 
 def _hold_to_budget(asked: ProtectOptions, method: str | None) -> int:
     """Write as much of a recording as may be heard before an attacker has so many bits."""
-    from monitor.cli.inputs import check_model, load_speaker_model
     from monitor.population.population import Population
     from monitor.run.scrubbing import ScrubSettings, scrub
 

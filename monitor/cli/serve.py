@@ -20,6 +20,7 @@ from monitor.cli.options import (
     speaker_model_option,
     with_options,
 )
+from monitor.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,6 @@ def command(asked: ServeOptions) -> int:
     import secrets
     import threading
 
-    from monitor.errors import UsageError
     from monitor.features.registry import make
     from monitor.population.population import SLICE_SECONDS
 

@@ -20,7 +20,7 @@ from monitor.cli.options import (
     shared,
     speaker_model_option,
 )
-from monitor.errors import UsageError
+from monitor.errors import SourceError, UsageError
 
 if TYPE_CHECKING:
     from monitor.corpus import Corpus
@@ -274,7 +274,6 @@ class LiveTurns:
 
 def _piped(source: Source, choice: TranscriptChoice, start_seconds: float) -> Source:
     """Join a recording and the words of standard input, all of which are read first."""
-    from monitor.errors import SourceError
     from monitor.sources.beside import SideInputSource
     from monitor.transcripts.formats import read_word_lines
 

@@ -97,23 +97,7 @@ _PROTECTED = ("bits", "bits_low", "bits_high", "at_least")
 
 @dataclass(frozen=True, slots=True)
 class RecordingOutcome:
-    """Outcome of one recording: figures of its last reading (docs/records.md), or None.
-
-    Attributes:
-        first_alert_seconds: where in the audio the first alert was raised; None without one.
-        exit_status: what `monitor replay` of this recording alone leaves with.
-        enrolled_too: whether another part of the recording was enrolled; None where not measured.
-        undecided: alerts of which so short a recording says nothing; else empty.
-        error: why it could not be heard to its end; empty where it could.
-        protected_bits, protected_by: of the protected side: the strongest attacker who was tried.
-        differs: which conditions are unlike the templates', or bad in themselves, with spaces
-            between.
-        notices: what was noticed of it, and of it alone, sentences with semicolons between them.
-        crossings: when either side reached which bits (`monitor.alerts.crossings.as_text`).
-        watch: the watched speaker; empty where nobody is.
-        enrolled: the probability that anybody enrolled speaks; None where nobody can know.
-        incomplete: what keeps the run from being complete, with semicolons between.
-    """
+    """Outcome of one recording: figures of its last reading (docs/records.md), or None."""
 
     seconds: float | None = None
     speech: float | None = None
@@ -129,31 +113,37 @@ class RecordingOutcome:
     closed_set_bits: float | None = None
     closed_set_bits_low: float | None = None
     closed_set_bits_high: float | None = None
+    # where in the audio the first alert was raised; None without one
     first_alert_seconds: float | None = None
     alerts: int = 0
     gaps: int = 0
     changes: int = 0
-    exit_status: int = 0
-    undecided: str = ""
-    error: str = ""
+    exit_status: int = 0  # what `monitor replay` of this recording alone leaves with
+    undecided: str = ""  # alerts of which so short a recording says nothing; else empty
+    error: str = ""  # why it could not be heard to its end; empty where it could
     session: str = ""
+    # whether another part of the recording was enrolled; None where not measured
     enrolled_too: bool | None = None
+    # protected_bits, protected_by: of the protected side: the strongest attacker who was tried
     protected_bits: float | None = None
     protected_bits_low: float | None = None
     protected_bits_high: float | None = None
     protected_at_least: bool | None = None
     protected_by: str = ""
-    crossings: str = ""
+    crossings: str = ""  # when either side reached which bits (`monitor.alerts.crossings.as_text`)
     bandwidth_hz: float | None = None
     snr_db: float | None = None
     reverberation_seconds: float | None = None
     clipping: float | None = None
     level_db: float | None = None
+    # which conditions are unlike the templates', or bad in themselves, with spaces between
     differs: str = ""
+    # what was noticed of it, and of it alone, sentences with semicolons between them
     notices: str = ""
-    watch: str = ""
+    watch: str = ""  # the watched speaker; empty where nobody is
+    # the probability that anybody enrolled speaks; None where nobody can know
     enrolled: float | None = None
-    incomplete: str = ""
+    incomplete: str = ""  # what keeps the run from being complete, with semicolons between
 
 
 def process_one(path: Path, open_run: OpenRun, state: Path | None = None) -> RecordingOutcome:
@@ -284,11 +274,6 @@ class SummaryFile(Managed):
     Attributes:
         rows: what the file held when it was opened, by name of the recording.
         unfinished: the folder.
-
-    Raises:
-        UsageError: it holds something that is to be kept, or lines made with other settings; or
-            pyarrow is not installed.
-        StoreError: it cannot be written, is another user's, or another run writes to it.
     """
 
     def __init__(
@@ -552,10 +537,6 @@ def process_each(
         on
             them.
         alike: as of `monitor.jobs.each_in_order`.
-
-    Raises:
-        StoreError: the summary cannot be written.
-        MonitorError: a process was ended from outside, or workers elsewhere are lost or unfit.
     """
     work = partial(_measure, open_run, summary.settings, unfinished, side_files)
     tasks = [_Task(escape_path(path), absolute(path)) for path in recordings]

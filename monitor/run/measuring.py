@@ -177,10 +177,6 @@ class Measurement:
 
         Returns:
             the matplotlib figure; None where it was written.
-
-        Raises:
-            UsageError: the suffix is another.
-            StoreError: it cannot be written, or matplotlib has no place for its cache.
         """
         from monitor.plots.curve import draw_run, plot_run
 

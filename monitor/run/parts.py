@@ -48,12 +48,7 @@ class LogFile:
     spared: Sequence[str | os.PathLike[str]] = ()
 
     def open(self) -> JsonLines:
-        """Open the file, locked and as it stands: only the first record changes it.
-
-        Raises:
-            UsageError: it holds something that is to be kept, or is one that the run reads.
-            StoreError: it cannot be written, or another run writes to it.
-        """
+        """Open the file, locked and as it stands: only the first record changes it."""
         name = os.fspath(self.path)
         if self.resume and name == "-":
             raise UsageError(Message(RESUME, " needs the file of the interrupted run, not -"))
@@ -115,17 +110,11 @@ class LedgerFile:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """State that a run without a log leaves, to go on from should it be killed.
+    """State that a run without a log leaves, to go on from should it be killed."""
 
-    Attributes:
-        path: of its checkpoint: taken up where there is one, removed when the run has ended.
-        extras: further state that goes on with the run.
-        every_seconds: wall seconds between checkpoints, of which the first is as late.
-    """
-
-    path: Path
-    extras: Sequence[Stateful] = ()
-    every_seconds: float = 10.0
+    path: Path  # of its checkpoint: taken up where there is one, removed when the run has ended
+    extras: Sequence[Stateful] = ()  # further state that goes on with the run
+    every_seconds: float = 10.0  # wall seconds between checkpoints, of which the first is as late
 
 
 SOON_SECONDS = 8.0
@@ -160,10 +149,7 @@ def fit_rules(
 
 
 def _too_late(rule: EarlyWarning, monitor: Monitor) -> str:
-    """Explain that an average voice passes a threshold before a warning; mostly empty.
-
-    By the average of the closed-set figure, which the evidence of the watched exceeds.
-    """
+    """Explain that an average voice passes a threshold before a warning; mostly empty."""
     if rule.field.removesuffix("_low").removesuffix("_high") not in _GROWING:
         return ""
     expected = monitor.attacker.joint.expected

@@ -468,11 +468,7 @@ class Run(Managed):
         return self.totals
 
     def stop(self) -> None:
-        """End the run after what was heard so far; may be called from anywhere.
-
-        Raises:
-            UsageError: it was never opened.
-        """
+        """End the run after what was heard so far; may be called from anywhere."""
         if self.phase == "made":
             raise UsageError(_NOT_OPENED)
         if isinstance(self.source, LiveSource):
@@ -481,11 +477,7 @@ class Run(Managed):
             self._stopped = True
 
     def __iter__(self) -> Iterator[RunEvent]:
-        """Give the events; after a ``break`` it goes on, and after its end there are none.
-
-        Raises:
-            UsageError: it is not open, or another thread iterates it.
-        """
+        """Give the events; after a ``break`` it goes on, and after its end there are none."""
         while True:
             if self.phase in ("made", "closed"):
                 raise UsageError(_NOT_OPENED if self.phase == "made" else _CLOSED)
@@ -613,11 +605,7 @@ class Run(Managed):
     def _select_rules(
         self, label: str | None, watch: str | None
     ) -> list[tuple[str | None, ExplainedRule]]:
-        """Return the rules of one stream; each person has their own, which begin alike.
-
-        Where several are watched each has rules for each of them, and what happens to the voice, a
-        change say, is told to all of these.
-        """
+        """Return the rules of one stream; each person has their own, which begin alike."""
         if self._split is None:
             return [(None, rule) for rule in self.rules]
         if label is None or (

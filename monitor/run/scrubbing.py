@@ -53,18 +53,12 @@ _SINGLES = 2
 
 @dataclass(frozen=True, slots=True)
 class CutStretch:
-    """A part of a recording from one pause to another.
+    """A part of a recording from one pause to another."""
 
-    Attributes:
-        start, end: seconds; each begins where the one before it ends.
-        speech: seconds of speech in it.
-        is_kept: whether it is published as it was spoken.
-    """
-
-    start: float
+    start: float  # start, end: seconds; each begins where the one before it ends
     end: float
-    speech: float
-    is_kept: bool = True
+    speech: float  # seconds of speech in it
+    is_kept: bool = True  # whether it is published as it was spoken
 
 
 def divide_at_pauses(speech: BoolArray) -> list[CutStretch]:
@@ -185,29 +179,17 @@ _TOLD = 6  # stretches that are named
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScrubSettings:
-    """Attackers, changes and search of `scrub`.
+    """Attackers, changes and search of `scrub`."""
 
-    Attributes:
-        features: names; None for all that can be.
-        silence: leave silence in the place of what is taken out.
-        anonymiser: protect stretches by this method instead of taking them out.
-        protected: templates of the same people made of protected speech: an attacker who knows the
-            method is then tried too.
-        seed: of what the method draws; None draws anew.
-        tries: stretches that are tried one by one beside those that halving has found.
-        setup: from where features are made.
-
-    Raises:
-        UsageError: there are templates of protected speech, and no anonymiser.
-    """
-
-    features: Sequence[str] | None = None
-    silence: bool = False
-    anonymiser: str | None = None
+    features: Sequence[str] | None = None  # names; None for all that can be
+    silence: bool = False  # leave silence in the place of what is taken out
+    anonymiser: str | None = None  # protect stretches by this method instead of taking them out
+    # templates of the same people made of protected speech: an attacker who knows the method is
+    # then tried too
     protected: Population | None = None
-    seed: int | None = None
-    tries: int = _TRIES
-    setup: FeatureSetup = AS_ENVIRONMENT
+    seed: int | None = None  # of what the method draws; None draws anew
+    tries: int = _TRIES  # stretches that are tried one by one beside those that halving has found
+    setup: FeatureSetup = AS_ENVIRONMENT  # from where features are made
 
     def __post_init__(self) -> None:
         if self.protected is not None and self.anonymiser is None:
@@ -225,17 +207,11 @@ class ScrubSettings:
 
 @dataclass(frozen=True, slots=True)
 class TriedAttacker:
-    """An attacker who is tried.
+    """An attacker who is tried."""
 
-    Attributes:
-        hears: which part of what is published.
-        templates: of clear speech, or of speech protected by the same method.
-        features: that are weighed together.
-    """
-
-    hears: str
-    templates: str
-    features: tuple[str, ...]
+    hears: str  # which part of what is published
+    templates: str  # of clear speech, or of speech protected by the same method
+    features: tuple[str, ...]  # that are weighed together
 
     @property
     def name(self) -> str:
@@ -282,9 +258,6 @@ class TriedAttackers:
 
     Attributes:
         monitors: of each, from which fresh ones are made.
-
-    Raises:
-        MonitorError: the populations do not fit the recording or each other.
     """
 
     def __init__(
@@ -369,27 +342,19 @@ def _measure_bits(monitor: Monitor, frames: Frames, budget: float) -> Disclosure
 
 @dataclass(frozen=True, slots=True)
 class ScrubbedRecording:
-    """Outcome of `scrub`.
-
-    Attributes:
-        how: ``"cut"``, ``"silence"``, or the method that protected.
-        stretches: in order, over the whole recording.
-        before: bits of each attacker of the recording as it was.
-        after: bits of each of the file that was written.
-        candidates: how many ways were heard.
-        measured: the ordinary run over the file that was written.
-    """
+    """Outcome of `scrub`."""
 
     recording: str
     watch: str
     budget: float
-    how: str
+    how: str  # ``"cut"``, ``"silence"``, or the method that protected
     headline: str
-    stretches: tuple[CutStretch, ...]
+    stretches: tuple[CutStretch, ...]  # in order, over the whole recording
+    # bits of each attacker of the recording as it was
     before: Mapping[TriedAttacker, DisclosureCurve]
-    after: Mapping[TriedAttacker, DisclosureCurve]
-    candidates: int
-    measured: Measurement
+    after: Mapping[TriedAttacker, DisclosureCurve]  # bits of each of the file that was written
+    candidates: int  # how many ways were heard
+    measured: Measurement  # the ordinary run over the file that was written
 
     @property
     def kept_seconds(self) -> float:
@@ -508,19 +473,14 @@ def _compute_maxima(
 
 @dataclass
 class _Candidates:
-    """Ways to publish a recording, by the stretches that are kept, and the bits of each.
+    """Ways to publish a recording, by the stretches that are kept, and the bits of each."""
 
-    Attributes:
-        samples, replacement: shape (n, channels); None where the rest is cut.
-        form: format and subtype of the file.
-    """
-
-    samples: FloatArray
+    samples: FloatArray  # samples, replacement: shape (n, channels); None where the rest is cut
     replacement: FloatArray | None
     rate: int
     stretches: list[CutStretch]
     attackers: TriedAttackers
-    form: tuple[str, str]
+    form: tuple[str, str]  # format and subtype of the file
     curves: dict[tuple[frozenset[int], str], dict[TriedAttacker, DisclosureCurve]] = field(
         default_factory=dict
     )
@@ -651,10 +611,6 @@ def scrub(
         budget: bits, above 0.
         settings: attackers, changes and search.
         progress: called with what is done, and the share of all work.
-
-    Raises:
-        MonitorError: nothing of it can be published under this budget, and why; or it cannot be
-            heard, protected or written. Nothing is written then.
     """
     from monitor.anonymisers.recording import FORMATS
 

@@ -23,48 +23,31 @@ _SLICE_UNITS = round(SLICE_SECONDS * UNITS_PER_SECOND)
 
 @dataclass(frozen=True, slots=True)
 class CellComparisons:
-    """Streams of a cell, each against every template and normalised against a cohort.
+    """Streams of a cell, each against every template and normalised against a cohort."""
 
-    Attributes:
-        z: shape (n, F, N).
-        has_frames: shape (n, F), whether the stream has a frame of the feature.
-        tester: shape (n,), index of each stream's speaker among all voices.
-        mated: shape (n,), position of the speaker's own template among the N where it is another
-            recording than the stream's, so that the two are a mated comparison; else -1.
-        owner: shape (N,), index of each template's speaker among all voices.
-    """
-
-    z: FloatArray
-    has_frames: BoolArray
-    tester: IntArray
+    z: FloatArray  # shape (n, F, N)
+    has_frames: BoolArray  # shape (n, F), whether the stream has a frame of the feature
+    tester: IntArray  # shape (n,), index of each stream's speaker among all voices
+    # shape (n,), position of the speaker's own template among the N where it is another recording
+    # than the stream's, so that the two are a mated comparison; else -1
     mated: IntArray
-    owner: IntArray
+    owner: IntArray  # shape (N,), index of each template's speaker among all voices
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Trials of one cell.
+    """Trials of one cell."""
 
-    Attributes:
-        speaker: shape (n,), index of each trial's speaker among all voices.
-        better, tied: shape (F, n), the rank bounds of the true speaker by feature.
-        candidates: N, templates each trial is compared with.
-        gaps: shape (n', F, N), raw scores minus the true speaker's, of an even part of them.
-        gap_speaker: shape (n',), as ``speaker``.
-        own: shape (n',), position of the true speaker among the N templates.
-        mated: shape (n', F), the true speaker's raw score.
-        frames: shape (n', F), usable frames of the test.
-    """
-
-    speaker: IntArray
-    better: IntArray
+    speaker: IntArray  # shape (n,), index of each trial's speaker among all voices
+    better: IntArray  # better, tied: shape (F, n), the rank bounds of the true speaker by feature
     tied: IntArray
-    candidates: int
+    candidates: int  # N, templates each trial is compared with
+    # shape (n', F, N), raw scores minus the true speaker's, of an even part of them
     gaps: FloatArray
-    gap_speaker: IntArray
-    own: IntArray
-    mated: FloatArray
-    frames: FloatArray
+    gap_speaker: IntArray  # shape (n',), as ``speaker``
+    own: IntArray  # shape (n',), position of the true speaker among the N templates
+    mated: FloatArray  # shape (n', F), the true speaker's raw score
+    frames: FloatArray  # shape (n', F), usable frames of the test
     compared: CellComparisons | None = None
 
     def tested_on(self, voices: BoolArray) -> Cell:

@@ -53,15 +53,11 @@ UNLIKE_BITS = -1.0  # mean local bits of both directions: below, they are of two
 
 @dataclass(frozen=True, slots=True)
 class UnlikeSession:
-    """A session that does not sound like the speaker's others.
-
-    Attributes:
-        bits: local bits of the speaker, mean of both directions.
-    """
+    """A session that does not sound like the speaker's others."""
 
     speaker: str
     session: str
-    bits: float
+    bits: float  # local bits of the speaker, mean of both directions
 
 
 def unlike_sessions(
@@ -357,17 +353,12 @@ _ROUNDING = 1e-6  # of sums of seconds
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """Level, clipping and speech of a stretch of audio for enrolment.
-
-    Attributes:
-        level_decibels: of its loudest fifth, relative to full scale.
-        clipped_share: samples at full scale.
-    """
+    """Level, clipping and speech of a stretch of audio for enrolment."""
 
     seconds: float
     speech_share: float
-    level_decibels: float
-    clipped_share: float
+    level_decibels: float  # of its loudest fifth, relative to full scale
+    clipped_share: float  # samples at full scale
 
     @property
     def trouble(self) -> str:
@@ -433,9 +424,6 @@ class LiveEnrolment:
         """End the take and make the template of a speaker, of at most so many speech seconds.
 
         ``heard_by``, with the time, is what the session is called. The frames never leave memory.
-
-        Raises:
-            CorpusError: there is too little speech.
         """
         slice_limit = _whole_slices(seconds)
         if self.speech_seconds < SLICE_SECONDS:

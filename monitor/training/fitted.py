@@ -62,21 +62,14 @@ _MOST_SCORES = 200_000  # behind the information of a trial
 
 @dataclass(frozen=True, slots=True)
 class PriorModel:
-    """Rank model of other speakers at a cell; row 0 the model, rows 1..B its resamples.
+    """Rank model of other speakers at a cell; row 0 the model, rows 1..B its resamples."""
 
-    Attributes:
-        pmf: of the ranks at the cell's N, shape (1 + B, N).
-        weights: lambda, shape (1 + B, F).
-        floor: e, shape (1 + B,).
-        worth: m, speakers.
-        evidence: a and b of its likelihood ratios, shape (1 + B, 1 + F); None where it has none
-            against the same cohort.
-    """
-
-    pmf: FloatArray
-    weights: FloatArray
-    floor: FloatArray
-    worth: float = 0.0
+    pmf: FloatArray  # of the ranks at the cell's N, shape (1 + B, N)
+    weights: FloatArray  # lambda, shape (1 + B, F)
+    floor: FloatArray  # e, shape (1 + B,)
+    worth: float = 0.0  # m, speakers
+    # a and b of its likelihood ratios, shape (1 + B, 1 + F); None where it has none against the
+    # same cohort
     evidence: FloatArray | None = None
 
     def share(self, speakers: int) -> float:
@@ -244,39 +237,25 @@ _MOST_DRAWN = 6_000  # those behind the resamples, and behind the fits that leav
 
 @dataclass(frozen=True, slots=True)
 class FittedEvidence:
-    """Rank model of one cell, row 0, and its resamples, rows 1..B.
+    """Rank model of one cell, row 0, and its resamples, rows 1..B."""
 
-    Attributes:
-        coefficients: a and b, shape (1 + B, 1 + F).
-        support: bits.
-    """
-
-    coefficients: FloatArray
-    support: float
+    coefficients: FloatArray  # a and b, shape (1 + B, 1 + F)
+    support: float  # bits
     area: float
     row: Row
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenComparisons:
-    """Comparisons of a cell that count for one set of features.
+    """Comparisons of a cell that count for one set of features."""
 
-    Attributes:
-        comparisons: flat, people counted from 0.
-        people: which voice each of these is, shape (V,).
-        place: stream and template of each comparison, shape (n, 2).
-        streams: shape (n', ), person of each mated stream; -1 of the others.
-        own: position of its own template among the N, shape (n',); -1 of the others.
-        corpora: of the people, shape (V,).
-    """
-
-    comparisons: TemplateComparisons
-    people: IntArray
-    place: IntArray
-    streams: IntArray
-    own: IntArray
+    comparisons: TemplateComparisons  # flat, people counted from 0
+    people: IntArray  # which voice each of these is, shape (V,)
+    place: IntArray  # stream and template of each comparison, shape (n, 2)
+    streams: IntArray  # shape (n', ), person of each mated stream; -1 of the others
+    own: IntArray  # position of its own template among the N, shape (n',); -1 of the others
     candidates: int
-    corpora: IntArray
+    corpora: IntArray  # of the people, shape (V,)
 
     def table(self, values: FloatArray) -> FloatArray:
         """Arrange values by mated stream, shape (n'', N); NaN where there is no comparison."""
@@ -409,11 +388,7 @@ def fit_evidence(
 def _fit_ratios(
     comparisons: TemplateComparisons, drawn: FloatArray, prior: PriorCoefficients | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Fit a and b on everybody, (1, 1 + F), and on resamples, (B, 1 + F).
-
-    Returns:
-        these fits, and the bits of each comparison by a fit on other people.
-    """
+    """Fit a and b on everybody, (1, 1 + F), and on resamples, (B, 1 + F)."""
     many, sample = comparisons.subsample(_MOST), comparisons.subsample(_MOST_DRAWN)
     prior_fit = prior_resamples = None
     if prior is not None:
@@ -511,28 +486,19 @@ PERMUTATIONS = 200
 
 @dataclass(frozen=True, slots=True)
 class FittedCell:
-    """Parameters of a cell, row 0 the rank model and rows 1..B its resamples.
+    """Parameters of a cell, row 0 the rank model and rows 1..B its resamples."""
 
-    Attributes:
-        alpha, beta, binomial, floor: shape (1 + B,).
-        weights: shape (1 + B, F); NaN for a feature that no trial had a frame of.
-        open_set: shape (1 + F,), see ``RankModel``.
-        row: its line in the calibration table.
-        speakers, candidates: who provide tests; N.
-        prior_speakers: speakers that the prior counts as.
-        evidence: likelihood ratios; None without a cohort, or where a feature had no frame yet.
-    """
-
-    alpha: FloatArray
+    alpha: FloatArray  # alpha, beta, binomial, floor: shape (1 + B,)
     beta: FloatArray
     binomial: BoolArray
-    weights: FloatArray
+    weights: FloatArray  # shape (1 + B, F); NaN for a feature that no trial had a frame of
     floor: FloatArray
-    open_set: FloatArray
-    row: Row
-    speakers: int
+    open_set: FloatArray  # shape (1 + F,), see ``RankModel``
+    row: Row  # its line in the calibration table
+    speakers: int  # speakers, candidates: who provide tests; N
     candidates: int
-    prior_speakers: float
+    prior_speakers: float  # speakers that the prior counts as
+    # likelihood ratios; None without a cohort, or where a feature had no frame yet
     evidence: FittedEvidence | None = None
 
 
@@ -659,10 +625,7 @@ def _fit_ranks(
     scored: int,
     prior: PriorModel | None,
 ) -> _FittedRanks:
-    """Fit alpha and beta to the ranks of all trials, and of resampled speakers.
-
-    The prior counts beside ``scored`` speakers, whose scores are kept.
-    """
+    """Fit alpha and beta to the ranks of all trials, and of resampled speakers."""
     speaker, better, tied = ranks
     histogram = rank_histogram(better, tied, candidates)
     people, place = np.unique(speaker, return_inverse=True)
@@ -709,10 +672,7 @@ def _never_empty(weights: FloatArray) -> FloatArray:
 def _null_band(
     evidence: FloatArray, own: IntArray, seed: int, prior: PriorModel | None = None
 ) -> dict[str, float]:
-    """Compute MeanD of the same scores with whole speakers permuted against the templates.
-
-    The model's holds what the known rank model brings even then.
-    """
+    """Compute MeanD of the same scores with whole speakers permuted against the templates."""
     trials, n = evidence.shape
     generator = np.random.default_rng(seed + 1)
     # permutations of thousands of candidates vary less, and cost more

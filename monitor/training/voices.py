@@ -31,25 +31,19 @@ from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, EarlyFrames, In
 
 @dataclass(frozen=True, slots=True)
 class SessionFrames:
-    """Usable frames of one feature in one session, placed on the speech clock.
+    """Usable frames of one feature in one session, placed on the speech clock."""
 
-    Attributes:
-        values: shape (k,) bins or (k, d) embeddings, in order.
-        units: shape (k,), the unit of speech in which each frame was complete, non-decreasing.
-        length: units of speech in the session.
-        begins: shape (k,), the unit in which each frame's audio begins; None where a frame is heard
-            at once.
-        span: units of speech one frame takes, where that is longer than a unit: who hears that many
-            has at most one frame.
-        early: early frames, their ticks units of speech; None where there are none.
-    """
-
-    values: AnyArray
+    values: AnyArray  # shape (k,) bins or (k, d) embeddings, in order
+    # shape (k,), the unit of speech in which each frame was complete, non-decreasing
     units: IntArray
-    length: int
+    length: int  # units of speech in the session
     spec: FeatureSpec
+    # shape (k,), the unit in which each frame's audio begins; None where a frame is heard at once
     begins: IntArray | None = None
+    # units of speech one frame takes, where that is longer than a unit: who hears that many has at
+    # most one frame
     span: int = 0
+    # early frames, their ticks units of speech; None where there are none
     early: EarlyFrames | None = None
     _addends: list[AnyArray] = field(default_factory=list, init=False, repr=False, compare=False)
 
@@ -177,9 +171,6 @@ def collect(
     Returns:
         the voices, the spec of each feature, and a line for each file that was skipped or has
             unusable parts.
-
-    Raises:
-        UsageError: there is no such feature.
     """
     listener = Listener(features, setup=setup, sounds=sounds)
     problems = list(corpus.problems)
@@ -340,10 +331,6 @@ def cohort_of(
         counts in as few bytes as hold them, and means of embeddings in half precision (a cosine
             moves by less than 1e-4); and a line for each file that was skipped or has unusable
             parts.
-
-    Raises:
-        UsageError: there is no such feature.
-        StoreError: nobody could be heard.
     """
     listener = Listener(features, setup=setup)
     problems = list(corpus.problems)
