@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cache
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -67,36 +68,24 @@ class Cell:
         )
 
 
+Window: TypeAlias = tuple[dict[str, SessionFrames], int]
+"""A session that a window is drawn from, and its first unit."""
+Locate: TypeAlias = Callable[[int, int], Window]
+"""Finds the window of a voice at a shift."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """Plan of where the windows of one cell lie.
+    """Plan of where the windows of one cell lie."""
 
-    Args:
-        candidates: indices of the voices that provide a template, shape (N,).
-        mated: positions among the candidates of those that provide tests too.
-        shifts: how many tests each mated speaker provides.
-    """
-
-    def __init__(
-        self, candidates: IntArray, mated: IntArray, shifts: int, strays: IntArray | None = None
-    ) -> None:
-        self.candidates, self.mated, self.shifts = candidates, mated, shifts
-        self.strays = np.zeros(0, np.int64) if strays is None else strays
-
-    def template(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
-        """Return the session a template is drawn from, and its first unit."""
-        raise NotImplementedError
-
-    def test(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
-        """Return the session a test is drawn from, and its first unit."""
-        raise NotImplementedError
-
-    def heard(self, voice: int, shift: int) -> tuple[int, int]:
-        """Return the index of the session that a test begins in, and the unit of it."""
-        raise NotImplementedError
-
-    def stray(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
-        """Return the session a stray's stream is drawn from, and its first unit."""
-        raise NotImplementedError
+    candidates: IntArray  # shape (N,), indices of the voices that provide a template
+    mated: IntArray  # positions among the candidates of those that provide tests too
+    strays: IntArray  # indices of voices that are compared with others alone
+    shifts: int  # how many tests each mated speaker provides
+    template: Locate
+    test: Locate
+    stray: Locate
+    heard: Callable[[int, int], tuple[int, int]]  # session that a test begins in, and its unit
 
     def run(
         self,
@@ -219,99 +208,84 @@ def _concatenate(batches: Sequence[tuple[AnyArray, ...]]) -> list[AnyArray]:
     return [np.concatenate(arrays) for arrays in zip(*batches, strict=True)]
 
 
-class _Same(Plan):
+def _plan_same(voices: Sequence[SpeakerSpeech], test: int, template: int, shifts: int) -> Plan:
     """Template and test from one session: eq. (6) within each voice's longest session."""
+    places = [max(range(len(v.sessions)), key=v.length) for v in voices]
+    sessions = [v.sessions[i] for v, i in zip(voices, places, strict=True)]
+    # a long frame of the one may have begun in the other: keep them that far apart
+    guard = max((s.span for v in voices for s in v.sessions[0].values()), default=0)
+    # some windows have no early frame: what takes one reaches further
+    reach = (EARLY_EVERY - EARLY_WINDOWS) * guard
+    test, template = (units + reach if units < 2 * guard else units for units in (test, template))
+    fits = [_length(session) >= test + template + 2 * guard for session in sessions]
+    candidates = np.flatnonzero(fits)
 
-    def __init__(
-        self, voices: Sequence[SpeakerSpeech], test: int, template: int, shifts: int
-    ) -> None:
-        self._places = [max(range(len(v.sessions)), key=v.length) for v in voices]
-        self._sessions = [v.sessions[i] for v, i in zip(voices, self._places, strict=True)]
-        # a long frame of the one may have begun in the other: keep them that far apart
-        guard = max((s.span for v in voices for s in v.sessions[0].values()), default=0)
-        # some windows have no early frame: what takes one reaches further
-        reach = (EARLY_EVERY - EARLY_WINDOWS) * guard
-        self._test, self._template = (
-            units + reach if units < 2 * guard else units for units in (test, template)
-        )
-        fits = [_length(s) >= self._test + self._template + 2 * guard for s in self._sessions]
-        candidates = np.flatnonzero(fits)
-        super().__init__(candidates, np.arange(candidates.size), shifts)
+    def starts(voice: int, shift: int) -> tuple[int, int]:
+        available = _length(sessions[voice])
+        return window_starts(shift * available // shifts, test, template, available)
 
-    def _starts(self, voice: int, shift: int) -> tuple[int, int]:
-        available = _length(self._sessions[voice])
-        first = shift * available // self.shifts
-        return window_starts(first, self._test, self._template, available)
-
-    def template(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
-        return self._sessions[voice], self._starts(voice, shift)[1]
-
-    def test(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
-        return self._sessions[voice], self._starts(voice, shift)[0]
-
-    def heard(self, voice: int, shift: int) -> tuple[int, int]:
-        return self._places[voice], self._starts(voice, shift)[0]
+    return Plan(
+        candidates,
+        np.arange(candidates.size),
+        np.zeros(0, np.int64),
+        shifts,
+        template=lambda voice, shift: (sessions[voice], starts(voice, shift)[1]),
+        test=lambda voice, shift: (sessions[voice], starts(voice, shift)[0]),
+        stray=lambda voice, _: (sessions[voice], 0),  # there are none
+        heard=lambda voice, shift: (places[voice], starts(voice, shift)[0]),
+    )
 
 
-class _Cross(Plan):
+def _plan_cross(voices: Sequence[SpeakerSpeech], test: int, template: int, shifts: int) -> Plan:
     """Template from one session, test from the speaker's others; the sessions take turns.
 
     Who has too little for that is compared with others alone, all sessions taken together.
     """
+    lengths = [[v.length(i) for i in range(len(v.sessions))] for v in voices]
+    long = [[i for i, units in enumerate(own) if units >= template] for own in lengths]
+    # the sessions that leave enough in the others for a test
+    paired = [
+        [i for i in choices if sum(own) - own[i] >= test]
+        for own, choices in zip(lengths, long, strict=True)
+    ]
+    total = np.array([sum(own) for own in lengths])
+    candidates = np.flatnonzero(total >= template)
+    mated = np.flatnonzero([len(paired[voice]) > 0 for voice in candidates])
+    strays = np.setdiff1d(np.flatnonzero(total >= test), candidates[mated])
 
-    def __init__(
-        self, voices: Sequence[SpeakerSpeech], test: int, template: int, shifts: int
-    ) -> None:
-        self._voices = voices
-        self._long = [
-            [i for i in range(len(v.sessions)) if v.length(i) >= template] for v in voices
-        ]
-        # the sessions that leave enough in the others for a test
-        self._paired = [
-            [i for i in long if sum(v.length(j) for j in range(len(v.sessions)) if j != i) >= test]
-            for v, long in zip(voices, self._long, strict=True)
-        ]
-        self._rests: dict[tuple[int, int | None], dict[str, SessionFrames]] = {}
-        total = np.array([sum(map(_length, v.sessions)) for v in voices])
-        candidates = np.flatnonzero(total >= template)
-        mated = np.flatnonzero([len(self._paired[voice]) > 0 for voice in candidates])
-        strays = np.setdiff1d(np.flatnonzero(total >= test), candidates[mated])
-        super().__init__(candidates, mated, shifts, strays)
+    @cache
+    def without(voice: int, turn: int | None) -> dict[str, SessionFrames]:
+        rest = [session for i, session in enumerate(voices[voice].sessions) if i != turn]
+        return {f: join([session[f] for session in rest]) for f in rest[0]}
 
-    def stray(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
-        session = self._without(voice, None)
-        return session, shift * _length(session) // self.shifts
-
-    def _turn(self, voice: int, shift: int) -> int:
-        choices = self._paired[voice] or self._long[voice]
+    def turn_of(voice: int, shift: int) -> int:
+        choices = paired[voice] or long[voice]
         return choices[shift % len(choices)]
 
-    def template(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
-        if self._long[voice]:
-            session = self._voices[voice].sessions[self._turn(voice, shift)]
-        else:
-            session = self._without(voice, None)
-        return session, shift * _length(session) // self.shifts
+    def place(session: dict[str, SessionFrames], shift: int) -> Window:
+        return session, shift * _length(session) // shifts
 
-    def test(self, voice: int, shift: int) -> tuple[dict[str, SessionFrames], int]:
-        session = self._without(voice, self._turn(voice, shift))
-        return session, shift * _length(session) // self.shifts
+    def locate_template(voice: int, shift: int) -> Window:
+        if not long[voice]:
+            return place(without(voice, None), shift)
+        return place(voices[voice].sessions[turn_of(voice, shift)], shift)
 
-    def _without(self, voice: int, turn: int | None) -> dict[str, SessionFrames]:
-        """Return all sessions of a voice but one."""
-        if (voice, turn) not in self._rests:
-            rest = [s for i, s in enumerate(self._voices[voice].sessions) if i != turn]
-            self._rests[voice, turn] = {f: join([s[f] for s in rest]) for f in rest[0]}
-        return self._rests[voice, turn]
+    def locate_test(voice: int, shift: int) -> Window:
+        return place(without(voice, turn_of(voice, shift)), shift)
 
-    def heard(self, voice: int, shift: int) -> tuple[int, int]:
-        turn, (_, start) = self._turn(voice, shift), self.test(voice, shift)
-        for place in range(len(self._voices[voice].sessions)):
-            length = 0 if place == turn else self._voices[voice].length(place)
+    def hear(voice: int, shift: int) -> tuple[int, int]:
+        turn, start = turn_of(voice, shift), locate_test(voice, shift)[1]
+        for session, units in enumerate(lengths[voice]):
+            length = 0 if session == turn else units
             if start < length:
-                return place, start
+                return session, start
             start -= length
         raise IndexError(start)
+
+    return Plan(
+        candidates, mated, strays, shifts, locate_template, locate_test,
+        lambda voice, shift: place(without(voice, None), shift), hear,
+    )  # fmt: skip
 
 
 def _length(session: dict[str, SessionFrames]) -> int:
@@ -334,7 +308,7 @@ def plans(
     shifts: int,
 ) -> Iterator[GridCell]:
     """Plan every cell of the grid, for both kinds of session."""
-    for session, plan in (("same", _Same), ("cross", _Cross)):
+    for session, plan in (("same", _plan_same), ("cross", _plan_cross)):
         for d, template in enumerate(template_lengths):
             for t, test in enumerate(lengths):
                 units = round(test * UNITS_PER_SECOND), round(template * UNITS_PER_SECOND)

@@ -50,14 +50,11 @@ class SessionFrames:
     def total(self, start: int, length: int) -> AnyArray:
         """Counts (or sum of embeddings) over ``length`` units from ``start``, circular.
 
-        What somebody has who begins to listen at ``start``: frames that were complete in time and
-        had not begun before. Long frames (``span``) lie where the session has them, not where the
-        listener would, so as many are taken as the listener would have. Where that is none, the
-        next early frame of a window that began since stands in; where it is one, an early frame
-        of the rest is added, weighted by its seconds (docs/method.md section 10).
-
-        Returns:
-            shape (M,), int64 counts or float64 sums.
+        Frames that were complete in time and had not begun before. Long frames (``span``) lie where
+        the session has them, not where the listener would, so as many are taken as the listener
+        would have. Where that is none, the next early frame of a window that began since stands in;
+        where it is one, an early frame of the rest is added, weighted by its seconds
+        (docs/method.md section 10).
         """
         if length > self.length:
             raise UsageError(f"a session of {self.length} units has no window of {length}")
@@ -177,41 +174,29 @@ def collect(
     voices = []
     with closing(extract_in_order(corpus.recordings, listener, jobs=jobs)) as outcomes:
         for name, of_speaker in groupby(outcomes, key=lambda o: o.recording.speaker):
-            sessions, speech, session_names, session_sounds = [], [], [], []
-            for session_name, outcomes_of_session in groupby(
-                of_speaker, key=lambda o: o.recording.session
-            ):
+            sessions = []
+            for session_name, of_session in groupby(of_speaker, key=lambda o: o.recording.session):
                 recordings = []
-                for outcome in outcomes_of_session:
+                for outcome in of_session:
                     if outcome.frames is not None:
                         recordings.append(outcome.frames)
                         for line in outcome.frames.messages:
                             notify(line)
-                    if outcome.problem:
-                        problems.append(outcome.problem)
+                    problems += [outcome.problem] if outcome.problem else []
                     progress(outcome.recording)
                 session = {
                     f: session_frames(recordings, spec) for f, spec in listener.specs.items()
                 }
                 if recordings and next(iter(session.values())).length > 0:
-                    sessions.append(session)
-                    speech.append(
-                        np.concatenate([recording_frames.speech for recording_frames in recordings])
-                    )
-                    session_names.append(session_name)
-                    rows = [
-                        recording_frames.sound
-                        for recording_frames in recordings
-                        if recording_frames.sound is not None
-                    ]
-                    session_sounds.append(np.sum(rows, axis=0) if rows else None)
+                    speech = np.concatenate([frames.speech for frames in recordings])
+                    rows = [frames.sound for frames in recordings if frames.sound is not None]
+                    sound = np.sum(rows, axis=0) if rows else None
+                    sessions.append((session, speech, session_name, sound))
             if sessions:
+                frames, decisions, names, heard = zip(*sessions, strict=True)
                 voices.append(
-                    SpeakerSpeech(
-                        name, tuple(sessions), tuple(speech), tuple(session_names),
-                        tuple(session_sounds) if sounds else (),
-                    )
-                )  # fmt: skip
+                    SpeakerSpeech(name, frames, decisions, names, heard if sounds else ())
+                )
     return voices, listener.specs, tuple(problems)
 
 
@@ -296,13 +281,9 @@ def cohort_from(
             raise UsageError(f"{path} has no cohort; name a corpus of other people instead")
     else:
         corpus = find(path)
-        excluded = tuple(
-            sorted({recording.speaker for recording in corpus.recordings}.intersection(known_names))
-        )
-        others = tuple(
-            recording for recording in corpus.recordings if recording.speaker not in excluded
-        )
-        if len({recording.speaker for recording in others}) < FEWEST:
+        excluded = tuple(sorted(set(corpus.speakers).intersection(known_names)))
+        others = tuple(r for r in corpus.recordings if r.speaker not in excluded)
+        if len(corpus.speakers) - len(excluded) < FEWEST:
             raise UsageError(
                 f"--cohort {path}: fewer than {FEWEST} people are neither enrolled nor calibrated; "
                 "name a corpus of others"
@@ -328,9 +309,8 @@ def cohort_of(
     """Sum up the speech of each speaker of a corpus, in the order of the speakers.
 
     Returns:
-        counts in as few bytes as hold them, and means of embeddings in half precision (a cosine
-            moves by less than 1e-4); and a line for each file that was skipped or has unusable
-            parts.
+        counts in as few bytes as hold them, means of embeddings in half precision; and a line for
+            each file that was skipped or has unusable parts.
     """
     listener = Listener(features, setup=setup)
     problems = list(corpus.problems)
