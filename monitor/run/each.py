@@ -113,8 +113,7 @@ class RecordingOutcome:
     closed_set_bits: float | None = None
     closed_set_bits_low: float | None = None
     closed_set_bits_high: float | None = None
-    # where in the audio the first alert was raised; None without one
-    first_alert_seconds: float | None = None
+    first_alert_seconds: float | None = None  # seconds of audio to the first alert
     alerts: int = 0
     gaps: int = 0
     changes: int = 0
@@ -122,10 +121,8 @@ class RecordingOutcome:
     undecided: str = ""  # alerts of which so short a recording says nothing; else empty
     error: str = ""  # why it could not be heard to its end; empty where it could
     session: str = ""
-    # whether another part of the recording was enrolled; None where not measured
-    enrolled_too: bool | None = None
-    # protected_bits, protected_by: of the protected side: the strongest attacker who was tried
-    protected_bits: float | None = None
+    enrolled_too: bool | None = None  # another part of the recording was enrolled
+    protected_bits: float | None = None  # of the strongest attacker who was tried
     protected_bits_low: float | None = None
     protected_bits_high: float | None = None
     protected_at_least: bool | None = None
@@ -136,13 +133,10 @@ class RecordingOutcome:
     reverberation_seconds: float | None = None
     clipping: float | None = None
     level_db: float | None = None
-    # which conditions are unlike the templates', or bad in themselves, with spaces between
-    differs: str = ""
-    # what was noticed of it, and of it alone, sentences with semicolons between them
-    notices: str = ""
+    differs: str = ""  # conditions unlike the templates', or bad in themselves, with spaces between
+    notices: str = ""  # of it alone, with semicolons between
     watch: str = ""  # the watched speaker; empty where nobody is
-    # the probability that anybody enrolled speaks; None where nobody can know
-    enrolled: float | None = None
+    enrolled: float | None = None  # probability that anybody enrolled speaks
     incomplete: str = ""  # what keeps the run from being complete, with semicolons between
 
 

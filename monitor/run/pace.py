@@ -39,11 +39,10 @@ class _Task:
 
 
 class PrefetchedFrames(WrappedSource):
-    """Frames of recordings, computed by other processes ahead of the monitor.
+    """Frames of recordings, computed by other processes ahead of the monitor, to the last bit.
 
-    They are the same to the last bit as where the monitor hears the recordings itself. With fewer
-    recordings than processes the features of each are dealt out as well. ``placed`` gives the
-    source of a recording, by its place, from its frames: with the words that lie beside it, say.
+    With fewer recordings than processes the features of each are dealt out as well. ``placed``
+    gives the source of a recording, by its place, from its frames: with words beside it, say.
     """
 
     repeatable = False
@@ -142,16 +141,11 @@ def _frames(task: _Task) -> Iterator[Frames | Gap]:
         yield hearing.flush()
 
 
-LATE_SECONDS = 2.0
-"""Audio that may wait before a feature sheds some."""
-PATIENCE_SECONDS = 3.0
-"""Wall seconds in which a machine that merely stood still would have caught up."""
-LEAST_SECONDS = 4.0
-"""Audio that a feature sheds at least."""
-BUSY = 0.7
-"""Wall seconds for a second of audio that leave no time to catch up in."""
-TOO_LATE_SECONDS = 10.0
-"""Whatever the features cost, this is too much."""
+LATE_SECONDS = 2.0  # of audio that may wait before a feature sheds some
+PATIENCE_SECONDS = 3.0  # of wall time: a machine that merely stood still would have caught up
+LEAST_SECONDS = 4.0  # of audio that a feature sheds at least
+BUSY = 0.7  # wall seconds for a second of audio that leave no time to catch up in
+TOO_LATE_SECONDS = 10.0  # whatever the features cost
 _MEMORY = 0.98  # a second: what a feature costs is remembered for some 50 s of audio
 
 
@@ -207,42 +201,19 @@ class Timed:
         self._feature.reset()
 
 
-class TimedPair:
-    """Feature on the clear and the protected side, which leaves out the same of both."""
-
-    def __init__(self, clear: Timed, protected: Timed) -> None:
-        self.spec, self._sides = clear.spec, (clear, protected)
-
-    @property
-    def cost(self) -> float:
-        """Wall seconds for a second of audio, of both."""
-        return sum(side.cost for side in self._sides)
-
-    @property
-    def is_shedding(self) -> bool:
-        """True while either leaves out what comes next."""
-        return any(side.is_shedding for side in self._sides)
-
-    def shed(self, seconds: float) -> None:
-        """Leave out the frames that the next seconds of audio complete."""
-        for side in self._sides:
-            side.shed(seconds)
-
-
 class LoadShedding(WrappedLiveSource):
     """Live source whose slowest feature sheds audio when the listener falls behind.
 
     More than two seconds of audio that waits, for three seconds on end, are too much: the feature
-    that costs most leaves out all that waits, at least four seconds. Where the others alone are too
-    slow as well, the next of them follows at four seconds that wait, else at ten. Each time the
-    stream has a gap ``"thinned"``. A machine that stood still for a while and then catches up,
-    sheds nothing.
+    that costs most leaves out all that waits, at least four seconds, and the stream has a gap
+    ``"thinned"``. Where the others alone are too slow as well, the next of them follows at four
+    seconds that wait, else at ten. A feature has a side, or two with an anonymiser.
     """
 
     def __init__(
         self,
         source: LiveSource,
-        features: Sequence[Timed | TimedPair],
+        features: Sequence[Sequence[Timed]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(source)
@@ -258,7 +229,7 @@ class LoadShedding(WrappedLiveSource):
             yield item
 
     def _shed(self, waiting: float) -> Gap | None:
-        able = [feature for feature in self._features if not feature.is_shedding]
+        able = [sides for sides in self._features if not any(side.is_shedding for side in sides)]
         if not able or waiting <= self._most(able):
             self._late_since = None
             return None
@@ -268,23 +239,24 @@ class LoadShedding(WrappedLiveSource):
         if now - self._late_since < PATIENCE_SECONDS:
             return None
         self._late_since = None
-        slowest = max(able, key=lambda feature: feature.cost)
+        slowest = max(able, key=_cost_of)
         seconds = max(LEAST_SECONDS, waiting)
-        slowest.shed(seconds)
-        return Gap(
-            "thinned",
-            seconds,
-            detail=f"{slowest.spec.name} leaves out {seconds:.1f} s: this machine cannot keep up",
-        )
+        for side in slowest:
+            side.shed(seconds)
+        name = slowest[0].spec.name
+        detail = f"{name} leaves out {seconds:.1f} s: this machine cannot keep up"
+        return Gap("thinned", seconds, detail=detail)
 
-    def _most(self, able: Sequence[Timed | TimedPair]) -> float:
+    def _most(self, able: Sequence[Sequence[Timed]]) -> float:
         """Return how much audio may wait before one more feature sheds."""
         if len(able) == len(self._features):
             return LATE_SECONDS
         # without those that shed already it will catch up, unless the others cost too much as well
-        return (
-            TOO_LATE_SECONDS if sum(feature.cost for feature in able) < BUSY else 2 * LATE_SECONDS
-        )
+        return TOO_LATE_SECONDS if sum(map(_cost_of, able)) < BUSY else 2 * LATE_SECONDS
+
+
+def _cost_of(sides: Iterable[Timed]) -> float:
+    return sum(side.cost for side in sides)
 
 
 def timed(names: Iterable[str], setup: FeatureSetup = AS_ENVIRONMENT) -> list[Timed]:
@@ -299,28 +271,24 @@ WORTHWHILE_SECONDS = 300.0
 def add_load_shedding(
     source: LiveSource, monitor: Monitor, pair: MonitorPair | None = None
 ) -> Source:
-    """Wrap a live source: its slowest feature sheds audio where the machine cannot keep up.
-
-    With a pair, of which the monitor is the clear side, a feature hears less on both alike.
-    """
+    """Wrap a live source: its slowest feature sheds audio where the machine cannot keep up."""
     if not source.stream_info.audio:  # frames cost nothing
         return source
     timed = [Timed(feature) for feature in monitor.front_end.make()]
     monitor.front_end.use(timed)
     if pair is None:
-        return LoadShedding(source, timed)
+        return LoadShedding(source, [(feature,) for feature in timed])
     protected = [Timed(feature) for feature in pair.features]
     pair.use(protected)
-    return LoadShedding(source, [TimedPair(*sides) for sides in zip(timed, protected, strict=True)])
+    return LoadShedding(source, list(zip(timed, protected, strict=True)))
 
 
 def prefetch_features(
     source: Source, monitor: Monitor, jobs: int | None
 ) -> PrefetchedFrames | None:
-    """Compute features of recordings in ``jobs`` processes; None where this one does.
+    """Compute features of recordings in ``jobs`` processes, None as many as are worth it.
 
-    None for ``jobs`` takes as many as are worth it. The monitor is fresh or restored; features of
-    one's own are computed in this process.
+    None where this process does, as for features of one's own.
     """
     parts = source.sources if isinstance(source, Chain) else (source,)
     if jobs is None:

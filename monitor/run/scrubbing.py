@@ -184,9 +184,7 @@ class ScrubSettings:
     features: Sequence[str] | None = None  # names; None for all that can be
     silence: bool = False  # leave silence in the place of what is taken out
     anonymiser: str | None = None  # protect stretches by this method instead of taking them out
-    # templates of the same people made of protected speech: an attacker who knows the method is
-    # then tried too
-    protected: Population | None = None
+    protected: Population | None = None  # made of protected speech
     seed: int | None = None  # of what the method draws; None draws anew
     tries: int = _TRIES  # stretches that are tried one by one beside those that halving has found
     setup: FeatureSetup = AS_ENVIRONMENT  # from where features are made
@@ -350,8 +348,7 @@ class ScrubbedRecording:
     how: str  # ``"cut"``, ``"silence"``, or the method that protected
     headline: str
     stretches: tuple[CutStretch, ...]  # in order, over the whole recording
-    # bits of each attacker of the recording as it was
-    before: Mapping[TriedAttacker, DisclosureCurve]
+    before: Mapping[TriedAttacker, DisclosureCurve]  # of the recording as it was
     after: Mapping[TriedAttacker, DisclosureCurve]  # bits of each of the file that was written
     candidates: int  # how many ways were heard
     measured: Measurement  # the ordinary run over the file that was written

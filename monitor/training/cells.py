@@ -29,9 +29,7 @@ class CellComparisons:
     z: FloatArray  # shape (n, F, N)
     has_frames: BoolArray  # shape (n, F), whether the stream has a frame of the feature
     tester: IntArray  # shape (n,), index of each stream's speaker among all voices
-    # shape (n,), position of the speaker's own template among the N where it is another recording
-    # than the stream's, so that the two are a mated comparison; else -1
-    mated: IntArray
+    mated: IntArray  # shape (n,), position of the own template, of another recording; else -1
     owner: IntArray  # shape (N,), index of each template's speaker among all voices
 
 
@@ -43,8 +41,7 @@ class Cell:
     better: IntArray  # better, tied: shape (F, n), the rank bounds of the true speaker by feature
     tied: IntArray
     candidates: int  # N, templates each trial is compared with
-    # shape (n', F, N), raw scores minus the true speaker's, of an even part of them
-    gaps: FloatArray
+    gaps: FloatArray  # shape (n', F, N), raw scores minus the true speaker's, of an even part
     gap_speaker: IntArray  # shape (n',), as ``speaker``
     own: IntArray  # shape (n',), position of the true speaker among the N templates
     mated: FloatArray  # shape (n', F), the true speaker's raw score

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -68,9 +68,7 @@ class PriorModel:
     weights: FloatArray  # lambda, shape (1 + B, F)
     floor: FloatArray  # e, shape (1 + B,)
     worth: float = 0.0  # m, speakers
-    # a and b of its likelihood ratios, shape (1 + B, 1 + F); None where it has none against the
-    # same cohort
-    evidence: FloatArray | None = None
+    evidence: FloatArray | None = None  # of its likelihood ratios, (1 + B, 1 + F); None: none
 
     def share(self, speakers: int) -> float:
         """Return its weight beside S speakers: m / (S + m)."""
@@ -79,13 +77,7 @@ class PriorModel:
     def mixed(
         self, histograms: FloatArray, speakers: int, *, resamples: bool = False
     ) -> FloatArray:
-        """Mix its ranks into histograms of as many trials, in its share.
-
-        Args:
-            histograms: shape (..., N); of B resamples, (B, N).
-            speakers: S behind each.
-            resamples: each with a resample of this rank model, not with the rank model.
-        """
+        """Mix its ranks, or those of its resamples, into histograms (..., N) of S speakers."""
         share, pmf = self.share(speakers), self.pmf[1:] if resamples else self.pmf[0]
         return np.asarray(
             (1.0 - share) * histograms + share * histograms.sum(-1, keepdims=True) * pmf
@@ -100,10 +92,7 @@ class PriorModel:
 
 
 def trials_of(cell: Cell, axis: Sequence[int]) -> tuple[logit.Trials, BoolArray] | None:
-    """Return the trials of some features, speakers counted from 0, and which were heard.
-
-    None where no score ever differed.
-    """
+    """Return the trials of some features, and which were heard; None: no score ever differed."""
     _, place = np.unique(cell.gap_speaker, return_inverse=True)
     gaps = cell.gaps[:, list(axis)]
     has_frames: BoolArray = np.asarray(gaps.any(axis=(0, 2)))
@@ -113,7 +102,7 @@ def trials_of(cell: Cell, axis: Sequence[int]) -> tuple[logit.Trials, BoolArray]
 def ranks_of(
     cell: Cell, axis: Sequence[int], evidence: FloatArray
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Return speaker, better and tied of each trial: of one feature all, else those with scores."""
+    """Return speaker, better and tied of each trial; of several features those with scores."""
     if len(axis) == 1:
         return cell.speaker, cell.better[axis[0]], cell.tied[axis[0]]
     return cell.gap_speaker, (evidence > 0).sum(axis=1), (evidence == 0).sum(axis=1)
@@ -134,11 +123,8 @@ def held_out_nats(
 ) -> dict[int, FloatArray]:
     """Compute each speaker's loss under a fit on the others, by the worth of the other model.
 
-    ``singles`` are of this cell, where several sets of features share them.
-
     Returns:
-        by voice, shape (M,): nats of its score posterior and of its rank; nothing where no score
-            ever differed.
+        by voice, shape (M,): nats of its score posterior and of its rank.
     """
     selection = trials_of(cell, axis)
     if selection is None:
@@ -187,14 +173,7 @@ def choose_worth(
 def learn_impostors(
     cell: Cell, axis: Sequence[int], evidence: FloatArray, additive: BoolArray
 ) -> OpenSet:
-    """Fit from one cell how well the favourite fits, enrolled or not.
-
-    Args:
-        cell: its trials.
-        axis: which features, as places on the cell's axis F.
-        evidence: joint evidence of every candidate in every trial, shape (n, N).
-        additive: shape (F,), which features' scores grow with the evidence and count by the frame.
-    """
+    """Fit how well the favourite fits, enrolled or not, by the joint evidence, shape (n, N)."""
     trials = np.arange(evidence.shape[0])
     absolute = cell.gaps[:, list(axis)] + cell.mated[:, list(axis), None]
     frames = np.where(additive, np.maximum(cell.frames[:, list(axis)], 1.0), 1.0)
@@ -267,10 +246,7 @@ class ChosenComparisons:
 class ComparisonChooser:
     """Comparisons of a cell by the features that they need; of the same streams made once.
 
-    Args:
-        compared: the cell's.
-        corpora: shape (voices,): people of two corpora, whom their microphones and languages would
-            tell apart, are not compared. None: all are of one.
+    People of two ``corpora``, shape (voices,), are not compared: microphones tell them apart.
     """
 
     def __init__(self, compared: CellComparisons, corpora: IntArray | None = None) -> None:
@@ -283,14 +259,9 @@ class ComparisonChooser:
         self._compare = compare
 
     def choose(self, axis: Sequence[int], voices: BoolArray) -> ChosenComparisons | None:
-        """Return streams of those voices where every feature was heard, against all templates.
+        """Return streams of those voices, (voices,), where every feature of the axis was heard.
 
-        Args:
-            axis: which features, as places on the axis F.
-            voices: shape (voices,), whose streams count.
-
-        Returns:
-            None where a class of comparisons is empty.
+        None where a class of comparisons is empty.
         """
         rows = voices[self._compared.tester] & self._compared.has_frames[:, list(axis)].all(axis=1)
         chosen = self._compare(rows.tobytes())
@@ -336,10 +307,7 @@ def fit_evidence(
 ) -> FittedEvidence:
     """Fit likelihood ratios, judge them on people left out, and bound them.
 
-    Args:
-        chosen: comparisons, of ten mated speakers or more.
-        speaker_weights: how often each voice is drawn, shape (B, voices).
-        prior: another model and its B resamples, shape (1 + B, 1 + F), in the weight that it has.
+    ``speaker_weights`` say how often each voice is drawn, shape (B, voices).
     """
     comparisons = chosen.comparisons
     drawn = comparisons.pairs.count_draws(speaker_weights, chosen.people)
@@ -498,8 +466,7 @@ class FittedCell:
     speakers: int  # speakers, candidates: who provide tests; N
     candidates: int
     prior_speakers: float  # speakers that the prior counts as
-    # likelihood ratios; None without a cohort, or where a feature had no frame yet
-    evidence: FittedEvidence | None = None
+    evidence: FittedEvidence | None = None  # None: no cohort, or a feature had no frame yet
 
 
 def fit_cell(
@@ -511,7 +478,7 @@ def fit_cell(
     prior: PriorModel | None = None,
     singles: logit.SingleFeatureFits | None = None,
 ) -> FittedCell | None:
-    """Fit one cell for one set of features.
+    """Fit one cell for one set of features; None where no score ever differed.
 
     Args:
         cell: its trials.
@@ -519,11 +486,8 @@ def fit_cell(
         speaker_weights: how often each voice is drawn, shape (B, voices).
         additive: shape (F,), which of those features' scores grow with the evidence.
         seed: of the permutations of the null band.
-        prior: another rank model, in the weight that it has; B resamples of it.
+        prior: another rank model, in the weight that it has.
         singles: of this cell, where several sets of features share them.
-
-    Returns:
-        None where no score ever differed, as with embeddings of windows longer than the test.
     """
     selection = trials_of(cell, axis)
     if selection is None:
@@ -536,36 +500,39 @@ def fit_cell(
     weights, floor, posterior_row = _fit_posterior(trials, cell.own, starts, drawn, anchor)
     evidence = np.einsum("f,nfj->nj", weights[0], trials.margins)
     impostors = learn_impostors(cell, axis, evidence, additive)
-    rank_bounds = ranks_of(cell, axis, evidence)
-    ranks = _fit_ranks(rank_bounds, cell.candidates, speaker_weights, drawn.shape[1], prior)
+    ranks = ranks_of(cell, axis, evidence)
+    histogram = rank_histogram(*ranks[1:], cell.candidates)
+    rank_fit, resamples, rank_row = _fit_ranks(
+        ranks, histogram, speaker_weights, drawn.shape[1], prior
+    )
+    speakers = np.unique(ranks[0]).size
     all_weights = np.full((len(weights), len(axis)), np.nan)
     all_weights[:, has_frames] = weights
     row: Row = {
-        "speakers": ranks.speakers,
+        "speakers": speakers,
         "candidates": cell.candidates,
-        "trials": int(rank_bounds[0].size),
+        "trials": int(ranks[0].size),
         "ties": "spread",
-        **ranks.row,
+        **rank_row,
         **_null_band(evidence, cell.own, seed, prior),
         **posterior_row,
         "weights": [w if np.isfinite(w) else None for w in all_weights[0].tolist()],
         "floor": float(floor[0]),
-        "losses": ranks.losses,
-        "notes": list(ranks.fit.notes),
+        "losses": _losses(histogram),
+        "notes": list(rank_fit.notes),
         "open_set_area": impostors.area,
         "open_set_enrolled_kept": impostors.enrolled_kept,
         "open_set_impostors_found": impostors.impostors_found,
         "prior_speakers": 0.0 if prior is None else prior.worth,
     }
+    own_fit = rank_fit.alpha, rank_fit.beta, rank_fit.binomial
     return FittedCell(
-        np.append(ranks.fit.alpha, ranks.alpha),
-        np.append(ranks.fit.beta, ranks.beta),
-        np.append(ranks.fit.binomial, ranks.binomial),
+        *(np.append(one, drawn_fits) for one, drawn_fits in zip(own_fit, resamples, strict=True)),
         all_weights,
         floor,
         np.append(impostors.bias, impostors.slopes),
         row,
-        ranks.speakers,
+        speakers,
         cell.candidates,
         0.0 if prior is None else prior.worth,
     )
@@ -606,28 +573,16 @@ def _fit_posterior(
     return weights, np.append(posterior.floor, floor), row
 
 
-class _FittedRanks(NamedTuple):
-    """Rank model of a cell, its B resamples, and what the table says of them."""
-
-    fit: RankFit
-    alpha: FloatArray
-    beta: FloatArray
-    binomial: BoolArray
-    speakers: int
-    row: Row
-    losses: dict[str, Row]
-
-
 def _fit_ranks(
     ranks: tuple[IntArray, IntArray, IntArray],
-    candidates: int,
+    histogram: FloatArray,
     speaker_weights: FloatArray,
     scored: int,
     prior: PriorModel | None,
-) -> _FittedRanks:
+) -> tuple[RankFit, tuple[FloatArray, FloatArray, BoolArray], Row]:
     """Fit alpha and beta to the ranks of all trials, and of resampled speakers."""
     speaker, better, tied = ranks
-    histogram = rank_histogram(better, tied, candidates)
+    candidates = histogram.size
     people, place = np.unique(speaker, return_inverse=True)
     drawn = _never_empty(speaker_weights[:, people])
     resampled: FloatArray = rank_histograms(better, tied, candidates, drawn[:, place])
@@ -660,8 +615,7 @@ def _fit_ranks(
         "kl_bits": finite(kl_bits(pmf, gamma)),
         "rank1_match_bits": finite(rank1_match_bits(pmf, gamma)),
     }
-    losses = _losses(histogram, pmf)
-    return _FittedRanks(rank_model, alpha, beta, binomial, people.size, row, losses)
+    return rank_model, (alpha, beta, binomial), row
 
 
 def _never_empty(weights: FloatArray) -> FloatArray:
@@ -695,8 +649,8 @@ def _null_band(
     return {"null_low": low, "null_high": high, "null_raw_low": raw_low, "null_raw_high": raw_high}
 
 
-def _losses(histogram: FloatArray, pmf: FloatArray) -> dict[str, Row]:
-    losses = {}
+def _losses(histogram: FloatArray) -> dict[str, Row]:
+    losses, pmf = {}, histogram / histogram.sum()
     likeliest = fit_many(histogram[None])
     for loss in LOSSES:
         rank_fit = fit(histogram, loss, likeliest)

@@ -34,17 +34,12 @@ class SessionFrames:
     """Usable frames of one feature in one session, placed on the speech clock."""
 
     values: AnyArray  # shape (k,) bins or (k, d) embeddings, in order
-    # shape (k,), the unit of speech in which each frame was complete, non-decreasing
-    units: IntArray
+    units: IntArray  # shape (k,), the unit of speech in which each was complete
     length: int  # units of speech in the session
     spec: FeatureSpec
-    # shape (k,), the unit in which each frame's audio begins; None where a frame is heard at once
-    begins: IntArray | None = None
-    # units of speech one frame takes, where that is longer than a unit: who hears that many has at
-    # most one frame
-    span: int = 0
-    # early frames, their ticks units of speech; None where there are none
-    early: EarlyFrames | None = None
+    begins: IntArray | None = None  # in which each began; None: each is heard at once
+    span: int = 0  # units of one frame, where longer than one: who hears that many has one at most
+    early: EarlyFrames | None = None  # ticks are units of speech
     _addends: list[AnyArray] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def total(self, start: int, length: int) -> AnyArray:

@@ -13,7 +13,7 @@ from monitor.errors import UsageError
 from monitor.features.f0 import F0
 from monitor.features.phones import Phones
 from monitor.protocols import StreamInfo
-from monitor.run.pace import LATE_SECONDS, LoadShedding, Timed, TimedPair, timed
+from monitor.run.pace import LATE_SECONDS, LoadShedding, Timed, timed
 from monitor.sources import BaseSource
 from monitor.types import Block, Gap, Track
 from tests.contracts import babble, heard, voice
@@ -74,7 +74,7 @@ def run(
     parts = [Timed(Slow(now, cost, name), lambda: now[0]) for name, cost in costs.items()]
     source = Piling(now, seconds)
     gaps = []
-    for item in LoadShedding(source, parts, lambda: now[0]):
+    for item in LoadShedding(source, [(part,) for part in parts], lambda: now[0]):
         if isinstance(item, Gap):
             gaps.append(item)
         else:
@@ -122,7 +122,7 @@ def test_a_cheap_feature_is_spared():
     parts[1]._spent = 30.0  # it has become slow, and once it took nine seconds
     source._now[0] += 9.0
     now = source._now
-    keeping = LoadShedding(source, parts, lambda: now[0])
+    keeping = LoadShedding(source, [(part,) for part in parts], lambda: now[0])
 
     def thinned(waiting: list[float]) -> list[str]:
         found = []
@@ -186,17 +186,11 @@ def test_a_monitor_computes_with_what_it_is_given():
 
 
 def test_a_feature_of_two_sides_is_thinned_on_both():
-    """The protected side lags a little: each leaves out as much of its own."""
     now = [0.0]
-    sides = [Timed(Slow(now, cost, "f0"), lambda: now[0]) for cost in (0.2, 0.3)]
-    both = TimedPair(*sides)
-    for side, samples in zip(sides, (24_000, 23_500), strict=True):
-        side.process(np.zeros(samples, np.float32))
-    assert both.cost == pytest.approx(sum(side.cost for side in sides))
-    assert not both.is_shedding
-    both.shed(2.0)
+    sides = [Timed(Slow(now, 0.9, "f0"), lambda: now[0]) for _ in range(2)]
+    for item in LoadShedding(Piling(now, 30.0), [sides], lambda: now[0]):
+        if isinstance(item, Gap):
+            break
+        for side in sides:
+            side.process(np.zeros(4000, np.float32))
     assert all(side.is_shedding for side in sides)
-    for side in sides:
-        side.process(np.zeros(24_001, np.float32))
-    assert not any(side.is_shedding for side in sides)
-    assert not both.is_shedding
