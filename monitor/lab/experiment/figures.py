@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from monitor.features.f0 import HIGHEST_LAG, LOWEST_LAG, RATE
-from monitor.files import csv_text, write_text
+from monitor.files import write_text
 from monitor.lab.evaluation.srd import binned_ranks, rank_model_line
 from monitor.lab.experiment.cells import MEAN, MeasuredCell, SystemRecord
 from monitor.lab.experiment.findings import GUIDES, Surface, find_guide_start
+from monitor.lab.report.export import render_csv
+from monitor.lab.report.model import Cell, Picture, Table
 from monitor.maths.rank_models import RankFit
 from monitor.phrases import plural
 from monitor.plots.canvas import (
@@ -28,6 +30,7 @@ from monitor.plots.canvas import (
 from monitor.types import FloatArray
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -40,39 +43,25 @@ class FigureSpec:
     title: str
     caption: str
     head: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    rows: Sequence[Sequence[Cell]]
     paint: Callable[[Figure, Palette], None]
     inches: tuple[float, float]
 
 
-def save_figures(figures: Iterable[FigureSpec], folder: Path) -> dict[str, str]:
-    """Write each as SVG, PNG and CSV; return the pictures for a page, by name.
+def save_figures(figures: Iterable[FigureSpec], folder: Path) -> list[Picture]:
+    """Write each as SVG, PNG and CSV; return the pictures for a page.
 
     Raises:
         StoreError: the folder cannot be written.
     """
-    pictures = {}
+    pictures = []
     for figure in figures:
-        save_csv(folder / f"{figure.name}.csv", figure.head, figure.rows)
-        pictures[figure.name] = save_picture(
-            figure.paint, folder / figure.name, figure.title, figure.inches
-        )
+        table = render_csv(Table.of(figure.head, figure.rows))
+        write_text(table, folder / f"{figure.name}.csv")
+        svg = save_picture(figure.paint, folder / figure.name, figure.title, figure.inches)
+        title = f"{figure.name.replace('figure', 'Figure ')}. {figure.title}"
+        pictures.append(Picture(title, svg, figure.caption, wide=True))
     return pictures
-
-
-def save_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table, mode 0600; None is an empty cell, numbers have seven digits.
-
-    Raises:
-        StoreError: the place cannot be written.
-    """
-    plain = ([f"{x:.7g}" if isinstance(x, float) else x for x in row] for row in rows)
-    write_text(csv_text(head, plain), path)
-
-
-def get_colour(palette: Palette, system: str, systems: Sequence[str]) -> str:
-    """Return the colour of a system: the same in every figure."""
-    return palette.colours[list(systems).index(system) % len(palette.colours)]
 
 
 # ------------------------------------------------------------------------------------------ frames
@@ -161,7 +150,8 @@ def plot_lengths(surfaces: Sequence[Surface]) -> FigureSpec | None:
                            weight="bold", fontsize=10)  # fmt: skip
         for axes in panels.flat[len(systems) * len(sessions) :]:
             axes.set_visible(False)
-        least = min(bits for surface in swept for bits in _list_bits(surface))
+        bits = [s.bits(*cell) for s in swept for cell in s.cells]
+        least = min((value for value in bits if value >= _LEAST_BITS), default=_LEAST_BITS)
         panels[0, 0].set_ylim(0.7 * least, 5.0 * max(surface.ceiling for surface in swept))
         # axes are shared: the last to be set would cut what others have
         first = min(surface.lengths[0] for surface in swept)
@@ -175,7 +165,7 @@ def plot_lengths(surfaces: Sequence[Surface]) -> FigureSpec | None:
             axes.set_ylabel("MeanD, bits")
         for axes in panels[-1]:
             axes.set_xlabel("speech heard, T")
-        handles: dict[str, Any] = {}
+        handles: dict[str, Artist] = {}
         for axes in panels.flat[: len(systems) * len(sessions)]:
             for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
                 handles.setdefault(name, handle)
@@ -208,11 +198,12 @@ def _plot_panel(axes: Axes, surface: Surface, palette: Palette) -> None:
     left, right = surface.lengths[0], surface.lengths[-1]
     count = len(surface.template_lengths)
     for i, template in enumerate(surface.template_lengths):
-        points = [
-            (t, surface.bits(t, template), *_get_limits(surface, t, template))
-            for t in surface.lengths
-            if surface.bits(t, template) >= _LEAST_BITS
-        ]
+        points = []
+        for t in surface.lengths:
+            bits, figure = surface.bits(t, template), surface.cells[t, template]["figures"][MEAN]
+            low, high = (bits if figure[end] is None else figure[end] for end in ("low", "high"))
+            if bits >= _LEAST_BITS:
+                points.append((t, bits, low, high))
         if not points:
             continue
         x, y, low, high = np.array(points).T
@@ -234,33 +225,16 @@ def _plot_panel(axes: Axes, surface: Surface, palette: Palette) -> None:
     numbers(axes.yaxis)
 
 
-def _list_bits(surface: Surface) -> list[float]:
-    """Return the drawn bits of a surface."""
-    bits = (surface.bits(*cell) for cell in surface.cells)
-    return [value for value in bits if value >= _LEAST_BITS] or [_LEAST_BITS]
-
-
-def _get_limits(surface: Surface, test: float, template: float) -> tuple[float, float]:
-    value = surface.cells[test, template]["figures"][MEAN]
-    ends = value["low"], value["high"]
-    low, high = (value["value"] if end is None else end for end in ends)
-    return low, high
-
-
-def _list_rows(surfaces: Sequence[Surface]) -> Iterator[tuple[Any, ...]]:
+def _list_rows(surfaces: Sequence[Surface]) -> Iterator[list[Cell]]:
     for surface in surfaces:
         for (test, template), measured in surface.cells.items():
-            figures = measured["figures"]
-            yield (
-                surface.panel.session, surface.system, test, template, measured["speakers"],
-                measured["tested"], measured["trials"],
-                *(
-                    figures.get(key, {}).get(end)
-                    for key in COLUMNS.values()
-                    for end in ("value", "low", "high")
-                ),
+            figures = [measured["figures"].get(key, {}) for key in COLUMNS.values()]
+            yield [
+                surface.panel.session, surface.system, f"{test:g}", f"{template:g}",
+                measured["speakers"], measured["tested"], measured["trials"],
+                *(figure.get(end) for figure in figures for end in ("value", "low", "high")),
                 *(compute_guide(surface, template, test, power) for power in GUIDES.values()),
-            )  # fmt: skip
+            ]  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------- one speaker
@@ -269,16 +243,13 @@ def _list_rows(surfaces: Sequence[Surface]) -> Iterator[tuple[Any, ...]]:
 
 def plot_speaker(cells: Sequence[MeasuredCell]) -> FigureSpec | None:
     """Plot the median speaker of the tables' first system; None where nobody has two trials."""
-    cell = cells[0]
-    system, measured = next(iter(cell.systems.items()))
+    system, measured = next(iter(cells[0].systems.items()))
     speaker = measured["one_speaker"]
     if speaker is None:
         return None
     counts = np.array(speaker["histogram"])
     ranks = np.arange(1, counts.size + 1)
-    rank_models = {
-        loss: np.array(rank_model) for loss, rank_model in speaker["rank_models"].items()
-    }
+    rank_models = {loss: np.array(model) for loss, model in speaker["rank_models"].items()}
 
     def paint(figure: Figure, palette: Palette) -> None:
         left, right = figure.subplots(1, 2)
@@ -300,12 +271,12 @@ def plot_speaker(cells: Sequence[MeasuredCell]) -> FigureSpec | None:
     return FigureSpec(
         "figure7",
         "One speaker has too few trials for a histogram",
-        f"Ranks of the median speaker by {system}, {cell.panel.session} session: MeanD "
+        f"Ranks of the median speaker by {system}, {cells[0].panel.session} session: MeanD "
         f"{speaker['mean_bits']:.2f} bits by LL, {plural(speaker['trials'], 'trial')} "
         f"among N = {counts.size}.{'' if 'CLL' in rank_models else refused}",
         ("rank", "trials", *(f"rank_model_{loss.lower()}" for loss in rank_models)),
-        list(zip(ranks.tolist(), counts.tolist(),
-                 *(model.tolist() for model in rank_models.values()), strict=True)),
+        list(zip(ranks.tolist(), speaker["histogram"], *speaker["rank_models"].values(),
+                 strict=True)),
         paint, (9.0, 3.0),
     )  # fmt: skip
 
@@ -316,12 +287,12 @@ def plot_speaker(cells: Sequence[MeasuredCell]) -> FigureSpec | None:
 _LINE_STYLES = {"CLL": "--", "LL": ":"}
 
 
-def get_rank_models(measured: SystemRecord) -> dict[str, RankFit]:
+def _get_rank_models(measured: SystemRecord) -> dict[str, RankFit]:
     """Return the fitted rank models by loss; CLL only where it makes sense."""
     return {
         row["loss"]: RankFit(row["alpha"], row["beta"], row["binomial"], row["fitted"], np.nan)
         for row in measured["losses"]
-        if row["fitted"] == row["loss"]
+        if row["fitted"] == row["loss"] and row["loss"] in _LINE_STYLES
     }
 
 
@@ -331,7 +302,25 @@ def plot_ranks(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> FigureS
     def paint(figure: Figure, palette: Palette) -> None:
         panels = figure.subplots(1, len(cells), squeeze=False, sharey=True)[0]
         for axes, cell in zip(panels, cells, strict=True):
-            _plot_ranks_panel(axes, cell, palette, systems)
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            chance = lowest = 1.0 / len(cell.panel.speakers)
+            for system, measured in cell.systems.items():
+                colour = palette.colours[systems.index(system) % len(palette.colours)]
+                line = binned_ranks(np.array(measured["histogram"]))
+                seen = line.y > 0
+                lowest = min(lowest, float(line.y[seen].min()))
+                axes.plot(line.x[seen], line.y[seen], "o-", color=colour, markersize=2.5,
+                          linewidth=0.9, label=system)  # fmt: skip
+                for loss, rank_model in _get_rank_models(measured).items():
+                    fitted = rank_model_line(rank_model, measured["speakers"])
+                    axes.plot(fitted.x, fitted.y, color=colour, linestyle=_LINE_STYLES[loss],
+                              linewidth=1.1)  # fmt: skip
+            axes.axhline(chance, color=palette.muted, linestyle=(0, (1, 2)), linewidth=0.9)
+            axes.set_ylim(lowest / 3, 1.6)
+            numbers(axes.xaxis)
+            percents(axes.yaxis)
+            axes.set_xlabel(f"similarity rank, {cell.panel.session} session")
         panels[0].set_ylabel("share of trials")
         legend_above(panels[0])
 
@@ -351,44 +340,17 @@ def plot_ranks(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> FigureS
     )  # fmt: skip
 
 
-def _plot_ranks_panel(
-    axes: Axes, cell: MeasuredCell, palette: Palette, systems: Sequence[str]
-) -> None:
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    lowest = 1.0 / len(cell.panel.speakers)
-    for system, measured in cell.systems.items():
-        colour = get_colour(palette, system, systems)
-        line = binned_ranks(np.array(measured["histogram"]))
-        seen = line.y > 0
-        lowest = min(lowest, float(line.y[seen].min()))
-        axes.plot(line.x[seen], line.y[seen], "o-", color=colour, markersize=2.5, linewidth=0.9,
-                  label=system)  # fmt: skip
-        for loss, rank_model in get_rank_models(measured).items():
-            if loss in _LINE_STYLES:
-                fitted = rank_model_line(rank_model, measured["speakers"])
-                axes.plot(
-                    fitted.x, fitted.y, color=colour, linestyle=_LINE_STYLES[loss], linewidth=1.1
-                )
-    axes.axhline(1.0 / len(cell.panel.speakers), color=palette.muted, linestyle=(0, (1, 2)),
-                 linewidth=0.9)  # fmt: skip
-    axes.set_ylim(lowest / 3, 1.6)
-    numbers(axes.xaxis)
-    percents(axes.yaxis)
-    axes.set_xlabel(f"similarity rank, {cell.panel.session} session")
-
-
-def _list_rank_rows(cells: Sequence[MeasuredCell]) -> Iterator[tuple[Any, ...]]:
+def _list_rank_rows(cells: Sequence[MeasuredCell]) -> Iterator[list[Cell]]:
     for cell in cells:
         for system, measured in cell.systems.items():
             share = np.array(measured["histogram"]) / sum(measured["histogram"])
-            models, none = get_rank_models(measured), [None] * share.size
+            models, none = _get_rank_models(measured), [None] * share.size
             fitted = (
                 np.exp(models[loss].log_pmf(share.size)).tolist() if loss in models else none
                 for loss in ("LL", "CLL")
             )
             for k, shares in enumerate(zip(share.tolist(), *fitted, strict=True)):
-                yield cell.panel.session, system, k + 1, *shares
+                yield [cell.panel.session, system, k + 1, *shares]
 
 
 # ---------------------------------------------------------------------------------------- speakers
@@ -415,7 +377,7 @@ def plot_speakers(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> Figu
                 if not bits.size:
                     continue
                 share = np.histogram(np.clip(bits, 0.0, edges[-1]), edges)[0] / bits.size
-                colour = get_colour(palette, system, systems)
+                colour = palette.colours[systems.index(system) % len(palette.colours)]
                 axes.stairs(share, edges, fill=True, color=colour, alpha=0.18)
                 axes.stairs(
                     share, edges, color=colour, linewidth=1.4,

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypeAlias
 
 from monitor.corpus import find
-from monitor.documents import bullet_list, document, paragraphs, picture, section, table, warning
 from monitor.errors import UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, caveats
 from monitor.files import held_by, write_text
 from monitor.lab.experiment.cells import (
     MEAN,
+    LossRecord,
     MeasuredCell,
+    SystemRecord,
     make_cells,
     make_orders,
 )
@@ -27,7 +28,6 @@ from monitor.lab.experiment.figures import (
     plot_ranks,
     plot_speaker,
     plot_speakers,
-    save_csv,
     save_figures,
 )
 from monitor.lab.experiment.findings import (
@@ -45,6 +45,19 @@ from monitor.lab.experiment.material import (
     make_private,
     read_scores,
     read_speech,
+)
+from monitor.lab.report.export import render_csv
+from monitor.lab.report.html import render_html
+from monitor.lab.report.model import (
+    Bullets,
+    Cell,
+    Column,
+    Document,
+    Figure,
+    Paragraphs,
+    Picture,
+    Section,
+    Table,
 )
 from monitor.lab.result_cache import ResultCache
 from monitor.phrases import format_best_feature, plural
@@ -136,7 +149,7 @@ class Experiment:
         """Return the findings about a question."""
         return [finding for finding in self.findings if finding.question == question]
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """Return everything for JSON."""
         return {
             "schema": _SCHEMA,
@@ -155,22 +168,13 @@ class Experiment:
                 }
                 for question in QUESTIONS
             },
-            "findings": [asdict(counts) for counts in self.findings],
+            "findings": [asdict(finding) for finding in self.findings],
             "cells": [_encode_cell(cell) for cell in self.cells],
             "frame_counts": {name: list(counts) for name, counts in self.frame_counts.items()},
         }
 
 
-def save_results(experiment: Experiment, path: Path) -> None:
-    """Write everything as JSON (mode 0600), at once or not at all.
-
-    Raises:
-        StoreError: the place cannot be written.
-    """
-    write_text(json.dumps(experiment.plain(), allow_nan=False, indent=1), path)
-
-
-def _encode_cell(cell: MeasuredCell) -> dict[str, Any]:
+def _encode_cell(cell: MeasuredCell) -> dict[str, object]:
     return {
         "purpose": cell.panel.purpose,
         "session": cell.panel.session,
@@ -186,159 +190,142 @@ def _encode_cell(cell: MeasuredCell) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------ tables
 # SRD's Tables II and III of a corpus.
 
-TableText = tuple[list[str], list[list[str]]]
-"""Head and rows, as plain text."""
-
-_COUNTED = (
-    ("MeanD (bits)", "srd.mean_bits"),
-    ("MeanD, bias taken off (bits)", "srd.mean_bits_miller_madow"),
-    ("IdR (%)", "srd.idr"),
-    ("MaxD (bits)", "srd.maxd_bits"),
-    ("StDD (bits)", "srd.stdd_bits"),
-    ("Spread (%)", "srd.spread"),
+FittedKey: TypeAlias = Literal["mean_bits", "idr", "maxd_bits", "stdd_bits", "spread"]
+LossKey: TypeAlias = Literal["kl_bits", "rank1_match_bits", "left_out_bits"]
+_FITTED: dict[FittedKey, str] = {
+    "mean_bits": "MeanD (bits)",
+    "idr": "IdR",
+    "maxd_bits": "MaxD (bits)",
+    "stdd_bits": "StDD (bits)",
+    "spread": "Spread",
+}
+_COUNTED = {
+    "srd.mean_bits": "MeanD (bits)",
+    "srd.mean_bits_miller_madow": "MeanD, bias taken off (bits)",
+    **{f"srd.{key}": name for key, name in _FITTED.items()},
+}
+_MISFITS: dict[LossKey, str] = {
+    "kl_bits": "KL divergence (bits)",
+    "rank1_match_bits": "Rank-1 match (bits)",
+    "left_out_bits": "Cost on speakers left out, more than LL (bits a trial)",
+}
+_BEST = "\N{DEGREE SIGN}"
+_REFUSED = "-\nrefused"
+_TABLE2 = (
+    "Table II. Disclosure of the ranks counted, of the beta-binomial rank models fitted to them "
+    "by two losses, and the equal error rate. Small: 95 % interval, where there are any that hold. "
+    "The bias is not known with ties, or fewer trials than ranks."
 )
-_FITTED = tuple((name, key.removeprefix("srd.")) for name, key in _COUNTED if "bias" not in name)
+_TABLE3 = (
+    f"Table III. How well the rank model fits by each loss; smaller is better, {_BEST} marks the "
+    "best. The third measure asks people whom the rank model was not fitted to."
+)
+_NOT_HEARD = (
+    "Not heard: the speech is shorter than what the feature needs for its first frame (3 s for "
+    "voice), so that there is nothing to compare; for the joint, of each of its features."
+)
 
 
-def table2(cell: MeasuredCell) -> TableText:
+def _read_figure(measured: SystemRecord, key: str) -> Figure:
+    record = measured["figures"].get(key, {})
+    return Figure(key, "", record.get("value"), record.get("unit", ""),
+                  low=record.get("low"), high=record.get("high"))  # fmt: skip
+
+
+def tabulate_disclosure(cell: MeasuredCell) -> Table:
     """Tabulate disclosure of ranks counted and of fitted rank models, a column a system."""
     systems = list(cell.systems.values())
-    rows = [
-        [
-            "Ranks counted",
-            name,
-            *(_format_figure(measured["figures"][key], name) for measured in systems),
-        ]
-        for name, key in _COUNTED
-    ]
-    for loss in ("CLL", "LL"):
-        for name, key in _FITTED:
-            rows.append([f"Rank model by {loss}", name,
-                         *(_format_rank_model(measured, loss, key, name) for measured in
-                                                  systems)])  # fmt: skip
+
+    def list_figures(title: str, name: str, key: str) -> list[Cell]:
+        return [title, name, *(_read_figure(measured, key) for measured in systems)]
+
+    rows = [list_figures("Ranks counted", name, key) for key, name in _COUNTED.items()]
     rows += [
-        ["No evidence", "MeanD (bits)",
-         *(_format_figure(measured["figures"]["srd.null_model_bits"], "")
-           for measured in systems)],
-        ["Baseline", "EER (%)", *(_format_figure(measured["figures"]["verification.eer_rocch"], "%")
-                                  for measured in systems)],
+        [f"Rank model by {loss}", name, *(_get_fitted(m, loss, key) for m in systems)]
+        for loss in ("CLL", "LL")
+        for key, name in _FITTED.items()
+    ]
+    rows += [
+        list_figures("No evidence", "MeanD (bits)", "srd.null_model_bits"),
+        list_figures("Baseline", "EER", "verification.eer_rocch"),
         ["Made of", "trials of tested speakers",
-         *(f"{measured['trials']}\n{plural(measured['tested'], 'speaker')}"
-           for measured in systems)],
+         *(f"{m['trials']}\n{plural(m['tested'], 'speaker')}" for m in systems)],
     ]  # fmt: skip
-    return ["", f"N = {len(cell.panel.speakers)}", *cell.systems], _blank_repeats(rows)
+    head = ["", f"N = {len(cell.panel.speakers)}", *cell.systems]
+    return Table.of(head, rows, names=2, notes=[_TABLE2])
 
 
-def table3(cell: MeasuredCell) -> TableText:
-    """Tabulate the fit of the rank model by each loss, a column a system; the best in marks."""
-    rows = []
-    for title, key in (
-        ("KL divergence (bits)", "kl_bits"),
-        ("Rank-1 match (bits)", "rank1_match_bits"),
-        ("Cost on speakers left out, more than LL (bits a trial)", "left_out_bits"),
-    ):
-        losses_by_system = [measured["losses"] for measured in cell.systems.values()]
-        best = [_find_best(losses, key) for losses in losses_by_system]
-        for i, row in enumerate(losses_by_system[0]):
-            marked = zip(losses_by_system, best, strict=True)
-            cells = [
-                _format_loss(losses[i], key, row["loss"] == lowest) for losses, lowest in marked
-            ]
-            rows.append([title, row["loss"], *cells])
-    return ["Measure", "Loss", *cell.systems], _blank_repeats(rows)
+def _get_fitted(measured: SystemRecord, loss: str, key: FittedKey) -> Cell:
+    row = next(fitted for fitted in measured["losses"] if fitted["loss"] == loss)
+    if row["fitted"] != loss:
+        return _REFUSED
+    if loss == "LL" and key == "mean_bits":
+        return _read_figure(measured, MEAN)
+    return Figure(key, "", row[key], "share" if key in ("idr", "spread") else "bits")
 
 
-def list_table_rows(cells: Sequence[MeasuredCell]) -> Iterator[tuple[Any, ...]]:
+def tabulate_losses(cell: MeasuredCell) -> Table:
+    """Tabulate the fit of the rank model by each loss, a column a system; the best are marked."""
+    systems = [measured["losses"] for measured in cell.systems.values()]
+    rows: list[list[Cell]] = []
+    marks: dict[tuple[int, int], str] = {}
+    for key, title in _MISFITS.items():
+        lowest = [
+            min((v for row in losses if (v := _get_misfit(row, key)) is not None), default=None)
+            for losses in systems
+        ]
+        for losses in zip(*systems, strict=True):
+            values = [_get_misfit(row, key) for row in losses]
+            marks |= {
+                (len(rows), 2 + j): _BEST
+                for j, (value, least) in enumerate(zip(values, lowest, strict=True))
+                if value is not None and value == least
+            }
+            rows.append([title, losses[0]["loss"]])
+            for row, value in zip(losses, values, strict=True):
+                low, high = row["left_out_low"], row["left_out_high"]
+                if key != "left_out_bits" or row["loss"] == "LL":
+                    low = high = None
+                figure = Figure(key, "", value, "", low=low, high=high)
+                rows[-1].append(figure if row["fitted"] == row["loss"] else _REFUSED)
+    table = Table.of(["Measure", "Loss", *cell.systems], rows, names=2, notes=[_TABLE3])
+    return replace(table, marks=marks)
+
+
+def _get_misfit(row: LossRecord, key: LossKey) -> float | None:
+    return row[key] if row["fitted"] == row["loss"] else None
+
+
+def list_table_rows(cells: Sequence[MeasuredCell]) -> Iterator[list[Cell]]:
     """Yield both tables as data: session, system, what, of what, value and limits."""
     for cell in cells:
         for system, measured in cell.systems.items():
-            for _, key in (*_COUNTED, ("", MEAN), ("", "srd.null_model_bits"),
-                           ("", "verification.eer_rocch")):  # fmt: skip
-                figure = measured["figures"].get(key, {})
-                yield (cell.panel.session, system, "counted", key,
-                       *(figure.get(x) for x in ("value", "low", "high")))  # fmt: skip
+            place = cell.panel.session, system
+            for key in (*_COUNTED, MEAN, "srd.null_model_bits", "verification.eer_rocch"):
+                figure = _read_figure(measured, key)
+                yield [*place, "counted", key, figure.value, *figure.limits]
             for row in measured["losses"]:
-                for _, key in _FITTED:
-                    yield cell.panel.session, system, row["loss"], key, row[key], None, None
-                for key in ("kl_bits", "rank1_match_bits"):
-                    yield cell.panel.session, system, row["loss"], key, row[key], None, None
-                yield (cell.panel.session, system, row["loss"], "left_out_bits",
-                       row["left_out_bits"], row["left_out_low"], row["left_out_high"])  # fmt: skip
+                keys: tuple[FittedKey | LossKey, ...] = (*_FITTED, *_MISFITS)
+                for name in keys:
+                    limits: list[Cell] = [None, None]
+                    if name == "left_out_bits":
+                        limits = [row["left_out_low"], row["left_out_high"]]
+                    yield [*place, row["loss"], name, row[name], *limits]
 
 
-def format_lengths(cell: MeasuredCell, systems: Sequence[str]) -> list[str]:
-    """Format a cell of the sweep: T, D, MeanD and IdR of each system."""
-    cells = [f"{cell.test_seconds:g} s", f"{cell.template_seconds:g} s"]
-    for system in systems:
-        if system not in cell.systems:
-            cells += ["not heard", ""]
-            continue
-        measured = cell.systems[system]
-        mean, idr = measured["figures"][MEAN], measured["figures"]["srd.idr"]
-        cells.append(f"{mean['value']:.2f}{_format_limits(mean, 1.0, 2)}")
-        cells.append(f"{100 * idr['value']:.1f}{_format_limits(idr, 100.0, 1)}")
-    return cells
-
-
-def _format_figure(figure: dict[str, Any], name: str) -> str:
-    if figure["value"] is None:
-        return "–\nfewer trials than ranks, or ties" if "bias" in name else "–"
-    scale = 100.0 if "%" in name else 1.0
-    return f"{scale * figure['value']:.2f}{_format_limits(figure, scale, 2)}"
-
-
-def _format_limits(figure: dict[str, Any], scale: float, digits: int) -> str:
-    if figure["low"] is None or figure["high"] is None:
-        return ""
-    low, high = (f"{scale * figure[end]:.{digits}f}" for end in ("low", "high"))
-    return f"\n{low} to {high}"
-
-
-def _format_rank_model(measured: dict[str, Any], loss: str, key: str, name: str) -> str:
-    row = next(fitted for fitted in measured["losses"] if fitted["loss"] == loss)
-    if row["fitted"] != loss:
-        return "–\nrefused"
-    if loss == "LL" and key == "mean_bits":
-        return _format_figure(measured["figures"][MEAN], name)
-    scale = 100.0 if "%" in name else 1.0
-    return f"{scale * row[key]:.2f}"
-
-
-def _find_best(losses: Sequence[dict[str, Any]], key: str) -> str | None:
-    candidates = [row for row in losses if row[key] is not None and row["fitted"] == row["loss"]]
-    return min(candidates, key=lambda row: row[key])["loss"] if candidates else None
-
-
-def _format_loss(row: dict[str, Any], key: str, best: bool) -> str:
-    if row["fitted"] != row["loss"]:
-        return "–\nrefused"
-    if row[key] is None:
-        return "–"
-    mark = " ←" if best else ""
-    if key != "left_out_bits":
-        return f"{_format_power(row[key])}{mark}"
-    if row["loss"] == "LL":
-        return f"0{mark}"
-    text = f"{row[key]:+.4f}{mark}"
-    if row["left_out_low"] is not None:  # too few speakers have none
-        text += f"\n{row['left_out_low']:+.4f} to {row['left_out_high']:+.4f}"
-    return text.replace("-", "\N{MINUS SIGN}")
-
-
-def _blank_repeats(rows: list[list[str]]) -> list[list[str]]:
-    """Leave the first name of a row only where it changes."""
-    before = ["", *(row[0] for row in rows)]
-    return [["" if row[0] == name else row[0], *row[1:]] for name, row in
-            zip(before, rows, strict=False)]  # fmt: skip
-
-
-def _format_power(value: float) -> str:
-    """Format a small number as a paper prints it: 1.66×10⁻²."""
-    if value == 0:
-        return "0"
-    digits, exponent = f"{value:.2e}".split("e")
-    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"{digits}×10{raised}"
+def tabulate_sweep(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> Table:
+    """Tabulate MeanD and IdR of each system at each T and D."""
+    rows: list[list[Cell]] = []
+    for cell in cells:
+        rows.append([f"{cell.test_seconds:g} s", f"{cell.template_seconds:g} s"])
+        for system in systems:
+            if measured := cell.systems.get(system):
+                rows[-1] += [_read_figure(measured, key) for key in (MEAN, "srd.idr")]
+            else:
+                rows[-1] += ["not heard", ""]
+    head = ["T", "D", *(f"{name}: {what}" for name in systems for what in ("MeanD", "IdR"))]
+    notes = [_NOT_HEARD] if any("not heard" in row for row in rows) else []
+    return Table.of(head, rows, names=2, notes=notes, wide=len(systems) > 3)
 
 
 # ----------------------------------------------------------------------------------------- wording
@@ -440,45 +427,43 @@ def list_limitations(experiment: Experiment) -> Iterator[str]:
 
 # -------------------------------------------------------------------------------------------- page
 
-_TABLE2 = (
-    "Table II. Disclosure of the ranks counted, of the beta-binomial rank models fitted to them "
-    "by two losses, and the equal error rate. Small: 95 % interval, where there are any that hold."
-)
-_TABLE3 = (
-    "Table III. How well the rank model fits by each loss; smaller is better, ← marks the best. "
-    "The third measure asks people whom the rank model was not fitted to."
-)
 
-_NOT_HEARD = (
-    "Not heard: the speech is shorter than what the feature needs for its first frame (3 s for "
-    "voice), so that there is nothing to compare; for the joint, of each of its features."
-)
-
-
-def render_page(
-    experiment: Experiment, figures: Sequence[FigureSpec], pictures: Mapping[str, str]
-) -> str:
-    """Return the page as HTML, like a short paper; pictures are ``<svg>``, by name."""
-    parts = [
-        *map(warning, experiment.warnings),
-        _render_summary(experiment),
-        section("What was done", paragraphs(*describe_method(experiment))),
-        *(_render_tables(cell) for cell in experiment.tables),
-        *(
-            picture(
-                f"{figure.name.replace('figure', 'Figure ')}. {figure.title}",
-                pictures[figure.name],
-                figure.caption,
-            )
-            for figure in figures
-        ),
-        _render_findings(experiment),
-        *_render_sweeps(experiment),
-        section("How to read it", bullet_list(list_limitations(experiment))),
+def make_document(experiment: Experiment, pictures: Sequence[Picture]) -> Document:
+    """Make the page, like a short paper."""
+    answers = [
+        (question.text, question.paper,
+         summarise_answers(experiment.about(question.key)) or "Not asked here.")
+        for question in QUESTIONS
+    ]  # fmt: skip
+    columns = [Column("Question"), Column("SRD", "note"), Column("This corpus", "note")]
+    sections: list[Section | Picture] = [
+        Section("In short", [Table(columns, answers)]),
+        Section("What was done", [Paragraphs([*describe_method(experiment)])]),
     ]
+    for cell in experiment.tables:
+        lengths = f"T = {cell.test_seconds:g} s, D = {cell.template_seconds:g} s"
+        title = f"Tables II and III, {cell.panel.session} session, {lengths}"
+        sections.append(Section(title, [tabulate_disclosure(cell), tabulate_losses(cell)]))
+    found = [
+        Section(question.text, [
+            Paragraphs([f"SRD: {question.paper}. Here: {summarise_answers(findings)}"]),
+            Bullets([f"{e.system}, {e.session} session: {e.text}" for e in findings], "notes"),
+        ])
+        for question in QUESTIONS
+        if (findings := experiment.about(question.key))
+    ]  # fmt: skip
+    sections += [*pictures, Section("What was found", found)]
+    for panel in experiment.panels:
+        cells = [cell for cell in experiment.cells if cell.panel == panel]
+        systems = [s for s in experiment.systems if any(s in cell.systems for cell in cells)]
+        if panel.purpose == "sweep" and systems:
+            title = f"Every length, {panel.session} session"
+            sections.append(Section(title, [tabulate_sweep(cells, systems)]))
+    limitations = Bullets([*list_limitations(experiment)], "notes")
+    sections.append(Section("How to read it", [limitations]))
     trials = sum(m["trials"] for cell in experiment.cells for m in cell.systems.values())
     facts = [
-        " · ".join(
+        " \N{MIDDLE DOT} ".join(
             f"{panel.session} session, {panel.purpose}: N = {len(panel.speakers)}, "
             f"{len(panel.tested)} tested"
             for panel in experiment.panels
@@ -490,60 +475,8 @@ def render_page(
         "Beside this page lie its figures (SVG, PNG) with their data (CSV), the tables (CSV) and "
         "everything (results.json). It names no speaker and holds no score."
     )
-    return document(f"Similarity rank disclosure of {experiment.name}", facts, parts, foot)
-
-
-def _render_summary(experiment: Experiment) -> str:
-    rows = [
-        [
-            question.text,
-            question.paper,
-            summarise_answers(experiment.about(question.key)) or "Not asked here.",
-        ]
-        for question in QUESTIONS
-    ]
-    return section("In short", table(["Question", "SRD", "This corpus"], rows, names=3))
-
-
-def _render_tables(cell: MeasuredCell) -> str:
-    lengths = f"T = {cell.test_seconds:g} s, D = {cell.template_seconds:g} s"
-    return section(
-        f"Tables II and III, {cell.panel.session} session, {lengths}",
-        table(*table2(cell), names=2),
-        paragraphs(_TABLE2),
-        table(*table3(cell), names=2),
-        paragraphs(_TABLE3),
-    )
-
-
-def _render_findings(experiment: Experiment) -> str:
-    parts = []
-    for question in QUESTIONS:
-        if findings := experiment.about(question.key):
-            parts.append(f"<h3>{question.text}</h3>")
-            parts.append(paragraphs(f"SRD: {question.paper}. Here: {summarise_answers(findings)}"))
-            parts.append(
-                bullet_list(f"{e.system}, {e.session} session: {e.text}" for e in findings)
-            )
-    return section("What was found", *parts)
-
-
-def _render_sweeps(experiment: Experiment) -> list[str]:
-    sections = []
-    for panel in experiment.panels:
-        panel_cells = [cell for cell in experiment.cells if cell.panel == panel]
-        systems = [
-            name for name in experiment.systems if any(name in cell.systems for cell in panel_cells)
-        ]
-        if panel.purpose != "sweep" or not systems:
-            continue
-        head = ["T", "D", *(f"{s}: {what}" for s in systems for what in ("MeanD", "IdR %"))]
-        rows = [format_lengths(cell, systems) for cell in panel_cells]
-        note = paragraphs(_NOT_HEARD) if any("not heard" in row for row in rows) else ""
-        sections.append(
-            section(f"Every length, {panel.session} session", table(head, rows, names=2), note)
-        )
-    return sections
+    title = f"Similarity rank disclosure of {experiment.name}"
+    return Document(title, facts, sections, experiment.warnings, foot)
 
 
 # ----------------------------------------------------------------------------------------- running
@@ -608,9 +541,11 @@ def run_experiment(
         material.frame_counts(everybody), material.problems, material.joins, material.noise,
     )  # fmt: skip
     # results first: they mark the folder as one of an experiment
-    save_results(results, folder / "results.json")
+    as_json = json.dumps(results.plain(), allow_nan=False, indent=1)
+    write_text(as_json, folder / "results.json")
     head = ("session", "system", "of", "figure", "value", "low", "high")
-    save_csv(folder / "tables.csv", head, list_table_rows(results.tables))
+    tables = Table.of(head, list(list_table_rows(results.tables)))
+    write_text(render_csv(tables), folder / "tables.csv")
     optional: list[FigureSpec | None] = [plot_frames(results.frame_counts, len(everybody))]
     if results.tables:
         optional += [
@@ -619,9 +554,8 @@ def run_experiment(
             plot_speaker(results.tables),
         ]
     optional.append(plot_lengths(make_surfaces(cells)))
-    figures = [figure for figure in optional if figure is not None]
-    pictures = save_figures(figures, folder)
-    write_text(render_page(results, figures, pictures), folder / "index.html")
+    pictures = save_figures(filter(None, optional), folder)
+    write_text(render_html(make_document(results, pictures)), folder / "index.html")
     return results
 
 

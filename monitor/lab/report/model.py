@@ -211,12 +211,16 @@ class Definitions:
 
 @dataclass(frozen=True)
 class Picture:
-    """An ``<svg>`` element, trusted as it is, with title, caption and names by colour."""
+    """An ``<svg>`` element, trusted as it is, with title, caption and names by colour.
+
+    A wide one takes all the room that there is.
+    """
 
     title: str
     svg: str
     caption: str = ""
     legend: Sequence[str] = ()
+    wide: bool = False
 
 
 @dataclass(frozen=True)
