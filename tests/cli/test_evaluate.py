@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.cells import cell_len
 
 from tests.lab.evaluation import kits
 from tests.lab.evaluation.lists import speechbrain_eer, voice_privacy
@@ -69,7 +70,7 @@ def test_a_table_for_people(evaluate):
         "Equal scores: ",
     ):
         assert words in text, words
-    assert max(map(len, result.out.splitlines())) <= 80
+    assert max(map(cell_len, result.out.splitlines())) <= 80
     assert "\x1b" not in result.out
 
 
@@ -92,7 +93,7 @@ def test_a_dozen_figures_come_first(evaluate):
 def test_the_table_fits_where_it_is_read(evaluate, monkeypatch, columns, names):
     monkeypatch.setenv("COLUMNS", str(columns))
     out = evaluate(*names, options=("--replicates", 20, "--all")).out
-    assert max(map(len, out.splitlines())) <= columns
+    assert max(map(cell_len, out.splitlines())) <= columns
     assert "4.32" in out
     assert "\N{HORIZONTAL ELLIPSIS}" not in out, "nothing is cut off"
 
@@ -124,7 +125,7 @@ def test_many_systems_are_shown_a_few_at_a_time(run, folder, tmp_path):
         files.append(tmp_path / f"system{i}.npy")
         files[-1].write_bytes((folder / "weak.npy").read_bytes())
     result = run("evaluate", *files, "--labels", folder / "labels.txt", "--replicates", 0)
-    assert max(map(len, result.out.splitlines())) <= 80
+    assert max(map(cell_len, result.out.splitlines())) <= 80
     heads = [line for line in result.out.splitlines() if line.startswith("The figures that")]
     assert len(heads) > 1
     shown = re.findall(r"system\d", " ".join(heads))
@@ -173,7 +174,7 @@ def test_a_figure_that_is_unknown(run):
 
 def test_every_figure_is_explained(run, evaluate):
     lines = run("evaluate", "--figures", "help").out.splitlines()
-    assert max(map(len, lines)) <= 80
+    assert max(map(cell_len, lines)) <= 80
     said = dict(line.split(maxsplit=1) for line in lines if not line.startswith(" "))
     assert "equal error rate" in said["eer"]
     options = ("--replicates", 5, "--json", "--epsilon", 0.5)
@@ -251,7 +252,7 @@ def test_several_systems_side_by_side(evaluate):
     result = evaluate("strong", "weak", "random", options=options)
     assert result.code == 0
     lines = result.out.splitlines()
-    assert max(map(len, lines)) <= 80
+    assert max(map(cell_len, lines)) <= 80
     (head,) = [line for line in lines if line.startswith("Verification")]
     assert head.split()[1:4] == ["before", "after", "none"]
     row = next(line for line in lines if line.startswith("EER (convex hull)"))
@@ -369,7 +370,7 @@ def test_on_a_terminal(terminal, folder):
     code, shown, err = terminal(*arguments, "--replicates", 20)
     assert code == 0
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
-    assert max(map(len, plain.splitlines())) <= 100
+    assert max(map(cell_len, plain.splitlines())) <= 100
     assert "The figures that matter" in plain
     assert err == ""
 
@@ -405,7 +406,7 @@ def test_groups(run, evaluate, folder, tmp_path):
         line for line in result.out.splitlines() if line.split()[-4:-1] == ["f", "m", "average"]
     ]
     assert head.startswith("The figures that matter")
-    assert max(map(len, result.out.splitlines())) <= 80
+    assert max(map(cell_len, result.out.splitlines())) <= 80
     assert "strong, group by group" in (tmp_path / "g.html").read_text()
     made = strict(evaluate("strong", "weak", options=(*options, "--json")).out)["groups"]
     assert set(made) == {"strong", "weak"}
@@ -458,7 +459,7 @@ def test_exports(run, evaluate, tmp_path):
     assert "IdR" not in latex
     options = ("--replicates", 100, "--pairs")
     result = evaluate("strong", "weak", "random", options=(*options, "--html", tmp_path / "p.html"))
-    assert max(map(len, result.out.splitlines())) <= 80
+    assert max(map(cell_len, result.out.splitlines())) <= 80
     text = " ".join(result.out.split())
     assert (
         "for all 3 pairs of a figure together in 95 % of cases, and p is that of one pair times 3"
@@ -496,7 +497,7 @@ def test_among_more_people_every_form_and_the_bracket(evaluate, tmp_path):
     ):
         assert words in text, words
     assert text.index("IdR among 100 ") < text.index("IdR among 10,000 ")
-    assert max(map(len, out.splitlines())) <= 80
+    assert max(map(cell_len, out.splitlines())) <= 80
     written = page.read_text(encoding="utf-8")
     assert 'aria-label="Among more people than were scored"' in written
     assert "IdR among 10,000, logit in ln N" in written
@@ -564,7 +565,7 @@ def test_the_brackets_fit_where_they_are_read(evaluate, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     for names in (("strong",), ("strong", "weak")):
         out = evaluate(*names, options=("--replicates", 10, "--among", "1e10")).out
-        assert max(map(len, out.splitlines())) <= columns
+        assert max(map(cell_len, out.splitlines())) <= columns
         assert "10,000,000,000" in out
 
 
@@ -598,7 +599,7 @@ def test_a_validation_is_a_document_with_its_figures_beside_it(evaluate, tmp_pat
     (row,) = [line for line in lines if line[:1] == ["Cllr"] and line[1] != "cal"]
     assert row[-3:] == ["<=0.9", "met", "bits"]
     assert "--h2, --relevant-population, --case." in " ".join(result.out.split())
-    assert max(map(len, result.out.splitlines())) <= 80
+    assert max(map(cell_len, result.out.splitlines())) <= 80
     made = strict((tmp_path / "valid.json").read_text())
     (system,) = made["systems"]
     assert made["statement"]["criteria"] == ["cllr <= 0.9", "devpav < 0.0001"]

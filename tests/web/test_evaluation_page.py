@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from monitor.lab.evaluation.report.comparing import compare
-from monitor.lab.evaluation.report.page import save_page
+from monitor.lab.evaluation.report.document import save_page
 from tests.lab.evaluation.made import EVIL, report
 
 DESKTOP, PHONE = (1280, 900), (390, 844)
@@ -18,7 +17,7 @@ def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     save_page([report()], folder / "one.html")
     reports = [report("first"), report(bits=0.4), report("third")]
-    save_page(reports, folder / "several.html", compare(reports))
+    save_page(reports, folder / "several.html")
     return folder
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
@@ -31,17 +30,16 @@ from monitor.errors import UsageError
 from monitor.phrases import plural
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from monitor.lab.evaluation.comparisons import Roles
     from monitor.lab.evaluation.input.embeddings import VoicePrivacyEntry, VoicePrivacyResults
     from monitor.lab.evaluation.input.labels import Attribute
     from monitor.lab.evaluation.input.scores import EvaluationInput, ScoreFile
-    from monitor.lab.evaluation.report.comparing import Comparison, Grouped, Pair, Row
+    from monitor.lab.evaluation.report.comparing import Grouped
+    from monitor.lab.evaluation.report.document import Evaluation
     from monitor.lab.evaluation.report.report import Report
-    from monitor.lab.evaluation.validation import Validation, ValidationStatement
-    from monitor.lab.report.model import Figure
+
+_WIDE = 80  # where nobody looks at a terminal and COLUMNS does not say
+
 
 # --- The files of an evaluation, brought together system by system.
 
@@ -255,292 +253,6 @@ def _distinguish(files: Sequence[Path]) -> tuple[str, ...]:
     return tuple(f"{file.parent.name}/{file.stem}" for file in files)
 
 
-# --- The figures of an evaluation as a table, for people.
-
-_WIDE = 80  # where nobody looks at a terminal and COLUMNS does not say
-_NARROW = 60  # no room for the column of ceilings
-_LIMITS_FOR = 3  # systems side by side: more have no room for limits
-_CELL = 9
-
-
-def print_report(
-    report: Report,
-    shown: Sequence[str] | None = None,
-    every: bool = False,
-    first: Sequence[str] = (),
-) -> None:
-    """Print figures of one system to stdout, `first` before those that matter."""
-    from monitor.lab.evaluation.report.report import facts, meaning
-
-    console = made_console(_WIDE)
-    console.print(f"{report.name}: {facts(report)}", style="bold")
-    _warn(console, report)
-    for title, keys in _tables(report.figures, shown, every, first):
-        figures = [report.figures[key] for key in keys]
-        _print_figures(console, title, figures)
-        if title in (_FIRST, _CHOSEN):
-            console.print()
-            notes = report.notes if shown is None else report.notes_on(shown)
-            for paragraph in (*(meaning(report) if title == _FIRST else ()), *notes):
-                console.print(paragraph)
-    _print_more(console, len(report.figures), shown, every)
-
-
-def _warn(console: Console, report: Report) -> None:
-    for text in report.warnings:
-        console.print(f"WARNING: {text}", style="bold red")
-
-
-def _print_figures(console: Console, title: str, figures: Sequence[Figure]) -> None:
-    from monitor.lab.evaluation.report.report import tie_rules
-    from monitor.lab.report.model import format_limits, format_value
-
-    notes = _Notes()
-    columns = [("value", 9), ("95 % interval", 17), ("ceiling", 7)]
-    if console.width < _NARROW:
-        del columns[2]
-    table = _table(title, console.width - 10 - sum(width + 1 for _, width in columns))
-    for name, width in columns:
-        table.add_column(name, justify="right", min_width=width, no_wrap=True, header_style="dim")
-    _end(table)
-    for figure in figures:
-        ceiling = "" if figure.ceiling is None else format_value(figure.ceiling, figure.unit)
-        value = format_value(figure.value, figure.unit, figure.text)
-        cells = (value, format_limits(figure), ceiling)[: len(columns)]
-        table.add_row(figure.label, *cells, _unit(figure), notes.number(_sentence(figure.note)))
-    console.print()
-    console.print(table)
-    notes.print(console, tie_rules(figures))
-
-
-def print_comparison(
-    comparison: Comparison,
-    shown: Sequence[str] | None = None,
-    every: bool = False,
-    first: Sequence[str] = (),
-) -> None:
-    """Print figures of several systems to stdout, a column for each, as `print_report`."""
-    from monitor.lab.evaluation.report.report import facts, meaning
-
-    console = made_console(_WIDE)
-    for report in comparison.reports:
-        console.print(f"{report.name}: {facts(report)}", style="bold")
-        _warn(console, report)
-    rows = {row.key: row for row in comparison.rows}
-    for title, keys in _tables(rows, shown, every, first):
-        _print_rows(console, title, comparison, [rows[key] for key in keys])
-        if title not in (_FIRST, _CHOSEN):
-            continue
-        console.print("\n\N{DEGREE SIGN} nearest to no evidence")
-        for note in comparison.notes:
-            console.print(note)
-        console.print()
-        for report in comparison.reports:
-            for paragraph in meaning(report)[: title == _FIRST]:
-                console.print(f"{report.name}: {paragraph}")
-        note_counts = Counter(
-            note
-            for report in comparison.reports
-            for note in (report.notes if shown is None else report.notes_on(shown))
-        )
-        for note, count in note_counts.items():
-            names = ", ".join(
-                compared.name for compared in comparison.reports if note in compared.notes
-            )
-            console.print(note if count == len(comparison.names) else f"{names}: {note}")
-    _print_more(console, len(rows), shown, every)
-
-
-def _print_rows(console: Console, title: str, comparison: Comparison, rows: Sequence[Row]) -> None:
-    """Print as many systems side by side as there is room for, then the others."""
-    from monitor.lab.evaluation.report.report import tie_rules
-
-    names = comparison.names
-    room = console.width - 34
-    most = max(1, room // (_CELL + 1))
-    wide = len(names) <= min(_LIMITS_FOR, room // (_CELL + 5))
-    notes = _Notes()
-    for first in range(0, len(names), most):
-        part = range(first, min(first + most, len(names)))
-        table = _table(title, max(20, console.width - 11 - len(part) * (_CELL + 1)), 24)
-        for i in part:
-            width = min(18, room // len(names) - 1) if wide else _CELL
-            table.add_column(
-                names[i], justify="right", width=width, overflow="fold", header_style="dim"
-            )
-        _end(table)
-        for row in rows:
-            table.add_row(
-                row.first.label,
-                *(_cell(row, i, wide) for i in part),
-                _unit(row.first),
-                notes.number(_format_note(row, names)),
-            )
-        console.print()
-        console.print(table)
-    notes.print(console, tie_rules([row.first for row in rows]))
-
-
-def _cell(row: Row, index: int, limits: bool) -> str:
-    from monitor.lab.report.model import format_limits, format_value
-
-    figure = row.figures[index]
-    if figure is None:
-        return "-"
-    text = format_value(figure.value, figure.unit, figure.text) + _marks(row, index)
-    between = format_limits(figure) if limits else ""
-    return f"{text}\n{between}" if between else text
-
-
-def print_groups(
-    parts: Sequence[Grouped], shown: Sequence[str] | None = None, every: bool = False
-) -> None:
-    """Print the groups of each system to stdout, a column for each and one for their average."""
-    console = made_console(_WIDE)
-    for part in parts:
-        console.print(f"\n{part.name}, group by group", style="bold")
-        for note in part.notes:
-            console.print(note)
-        rows = {row.key: row for row in part.comparison.rows}
-        for title, keys in _tables(rows, shown, every):
-            _print_rows(console, title, part.comparison, [rows[key] for key in keys])
-        first = part.comparison.names[0]
-        console.print(f"\n* differs from {first} · \N{DEGREE SIGN} nearest to no evidence")
-
-
-def print_pairs(pairs: Sequence[Pair], reports: Sequence[Report]) -> None:
-    """Print the differences of pairs of systems to stdout, a line each."""
-    from monitor.lab.evaluation.report.comparing import explain_pairs, p_text
-    from monitor.lab.report.model import Figure, format_limits, format_value
-
-    if not pairs:
-        return
-    console = made_console(_WIDE)
-    replicates = min(report.replicates for report in reports)
-    smallest = len(pairs) / max(replicates, 1)
-    first = {key: figure for report in reports for key, figure in report.figures.items()}
-    for key in pairs[0].differences:
-        if all(pair.differences[key].low is None for pair in pairs):
-            continue
-        unit = first[key].unit
-        table = _table(first[key].label, console.width - 48)
-        for name, width in (("difference", 10), ("limits", 20), ("p", 7), ("", 1)):
-            table.add_column(name, justify="right", min_width=width, header_style="dim")
-        for pair in pairs:
-            difference = pair.differences[key]
-            between = format_limits(
-                Figure("", "", difference.value, unit, low=difference.low, high=difference.high)
-            )
-            table.add_row(
-                f"{pair.other} \N{MINUS SIGN} {pair.first}",
-                format_value(difference.value, unit),
-                between,
-                p_text(pair.p[key], smallest),
-                "*" if difference.significant else "",
-            )
-        console.print()
-        console.print(table)
-    console.print()
-    for note in explain_pairs(pairs, replicates):
-        console.print(note)
-
-
-def print_catalogue() -> None:
-    """Print the name of every figure to stdout, with what it says."""
-    from rich.table import Table
-
-    from monitor.lab.evaluation.report.report import entries, optional_entries
-
-    table = Table.grid(padding=(0, 1, 0, 0))
-    for entry in entries():
-        table.add_row(entry.name, entry.says)
-    for name, entry in optional_entries():
-        table.add_row(entry.name, f"with {name}: {entry.says}")
-    made_console(_WIDE).print(table)
-
-
-class _Notes:
-    """Sentences under a table, each once."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-
-    def number(self, note: str) -> str:
-        return str(self._numbers.setdefault(note, len(self._numbers) + 1)) if note else ""
-
-    def print(self, console: Console, ties: str) -> None:
-        from rich.table import Table
-
-        grid = Table.grid(padding=(0, 1, 0, 0))
-        grid.add_column(justify="right", min_width=3, style="dim")
-        grid.add_column(style="dim")
-        for note, number in self._numbers.items():
-            grid.add_row(str(number), note)
-        if ties:
-            grid.add_row("", ties)
-        console.print(grid)
-
-
-def _table(title: str, width: int, most: int = 34) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column(title, width=min(most, max(12, width)), overflow="fold", header_style="bold")
-    return table
-
-
-def _end(table: Table) -> None:
-    """Add the last two columns of every table."""
-    table.add_column("unit", width=5, header_style="dim")
-    table.add_column("", justify="right", min_width=2, no_wrap=True, header_style="dim")
-
-
-_FIRST, _CHOSEN = "The figures that matter", "Figure"
-
-
-def _tables(
-    keys: Iterable[str], shown: Sequence[str] | None, every: bool, first: Sequence[str] = ()
-) -> Iterable[tuple[str, list[str]]]:
-    """Title and keys of each table."""
-    from monitor.lab.evaluation.family import family_of
-    from monitor.lab.evaluation.report.report import by_family, main_keys, title_of
-
-    have = list(keys)
-    if shown is not None:
-        yield _CHOSEN, [key for key in shown if key in have]
-        return
-    yield _FIRST, [*(key for key in first if key in have), *main_keys(have)]
-    for key, members in by_family(have).items():
-        family = family_of(key)
-        if every or (family is not None and family.option):
-            yield title_of(key), members
-
-
-def _print_more(console: Console, count: int, shown: Sequence[str] | None, every: bool) -> None:
-    if shown is None and not every:
-        console.print(f"\nAll {count} figures: --all. What each one says: --figures help.")
-
-
-def _marks(row: Row, index: int) -> str:
-    private = "\N{DEGREE SIGN}" if row.most_private == index else ""
-    return private + ("*" if row.differs[index] else "")
-
-
-def _unit(figure: Figure) -> str:
-    return "" if figure.unit in ("share", "count") else figure.unit
-
-
-def _format_note(row: Row, names: Sequence[str]) -> str:
-    """Format its note as a sentence, unless it begins with the name of a system."""
-    note = row.note(names)
-    return _sentence(note) if note == row.first.note else note
-
-
-def _sentence(note: str) -> str:
-    note = note.strip()
-    return note[:1].upper() + note[1:] + ("" if note.endswith(".") or not note else ".")
-
-
 _FILE = click.Path(path_type=Path)
 _VOICE = click.Choice(("original", "anonymised"))
 
@@ -751,10 +463,11 @@ def write_validation(options: EvaluateOptions, path: Path) -> int:
     from dataclasses import replace
 
     from monitor.cli.options import progress_over
-    from monitor.documents import get_figure_paths
     from monitor.lab.evaluation.input.labels import read_conditions
-    from monitor.lab.evaluation.report.validating import save_validation
+    from monitor.lab.evaluation.report.validating import save_validation, validation_summary
     from monitor.lab.evaluation.validation import Criterion, ValidationStatement, validate
+    from monitor.lab.report.export import get_figure_paths
+    from monitor.lab.report.terminal import print_document
 
     forensic, files = options.forensic, _input_files(options)
     _check_validation(options)
@@ -794,7 +507,7 @@ def write_validation(options: EvaluateOptions, path: Path) -> int:
         with file.open("rb") as content:
             digests[str(file)] = hashlib.file_digest(content, "sha256").hexdigest()
     csv, json = save_validation(validations, path, statement, digests)
-    print_validations(validations, statement)
+    print_document(validation_summary(validations, statement), made_console(_WIDE))
     say(f"the document is {path}, its figures are in {csv.name} and {json.name}")
     return 0
 
@@ -825,60 +538,6 @@ def _facts(choose: Sequence[str]) -> dict[str, str]:
     for sort, word in zip(("feature", "session", "T", "D"), choose, strict=False):
         facts[sort] = word.removeprefix(f"{sort}=") + " s" * (sort in ("T", "D"))
     return facts
-
-
-def print_validations(validations: Sequence[Validation], statement: ValidationStatement) -> None:
-    """Print the measures of each system to stdout, and whether criteria are met."""
-    from monitor.lab.evaluation.report.validating import reservations
-    from monitor.lab.evaluation.validation import MEASURES
-    from monitor.lab.report.model import format_limits, format_value
-
-    console = made_console(_WIDE)
-    for validation in validations:
-        console.print(f"{validation.name}: {validation.calibration}", style="bold")
-        for note in validation.notes:
-            console.print(note)
-        table = _table("Measure", console.width - 50)
-        for name, width in (("value", 9), ("95 % interval", 17), ("criterion", 13)):
-            table.add_column(name, justify="right", min_width=width, header_style="dim")
-        table.add_column("unit", width=5, header_style="dim")
-        doubts: list[str] = []
-        for key, (label, unit, _) in MEASURES.items():
-            figure = validation.total.figures[key]
-            required = [criterion for criterion in statement.criteria if criterion.name == key]
-            doubts += reservations(figure, required)
-            met = [
-                f"{criterion.sign}{criterion.bound:g} {_MET[criterion.met(figure.value)]}"
-                + "*" * (criterion.worst_end(figure) is not None)
-                for criterion in required
-            ]
-            table.add_row(
-                label, format_value(figure.value, unit), format_limits(figure), "\n".join(met),
-                _unit(figure),
-            )  # fmt: skip
-        console.print()
-        console.print(table)
-        for doubt in doubts:
-            console.print(f"* {doubt}: more speakers would decide.")
-        console.print()
-    stated = (statement.h1, statement.h2, statement.population, statement.case)
-    if not all(stated) or not statement.criteria:
-        console.print(
-            "Not stated, and the document says so: "
-            + ", ".join(
-                name
-                for name, text in zip(
-                    ("--h1", "--h2", "--relevant-population", "--case", "--criteria"),
-                    (*stated, statement.criteria),
-                    strict=True,
-                )
-                if not text
-            )
-            + "."
-        )
-
-
-_MET = {True: "met", False: "not met", None: "?"}
 
 
 @click.command(
@@ -914,11 +573,14 @@ def command(options: EvaluateOptions) -> int:
     Forensic examiners get another document (--validation).
     """
     from monitor.lab.evaluation.among import keys
-    from monitor.lab.evaluation.report.comparing import all_pairs, compare
-    from monitor.lab.evaluation.report.report import choose_figures, main_figures
+    from monitor.lab.evaluation.report.comparing import all_pairs
+    from monitor.lab.evaluation.report.document import Evaluation
+    from monitor.lab.evaluation.report.report import choose_figures, list_catalogue, main_figures
+    from monitor.lab.report.model import Table
+    from monitor.lab.report.terminal import print_table
 
     if options.figures == ("help",):
-        print_catalogue()
+        print_table(Table.of(("", ""), list_catalogue(), names=2), made_console(_WIDE))
         return 0
     if options.forensic.validation is not None:
         return write_validation(options, options.forensic.validation)
@@ -933,57 +595,13 @@ def command(options: EvaluateOptions) -> int:
     if options.html is not None:
         _check_html("--html", [options.html], _input_files(options))
     reports, parts = _measure(options, named, attribute)
-    comparison = compare(reports) if len(reports) > 1 else None
     everything = options.as_json or options.csv_to == "-" or options.every
     within = shown if everything else shown or main_figures()
-    pairs = all_pairs(reports, within) if options.pairs or (options.as_json and comparison) else ()
-    evaluation = Evaluation(reports, parts, comparison, pairs, shown)
-    _write_files(options, evaluation)
+    pairs = all_pairs(reports, within) if options.pairs or options.as_json else ()
     # as the challenges report it
     first = ("verification.eer_nearest",) if any(scores.folder for scores in named) else ()
-    _print_evaluation(options, evaluation, first)
+    _write(options, Evaluation(reports, parts, pairs), shown, first)
     return 0
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """Reports of all systems, their groups and differences, and the figures to show."""
-
-    reports: Sequence[Report]
-    parts: Sequence[Grouped]
-    comparison: Comparison | None
-    pairs: Sequence[Pair]
-    shown: Sequence[str] | None
-
-    def csv(self, options: EvaluateOptions) -> str:
-        """Format all figures, or the differences of pairs."""
-        from monitor.lab.evaluation.report.comparing import all_pairs
-        from monitor.lab.evaluation.report.page import figures_csv, pairs_csv
-
-        if not options.pairs:
-            return figures_csv(self.reports, self.parts, self.shown)
-        in_full = options.csv_to == "-"
-        return pairs_csv(self.pairs if in_full else all_pairs(self.reports, self.shown))
-
-    def latex(self, every: bool) -> str:
-        """Format a LaTeX table of the figures shown, or of all."""
-        from monitor.lab.evaluation.report.page import latex_table
-
-        rows = tuple(self.reports[0].figures) if every else self.shown
-        return latex_table(self.reports, self.comparison, self.parts, rows)
-
-    def json(self) -> str:
-        """Format everything as JSON."""
-        import json
-
-        document = {
-            "schema": 1,
-            "systems": [report.to_json(self.shown) for report in self.reports],
-            "groups": {part.name: part.to_json(self.shown) for part in self.parts},
-            "comparison": None if self.comparison is None else self.comparison.to_json(self.shown),
-            "pairs": [pair.to_json() for pair in self.pairs],
-        }
-        return json.dumps(document, allow_nan=False, indent=1)
 
 
 def _check_options(options: EvaluateOptions) -> None:
@@ -1047,38 +665,46 @@ def _measure(
     return reports, parts
 
 
-def _write_files(options: EvaluateOptions, evaluation: Evaluation) -> None:
-    from monitor.files import write_text
-    from monitor.lab.evaluation.report.page import save_page
-
-    if options.html is not None:
-        save_page(
-            evaluation.reports, options.html, evaluation.comparison, evaluation.parts,
-            evaluation.pairs if options.pairs else (),
-        )  # fmt: skip
-        say(f"the page is {options.html}")
-    if options.csv_to is not None and options.csv_to != "-":
-        write_text(evaluation.csv(options), Path(options.csv_to))
-        say(f"the figures are in {options.csv_to}")
-    if options.latex_to is not None and options.latex_to != "-":
-        write_text(evaluation.latex(options.every), Path(options.latex_to))
-        say(f"the table is in {options.latex_to}")
-
-
-def _print_evaluation(
-    options: EvaluateOptions, evaluation: Evaluation, first: Sequence[str]
+def _write(
+    options: EvaluateOptions,
+    evaluation: Evaluation,
+    shown: Sequence[str] | None,
+    first: Sequence[str],
 ) -> None:
-    """Print JSON, CSV, LaTeX or tables to stdout."""
+    """Write the files that were asked for; print JSON, CSV, LaTeX or tables to stdout."""
+    from monitor.files import write_text
+    from monitor.lab.evaluation.report.comparing import all_pairs
+    from monitor.lab.evaluation.report.document import pairs_csv
+    from monitor.lab.report.html import render_html
+    from monitor.lab.report.terminal import print_document
+
+    printed = ""
     if options.as_json:
-        click.echo(evaluation.json())
-    elif options.csv_to == "-":
-        click.echo(evaluation.csv(options), nl=False)
-    elif options.latex_to == "-":
-        click.echo(evaluation.latex(options.every), nl=False)
-    else:
-        if evaluation.comparison is None:
-            print_report(evaluation.reports[0], evaluation.shown, options.every, first)
+        printed = evaluation.json(shown) + "\n"
+    if options.html is not None:
+        write_text(render_html(evaluation.page()), options.html)
+        say(f"the page is {options.html}")
+    if options.csv_to is not None:
+        is_printed, csv = options.csv_to == "-", ""
+        if not options.pairs:
+            csv = evaluation.csv(shown)
         else:
-            print_comparison(evaluation.comparison, evaluation.shown, options.every, first)
-        print_pairs(evaluation.pairs, evaluation.reports)
-        print_groups(evaluation.parts, evaluation.shown, options.every)
+            pairs = evaluation.pairs if is_printed else all_pairs(evaluation.reports, shown)
+            csv = pairs_csv(pairs)
+        if is_printed:
+            printed = csv
+        else:
+            write_text(csv, Path(options.csv_to))
+            say(f"the figures are in {options.csv_to}")
+    if options.latex_to is not None:
+        keys = tuple(evaluation.reports[0].figures) if options.every else shown
+        latex = evaluation.latex(keys)
+        if options.latex_to == "-":
+            printed = latex
+        else:
+            write_text(latex, Path(options.latex_to))
+            say(f"the table is in {options.latex_to}")
+    if printed:
+        click.echo(printed, nl=False)
+    else:
+        print_document(evaluation.summary(shown, options.every, first), made_console(_WIDE))

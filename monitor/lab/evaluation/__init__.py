@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from monitor.lab.evaluation.linkage import d_sys, pi_link, pi_sing
     from monitor.lab.evaluation.membership import operating_point
     from monitor.lab.evaluation.report.comparing import compare
-    from monitor.lab.evaluation.report.page import save_page
+    from monitor.lab.evaluation.report.document import save_page
     from monitor.lab.evaluation.report.report import Report
     from monitor.lab.evaluation.report.validating import save_validation
     from monitor.lab.evaluation.srd import fitted_rank_model, loss_fits
@@ -77,7 +77,7 @@ _HOMES = {
     "linkage": "d_sys pi_link pi_sing",
     "membership": "operating_point",
     "report.comparing": "compare",
-    "report.page": "save_page",
+    "report.document": "save_page",
     "report.report": "Report",
     "report.validating": "save_validation",
     "comparisons": "Comparisons Roles ScoreList ScoreMatrix",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from monitor.lab.report.model import Picture
 from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above, percents
 from monitor.types import FloatArray
 
@@ -166,15 +167,6 @@ class Curves:
         return float(np.log2(self.speakers))
 
 
-@dataclass(frozen=True)
-class Picture:
-    """One picture of the page."""
-
-    title: str
-    caption: str
-    svg: str
-
-
 Systems: TypeAlias = Sequence[tuple[str, Curves]]
 """With the colour of each."""
 
@@ -191,10 +183,12 @@ class Drawing:
 
 def pictures(systems: Sequence[Curves], drawings: Sequence[Drawing]) -> tuple[Picture, ...]:
     """Draw everything that at least one of the systems has."""
+    legend = [system.name for system in systems] if len(systems) > 1 else []
     coloured = [(COLOURS[i % len(COLOURS)], entry) for i, entry in enumerate(systems)]
-    return tuple(
-        Picture(entry.title, entry.caption,
-                inline_svg(partial(entry.paint, systems=have), entry.name, entry.title))
-        for entry in drawings
-        if (have := [(c, s) for c, s in coloured if s.drawn().get(entry.name) is not None])
-    )  # fmt: skip
+    drawn = []
+    for entry in drawings:
+        have = [(c, s) for c, s in coloured if s.drawn().get(entry.name) is not None]
+        if have:
+            svg = inline_svg(partial(entry.paint, systems=have), entry.name, entry.title)
+            drawn.append(Picture(entry.title, svg, entry.caption, legend))
+    return tuple(drawn)

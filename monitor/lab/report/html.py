@@ -28,6 +28,7 @@ def render_html(document: Document) -> str:
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=True,
         undefined=StrictUndefined,
     )
     pages.filters |= {

@@ -16,9 +16,9 @@ from monitor.cli import cli
 from monitor.lab.evaluation import family as declared
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings, families
-from monitor.lab.evaluation.report.comparing import compare
-from monitor.lab.evaluation.report.page import figures_csv, latex_table, page
+from monitor.lab.evaluation.report.document import Evaluation
 from monitor.lab.evaluation.report.report import choose_figures, meaning, short_name
+from monitor.lab.report.html import render_html
 from tests.lab.evaluation.matrices import chance, ends, separated
 
 FAMILY = '''"""The declaration of the lead: a toy."""
@@ -111,13 +111,13 @@ def test_reports_tables_and_pages_show_it():
     assert "The lead is a toy." in first.notes_on(["lead.mean"])
     assert "The lead is a toy." not in first.notes_on(["zebra.tag"])
     assert f"Own scores lead by {figure.value:.1f}." in meaning(first)
-    text = page([first, other], compare([first, other]))
+    text = render_html(Evaluation([first, other]).page())
     for words in ("How far mated scores lead", "A lead says nothing of its spread.", "mean lead",
                   "The lead, drawn", "A straight line."):  # fmt: skip
         assert words in text, words
     assert choose_figures(["lead"]) == ("lead.mean",)
-    assert ",lead,lead.mean,mean lead," in figures_csv([first])
-    assert "mean lead" in latex_table([first])
+    assert ",lead,lead.mean,mean lead," in Evaluation([first]).csv()
+    assert "mean lead" in Evaluation([first]).latex()
 
 
 @pytest.mark.usefixtures("added")

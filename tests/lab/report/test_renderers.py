@@ -78,7 +78,7 @@ def test_a_wide_table_is_split_where_there_is_no_room(width, headings, capsys, m
     shown = capsys.readouterr().out
     assert shown.count("Figure") == headings
     assert "50.0 %°*" in shown
-    assert shown.count("1 Why.") == 1
+    assert shown.count("1 why") == 1
 
 
 def test_terminals_get_everything_but_pictures(capsys):

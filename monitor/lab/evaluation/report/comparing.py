@@ -123,14 +123,23 @@ class Row:
             difference is not None and difference.significant for difference in self.differences
         )
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """``*`` for systems that differ from the first, ``°`` for the most private."""
+        return tuple(
+            "\N{DEGREE SIGN}" * (i == self.most_private) + "*" * differs
+            for i, differs in enumerate(self.differs)
+        )
+
     def note(self, names: Sequence[str]) -> str:
-        """Describe the figures; by name where notes differ between the systems."""
+        """Describe the figures in sentences; by name where notes differ between the systems."""
         systems_by_note: dict[str, list[str]] = {}
         for name, figure in zip(names, self.figures, strict=True):
             if figure is not None:
                 systems_by_note.setdefault(figure.note, []).append(name)
         if len(systems_by_note) == 1:
-            return self.first.note
+            note = self.first.note.strip()
+            return note and note[:1].upper() + note[1:].removesuffix(".") + "."
         return " ".join(
             f"{', '.join(who)}: {note.rstrip('.')}."
             for note, who in systems_by_note.items()
@@ -186,7 +195,7 @@ class Comparison:
 
 
 def compare(reports: Sequence[Report]) -> Comparison:
-    """Compare systems with the first of them.
+    """Compare systems with the first of them; one alone has its figures and no differences.
 
     Systems that were tested on the same speakers, by name, were resampled together (equal seed and
     replicates), in whatever order their columns and rows stand: their difference is taken in every
@@ -196,24 +205,23 @@ def compare(reports: Sequence[Report]) -> Comparison:
     apart.
 
     Raises:
-        UsageError: fewer than two reports, or two of one name.
+        UsageError: no report, or two of one name.
     """
-    if len(reports) < 2:
-        raise UsageError("a comparison needs at least two systems")
+    if not reports:
+        raise UsageError("a comparison needs a system")
     names = [report.name for report in reports]
     if len(set(names)) != len(names):
         raise UsageError("two systems have one name: give each its own")
     first, *others = reports
     pairings = tuple(paired(first, system) for system in reports)
-    error = ERROR / len(others)
+    error = ERROR / max(len(others), 1)
     rows = []
     for key in dict.fromkeys(key for report in reports for key in report.figures):
         figures = tuple(report.figures.get(key) for report in reports)
         differences = (None, *(compute_difference(first, other, key, error) for other in others))
-        rows.append(Row(key, figures, differences, _most_private(figures)))
-    return Comparison(
-        tuple(reports), pairings, 1 - error, tuple(rows), _notes(reports, pairings, error)
-    )
+        rows.append(Row(key, figures, differences, _most_private(figures) if others else None))
+    notes = _notes(reports, pairings, error) if others else ()
+    return Comparison(tuple(reports), pairings, 1 - error, tuple(rows), notes)
 
 
 def _most_private(figures: Sequence[Figure | None]) -> int | None:

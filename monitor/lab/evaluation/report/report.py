@@ -31,6 +31,12 @@ def optional_entries() -> tuple[tuple[str, FigureEntry], ...]:
                  for entry in family.figures)  # fmt: skip
 
 
+def list_catalogue() -> list[tuple[str, str]]:
+    """List the name of every figure, with what it says."""
+    optional = [(entry.name, f"with {name}: {entry.says}") for name, entry in optional_entries()]
+    return [(entry.name, entry.says) for entry in entries()] + optional
+
+
 def main_figures() -> tuple[str, ...]:
     """List keys of the figures to look at first."""
     return tuple(key for family in families() if not family.option for key in family.main)

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from monitor.documents import (
-    PRINTED,
-    bullet_list,
-    document,
-    paragraphs,
-    picture,
-    save_with_figures,
-    section,
-)
-from monitor.documents import table as table_of
 from monitor.errors import UsageError
-from monitor.files import csv_number, csv_text, finite
 from monitor.lab.evaluation.comparisons import cost_bits
 from monitor.lab.evaluation.validation import (
     MEASURES,
@@ -33,8 +21,24 @@ from monitor.lab.evaluation.validation import (
 from monitor.lab.evaluation.verification import det_curve, paint_det
 from monitor.lab.evaluation.zebra import ece_profile
 from monitor.lab.plots.evaluation import Line
-from monitor.lab.report.export import figure_json
-from monitor.lab.report.model import Figure, format_limits, format_value
+from monitor.lab.report.export import curve_json, figure_json, render_csv, save_with_figures
+from monitor.lab.report.html import render_html
+from monitor.lab.report.model import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Columns,
+    Definitions,
+    Document,
+    Figure,
+    Paragraphs,
+    Picture,
+    Section,
+    Table,
+    format_limits,
+    format_value,
+)
 from monitor.maths.likelihood_ratios import calibrated_by_pav
 from monitor.phrases import plural
 from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above, percents
@@ -97,18 +101,6 @@ _MEANINGS = {
     "invariance_low": "log10 LR down to which ratios keep what they claim",
     "invariance_high": "log10 LR up to which ratios keep what they claim",
 }
-_STYLE = (
-    "<style>.parts th,.parts td{padding-right:9px}.parts td.number small{white-space:nowrap}"
-    ".system>h2{font-size:1.25rem}.matrix td,.matrix th{white-space:nowrap}"
-    ".matrix td.number small{display:inline}.stated th{width:30%}.stated td.note,.asked td.note"
-    "{color:var(--ink);font-size:.9rem}.sign td{height:2.6em;width:75%}.sign{break-inside:avoid}"
-    "@media print{.pictures{display:block;orphans:1;widows:1}"
-    ".pictures figure{display:inline-block;width:48%;margin:0 1% 10px 0;"
-    "vertical-align:top;break-inside:avoid}.pictures svg{width:100%}"
-    ".parts{font-size:.78rem}.parts thead th"
-    "{font-size:.72rem}.parts th,.parts td{padding-right:6px}.system.later{break-before:page}}"
-    "</style>"
-)
 
 
 def save_validation(
@@ -133,7 +125,7 @@ def save_validation(
     """
     stated = statement or ValidationStatement()
     return save_with_figures(
-        validation_page(validations, stated, sources),
+        render_html(validation_page(validations, stated, sources)),
         validation_csv(validations, stated),
         validation_json(validations, stated, sources),
         path,
@@ -148,7 +140,7 @@ def validation_csv(
 ) -> str:
     """Format one line a measure; what does not exist is empty."""
     criteria = (statement or ValidationStatement()).criteria
-    rows: list[list[object]] = []
+    rows: list[list[Cell]] = []
     for validation in validations:
         for by, part in _parts(validation):
             for key, (label, unit, characteristic) in MEASURES.items():
@@ -156,12 +148,12 @@ def validation_csv(
                 required = _criteria_of(key, criteria) if not by else ()
                 rows.append([
                     validation.name, by, part.name, key, label, characteristic,
-                    csv_number(figure.value), csv_number(figure.low), csv_number(figure.high), unit,
+                    figure.value, figure.low, figure.high, unit,
                     "; ".join(map(str, required)), _verdict(figure, required), part.speakers,
                     part.same, part.different, part.pairs,
                     "; ".join(filter(None, (figure.note, *reservations(figure, required)))),
                 ])  # fmt: skip
-    return csv_text(_HEAD, rows)
+    return render_csv(Table.of(_HEAD, rows))
 
 
 def _parts(validation: Validation) -> Iterable[tuple[str, ValidationPart]]:
@@ -223,10 +215,7 @@ def validation_json(
                     for by, parts in validation.parts.items()
                 },
                 "curves": {
-                    name: {
-                        axis: [finite(float(f"{x:.6g}")) for x in getattr(line, axis).tolist()]
-                        for axis in ("x", "y")
-                    }
+                    name: {"x": curve_json(line.x), "y": curve_json(line.y)}
                     for name, line in curves(validation).items()
                 },
             }
@@ -313,7 +302,7 @@ def _cross_entropy(mated: FloatArray, others: FloatArray, odds: FloatArray) -> F
     return np.array(costs)
 
 
-def _pictures(validation: Validation, number: int) -> str:
+def _pictures(validation: Validation, number: int) -> Columns:
     lines = curves(validation)
     drawings = (
         ("tippett", "Tippett plot", "Rising: same-speaker LRs up to x. Falling: different-speaker "
@@ -329,11 +318,10 @@ def _pictures(validation: Validation, number: int) -> str:
         ("det", "DET curve", "Misses against false alarms at every threshold.",
          partial(paint_det, lines=[(_SAME, lines["det"])])),
     )  # fmt: skip
-    pictures = "".join(
-        picture(title, inline_svg(paint, f"v{number}-{name}", title), caption)
+    return Columns([
+        Picture(title, inline_svg(paint, f"v{number}-{name}", title), caption)
         for name, title, caption, paint in drawings
-    )
-    return f'<div class="pictures">{pictures}</div>'
+    ])  # fmt: skip
 
 
 def _paint_tippett(axes: Axes, lines: Mapping[str, Line]) -> None:
@@ -411,8 +399,8 @@ def validation_page(
     validations: Sequence[Validation],
     statement: ValidationStatement,
     sources: Mapping[str, str] | None = None,
-) -> str:
-    """Format the document as HTML."""
+) -> Document:
+    """Make the document."""
     if not validations:
         raise UsageError("a validation needs a system")
     names = [validation.name for validation in validations]
@@ -423,50 +411,65 @@ def validation_page(
         if first.replicates
         else "No limits: nothing was resampled."
     )
-    parts = [
-        PRINTED,
-        _STYLE,
-        _stated(statement),
-        _summary(validations) if len(validations) > 1 else "",
-        *(_system(validation, i, statement) for i, validation in enumerate(validations)),
-        _asked(validations, statement),
-        _methods(sources or {}),
+    stated = [(name, text or NOT_STATED) for name, _, text in _list_statements(statement)]
+    sections: list[Section | Columns] = [Section("What is validated", [Definitions(stated)])]
+    if len(validations) > 1:
+        rows = [(each.name, each.total) for each in sorted(validations, key=_by_length)]
+        sections.append(Section("Systems side by side", [_part_table("system", rows)]))
+        sections += _draw_lengths(validations)
+    for number, validation in enumerate(validations):
+        blocks = _describe_system(validation)
+        table = matrix(validation, statement.criteria)
+        undecided = [] if statement.criteria else [
+            Paragraphs([f"Criteria: {NOT_STATED}. Nothing is decided."])
+        ]  # fmt: skip
+        sections.append(Section(validation.name, [*blocks, table, *undecided]))
+        sections.append(_pictures(validation, number))
+        for by, parts in validation.parts.items():
+            part_table = _part_table(by, [(part.name, part) for part in parts])
+            sections.append(Section(f"{validation.name}, by {by}", [part_table]))
+    guidelines = [
+        (asked, by, _find_answer(validations, statement, topic)) for asked, by, topic in _GUIDELINES
     ]
+    heads = [Column("Asked for"), Column("By"), Column("Here")]
+    asked_title = "What guidelines ask for, and where it stands"
+    sections.append(Section(asked_title, [Table(heads, guidelines)]))
+    sections.append(_methods(sources or {}))
     facts = [
         "Forensic validation of likelihood ratios of voices. It holds for the speakers and the "
         "conditions below, and says nothing of others.",
         " · ".join([", ".join(names), resampled]) if len(names) > 1 else resampled,
     ]
-    return document(title, facts, parts)
+    return Document(title, facts, sections)
 
 
-def _stated(statement: ValidationStatement) -> str:
-    criteria = "; ".join(map(str, statement.criteria))
-    rows = [
-        ("Proposition H1", statement.h1),
-        ("Proposition H2", statement.h2),
-        ("Relevant population", statement.population),
-        ("Conditions of the case", statement.case),
-        ("Criteria, decided before", criteria),
+def validation_summary(
+    validations: Sequence[Validation], statement: ValidationStatement
+) -> Document:
+    """Make what a terminal shows: the measures of each system, and whether criteria are met."""
+    sections = [
+        Section(
+            f"{validation.name}: {validation.calibration}",
+            [Bullets(validation.notes), matrix(validation, statement.criteria, brief=True)],
+        )
+        for validation in validations
     ]
-    return section("What is validated", _words(rows))
+    missing = [option for _, option, text in _list_statements(statement) if not text]
+    if missing:
+        text = f"Not stated, and the document says so: {', '.join(missing)}."
+        sections.append(Section("", [Paragraphs([text])]))
+    return Document("", [], sections)
 
 
-def _words(rows: Iterable[tuple[str, str]]) -> str:
-    body = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td class="note">'
-        f"{escape(text) or f'<em>{NOT_STATED}</em>'}</td></tr>"
-        for name, text in rows
-    )
-    return f'<div class="scroll"><table class="stated"><tbody>{body}</tbody></table></div>'
-
-
-def _summary(validations: Sequence[Validation]) -> str:
-    rows = [
-        [validation.name, *_cells(validation.total)]
-        for validation in sorted(validations, key=_by_length)
+def _list_statements(statement: ValidationStatement) -> list[tuple[str, str, str]]:
+    """List what the examiner states, by its option."""
+    return [
+        ("Proposition H1", "--h1", statement.h1),
+        ("Proposition H2", "--h2", statement.h2),
+        ("Relevant population", "--relevant-population", statement.population),
+        ("Conditions of the case", "--case", statement.case),
+        ("Criteria, decided before", "--criteria", "; ".join(map(str, statement.criteria))),
     ]
-    return section("Systems side by side", _figure_table(["system"], rows)) + _lengths(validations)
 
 
 def _by_length(validation: Validation) -> tuple[tuple[str, ...], float]:
@@ -477,8 +480,8 @@ def _by_length(validation: Validation) -> tuple[tuple[str, ...], float]:
     return tuple(other), float(seconds) if seconds else float("nan")
 
 
-def _lengths(validations: Sequence[Validation]) -> str:
-    """Cllr against the length of trials, where systems differ in it."""
+def _draw_lengths(validations: Sequence[Validation]) -> list[Columns]:
+    """Draw Cllr against the length of trials, where systems differ in it."""
     lines: dict[tuple[str, ...], list[tuple[float, ValidationPart]]] = {}
     for validation in sorted(validations, key=_by_length):
         sort, seconds = _by_length(validation)
@@ -489,7 +492,7 @@ def _lengths(validations: Sequence[Validation]) -> str:
         if len(measured) > 1 and measured[0][0] > 0
     }
     if not lines:
-        return ""
+        return []
 
     def paint(axes: Axes) -> None:
         axes.set_xscale("log")
@@ -506,43 +509,35 @@ def _lengths(validations: Sequence[Validation]) -> str:
         axes.set_ylabel("Cllr, and dotted min Cllr, bits")
         legend_above(axes, columns=2)
 
-    drawn = picture(
-        "By length", inline_svg(paint, "lengths", "Cllr by length"), "Each length by itself."
-    )
-    return f'<div class="pictures">{drawn}</div>'
+    svg = inline_svg(paint, "lengths", "Cllr by length")
+    return [Columns([Picture("By length", svg, "Each length by itself.")])]
 
 
-def _figure_table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    heads = [*(MEASURES[key][0] for key in _SHOWN), "ELUB", "invariance bounds"]
-    table = table_of([*names, "same / different", *heads], rows, len(names))
-    return table.replace("<table>", '<table class="parts">') + (
-        '<p class="key">Same-speaker and different-speaker comparisons; Cllr in bits, devPAV and '
-        "bounds in log10 LR.</p>"
-    )
-
-
-def _cells(part: ValidationPart) -> list[str]:
-    return [
-        f"{part.same:,}\n/ {part.different:,}",
-        *(_value(part.figures[key], limits=True) for key in _SHOWN),
-        _between(part, "elub"),
-        _between(part, "invariance"),
+def _part_table(name: str, parts: Iterable[tuple[str, ValidationPart]]) -> Table:
+    """Tabulate the main measures of groups, conditions or systems."""
+    rows: list[list[Cell]] = [
+        [
+            part_name,
+            f"{part.same:,}\n/ {part.different:,}",
+            *(part.figures[key] for key in _SHOWN),
+            _between(part, "elub"),
+            _between(part, "invariance"),
+        ]
+        for part_name, part in parts
     ]
+    heads = [*(MEASURES[key][0] for key in _SHOWN), "ELUB", "invariance bounds"]
+    note = (
+        "Same-speaker and different-speaker comparisons; Cllr in bits, devPAV and bounds in "
+        "log10 LR."
+    )
+    return Table.of([name, "same / different", *heads], rows, notes=[note])
 
 
 def _between(part: ValidationPart, bounds: str) -> str:
-    low, high = part[f"{bounds}_low"], part[f"{bounds}_high"]
-    return f"{low:.2f} to {high:.2f}".replace("-", "\N{MINUS SIGN}")
+    return f"{part[f'{bounds}_low']:.2f} to {part[f'{bounds}_high']:.2f}"
 
 
-def _value(figure: Figure, limits: bool = False) -> str:
-    text = format_value(figure.value, figure.unit).replace("-", "\N{MINUS SIGN}")
-    text = "-" if figure.value is None else text
-    between = format_limits(figure) if limits else ""
-    return f"{text}\n{between}" if between else text
-
-
-def _system(validation: Validation, number: int, statement: ValidationStatement) -> str:
+def _describe_system(validation: Validation) -> list[Block]:
     total = validation.total
     facts = ", ".join(f"{key} {value}" for key, value in (validation.facts or {}).items())
     trials = (
@@ -551,90 +546,76 @@ def _system(validation: Validation, number: int, statement: ValidationStatement)
         f"latter of {plural(total.pairs, 'pair')} of people." + (f" {facts}." if facts else "")
     )
     notes = [f"{figure.label}: {figure.note}" for figure in total.figures.values() if figure.note]
-    tables = [
-        section(f"{validation.name}, by {by}", _figure_table(
-            [by], [[part.name, *_cells(part)] for part in parts]))
-        for by, parts in validation.parts.items()
-    ]  # fmt: skip
-    return (
-        f'<section class="card system{" later" * (number > 0)}">'
-        f"<h2>{escape(validation.name)}</h2>{paragraphs(trials, validation.calibration)}"
-        f"{bullet_list([*validation.notes, *notes])}{_matrix(total, statement.criteria)}</section>"
-        f"{_pictures(validation, number)}{''.join(tables)}"
-    )
+    return [
+        Paragraphs([trials, validation.calibration]),
+        Bullets([*validation.notes, *notes], "notes"),
+    ]
 
 
-def _matrix(part: ValidationPart, criteria: Sequence[Criterion]) -> str:
-    """Characteristic, measure, value, limits, criterion and whether it is met."""
-    rows = []
+def matrix(validation: Validation, criteria: Sequence[Criterion], brief: bool = False) -> Table:
+    """Tabulate measures with limits, criteria and whether they are met; `brief` for terminals."""
+    rows, doubts = [], []
     for key, (label, unit, characteristic) in MEASURES.items():
-        figure = part.figures[key]
+        figure = validation.total.figures[key]
         required = _criteria_of(key, criteria)
-        status = {"yes": "met", "no": "not met"}.get(verdict := _verdict(figure, required), verdict)
-        shown = "" if unit == "share" else {"log10": "log10 LR"}.get(unit, unit)
-        rows.append(
-            f'<tr><th scope="row">{escape(label)}</th><td>{escape(characteristic)}</td>'
-            f'<td class="number">{_value(figure)} <small>{escape(shown)}</small></td>'
-            f'<td class="limits">{escape(format_limits(figure))}</td>'
-            f"<td>{escape('; '.join(map(str, required)))}</td><td><b>{escape(status)}</b>"
-            f"<br>{escape('; '.join(reservations(figure, required)))}</td></tr>"
-        )
-    heads = "".join(
-        f"<th{' class=number' if name == 'Value' else ''}>{name}</th>"
-        for name in ("Measure", "Of", "Value", "95 %", "Criterion", "")
-    )
-    closing = (
-        "" if criteria else f"<p>Criteria: {NOT_STATED}. Nothing is decided.</p>"
-    )  # fmt: skip
-    return (
-        f'<div class="scroll"><table class="matrix"><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>{closing}"
-    )
+        doubts += reservations(figure, required)
+        met = [
+            f"{criterion.sign}{criterion.bound:g} {_MET[criterion.met(figure.value)]}"
+            + "*" * (criterion.worst_end(figure) is not None)
+            for criterion in required
+        ]
+        of = [] if brief else [characteristic]
+        value = format_value(figure.value, unit)
+        rows.append([label, *of, value, format_limits(figure), "\n".join(met), figure.shown_unit])
+    columns = [
+        Column("Measure"),
+        *([] if brief else [Column("of")]),
+        Column("value", "number"),
+        Column("95 % interval", "number"),
+        Column("criterion"),
+        Column("unit"),
+    ]
+    notes = [f"* {doubt}: more speakers would decide." for doubt in doubts]
+    return Table(columns, rows, notes=notes)
 
 
-def _asked(validations: Sequence[Validation], statement: ValidationStatement) -> str:
-    def here(topic: str) -> str:
-        if topic == "population":
-            parts = (statement.population, statement.case)
-            return " ".join(filter(None, parts)) if all(parts) else NOT_STATED
-        if topic == "propositions":
-            return "stated above" if statement.h1 and statement.h2 else NOT_STATED
-        if topic == "criteria":
-            return "stated above" if statement.criteria else NOT_STATED
-        statements = []
-        for validation in validations:
-            figures = validation.total.figures
-            text = {
-                "calibration": validation.calibration,
-                "cllr_cal": f"Cllr cal {_value(figures['cllr_cal'])} bits",
-                "cllr": f"Cllr {_value(figures['cllr'])} bits",
-                "bounds": f"log10 LR from {_between(validation.total, 'elub')} (ELUB)",
-            }[topic]
-            statements.append(
-                text if len(validations) == 1 else f"{validation.name}: {text.rstrip('.')}"
-            )
-        return "; ".join(dict.fromkeys(statements))
-
-    rows = "".join(
-        f'<tr><th scope="row">{escape(asked)}</th><td class="note">{escape(by)}</td>'
-        f'<td class="note">{escape(here(what))}</td></tr>'
-        for asked, by, what in _GUIDELINES
-    )
-    return (
-        '<section class="card long"><h2>What guidelines ask for, and where it stands</h2>'
-        '<div class="scroll"><table class="asked"><thead><tr><th>Asked for</th><th>By</th>'
-        f"<th>Here</th></tr></thead><tbody>{rows}</tbody></table></div></section>"
-    )
+_MET = {True: "met", False: "not met", None: "not decided"}
 
 
-def _methods(sources: Mapping[str, str]) -> str:
-    meanings = _words((MEASURES[key][0], text) for key, text in _MEANINGS.items())
-    files = _words((name, f"SHA-256 {digest}") for name, digest in sources.items())
-    return (
-        '<section class="card long"><h2>Measures and sources</h2>'
-        f"{meanings}<h3>Sources</h3>{bullet_list(_SOURCES)}"
-        + (f"<h3>Files</h3>{files}" if sources else "")
-        + "<h3>Examiner</h3>"
-        '<table class="sign"><tbody><tr><th scope="row">Name, date, signature</th><td></td></tr>'
-        "</tbody></table></section>"
+def _find_answer(
+    validations: Sequence[Validation], statement: ValidationStatement, topic: str
+) -> str:
+    """Say where something that guidelines ask for stands."""
+    if topic == "population":
+        stated = [statement.population, statement.case]
+        return " ".join(stated) if all(stated) else NOT_STATED
+    if topic == "propositions":
+        return "stated above" if statement.h1 and statement.h2 else NOT_STATED
+    if topic == "criteria":
+        return "stated above" if statement.criteria else NOT_STATED
+    statements = []
+    for validation in validations:
+        total = validation.total
+        text = {
+            "calibration": validation.calibration,
+            "cllr_cal": f"Cllr cal {format_value(total['cllr_cal'], 'bits')} bits",
+            "cllr": f"Cllr {format_value(total['cllr'], 'bits')} bits",
+            "bounds": f"log10 LR from {_between(total, 'elub')} (ELUB)",
+        }[topic]
+        one = len(validations) == 1
+        statements.append(text if one else f"{validation.name}: {text.rstrip('.')}")
+    return "; ".join(dict.fromkeys(statements))
+
+
+def _methods(sources: Mapping[str, str]) -> Section:
+    meanings = Definitions([(MEASURES[key][0], text) for key, text in _MEANINGS.items()])
+    files = [(name, f"SHA-256 {digest}") for name, digest in sources.items()]
+    return Section(
+        "Measures and sources",
+        [
+            meanings,
+            Section("Sources", [Bullets(_SOURCES)]),
+            Section("Files", [Definitions(files)] if files else []),
+            Section("Examiner", [Definitions([("Name, date, signature", "")])]),
+        ],
     )

@@ -11,8 +11,8 @@ import pytest
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
-from monitor.lab.evaluation.report.comparing import all_pairs, by_group, compare
-from monitor.lab.evaluation.report.page import figures_csv, latex_table, pairs_csv
+from monitor.lab.evaluation.report.comparing import all_pairs, by_group
+from monitor.lab.evaluation.report.document import Evaluation, pairs_csv
 from monitor.lab.evaluation.report.report import main_figures
 from monitor.lab.report.export import escape_latex
 from tests.lab.evaluation.made import EVIL
@@ -54,7 +54,7 @@ def table(text):
 
 
 def test_csv_has_every_figure_to_its_last_digit(reports):
-    rows = table(figures_csv(reports))
+    rows = table(Evaluation(reports).csv())
     assert len(rows) == sum(len(report.figures) for report in reports)
     for row in rows:
         report = next(each for each in reports if each.name == row["system"])
@@ -69,7 +69,7 @@ def test_csv_has_every_figure_to_its_last_digit(reports):
 
 
 def test_csv_has_groups_and_chosen_figures(reports, parts):
-    rows = table(figures_csv(reports, parts, ["verification.eer_rocch"]))
+    rows = table(Evaluation(reports, parts).csv(["verification.eer_rocch"]))
     assert [row["group"] for row in rows] == ["", "f", "m", "average"] * 2
     assert {row["figure"] for row in rows} == {"eer"}
 
@@ -101,7 +101,7 @@ def balanced(text):
 
 
 def test_latex_holds_together(reports, parts):
-    text = latex_table(reports, compare(reports), parts, tuple(reports[0].figures))
+    text = Evaluation(reports, parts).latex(tuple(reports[0].figures))
     body = text.split("\n", 1)[1]  # after the comment
     balanced(body)
     assert body.count("\\begin{table}") == body.count("\\end{table}") == 3
@@ -115,20 +115,20 @@ def test_latex_holds_together(reports, parts):
 
 
 def test_latex_is_about_the_figures_that_matter(reports):
-    text = latex_table(reports, compare(reports))
+    text = Evaluation(reports).latex()
     assert "\\toprule" in text
     assert "Figure & before, 100 \\% & McAdams\\_a\\&b \\\\" in text
     assert len(re.findall(r"^[^%\\].*\\\\$", text, re.M)) >= len(main_figures())
     assert "D\\_ECE (bits) & " in text
     assert "\\textbf{" in text
-    one = latex_table(reports[:1], shown=["verification.eer_rocch"])
+    one = Evaluation(reports[:1]).latex(["verification.eer_rocch"])
     value = 100 * reports[0]["verification.eer_rocch"].value
     assert f"EER (convex hull) & {value:.1f}\\,\\% {{\\small [" in one
 
 
 def test_names_that_are_no_good_are_escaped():
     report = made_report()
-    text = latex_table([report], shown=tuple(report.figures))
+    text = Evaluation([report]).latex(tuple(report.figures))
     balanced(text.split("\n", 1)[1])
     assert escape_latex(EVIL) in text
     assert "<script>" not in text

@@ -17,8 +17,9 @@ from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.labels import read_attribute
 from monitor.lab.evaluation.input.scores import read_scores
 from monitor.lab.evaluation.report.comparing import AVERAGE, _average, by_group
-from monitor.lab.evaluation.report.page import page
+from monitor.lab.evaluation.report.document import Evaluation
 from monitor.lab.evaluation.verification import eer
+from monitor.lab.report.html import render_html
 from monitor.lab.report.model import Figure
 from tests.lab.evaluation.lists import speechbrain_eer, voice_privacy
 
@@ -177,7 +178,8 @@ def test_who_is_in_no_group_is_said():
 
 @pytest.mark.slow
 def test_groups_stand_on_the_page(parts):
-    text = page([evaluate(made(), settings=EvaluationSettings(replicates=0))], groups=[parts])
+    reports = [evaluate(made(), settings=EvaluationSettings(replicates=0))]
+    text = render_html(Evaluation(reports, [parts]).page())
     assert "made, group by group" in text
     assert text.count(">average</th>") == 1
     assert "as VoicePrivacy reports women and men" in text

@@ -10,9 +10,9 @@ import pytest
 
 from monitor.errors import StoreError, UsageError
 from monitor.lab.evaluation.family import families
-from monitor.lab.evaluation.report.comparing import compare
-from monitor.lab.evaluation.report.page import page, save_page
+from monitor.lab.evaluation.report.document import Evaluation, save_page
 from monitor.lab.plots.evaluation import Curves, pictures
+from monitor.lab.report.html import render_html
 from tests.lab.evaluation.made import EVIL, curves, report
 
 pytestmark = pytest.mark.slow
@@ -38,13 +38,13 @@ class Reader(HTMLParser):
 
 @cache
 def one():
-    return page([report()])
+    return render_html(Evaluation([report()]).page())
 
 
 @cache
 def several():
     reports = [report("first"), report(bits=0.4), report("third", speakers=50)]
-    return page(reports, compare(reports))
+    return render_html(Evaluation(reports).page())
 
 
 @pytest.mark.parametrize("made", [one, several])
@@ -97,7 +97,7 @@ def test_several_systems_share_the_pictures():
     text = several()
     assert text.count("<svg") == 9
     assert "var(--s3)" in text
-    assert '<b class="differs" title="differs from the first system">*</b>' in text
+    assert '<b class="differs">*</b>' in text
     assert "different numbers of speakers" in text
 
 
@@ -127,7 +127,7 @@ def test_it_is_written_at_once_or_not_at_all(tmp_path, monkeypatch):
         save_page([report("a")], tmp_path / "no" / "report.html")
 
 
-def test_several_need_their_comparison():
-    for reports in ([], [report("a"), report("b")]):
+def test_systems_need_names_of_their_own():
+    for reports in ([], [report("a"), report("a")]):
         with pytest.raises(UsageError):
-            page(reports)
+            Evaluation(reports).page()

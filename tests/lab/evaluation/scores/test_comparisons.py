@@ -25,8 +25,9 @@ from monitor.lab.evaluation.input.embeddings import read_embeddings
 from monitor.lab.evaluation.input.scores import read_scores
 from monitor.lab.evaluation.linkage import d_sys, d_sys_figure
 from monitor.lab.evaluation.membership import operating_point
-from monitor.lab.evaluation.report.page import page
+from monitor.lab.evaluation.report.document import Evaluation
 from monitor.lab.evaluation.verification import eer
+from monitor.lab.report.html import render_html
 from monitor.maths.statistics import speaker_weights
 from tests.lab.evaluation.lists import chosen_lines, speechbrain_eer, voice_privacy
 
@@ -208,7 +209,7 @@ def test_a_list_without_any_full_row_has_no_ranks(tmp_path):
         replace(read.comparisons, rest=negated), settings=EvaluationSettings(replicates=0)
     )
     assert "looks like distances" in turned.warnings[0]
-    assert "Misses against false alarms" in page([report])
+    assert "Misses against false alarms" in render_html(Evaluation([report]).page())
 
 
 def test_a_trial_that_misses_a_pair_is_left_out_of_ranks_only(listed, tmp_path):

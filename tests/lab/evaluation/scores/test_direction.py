@@ -6,9 +6,9 @@ import pytest
 from monitor.lab.evaluation.comparisons import ScoreMatrix, points_away, warning
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
-from monitor.lab.evaluation.report.comparing import compare
-from monitor.lab.evaluation.report.page import page
+from monitor.lab.evaluation.report.document import Evaluation
 from monitor.lab.evaluation.report.report import meaning
+from monitor.lab.report.html import render_html
 from tests.lab.evaluation.matrices import chance, constant, perfect, rescored
 
 pytestmark = pytest.mark.slow
@@ -53,13 +53,13 @@ def report():
 def test_it_stands_on_top_of_every_report(report):
     assert len(report.warnings) == 1
     assert report.to_json()["warnings"] == list(report.warnings)
-    html = page([report])
+    html = render_html(Evaluation([report]).page())
     assert html.index("looks like distances") < html.index("What it means")
     right = evaluate(_weak(1, 4.0), settings=EvaluationSettings(replicates=40))
     assert right.to_json()["warnings"] == []
-    assert 'role="alert"' not in page([right])
-    both = compare([report, evaluate(ScoreMatrix(-_weak(0, -4.0).scores, _weak(0, 0).target))])
-    assert "looks like distances" in page(both.reports, both)
+    assert 'role="alert"' not in render_html(Evaluation([right]).page())
+    other = evaluate(ScoreMatrix(-_weak(0, -4.0).scores, _weak(0, 0).target))
+    assert "looks like distances" in render_html(Evaluation([report, other]).page())
 
 
 def test_what_it_means_is_not_turned_round(report):

@@ -30,6 +30,7 @@ from monitor.lab.evaluation.validation import (
     validate,
 )
 from monitor.lab.evaluation.verification import cllr, min_cllr
+from monitor.lab.report.html import render_html
 from monitor.lab.report.model import format_value
 from tests.lab.evaluation.made import EVIL
 from tests.lab.evaluation.report.test_page import Reader
@@ -185,7 +186,7 @@ def made():
 
 
 def test_the_document_stands_by_itself(made):
-    page = validation_page([made], statement(), {"a.npy": "0" * 64})
+    page = render_html(validation_page([made], statement(), {"a.npy": "0" * 64}))
     reader = Reader(page)
     assert {"script", "link", "img", "iframe", "object", "form"}.isdisjoint(
         tag for tag, _ in reader.tags
@@ -206,7 +207,7 @@ def test_the_document_stands_by_itself(made):
 
 
 def test_what_was_not_stated_is_said(made):
-    text = "".join(Reader(validation_page([made], ValidationStatement())).texts)
+    text = "".join(Reader(render_html(validation_page([made], ValidationStatement()))).texts)
     assert text.count("not stated") == 9
     assert "Nothing is decided" in text
 
@@ -236,7 +237,7 @@ def test_a_criterion_that_the_interval_does_not_meet_is_met_with_a_reservation(m
     told = ValidationStatement(criteria=(Criterion.of(f"cllr<={between}"), Criterion.of("cllr<9")))
     end = format_value(cllr.high, "bits")
     expected = f"cllr <= {float(between):g} is met, but the interval reaches {end}"
-    assert expected in "".join(Reader(validation_page([made], told)).texts)
+    assert expected in "".join(Reader(render_html(validation_page([made], told))).texts)
     (system,) = validation_json([made], told)["systems"]
     assert list(system["figures"]["cllr"]["criteria"].values()) == [True, True]
     assert system["figures"]["cllr"]["reservations"] == [expected]
@@ -284,7 +285,7 @@ def test_perfect_separation_is_drawn_and_said(perfect, scale):
     assert "separate perfectly" in found.calibration
     assert found.total["devpav"] is None
     assert found.total["min_cllr"] == 0
-    page = validation_page([found], statement())
+    page = render_html(validation_page([found], statement()))
     assert "perfect separation" in page
     assert "not decided" in page
 

@@ -1,0 +1,391 @@
+"""Reports of one system or several as tables: a page, a terminal, CSV, JSON and LaTeX."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from monitor.files import write_text
+from monitor.lab.evaluation.family import families, family_of
+from monitor.lab.evaluation.report.comparing import (
+    Comparison,
+    Grouped,
+    Pair,
+    compare,
+    explain_pairs,
+    p_text,
+)
+from monitor.lab.evaluation.report.report import (
+    Report,
+    by_family,
+    fact_list,
+    main_figures,
+    main_keys,
+    meaning,
+    short_name,
+    tie_rules,
+    title_of,
+)
+from monitor.lab.plots.evaluation import pictures
+from monitor.lab.report.export import render_csv, render_latex
+from monitor.lab.report.html import render_html
+from monitor.lab.report.model import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Columns,
+    Definitions,
+    Document,
+    Figure,
+    Paragraphs,
+    Section,
+    Table,
+    format_limits,
+    format_value,
+)
+
+_MAIN = "The figures that matter"
+_FOOT = (
+    "Limits are 95 %, over resampled speakers. This page holds no voice and no score; notes may "
+    "name a trial or a speaker."
+)
+_HEAD = (
+    "system", "group", "figure", "key", "label", "value", "text", "low", "high", "unit", "ceiling",
+    "floor", "speakers", "trials", "ties", "note",
+)  # fmt: skip
+_PAIRS_HEAD = ("system", "minus", "figure", "difference", "low", "high", "p", "paired")
+_LIMITS_FOR = 3  # systems side by side: more have no room for limits
+
+
+def save_page(
+    reports: Sequence[Report],
+    path: Path,
+    groups: Sequence[Grouped] = (),
+    pairs: Sequence[Pair] = (),
+) -> None:
+    """Write the page of systems to a file (mode 0600), at once or not at all.
+
+    Raises:
+        UsageError: no report, or two systems have one name.
+        StoreError: the place cannot be written.
+    """
+    write_text(render_html(Evaluation(reports, groups, pairs).page()), path)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Reports of all systems, their groups, and differences of pairs of them."""
+
+    reports: Sequence[Report]
+    groups: Sequence[Grouped] = ()
+    pairs: Sequence[Pair] = ()
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """All systems with the first."""
+        return compare(self.reports)
+
+    def json(self, shown: Sequence[str] | None = None) -> str:
+        """Format everything but replicates as JSON; of figures those shown, or all."""
+        several = len(self.reports) > 1
+        document = {
+            "schema": 1,
+            "systems": [report.to_json(shown) for report in self.reports],
+            "groups": {part.name: part.to_json(shown) for part in self.groups},
+            "comparison": self.comparison.to_json(shown) if several else None,
+            "pairs": [pair.to_json() for pair in self.pairs],
+        }
+        return json.dumps(document, allow_nan=False, indent=1)
+
+    def csv(self, shown: Sequence[str] | None = None) -> str:
+        """Format one line a figure, those shown or all, systems and their groups in turn.
+
+        Shares are 0 to 1, numbers have all of their digits, what does not exist is empty, what is
+        infinite reads ``inf``.
+        """
+        rows: list[Sequence[Cell]] = []
+        for report in self.reports:
+            rows += _csv_rows(report, report.name, "", shown)
+            for part in self.groups:
+                if part.name == report.name:
+                    for group in part.comparison.reports:
+                        rows += _csv_rows(group, part.name, group.name, shown)
+        return render_csv(Table.of(_HEAD, rows))
+
+    def latex(self, shown: Sequence[str] | None = None) -> str:
+        r"""Format a table for a paper, and one for the groups of each system (``booktabs``).
+
+        The figures are those shown, or those that matter.
+        """
+        keys = main_keys(self.reports[0].figures) if shown is None else shown
+        captions = "; ".join(
+            ", ".join(fact_list(report)) if len(self.reports) == 1 else _name_facts(report, ", ")
+            for report in self.reports
+        )
+        tables = [_latex_table(self.comparison, keys, captions)]
+        for part in self.groups:
+            caption = f"{part.name}, group by group. {part.notes[0]}"
+            tables.append(_latex_table(part.comparison, keys, caption))
+        return "% needs \\usepackage{booktabs}\n" + "\n".join(tables)
+
+    # ------------------------------------------------------------------------------------- terminal
+
+    def summary(
+        self, shown: Sequence[str] | None = None, every: bool = False, first: Sequence[str] = ()
+    ) -> Document:
+        """Make what a terminal shows.
+
+        Args:
+            shown: keys of the figures; None for those that matter.
+            every: show all others as well.
+            first: keys of figures to put before those that matter.
+        """
+        have = [row.key for row in self.comparison.rows]
+        tables = list(_choose_tables(have, shown, every, first))
+        blocks = [figure_table(self.comparison, keys, title) for title, keys in tables]
+        sections = [
+            Section("", blocks[:1]),
+            Section("", [Paragraphs(list(self._explain(shown)))]),
+            *(Section("", [table]) for table in blocks[1:]),
+        ]
+        if shown is None and not every:
+            more = f"All {len(have)} figures: --all. What each one says: --figures help."
+            sections.append(Section("", [Paragraphs([more])]))
+        if self.pairs:
+            keys = list(self.pairs[0].differences)
+            sections.append(Section("", list(self._pair_tables(keys))))
+            sections.append(Section("", [Paragraphs(self._explain_pairs())]))
+        for part in self.groups:
+            rows = [row.key for row in part.comparison.rows]
+            sections.append(_group_section(part, _choose_tables(rows, shown, every)))
+        facts = [_name_facts(report, ", ") for report in self.reports]
+        return Document("", facts, sections, self._warnings())
+
+    def _explain(self, shown: Sequence[str] | None) -> Iterator[str]:
+        """Explain the table of what matters, or of what is shown."""
+        several = len(self.reports) > 1
+        if several:
+            yield "\N{DEGREE SIGN} nearest to no evidence"
+            yield from (*self.comparison.notes, "")
+        if shown is None:
+            for report in self.reports:
+                paragraphs = meaning(report)
+                yield from [f"{report.name}: {paragraphs[0]}"] if several else paragraphs
+        systems_by_note: dict[str, list[str]] = {}
+        for report in self.reports:
+            for note in report.notes if shown is None else report.notes_on(shown):
+                systems_by_note.setdefault(note, []).append(report.name)
+        for note, names in systems_by_note.items():
+            yield note if len(names) == len(self.reports) else f"{', '.join(names)}: {note}"
+
+    # ----------------------------------------------------------------------------------------- page
+
+    def page(self) -> Document:
+        """Make the page: what it means, pictures, all figures, and where each misleads.
+
+        It holds figures and names of systems, and no scores; notes may name a trial or a speaker.
+
+        Raises:
+            UsageError: no report, or two systems have one name.
+        """
+        names = self.comparison.names
+        several = len(names) > 1
+        have = [row.key for row in self.comparison.rows]
+        families_here = by_family(have)
+        shared = [note for note in self.reports[0].notes
+                  if all(note in report.notes for report in self.reports)]  # fmt: skip
+        meanings = [
+            Section(
+                report.name if several else "",
+                [
+                    Paragraphs(meaning(report)),
+                    Bullets([note for note in report.notes if note not in shared], "notes"),
+                ],
+            )
+            for report in self.reports
+        ]
+        legend = Paragraphs([_legend("the first system")], muted=True)
+        notes: list[Block] = [Bullets(self.comparison.notes, "notes"), legend] if several else []
+        keys = main_keys(have)
+        curves = [report.curves for report in self.reports]
+        drawings = [drawing for family in families() for drawing in family.drawings]
+        sections = [
+            Section("What it means", [Columns(meanings), Bullets(shared, "notes")]),
+            Section(_MAIN, [*notes, figure_table(self.comparison, keys)] if keys else []),
+        ]
+        if self.pairs:
+            explained = Bullets(self._explain_pairs(), "notes")
+            tables = self._pair_tables(main_figures())
+            sections.append(Section("Differences of all pairs", [explained, *tables]))
+        for part in self.groups:
+            keys = main_keys(row.key for row in part.comparison.rows)
+            sections.append(_group_section(part, [("", keys)]))
+        every = [
+            figure_table(self.comparison, keys, title_of(family))
+            for family, keys in families_here.items()
+        ]
+        known = filter(None, map(family_of, families_here))
+        caveats = Definitions([(family.title, family.caveat) for family in known])
+        facts = [" · ".join(fact_list(report)) for report in self.reports]
+        return Document(
+            " · ".join(names) if several else f"Disclosure of {names[0]}",
+            facts[:1]
+            if len(set(facts)) == 1
+            else [_name_facts(report, " · ") for report in self.reports],
+            [
+                *sections,
+                Columns(pictures(curves, drawings)),
+                Section("All figures", every),
+                Section("Where each metric misleads", [caveats]),
+            ],
+            self._warnings(),
+            _FOOT,
+        )
+
+    def _warnings(self) -> list[str]:
+        return [warning for report in self.reports for warning in report.warnings]
+
+    # ---------------------------------------------------------------------------------------- pairs
+
+    @property
+    def _replicates(self) -> int:
+        return min(report.replicates for report in self.reports)
+
+    def _explain_pairs(self) -> tuple[str, ...]:
+        return explain_pairs(self.pairs, self._replicates)
+
+    def _pair_tables(self, keys: Iterable[str]) -> Iterator[Table]:
+        """Yield the differences of pairs, a table a figure, of those with limits."""
+        smallest = len(self.pairs) / max(self._replicates, 1)
+        figures = {key: figure for report in self.reports for key, figure in report.figures.items()}
+        for key in keys:
+            have = [
+                pair
+                for pair in self.pairs
+                if key in pair.differences and pair.differences[key].low is not None
+            ]
+            if not have:
+                continue
+            rows = []
+            for pair in have:
+                gap = pair.differences[key]
+                difference = Figure(
+                    key, "", gap.value, figures[key].unit, low=gap.low, high=gap.high
+                )
+                rows.append([
+                    f"{pair.other} \N{MINUS SIGN} {pair.first}",
+                    format_value(difference.value, difference.unit), format_limits(difference),
+                    p_text(pair.p[key], smallest), "*" * gap.significant,
+                ])  # fmt: skip
+            head = ("pair", "difference", "limits", "p", "")
+            yield Table.of(head, rows, title=figures[key].label)
+
+
+def figure_table(comparison: Comparison, keys: Iterable[str], title: str = "") -> Table:
+    """Tabulate figures: of one system value, limits and ceiling, of several a column each.
+
+    Of more than three systems there are no limits.
+    """
+    names = comparison.names
+    by_key = {row.key: row for row in comparison.rows}
+    shown = [by_key[key] for key in keys]
+    heads = ("value", "95 % interval", "ceiling") if len(names) == 1 else names
+    rows: list[list[Cell]] = []
+    marks: dict[tuple[int, int], str] = {}
+    for i, row in enumerate(shown):
+        cells: Sequence[Cell] = row.figures
+        if len(names) == 1:
+            ceiling = row.first.ceiling
+            cells = (
+                format_value(row.first.value, row.first.unit, row.first.text),
+                format_limits(row.first),
+                "" if ceiling is None else format_value(ceiling, row.first.unit),
+            )
+        elif len(names) > _LIMITS_FOR:
+            cells = [figure and format_value(figure.value, figure.unit, figure.text)
+                     for figure in row.figures]  # fmt: skip
+        marks |= {(i, j): mark for j, mark in enumerate(row.marks, 1) if mark}
+        rows.append([row.first.label, *cells, row.first.shown_unit, row.note(names)])
+    columns = [
+        Column("Figure"),
+        *(Column(head, "number", j * (len(names) > 1)) for j, head in enumerate(heads, 1)),
+        Column("unit"),
+        Column("note", "note"),
+    ]
+    ties = tie_rules([row.first for row in shown])
+    return Table(columns, rows, title, [ties] if ties else [], marks=marks, wide=len(names) > 4)
+
+
+def _group_section(part: Grouped, tables: Iterable[tuple[str, Sequence[str]]]) -> Section:
+    return Section(
+        f"{part.name}, group by group",
+        [
+            Bullets(part.notes, "notes"),
+            *(figure_table(part.comparison, keys, title) for title, keys in tables),
+            Paragraphs([_legend(part.comparison.names[0])], muted=True),
+        ],
+    )
+
+
+def _choose_tables(
+    have: Sequence[str], shown: Sequence[str] | None, every: bool, first: Sequence[str] = ()
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield title and keys of each table."""
+    if shown is not None:
+        yield "Figure", [key for key in shown if key in have]
+        return
+    yield _MAIN, [*(key for key in first if key in have), *main_keys(have)]
+    for key, members in by_family(have).items():
+        family = family_of(key)
+        if every or (family is not None and family.option):
+            yield title_of(key), members
+
+
+def _legend(first: str) -> str:
+    return f"* differs from {first} · \N{DEGREE SIGN} nearest to no evidence"
+
+
+def _name_facts(report: Report, between: str) -> str:
+    return f"{report.name}: {between.join(fact_list(report))}"
+
+
+def _csv_rows(
+    report: Report, system: str, group: str, shown: Sequence[str] | None
+) -> Iterator[list[Cell]]:
+    for key in report.figures if shown is None else shown:
+        if key in report.figures:
+            figure = report.figures[key]
+            yield [
+                system, group, short_name(key), key, figure.label, figure.value, figure.text,
+                figure.low, figure.high, figure.unit, figure.ceiling, figure.floor,
+                report.speakers, report.trials_of(key), figure.ties, figure.note,
+            ]  # fmt: skip
+
+
+def pairs_csv(pairs: Sequence[Pair]) -> str:
+    """Format one line a pair of systems and figure."""
+    rows = [
+        (pair.other, pair.first, short_name(key), difference.value, difference.low,
+         difference.high, pair.p[key], "yes" if pair.paired else "no")
+        for pair in pairs
+        for key, difference in pair.differences.items()
+    ]  # fmt: skip
+    return render_csv(Table.of(_PAIRS_HEAD, rows))
+
+
+def _latex_table(comparison: Comparison, keys: Sequence[str], caption: str) -> str:
+    by_key = {row.key: row for row in comparison.rows}
+    rows = [by_key[key] for key in keys if key in by_key]
+    cells = [
+        [row.first.label + f" ({row.first.unit})" * (row.first.unit in ("bits", "nats")),
+         *row.figures]
+        for row in rows
+    ]  # fmt: skip
+    marks = {(i, j): mark for i, row in enumerate(rows) for j, mark in enumerate(row.marks, 1)}
+    heads = ("Figure", *comparison.names)
+    columns = [Column(name, "number" if j else "text") for j, name in enumerate(heads)]
+    return render_latex(Table(columns, cells, marks=marks), caption)
