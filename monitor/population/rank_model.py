@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from monitor.maths.condition import UNLIKE
 from monitor.maths.evidence import ConditionEffect, ConditionEffects, neighbours
 from monitor.population.store import refusing_incomplete
 from monitor.safe_text import is_name
-from monitor.types import AnyArray, BoolArray, FloatArray
+from monitor.types import AnyArray, BoolArray, FloatArray, Record
 
 # ---------------------------------------------------------------------------------------- checking
 # A store may come from an impostor, or from a disk that fails: one number that is none would end a
@@ -31,58 +31,56 @@ MOST_PARAMETER = 1e12
 LEAST_PARAMETER = 1e-12
 
 
+def _require(holds: object, message: str) -> None:
+    if not holds:
+        raise StoreError(message)
+
+
 def check_rank_model(rank_model: RankModel) -> None:
     """Refuse a rank model that no calibration gives."""
-    lists = (rank_model.left_out, rank_model.networks, rank_model.learnt_from)
-    if not all(
-        isinstance(names, tuple)
-        for names in (rank_model.features, rank_model.similarities, rank_model.rows, *lists)
-    ):
-        raise StoreError(
-            "a rank model does not list its features, similarities, cells and speakers"
-        )
-    about = "+".join(map(str, rank_model.features))
+    names = ("features", "similarities", "rows", "left_out", "networks", "learnt_from")
+    _require(
+        all(isinstance(getattr(rank_model, name), tuple) for name in names),
+        "a rank model does not list its features, similarities, cells and speakers",
+    )
+    of = f"the rank model of {'+'.join(map(str, rank_model.features))}"
     _check_kind(rank_model.features, rank_model.session, rank_model.learnt_from)
-    for count, fewest in ((rank_model.speakers, 1), (rank_model.candidates, 2)):
-        if type(count) is not int or count < fewest:
-            raise StoreError(f"the rank model of {about} counts {count!a:.20} people")
-    if len(rank_model.networks) not in (0, len(rank_model.features)) or not all(
-        map(is_mark, rank_model.networks)
-    ):
-        raise StoreError(f"the rank model of {about} does not say which network made what")
-    if not all(map(is_name, rank_model.similarities)) or rank_model.origin not in ORIGINS:
-        raise StoreError(f"the rank model of {about} is of no known kind")
-    if not all(map(is_name, rank_model.left_out)):
-        raise StoreError(f"the rank model of {about} names speakers who cannot be printed")
-    if type(rank_model.forgotten) is not int or rank_model.forgotten < 0:
-        raise StoreError(
-            f"the rank model of {about} counts {rank_model.forgotten!a:.20} forgotten people"
-        )
-    share = rank_model.prior_speakers
-    if not _is_number(share) or not 0 <= share <= MOST_PEOPLE:
-        raise StoreError(f"the prior of the rank model of {about} counts {share!a:.20} people")
-    if not all(map(_is_row, rank_model.rows)):
-        raise StoreError(f"the table of the rank model of {about} makes no sense")
+    for count, fewest in (
+        (rank_model.speakers, 1), (rank_model.candidates, 2), (rank_model.forgotten, 0)
+    ):  # fmt: skip
+        _require(type(count) is int and count >= fewest, f"{of} counts {count!a:.20} people")
+    marks, share = rank_model.networks, rank_model.prior_speakers
+    is_marked = len(marks) in (0, len(rank_model.features)) and all(map(is_mark, marks))
+    _require(is_marked, f"{of} does not say which network made what")
+    is_known = all(map(is_name, rank_model.similarities)) and rank_model.origin in ORIGINS
+    _require(is_known, f"{of} is of no known kind")
+    _require(all(map(is_name, rank_model.left_out)), f"{of} names speakers who cannot be printed")
+    is_share = _is_number(share) and 0 <= share <= MOST_PEOPLE
+    _require(is_share, f"the prior of {of} counts {share!a:.20} people")
+    _require(all(map(_is_row, rank_model.rows)), f"the table of {of} makes no sense")
     for axis in (rank_model.lengths, rank_model.template_lengths):
-        if axis.dtype.kind not in "iuf" or not within(axis, 0.0, 1e9):
-            raise StoreError(f"the lengths of the rank model of {about} are no seconds")
-    if rank_model.binomial.dtype != np.bool_:
-        raise StoreError(f"the rank model of {about} does not say which cells are binomial")
-    top = np.where(rank_model.binomial, 1.0, MOST_PARAMETER)
-    least = np.where(rank_model.binomial, 0.0, LEAST_PARAMETER)
-    reached = ~np.isnan(rank_model.alpha)
-    for name, values, low, most in (
-        ("alpha", rank_model.alpha, least, top),
-        ("beta", rank_model.beta, least, top),
-        ("floor", rank_model.floor, 0.0, 1.0),
+        is_seconds = axis.dtype.kind in "iuf" and within(axis, 0.0, 1e9)
+        _require(is_seconds, f"the lengths of {of} are no seconds")
+    binomial, reached = rank_model.binomial, ~np.isnan(rank_model.alpha)
+    _require(binomial.dtype == np.bool_, f"{of} does not say which cells are binomial")
+    least, top = np.where(binomial, 0.0, LEAST_PARAMETER), np.where(binomial, 1.0, MOST_PARAMETER)
+    low, high = least[..., None], top[..., None]
+    for name, minimum, maximum in (
+        ("alpha", low, high),
+        ("beta", low, high),
+        ("floor", 0.0, 1.0),
+        ("weights", 0.0, MOST_PARAMETER),
     ):
-        _check_parameter(about, name, values, reached, low, most)
-    for f in range(rank_model.weights.shape[-1]):
-        _check_parameter(about, "weights", rank_model.weights[..., f], reached, 0.0, MOST_PARAMETER)
+        values = getattr(rank_model, name)
+        every = values.reshape(*reached.shape, -1)  # weights are of several features
+        is_there = values.dtype.kind == "f" and not np.isnan(every[reached]).any()
+        _require(is_there, f"{name} of {of} is not there in every cell")
+        in_range = ((every >= minimum) & (every <= maximum))[reached].all()
+        _require(in_range, f"{name} of {of} lies out of range")
     open_set = rank_model.open_set
-    is_fitted = open_set.dtype.kind == "f" and ~np.isnan(open_set).any(axis=-1)
-    if not np.any(is_fitted) or not (abs(open_set[is_fitted]) <= MOST_PARAMETER).all():
-        raise StoreError(f"the open-set coefficients of the rank model of {about} are no numbers")
+    fitted = open_set.dtype.kind == "f" and ~np.isnan(open_set).any(axis=-1)
+    in_range = np.any(fitted) and (abs(open_set[fitted]) <= MOST_PARAMETER).all()
+    _require(in_range, f"the open-set coefficients of {of} are no numbers")
 
 
 def _check_kind(features: tuple[Any, ...], session: object, learnt_from: tuple[Any, ...]) -> None:
@@ -90,8 +88,8 @@ def _check_kind(features: tuple[Any, ...], session: object, learnt_from: tuple[A
     about = "+".join(map(str, features))
     if session not in SESSIONS or not features or not all(map(is_name, features)):
         raise StoreError(f"a rank model is of {about!a:.40} in session {session!a:.20}")
-    if not all(map(is_name, learnt_from)):
-        raise StoreError(f"the rank model of {about} names speakers who cannot be printed")
+    is_printable = all(map(is_name, learnt_from))
+    _require(is_printable, f"the rank model of {about} names speakers who cannot be printed")
 
 
 def _is_number(value: object) -> bool:
@@ -130,21 +128,6 @@ def _is_plain(value: object) -> bool:
     return True
 
 
-def _check_parameter(
-    about: str,
-    name: str,
-    values: FloatArray,
-    reached: AnyArray,
-    minimum: float | FloatArray,
-    maximum: float | FloatArray,
-) -> None:
-    """Refuse numbers out of range in a cell that there is."""
-    if values.dtype.kind != "f" or np.isnan(values[reached]).any():
-        raise StoreError(f"{name} of the rank model of {about} is not there in every cell")
-    if not ((values >= minimum) & (values <= maximum))[reached].all():
-        raise StoreError(f"{name} of the rank model of {about} lies out of range")
-
-
 # ------------------------------------------------------------------------------------------ maxima
 # Streams of calibration speakers who are not the watched one, each watched as somebody else and
 # with the speaker's own template taken out (docs/method.md section 11).
@@ -152,7 +135,6 @@ def _check_parameter(
 HORIZONS = (10.0, 30.0, 60.0, 120.0, 300.0, 600.0)  # lengths of streams, audio seconds
 MOST_BITS = 1e6
 MOST_SECONDS = 1e9
-_ARRAYS = ("horizons", "values", "seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +157,7 @@ class Maxima:
     """Largest values of some fields over streams of S speakers, one stream each.
 
     A stream that had less audio than a horizon, but half of it, was heard again from its beginning
-    up to there: then chance that favoured somebody in it counts twice, which more speech would have
-    levelled out. ``seconds`` says which these are.
+    up to there; ``seconds`` says which these are.
 
     Attributes:
         fields: of a reading (``closed_set_bits``, ``gain_bits``, ``evidence_bits`` ...), as with
@@ -239,20 +220,14 @@ def round_up(values: FloatArray) -> AnyArray:
 
 def pack_maxima(maxima: Maxima) -> tuple[dict[str, object], dict[str, AnyArray]]:
     """Return maxima as a store keeps them: a note for the rank model's header, and arrays."""
-    plain = {
-        "fields": maxima.fields,
-        "speakers": maxima.speakers,
-        "template_seconds": maxima.template_seconds,
-    }
-    return plain, {name: getattr(maxima, name) for name in _ARRAYS}
+    names = ("fields", "speakers", "template_seconds")
+    arrays = ("horizons", "values", "seconds")
+    return ({name: getattr(maxima, name) for name in names},
+            {name: getattr(maxima, name) for name in arrays})  # fmt: skip
 
 
-def unpack_maxima(plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> Maxima:
-    """Reverse ``pack_maxima``; a KeyError where an array is missing.
-
-    Raises:
-        StoreError: they are none.
-    """
+def unpack_maxima(plain: Record, arrays: Mapping[str, AnyArray]) -> Maxima:
+    """Reverse ``pack_maxima``; StoreError where they are none, KeyError where one is missing."""
     maxima = Maxima(
         tuple(plain["fields"]),
         arrays["horizons"],
@@ -267,31 +242,27 @@ def unpack_maxima(plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> M
 
 def check_maxima(maxima: Maxima) -> None:
     """Refuse maxima that no streams have."""
-    names = (*maxima.fields, *maxima.speakers)
-    if not all(map(is_name, names)) or len(set(maxima.fields)) != len(maxima.fields):
-        raise StoreError(
-            "the maxima of a rank model are of fields or speakers that cannot be printed"
-        )
-    if len(set(maxima.speakers)) != len(maxima.speakers):
-        raise StoreError("the maxima of a rank model are of one speaker twice")
+    of = "the maxima of a rank model"
+    is_printable = all(map(is_name, (*maxima.fields, *maxima.speakers)))
+    _require(is_printable, f"{of} are of fields or speakers that cannot be printed")
+    for names in (maxima.fields, maxima.speakers):
+        _require(len(set(names)) == len(names), f"{of} are of one field or speaker twice")
     horizons, values, seconds = maxima.horizons, maxima.values, maxima.seconds
     shape = (len(maxima.fields), len(maxima.speakers), horizons.size)
     shapes = (values.shape, seconds.shape, horizons.shape)
-    if shapes != (shape, shape[1:2], shape[2:]) or 0 in shape:
-        raise StoreError(f"the maxima of a rank model have shape {values.shape}, not {shape}")
+    fits = shapes == (shape, shape[1:2], shape[2:]) and 0 not in shape
+    _require(fits, f"{of} have shape {values.shape}, not {shape}")
     d = maxima.template_seconds
-    if isinstance(d, bool) or not isinstance(d, int | float) or not 0 < d < MOST_SECONDS:
-        raise StoreError("the maxima of a rank model do not say how long the templates were")
+    is_length = _is_number(d) and 0 < d < MOST_SECONDS
+    _require(is_length, f"{of} do not say how long the templates were")
     for axis in (horizons, seconds):
-        if axis.dtype.kind != "f" or not ((axis > 0) & (axis < MOST_SECONDS)).all():
-            raise StoreError("the lengths of the maxima of a rank model are no seconds")
-    if not (np.diff(horizons) > 0).all():
-        raise StoreError("the lengths of the maxima of a rank model do not increase")
+        is_seconds = axis.dtype.kind == "f" and ((axis > 0) & (axis < MOST_SECONDS)).all()
+        _require(is_seconds, f"the lengths of {of} are no seconds")
+    _require((np.diff(horizons) > 0).all(), f"the lengths of {of} do not increase")
     bits = np.asarray(values[~np.isnan(values)] if values.dtype.kind == "f" else [np.inf], float)
-    if not (np.abs(bits) <= MOST_BITS).all():
-        raise StoreError("the maxima of a rank model are no bits")
-    if (np.diff(values.astype(float), axis=2) < 0).any():
-        raise StoreError("the maxima of a rank model shrink as streams grow")
+    _require((np.abs(bits) <= MOST_BITS).all(), f"{of} are no bits")
+    is_falling = (np.diff(values.astype(float), axis=2) < 0).any()
+    _require(not is_falling, f"{of} shrink as streams grow")
 
 
 # ---------------------------------------------------------------------------------------- evidence
@@ -333,35 +304,30 @@ class EvidenceModel:
     def __post_init__(self) -> None:
         cells = self.lengths.size, self.template_lengths.size
         replicates = self.intercept.shape[0] if self.intercept.ndim else 0
-        if (
-            self.intercept.shape != (replicates, *cells)
-            or self.slopes.shape[:-1] != (replicates, *cells)
-            or self.support.shape != cells
-            or self.area.shape != cells
-        ):
-            raise StoreError(
-                "the parts of an evidence rank model do not have the shapes of one grid"
-            )
+        shapes = self.intercept.shape, self.slopes.shape[:-1], self.support.shape, self.area.shape
+        _require(
+            shapes == ((replicates, *cells), (replicates, *cells), cells, cells),
+            "the parts of an evidence rank model do not have the shapes of one grid",
+        )
         reached = np.isfinite(self.support)
         intercept, slopes = self.intercept[:, reached], self.slopes[:, reached]
         support, area = self.support[reached], self.area[reached]
         in_range = all((np.abs(x) <= _MOST).all() for x in (intercept, slopes, support))
-        if replicates < 2 or not reached.any() or not in_range:
-            raise StoreError(
-                "an evidence rank model needs a cell, a resample, and coefficients in range"
-            )
-        is_share = ((area >= 0) & (area <= 1)).all()
-        if (slopes < 0).any() or (support < 0).any() or not is_share:
-            raise StoreError(
-                "an evidence rank model has negative slopes or support, or areas beyond 1"
-            )
+        _require(
+            replicates >= 2 and reached.any() and in_range,
+            "an evidence rank model needs a cell, a resample, and coefficients in range",
+        )
+        _require(
+            not ((slopes < 0).any() or (support < 0).any()) and ((area >= 0) & (area <= 1)).all(),
+            "an evidence rank model has negative slopes or support, or areas beyond 1",
+        )
         if self.conditions is not None:
             _check_effects(self.conditions, self.slopes.shape[-1])
         marks = self.cohort if isinstance(self.cohort, tuple) else ()
-        if len(marks) != self.slopes.shape[-1] or not all(mark and is_mark(mark) for mark in marks):
-            raise StoreError(
-                "an evidence rank model does not say which cohort it was learnt against"
-            )
+        _require(
+            len(marks) == self.slopes.shape[-1] and all(mark and is_mark(mark) for mark in marks),
+            "an evidence rank model does not say which cohort it was learnt against",
+        )
 
     def pack(self) -> dict[str, AnyArray]:
         """Return arrays for a store; resamples in half precision."""
@@ -392,41 +358,31 @@ class EvidenceModel:
         template_lengths: FloatArray,
         cohort: tuple[str, ...],
     ) -> EvidenceModel:
-        """Reverse ``pack``, on the grid of the rank model.
-
-        Raises:
-            StoreError: it is no rank model.
-            KeyError: a part is missing.
-        """
+        """Reverse ``pack``, on the grid of the rank model; KeyError where a part is missing."""
 
         def part(*names: str) -> FloatArray:
             parts = [arrays[name] for name in names]
-            if any(array.dtype.kind != "f" for array in parts):
-                raise StoreError("an evidence rank model is no table of numbers")
-            first = parts[0].astype(np.float64)
-            if len(parts) == 1:
-                return first
-            return np.concatenate([first[None], parts[1].astype(np.float64)])
+            is_table = all(array.dtype.kind == "f" for array in parts)
+            _require(is_table, "an evidence rank model is no table of numbers")
+            first, *rest = (array.astype(np.float64) for array in parts)
+            return np.concatenate([first[None], *rest]) if rest else first
 
-        return cls(
-            lengths,
-            template_lengths,
-            part("intercept", "intercepts"),
-            part("slopes", "slope_draws"),
-            part("support"),
-            part("area"),
-            cohort,
-            _effects_of(part("condition_lengths"), part("conditions"))
-            if "conditions" in arrays
-            else None,
-        )
+        effects = None
+        if "conditions" in arrays:
+            table = part("conditions")
+            is_table = table.ndim == 3 and table.shape[1] >= 2
+            _require(is_table, "an evidence rank model says what no condition does")
+            rows = tuple(ConditionEffect(x[0], x[2:], x[1]) for x in table)
+            effects = ConditionEffects(part("condition_lengths"), rows)
+        intercept, slopes = part("intercept", "intercepts"), part("slopes", "slope_draws")
+        support, area = part("support"), part("area")
+        return cls(lengths, template_lengths, intercept, slopes, support, area, cohort, effects)
 
     def at_template(self, seconds: float) -> LengthEvidence:
         """Interpolate the model for templates of D speech seconds.
 
         Between two template lengths it is interpolated in log D; outside them, or where only one
-        was reached, the nearest holds. What shorter speech and templates support, longer ones
-        support: the support at T and D is the largest of all cells up to T and D.
+        was reached, the nearest holds. What shorter speech and templates support, longer ones do.
         """
         reached = np.isfinite(self.support)
         supported = np.fmax.accumulate(self.support, axis=1)
@@ -447,13 +403,9 @@ class EvidenceModel:
         # fewer people are long enough heard to calibrate more speech, which tells no less for that
         support = np.maximum.accumulate(support)
         effect = None if self.conditions is None else self.conditions.at_template(seconds)
-        return LengthEvidence(self.lengths[rows], intercept, slopes, support, area, effect)
-
-
-def _effects_of(lengths: FloatArray, table: FloatArray) -> ConditionEffects:
-    if table.ndim != 3 or table.shape[1] < 2:
-        raise StoreError("an evidence rank model says what no condition does")
-    return ConditionEffects(lengths, tuple(ConditionEffect(x[0], x[2:], x[1]) for x in table))
+        table = np.concatenate([intercept[..., None], slopes], axis=-1)
+        bounds = np.column_stack([support, area])
+        return LengthEvidence(self.lengths[rows], table, bounds, effect)
 
 
 def _check_effects(effects: ConditionEffects, features: int) -> None:
@@ -466,8 +418,7 @@ def _check_effects(effects: ConditionEffects, features: int) -> None:
         is_valid = is_valid and tuple(array.shape for array in parts) == shapes
         is_valid = is_valid and all(bool((np.abs(array) <= _MOST).all()) for array in parts)
         is_valid = is_valid and not (effect.support < 0).any()
-    if not is_valid:
-        raise StoreError("an evidence rank model says what no condition does")
+    _require(is_valid, "an evidence rank model says what no condition does")
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,7 +438,6 @@ class EvidencePoint:
     area: FloatArray
 
 
-@dataclass(frozen=True, slots=True)
 class LengthEvidence:
     """Evidence model at one template length, continuous in the test length T.
 
@@ -495,38 +445,24 @@ class LengthEvidence:
     mean ratio is at most 1 at both ends, it is in between (Hoelder's inequality). Below the grid
     the ratio fades to 1, nothing at T = 0 (Jensen's). Beyond it the last rank model holds.
 
-    Attributes:
+    Args:
         lengths: T of the grid, shape (nT,).
-        intercept: shape (nT, 1 + B).
-        slopes: shape (nT, 1 + B, F).
-        support: shape (nT,), never falling.
-        area: shape (nT,).
+        table: intercept and slopes, shape (nT, 1 + B, 1 + F).
+        bounds: support, never falling, and area, shape (nT, 2).
         conditions: of the model, at every test length.
     """
 
-    lengths: FloatArray
-    intercept: FloatArray
-    slopes: FloatArray
-    support: FloatArray
-    area: FloatArray
-    conditions: ConditionEffect | None = None
-
-    _table: FloatArray = field(init=False, repr=False)
-    _bounds: FloatArray = field(init=False, repr=False)
-    _logs: FloatArray = field(init=False, repr=False)
-    _gaps: FloatArray = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        # one table of all coefficients: a reading looks them up once
-        logs = np.log(self.lengths)
-        tables = {
-            "_table": np.concatenate([self.intercept[..., None], self.slopes], axis=-1),
-            "_bounds": np.column_stack([self.support, self.area]),
-            "_logs": logs,
-            "_gaps": np.append(np.diff(logs), 1.0),
-        }
-        for name, value in tables.items():
-            object.__setattr__(self, name, value)
+    def __init__(
+        self,
+        lengths: FloatArray,
+        table: FloatArray,
+        bounds: FloatArray,
+        conditions: ConditionEffect | None,
+    ) -> None:
+        self.lengths, self.conditions = lengths, conditions
+        self._table, self._bounds, self._logs = table, bounds, np.log(lengths)
+        self._gaps = np.append(np.diff(self._logs), 1.0)
+        self.support = bounds[:, 0]
 
     def at(self, seconds: FloatArray) -> EvidencePoint:
         """Interpolate at T speech seconds, shape (R,); a moment does not depend on the others."""
@@ -581,12 +517,10 @@ class RankModel:
         prior_speakers: how many speakers the prior, another rank model, counted as in the fit.
         origin: ``"own"``; or ``"shipped"`` where it is the shipped readers', since none could be
             learnt.
-        left_out: names of candidates whose tests taught it nothing, since one of its features'
-            networks was trained on their speech.
-        networks: sha256 of the network that made each feature, None where none did; empty where
-            none of them was.
-        learnt_from: names of everybody whose speech is in it, as test or as candidate; empty where
-            it does not say, as the shipped one.
+        left_out: names of candidates whose tests taught it nothing, since a network of its features
+            was trained on their speech.
+        networks: sha256 of the network that made each feature, None where none did; or empty.
+        learnt_from: names of everybody whose speech is in it; empty where it does not say.
         forgotten: how many of them have been forgotten since (`monitor.population.forgetting`).
         maxima: how high other people's streams got under this rank model; None where nobody looked.
         evidence: likelihood ratios on the same grid; None where there was no cohort.
@@ -603,7 +537,7 @@ class RankModel:
     weights: FloatArray
     floor: FloatArray
     open_set: FloatArray
-    rows: tuple[Mapping[str, Any], ...]
+    rows: tuple[Record, ...]
     speakers: int
     candidates: int
     prior_speakers: float = 0.0
@@ -629,31 +563,28 @@ class RankModel:
 
     def __post_init__(self) -> None:
         cells = (self.alpha.shape[0], self.lengths.size, self.template_lengths.size)
-        shapes = {
-            name: getattr(self, name).shape for name in ("alpha", "beta", "binomial", "floor")
+        count = len(self.features)
+        expected = {
+            **dict.fromkeys(("alpha", "beta", "binomial", "floor"), cells),
+            "weights": (*cells, count),
+            "open_set": (*cells[1:], 1 + count),
+            "similarities": (count,),
         }
-        if any(shape != cells for shape in shapes.values()):
-            raise StoreError(f"a rank model needs arrays of shape {cells}, has {shapes}")
-        if self.weights.shape != (*cells, len(self.features)):
-            raise StoreError(f"a rank model's weights have shape {self.weights.shape}")
-        if self.open_set.shape != (*cells[1:], 1 + len(self.features)):
-            raise StoreError(
-                f"a rank model's open-set coefficients have shape {self.open_set.shape}"
-            )
-        if len(self.similarities) != len(self.features):
-            raise StoreError("a rank model needs one similarity for each feature")
-        grid = cells[1:], len(self.features)
+        for name, shape in expected.items():
+            actual = np.shape(getattr(self, name))
+            _require(actual == shape, f"a rank model's {name} has shape {actual}, not {shape}")
+        grid = cells[1:], count
         if self.evidence and (self.evidence.support.shape, self.evidence.slopes.shape[-1]) != grid:
             raise StoreError("a rank model's evidence is of another grid, or of other features")
         for axis in (self.lengths, self.template_lengths):
-            if axis.ndim != 1 or axis.size == 0 or not (axis[1:] > axis[:-1]).all():
-                raise StoreError("a rank model's lengths must increase")
-            if not _SHORTEST <= axis[0] <= axis[-1] <= _LONGEST:
-                raise StoreError(
-                    "a rank model's lengths must lie between a millisecond and 30 years"
-                )
-        if cells[0] < 2 or not np.isfinite(self.alpha[0]).any():
-            raise StoreError("a rank model needs at least one cell, and at least one resample")
+            is_axis = axis.ndim == 1 and axis.size > 0 and (axis[1:] > axis[:-1]).all()
+            _require(is_axis, "a rank model's lengths must increase")
+            _require(
+                _SHORTEST <= axis[0] <= axis[-1] <= _LONGEST,
+                "a rank model's lengths must lie between a millisecond and 30 years",
+            )
+        has_cell = cells[0] >= 2 and np.isfinite(self.alpha[0]).any()
+        _require(has_cell, "a rank model needs at least one cell, and at least one resample")
 
 
 class RankModels:
@@ -738,12 +669,11 @@ class RankModels:
         return header, arrays
 
     @classmethod
-    def unpack(cls, header: Iterable[Mapping[str, Any]], arrays: Arrays, path: Path) -> RankModels:
-        """Reverse ``pack``; each rank model is read from its arrays when it is asked for.
+    def unpack(cls, header: Iterable[Record], arrays: Arrays, path: Path) -> RankModels:
+        """Reverse ``pack``; each is read, and damage noticed, when it is asked for.
 
         Raises:
-            StoreError: an entry of the header describes no rank model. Damaged arrays are noticed
-                when they are read.
+            StoreError: an entry of the header describes no rank model.
         """
         return cls(
             StoredRankModel.of(entry, arrays.below(f"{RANK_MODEL}{i}/"), path)
@@ -758,12 +688,12 @@ class StoredRankModel:
     features: tuple[str, ...]
     session: str
     learnt_from: tuple[str, ...]
-    entry: Mapping[str, Any]
+    entry: Record
     arrays: Arrays
     path: Path
 
     @classmethod
-    def of(cls, entry: Mapping[str, Any], arrays: Arrays, path: Path) -> StoredRankModel:
+    def of(cls, entry: Record, arrays: Arrays, path: Path) -> StoredRankModel:
         """Create one from a header entry; StoreError or KeyError if it describes no rank model."""
         features, session = tuple(entry["features"]), entry["session"]
         learnt_from = tuple(entry.get("learnt_from", ()))
@@ -773,7 +703,9 @@ class StoredRankModel:
     def read(self) -> RankModel:
         """Read and check it; a StoreError if it is damaged or incomplete."""
         with refusing_incomplete(self.path):
-            return self._read()
+            rank_model = self._read()
+            check_rank_model(rank_model)
+        return rank_model
 
     def _read(self) -> RankModel:
         arrays, values = self.arrays, dict[str, AnyArray]()
@@ -791,6 +723,4 @@ class StoredRankModel:
             grid = values["lengths"], values["template_lengths"]
             packed = arrays.below(f"{_EVIDENCE}/")
             plain[_EVIDENCE] = EvidenceModel.unpack(packed, *grid, plain[_EVIDENCE])
-        rank_model = RankModel(**{**plain, **values})
-        check_rank_model(rank_model)
-        return rank_model
+        return RankModel(**{**plain, **values})

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from monitor.files import (
     write_arrays,
 )
 from monitor.safe_text import printable
-from monitor.types import AnyArray, Record
+from monitor.types import AnyArray
 
 SCHEMA = 4
 """Of what is written; of earlier ones those are read that lack nothing."""
@@ -74,7 +75,7 @@ def write_store(
 
 def read_store(
     path: Path, kind: str, *, without: tuple[str, ...] = (), later: tuple[str, ...] = ()
-) -> tuple[Record, Arrays]:
+) -> tuple[dict[str, Any], Arrays]:
     """Read the header of a store and its arrays by name, as `monitor.files.read_arrays` does.
 
     The names of those that are mapped begin with `monitor.files.MAPPED`.

@@ -32,10 +32,12 @@ def times_of(row: Mapping[str, object]) -> tuple[float, float]:
     elif isinstance(stamp, list) and len(stamp) == 2:
         times = stamp[0], stamp[1]
     begin, end = (
-        float(time) if type(time) in (int, float) and -1e9 < time < 1e9 else math.nan
+        time / unit
+        if isinstance(time, int | float) and not isinstance(time, bool) and -1e9 < time < 1e9
+        else math.nan
         for time in times
     )
-    return begin / unit, end / unit
+    return begin, end
 
 
 def check_times(where: str, rows: Sequence[Mapping[str, object]]) -> None:
