@@ -72,8 +72,8 @@ class Cohort:
 
     Attributes:
         seconds: speech seconds behind each, shape (C,); mostly far fewer than a template has.
-        features: by name; ``slices`` has shape (C, M), a row a speaker: counts, or the direction
-            of the sum of embeddings. A row of zeros: nothing was heard of that feature.
+        features: by name; ``slices`` has shape (C, M), a row a speaker: counts, or the direction of
+            the sum of embeddings; zeros where nothing was heard of that feature.
         about: whose voices these are.
         names: of each, so that one can be forgotten; empty where nobody kept them, as in the
             shipped one. They are no part of what a rank model is learnt against.
@@ -163,11 +163,7 @@ def read_cohort_note(
 
 
 def load_cohort(path: Path, digest: str) -> Cohort:
-    """Read a cohort from a store.
-
-    Raises:
-        StoreError: the store holds another one than of that digest by now, none, or no voices.
-    """
+    """Read a cohort from a store; StoreError where it holds another one by now."""
     without = ("slices/", "rank_model/", "people/", MAPPED)
     return unpack_cohort(path, digest, *read_store(path, "population", without=without))
 
@@ -215,9 +211,8 @@ def _digest(arrays: Mapping[str, AnyArray]) -> str:
 class CohortScoring:
     """Cohort's sketches of one feature, ready to be scored by streams.
 
-    They are short, an utterance each, where templates have minutes: what that does to scores is
-    part of the rank model that was learnt against them. Those of whom nothing was heard of this
-    feature are left out.
+    Those of whom nothing was heard of this feature are left out. They are short, an utterance each;
+    what that does to scores is part of the rank model that was learnt against them.
     """
 
     def __init__(self, cohort: Cohort, name: str, similarity: Similarity) -> None:
@@ -252,10 +247,7 @@ class CohortScoring:
 
 
 def normalise(scores: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
-    """Normalise scores, shape (..., N): ``(s - mean) / spread``; 0 without spread.
-
-    `monitor.stream.posterior.LikelihoodRatioScorer` writes it out, in one product with the slopes.
-    """
+    """Normalise scores, shape (..., N): ``(s - mean) / spread``; 0 without spread."""
     away = scores - mean[..., None]
     wide = spread[..., None]
     return np.divide(away, wide, out=np.zeros_like(away), where=wide > 0)

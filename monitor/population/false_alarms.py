@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypedDict
 
 import numpy as np
 
@@ -25,8 +24,7 @@ class FalseAlarms:
         share: q: of other people's streams of that length at most this share exceeds it.
         horizon_seconds: H, audio seconds from the beginning of a stream.
         speakers: n, whose streams say so, the watched one not among them.
-        repeated: of these, how many had less than H (but half of it) and were heard again from the
-            beginning.
+        repeated: of these, how many had less than H (but half of it) and were heard again.
         session: the kind of rank model, ``"same"`` or ``"cross"``.
         template_seconds: to which templates were cut there.
         most_bits: what no reading exceeds; infinity where nothing is known.
@@ -42,25 +40,10 @@ class FalseAlarms:
     template_seconds: float
     most_bits: float = math.inf
 
-    def record(self) -> FalseAlarmsRecord:
+    def record(self) -> dict[str, float | str]:
         """Return what an alert quotes of it, JSON-able."""
-        return {
-            "share": self.share,
-            "horizon_seconds": self.horizon_seconds,
-            "speakers": self.speakers,
-            "repeated": self.repeated,
-            "session": self.session,
-        }
-
-
-class FalseAlarmsRecord(TypedDict):
-    """The key ``false_alarms`` of an alert's record."""
-
-    share: float
-    horizon_seconds: float
-    speakers: int
-    repeated: int
-    session: str
+        names = ("share", "horizon_seconds", "speakers", "repeated", "session")
+        return {name: getattr(self, name) for name in names}
 
 
 def false_alarms(
@@ -180,7 +163,7 @@ def _too_few(
     ]
     advice = [f"calibrate on more speakers{' who say more' if shorter else ''}"]
     if count:
-        least = math.ceil(1000 * smallest_share(count)) / 10
+        least = math.ceil(1000 / (count + 1)) / 10
         advice.insert(0, f"allow {least:g} %")
     if shorter:
         advice.insert(0, f"ask for {length_in_words(shorter[-1])}")
@@ -191,12 +174,10 @@ def _too_few(
 
 
 # --------------------------------------------------------------------------------------- conformal
-# What the largest value of a whole stream exceeds with a stated probability.
-#
-# Source: docs/method.md section 11.
+# What the largest value of a whole stream exceeds with a stated probability (docs/method.md
+# section 11).
 
-_ROUNDING = 1e-9
-"""Of a share such as 0.07 times a whole number."""
+_ROUNDING = 1e-9  # of a share such as 0.07 times a whole number
 
 
 def conformal_threshold(maxima: FloatArray, share: float) -> float:
@@ -205,10 +186,9 @@ def conformal_threshold(maxima: FloatArray, share: float) -> float:
     Split conformal prediction (Vovk, Gammerman and Shafer, *Algorithmic Learning in a Random
     World*, 2005; Lei et al., JASA 113, 2018, theorem 2) with the largest value of a whole stream as
     the score: the ``ceil((n + 1)(1 - q))``-th smallest of n maxima. Of n + 1 exchangeable maxima
-    the last is larger than that with a probability of at most q, and of exactly
-    ``floor((n + 1) q) / (n + 1)`` where no two are equal. To *equal* it is no crossing: maxima that
-    stop at a common bound are ties, and compared by >= they would all cross. Marginally: over the
-    draw of the n as well as of the one more. A stream that never had a value counts as -inf.
+    the last is larger than that with a probability of at most q, over the draw of all. To *equal*
+    it is no crossing: maxima that stop at a common bound are ties. A stream that never had a value
+    counts as -inf.
 
     Raises:
         UsageError: a share not over 0 and under 1, too few maxima for it, or one that is no number.
@@ -233,9 +213,6 @@ def conformal_threshold(maxima: FloatArray, share: float) -> float:
 def fewest_maxima(share: float) -> int:
     """Return how many maxima a share q takes: the least n of ``1/q - 1`` or more.
 
-    Raises:
-        UsageError: not over 0 and under 1.
-
     Example:
         >>> fewest_maxima(0.05), fewest_maxima(0.01), fewest_maxima(0.5)
         (19, 99, 1)
@@ -243,13 +220,3 @@ def fewest_maxima(share: float) -> int:
     if not 0 < share < 1:
         raise UsageError(f"share={share:g} must be over 0 and under 1")
     return max(1, math.ceil(1 / share * (1 - _ROUNDING)) - 1)
-
-
-def smallest_share(count: int) -> float:
-    """Return the smallest share that so many maxima can hold: ``1/(n + 1)``.
-
-    Example:
-        >>> smallest_share(19)
-        0.05
-    """
-    return 1 / (count + 1)

@@ -1,9 +1,7 @@
 """Take a person out of a population, or out of rank models in a file of their own: name and voice.
 
-What belongs to one person goes: template, notes and fingerprints of the recordings, the sketch in
-the cohort, the maxima of the person's stream, the name wherever it stands. What was learnt from
-many together, as a rank model, cannot be parted again; it is marked, and is learnt anew by
-`monitor calibrate`.
+What belongs to one person goes. What was learnt from many together, as a rank model, cannot be
+parted again; it is marked, and is learnt anew by `monitor calibrate`.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from monitor.phrases import plural
 from monitor.population.cohort import Cohort
 from monitor.population.people import nearest_spelling
 from monitor.population.population import Population, load_rank_models, save_rank_models
-from monitor.population.rank_model import RankModel, RankModels
+from monitor.population.rank_model import RankModels
 from monitor.population.store import store_kind
 
 
@@ -57,9 +55,8 @@ class Forgotten:
         if self.marked:
             lines.append(
                 f"monitor: note: {plural(self.marked, 'rank_model')} had been learnt from {name} "
-                f"among "
-                "others; that cannot be taken out of an average, and runs say so: calibrate again "
-                "without those recordings"
+                "among others; that cannot be taken out of an average, and runs say so: calibrate "
+                "again without those recordings"
             )
         if self.mute:
             lines.append(
@@ -99,23 +96,15 @@ def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
         recordings = len(population.speakers[place].sources)
         population = population.without(name)
     rank_models, cohort, forgotten = _remove(population.rank_models, population.cohort, name)
-    Population(
-        population.speakers,
-        population.offsets,
-        population.features,
-        rank_models,
-        mismatched=population.mismatched,
-        about=population.about,
-        cohort=cohort,
-    ).save(target)
+    changes = {"mismatched": population.mismatched, "rank_models": rank_models, "cohort": cohort}
+    population._with(**changes).save(target)
     return replace(forgotten, template_seconds=seconds, recordings=recordings, left=len(population))
 
 
 def _check_known(name: str, names: set[str], path: Path) -> None:
     """Refuse a name that is nowhere in a file; suggest the nearest spelling."""
     if name not in names:
-        count = f"it names {plural(len(names), 'person')}"
-        hint = nearest_spelling(name, sorted(names)) or count
+        hint = nearest_spelling(name, sorted(names)) or f"it names {plural(len(names), 'person')}"
         raise UsageError(f"nobody called {name!r} is in {path}; {hint}")
 
 
@@ -133,7 +122,18 @@ def _remove(
     """Remove somebody from rank models and cohort, and record what that took."""
     background = cohort is not None and name in cohort.names
     others = cohort.without(name) if cohort is not None and background else cohort
-    models = [_remove_from_rank_model(rank_model, name) for rank_model in rank_models]
+    models = [
+        replace(
+            rank_model,
+            maxima=maxima.without(name)
+            if (maxima := rank_model.maxima) and name in maxima.speakers
+            else maxima,
+            left_out=tuple(person for person in rank_model.left_out if person != name),
+            learnt_from=tuple(person for person in rank_model.learnt_from if person != name),
+            forgotten=rank_model.forgotten + (name in rank_model.learnt_from),
+        )
+        for rank_model in rank_models
+    ]
     mute = sum(rank_model.evidence is not None for rank_model in models) if background else 0
     if background:  # a ratio is learnt against one cohort, and means nothing against another
         models = [replace(rank_model, evidence=None) for rank_model in models]
@@ -145,15 +145,3 @@ def _remove(
         mute=mute,
     )
     return RankModels(models), others, forgotten
-
-
-def _remove_from_rank_model(rank_model: RankModel, name: str) -> RankModel:
-    """Remove somebody's name from a rank model."""
-    maxima, learnt_from = rank_model.maxima, rank_model.learnt_from
-    return replace(
-        rank_model,
-        maxima=maxima.without(name) if maxima and name in maxima.speakers else maxima,
-        left_out=tuple(person for person in rank_model.left_out if person != name),
-        learnt_from=tuple(person for person in learnt_from if person != name),
-        forgotten=rank_model.forgotten + (name in learnt_from),
-    )

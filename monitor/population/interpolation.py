@@ -26,13 +26,12 @@ class RankModelPoint:
     """Rank model at n points: itself and its resamples at one length T, or itself at several.
 
     Attributes:
-        share: shape (C, n): weight of each component of the rank pmf; C is 1, or 2 where some
-            row lies beside a degenerate rank model; the other rows' second weight is 0.
+        share: shape (C, n): weight of each component of the rank pmf; C is 1, or 2 beside a
+            degenerate rank model.
         alpha, beta, binomial: shape (C, n), the components' parameters.
         weights: lambda, shape (n, F).
         floor: e, shape (n,).
-        fade: shape (n,), 1 inside the grid, T / T0 below it: what is left is mixed with no evidence
-            at all.
+        fade: shape (n,), 1 inside the grid, T / T0 below it: the rest is no evidence at all.
     """
 
     share: FloatArray
@@ -138,8 +137,7 @@ class LengthModel:
     Inside the grid log alpha, log beta, log lambda and log e are interpolated in log T; beside a
     degenerate rank model the two pmfs are mixed instead. Below the grid everything fades to no
     evidence, zero bits at T = 0. Beyond it the last rank model holds: a similarity that grows with
-    the evidence is weighed as if it had been heard for the last length, so that an hour claims no
-    more certainty than calibration has seen.
+    the evidence is weighed as if it had been heard for the last length.
 
     Attributes:
         lengths: T of the grid, shape (nT,).
@@ -343,10 +341,7 @@ class EvidenceSpread:
         return cls(np.array([t for t, _ in cells]), bits)
 
     def at(self, seconds: float) -> SpeakerRange | None:
-        """Interpolate the range at T speech seconds; None below the shortest calibrated.
-
-        Voices of a second read nothing like those of three, and after none nobody reads anything.
-        """
+        """Interpolate the range at T speech seconds; None below the shortest calibrated."""
         if seconds < self.lengths[0]:
             return None
         at = np.log(seconds)
@@ -370,9 +365,7 @@ def _read_cell(row: Mapping[str, Any]) -> tuple[float, float, float] | None:
 # Source: docs/method.md section 5.
 
 GOOD_AREA = 0.8
-"""Least area under the ROC curve, on speakers left out, for odds that are worth telling: four times
-in five an enrolled voice looks more enrolled than an impostor. Across sessions pitch reaches 0.5,
-voice 0.83 at 3 s and 0.93 at 10 s."""
+"""Least area under the ROC curve, on speakers left out, for odds that are worth telling."""
 
 
 class EnrolledProbability:
@@ -380,7 +373,6 @@ class EnrolledProbability:
 
     Between calibrated lengths the coefficients are interpolated in log T; below the shortest the
     odds fade to even, beyond the longest the last hold. Of template lengths the nearest counts.
-    They are told only where calibration has seen them work (`GOOD_AREA`).
 
     Args:
         rank_model: of one set of features.
@@ -403,24 +395,17 @@ class EnrolledProbability:
         self._areas = areas[rows, nearest]
 
     def area(self, seconds: FloatArray) -> FloatArray:
-        """Interpolate the area under the ROC curve on speakers left out of the fit, at T.
-
-        Returns:
-            area under the ROC curve, shape (R,): 0.5 is no use, 1 is perfect, NaN not known.
-        """
+        """Interpolate the area under the ROC curve at T, shape (R,): 0.5 is no use, NaN not known."""
         place = np.log(np.maximum(seconds, self._lengths[0]))
         return np.asarray(np.interp(place, np.log(self._lengths), self._areas))
 
     def at(self, seconds: FloatArray, favourite: FloatArray) -> FloatArray:
-        """Compute the probability at R moments.
+        """Compute the probability at R moments, in (0, 1); NaN where they cannot tell impostors.
 
         Args:
             seconds: T, speech seconds, shape (R,).
             favourite: absolute scores of the most probable candidate, shape (R, F), in the rank
                 model's order of features; additive ones divided by their frames.
-
-        Returns:
-            shape (R,), in (0, 1); NaN where they cannot tell impostors.
         """
         from scipy.special import expit
 

@@ -130,10 +130,8 @@ _MAPPED_BYTES = 1 << 30  # more templates are kept as they are, to be mapped and
 class Prepared(NamedTuple):
     """Templates as a similarity compares them, kept beside the slices.
 
-    Attributes:
-        seconds: D that they are cut to.
-        similarity: its name.
-        matrix: shape (members, M), single precision.
+    ``seconds`` is D that they are cut to, ``similarity`` a name, ``matrix`` of shape (members, M)
+    and in single precision.
     """
 
     seconds: float
@@ -162,8 +160,8 @@ class Population:
         offsets: shape (N + 1,): speaker j owns slices ``offsets[j]:offsets[j + 1]``.
         features: templates by feature name.
         rank_models: may be empty.
-        mismatched: True where the rank models were learnt without some of the speakers. Rank models
-            that say whom they were learnt from know better.
+        mismatched: True where the rank models were learnt without some of the speakers; those that
+            say whom they were learnt from know better.
         about: whose voices these are: attribution, one paragraph.
         cohort: background speakers, or what reads them once they are asked for.
 
@@ -603,13 +601,7 @@ class Population:
         )
 
     def calibrated(self, calibration: Calibration) -> Population:
-        """Set what `monitor.calibrate` learnt: models, and the cohort of these.
-
-        Example::
-
-            people = enrol(recordings)
-            people.population.calibrated(calibrate(people)).save("us.npz")
-        """
+        """Set what `monitor.calibrate` learnt: models, and the cohort of these."""
         return self.with_rank_models(calibration.rank_models, calibration.cohort)
 
     def with_rank_models(self, rank_models: RankModels, cohort: Cohort | None = None) -> Population:
@@ -617,10 +609,8 @@ class Population:
 
         Args:
             rank_models: any of the same features.
-            cohort: that their evidence was learnt against; None leaves the one that is there.
-
-        Warns:
-            UserWarning: a rank model has evidence, and there is no cohort to weigh it with.
+            cohort: that their evidence was learnt against; None leaves the one that is there, and
+                warns where there is none.
         """
         if (
             cohort is None
@@ -641,8 +631,8 @@ class Population:
         Args:
             path: of the store.
             mapped: leave the templates in it as they are, beside what embeddings are compared by,
-                so that a store of any size is mapped and not read; None for those with more than
-                1 GiB of templates.
+                so that a store of any size is mapped and not read; None for those with more than 1
+                GiB of templates.
 
         Raises:
             StoreError: it cannot be written; what was there before is untouched.
@@ -751,10 +741,7 @@ class Population:
 
     @classmethod
     def reference(cls) -> Self:
-        """Load the population that ships with the package: LibriSpeech readers, with models.
-
-        LibriVox volunteers, from LibriSpeech (Panayotov et al., 2015, CC BY 4.0); see ``about``.
-        """
+        """Load the population that ships with the package, with models: see `REFERENCE`."""
         return cls.load(REFERENCE)
 
 

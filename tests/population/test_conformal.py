@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
-from monitor.population.false_alarms import conformal_threshold, fewest_maxima, smallest_share
+from monitor.population.false_alarms import conformal_threshold, fewest_maxima
 
 SHARES = st.sampled_from([0.01, 0.05, 0.07, 0.1, 0.2, 0.29, 1 / 3, 0.5, 0.9])
 VALUES = st.one_of(st.integers(-3, 3).map(float), st.floats(-50, 50), st.just(-np.inf))
@@ -62,8 +62,8 @@ def test_maxima_that_stop_at_a_bound_are_not_crossed():
 )
 def test_how_many_are_needed(share, needed):
     assert fewest_maxima(share) == needed
-    assert smallest_share(needed) <= share * (1 + 1e-9)
-    assert needed == 1 or smallest_share(needed - 1) > share
+    assert 1 / (needed + 1) <= share * (1 + 1e-9)
+    assert needed == 1 or 1 / needed > share
     conformal_threshold(np.zeros(needed), share)
     if needed > 1:
         with pytest.raises(UsageError, match=f": {needed} are needed"):
