@@ -27,7 +27,7 @@ import soxr
 
 from benchmarks.hear import chapters
 from monitor import Monitor
-from monitor.features.landmarks import Landmarks
+from monitor.features.channel import Landmarks
 from monitor.maths.landmarks import (
     FRAME_TICKS,
     NAME,

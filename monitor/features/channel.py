@@ -1,23 +1,21 @@
-"""The channel of a voice: its spectrum, and the conditions of a recording."""
+"""What a stream tells of the recording, not of the voice: channel, conditions, landmarks."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from monitor.features.framing import AudioFeature, Framer
-from monitor.kinds import LEVELS, FeatureSpec, Sensitivity
+from monitor.kinds import HISTOGRAM, LEVELS, FeatureSpec, Sensitivity
 from monitor.maths.condition import ROW, describe_seconds
+from monitor.maths.landmarks import FRAME_TICKS, FRAMES_PER_SECOND, NAME, PITCHES, STEPS_PER_OCTAVE
 from monitor.maths.spectra import rfft
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
-BANDS_HZ = (60, 150, 300, 500, 800, 1300, 2100, 3400, 4600, 6000, 7600)
-"""Edges of the ten bands."""
-SECONDS = 3
-"""Long enough for most readers to pause in it."""
-QUIET, LOUD = 0.1, 0.9
-"""Quantiles: what is heard between the words, and at their peaks."""
-LEAST_RANGE = 1.0
-"""Bels from quiet to loud: less is silence, or noise, and not speech."""
+BANDS_HZ = (60, 150, 300, 500, 800, 1300, 2100, 3400, 4600, 6000, 7600)  # edges
+SECONDS = 3  # long enough for most readers to pause in it
+QUIET, LOUD = 0.1, 0.9  # quantiles: what is heard between the words, and at their peaks
+LEAST_RANGE = 1.0  # bels from quiet to loud: less is silence, or noise, and not speech
 
 _RATE = 16000
 _LENGTH, _HOP = 512, 1280  # one look every 80 ms is as good as one every 20
@@ -33,15 +31,6 @@ class Channel(AudioFeature):
 
     The quiet and the loud level of ten bands. Another microphone, room, line or gain moves some of
     them and leaves them there. In no template: the change detector follows it.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> sound = rng.standard_normal(48000) * (np.arange(48000) % 16000 > 8000) / 10
-        >>> full, soft = Channel().process(sound), Channel().process(sound / 10)
-        >>> full.ticks, full.values.shape
-        (array([300]), (1, 20))
-        >>> np.round((full.values - soft.values)[0, 10:], 2)  # 20 dB
-        array([2., 2., 2., 2., 2., 2., 2., 2., 2., 2.])
     """
 
     spec = FeatureSpec("channel", LEVELS, 2 * len(_WIDTHS), float(SECONDS), _RATE)
@@ -92,27 +81,15 @@ CONDITION = "sound-condition"
 
 
 _MOST_SAMPLES = 1 << 21
-_TOGETHER = 8
-"""Seconds that are described together: enough to be cheap, few enough for a processor's cache."""
+_TOGETHER = 8  # seconds that are described together: they stay in a processor's cache
 
 
 class ConditionRows:
     """One recording, as rows of counts that `monitor.maths.condition` adds up.
 
     Not a feature: it hears the samples as they were decoded, since clipping and a narrow band leave
-    their traces there, and it tells no speakers apart.
-
-    Clipping is looked for in the first channels, of which a second has `_MOST_SAMPLES` at most: in
-    43 of them at 48 kHz.
-
-    Args:
-        rate: samples per second.
-
-    Example:
-        >>> rows = ConditionRows(8000)
-        >>> tone = np.sin(np.arange(12000, dtype=np.float32))
-        >>> rows.process(tone[:, None], tone).ticks, rows.process(tone[:, None], tone).ticks
-        (array([100]), array([200, 300]))
+    their traces there. Clipping is looked for in the first channels, of which a second has
+    `_MOST_SAMPLES` at most: in 43 of them at 48 kHz.
     """
 
     def __init__(self, rate: int) -> None:
@@ -145,3 +122,153 @@ class ConditionRows:
     def skip_to(self, tick: int) -> None:
         """Rows complete by ``tick`` of the recording are not computed."""
         self._skip = tick
+
+
+# ------------------------------------------------------------------------------------- landmarks
+# Peaks of the spectrogram, by which audio that was heard before is known. They tell no speakers
+# apart, and are in no sketch: the same words said again by the same voice have others. What they
+# are compared by is in `monitor.maths.landmarks`.
+
+_PER_BLOCK = 6  # peaks that are kept of half a second, the strongest
+_FAINT = 3e-4  # of the power of the strongest peak lately: what is fainter is no landmark
+_PEAK_RATE = 8000  # as voice activity hears it
+_SIZE, _STEP = 768, _PEAK_RATE // FRAMES_PER_SECOND
+_BLOCK = FRAMES_PER_SECOND // 2  # frames from which the strongest peaks are taken
+_BESIDE = 2  # frames on both sides that a peak must exceed (in twos)
+_AROUND = 5  # bins on both sides
+_LOW_HZ = 200.0
+_BINS = slice(round(_LOW_HZ * _SIZE / _PEAK_RATE), round(3600 * _SIZE / _PEAK_RATE))
+_HERTZ = (np.arange(_SIZE // 2 + 1) * (_PEAK_RATE / _SIZE)).astype(np.float32)[_BINS]
+_TILT = _HERTZ / 1000  # 3 dB an octave: high peaks count as much
+_PEAK_WINDOW = np.hanning(_SIZE).astype(np.float32)
+_PEAK_TOGETHER = 8 * _BLOCK  # frames: what is made of them stays in the cache of a core
+_INNER = _TILT.size - 2 * _AROUND  # bins that have all others around them
+_NEIGHBOURS = np.arange(-1, 2)
+_FADING = np.float32(0.4)  # of power, each half second
+
+
+class Landmarks:
+    """The strongest peaks of every half second: pitches in 1/60 octaves, and where they lie."""
+
+    spec = FeatureSpec(NAME, HISTOGRAM, PITCHES, 1 / FRAMES_PER_SECOND, _PEAK_RATE)
+    follow = None
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def process(self, samples: FloatArray) -> Track:
+        """Return landmarks of every half second that further samples, shape (n,), complete."""
+        self._waiting.append(np.asarray(samples, np.float32))
+        self._samples += len(samples)
+        frames = len(self._power) + self._spectra - 2 * _BESIDE
+        if frames < _BLOCK:  # small blocks cost nothing until a half second is full
+            self._waiting[-1] = self._waiting[-1].copy()
+            return self.spec.no_frames()
+        return self._due(frames // _BLOCK * _BLOCK)
+
+    def flush(self) -> Track:
+        """Return the landmarks of the rest of the recording."""
+        return self._due(len(self._power) + self._spectra - _BESIDE)
+
+    def skip_to(self, tick: int) -> None:
+        """Skip nothing: what was heard before a stop is wanted after it."""
+
+    def reset(self) -> None:
+        """Start afresh: the next sample is the first of a recording."""
+        self._waiting: list[FloatArray] = []  # of which no spectra were made
+        self._samples = 0  # of those
+        self._power = np.zeros((_BESIDE, _TILT.size), np.float32)
+        self._frames = 0  # that were looked at
+        self._loudest = _SILENCE
+
+    @property
+    def _spectra(self) -> int:
+        """Count of spectra that can be made of the samples that wait."""
+        return max(0, (self._samples - _SIZE) // _STEP + 1)
+
+    def _due(self, count: int) -> Track:
+        if count <= 0:
+            return self.spec.no_frames()
+        times, pitches = self._strongest(*self._peaks(count), count)
+        first = self._frames
+        self._frames += count
+        # known once the half second is over
+        blocks = times // _BLOCK
+        ends = np.minimum((blocks + 1) * _BLOCK, count)
+        ticks = (first + ends + _BESIDE) * FRAME_TICKS + _SIZE * TICKS_PER_SECOND // _PEAK_RATE
+        begins = (first + times) * FRAME_TICKS
+        spans = np.stack([begins, begins + FRAME_TICKS], axis=1)
+        return Track(ticks, pitches, spans)
+
+    def _peaks(self, count: int) -> tuple[IntArray, IntArray, FloatArray]:
+        """Find frames and bins of all peaks of further frames, and power there and beside.
+
+        After the end of a recording there is silence.
+        """
+        sound, position = np.concatenate(self._waiting), 0
+        peaks = []
+        for first in range(0, count, _PEAK_TOGETHER):
+            size = min(_PEAK_TOGETHER, count - first)
+            before = len(self._power)
+            power = np.zeros((size + 2 * _BESIDE, _TILT.size), np.float32)
+            power[:before] = self._power
+            count_in = min(len(power) - before, (sound.size - position - _SIZE) // _STEP + 1)
+            if count_in > 0:
+                power[before : before + count_in] = _spectrum(sound[position:], count_in)
+                position += count_in * _STEP
+            self._power = power[size:].copy()
+            indices = np.flatnonzero(_mark_peaks(power))
+            times, bins = indices // _INNER, indices % _INNER + _AROUND
+            neighbours = power[times[:, None] + _BESIDE, bins[:, None] + _NEIGHBOURS]
+            peaks.append((times + first, bins, neighbours))
+        self._waiting = [sound[position:].copy()]
+        self._samples = sound.size - position
+        frames, pitches, powers = zip(*peaks, strict=True)
+        return np.concatenate(frames), np.concatenate(pitches), np.concatenate(powers)
+
+    def _strongest(
+        self, times: IntArray, bins: IntArray, neighbours: FloatArray, count: int
+    ) -> tuple[IntArray, IntArray]:
+        """Return frames and pitches of the strongest peaks of each half second, in order."""
+        heights = neighbours[:, 1]
+        blocks = times // _BLOCK
+        loudest = np.zeros(-(-count // _BLOCK), np.float32)
+        np.maximum.at(loudest, blocks, heights)
+        for number, height in enumerate(loudest.tolist()):
+            self._loudest = np.float32(max(float(self._loudest * _FADING), height, float(_SILENCE)))
+            loudest[number] = self._loudest
+        rows = np.flatnonzero(heights > (loudest * np.float32(_FAINT))[blocks])
+        rows = rows[np.lexsort((-heights[rows], blocks[rows]))]
+        rank = np.arange(rows.size) - np.searchsorted(blocks[rows], blocks[rows])
+        rows = np.sort(rows[rank < _PER_BLOCK])
+        left, here, right = np.log(neighbours[rows] + _SILENCE).T
+        curvature = left - 2 * here + right
+        shift = np.where(
+            curvature < 0, 0.5 * (left - right) / np.where(curvature < 0, curvature, -1), 0.0
+        )
+        hertz = _HERTZ[bins[rows]] + np.clip(shift, -0.5, 0.5) * (_PEAK_RATE / _SIZE)
+        steps = np.floor(STEPS_PER_OCTAVE * np.log2(hertz / _LOW_HZ)).astype(np.intp)
+        # of one frame in order of pitch, as the bins are
+        return times[rows], np.clip(steps, 0, PITCHES - 1)
+
+
+def _spectrum(sound: FloatArray, count: int) -> FloatArray:
+    """Power in the bins that are looked at, of so many frames from the first sample on."""
+    step = sound.itemsize
+    frames = as_strided(sound, (count, _SIZE), (_STEP * step, step), writeable=False)
+    spectrum = rfft(frames * _PEAK_WINDOW)[:, _BINS]
+    return np.asarray((spectrum.real**2 + spectrum.imag**2) * _TILT)
+
+
+def _mark_peaks(power: FloatArray) -> BoolArray:
+    """Mark bins of the inner frames that exceed all around them; of equals the first one."""
+    maxima, width = power, 1
+    while width < 2 * _AROUND + 1:  # the largest of so many bins, from there on
+        step = min(width, 2 * _AROUND + 1 - width)
+        maxima, width = np.maximum(maxima[:, :-step], maxima[:, step:]), width + step
+    inner = slice(_BESIDE, len(power) - _BESIDE)
+    two = np.maximum(maxima[:-1], maxima[1:])  # of two frames
+    here = power[inner, _AROUND:-_AROUND]
+    is_peak = here >= np.maximum(maxima[inner], two[_BESIDE + 1 :])
+    is_peak &= here > two[: len(here)]
+    return np.asarray(is_peak)

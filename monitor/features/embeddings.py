@@ -1,16 +1,28 @@
-"""Speaker embeddings: one for every three seconds of speech, by any network."""
+"""Speaker embeddings: one for every three seconds of speech, by our network or the user's."""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache, lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Event, Timer
 from typing import Any
 
 import numpy as np
 
-from monitor.errors import UsageError
+from monitor.errors import StoreError, UsageError
 from monitor.features.extractor import VoiceActivity
 from monitor.features.framing import AudioFeature, join_tracks
-from monitor.kinds import EMBEDDING, FeatureSpec, Sensitivity
+from monitor.kinds import EMBEDDING, SPEAKER_PREFIX, FeatureSpec, Sensitivity
+from monitor.maths.spectra import rfft
+from monitor.networks.layers import triangles
 from monitor.networks.voice import SHA256, SIZE, shipped
 from monitor.protocols import Embedder, MarkedEmbedder
 from monitor.types import TICKS_PER_SECOND, EarlyFrames, FloatArray, IntArray, Track
@@ -183,3 +195,373 @@ class Voice(SpeechWindows):
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how another process makes it afresh."""
         return type(self), self._given
+
+
+# ------------------------------------------------------------------- a network of one's own
+# Not every network takes sound. Two front ends are computed for those that take energies: `Kaldi`
+# (D. Povey et al., ASRU 2011), of WeSpeaker's and 3D-Speaker's networks, and `MelBanks`, of
+# ReDimNet (I. Yakovlev et al., "Reshape dimensions network for speaker recognition", Interspeech
+# 2024).
+
+_FRAME, _STEP, _POINTS = 400, 160, 512
+_LOWEST = 20.0
+_EMPHASIS = 0.97
+_FULL_SCALE = 32768.0
+
+
+class Kaldi:
+    """Energies as ``compute-fbank-feats`` gives them without dither.
+
+    Frames of 25 ms every 10 ms that lie wholly inside (snip-edges), each less its mean,
+    pre-emphasis 0.97, 512 points, 80 triangles in mel from 20 to 8000 Hz over powers, natural
+    logarithm. Equal to ``torchaudio.compliance.kaldi.fbank`` to 1e-3.
+
+    Args:
+        hamming: Hamming's window, as WeSpeaker takes, in place of Povey's.
+        whole_numbers: samples count up to 32768, as in a file of 16 bits, and not up to 1.
+        centred: each band less its mean over the window.
+
+    Example:
+        >>> Kaldi().energies(np.zeros(16000, np.float32)).shape
+        (98, 80)
+    """
+
+    bands = 80
+    _highest, _floor = RATE / 2, float(np.finfo(np.float32).eps)
+
+    def __init__(
+        self, *, hamming: bool = False, whole_numbers: bool = True, centred: bool = True
+    ) -> None:
+        phase = 2 * np.pi * np.arange(_FRAME) / (_FRAME - 1)
+        self._window = 0.54 - 0.46 * np.cos(phase)
+        if not hamming:
+            self._window = (0.5 - 0.5 * np.cos(phase)) ** 0.85
+        self._scale = _FULL_SCALE if whole_numbers else 1.0
+        self._centred = centred
+
+    @staticmethod
+    def samples(frames: int) -> int:
+        """Count the samples that give so many frames."""
+        return _FRAME + (frames - 1) * _STEP
+
+    def energies(self, sound: FloatArray) -> FloatArray:
+        """Compute energies of sound, shape (n,), at 16 kHz: shape (frames, 80), float32."""
+        windows = np.lib.stride_tricks.sliding_window_view(sound, _FRAME)[::_STEP]
+        frames = windows.astype(np.float64) * self._scale
+        frames -= frames.mean(axis=1, keepdims=True)
+        before = np.concatenate([frames[:, :1], frames[:, :-1]], axis=1)
+        frames = (frames - _EMPHASIS * before) * self._window
+        levels = np.log(np.maximum(_powers(frames) @ self._triangles(), self._floor))
+        if self._centred:
+            levels -= levels.mean(axis=0)
+        bands: FloatArray = levels.astype(np.float32)
+        return bands
+
+    @classmethod
+    @cache
+    def _triangles(cls) -> FloatArray:
+        """Weights of the bins, shape (257, 80)."""
+        lowest, highest = 1127.0 * np.log1p(np.array([_LOWEST, cls._highest]) / 700.0)
+        hertz = np.arange(_POINTS // 2 + 1) * RATE / _POINTS
+        edges = np.linspace(lowest, highest, cls.bands + 2)
+        return triangles(1127.0 * np.log1p(hertz / 700.0), edges)
+
+
+class MelBanks:
+    """Energies as the front end of ReDimNet gives them, its class of this name.
+
+    Pre-emphasis 0.97 over the whole sound, Hamming's window of 25 ms every 10 ms, frames centred
+    and the ends mirrored, 512 points, 72 triangles in Hz between mels from 20 to 7600 Hz over
+    powers, natural logarithm of the energy and 1e-6, each band less its mean over the window. Equal
+    to ``torchaudio.transforms.MelSpectrogram`` in its place to 1e-3.
+
+    Args:
+        normalised: the sound less its mean, over its deviation, first (its ``norm_signal``).
+
+    Example:
+        >>> MelBanks().energies(np.zeros(16000, np.float32)).shape
+        (72, 101)
+    """
+
+    bands = 72
+    _highest, _floor = 7600.0, 1e-6
+
+    def __init__(self, *, normalised: bool = False) -> None:
+        self._normalised = normalised
+        window = 0.54 - 0.46 * np.cos(2 * np.pi * np.arange(_FRAME) / _FRAME)
+        self._window = np.pad(window, (_POINTS - _FRAME) // 2)
+
+    @staticmethod
+    def samples(frames: int) -> int:
+        """Count the samples that give so many frames."""
+        return (frames - 1) * _STEP
+
+    def energies(self, sound: FloatArray) -> FloatArray:
+        """Compute energies of sound, shape (n,), at 16 kHz: shape (72, frames), float32."""
+        wave = sound.astype(np.float64)
+        if self._normalised:
+            wave = (wave - wave.mean()) / (wave.std() + 1e-6)
+        wave = wave - _EMPHASIS * np.concatenate([wave[1:2], wave[:-1]])
+        padded = np.pad(wave, _POINTS // 2, mode="reflect")
+        frames = np.lib.stride_tricks.sliding_window_view(padded, _POINTS)[::_STEP]
+        levels = np.log(_powers(frames * self._window) @ self._triangles() + self._floor)
+        levels -= levels.mean(axis=0)
+        return np.ascontiguousarray(levels.T, np.float32)
+
+    @classmethod
+    @cache
+    def _triangles(cls) -> FloatArray:
+        """Weights of the bins, shape (257, 72)."""
+        lowest, highest = 2595.0 * np.log10(1.0 + np.array([_LOWEST, cls._highest]) / 700.0)
+        mels = np.linspace(lowest, highest, cls.bands + 2)
+        hertz = np.arange(_POINTS // 2 + 1) * RATE / _POINTS
+        return triangles(hertz, 700.0 * (10.0 ** (mels / 2595.0) - 1.0))
+
+
+def _powers(frames: FloatArray) -> FloatArray:
+    spectra = rfft(frames, _POINTS)
+    return np.asarray(spectra.real**2 + spectra.imag**2)
+
+
+RUN_SECONDS = 60.0
+"""For one window of a few seconds; a large network takes one."""
+_MOST_BYTES = 512 << 20
+_MOST_SIZE = 4096
+_LEAST_SAMPLES, _MOST_SAMPLES = RATE // 2, 60 * RATE
+"""Of a network that takes sound of one length."""
+_INSTALL = "pip install 'speaker-disclosure-monitor[onnx]'"
+_TAKES = (
+    "one input is needed, sound (batch, samples) at 16 kHz, or energies (batch, frames, 80) or "
+    "(batch, 72, frames), and nothing else"
+)
+
+
+def network_bytes(path: Path) -> bytes:
+    """Read the file of a network; StoreError of no plain file, or one that is far too large."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # a pipe would never end
+            raise StoreError(f"{path}: is no plain file")
+        if status.st_size > _MOST_BYTES:
+            raise StoreError(f"{path}: is far too large for a network, over 512 MiB")
+        with path.open("rb") as file:
+            return file.read(_MOST_BYTES)
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror or error}") from None
+
+
+class Network:
+    """A network that makes speaker embeddings, from an ONNX file, run by onnxruntime.
+
+    What it takes is told by the shape of its only input: sound (batch, samples) at 16 kHz, or log
+    mel energies, for which the front end is computed: (batch, frames, 80) by `Kaldi`, (batch, 72,
+    frames) by `MelBanks`. Where the shape fixes how many samples or frames, a shorter window is
+    repeated to that length, and of a longer one the fewest parts that cover it are embedded, and
+    their mean counts.
+
+    The file may come from anybody: its size is bounded, it is read once, and nothing but
+    onnxruntime looks into it; no library of custom operators is registered, no other file is read
+    for it, and a loop in it that never ends is ended.
+
+    Args:
+        data: the file.
+        label: what errors call it.
+
+    Attributes:
+        size: dimensions of its embeddings.
+
+    Raises:
+        UsageError: onnxruntime is not installed.
+        StoreError: it is damaged, takes or gives something else, or has parts in other files.
+    """
+
+    def __init__(self, data: bytes, label: str) -> None:
+        if find_spec("onnxruntime") is None:
+            raise UsageError(f"{label} needs onnxruntime: {_INSTALL}")
+        self._label = label
+        self._session = _session(data, label)
+        inputs = self._session.get_inputs()
+        if len(inputs) != 1 or inputs[0].type != "tensor(float)":
+            raise StoreError(f"{label}: {_TAKES}; {_describe_inputs(inputs)}")
+        self._input = inputs[0].name
+        self._output = self._session.get_outputs()[0].name
+        self._front: Kaldi | MelBanks | None = None
+        match inputs[0].shape:
+            case [_, length]:
+                pass
+            case [_, length, Kaldi.bands]:
+                self._front = self._kaldi()
+            case [_, MelBanks.bands, length]:
+                self._front = self._mel_banks()
+            case _:
+                raise StoreError(f"{label}: {_TAKES}; {_describe_inputs(inputs)}")
+        self._samples = self._fixed(length)
+        # a hum, since silence is no speech: what it gives, for the shortest window as well
+        hum = np.sin(np.arange(3 * SHORTEST) * (2 * np.pi * 150 / RATE)).astype(np.float32)
+        self.size = self._embed(hum).size
+        if self._embed(hum[:SHORTEST]).size != self.size or not 2 <= self.size <= _MOST_SIZE:
+            raise StoreError(f"{label}: gives no embedding of one size for windows of 1 to 3 s")
+
+    def embed(self, windows: FloatArray) -> FloatArray:
+        """Embed windows of one length, (b, n), one after the other: together is no faster.
+
+        Shape (b, size), each of length 1; StoreError where the network fails or gives what is no
+        number.
+        """
+        return np.stack([self._embed(window) for window in windows])
+
+    def _fixed(self, length: Any) -> int | None:
+        """Samples of a fixed number of samples or frames; None where it takes any."""
+        if not isinstance(length, int):
+            return None
+        samples = length if self._front is None else self._front.samples(length)
+        if not _LEAST_SAMPLES <= samples <= _MOST_SAMPLES:
+            raise StoreError(
+                f"{self._label}: takes {samples / RATE:.3g} s of sound and no other length; give "
+                "one that takes any length, or 0.5 to 60 s"
+            )
+        return samples
+
+    def _embed(self, window: FloatArray) -> FloatArray:
+        if self._samples is None or self._samples == window.size:
+            return self._run(window)
+        if window.size < self._samples:
+            return self._run(np.resize(window, self._samples))
+        parts = -(-window.size // self._samples)
+        starts = np.linspace(0, window.size - self._samples, parts).astype(int)
+        embeddings = [self._run(window[start : start + self._samples]) for start in starts]
+        return self._unit(np.sum(embeddings, axis=0))
+
+    def _run(self, window: FloatArray) -> FloatArray:
+        batch = window if self._front is None else self._front.energies(window)
+        try:
+            with _ended_in_time() as (options, expired):
+                output = self._session.run([self._output], {self._input: batch[None]}, options)[0]
+            embedding = np.asarray(output, np.float32).ravel()
+        except Exception as error:
+            if expired.is_set():
+                raise StoreError(
+                    f"{self._label}: was ended after {RUN_SECONDS:.0f} s with "
+                    f"{window.size / RATE:.3g} s of sound: a loop in it may never end; give another"
+                ) from None
+            raise StoreError(f"{self._label}: cannot be run: {_brief(error)}") from None
+        return self._unit(embedding)
+
+    def _unit(self, embedding: FloatArray) -> FloatArray:
+        length = float(np.linalg.norm(embedding))
+        if not 0 < length < np.inf:
+            raise StoreError(f"{self._label}: gives no finite embedding")
+        unit: FloatArray = embedding / np.float32(length)
+        return unit
+
+    def _metadata(self) -> dict[str, str]:
+        metadata: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
+        rate = metadata.get("sample_rate", str(RATE))
+        if rate != str(RATE):
+            raise StoreError(f"{self._label}: is for {rate!a:.20} Hz, not {RATE}")
+        return metadata
+
+    def _kaldi(self) -> Kaldi:
+        metadata = self._metadata()
+        framework = metadata.get("framework", "wespeaker" if self._output == "embs" else "")
+        return Kaldi(
+            hamming=framework == "wespeaker",
+            whole_numbers=metadata.get("normalize_samples", "0") == "0",
+            centred=metadata.get("feature_normalize_type", "global-mean") == "global-mean",
+        )
+
+    def _mel_banks(self) -> MelBanks:
+        return MelBanks(normalised=self._metadata().get("norm_signal", "0") != "0")
+
+
+@contextmanager
+def _ended_in_time() -> Iterator[tuple[Any, Event]]:
+    """Yield options of a run that is ended where it takes too long; and whether it was."""
+    import onnxruntime
+
+    options, expired = onnxruntime.RunOptions(), Event()
+
+    def end() -> None:
+        expired.set()
+        options.terminate = True  # looked at before each operator, within loops as well
+
+    timer = Timer(RUN_SECONDS, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield options, expired
+    finally:
+        timer.cancel()
+
+
+def _session(data: bytes, label: str) -> Any:
+    # from version 1.29 on it would tell its makers of every session, from its import on
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    import onnxruntime
+
+    onnxruntime.disable_telemetry_events()
+    # the key of where other files lie; onnxruntime would look for them beside this process
+    if b"\x08location" in data:
+        raise StoreError(f"{label}: has weights in another file; one file with all is needed")
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # what goes wrong is raised as well
+    options.inter_op_num_threads = 1
+    options.intra_op_num_threads = 1  # the last bits depend on it; processes share out the work
+    with tempfile.TemporaryDirectory(prefix="monitor-onnx-") as empty:
+        options.add_session_config_entry(
+            "session.model_external_initializers_file_folder_path", empty
+        )
+        try:
+            return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise StoreError(f"{label}: is damaged, or no ONNX network: {_brief(error)}") from None
+
+
+def _describe_inputs(inputs: Any) -> str:
+    shapes = [f"{node.type} {node.shape}" for node in inputs]
+    return f"this one takes {'; '.join(shapes) or 'nothing'}"[:200]
+
+
+def _brief(error: BaseException) -> str:
+    """Return a library's error in one line."""
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}"[:200]
+
+
+_DIGITS = 16
+
+
+class SpeakerModel(SpeechWindows):
+    """Embeddings of the speech, three seconds at a time, by the network of an ONNX file.
+
+    The feature's name, ``speaker_`` and the first 16 hexadecimal digits of the file's sha256, keeps
+    templates, rank models and streams of two networks apart; ``spec.network`` is the whole sha256.
+
+    Args:
+        path: the file; what its network may take, `Network` says.
+
+    Raises:
+        UsageError: the extra ``onnx`` is not installed.
+        StoreError: the file cannot be read, or holds no such network.
+    """
+
+    # benchmarks/change.py chose it for ECAPA-TDNN, which other strong networks resemble most
+    follow = Sensitivity(1, 2, 20.0, 3e-3, back_units=3, level=0.35)
+
+    def __init__(self, path: str | Path) -> None:
+        data = network_bytes(Path(path))
+        network = Network(data, Path(path).name)
+        digest = hashlib.sha256(data).hexdigest()
+        spec = window_spec(SPEAKER_PREFIX + digest[:_DIGITS], network.size, digest)
+        super().__init__(spec, network, self.follow)
+        self._network = network
+
+    def another(self) -> SpeechWindows:
+        """Make a fresh feature with the same network."""
+        return SpeechWindows(self.spec, self._network, self.follow)
+
+
+@lru_cache(maxsize=1)
+def speaker_model(path: Path) -> SpeakerModel:
+    """Load the network of a file, once."""
+    return SpeakerModel(path)

@@ -13,8 +13,15 @@ import soxr
 
 from monitor.errors import UsageError
 from monitor.features.channel import CONDITION, ConditionRows
-from monitor.features.framing import BadSamples, Framer, columns_of, join_frames, join_tracks
-from monitor.features.level import HighPass, Leveller
+from monitor.features.framing import (
+    BadSamples,
+    Framer,
+    HighPass,
+    Leveller,
+    columns_of,
+    join_frames,
+    join_tracks,
+)
 from monitor.jobs import one_thread
 from monitor.maths.spectra import rfft
 from monitor.protocols import Feature

@@ -42,7 +42,7 @@ class FeatureSetup:
 
     def __post_init__(self) -> None:
         if self.speaker_model is not None:
-            from monitor.features.speaker_model import speaker_model  # onnxruntime
+            from monitor.features.embeddings import speaker_model  # onnxruntime
 
             object.__setattr__(self, "speaker_model", Path(self.speaker_model).absolute())
             object.__setattr__(self, "speaker", speaker_model(self.speaker_model).spec.name)
@@ -106,7 +106,7 @@ def _make_style(setup: FeatureSetup) -> Feature:
 
 
 def _make_own(setup: FeatureSetup) -> Feature:
-    from monitor.features.speaker_model import speaker_model  # onnxruntime
+    from monitor.features.embeddings import speaker_model  # onnxruntime
 
     assert setup.speaker_model is not None
     feature = speaker_model(setup.speaker_model).another()
@@ -130,7 +130,7 @@ FEATURES: dict[str, FeatureEntry] = {
     ),
 }
 """Every feature that can be made by its name, but for that of a `FeatureSetup`."""
-_MODEL = FeatureEntry(partial(_load_class, "speaker_model", "SpeakerModel"), _make_own)
+_MODEL = FeatureEntry(partial(_load_class, "embeddings", "SpeakerModel"), _make_own)
 
 
 def make(features: Iterable[str | Feature], setup: FeatureSetup = AS_ENVIRONMENT) -> list[Feature]:

@@ -77,7 +77,7 @@ def describe_seconds(columns: FloatArray, mono: FloatArray, rate: int) -> IntArr
     """Count features of n seconds, each by itself, shape (n, ROW).
 
     Of their samples as they were decoded, (n, rate, channels), and their means, (n, rate), without
-    offset and hum (`monitor.features.level.HighPass`).
+    offset and hum (`monitor.features.framing.HighPass`).
     """
     window, edges, last = _analysis(rate)
     count = len(mono)

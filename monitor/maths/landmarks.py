@@ -21,7 +21,7 @@ from monitor.maths.statistics import median
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
 NAME = "landmarks"
-"""Of their track, which `monitor.features.landmarks` makes."""
+"""Of their track, which `monitor.features.channel` makes."""
 FRAMES_PER_SECOND = 25
 FRAME_TICKS = TICKS_PER_SECOND // FRAMES_PER_SECOND
 LATE_TICKS = 78

@@ -395,7 +395,7 @@ class EnrolledProbability:
         self._areas = areas[rows, nearest]
 
     def area(self, seconds: FloatArray) -> FloatArray:
-        """Interpolate the area under the ROC curve at T, shape (R,): 0.5 is no use, NaN not known."""
+        """Interpolate the area under the ROC curve at T, shape (R,); NaN where it is not known."""
         place = np.log(np.maximum(seconds, self._lengths[0]))
         return np.asarray(np.interp(place, np.log(self._lengths), self._areas))
 

@@ -184,9 +184,8 @@ class BlocksToTicks:
         landmarks: bool = False,
     ) -> None:
         # resampling and voice activity need libraries that ready-made frames do not
-        from monitor.features.channel import Channel
+        from monitor.features.channel import Channel, Landmarks
         from monitor.features.extractor import Extractor
-        from monitor.features.landmarks import Landmarks
 
         extracted = [*features, *([Channel()] if levels else [])]
         extracted += [Landmarks()] if landmarks else []

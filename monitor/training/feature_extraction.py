@@ -225,7 +225,7 @@ class Listener:
                 runs = _read_runs(source, most)
             else:
                 channel = None if self.channel is None else self.channel - 1
-                from monitor.features.landmarks import Landmarks  # brings the Fourier transform
+                from monitor.features.channel import Landmarks  # brings the Fourier transform
 
                 runs = extract_runs(
                     source,

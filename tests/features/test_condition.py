@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from monitor.features.channel import CONDITION, ConditionRows
 from monitor.features.extractor import Extractor
 from monitor.features.f0 import F0
-from monitor.features.framing import join_frames
-from monitor.features.level import HighPass
+from monitor.features.framing import HighPass, join_frames
 from monitor.maths.condition import ROW, describe_seconds
 from monitor.types import Block
 

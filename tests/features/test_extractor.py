@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from monitor.errors import SourceError, UsageError
 from monitor.features.extractor import Extractor, VoiceActivity
 from monitor.features.f0 import F0
-from monitor.features.framing import Framer, join_frames
-from monitor.features.level import HighPass, Leveller
+from monitor.features.framing import Framer, HighPass, Leveller, join_frames
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.types import Block, Track
 

@@ -12,7 +12,7 @@ from benchmarks.conditions import cut
 from monitor import measure
 from monitor.features.extractor import Extractor
 from monitor.features.f0 import F0
-from monitor.features.level import LEVEL_DB, MOST_GAIN_DB, HighPass, Leveller
+from monitor.features.framing import LEVEL_DB, MOST_GAIN_DB, HighPass, Leveller
 from monitor.features.phones import Phones
 from monitor.maths import spectra
 from monitor.types import Block

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from monitor.errors import UsageError
+from monitor.features.embeddings import SpeakerModel
 from monitor.features.f0 import F0
 from monitor.features.registry import FEATURES, get_change_sensitivity, make, takes
-from monitor.features.speaker_model import SpeakerModel
 from monitor.kinds import Sensitivity
 from monitor.protocols import Feature
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from monitor.errors import StoreError, UsageError
+from monitor.features.embeddings import Kaldi, MelBanks, Network, SpeakerModel
 from monitor.features.registry import FEATURES, FeatureSetup, defaults, make, ready
-from monitor.features.speaker_model import Kaldi, MelBanks, Network, SpeakerModel
 from tests.contracts import voice
 from tests.features.networks import SIZE, endless, of_energies, of_mel_banks, of_sound
 from tests.weights import onnx_extra
@@ -151,13 +151,13 @@ def test_a_length_beyond_all_speech_is_refused(samples):
 
 @pytest.mark.parametrize("only_long", [False, True])
 def test_a_loop_that_never_ends_is_ended(monkeypatch, only_long):
-    monkeypatch.setattr("monitor.features.speaker_model.RUN_SECONDS", 0.5)
+    monkeypatch.setattr("monitor.features.embeddings.RUN_SECONDS", 0.5)
     said = refused(endless(only_long))
     assert "was ended after 0 s with 3 s of sound: a loop in it may never end" in said
 
 
 def test_a_loop_that_ends_is_none(monkeypatch):
-    monkeypatch.setattr("monitor.features.speaker_model.RUN_SECONDS", 0.5)
+    monkeypatch.setattr("monitor.features.embeddings.RUN_SECONDS", 0.5)
     assert Network(of_sound(), "net").embed(np.ones((3, 48_000), np.float32)).shape == (3, SIZE)
 
 

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from monitor import kinds as module
 from monitor.errors import StoreError, UsageError
 from monitor.features.channel import Channel
-from monitor.features.embeddings import Voice
+from monitor.features.embeddings import SpeakerModel, Voice
 from monitor.features.f0 import F0
 from monitor.features.framing import join_tracks
 from monitor.features.phones import Phones
-from monitor.features.speaker_model import SpeakerModel
 from monitor.kinds import EMBEDDING, HISTOGRAM, LEVELS, Kind, Sensitivity
 from monitor.population.population import Population
 from monitor.sources.frames import read_frames

@@ -14,7 +14,7 @@ from monitor import Monitor, Population
 from monitor.corpus import find
 from monitor.errors import StoreError
 from monitor.events.occurrences import NoticeEvent
-from monitor.features.landmarks import Landmarks
+from monitor.features.channel import Landmarks
 from monitor.maths.landmarks import PITCHES, pack, unpack
 from monitor.population.people import Speaker
 from monitor.sources.file import File
