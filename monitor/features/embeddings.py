@@ -31,19 +31,13 @@ RATE = 16000
 WINDOW_SECONDS = 3.0
 _TICK = RATE // TICKS_PER_SECOND
 _WINDOW = round(WINDOW_SECONDS * RATE)
-EARLY_SECONDS = (1, 2)
-"""Of speech in a window that still grows: what it says by then is an early frame."""
-EARLY_WINDOWS = 2
-"""The first windows have early frames: to more whole ones a part adds little."""
+EARLY_SECONDS = (1, 2)  # of speech in a window that still grows, in which it has early frames
+EARLY_WINDOWS = 2  # the first windows have early frames: to more whole ones a part adds little
 EARLY_EVERY = 3
-"""Calibration speech has its tests anywhere: of every so many windows the first have early frames.
-Those of all would cost as much as the windows themselves."""
-SHORTEST = RATE
-"""Of less than a second the network makes little."""
-_BATCH = 4
-"""More at a time leave the caches of a processor."""
-_AT_ONCE = 60 * RATE
-"""An hour given at once is heard a minute at a time: memory does not grow with it."""
+"""In calibration of every so many windows the first have early frames: all would cost too much."""
+SHORTEST = RATE  # of less than a second the network makes little
+_BATCH = 4  # more windows at a time leave the caches of a processor
+_AT_ONCE = 60 * RATE  # an hour given at once is heard a minute at a time
 
 
 def window_spec(name: str, size: int, network: str | None = None) -> FeatureSpec:
@@ -54,11 +48,10 @@ def window_spec(name: str, size: int, network: str | None = None) -> FeatureSpec
 class SpeechWindows(AudioFeature):
     """Embedding feature: the speech of a recording, pauses left out, three seconds at a time.
 
-    A frame is complete once three seconds of speech are together; they may lie far apart. Of what
-    is left at the end one more is made, if it is a second or more, which counts by its length. The
-    first two windows are embedded at one and at two seconds too, as early frames. Any cutting into
-    blocks gives the same windows; those that one call completes go to the network together, so that
-    a replay is batched and a live stream is not.
+    A frame is complete once three seconds of speech are together. Of what is left at the end one
+    more is made, if it is a second or more, which counts by its length. The first two windows are
+    embedded at one and at two seconds too, as early frames. Any cutting into blocks gives the same
+    windows; those that one call completes go to the network together.
 
     Attributes:
         activity: the detector of what is speech.
@@ -84,10 +77,6 @@ class SpeechWindows(AudioFeature):
         for start in range(0, samples.size, _AT_ONCE):
             track = join_tracks(track, self._embed_windows(samples[start : start + _AT_ONCE]))
         return track
-
-    def _has_early(self, window: int) -> bool:
-        index = window % self.early_every if self.early_every else window
-        return index < EARLY_WINDOWS
 
     def flush(self) -> Track:
         """Embed the window that the recording cuts short, where it is a second or more."""
@@ -141,7 +130,8 @@ class SpeechWindows(AudioFeature):
         long = _WINDOW // _TICK
         ticks, values, seconds = [], [], []
         for window in range(-(-speech.size // _WINDOW)):
-            if not self._has_early(self._windows + window):
+            index = self._windows + window
+            if (index % self.early_every if self.early_every else index) >= EARLY_WINDOWS:
                 continue
             for length in EARLY_SECONDS:
                 end = window * long + length * TICKS_PER_SECOND  # in ticks of this speech
@@ -172,12 +162,6 @@ class Voice(SpeechWindows):
     Raises:
         StoreError: the weights in the package are damaged.
         UsageError: a network that has no mark: what it makes could be taken for another's.
-
-    Example:
-        >>> import numpy as np
-        >>> voice = Voice()
-        >>> voice.process(np.zeros(48000)).values.shape  # silence
-        (0, 192)
     """
 
     spec = window_spec("voice", SIZE, SHA256)
@@ -205,6 +189,7 @@ class Voice(SpeechWindows):
 
 _FRAME, _STEP, _POINTS = 400, 160, 512
 _LOWEST = 20.0
+_HERTZ = np.arange(_POINTS // 2 + 1) * RATE / _POINTS
 _EMPHASIS = 0.97
 _FULL_SCALE = 32768.0
 
@@ -220,14 +205,9 @@ class Kaldi:
         hamming: Hamming's window, as WeSpeaker takes, in place of Povey's.
         whole_numbers: samples count up to 32768, as in a file of 16 bits, and not up to 1.
         centred: each band less its mean over the window.
-
-    Example:
-        >>> Kaldi().energies(np.zeros(16000, np.float32)).shape
-        (98, 80)
     """
 
     bands = 80
-    _highest, _floor = RATE / 2, float(np.finfo(np.float32).eps)
 
     def __init__(
         self, *, hamming: bool = False, whole_numbers: bool = True, centred: bool = True
@@ -251,20 +231,21 @@ class Kaldi:
         frames -= frames.mean(axis=1, keepdims=True)
         before = np.concatenate([frames[:, :1], frames[:, :-1]], axis=1)
         frames = (frames - _EMPHASIS * before) * self._window
-        levels = np.log(np.maximum(_powers(frames) @ self._triangles(), self._floor))
+        levels = np.log(
+            np.maximum(_powers(frames) @ self._triangles(), float(np.finfo(np.float32).eps))
+        )
         if self._centred:
             levels -= levels.mean(axis=0)
         bands: FloatArray = levels.astype(np.float32)
         return bands
 
-    @classmethod
+    @staticmethod
     @cache
-    def _triangles(cls) -> FloatArray:
+    def _triangles() -> FloatArray:
         """Weights of the bins, shape (257, 80)."""
-        lowest, highest = 1127.0 * np.log1p(np.array([_LOWEST, cls._highest]) / 700.0)
-        hertz = np.arange(_POINTS // 2 + 1) * RATE / _POINTS
-        edges = np.linspace(lowest, highest, cls.bands + 2)
-        return triangles(1127.0 * np.log1p(hertz / 700.0), edges)
+        lowest, highest = 1127.0 * np.log1p(np.array([_LOWEST, RATE / 2]) / 700.0)
+        edges = np.linspace(lowest, highest, Kaldi.bands + 2)
+        return triangles(1127.0 * np.log1p(_HERTZ / 700.0), edges)
 
 
 class MelBanks:
@@ -277,14 +258,9 @@ class MelBanks:
 
     Args:
         normalised: the sound less its mean, over its deviation, first (its ``norm_signal``).
-
-    Example:
-        >>> MelBanks().energies(np.zeros(16000, np.float32)).shape
-        (72, 101)
     """
 
     bands = 72
-    _highest, _floor = 7600.0, 1e-6
 
     def __init__(self, *, normalised: bool = False) -> None:
         self._normalised = normalised
@@ -304,18 +280,17 @@ class MelBanks:
         wave = wave - _EMPHASIS * np.concatenate([wave[1:2], wave[:-1]])
         padded = np.pad(wave, _POINTS // 2, mode="reflect")
         frames = np.lib.stride_tricks.sliding_window_view(padded, _POINTS)[::_STEP]
-        levels = np.log(_powers(frames * self._window) @ self._triangles() + self._floor)
+        levels = np.log(_powers(frames * self._window) @ self._triangles() + 1e-6)
         levels -= levels.mean(axis=0)
         return np.ascontiguousarray(levels.T, np.float32)
 
-    @classmethod
+    @staticmethod
     @cache
-    def _triangles(cls) -> FloatArray:
+    def _triangles() -> FloatArray:
         """Weights of the bins, shape (257, 72)."""
-        lowest, highest = 2595.0 * np.log10(1.0 + np.array([_LOWEST, cls._highest]) / 700.0)
-        mels = np.linspace(lowest, highest, cls.bands + 2)
-        hertz = np.arange(_POINTS // 2 + 1) * RATE / _POINTS
-        return triangles(hertz, 700.0 * (10.0 ** (mels / 2595.0) - 1.0))
+        lowest, highest = 2595.0 * np.log10(1.0 + np.array([_LOWEST, 7600.0]) / 700.0)
+        mels = np.linspace(lowest, highest, MelBanks.bands + 2)
+        return triangles(_HERTZ, 700.0 * (10.0 ** (mels / 2595.0) - 1.0))
 
 
 def _powers(frames: FloatArray) -> FloatArray:
@@ -323,12 +298,10 @@ def _powers(frames: FloatArray) -> FloatArray:
     return np.asarray(spectra.real**2 + spectra.imag**2)
 
 
-RUN_SECONDS = 60.0
-"""For one window of a few seconds; a large network takes one."""
+RUN_SECONDS = 60.0  # for one window of a few seconds; a large network takes one
 _MOST_BYTES = 512 << 20
 _MOST_SIZE = 4096
-_LEAST_SAMPLES, _MOST_SAMPLES = RATE // 2, 60 * RATE
-"""Of a network that takes sound of one length."""
+_LEAST_SAMPLES, _MOST_SAMPLES = RATE // 2, 60 * RATE  # of a network that takes one length
 _INSTALL = "pip install 'speaker-disclosure-monitor[onnx]'"
 _TAKES = (
     "one input is needed, sound (batch, samples) at 16 kHz, or energies (batch, frames, 80) or "
@@ -360,8 +333,8 @@ class Network:
     their mean counts.
 
     The file may come from anybody: its size is bounded, it is read once, and nothing but
-    onnxruntime looks into it; no library of custom operators is registered, no other file is read
-    for it, and a loop in it that never ends is ended.
+    onnxruntime looks into it; no custom operators, no other files, and a loop that never ends is
+    ended.
 
     Args:
         data: the file.
@@ -390,9 +363,9 @@ class Network:
             case [_, length]:
                 pass
             case [_, length, Kaldi.bands]:
-                self._front = self._kaldi()
+                self._front = self._front_end(Kaldi.bands)
             case [_, MelBanks.bands, length]:
-                self._front = self._mel_banks()
+                self._front = self._front_end(MelBanks.bands)
             case _:
                 raise StoreError(f"{label}: {_TAKES}; {_describe_inputs(inputs)}")
         self._samples = self._fixed(length)
@@ -403,10 +376,9 @@ class Network:
             raise StoreError(f"{label}: gives no embedding of one size for windows of 1 to 3 s")
 
     def embed(self, windows: FloatArray) -> FloatArray:
-        """Embed windows of one length, (b, n), one after the other: together is no faster.
+        """Embed windows of one length, (b, n), one by one: shape (b, size), each of length 1.
 
-        Shape (b, size), each of length 1; StoreError where the network fails or gives what is no
-        number.
+        StoreError where the network fails or gives what is no number.
         """
         return np.stack([self._embed(window) for window in windows])
 
@@ -454,24 +426,20 @@ class Network:
         unit: FloatArray = embedding / np.float32(length)
         return unit
 
-    def _metadata(self) -> dict[str, str]:
+    def _front_end(self, bands: int) -> Kaldi | MelBanks:
+        """Make what computes energies, as the file's metadata say."""
         metadata: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
         rate = metadata.get("sample_rate", str(RATE))
         if rate != str(RATE):
             raise StoreError(f"{self._label}: is for {rate!a:.20} Hz, not {RATE}")
-        return metadata
-
-    def _kaldi(self) -> Kaldi:
-        metadata = self._metadata()
+        if bands == MelBanks.bands:
+            return MelBanks(normalised=metadata.get("norm_signal", "0") != "0")
         framework = metadata.get("framework", "wespeaker" if self._output == "embs" else "")
         return Kaldi(
             hamming=framework == "wespeaker",
             whole_numbers=metadata.get("normalize_samples", "0") == "0",
             centred=metadata.get("feature_normalize_type", "global-mean") == "global-mean",
         )
-
-    def _mel_banks(self) -> MelBanks:
-        return MelBanks(normalised=self._metadata().get("norm_signal", "0") != "0")
 
 
 @contextmanager

@@ -27,8 +27,7 @@ from monitor.maths.spectra import rfft
 from monitor.protocols import Feature
 from monitor.types import TICKS_PER_SECOND, Block, BoolArray, FloatArray, Frames, Notice, Track
 
-VAD_RATE = 8000
-"""WebRTC's detector brings every rate down to 8 kHz inside, so nothing is lost by feeding that."""
+VAD_RATE = 8000  # WebRTC's detector brings every rate down to 8 kHz inside
 DECISION_TICKS = 3
 """The detector hears 30 ms at a time: as good as 10 ms on readers, in half the time
 (benchmarks/replay.py)."""
@@ -47,14 +46,6 @@ class VoiceActivity:
     Args:
         rate: of what it hears, in Hz: 8000 or 16000.
         ticks: to decide on at a time: 1, 2 or 3.
-
-    Example:
-        >>> import numpy as np
-        >>> detector = VoiceActivity()
-        >>> detector.process(np.zeros(400))
-        array([False, False, False])
-        >>> detector.process(np.zeros(80))
-        array([False, False, False])
     """
 
     def __init__(self, rate: int = VAD_RATE, ticks: int = DECISION_TICKS) -> None:
@@ -74,9 +65,9 @@ class VoiceActivity:
         self._detector.at[id(self)] = 0
 
     def share(self, other: VoiceActivity) -> bool:
-        """Ask the detector of another that will hear the same samples; before anything was heard.
+        """Ask the detector of another that will hear the same samples; return whether both can.
 
-        Nothing changes but the time that it takes. Whether both decide alike, and so can.
+        To be called before anything was heard. Nothing changes but the time that it takes.
         """
         if compatible := (self._rate, self._ticks) == (other._rate, other._ticks):
             self._detector = other._detector
@@ -124,25 +115,16 @@ class _Detector:
 class Resampler:
     """High-quality streaming resampling (libsoxr), one recording long.
 
-    Samples come out a few milliseconds after they went in, in bursts; together with ``flush``
-    they are those of resampling the whole recording at once. Equal rates pass straight through.
-
-    Example:
-        >>> import numpy as np
-        >>> resampler = Resampler(16000, 8000)
-        >>> sizes = [resampler.process(np.zeros(1600)).size for _ in range(10)]
-        >>> sum(sizes) + resampler.flush().size
-        8000
+    Samples come out a few milliseconds after they went in, in bursts; together with ``flush`` they
+    are those of resampling the whole recording at once. Equal rates pass straight through.
     """
 
     def __init__(self, rate_in: int, rate_out: int) -> None:
         if min(rate_in, rate_out) <= 0:
             raise UsageError(f"sample rates must be positive: {rate_in} to {rate_out} Hz")
-        self._stream = (
-            soxr.ResampleStream(rate_in, rate_out, 1, dtype="float32", quality="HQ")
-            if rate_in != rate_out
-            else None
-        )
+        self._stream: soxr.ResampleStream | None = None
+        if rate_in != rate_out:
+            self._stream = soxr.ResampleStream(rate_in, rate_out, 1, dtype="float32", quality="HQ")
 
     def process(self, samples: FloatArray) -> FloatArray:
         """Resample further samples, shape (n,), as far as they allow: shape (m,), float32."""
@@ -160,28 +142,18 @@ class Resampler:
         return resampled
 
 
-FRAME_TICKS = 10
-"""Levels of each channel for each 100 ms: a syllable's, longer than a delay between channels."""
+FRAME_TICKS = 10  # levels of each channel for each 100 ms: longer than a delay between channels
 BANDS_HZ = (200, 500, 1000, 2000, 4000)
-WINDOW_FRAMES = 400
-"""What is looked at: the last 40 s."""
-LEAST_FRAMES = 100
-"""Of them with sound in either channel, before channels can differ: 10 s."""
-LEAST_CANCELLED_FRAMES = 30
-ACTIVE_DECIBELS = 25.0
-"""Below a channel's loud frames: what is fainter is a pause."""
-FAINT_DECIBELS = 40.0
-"""Below them: fainter is as good as nothing."""
-LEAST_RANGE_DECIBELS = 15.0
-"""From a channel's faint frames to its loud ones where somebody speaks in it; noise has less."""
-MOST_LAG_FRAMES = 5
-"""How much later a channel may say the same."""
-LEAST_CORRELATION = 0.5
-"""Of the levels of two channels that hold the same speech: ordinary stereo has 0.6 and more."""
-CANCELLED_DECIBELS = 12.0
-"""What the mean is fainter than the channels where they cancel; it is 3 where they are unlike."""
-MOST_COMPARED = 8
-"""Channels: of more the first ones are compared."""
+_WINDOW_FRAMES = 400  # what is looked at: the last 40 s
+_LEAST_FRAMES = 100  # of them with sound in either channel, before channels can differ: 10 s
+_CANCELLED_FRAMES = 30
+_ACTIVE_DECIBELS = 25.0  # below a channel's loud frames: what is fainter is a pause
+_FAINT_DECIBELS = 40.0  # below them: fainter is as good as nothing
+_LEAST_RANGE_DECIBELS = 15.0  # from faint frames to loud ones where somebody speaks; noise has less
+_MOST_LAG_FRAMES = 5  # how much later a channel may say the same
+_LEAST_CORRELATION = 0.5  # of channels that hold the same speech: ordinary stereo has 0.6 and more
+_CANCELLED_DECIBELS = 12.0  # what the mean is fainter than the channels where they cancel
+_MOST_COMPARED = 8  # channels: of more the first ones are compared
 _LOUD = 0.95
 _SPREAD = (10.0, 90.0)
 _SECOND = TICKS_PER_SECOND // FRAME_TICKS
@@ -192,37 +164,33 @@ class Mixer:
     """The mean of the channels of one recording, and whether they should not be mixed.
 
     Two people on the two channels of a call become one voice that is nobody's; stereo of opposite
-    phase becomes silence. Ordinary stereo (one voice panned, delayed, filtered, or heard by two
-    microphones) rises and falls in both channels alike, band by band (benchmarks/channels.py). What
-    is noticed does not depend on how the recording is cut.
+    phase becomes silence. Ordinary stereo rises and falls in both channels alike, band by band
+    (benchmarks/channels.py). What is noticed does not depend on how the recording is cut.
 
     Args:
         rate: samples per second.
         recording: which recording of the stream it is.
         first_tick: ticks of the stream before it.
-
-    Example:
-        >>> mixer, sound = Mixer(8000, 0, 0), np.random.default_rng(0).standard_normal(80_000)
-        >>> mixed = mixer.mix(np.stack([sound, -sound], axis=1).astype(np.float32))
-        >>> ((tick, notice),) = mixer.pop_notices()
-        >>> float(abs(mixed).max()), tick, notice.kind
-        (0.0, 300, 'channels cancel')
     """
 
     def __init__(self, rate: int, recording: int, first_tick: int) -> None:
         self._rate, self._recording, self._first_tick = rate, recording, first_tick
         self._length = max(1, rate * FRAME_TICKS // TICKS_PER_SECOND)
         self._rest: FloatArray | None = None
-        self._levels: deque[FloatArray] = deque(maxlen=WINDOW_FRAMES)
+        self._levels: deque[FloatArray] = deque(maxlen=_WINDOW_FRAMES)
         self._frames = 0
         self._open = {"channels differ", "channels cancel"}
         self._found: list[tuple[int, Notice]] = []
 
     def mix(self, columns: FloatArray) -> FloatArray:
         """Average the channels of further samples, shape (n, channels) float32: shape (n,)."""
-        mixed = average_channels(columns)
-        if columns.shape[1] > 1 and self._open:
-            self._compare(columns[:, :MOST_COMPARED], mixed)
+        if columns.shape[1] == 1:
+            return columns[:, 0]
+        # added in order: numpy's own order depends on the shape
+        total: FloatArray = sum(columns.T[1:], start=columns[:, 0])
+        mixed = total / np.float32(columns.shape[1])
+        if self._open:
+            self._compare(columns[:, :_MOST_COMPARED], mixed)
         return mixed
 
     def pop_notices(self) -> tuple[tuple[int, Notice], ...]:
@@ -257,24 +225,24 @@ class Mixer:
         levels = np.stack(self._levels)
         channels, mixed = levels[:, :-1, 0], levels[:, -1, 0]
         loud = np.quantile(channels, _LOUD, axis=0)
-        active = channels > np.maximum(loud - ACTIVE_DECIBELS, 10 * np.log10(_SILENCE) + 20.0)
+        active = channels > np.maximum(loud - _ACTIVE_DECIBELS, 10 * np.log10(_SILENCE) + 20.0)
         sounding = active.any(axis=1)
-        if "channels cancel" in self._open and np.count_nonzero(sounding) >= LEAST_CANCELLED_FRAMES:
+        if "channels cancel" in self._open and np.count_nonzero(sounding) >= _CANCELLED_FRAMES:
             power = 10 * np.log10(np.mean(10 ** (channels[sounding] / 10), axis=1))
-            if np.median(power - mixed[sounding]) > CANCELLED_DECIBELS:
+            if np.median(power - mixed[sounding]) > _CANCELLED_DECIBELS:
                 best = int(np.argmax(loud)) + 1
                 self._say(
                     "channels cancel",
                     "the channels cancel each other: mixed they are near silence; hear one "
                     f"(--channel {best})",
                 )
-        if "channels differ" in self._open and np.count_nonzero(sounding) >= LEAST_FRAMES:
+        if "channels differ" in self._open and np.count_nonzero(sounding) >= _LEAST_FRAMES:
             low, high = np.percentile(channels[sounding], _SPREAD, axis=0)
             bands = levels[sounding, :-1, 1:]
-            band_levels = np.maximum(bands, np.quantile(bands, _LOUD, axis=0) - FAINT_DECIBELS)
-            speech_channels = np.flatnonzero(high - low >= LEAST_RANGE_DECIBELS).tolist()
+            band_levels = np.maximum(bands, np.quantile(bands, _LOUD, axis=0) - _FAINT_DECIBELS)
+            speech_channels = np.flatnonzero(high - low >= _LEAST_RANGE_DECIBELS).tolist()
             for a, b in combinations(speech_channels, 2):
-                if _correlate(band_levels[:, a], band_levels[:, b]) < LEAST_CORRELATION:
+                if _correlate(band_levels[:, a], band_levels[:, b]) < _LEAST_CORRELATION:
                     two = channels.shape[1] == 2
                     self._say(
                         "channels differ",
@@ -290,18 +258,10 @@ class Mixer:
         self._found.append((self._first_tick + tick, Notice(kind, text, self._recording)))
 
 
-def average_channels(columns: FloatArray) -> FloatArray:
-    """Average the channels, added in order: numpy's own order depends on the shape."""
-    if columns.shape[1] == 1:
-        return columns[:, 0]
-    total: FloatArray = sum(columns.T[1:], start=columns[:, 0])
-    return total / np.float32(columns.shape[1])
-
-
 def _correlate(a: FloatArray, b: FloatArray) -> float:
     """Return the mean correlation of two channels' bands, (n, bands) each; one may lag a little."""
     size, best = len(a), -1.0
-    for lag in range(-MOST_LAG_FRAMES, MOST_LAG_FRAMES + 1):
+    for lag in range(-_MOST_LAG_FRAMES, _MOST_LAG_FRAMES + 1):
         x, y = (a[lag:], b[: size - lag]) if lag >= 0 else (a[: size + lag], b[-lag:])
         x, y = x - x.mean(axis=0), y - y.mean(axis=0)
         scale = np.sqrt((x * x).sum(axis=0) * (y * y).sum(axis=0))
@@ -315,16 +275,15 @@ def _correlate(a: FloatArray, b: FloatArray) -> float:
 class Extractor:
     """Feeder of every feature and the voice activity detector, live and over files.
 
-    The concatenated output is the same for any cutting of the stream into blocks. A tick comes
-    out once every sample rate in use has been heard up to it and voice activity has decided on it
-    (it decides on three ticks at a time); a feature frame complete by that tick is in the same
-    ``Frames`` or an earlier one. Ticks count from the start of the stream:
-    another recording, or another rate, starts resampling, voice activity and features afresh
-    at the next tick. The last tick of a recording is filled up with silence, so that no frame
-    lies beyond its end.
+    The concatenated output is the same for any cutting of the stream into blocks. A tick comes out
+    once every sample rate in use has been heard up to it and voice activity has decided on it; a
+    feature frame complete by that tick is in the same ``Frames`` or an earlier one. Ticks count
+    from the start of the stream: another recording, or another rate, starts resampling, voice
+    activity and features afresh at the next tick. The last tick of a recording is filled up with
+    silence.
 
-    Samples that are not finite count as silence and are reported as a ``Gap``, one for each
-    second of the recording, at the first tick concerned and as soon as that second is complete.
+    Samples that are not finite count as silence and are reported as a ``Gap``, one for each second
+    of the recording, at the first tick concerned and as soon as that second is complete.
 
     Args:
         features: what to compute; names must differ.
@@ -333,17 +292,6 @@ class Extractor:
 
     Raises:
         UsageError: if two features have one name.
-
-    Example:
-        >>> import numpy as np
-        >>> from monitor.features.f0 import F0
-        >>> extractor = Extractor([F0()])
-        >>> tone = np.sin(2 * np.pi * 100 * np.arange(8000) / 8000)
-        >>> frames = extractor.process(Block(tone, rate=8000))
-        >>> frames.speech.size, frames.tracks["f0"].values.size
-        (99, 97)
-        >>> extractor.flush().speech.size
-        1
     """
 
     def __init__(

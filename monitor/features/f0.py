@@ -11,17 +11,13 @@ from monitor.types import FloatArray, IntArray, Track
 
 RATE = 8000
 HOP = RATE // 100
-FRAME = 2 * (RATE // 65)
-"""Two periods of the deepest voice, 65 Hz: 246 samples."""
+FRAME = 2 * (RATE // 65)  # two periods of the deepest voice, 65 Hz: 246 samples
 _SEARCH_FROM = RATE // 450 + 1
-LOWEST_LAG = _SEARCH_FROM + 1
-"""19 samples, 421 Hz. A dip at the very first lag searched counts as unvoiced."""
-HIGHEST_LAG = FRAME // 2 - 1
-"""122 samples, 65.6 Hz."""
+LOWEST_LAG = _SEARCH_FROM + 1  # 19 samples, 421 Hz; a dip at the first lag counts as unvoiced
+HIGHEST_LAG = FRAME // 2 - 1  # 122 samples, 65.6 Hz
 THRESHOLD = 0.1
 _FLOOR = np.float32(1e-5)
-_ROUNDING = np.float32(3e-4)
-"""Differences that sum to less of the energy are rounding: a constant is not a voice."""
+_ROUNDING = np.float32(3e-4)  # of the energy; less is rounding: a constant is not a voice
 
 _POINTS = 384  # >= 246 + 122: the circular correlation is the linear one at every lag used
 _CHUNK = 240  # frames at a time: they stay in the second-level cache (benchmarks/f0.py)
@@ -162,15 +158,9 @@ ORDER = 4
 class RobustF0(F0):
     """Histogram feature: the lags of `F0`, where protection has moved the formants.
 
-    An anonymiser that filters every 20 ms otherwise disturbs the harmonics and leaves the pitch:
-    `F0` calls most such frames unvoiced and takes harmonics of others for the pitch, and its bits
-    understate what the pitch discloses (benchmarks/results/pitch.md). Below 350 Hz there is little
-    but the fundamental: a Butterworth filter of order 4, as a stream, looks at nothing to come.
-
-    Example:
-        >>> wave = np.sin(2 * np.pi * 100 * np.arange(800) / 8000)
-        >>> set((RobustF0().process(wave).values + 19).tolist())
-        {80}
+    An anonymiser that filters every 20 ms disturbs the harmonics and leaves the pitch: `F0` calls
+    most such frames unvoiced, and its bits understate what the pitch discloses
+    (benchmarks/results/pitch.md). Below 350 Hz there is little but the fundamental.
     """
 
     spec = FeatureSpec("f0_robust", F0.spec.kind, F0.spec.size, F0.spec.frame_seconds, RATE)

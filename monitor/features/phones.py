@@ -19,7 +19,7 @@ from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Tra
 __all__ = ["Codes", "Phones", "TimedPhone", "Tokens", "recognise_phones"]
 
 
-_TICK = 16_000 // TICKS_PER_SECOND
+_TICK = RATE // TICKS_PER_SECOND
 
 
 class Codes(AudioFeature):
@@ -35,9 +35,6 @@ class Codes(AudioFeature):
         late: frames that one comes after its own, at the next end of a block.
         memory: samples, whole blocks, of which a frame depends; None where what was heard long ago
             still counts.
-
-    Attributes:
-        activity: the detector of what is speech.
     """
 
     _rest: FloatArray  # less than a block
@@ -51,7 +48,7 @@ class Codes(AudioFeature):
         self._ticks = round(spec.frame_seconds * TICKS_PER_SECOND)  # of a frame
         self._late = (late + 1) * self._ticks
         self._memory = None if memory is None else memory // _TICK
-        self.activity = VoiceActivity(16_000, ticks=1)
+        self.activity = VoiceActivity(RATE, ticks=1)
         self.reset()
 
     def process(self, samples: FloatArray) -> Track:
@@ -63,7 +60,11 @@ class Codes(AudioFeature):
         if self._memory is not None and sound.size:
             before = max(0, self._skip - self._memory - self._elapsed) // self._block_ticks
             skipped = min(before * self._block, sound.size)
-            self._leave_out(skipped)
+            if skipped:  # the network hears silence before what follows, and forgets it in time
+                self._elapsed += skipped // _TICK
+                first, self._next = self._next, self._elapsed // self._ticks
+                self._speech = self._speech[self._next - first :]
+                self._stream.reset()
             sound = sound[skipped:]
         self._elapsed += sound.size // _TICK
         return self._out(self._stream.push(sound))
@@ -91,15 +92,6 @@ class Codes(AudioFeature):
         decisions = self.activity.process(samples).reshape(-1, self._ticks).all(axis=1)
         self._speech = np.concatenate((self._speech, decisions))
 
-    def _leave_out(self, samples: int) -> None:
-        """Skip samples: the network hears silence before what follows, and forgets it in time."""
-        if not samples:
-            return
-        self._elapsed += samples // _TICK
-        before, self._next = self._next, self._elapsed // self._ticks
-        self._speech = self._speech[self._next - before :]
-        self._stream.reset()
-
     def _out(self, codes: IntArray) -> Track:
         """Return the codes that came out of the network, without what is no speech."""
         speech, self._speech = self._speech[: codes.size], self._speech[codes.size :]
@@ -113,17 +105,13 @@ class Codes(AudioFeature):
         return Track(ticks[is_new], codes[is_new], spans[is_new])
 
 
-PHONES_RATE = 16_000
-
-
 class Phones(Codes):
     """Histogram feature: which of 256 learnt units of sound a voice makes, every 20 ms, in speech.
 
     Units (`monitor.networks.phones.UnitNetwork`) are finer than phones: two voices that say the
     same phones go through different codes, and counting codes tells more of who speaks. A frame
-    comes out within 0.1 s of its end, the same for any cutting into blocks. Other units (another
-    recogniser's, a codec's) are counted as ready-made frames of this name, with their own size: see
-    `monitor.sources.FramesFile`.
+    comes out within 0.1 s of its end. Other units (another recogniser's, a codec's) are counted as
+    ready-made frames of this name, with their own size: see `monitor.sources.FramesFile`.
 
     Args:
         network: another one than the package's own; its mark is in ``spec``: codes of two networks
@@ -131,12 +119,6 @@ class Phones(Codes):
 
     Raises:
         StoreError: the weights in the package are damaged.
-
-    Example:
-        >>> import numpy as np
-        >>> phones = Phones()
-        >>> phones.process(np.zeros(32000)).values
-        array([], dtype=int64)
     """
 
     # benchmarks/change.py chose it
@@ -145,19 +127,15 @@ class Phones(Codes):
     def __init__(self, network: UnitNetwork | None = None) -> None:
         network = shipped_units() if network is None else network
         spec = FeatureSpec(
-            "phones", HISTOGRAM, network.size, network.frame_seconds, PHONES_RATE, network.mark
+            "phones", HISTOGRAM, network.size, network.frame_seconds, RATE, network.mark
         )
         super().__init__(spec, network.stream(), UNITS_BLOCK, network.late, network.memory)
-
-
-TOKENS_RATE = 16_000
 
 
 class Tokens(Codes):
     """Histogram feature: the tokens of the codec's private codebook C0, one in 1,024 each 40 ms.
 
-    It comes out with the next 0.2 s that the network computes together. How often each token is
-    said is all that is counted, so that it says least of what the order of tokens tells.
+    How often each token is said is all that is counted, not their order.
 
     Args:
         network: another one than the package's own; its sha256 is in ``spec``.
@@ -177,25 +155,16 @@ class Tokens(Codes):
         whose: tuple[object, ...] = (),
     ) -> None:
         network = shipped_codec() if network is None else network
-        spec = FeatureSpec(
-            "tokens",
-            HISTOGRAM,
-            network.books.size,
-            network.frame_seconds,
-            TOKENS_RATE,
-            network.sha256,
-        )
+        size, seconds = network.books.size, network.frame_seconds
+        spec = FeatureSpec("tokens", HISTOGRAM, size, seconds, RATE, network.sha256)
         stream = TokenStream(network, epsilon, *whose)
         super().__init__(spec, stream, BLOCK, network.encoder.late, None)
 
 
 class TimedPhone(NamedTuple):
-    """A phone, and when it was recognised.
+    """A phone, one of 39 (ARPAbet without stress), and when it was recognised, in seconds.
 
-    Attributes:
-        phone: one of 39, ARPAbet without stress.
-        begin, end: seconds. CTC recognises a phone somewhere within it, and says nothing of where
-            it begins and ends.
+    CTC recognises a phone somewhere within it, and says nothing of where it begins and ends.
     """
 
     phone: str
@@ -215,10 +184,6 @@ def recognise_phones(samples: FloatArray, rate: int = RATE) -> list[TimedPhone]:
     Raises:
         UsageError: another shape, or not finite.
         StoreError: the weights in the package are damaged.
-
-    Example:
-        >>> recognise_phones(np.zeros(16000))
-        []
     """
     samples = np.asarray(samples, np.float32)
     if samples.ndim != 1 or not np.isfinite(samples).all():

@@ -153,15 +153,7 @@ def make(features: Iterable[str | Feature], setup: FeatureSetup = AS_ENVIRONMENT
 def list_marks(
     features: Iterable[str], setup: FeatureSetup = AS_ENVIRONMENT
 ) -> dict[str, str | None]:
-    """Return, by name, the mark of the network that makes a feature here; None without one.
-
-    Raises:
-        UsageError, StoreError: as `make`.
-
-    Example:
-        >>> list_marks(["f0"])
-        {'f0': None}
-    """
+    """Return, by name, the mark of the network that makes a feature here; None without one."""
     return {feature.spec.name: feature.spec.network for feature in make(features, setup)}
 
 
@@ -183,12 +175,7 @@ def takes(name: str) -> str:
 
 
 def caveats(names: Iterable[str]) -> list[str]:
-    """Return the caveats to show beside figures of these features, a sentence each.
-
-    Example:
-        >>> caveats(["f0", "voice"])
-        []
-    """
+    """Return the caveats to show beside figures of these features, a sentence each."""
     entries = (FEATURES[name] for name in names if name in FEATURES)
     return [entry.caveat for entry in entries if entry.caveat]
 
@@ -196,9 +183,8 @@ def caveats(names: Iterable[str]) -> list[str]:
 def get_change_sensitivity(name: str) -> Sensitivity | None:
     """Return a feature's own settings for noticing changes of the voice, or None.
 
-    Of one that nobody registered, such as ready-made frames, nothing is known of how its margins
-    vary. Templates of a network of one's own are followed as `SpeakerModel` says, whether the file
-    is at hand or not.
+    Of one that nobody registered, such as ready-made frames, nothing is known of its margins.
+    Templates of a network of one's own are followed as `SpeakerModel` says.
     """
     entry = FEATURES.get(name, _MODEL if name.startswith(SPEAKER_PREFIX) else None)
     sensitivity: Sensitivity | None = None if entry is None else entry.load().follow
@@ -209,10 +195,6 @@ def ready(name: str, setup: FeatureSetup = AS_ENVIRONMENT) -> bool:
     """Return whether a feature can be computed with what is installed and configured.
 
     That of a network needs its file. What exists only as ready-made frames is ready.
-
-    Example:
-        >>> ready("f0")
-        True
     """
     return name in setup.names() or not name.startswith(SPEAKER_PREFIX)
 
@@ -236,14 +218,7 @@ def defaults(
 
 
 def superseded(name: str, by: Iterable[str]) -> bool:
-    """Return whether another feature does the same better.
-
-    ``voice`` is in every install; a network of the user's own takes its place.
-
-    Example:
-        >>> superseded("voice", ["f0", "speaker_ab"]), superseded("voice", ["f0", "voice"])
-        (True, False)
-    """
+    """Return whether another feature does it better: a network of one's own, than ``voice``."""
     return name == "voice" and any(other.startswith(SPEAKER_PREFIX) for other in by)
 
 

@@ -21,10 +21,8 @@ from monitor.errors import UsageError
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.types import TICKS_PER_SECOND, Track, Words
 
-CUT_OFF = "-"
-"""The token of a word that was broken off: ``wa-``."""
-NUMBER = "#"
-"""The token of a number in digits."""
+CUT_OFF = "-"  # the token of a word that was broken off: ``wa-``
+NUMBER = "#"  # the token of a number in digits
 
 _APOSTROPHES = "\u2018\u2019\u201b\u02bc\u02b9\u2032\u00b4\u0060\u05f3"
 _HYPHENS = "\u2010\u2011\ufe63\uff0d"
@@ -34,19 +32,16 @@ _CLOSES = {"[": "]", "(": ")", "<": ">", "{": "}"}
 _TAG = re.compile(r"\[[^][]*\]|\([^()]*\)|<[^<>]*>|\{[^{}]*\}|\*[^\s*][^*]*\*")
 _OPEN = re.compile(r"[\[(<{]")
 _HESITATION = ("%hesitation", "uh")  # as NIST and some recognisers write any of them
-_LONGEST_WORD = 1000
-"""Letters: the rest of a longer text is no word of anybody."""
-_LONGEST_TAG = 8
-"""Words: a bracket that nobody closes by then was none."""
+_LONGEST_WORD = 1000  # letters: the rest of a longer text is no word of anybody
+_LONGEST_TAG = 8  # words: a bracket that nobody closes by then was none
 
 
 class StyleTokens:
     """Tokens of the texts of words, in order, alike whoever wrote them down.
 
-    Recognisers and captioners write the same speech differently: ``WHAT'S``, ``What’s,``,
-    ``what's``. What stands in brackets is the transcriber's, not the speaker's, and is dropped, be
-    it one word (``[noise]``) or several. Hyphens part words, but for one at a word's end, which
-    breaks it off. It knows no language; `StyleWords` does.
+    What stands in brackets is the transcriber's, not the speaker's, and is dropped, be it one word
+    (``[noise]``) or several. Hyphens part words, but for one at a word's end, which breaks it off.
+    It knows no language; `StyleWords` does.
 
     Example:
         >>> tokens = StyleTokens()
@@ -111,11 +106,9 @@ def _digits(part: str) -> bool:
     return part.strip(".'")[:1].isdecimal()
 
 
-NUMBERS = "number"
-"""The class of numbers: those in digits count in it, and neighbours count once."""
+NUMBERS = "number"  # the class of numbers: those in digits count in it, and neighbours count once
 _RUN = re.compile(r"(.)\1{2,}")
-_LONGEST = 64
-"""Letters of a word: the rest of a longer one makes no difference."""
+_LONGEST = 64  # letters of a word: the rest of a longer one makes no difference
 _MOST_WORDS = 20_000
 _MOST_BYTES = 1 << 20
 _FORM = "a line is WORD, CLASS WORD..., or VARIANT = WORD..."
@@ -124,11 +117,9 @@ _FORM = "a line is WORD, CLASS WORD..., or VARIANT = WORD..."
 class Unit(NamedTuple):
     """A word as it is counted.
 
-    Attributes:
-        text: what it is, for repetitions and for how many different words there are.
-        place: of its bin among those of the list; None where the list does not have it.
-        leans: whether it is the end of the word before (``'s``): it counts after a word of the
-            list.
+    ``text`` is what it is, for repetitions; ``place`` is that of its bin in the list, None where
+    the list does not have it. One that ``leans`` is the end of the word before (``'s``): it counts
+    after a word of the list.
     """
 
     text: str
@@ -177,9 +168,9 @@ class StyleWords:
             raise UsageError(f"{label} has more than {_MOST_WORDS} words: it is no list of classes")
         self.bins = tuple(bins)
         self._number = bins.get(NUMBERS)
-        words = list(self._places)
-        self._ends = _longest_first(w for w in words if w[0] == "'" or w == "n't")
-        self._begins = _longest_first(w for w in words if w[-1] == "'")
+        words = sorted(self._places, key=len, reverse=True)
+        self._ends = dict.fromkeys(w for w in words if w[0] == "'" or w == "n't")
+        self._begins = [w for w in words if w[-1] == "'"]
         plain = [self.bins, sorted(self._places.items()), sorted(self._variants.items())]
         self.mark = hashlib.sha256(repr(plain).encode()).hexdigest()
 
@@ -212,7 +203,11 @@ class StyleWords:
             if token.startswith(begin) and token[len(begin) :].strip("'"):
                 return [self._unit(begin), *self.units(token[len(begin) :])]
         bare = token.strip("'")
-        return self._lengthened(bare) or [Unit(bare, None)]
+        for pattern in (r"\1\1", r"\1"):  # ``sooo`` is ``so``, where the list has it
+            shorter = _RUN.sub(pattern, bare)
+            if shorter != bare and (units := self._look_up(shorter)):
+                return units
+        return [Unit(bare, None)]
 
     def _look_up(self, token: str) -> list[Unit] | None:
         for form in (token, token.strip("'")):
@@ -222,24 +217,12 @@ class StyleWords:
                 return [self._unit(form)]
         return None
 
-    def _lengthened(self, word: str) -> list[Unit] | None:
-        """``sooo`` is ``so``, where the list has it."""
-        for pattern in (r"\1\1", r"\1"):
-            shorter = _RUN.sub(pattern, word)
-            if shorter != word and (units := self._look_up(shorter)):
-                return units
-        return None
-
     def _unit(self, word: str) -> Unit:
         return Unit(word, self._places.get(word), word in self._ends)
 
     def is_number(self, unit: Unit) -> bool:
         """Return whether it is a number, in digits or in words."""
         return unit.text == NUMBER or (unit.place is not None and unit.place == self._number)
-
-
-def _longest_first(words: Iterable[str]) -> dict[str, None]:
-    return dict.fromkeys(sorted(words, key=len, reverse=True))
 
 
 def _word(text: str, where: str) -> str:
@@ -284,8 +267,7 @@ _LONGEST_GAP = TICKS_PER_SECOND
 _WORD_SECONDS = 0.3
 _ENOUGH_WORDS = 50
 _FEW_LISTED = 0.25  # the least of any 50 words of English readers is 0.26; of German all have 0.055
-_VERSION = 1
-"""Of the rules, here and in `style_tokens` and `style_words`: other frames are another version."""
+_VERSION = 1  # of the rules of this file: other frames are another version
 
 
 class Style:
@@ -294,10 +276,8 @@ class Style:
     It counts only what is said whatever the subject (docs/method.md section 13). A word of the list
     counts in its bin; one that repeats the word before it, or is broken off, in the bin of that.
     Any other counts by its number of letters alone, or, where it is among the newest 50 of these,
-    as said lately: that is how many different words somebody uses. Every 8 words one more frame
-    says how many were said a second; a pause counts a second at most, so that turns of others do
-    not. How many words there are in a cue of captions is not counted: that is chosen by who made
-    them.
+    as said lately. Every 8 words one more frame says how many were said a second; a pause counts a
+    second at most, so that turns of others do not.
 
     A frame is complete when its word is known. Rates take no usable time of their own: their spans
     begin where their words do and are a tick long.
@@ -327,12 +307,12 @@ class Style:
         self.bins = (*_MARKS, *letters, *rates, *self._words.bins)
         self._rate_bins = len(_MARKS) + len(letters)
         self._listed = self._rate_bins + len(rates)
-        rules = repr(
-            (_VERSION, self.bins, _RATE_WORDS, _LATELY_WORDS, _LONGEST_GAP, self._words.mark)
-        )
+        numbers = (_RATE_WORDS, _LATELY_WORDS, _LONGEST_GAP)
+        rules = repr((_VERSION, self.bins, *numbers, self._words.mark))
         mark = hashlib.sha256(rules.encode()).hexdigest()
+        size = len(self.bins)
         self.spec = FeatureSpec(
-            "style", HISTOGRAM, len(self.bins), _WORD_SECONDS, network=mark, takes="words"
+            "style", HISTOGRAM, size, _WORD_SECONDS, network=mark, takes="words"
         )
         self._tokens = StyleTokens()
         self.reset()
@@ -353,15 +333,7 @@ class Style:
     def doubt(self, label: str, texts: Iterable[str]) -> str:
         """Return a line where a transcript's words seem of another language than the list.
 
-        Args:
-            label: of the transcript.
-            texts: all of its words; of less than 50 nothing is said.
-
-        Example:
-            >>> Style().doubt("talk.vtt", ["Haus", "und", "Hof"] * 20)
-            'talk.vtt: 0 % of its words are in the list: another language? (--word-list)'
-            >>> Style().doubt("talk.vtt", ["it", "is", "so", "near"] * 20)
-            ''
+        Of less than 50 words nothing is said; ``label`` is the transcript's.
         """
         tokens = StyleTokens()
         units = [u for text in texts for t in tokens.push(text) for u in self._words.units(t)]
