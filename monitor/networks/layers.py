@@ -23,27 +23,6 @@ _MOST_BYTES = 16 << 20
 _SCALE = ".scale"
 
 
-def int8(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """Quantise matrices and kernels to int8, with a float16 scale for each output, the first axis.
-
-    Example:
-        >>> sorted(int8({"up": np.eye(2), "up.bias": np.ones(2)}))
-        ['up', 'up.bias', 'up.scale']
-    """
-    quantised: dict[str, AnyArray] = {}
-    for name, array in weights.items():
-        quantised[name] = array
-        if array.ndim > 1 and array.dtype.kind == "f":
-            rows = array.reshape(len(array), -1).astype(np.float32)
-            scale = (np.abs(rows).max(axis=1) / 127).astype(np.float16)
-            steps = rows / np.where(scale > 0, scale, 1).astype(np.float32)[:, None]
-            quantised[name] = (
-                np.clip(np.rint(steps), -127, 127).astype(np.int8).reshape(array.shape)
-            )
-            quantised[name + _SCALE] = scale
-    return quantised
-
-
 def shipped_weights(path: Path, sha256: str) -> tuple[dict[str, AnyArray], str]:
     """Read weights, as ``read_weights``, of a package file that must have this sha256."""
     weights, digest = read_weights(path)
@@ -91,19 +70,6 @@ class BlockStream:
         silence: a block in which nothing is.
         none: no output at all: its shape and type.
         ratio: rows of input, and the rows of output that they give.
-
-    Example:
-        >>> class Tenfold(BlockStream):
-        ...     def _begin(self):
-        ...         return 1  # the first row is of before the beginning
-        ...
-        ...     def _through(self, blocks):
-        ...         return 10 * blocks.reshape(-1, 1)
-        >>> stream = Tenfold(np.zeros((2, 1)), np.empty((0, 1)), ratio=(1, 1))
-        >>> stream.push(np.array([[1.0], [2.0], [3.0]])).ravel().tolist()
-        [20.0]
-        >>> stream.flush().ravel().tolist()
-        [30.0, 0.0]
     """
 
     def __init__(self, silence: FloatArray, none: AnyArray, ratio: tuple[int, int]) -> None:
@@ -125,11 +91,7 @@ class BlockStream:
         raise NotImplementedError
 
     def push(self, samples: FloatArray) -> AnyArray:
-        """Process further samples, or rows of numbers; return the new output.
-
-        Raises:
-            UsageError: another shape.
-        """
+        """Process further samples, or rows of numbers; return the new output."""
         if samples.shape[1:] != self._silence.shape[1:] or not samples.ndim:
             if self._silence.ndim == 1:
                 raise UsageError("a stream of samples has one axis")
@@ -208,7 +170,7 @@ class Separable:
         """Convolve rows after those held, shape (held + n, channels), to (n, channels).
 
         Output i is that of row i + before: ``after`` rows late. So many rows are mixed
-        ``together``, all of them by default: see `product`.
+        ``together``: see `product`.
         """
         y = over_time(rows, self.taps)
         y += self.shift
@@ -244,10 +206,6 @@ def over_time(rows: FloatArray, taps: FloatArray, dilation: int = 1) -> FloatArr
 
     Returns:
         shape (n, channels).
-
-    Example:
-        >>> over_time(np.array([[1.0], [2.0], [4.0]]), np.array([[-1.0], [1.0]])).ravel().tolist()
-        [1.0, 2.0]
     """
     k, (row, channel) = len(taps), rows.strides
     shape = k, len(rows) - dilation * (k - 1), rows.shape[1]
@@ -260,7 +218,7 @@ def product(rows: FloatArray, matrix: FloatArray, together: int | None = None) -
     """Multiply rows by a matrix, so many rows at a time: a whole number of times in all.
 
     Sums of floats depend on the shapes of what is multiplied; a row's are the same among many as
-    among few, to the last bit, where as many are taken together.
+    among few where as many are taken together.
     """
     if together is None:
         return np.asarray(rows @ matrix)
@@ -295,11 +253,6 @@ class Tape:
         held: how many.
         channels: numbers in a row.
         late: rows at the beginning that are of before the first sample: silence.
-
-    Example:
-        >>> tape = Tape(held=1, channels=1, late=1)
-        >>> tape(np.array([[5.0], [6.0]])).ravel().tolist()
-        [0.0, 0.0, 6.0]
     """
 
     def __init__(self, held: int, channels: int, late: int) -> None:
@@ -316,11 +269,7 @@ class Tape:
 
 
 class Tapes:
-    """Blocks in a row, over one stream.
-
-    Attributes:
-        late: rows that its output comes after its own time; as given, its input.
-    """
+    """Blocks in a row, over one stream; its output comes ``late`` rows after its time."""
 
     def __init__(self, blocks: list[Separable], late: int) -> None:
         self._blocks, self._tapes = blocks, []
@@ -338,19 +287,11 @@ class Tapes:
 
 RATE = 16_000
 BANDS = 40
-WIDTH = 400
-"""Samples a frame: 25 ms."""
-HOP = 160
-"""Samples from frame to frame: 10 ms."""
+WIDTH = 400  # samples a frame: 25 ms
+HOP = 160  # samples from frame to frame: 10 ms
 FFT = 512
 _LOWEST_HZ, _HIGHEST_HZ = 20.0, 7600.0
-FLOOR = 1e-6
-"""Energy of a band in silence, of samples in -1 to 1: the rounding of 16 bits lies below."""
-
-
-def frames_of(samples: int) -> int:
-    """Count the complete frames of a sound."""
-    return 0 if samples < WIDTH else 1 + (samples - WIDTH) // HOP
+FLOOR = 1e-6  # energy of a band in silence: the rounding of 16 bits lies below
 
 
 def log_mel(sound: FloatArray, bands: int = BANDS, floor: float = FLOOR) -> FloatArray:
@@ -366,12 +307,6 @@ def log_mel(sound: FloatArray, bands: int = BANDS, floor: float = FLOOR) -> Floa
 
     Raises:
         UsageError: shorter than a frame.
-
-    Example:
-        >>> tone = np.sin(2 * np.pi * 1000 * np.arange(RATE) / RATE)
-        >>> bands = log_mel(tone)
-        >>> bands.shape, int(bands.mean(axis=0).argmax())
-        ((98, 40), 13)
     """
     if sound.shape[-1] < WIDTH:
         raise UsageError(f"a frame has {WIDTH} samples, not {sound.shape[-1]}")
@@ -409,10 +344,6 @@ def triangles(at: FloatArray, edges: FloatArray) -> FloatArray:
 
     Returns:
         shape (n, m).
-
-    Example:
-        >>> triangles(np.arange(5.0), np.array([0.0, 2.0, 4.0])).ravel()
-        array([0. , 0.5, 1. , 0.5, 0. ])
     """
     left, centre, right = edges[:-2], edges[1:-1], edges[2:]
     rising = (at[:, None] - left) / (centre - left)
@@ -420,22 +351,14 @@ def triangles(at: FloatArray, edges: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(np.minimum(rising, falling), 0.0))
 
 
-_KEPT = 1 - 1 / 500
-"""Of what was, from frame to frame of 10 ms: a memory of 5 s."""
-_PRIOR = 50.0
-"""Frames that the mean of many voices counts for at the beginning."""
+_KEPT = 1 - 1 / 500  # of what was, from frame to frame of 10 ms: a memory of 5 s
+_PRIOR = 50.0  # frames that the mean of many voices counts for at the beginning
 
 
 class Centre:
     """A running mean with exponential forgetting, taken off every frame; nothing waits for it.
 
-    Args:
-        usual: shape (40,): the bands' mean before anything was heard.
-
-    Example:
-        >>> centre = Centre(np.zeros(40))
-        >>> centre(np.full((1000, 40), 3.0))[[0, -1], 0].round().tolist()
-        [3.0, 0.0]
+    ``usual``, shape (40,), is the bands' mean before anything was heard.
     """
 
     def __init__(self, usual: FloatArray) -> None:
@@ -460,15 +383,12 @@ class Centre:
         return np.asarray(bands - sums / weights[:, None], np.float32)
 
 
-STEM = 5
-"""Mel frames that a frame of 20 ms is made of."""
-STEM_LATE = 2
-"""Frames that its stem comes after its own time."""
+STEM = 5  # mel frames that a frame of 20 ms is made of
+STEM_LATE = 2  # frames that its stem comes after its own time
 BLOCK = 3200
 """Samples that are computed at once, 0.2 s, however the stream is cut: sums of floats depend on
 the shapes of what is summed."""
-ROWS = BLOCK // (2 * HOP)
-"""Frames of 20 ms in a block."""
+ROWS = BLOCK // (2 * HOP)  # frames of 20 ms in a block
 _SOUND = 2 * HOP  # samples of before a block that its first two mel frames begin in
 
 
@@ -510,8 +430,8 @@ class SoundStream(BlockStream):
         return relu(linear(windows[:ROWS], weights))
 
 
-class StreamingNetwork(ABC):
-    """The weights of a network; a stream of its own for each voice that is heard.
+class StoredNetwork(ABC):
+    """The weights of a network.
 
     Args:
         weights: arrays by name, as its recipe writes them.

@@ -26,7 +26,7 @@ from monitor.networks.layers import (
     BlockStream,
     Separable,
     SoundStream,
-    StreamingNetwork,
+    StoredNetwork,
     Tape,
     Tapes,
     dense,
@@ -39,10 +39,8 @@ from monitor.networks.layers import (
 )
 from monitor.types import AnyArray, FloatArray, IntArray
 
-_LEAST = -7.0
-"""Log posterior below which a phone does not begin in a frame."""
-_BEHIND = 15.0
-"""Nats behind the best way at which none goes on to a further phone."""
+_LEAST = -7.0  # log posterior below which a phone does not begin in a frame
+_BEHIND = 15.0  # nats behind the best way at which none goes on to a further phone
 _NEVER = np.float32(-1e9)
 
 
@@ -71,13 +69,6 @@ def likeliest(log_posteriors: FloatArray, trigram: Trigram) -> list[tuple[int, i
     Args:
         log_posteriors: shape (k, n), class 0 the blank of CTC (Graves et al., ICML 2006).
         trigram: of n classes.
-
-    Example:
-        >>> heard = np.log([[0.1, 0.5, 0.4], [0.8, 0.1, 0.1], [0.1, 0.5, 0.4]])
-        >>> never_twice = np.log(np.full((3, 3, 3), 1 / 3))
-        >>> never_twice[:, 1, 1] = never_twice[:, 2, 2] = -9
-        >>> likeliest(heard, Trigram(never_twice, 1.0, 1.0))
-        [(1, 0), (2, 2)]
     """
     classes = log_posteriors.shape[1]
     steps = np.float32(trigram.weight) * trigram.logs.astype(np.float32)
@@ -114,8 +105,7 @@ def likeliest(log_posteriors: FloatArray, trigram: Trigram) -> list[tuple[int, i
     return phones[::-1]
 
 
-SHA256 = "9d8d2be6e14ec5480b2d7b29728d6ee80ccfbd93c0aba4df85f8e24fd1873907"
-"""Of phones.npz beside this file."""
+SHA256 = "9d8d2be6e14ec5480b2d7b29728d6ee80ccfbd93c0aba4df85f8e24fd1873907"  # of phones.npz
 _NAMES = """
 AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH
 """
@@ -132,32 +122,7 @@ class Token(NamedTuple):
     last: int
 
 
-def tokens(log_posteriors: FloatArray) -> list[Token]:
-    """Decode the phones of a stretch of speech, log posteriors (k, 40), by the best path.
-
-    Repetitions and blanks are taken out.
-
-    Raises:
-        UsageError: another shape.
-
-    Example:
-        >>> heard = np.full((5, 40), -9.0)
-        >>> heard[range(5), [0, 29, 29, 0, 18]] = 0
-        >>> [tuple(token) for token in tokens(heard)]
-        [('S', 1, 2), ('IY', 4, 4)]
-    """
-    _refuse_others(log_posteriors)
-    best = log_posteriors.argmax(axis=1)
-    first = np.flatnonzero(np.diff(best, prepend=-1))
-    last = np.append(first, len(best))[1:] - 1
-    return [
-        Token(PHONES[best[a] - 1], int(a), int(b))
-        for a, b in zip(first, last, strict=True)
-        if best[a]
-    ]
-
-
-class PhoneNetwork(StreamingNetwork):
+class PhoneNetwork(StoredNetwork):
     """Recogniser of 39 phones of English (`recognise_phones`); the feature counts units instead.
 
     Separable convolutions at 50 frames a second, in the middle at 25, causal but for a stated
@@ -166,8 +131,8 @@ class PhoneNetwork(StreamingNetwork):
 
     Attributes:
         trigram: how likely phones follow each other.
-        look_ahead: seconds of audio after its own that a frame depends on; besides, a stream
-            waits for whole blocks of 0.2 s.
+        look_ahead: seconds of audio after its own that a frame depends on; besides, a stream waits
+            for whole blocks of 0.2 s.
     """
 
     of, classes, frame_seconds = "phones'", PHONES, _FRAME / RATE
@@ -195,12 +160,9 @@ class PhoneNetwork(StreamingNetwork):
         return PhoneStream(self)
 
     def spoken(self, log_posteriors: FloatArray) -> list[Token]:
-        """Decode the phones of a stretch of speech with the trigram; shape (k, 40).
-
-        Raises:
-            UsageError: another shape.
-        """
-        _refuse_others(log_posteriors)
+        """Decode the phones of a stretch of speech with the trigram; shape (k, 40)."""
+        if log_posteriors.ndim != 2 or log_posteriors.shape[1] != 1 + len(PHONES):
+            raise UsageError(f"log posteriors have the shape (k, {1 + len(PHONES)})")
         path = likeliest(log_posteriors, self.trigram)
         following = [*path[1:], (0, len(log_posteriors))]
         best = log_posteriors.argmax(axis=1)
@@ -221,7 +183,7 @@ def shipped_recogniser() -> PhoneNetwork:
 class PhoneStream(SoundStream):
     """Samples to the natural logarithm of the probability of each phone, shape (k, 40), float32.
 
-    Class 0 is the blank. Any cutting of the samples gives the same, to the last bit.
+    Class 0 is the blank.
     """
 
     def __init__(self, network: PhoneNetwork) -> None:
@@ -251,29 +213,21 @@ class PhoneStream(SoundStream):
         return np.asarray(log_softmax(linear(self._late(x), network.head)))
 
 
-def _refuse_others(log_posteriors: FloatArray) -> None:
-    if log_posteriors.ndim != 2 or log_posteriors.shape[1] != 1 + len(PHONES):
-        raise UsageError(f"log posteriors have the shape (k, {1 + len(PHONES)})")
-
-
-UNITS_SHA256 = "1e89f192490800e5f6da9a445a57c71eee4e969c2a0c23601467cad7efb734d0"
-"""Of units.npz beside this file."""
+UNITS_SHA256 = "1e89f192490800e5f6da9a445a57c71eee4e969c2a0c23601467cad7efb734d0"  # of units.npz
 UNITS_FLOOR = 1e-3
 """Energy that every band has besides: units of a quiet recording's noise are those of silence
 (benchmarks/results/levels.md)."""
-UNITS_BLOCK = 640
-"""Samples, 0.04 s, whose sums are taken together however a stream is cut: sums of floats depend on
-the shapes of what is summed."""
+UNITS_BLOCK = 640  # samples, 0.04 s, whose sums are taken together however a stream is cut
 _UNITS_ROWS = UNITS_BLOCK // _FRAME
 _SILENCE = np.float32(np.log(FLOOR))
 
 
-class UnitNetwork(StreamingNetwork):
+class UnitNetwork(StoredNetwork):
     """Network of the feature ``phones``: one of 256 codes for each 20 ms of a voice.
 
     The first block of a phone recogniser that `recipes.phones` trained, and codes (k-means) of what
-    it says, as the units of HuBERT are (Hsu et al., TASLP 2021). Frame i covers samples
-    [320 i, 320 (i + 1)).
+    it says, as the units of HuBERT are (Hsu et al., TASLP 2021). Frame i covers samples [320 i, 320
+    (i + 1)).
 
     Attributes:
         size: codes there are.
@@ -320,10 +274,7 @@ def shipped_units() -> UnitNetwork:
 
 
 class UnitStream(BlockStream):
-    """Samples at 16 kHz to codes from 0, shape (k,), int64; any cutting gives the same.
-
-    Several blocks that come at once are computed together.
-    """
+    """Samples at 16 kHz to codes from 0, shape (k,), int64; blocks at once go together."""
 
     def __init__(self, network: UnitNetwork) -> None:
         self._network = network

@@ -23,7 +23,7 @@ from monitor.networks.layers import (
     BlockStream,
     Separable,
     SoundStream,
-    StreamingNetwork,
+    StoredNetwork,
     Tapes,
     dense,
     linear,
@@ -107,11 +107,7 @@ class Codebooks:
         return codes
 
     def latents(self, codes: IntArray) -> FloatArray:
-        """Sum what codes of the first b books, shape (k, b), stand for: shape (k, channels).
-
-        Raises:
-            UsageError: another shape, or codes that there are none of.
-        """
+        """Sum what codes of the first b books, shape (k, b), stand for: shape (k, channels)."""
         if codes.ndim != 2 or not 0 < codes.shape[1] <= len(self):
             raise UsageError(f"codes have the shape (k, b), b from 1 to {len(self)}")
         if codes.size and not 0 <= codes.min() <= codes.max() < self.size:
@@ -127,8 +123,7 @@ def _unit(rows: FloatArray) -> FloatArray:
     return np.asarray(rows / np.maximum(lengths, np.float32(1e-9)))
 
 
-FRAME = 4 * HOP
-"""Samples of a latent: 40 ms."""
+FRAME = 4 * HOP  # samples of a latent: 40 ms
 _SILENCE = np.float32(np.log(FLOOR))
 
 
@@ -141,8 +136,8 @@ class UscEncoder:
     Attributes:
         channels: numbers in a latent.
         late: whole latents that one comes after its own, at the next end of a block.
-        look_ahead: seconds of audio after its own that a latent depends on; besides, a stream
-            waits for whole blocks of 0.2 s.
+        look_ahead: seconds of audio after its own that a latent depends on; besides, a stream waits
+            for whole blocks of 0.2 s.
     """
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
@@ -185,8 +180,7 @@ class UscEncoderStream(SoundStream):
         return self._middle(relu(linear(x, self._encoder.down)))
 
 
-DECODER_BANDS = 80
-"""Mel bands of a decoded frame."""
+DECODER_BANDS = 80  # mel bands of a decoded frame
 _LATENTS = 5  # latents that are computed at once
 _FRAMES = 4  # of a latent
 
@@ -198,8 +192,8 @@ class UscDecoder:
 
     Attributes:
         channels: numbers in a latent.
-        late: frames of 10 ms that one comes after its own time; besides, a stream waits for
-            five latents together.
+        late: frames of 10 ms that one comes after its own time; besides, a stream waits for five
+            latents together.
     """
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
@@ -247,7 +241,7 @@ SHA256 = "bc92bb4e696b73e07c7b0b7f095125bae1520206919d5e64accb3830edcfd2fe"
 """Of usc.npz beside this file: the mark of its codes."""
 
 
-class UscNetwork(StreamingNetwork):
+class UscNetwork(StoredNetwork):
     """The codec whose first codebook, C0, is made private: sound to codes, codes to spectra.
 
     A small Universal Speech Codec (Tura-Vecino et al., "Universal semantic disentangled
@@ -261,15 +255,6 @@ class UscNetwork(StreamingNetwork):
         frame_seconds: from latent to latent; latent i covers samples [640 i, 640 (i + 1)).
         look_ahead: seconds of audio after its own that a decoded frame depends on; besides, streams
             wait for whole blocks of 0.2 s.
-
-    Example:
-        >>> sound = np.zeros(RATE)
-        >>> def there_and_back(network):
-        ...     hears, speaks = network.encoder.stream(), network.decoder.stream()
-        ...     latents = np.concatenate([hears.push(sound), hears.flush()])
-        ...     private = network.books.codes(latents, books=1)
-        ...     said = network.books.latents(private)
-        ...     return np.concatenate([speaks.push(said), speaks.flush()])  # (100, 80)
     """
 
     of, frame_seconds = "usc's", FRAME / RATE
@@ -291,24 +276,17 @@ def shipped_codec() -> UscNetwork:
 
 
 class TokenStream:
-    """Stream of samples to tokens of C0, one of each 40 ms.
-
-    How the samples are cut into pushes changes nothing.
+    """Stream of samples to tokens of C0, one of each 40 ms, however the samples are cut.
 
     Args:
         network: whose codebook it is.
         epsilon: nats, above 0: Laplace noise of scale 2 C / epsilon is added to what the codebook
             is asked with, clipped to an L1 norm of C. A token is then (epsilon, 0)-private in the
             local sense: it is at most exp(epsilon) times as likely for one voice as for any other
-            (USC section 2.5; there the noise is left out once the network is trained, and so is
-            the promise). None for no noise.
+            (USC section 2.5; there the noise is left out once the network is trained, and so is the
+            promise). None for no noise.
         whose: what the noise is drawn by: a secret seed, and the recording. Whoever knows it all
             can take the noise off.
-
-    Example:
-        >>> def tokens(network, sound):  # shape (len(sound) // 640,)
-        ...     stream = TokenStream(network, 15.0, secrets.randbits(128))
-        ...     return np.concatenate([stream.push(sound), stream.flush()])
     """
 
     def __init__(self, network: UscNetwork, epsilon: float | None = None, *whose: object) -> None:
@@ -333,16 +311,10 @@ class TokenStream:
         return rest
 
     def _tokens(self, latents: FloatArray) -> IntArray:
-        noise = self._noise(len(latents))
-        self._made += len(latents)
+        noise, count, size = None, len(latents), self._books.dimensions
+        if self._scale is not None:  # each token has its own, wherever the stream is cut
+            places = range(self._made, self._made + count)
+            uniform = [secret_uniform(size, "token", *self._whose, place) for place in places]
+            noise = laplace(np.reshape(uniform, (count, size)), self._scale)
+        self._made += count
         return self._books.codes(latents, 1, noise=noise)[:, 0]
-
-    def _noise(self, count: int) -> FloatArray | None:
-        """Draw each token's own noise, wherever the stream is cut."""
-        if self._scale is None:
-            return None
-        size = self._books.dimensions
-        uniform = [
-            secret_uniform(size, "token", *self._whose, self._made + i) for i in range(count)
-        ]
-        return laplace(np.reshape(uniform, (count, size)), self._scale)

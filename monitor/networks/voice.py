@@ -11,20 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from monitor.errors import StoreError, UsageError
+from monitor.errors import UsageError
 from monitor.maths.spectra import rfft
-from monitor.networks.layers import read_weights, relu, shipped_weights, sigmoid
+from monitor.networks.layers import StoredNetwork, relu, shipped_weights, sigmoid
 from monitor.types import AnyArray, FloatArray
 
-SHA256 = "8c94d103c5722cfe6f17d60cc01fbb7ef5367fdba429551b94dd0706881acf6f"
-"""Of voice.npz beside this file."""
-SIZE = 192
-"""Numbers in an embedding."""
+SHA256 = "8c94d103c5722cfe6f17d60cc01fbb7ef5367fdba429551b94dd0706881acf6f"  # of voice.npz
+SIZE = 192  # numbers in an embedding
 
 # --------------------------------------------------------------------------------------- front end
 # SpeechBrain's Fbank: Hamming's window, 400 points, 80 triangles from 0 to 8000 Hz, decibels that
@@ -33,8 +30,7 @@ SIZE = 192
 _RATE, POINTS, HOP = 16_000, 400, 160
 BANDS = 80
 _LEAST_ENERGY, _RANGE_DB = np.float32(1e-10), np.float32(80.0)
-SHORTEST = 2 * POINTS
-"""Samples of the shortest window."""
+SHORTEST = 2 * POINTS  # samples of the shortest window
 
 
 def mel_decibels(sound: FloatArray) -> FloatArray:
@@ -79,12 +75,11 @@ def _triangles() -> FloatArray:
 
 # ----------------------------------------------------------------------------------------- network
 
-GROUPS = 8
-"""Parts that the channels of a block are split into; all but the first are convolved."""
+GROUPS = 8  # parts that the channels of a block are split into; all but the first are convolved
 LEAST_VARIANCE = 1e-6
 
 
-class VoiceNetwork:
+class VoiceNetwork(StoredNetwork):
     """Network from windows of speech to embeddings.
 
     Args:
@@ -100,8 +95,9 @@ class VoiceNetwork:
         StoreError: they are of another network.
     """
 
-    def __init__(self, weights: Mapping[str, AnyArray], sha256: str = "") -> None:
-        self.sha256 = sha256
+    of = "voice's"
+
+    def _fit(self, weights: Mapping[str, AnyArray]) -> None:
         self.weights = {name: np.asarray(array, np.float32) for name, array in weights.items()}
         # in to out, as products with frames in rows want them
         self._matrices = {
@@ -109,26 +105,14 @@ class VoiceNetwork:
             for name, array in self.weights.items()
             if array.ndim == 2
         }
-        try:
-            taps = self.weights["taps"].reshape(-1, 2).astype(int).tolist()
-            self._blocks = [(count, dilation) for count, dilation in taps]
-            self._stride = int(self.weights["stride"])
-            self.size = len(self.weights["embed.bias"])
-            with np.errstate(all="ignore"):
-                embedding = self.embed(np.zeros((1, SHORTEST), np.float32))
-            if not self._blocks or embedding.shape != (1, self.size):
-                raise ValueError("no blocks")
-        except (KeyError, ValueError, IndexError, TypeError) as error:
-            raise StoreError(f"weights of another network than voice's ({error})") from None
-
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """Read a file of weights.
-
-        Raises:
-            StoreError: it cannot be read, or holds something else.
-        """
-        return cls(*read_weights(path))
+        taps = self.weights["taps"].reshape(-1, 2).astype(int).tolist()
+        self._blocks = [(count, dilation) for count, dilation in taps]
+        self._stride = int(self.weights["stride"])
+        self.size = len(self.weights["embed.bias"])
+        with np.errstate(all="ignore"):
+            embedding = self.embed(np.zeros((1, SHORTEST), np.float32))
+        if not self._blocks or embedding.shape != (1, self.size):
+            raise ValueError("no blocks")
 
     def embed(self, windows: FloatArray) -> FloatArray:
         """Embed windows of one length, each by itself.

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.fft
 
 from monitor.files import atomic_write
-from monitor.networks.layers import BANDS, frames_of, log_mel
+from monitor.networks.layers import BANDS, HOP, WIDTH, log_mel
 from monitor.types import AnyArray, FloatArray
 from recipes.phones.prepare import Spoken, Utterance
 
@@ -36,7 +36,8 @@ class Bands:
 
     def __init__(self, spoken: Spoken, indices: list[int], speed: float) -> None:
         self._spoken, self._indices, self._speed = spoken, indices, speed
-        counts = [frames_of(self._samples(spoken.utterances[i])) for i in indices]
+        sizes = [self._samples(spoken.utterances[i]) for i in indices]
+        counts = [max(0, 1 + (size - WIDTH) // HOP) for size in sizes]
         self._begins = dict(zip(indices, [0, *accumulate(counts)][:-1], strict=True))
         self._counts = dict(zip(indices, counts, strict=True))
 

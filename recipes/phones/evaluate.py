@@ -22,7 +22,7 @@ import torch
 
 from monitor.files import atomic_write
 from monitor.lab.utility import count_edits
-from monitor.networks.phones import PHONES, Trigram, likeliest, tokens
+from monitor.networks.phones import PHONES, Trigram, likeliest
 from monitor.types import FloatArray
 from recipes.phones.network import Recogniser, listened
 from recipes.phones.prepare import Spoken, Utterance
@@ -37,6 +37,13 @@ _EVERY = 2  # utterances of the half that chooses to one that the trigram's use 
 Row = dict[str, Any]
 
 
+def best_path(log_posteriors: FloatArray) -> list[str]:
+    """Phones of a stretch of speech, log posteriors (k, 40), without repetitions and blanks."""
+    best = log_posteriors.argmax(axis=1)
+    first = np.flatnonzero(np.diff(best, prepend=-1))
+    return [PHONES[place - 1] for place in best[first] if place]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Phone error rates.")
     parser.add_argument("cache", type=Path)
@@ -48,7 +55,7 @@ def main() -> None:
     use = chosen(spoken, heard)
     with atomic_write(given.out / USE) as file:
         file.write(orjson.dumps({"weight": use.weight, "bonus": use.bonus}))
-    rows = measure(spoken, "best path", lambda i: [each.phone for each in tokens(heard(i))])
+    rows = measure(spoken, "best path", lambda i: best_path(heard(i)))
     rows += measure(spoken, "with trigram", lambda i: with_trigram(heard(i), use))
     if peer := spoken.peer():
         rows += measure(spoken, "pocketsphinx", lambda i: [PHONES[t - 1] for t in peer[i][:, 0]])

@@ -20,7 +20,7 @@ import orjson
 import torch
 
 from monitor.errors import StoreError
-from monitor.networks.layers import BANDS, RATE, int8
+from monitor.networks.layers import BANDS, RATE
 from monitor.networks.phones import PHONES, PhoneNetwork, UnitNetwork
 from monitor.types import AnyArray
 from recipes.phones.codebook import codebook, heard
@@ -29,7 +29,7 @@ from recipes.phones.network import folded, layer
 from recipes.phones.prepare import Spoken
 from recipes.phones.train import load_recogniser
 from recipes.phones.trigram import trigram
-from recipes.shipping import NON_NATIVE, packed, ship
+from recipes.shipping import NON_NATIVE, int8, packed, ship
 from recipes.training import LOG
 
 UNITS = 256

@@ -18,12 +18,12 @@ import orjson
 import torch
 
 from monitor.errors import StoreError
-from monitor.networks.layers import BANDS, RATE, int8, restored
+from monitor.networks.layers import BANDS, RATE, restored
 from monitor.networks.phones import SHA256 as TEACHER
 from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.networks.usc import UscNetwork
 from monitor.types import AnyArray
-from recipes.shipping import NON_NATIVE, packed, ship
+from recipes.shipping import NON_NATIVE, int8, packed, ship
 from recipes.training import trained
 from recipes.usc.evaluate import RESULTS
 from recipes.usc.losses import EPSILON, PARTS

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import orjson
 
-from monitor.networks.layers import int8, restored
+from monitor.networks.layers import restored
 from monitor.networks.voice import BANDS, VoiceNetwork
 from monitor.types import AnyArray, FloatArray
-from recipes.shipping import NON_NATIVE, packed, ship
+from recipes.shipping import NON_NATIVE, int8, packed, ship
 from recipes.training import trained
 from recipes.voice.clips import Clips
 from recipes.voice.teacher import NAME, SHA256

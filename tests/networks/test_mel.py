@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
-from monitor.networks.layers import HOP, RATE, WIDTH, filters, frames_of, log_mel
+from monitor.networks.layers import HOP, RATE, WIDTH, filters, log_mel
 
 NOISE = np.random.default_rng(0).standard_normal(RATE).astype(np.float32) / 10
 
 
 @given(st.integers(WIDTH, RATE))
 def test_there_are_as_many_frames_as_promised(samples):
-    assert log_mel(NOISE[:samples]).shape == (frames_of(samples), 40)
+    assert log_mel(NOISE[:samples]).shape == (1 + (samples - WIDTH) // HOP, 40)
 
 
 @given(st.integers(0, 50), st.integers(1, 40))
@@ -51,6 +51,5 @@ def test_no_band_is_deaf_between_the_bins_of_the_spectrum(bands):
 
 
 def test_too_short_is_said():
-    assert frames_of(WIDTH - 1) == 0
     with pytest.raises(UsageError, match="400 samples"):
         log_mel(NOISE[: WIDTH - 1])

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from monitor.errors import StoreError, UsageError
 from monitor.networks import usc
-from monitor.networks.layers import RATE, int8, log_mel, restored
+from monitor.networks.layers import RATE, log_mel, restored
 from monitor.networks.usc import FRAME, SHA256, UscNetwork, shipped_codec
+from recipes.shipping import int8
 from tests.sounds import synthetic
 from tests.usc_weights import usc_weights
 

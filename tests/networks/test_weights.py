@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from monitor.errors import StoreError
-from monitor.networks.layers import int8, read_weights
+from monitor.networks.layers import read_weights
+from recipes.shipping import int8
 
 
 def kept(path: Path, weights: Mapping[str, Any]) -> dict[str, Any]:
