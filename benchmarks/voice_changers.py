@@ -26,8 +26,8 @@ import torch
 
 from benchmarks.channel_vocoder import vocoded
 from benchmarks.chimera_voice import masked
+from monitor.anonymisers.filters import Utterance
 from monitor.anonymisers.registry import register
-from monitor.anonymisers.utterance import Utterance
 from monitor.errors import CorpusError, MonitorError, UsageError
 from monitor.features.registry import make
 from monitor.lab.adapting.training import FineTuning, Length, SpeechDraws

@@ -385,7 +385,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.anonymisers.utterance import check_samples
+from monitor.anonymisers.filters import check_samples
 from monitor.types import FloatArray
 
 __all__ = ["Upside"]

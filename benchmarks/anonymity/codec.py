@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.anonymity.changed import Changed
+from monitor.anonymisers.filters import Utterance
 from monitor.anonymisers.usc import GriffinLim, Usc
-from monitor.anonymisers.utterance import Utterance
 from monitor.errors import UsageError
 from monitor.networks.layers import HOP, WIDTH, log_mel
 from monitor.networks.usc import FRAME, UscNetwork

@@ -11,8 +11,8 @@ import soundfile
 from benchmarks.anonymity.changed import Changed
 from benchmarks.anonymity.codec import CODEC, VOCODER, again, bits_of, decoded, network_of
 from benchmarks.opus import coded
+from monitor.anonymisers.filters import Utterance
 from monitor.anonymisers.registry import make
-from monitor.anonymisers.utterance import Utterance
 from monitor.networks.layers import RATE
 from monitor.types import FloatArray
 

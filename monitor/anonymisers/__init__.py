@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
+    from monitor.anonymisers.filters import McAdams, Noise, Unchanged, Utterance
     from monitor.anonymisers.laplace import Laplace
-    from monitor.anonymisers.mcadams import McAdams
     from monitor.anonymisers.program import Program
     from monitor.anonymisers.recording import protect
     from monitor.anonymisers.registry import make, register
     from monitor.anonymisers.usc import Usc
-    from monitor.anonymisers.utterance import Noise, Unchanged, Utterance
     from monitor.anonymisers.vocoder import Vocoder
 
 __all__ = [
@@ -31,13 +30,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "filters": "McAdams Noise Unchanged Utterance",
     "laplace": "Laplace",
-    "mcadams": "McAdams",
     "program": "Program",
     "recording": "protect",
     "registry": "make register",
     "usc": "Usc",
-    "utterance": "Noise Unchanged Utterance",
     "vocoder": "Vocoder",
 }
 

@@ -26,20 +26,24 @@ from monitor.maths.composition import (
 from monitor.maths.scores import unit_vectors
 from monitor.types import FloatArray, Frames
 
-CLIP = 1.0
-"""No vector of length 1 has a smaller L1 norm: all are clipped, whoever speaks, and only their
-direction is left. A larger C adds more noise than signal."""
+CLIP = 1.0  # no vector of length 1 has a smaller L1 norm: of all only the direction is left
+
+
+def _check_positive(*values: tuple[float, str]) -> None:
+    for value, what in values:
+        if not 0 < value < math.inf:
+            raise UsageError(f"{value:g} is not {what}: give a number above 0")
 
 
 @dataclass(frozen=True, slots=True)
 class Laplace:
     """Laplace noise of scale 2 C / epsilon on embeddings, each clipped to an L1 norm of C.
 
-    Each number of each embedding has noise of its own. So in exact arithmetic a frame is
-    (epsilon, 0)-private in the local sense: whatever comes out is at most exp(epsilon) times as
-    likely for one voice as for any other. The noise is a keyed hash in counter mode (SHAKE-256), so
-    that nobody without the seed can tell it from random. Its numbers are floats, whose last bits
-    can tell more (Mironov, CCS 2012): nothing is proved of what is written.
+    Each number of each embedding has noise of its own. So in exact arithmetic a frame is (epsilon,
+    0)-private in the local sense: whatever comes out is at most exp(epsilon) times as likely for
+    one voice as for any other. The noise is a keyed hash in counter mode (SHAKE-256). Its numbers
+    are floats, whose last bits can tell more (Mironov, CCS 2012): nothing is proved of what is
+    written.
 
     Attributes:
         epsilon: of one frame, nats, above 0.
@@ -47,27 +51,17 @@ class Laplace:
 
     Raises:
         UsageError: one of them makes no sense.
-
-    Example:
-        >>> Laplace.parse("15"), Laplace.parse("15,0.5").scale
-        (Laplace(epsilon=15.0, clip=1.0), 0.06666666666666667)
     """
 
     epsilon: float
     clip: float = CLIP
 
     def __post_init__(self) -> None:
-        for value, what in ((self.epsilon, "an epsilon"), (self.clip, "a clipping norm C")):
-            if not 0 < value < math.inf:
-                raise UsageError(f"{value:g} is not {what}: give a number above 0")
+        _check_positive((self.epsilon, "an epsilon"), (self.clip, "a clipping norm C"))
 
     @classmethod
     def parse(cls, setting: str) -> Laplace:
-        """Parse ``EPSILON`` or ``EPSILON,C``.
-
-        Raises:
-            UsageError: they do not.
-        """
+        """Parse ``EPSILON`` or ``EPSILON,C``; UsageError where they do not make sense."""
         try:
             return cls(*map(float, setting.split(",", 1)))
         except ValueError:
@@ -84,9 +78,7 @@ class Laplace:
     def noisy(self, values: FloatArray, *whose: object) -> FloatArray:
         """Return embeddings, shape (k, d), with noise, float32.
 
-        Args:
-            values: the embeddings.
-            whose: the seed, and whatever else the noise is to be drawn by.
+        ``whose`` is the seed, and whatever else the noise is to be drawn by.
         """
         uniform = secret_uniform(values.size, "laplace", *whose).reshape(values.shape)
         noise = laplace(uniform, self.scale)
@@ -120,17 +112,15 @@ class Laplace:
 
 # ----------------------------------------------------------------------------------------- promise
 
-EVERYBODY_BITS = 33.0
-"""Enough to tell one person from all others alive: 2 ** 33 is more than 8 billion."""
+EVERYBODY_BITS = 33.0  # tell one person from all others alive: 2 ** 33 is more than 8 billion
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
     """Bound on how much all frames of one speaker can give away together.
 
-    Attributes:
-        epsilon: of one frame, nats.
-        spent: frames, and the bounds of the three compositions, in nats (docs/method.md section 6).
+    ``epsilon`` is of one frame, nats; ``spent`` has frames, and the bounds of the three
+    compositions, in nats (docs/method.md section 6).
     """
 
     speaker: str
@@ -174,17 +164,9 @@ def promises(
 def compute_spent(
     epsilon: float, count: int, delta: float, *, optimal_count: int | None = None
 ) -> Spent:
-    """Compute what so many frames spend, by each composition.
+    """Compute what so many frames of an epsilon each spend, by each composition.
 
-    Args:
-        epsilon: of one frame, nats.
-        count: of frames.
-        delta: of the advanced and the optimal composition.
-        optimal_count: as many frames or more, whose optimal composition is a bound for fewer, too.
-
-    Example:
-        >>> compute_spent(0.5, 10, 1e-4, optimal_count=12).optimal_nats
-        5.0
+    ``optimal_count``, as many frames or more, gives an optimal composition that bounds fewer, too.
     """
     optimal_nats = optimal(epsilon, count if optimal_count is None else optimal_count, delta)
     basic_nats = basic(epsilon, count)
@@ -192,12 +174,7 @@ def compute_spent(
 
 
 def empty_after(epsilon: float) -> int:
-    """Return the number of frames after which the bound is vacuous.
-
-    Example:
-        >>> empty_after(15.0), empty_after(0.1)
-        (2, 229)
-    """
+    """Return the number of frames after which the bound is vacuous."""
     return math.ceil(EVERYBODY_BITS * math.log(2) / epsilon)
 
 
@@ -234,21 +211,14 @@ class Declared:
     delta: float = DELTA
 
     def __post_init__(self) -> None:
-        for value, what in ((self.epsilon, "an epsilon"), (self.window_seconds, "a window")):
-            if not 0 < value < math.inf:
-                raise UsageError(f"{value:g} is not {what}: give a number above 0")
+        _check_positive((self.epsilon, "an epsilon"), (self.window_seconds, "a window"))
 
     @classmethod
     def parse_noise(cls, noise: str, window_seconds: float) -> Self | None:
         """Return what noise on ready-made frames declares; None where nothing is known of it.
 
-        Args:
-            noise: as frames are marked with it, such as ``"laplace:15,1"``.
-            window_seconds: of a frame.
-
-        Example:
-            >>> Declared.parse_noise("laplace:15,1", 3.0).epsilon, Declared.parse_noise("fog", 3.0)
-            (15.0, None)
+        ``noise`` is as frames are marked with it, such as ``"laplace:15,1"``; the window is a
+        frame.
         """
         name, _, setting = noise.partition(":")
         try:
@@ -264,7 +234,7 @@ class Declared:
         return math.ceil(round((seconds + self.ahead_seconds) / self.window_seconds, 6))
 
     def after(self, windows: int) -> Promise:
-        """Compute the promise of so many windows together; the optimal bound is rounded up.
+        """Compute the promise of so many windows together.
 
         Beyond a thousand windows the optimal bound is that of the next number of two digits and
         zeros: it is a bound for fewer as well, and need not be worked out at each reading.

@@ -8,7 +8,7 @@ import shlex
 import numpy as np
 import soundfile
 
-from monitor.anonymisers.utterance import check_samples
+from monitor.anonymisers.filters import check_samples
 from monitor.errors import SourceError, UsageError
 from monitor.phrases import plural
 from monitor.programs import MOST_SAID_BYTES, run_program
@@ -27,10 +27,9 @@ class Program:
     """Anonymiser that runs a command line for each recording, once that has ended.
 
     It is given one channel as a 16-bit WAV and must print a WAV of one channel and of the same rate
-    (16, 24 or 32 bits, or floats); the length may be another, up to four times as long and a
-    minute. No shell is asked: write ``sh -c '...'`` for a pipeline. It is killed with all that it
-    started (`monitor.programs`) where it takes too long, prints without end, or nobody waits any
-    more.
+    (16, 24 or 32 bits, or floats), up to four times as long and a minute. No shell is asked. It is
+    killed with all that it started (`monitor.programs`) where it takes too long, prints without
+    end, or nobody waits any more.
 
     Args:
         command: the command line.
@@ -42,11 +41,6 @@ class Program:
 
     Raises:
         UsageError: there is no command in it, or no time for it.
-
-    Example:
-        >>> same = Program("cat", 16000)
-        >>> same.process(np.array([0.5, -0.25])).size, same.flush().tolist()
-        (0, [0.5, -0.25])
     """
 
     latency_samples = None

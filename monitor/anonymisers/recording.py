@@ -1,4 +1,4 @@
-"""Protects recordings: from files to files, by one process or several, resumed where it stopped."""
+"""Protects recordings: streams block by block, and files, resumed where a run stopped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -18,21 +18,168 @@ from typing import IO, Any
 import numpy as np
 import soundfile
 
+from monitor.anonymisers.filters import Utterance
+from monitor.anonymisers.laplace import Declared
 from monitor.anonymisers.registry import make
-from monitor.anonymisers.utterance import Utterance
 from monitor.corpus import describe_unusable, find, recordings_below
 from monitor.errors import CorpusError, SourceError, StoreError, UsageError
+from monitor.features.framing import BadSamples, columns_of
 from monitor.files import atomic_write, lock, make_folder, not_written, open_private, sweep
 from monitor.jobs import Jobs, each_in_order
 from monitor.lazy import Managed
 from monitor.phrases import plural
-from monitor.protocols import Anonymiser
 from monitor.safe_text import file_name
 from monitor.sources.base import file_hash, protection_tag
 from monitor.sources.file import File
 from monitor.sources.registry import is_frames
-from monitor.types import Block, FloatArray
+from monitor.types import Block, FloatArray, Record
 from monitor.version import __version__
+
+# ---------------------------------------------------------------------------------------- streams
+
+_ANY_RATE = 16_000
+_LONGER_SECONDS = 0.1  # by which a program's output may be longer: the rest is left out
+
+
+class ProtectedBlocks:
+    """An anonymiser for a whole stream of recordings, each protected by itself.
+
+    Channels are protected one by one, as `monitor.anonymisers.protect` does it, and keep the clock
+    of the stream: what a program makes shorter is filled up with silence. Samples that are no
+    numbers are silence. Nothing of the audio is kept.
+
+    Args:
+        method: of `monitor.anonymisers.registry`.
+        labels: names of the recordings, for what is drawn by recording; the last one counts for all
+            that follow, such as a microphone that comes back.
+        channel: the channel to protect, counted from 1, alone; None for all.
+        seed: of what is drawn at random; None draws one.
+
+    Attributes:
+        latency_seconds: by how much what comes out may lag behind; None where nothing comes before
+            a recording is over.
+        declared: what the method promises of each window; None where it promises nothing.
+
+    Raises:
+        UsageError: the method makes no sense.
+    """
+
+    def __init__(
+        self,
+        method: str,
+        labels: Sequence[str] = ("",),
+        *,
+        speaker: str | None = None,
+        channel: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self._method, self._labels = method, tuple(labels)
+        self._speaker, self._channel = speaker, channel
+        self._seed_option, self._seed = seed, secrets.randbits(128) if seed is None else seed
+        any_rate = make(method, self._utterance(_ANY_RATE, 0, 0))
+        self.declared: Declared | None = getattr(any_rate, "declares", None)
+        self.channels_heard = 1
+        latency = any_rate.latency_samples
+        self.latency_seconds = None if latency is None else latency / _ANY_RATE
+
+    def __call__(self, items: Iterable[object]) -> Iterator[Block]:
+        """Protect the audio of a stream; leave out everything else in it, such as a gap.
+
+        Raises:
+            SourceError: a program failed, or made a recording much longer.
+        """
+        current: _Recording | None = None
+        for item in items:
+            if not isinstance(item, Block):
+                continue
+            columns = columns_of(item, None if self._channel is None else self._channel - 1)
+            key = item.recording, int(item.rate), columns.shape[1]
+            self.channels_heard = max(self.channels_heard, key[2])
+            if current is None or current.key != key:
+                if current is not None:
+                    yield current.end()
+                channels = [self._utterance(key[1], key[0], i) for i in range(key[2])]
+                current = _Recording(key, channels, self._method)
+            yield current.process(columns)
+        if current is not None:
+            yield current.end()
+
+    def state(self) -> dict[str, str]:
+        """Return the seed for a checkpoint: private, as it undoes what was drawn."""
+        return {"seed": str(self._seed)}
+
+    def restore(self, state: Record) -> None:
+        """Draw as before."""
+        if self._seed_option is not None and str(self._seed_option) != state["seed"]:
+            raise StoreError("the run was begun with another seed of the anonymiser: give the same")
+        self._seed = int(state["seed"])
+
+    def _utterance(self, rate: int, recording: int, channel: int) -> Utterance:
+        name = self._labels[min(recording, len(self._labels) - 1)]
+        index = channel if self._channel is None else self._channel - 1
+        return Utterance(rate, name, self._speaker, index, self._seed)
+
+
+class _Channels:
+    """The channels of one recording, an anonymiser each."""
+
+    def __init__(self, label: str, method: str, utterances: Iterable[Utterance]) -> None:
+        self.label = label
+        self._anonymisers = [make(method, utterance) for utterance in utterances]
+
+    def process(self, samples: FloatArray) -> FloatArray:
+        """Protect further samples, shape (n, channels): what is complete, as many channels."""
+        columns = zip(self._anonymisers, samples.T, strict=True)
+        return self.join([anonymiser.process(column) for anonymiser, column in columns])
+
+    def flush(self) -> list[FloatArray]:
+        """Return the rest of each channel."""
+        return [anonymiser.flush() for anonymiser in self._anonymisers]
+
+    def join(self, columns: Sequence[FloatArray]) -> FloatArray:
+        """Place channels beside each other."""
+        if len({column.size for column in columns}) > 1:
+            raise SourceError(
+                f"{self.label}: its channels come out of the anonymiser unequally long"
+            )
+        return np.stack(columns, axis=1)
+
+
+class _Recording:
+    """One recording of a stream, and how much went in and came out."""
+
+    def __init__(
+        self, key: tuple[int, int, int], utterances: Sequence[Utterance], method: str
+    ) -> None:
+        self.key = key
+        self._channels = _Channels(utterances[0].name, method, utterances)
+        self._sound = BadSamples(key[1], key[0], 0)
+        self._taken = self._made = 0
+
+    def process(self, columns: FloatArray) -> Block:
+        """Protect further samples, shape (n, channels): the block that is complete by then."""
+        columns = self._sound.silence(columns)
+        self._taken += len(columns)
+        return self._block(self._channels.process(columns))
+
+    def end(self) -> Block:
+        """Return the rest, so that as much has come out as went in."""
+        rest = self._channels.flush()
+        missing, rate = self._taken - self._made, self.key[1]
+        longer = max(samples.size for samples in rest) - missing
+        if longer > _LONGER_SECONDS * rate:
+            raise SourceError(
+                f"{self._channels.label}: the anonymiser makes it {longer / rate:.1f} s longer, "
+                "and both sides are heard on one clock: use monitor protect, and replay what it "
+                "writes"
+            )
+        padded = [np.append(r, np.zeros(max(0, missing - r.size)))[:missing] for r in rest]
+        return self._block(self._channels.join(padded))
+
+    def _block(self, samples: FloatArray) -> Block:
+        self._made += len(samples)
+        return Block(samples.astype(np.float32), self.key[1], self.key[0])
+
 
 # ----------------------------------------------------------------------------------------- journal
 
@@ -55,16 +202,6 @@ class Journal(Managed):
         UsageError: an unfinished run of other settings has been there.
         StoreError: another run is at it, the folder cannot be written, or the file is damaged or
             another user's, who would know the seed.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as place:
-        ...     with Journal(Path(place), ("noise:10",), None) as first:
-        ...         note(first.path, "a.wav", ("1", "2"))
-        ...     with Journal(Path(place), ("noise:10",), None) as second:
-        ...         second.finish()
-        ...     second.made, second.seed == first.seed, list(Path(place).iterdir())
-        ({'a.wav': ('1', '2')}, True, [])
     """
 
     def __init__(self, folder: Path, what: tuple[object, ...], seed: int | None) -> None:
@@ -119,11 +256,7 @@ class Journal(Managed):
 
 
 def note(journal: Path, target: str, hashes: tuple[str, str]) -> None:
-    """Record that one more is made, with hashes of source and target; any process may.
-
-    Raises:
-        StoreError: it cannot be written.
-    """
+    """Record that one more is made, with hashes of source and target; any process may."""
     _append(journal, {"target": target, "source": hashes[0], "made": hashes[1]})
 
 
@@ -149,11 +282,7 @@ _KEPT = ("PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE")
 
 @dataclass(frozen=True, slots=True)
 class Protected:
-    """Length and clipping of a file that was written.
-
-    Attributes:
-        clipped: samples that were louder than the file can hold.
-    """
+    """Length of a file that was written, and how many samples were louder than it can hold."""
 
     seconds: float
     clipped: int
@@ -172,8 +301,8 @@ def protect(
     """Protect each channel of a recording by itself, and write it as WAV or FLAC.
 
     The rate stays, and so do bits a sample where both formats have them; else they are 16. The file
-    is private to the user (mode 0600) and appears whole or not at all; folders to it are made. Its
-    comment names the method, so that a run of it can say what its bits mean.
+    is private to the user (mode 0600) and appears whole or not at all. Its comment names the
+    method, so that a run of it can say what its bits mean.
 
     Args:
         source: the recording.
@@ -188,22 +317,16 @@ def protect(
         SourceError: the recording is damaged or holds no audio, or a program failed.
         UsageError: the method or the suffix makes no sense.
         StoreError: the file cannot be written.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     soundfile.write(f"{folder}/a.wav", np.zeros(8000), 16000)
-        ...     protect(Path(folder, "a.wav"), Path(folder, "b.flac"), "mcadams:0.8")
-        Protected(seconds=0.5, clipped=0)
     """
     form = FORMATS.get(target.suffix.lower())
     if form is None:
         raise UsageError(f"{file_name(target)} must end in .wav or .flac")
     recording = File(source)
-    channels = [
-        make(method, Utterance(recording.rate, name, speaker, channel, seed, timeout_seconds))
+    utterances = (
+        Utterance(recording.rate, name, speaker, channel, seed, timeout_seconds)
         for channel in range(recording.channels)
-    ]
+    )
+    channels = _Channels(recording.label, method, utterances)
     subtype = recording.subtype
     if subtype not in _KEPT or not soundfile.check_format(form, subtype):
         subtype = "PCM_16"
@@ -264,10 +387,9 @@ def sound_file(
 
 
 class _Guarded:
-    """A file that libsndfile writes to through callbacks, which can raise nothing: it keeps that.
+    """A file that libsndfile writes to through callbacks, which can raise nothing.
 
-    Attributes:
-        error: the first.
+    ``error`` is the first.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -291,26 +413,16 @@ class _Guarded:
             return 0
 
 
-def _pieces(recording: File, channels: list[Anonymiser]) -> Iterator[FloatArray]:
+def _pieces(recording: File, channels: _Channels) -> Iterator[FloatArray]:
     """Yield the protected recording, shape (n, channels)."""
     for block in recording:
         if not isinstance(block, Block):
             raise SourceError(block.detail or f"{recording.label} is broken")
-        samples = np.asarray(block.samples).reshape(-1, len(channels))
         try:
-            columns = [p.process(s) for p, s in zip(channels, samples.T, strict=True)]
+            yield channels.process(np.asarray(block.samples).reshape(-1, recording.channels))
         except UsageError as error:
             raise SourceError(f"{recording.label}: {error}") from None
-        yield _joined(recording, columns)
-    yield _joined(recording, [anonymiser.flush() for anonymiser in channels])
-
-
-def _joined(recording: File, columns: list[FloatArray]) -> FloatArray:
-    if len({column.size for column in columns}) > 1:
-        raise SourceError(
-            f"{recording.label}: its channels come out of the anonymiser unequally long"
-        )
-    return np.stack(columns, axis=1)
+    yield channels.join(channels.flush())
 
 
 # ----------------------------------------------------------------------------------------- targets
@@ -318,11 +430,7 @@ def _joined(recording: File, columns: list[FloatArray]) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One recording.
-
-    Attributes:
-        speaker: who speaks; None where nobody said.
-    """
+    """One recording; ``speaker`` is None where nobody said who speaks."""
 
     source: Path
     target: Path
@@ -394,12 +502,9 @@ def _of_folder(root: Path, output: Path, speaker: str | None) -> list[Order]:
 
 @dataclass(frozen=True, slots=True)
 class ProtectionSettings:
-    """Settings by which all of them are protected.
+    """Settings by which all of them are protected, as `protect` has them.
 
-    Attributes:
-        method: of `monitor.anonymisers.registry`.
-        timeout_seconds: that a program may take for a channel; None for what `Program` gives.
-        journal: where each that is made is noted at once; None for nowhere.
+    ``journal`` is where each that is made is noted at once; None for nowhere.
     """
 
     method: str
@@ -410,12 +515,7 @@ class ProtectionSettings:
 
 @dataclass(frozen=True, slots=True)
 class ProtectionOutcome:
-    """Outcome for one recording.
-
-    Attributes:
-        clipped: samples that were louder than the file can hold.
-        problem: why it was not protected; empty where it was.
-    """
+    """Outcome for one recording; ``problem`` is why it was not protected, empty where it was."""
 
     order: Order
     is_done: bool = False
@@ -430,13 +530,7 @@ def protect_all(
     hashes: Mapping[str, tuple[str, str]] = MappingProxyType({}),
     jobs: Jobs = 1,
 ) -> Generator[ProtectionOutcome, None, None]:
-    """Protect every recording, in order; what was made before, and is as it was, stays.
-
-    Raises:
-        UsageError: the method makes no sense.
-        StoreError: a file cannot be written.
-        MonitorError: a process was ended from outside.
-    """
+    """Protect every recording, in order; what was made before, and is as it was, stays."""
     tasks = [(order, hashes.get(order.name)) for order in requests]
     with closing(each_in_order(partial(_protected, settings), tasks, jobs)) as results:
         yield from results

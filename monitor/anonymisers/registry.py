@@ -1,7 +1,4 @@
-"""Finds the anonymiser that a name means, such as ``mcadams:0.8``.
-
-One more is one call of `register`.
-"""
+"""Anonymisers by name, such as ``mcadams:0.8``; one more is one call of `register`."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from monitor.anonymisers.utterance import Noise, Unchanged, Utterance
+from monitor.anonymisers.filters import DRAWN, McAdams, Noise, Unchanged, Utterance
 from monitor.errors import UsageError
 from monitor.protocols import Anonymiser
 
@@ -28,13 +25,6 @@ def register(name: str, makes: Callable[[str, Utterance], Anonymiser]) -> None:
 
     Raises:
         UsageError: the name is none.
-
-    Example:
-        >>> from monitor.anonymisers import Unchanged
-        >>> register("twice", lambda setting, utterance: Unchanged(2 * utterance.rate))
-        >>> make("twice", Utterance(8000)).rate
-        16000
-        >>> del ANONYMISERS["twice"]
     """
     if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
         raise UsageError(f"{name!r} must be a word of lower-case letters, such as mcadams")
@@ -42,11 +32,7 @@ def register(name: str, makes: Callable[[str, Utterance], Anonymiser]) -> None:
 
 
 def make(method: str, utterance: Utterance) -> Anonymiser:
-    """Make the anonymiser ``NAME`` or ``NAME:SETTING`` for a recording.
-
-    Raises:
-        UsageError: there is none of that name, or it does not take the setting.
-    """
+    """Make the anonymiser ``NAME`` or ``NAME:SETTING`` for a recording; UsageError of others."""
     name, colon, setting = method.partition(":")
     if name == "laplace":
         raise UsageError(
@@ -68,13 +54,9 @@ def make(method: str, utterance: Utterance) -> Anonymiser:
     return anonymiser
 
 
-def _unset(name: str, setting: str) -> None:
-    if setting:
-        raise UsageError(f"{name} takes no setting")
-
-
 def _none(setting: str, utterance: Utterance) -> Anonymiser:
-    _unset("none", setting)
+    if setting:
+        raise UsageError("none takes no setting")
     return Unchanged(utterance.rate)
 
 
@@ -83,8 +65,6 @@ def _noise(setting: str, utterance: Utterance) -> Anonymiser:
 
 
 def _mcadams(setting: str, utterance: Utterance) -> Anonymiser:
-    from monitor.anonymisers.mcadams import DRAWN, McAdams
-
     if draws := _draws("mcadams", setting, utterance):
         return McAdams(draws.uniform(*DRAWN), utterance.rate)
     words = "mcadams:0.8, mcadams:random (one a recording) or mcadams:speaker"
@@ -101,20 +81,16 @@ def _voice(setting: str, utterance: Utterance, *, name: str = "voice") -> Anonym
         "voice": "voice:4,1.15 (semitones, ratio of formants)",
     }
     words = f"{examples[name]}, {name}:random (one a recording) or {name}:speaker"
-    semitones, ratio = 0.0, 1.0
     if draws := _draws(name, setting, utterance):
         up, wider = draws.choice((-1, 1), 2)
         semitones = up * draws.uniform(*DRAWN_SEMITONES)
         ratio = draws.uniform(*DRAWN_RATIOS) ** wider
-    elif name == "voice":
-        numbers = setting.split(",")
-        if len(numbers) != 2:
-            raise UsageError(f"{setting!r} is not a setting such as {words}")
-        semitones, ratio = (_number(number, words, of=setting) for number in numbers)
-    elif name == "pitch":
-        semitones = _number(setting, words)
     else:
-        ratio = _number(setting, words)
+        texts = setting.split(",") if name == "voice" else [setting]
+        if name == "voice" and len(texts) != 2:
+            raise UsageError(f"{setting!r} is not a setting such as {words}")
+        numbers = [_number(text, words, of=setting) for text in texts]
+        semitones, ratio = numbers[0], numbers[-1]
     return Vocoder(
         0.0 if name == "formant" else semitones, 1.0 if name == "pitch" else ratio, utterance
     )
@@ -123,7 +99,8 @@ def _voice(setting: str, utterance: Utterance, *, name: str = "voice") -> Anonym
 def _whisper(setting: str, utterance: Utterance) -> Anonymiser:
     from monitor.anonymisers.vocoder import Vocoder
 
-    _unset("whisper", setting)
+    if setting:
+        raise UsageError("whisper takes no setting")
     return Vocoder(None, 1.0, utterance)
 
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from monitor.anonymisers.filters import Utterance, check_samples
 from monitor.anonymisers.laplace import Declared
-from monitor.anonymisers.utterance import Utterance, check_samples
 from monitor.errors import UsageError
 from monitor.features.extractor import Resampler
 from monitor.maths.spectra import irfft, rfft
@@ -43,12 +43,6 @@ def magnitudes(bands: FloatArray) -> FloatArray:
 
     Returns:
         shape (t, 257), float32: amplitudes of the Fourier transforms of windowed frames.
-
-    Example:
-        >>> from monitor.networks.layers import RATE, log_mel
-        >>> tone = np.sin(2 * np.pi * 1000 * np.arange(RATE) / RATE)
-        >>> magnitudes(log_mel(tone, 80))[50].argmax() * RATE / FFT
-        np.float64(1000.0)
     """
     triangles = filters(bands.shape[1])
     energies = np.maximum(np.exp(np.asarray(bands, np.float32)) - np.float32(FLOOR), 0)
@@ -65,15 +59,6 @@ class GriffinLim:
     Each block of 40 ms waits for 80 ms more. Its frames begin with the phases that their spectral
     peaks would go on with; then three times eight rounds take the sound that overlapping frames
     make together, and keep its phases and the energies that were asked for.
-
-    Example:
-        >>> from monitor.networks.layers import RATE, log_mel
-        >>> tone = np.sin(2 * np.pi * 440 * np.arange(RATE) / RATE) / 2
-        >>> stream = GriffinLim(80)
-        >>> made = np.concatenate([stream.push(log_mel(tone, 80)), stream.flush()])
-        >>> hertz = int(np.abs(np.fft.rfft(made[4000:12000])).argmax()) * 2
-        >>> made.shape, abs(hertz - 440) <= 4
-        ((15920,), True)
     """
 
     def __init__(self, bands: int) -> None:
@@ -99,10 +84,9 @@ class GriffinLim:
         self._taken, self._unborn = 0, AHEAD // SOUND_BLOCK
 
     def push(self, bands: FloatArray) -> FloatArray:
-        """Return what is final after these further frames, shape (t, bands).
+        """Return what is final after these further frames, shape (t, bands): shape (n,), float32.
 
-        Returns:
-            shape (n,), float32; frame i begins at sample 160 i.
+        Frame i begins at sample 160 i.
         """
         if bands.ndim != 2 or bands.shape[1] != self._bands:
             raise UsageError(f"frames have the shape (t, {self._bands}), not {bands.shape}")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.signal import resample_poly
 
-from monitor.anonymisers.utterance import Utterance, check_samples
+from monitor.anonymisers.filters import Utterance, check_samples
 from monitor.errors import UsageError
 from monitor.types import FloatArray
 
@@ -42,11 +42,7 @@ class Analysis:
 
 @lru_cache(maxsize=1)
 def pyworld() -> Any:
-    """Load the compiled part of pyworld.
-
-    Its package is not run: that only asks pkg_resources for a version number, which warns, and is
-    gone from newer setuptools.
-    """
+    """Load the compiled part of pyworld: its package only asks for its version, and warns."""
     package = find_spec("pyworld")
     spec = package and PathFinder.find_spec("pyworld.pyworld", package.submodule_search_locations)
     if spec is None or spec.loader is None:
@@ -68,9 +64,6 @@ def analyse(samples: FloatArray, rate: int, step: int, first: int, frames: int) 
         step: samples from one frame to the next.
         first: the first frame, centred at sample ``first * step``.
         frames: how many.
-
-    Raises:
-        UsageError: pyworld is not installed.
     """
     world = pyworld()
     finer = 2 ** max(0, math.ceil(math.log2(_LEAST_RATE / rate)))
@@ -113,11 +106,6 @@ class Pulses:
     Args:
         rate: samples per second.
         step: samples from one frame to the next.
-
-    Example:
-        >>> train = Pulses(16000, 80).next(np.full(201, 100.0))
-        >>> train.size, round(float(np.mean(train**2)), 2), int(np.argmax(train[:160]))
-        (16000, 1.0, 159)
     """
 
     def __init__(self, rate: int, step: int) -> None:
@@ -127,8 +115,7 @@ class Pulses:
     def next(self, f0: FloatArray) -> FloatArray:
         """Return the next samples, shape (steps * step,).
 
-        Args:
-            f0: Hz at the ends of each step, 0 where there is no voice, shape (steps + 1,).
+        ``f0`` is Hz at the ends of each step, 0 where there is no voice, shape (steps + 1,).
         """
         begin = np.where(f0[:-1] > 0, f0[:-1], f0[1:])
         end = np.where(f0[1:] > 0, f0[1:], f0[:-1])
@@ -152,13 +139,7 @@ class Pulses:
 def minimum_phase(power: FloatArray) -> FloatArray:
     """Compute causal filters of these power spectra with the soonest energy, by the cepstrum.
 
-    Args:
-        power: above 0, shape (n, fft / 2 + 1); so are the complex responses.
-
-    Example:
-        >>> late = np.abs(np.fft.rfft([[0.5, 1.0]], 64)) ** 2
-        >>> np.fft.irfft(minimum_phase(late))[0, :3].round(6) + 0.0
-        array([1. , 0.5, 0. ])
+    Power is above 0, of shape (n, fft / 2 + 1); so are the complex responses.
     """
     cepstrum = np.fft.irfft(np.log(power) / 2, axis=1)
     half = cepstrum.shape[1] // 2
@@ -186,8 +167,7 @@ class Vocoder:
     WORLD's analysis (extra ``vocoder``) splits blocks of 100 ms, each heard with 100 ms on both
     sides, into frames of 5 ms: pitch, spectral envelope, and how much of it is noise. Pulses at the
     new pitch and white noise then run through filters of the moved envelope, each frame as loud as
-    it was. Blocks lie where they lie, pulses, noise and filters run on across them: joins are not
-    heard, and any cutting gives the same samples.
+    it was. Any cutting gives the same samples.
 
     Args:
         semitones: by which the pitch moves, -24 to 24; None for a whisper.
@@ -319,13 +299,7 @@ def _predict_power(
 def scale_formants(envelope: FloatArray, ratio: float) -> FloatArray:
     """Return spectra with what was at f now at ratio times f; above the last bin all is as there.
 
-    Args:
-        envelope: above 0, shape (frames, bins).
-        ratio: above 0.
-
-    Example:
-        >>> scale_formants(np.array([[1.0, 2.0, 4.0, 8.0, 16.0]]), 2.0).round(3).tolist()
-        [[1.0, 1.414, 2.0, 2.828, 4.0]]
+    ``envelope`` is above 0, of shape (frames, bins).
     """
     if ratio == 1:
         return envelope

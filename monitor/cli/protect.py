@@ -198,9 +198,9 @@ def command(asked: ProtectOptions) -> int:
 
 def _protect_sound(asked: ProtectOptions, method: str) -> int:
     """Protect whole recordings."""
+    from monitor.anonymisers.filters import Utterance
     from monitor.anonymisers.recording import NAME, Journal, plan_orders
     from monitor.anonymisers.registry import make
-    from monitor.anonymisers.utterance import Utterance
 
     going_on = (asked.output / NAME).is_file()
     wanted = plan_orders(

@@ -311,10 +311,14 @@ class TokenStream:
         return rest
 
     def _tokens(self, latents: FloatArray) -> IntArray:
-        noise, count, size = None, len(latents), self._books.dimensions
-        if self._scale is not None:  # each token has its own, wherever the stream is cut
-            places = range(self._made, self._made + count)
-            uniform = [secret_uniform(size, "token", *self._whose, place) for place in places]
-            noise = laplace(np.reshape(uniform, (count, size)), self._scale)
-        self._made += count
+        noise = self._noise(len(latents))
+        self._made += len(latents)
         return self._books.codes(latents, 1, noise=noise)[:, 0]
+
+    def _noise(self, count: int) -> FloatArray | None:
+        """Draw each token's own noise, wherever the stream is cut."""
+        if self._scale is None:
+            return None
+        size, places = self._books.dimensions, range(self._made, self._made + count)
+        uniform = [secret_uniform(size, "token", *self._whose, place) for place in places]
+        return laplace(np.reshape(uniform, (count, size)), self._scale)

@@ -23,8 +23,8 @@ from monitor.stream.records import fingerprint
 from monitor.types import Block, Notice
 
 if TYPE_CHECKING:
-    from monitor.anonymisers.blocks import ProtectedBlocks
     from monitor.anonymisers.laplace import Declared
+    from monitor.anonymisers.recording import ProtectedBlocks
     from monitor.ledger import LedgerSession
     from monitor.stream.pair import MonitorPair
 
@@ -272,7 +272,7 @@ class Protection:
             MonitorError: the method makes no sense, cannot be heard live, or does not go with the
                 source or the populations.
         """
-        from monitor.anonymisers.blocks import ProtectedBlocks
+        from monitor.anonymisers.recording import ProtectedBlocks
         from monitor.stream.pair import MonitorPair
 
         live = isinstance(source, LiveSource)

@@ -661,7 +661,7 @@ def _prepare_candidates(
     if settings.silence:
         replacement = np.zeros_like(samples)
     elif settings.anonymiser is not None:
-        from monitor.anonymisers.blocks import ProtectedBlocks
+        from monitor.anonymisers.recording import ProtectedBlocks
 
         progress("anonymising", 0.0)
         protect = ProtectedBlocks(

@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 
-from monitor.anonymisers.blocks import ProtectedBlocks
+from monitor.anonymisers.recording import ProtectedBlocks
 from monitor.anonymisers.registry import ANONYMISERS
 from monitor.errors import MonitorError, UsageError
 from monitor.run.parts import Protection

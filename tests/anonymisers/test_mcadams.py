@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from monitor.anonymisers import McAdams, Utterance, make
-from monitor.anonymisers.mcadams import DRAWN, move_poles
+from monitor.anonymisers.filters import DRAWN, move_poles
 from monitor.errors import UsageError
 from monitor.features.f0 import F0
 from tests.anonymisers.vowels import FORMANTS, peaks, vowel

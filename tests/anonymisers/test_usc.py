@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from monitor.anonymisers.filters import Utterance
 from monitor.anonymisers.usc import Usc
-from monitor.anonymisers.utterance import Utterance
 from monitor.errors import UsageError
 from monitor.networks.usc import TokenStream, UscNetwork
 from tests.sounds import RATE, synthetic

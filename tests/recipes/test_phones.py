@@ -20,7 +20,7 @@ from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.lab.adapting.training import Length
 from monitor.lab.utility import count_edits
 from monitor.networks.layers import RATE, log_mel
-from monitor.networks.phones import PHONES, PhoneNetwork, UnitNetwork, tokens
+from monitor.networks.phones import PHONES, PhoneNetwork, UnitNetwork
 from monitor.training.voices import SessionFrames, SpeakerSpeech
 from recipes.phones.batches import UNKNOWN, Batches
 from recipes.phones.bits import bits
@@ -28,7 +28,15 @@ from recipes.phones.cache import Cache, Piece
 from recipes.phones.codebook import codebook, coded, hidden
 from recipes.phones.corpus import lines, recordings
 from recipes.phones.counting import counted
-from recipes.phones.evaluate import RESULTS, USE, WEIGHTS, chosen, measure, posteriors, table
+from recipes.phones.evaluate import (
+    RESULTS,
+    USE,
+    WEIGHTS,
+    chosen,
+    measure,
+    posteriors,
+    table,
+)
 from recipes.phones.export import export, export_units
 from recipes.phones.forced import align, aligned
 from recipes.phones.network import Recogniser, folded, layer
@@ -189,7 +197,7 @@ def test_what_was_exported_loads_runs_and_tells_what_it_is(prepared, trained, tm
     network = load_recogniser(out)
 
     def best_path(index: int) -> list[str]:
-        return [token.phone for token in tokens(posteriors(spoken, network, index))]
+        return best_path(posteriors(spoken, network, index))
 
     rows = measure(spoken, "network", best_path)
     assert [row["role"] for row in rows] == ["choose", "report", "held out"]

@@ -131,7 +131,7 @@ def go(path: Path, source: Any, kill: int | None) -> None:
 @pytest.mark.parametrize("kill", [4, 14])
 def test_killed_and_resumed_the_file_is_the_same(tmp_path, monkeypatch, kill):
     drawn = iter([7, 7, 8])  # the last one would be another voice
-    monkeypatch.setattr("monitor.anonymisers.blocks.secrets.randbits", lambda _: next(drawn))
+    monkeypatch.setattr("monitor.anonymisers.recording.secrets.randbits", lambda _: next(drawn))
     go(tmp_path / "whole.jsonl", listed(items()), None)
     path = tmp_path / "run.jsonl"
     with pytest.raises(KilledError):

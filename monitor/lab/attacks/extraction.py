@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from monitor.anonymisers.filters import Utterance
 from monitor.anonymisers.registry import make
-from monitor.anonymisers.utterance import Utterance
 from monitor.errors import SourceError, UsageError
 from monitor.features.extractor import Extractor
 from monitor.features.framing import columns_of, join_runs

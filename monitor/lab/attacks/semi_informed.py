@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from monitor.anonymisers.filters import Utterance
 from monitor.anonymisers.registry import make
-from monitor.anonymisers.utterance import Utterance
 from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.features.embeddings import Voice
 from monitor.lab.adapting.training import TrainingPlan, adapt, check_torch

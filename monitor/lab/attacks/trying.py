@@ -10,8 +10,8 @@ from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from monitor.anonymisers.filters import Utterance
 from monitor.anonymisers.registry import make
-from monitor.anonymisers.utterance import Utterance
 from monitor.corpus import Corpus, find
 from monitor.errors import CorpusError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, caveats, defaults, takes

@@ -10,7 +10,7 @@ import soundfile
 import soxr
 from scipy.signal import lfilter
 
-from monitor.anonymisers.utterance import Utterance
+from monitor.anonymisers.filters import Utterance
 from monitor.corpus import Recording
 from monitor.networks.layers import RATE
 from monitor.types import FloatArray

@@ -1,0 +1,269 @@
+"""Recordings as an anonymiser sees them, and what filters them: noise, McAdams coefficient."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.signal import lfilter
+
+from monitor.errors import UsageError
+from monitor.types import FloatArray
+
+_LARGEST = 1e12  # larger ones come from broken memory, and their squares would leave float32
+
+
+def check_samples(samples: FloatArray) -> FloatArray:
+    """Return the samples as float64, shape (n,); refuse what is no number."""
+    samples = np.asarray(samples, np.float64)
+    if samples.ndim != 1:
+        raise UsageError(f"an anonymiser takes one channel, not samples of shape {samples.shape}")
+    if samples.size and not -_LARGEST <= samples.min() <= samples.max() <= _LARGEST:
+        raise UsageError("a sample is no number (NaN or infinite); repair the recording first")
+    return samples
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """One channel of one recording.
+
+    Attributes:
+        rate: samples per second.
+        name: of the recording, the same in every run.
+        speaker: who speaks; None where nobody said.
+        channel: from 0.
+        seed: of everything that is drawn at random.
+        timeout_seconds: that a program may take for it; None for what `Program` gives.
+    """
+
+    rate: int
+    name: str = ""
+    speaker: str | None = None
+    channel: int = 0
+    seed: int = 0
+    timeout_seconds: float | None = None
+
+    def random(self, *whose: object) -> np.random.Generator:
+        """Return a generator that depends on the seed and ``whose`` draws these are alone."""
+        digest = hashlib.sha256(repr((self.seed, *whose)).encode("utf-8", "replace")).digest()
+        return np.random.default_rng(int.from_bytes(digest, "big"))
+
+
+class Unchanged:
+    """Anonymiser that gives the samples back as they are."""
+
+    latency_samples = 0
+
+    def __init__(self, rate: int) -> None:
+        self.rate = rate
+
+    def process(self, samples: FloatArray) -> FloatArray:
+        """Return them as float32."""
+        return check_samples(samples).astype(np.float32)
+
+    def flush(self) -> FloatArray:
+        """Return nothing."""
+        return np.empty(0, np.float32)
+
+    def reset(self) -> None:
+        """Do nothing: there is no state."""
+
+
+_MEMORY_SECONDS = 0.5
+_MOST_DECIBELS = 120.0
+
+
+class Noise(Unchanged):
+    """White Gaussian noise whose power follows the voice's, so many decibels below it.
+
+    A stream does not know how loud it will have been: the noise stands to the mean power of what
+    was heard so far, forgetting exponentially with a time constant of half a second.
+
+    Args:
+        snr: signal-to-noise ratio in dB, -120 to 120.
+        utterance: its rate, and what the noise is drawn by: seed, name and channel.
+
+    Raises:
+        UsageError: the ratio is none.
+    """
+
+    _power: FloatArray
+
+    def __init__(self, snr: float, utterance: Utterance) -> None:
+        if not abs(snr) <= _MOST_DECIBELS:
+            raise UsageError(f"a signal-to-noise ratio of {snr:g} dB is none; give -120 to 120")
+        super().__init__(utterance.rate)
+        self._gain = 10 ** (-snr / 10)
+        self._utterance = utterance
+        self._keeps = math.exp(-1 / (_MEMORY_SECONDS * self.rate))
+        self.reset()
+
+    def process(self, samples: FloatArray) -> FloatArray:
+        """Add noise to the samples."""
+        samples = check_samples(samples)
+        if not samples.size:  # scipy refuses to filter nothing
+            return np.empty(0, np.float32)
+        numerator, denominator = [1 - self._keeps], [1, -self._keeps]
+        squares = self._gain * samples**2
+        power, self._power = lfilter(numerator, denominator, squares, zi=self._power)
+        noise = np.sqrt(power) * self._random.standard_normal(samples.size)
+        noisy: FloatArray = (samples + noise).astype(np.float32)
+        return noisy
+
+    def reset(self) -> None:
+        """Begin again, with the same noise."""
+        utterance = self._utterance
+        self._random = utterance.random("noise", utterance.name, utterance.channel)
+        self._power = np.zeros(1)
+
+
+# --------------------------------------------------------------------------------------- mcadams
+
+# Patino, Tomashenko, Todisco, Nautsch and Evans, Speaker anonymisation using the McAdams
+# coefficient, Interspeech 2021; baseline B2 of the VoicePrivacy challenges. Written from that
+# description.
+
+DRAWN = (0.5, 0.9)  # between which coefficients are drawn
+ORDER = 20
+FRAME_SECONDS = 0.02
+_REFERENCE_RATE = 16_000
+LEAST, MOST = 0.1, 2.0
+_CORRECTION = 1e-9  # of a frame's power, as white noise: a pure tone has a prediction, too
+
+
+class McAdams:
+    """Anonymiser that moves the formants of a voice, and leaves pitch and timing.
+
+    Frames of 20 ms, half overlapping, are split by linear prediction of order 20 into poles and a
+    residual. The angle of each pole that is not real, in radians at 16 kHz whatever the rate, is
+    raised to the power alpha: below 1 what lies under 2546 Hz (one radian) moves up and what lies
+    above it down. The residual is filtered by the moved poles, and each frame keeps the energy that
+    it had, where the published system scales the whole recording to its peak.
+
+    Args:
+        alpha: the coefficient, 0.1 to 2; 1 changes nothing.
+        rate: samples per second.
+
+    Attributes:
+        latency_samples: one less than a frame.
+
+    Raises:
+        UsageError: the coefficient is none.
+    """
+
+    def __init__(self, alpha: float, rate: int) -> None:
+        if not LEAST <= alpha <= MOST:
+            raise UsageError(
+                f"a McAdams coefficient of {alpha:g} is none; give {LEAST} to {MOST:g}"
+            )
+        self.alpha, self.rate = alpha, rate
+        self._hop = max(ORDER, round(rate * FRAME_SECONDS / 2))
+        self.latency_samples = 2 * self._hop - 1
+        # square roots of a periodic Hann window, before and after: their products add up to one
+        self._window = np.sin(np.pi * np.arange(2 * self._hop) / (2 * self._hop))
+        self.reset()
+
+    def process(self, samples: FloatArray) -> FloatArray:
+        """Return what is complete after these samples."""
+        return self._process(check_samples(samples))
+
+    def flush(self) -> FloatArray:
+        """Return the last frames, as if zeros followed."""
+        missing = self._taken - self._hop * max(0, self._taken // self._hop - 1)
+        return self._process(np.zeros(2 * self._hop - self._rest.size))[:missing]
+
+    def reset(self) -> None:
+        """Begin again."""
+        self._rest: FloatArray = np.empty(0)
+        self._before: FloatArray = np.zeros(self._hop)
+        self._begun: FloatArray = np.zeros(self._hop)
+        self._taken, self._first = 0, True
+
+    def _process(self, samples: FloatArray) -> FloatArray:
+        """Add the frames up that overlap."""
+        sound = np.concatenate((self._rest, samples))
+        self._taken += len(samples)
+        count = sound.size // self._hop
+        self._rest = sound[count * self._hop :]
+        if not count:
+            return np.empty(0, np.float32)
+        halves = sound[: count * self._hop].reshape(count, self._hop)
+        before = np.concatenate((self._before[None], halves[:-1]))
+        frames = self._window * np.hstack((before, halves))
+        changed = self._window * self._move_formants(frames)
+        # no later frame reaches back to the first half of one
+        begun = np.concatenate((self._begun[None], changed[:-1, self._hop :]))
+        output = (begun + changed[:, : self._hop]).astype(np.float32)
+        self._before, self._begun = halves[-1].copy(), changed[-1, self._hop :].copy()
+        if self._first:  # it is of the time before
+            output, self._first = output[1:], False
+        return output.ravel()
+
+    def _move_formants(self, frames: FloatArray) -> FloatArray:
+        """Move the formants of frames, shape (n, samples)."""
+        size = frames.shape[1]
+        power = np.stack([
+            np.einsum("ij,ij->i", frames[:, lag:], frames[:, : size - lag])
+            for lag in range(ORDER + 1)
+        ], axis=1)  # fmt: skip
+        rows = np.flatnonzero(power[:, 0])
+        if not rows.size:
+            return frames
+        frames_in, power = frames[rows], power[rows]
+        lags = power / power[:, :1]
+        lags[:, 0] += _CORRECTION
+        predictors = fit_predictors(lags)
+        residual = frames_in.copy()
+        for k in range(1, ORDER + 1):
+            residual[:, k:] += predictors[:, k, None] * frames_in[:, : size - k]
+        output = frames.copy()
+        poles = move_poles(predictors, self.alpha, self.rate)
+        for row, pole, remainder, energy in zip(rows, poles, residual, power[:, 0], strict=True):
+            sound = lfilter([1.0], pole, remainder)
+            if loudness := float(sound @ sound):
+                output[row] = sound * math.sqrt(energy / loudness)
+        return output
+
+
+def fit_predictors(lags: FloatArray) -> FloatArray:
+    """Fit linear prediction to autocorrelations, (n, order + 1): as many polynomials 1, a_1, ...
+
+    Levinson's recursion, as Durbin has it, of many frames at once.
+    """
+    predictors = np.zeros_like(lags)
+    predictors[:, 0] = 1.0
+    error = lags[:, 0].copy()
+    for k in range(1, lags.shape[1]):
+        missing = np.einsum("ij,ij->i", predictors[:, :k], lags[:, k:0:-1])
+        turn = -missing / error
+        predictors[:, 1 : k + 1] += turn[:, None] * predictors[:, k - 1 :: -1][:, :k]
+        error *= 1.0 - turn * turn
+    return predictors
+
+
+def move_poles(predictors: FloatArray, alpha: float, rate: int) -> FloatArray:
+    """Raise the angles of polynomials' roots, (n, order + 1), at 16 kHz to a power: as many.
+
+    Radii are kept, but none lies outside of the unit circle.
+    """
+    count, order = predictors.shape[0], predictors.shape[1] - 1
+    companion = np.zeros((count, order, order))
+    companion[:, np.arange(1, order), np.arange(order - 1)] = 1.0
+    companion[:, 0] = -predictors[:, 1:] / predictors[:, :1]
+    roots = np.linalg.eigvals(companion)
+    pole, real = roots.imag > 0, roots.imag == 0
+    scale = rate / _REFERENCE_RATE
+    angle = np.minimum(math.pi, (np.angle(np.where(pole, roots, 1.0)) * scale) ** alpha / scale)
+    radius = np.minimum(np.abs(roots), 1.0)
+    # a pole and its mirror image are (1, -2 r cos, r r), a real root is (1, -x)
+    linear = np.where(pole, -2.0 * radius * np.cos(angle), np.where(real, -roots.real, 0.0))
+    quadratic = np.where(pole, radius * radius, 0.0)
+    moved = np.zeros_like(predictors)
+    moved[:, 0] = 1.0
+    for k in range(order):
+        before = moved.copy()
+        moved[:, 1:] += linear[:, k, None] * before[:, :-1]
+        moved[:, 2:] += quadratic[:, k, None] * before[:, :-2]
+    return moved
