@@ -38,6 +38,8 @@ class Codes(AudioFeature):
     """
 
     _rest: FloatArray  # less than a block
+    _next: int  # the frame that comes out of the network next
+    _speech: BoolArray  # whether it and those after it are speech
 
     def __init__(
         self, spec: FeatureSpec, stream: CodeStream, block: int, late: int, memory: int | None
@@ -84,8 +86,8 @@ class Codes(AudioFeature):
         self.activity.reset()
         self._rest = np.empty(0, np.float32)
         self._elapsed = 0  # ticks
-        self._next = 0  # the frame that comes out of the network next
-        self._speech: BoolArray = np.empty(0, np.bool_)  # whether it and those after it are speech
+        self._next = 0
+        self._speech = np.empty(0, np.bool_)
 
     def _decide(self, samples: FloatArray) -> None:
         """Decide whether frames are speech: where all of their ticks are."""

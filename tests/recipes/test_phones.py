@@ -196,10 +196,10 @@ def test_what_was_exported_loads_runs_and_tells_what_it_is(prepared, trained, tm
     spoken, (out, _) = Spoken(prepared), trained
     network = load_recogniser(out)
 
-    def best_path(index: int) -> list[str]:
+    def decoded(index: int) -> list[str]:
         return best_path(posteriors(spoken, network, index))
 
-    rows = measure(spoken, "network", best_path)
+    rows = measure(spoken, "network", decoded)
     assert [row["role"] for row in rows] == ["choose", "report", "held out"]
     assert {row["phones"] for row in rows} == {2 * 6 * 12}
     assert max(row["error"] for row in rows) <= 1.1
