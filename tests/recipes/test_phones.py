@@ -32,6 +32,7 @@ from recipes.phones.evaluate import (
     RESULTS,
     USE,
     WEIGHTS,
+    best_path,
     chosen,
     measure,
     posteriors,
