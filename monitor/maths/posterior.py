@@ -248,9 +248,6 @@ def _quadratic(spread: FloatArray, weights: FloatArray) -> FloatArray:
     return _product(spread.reshape(features**2, groups), pairs)
 
 
-# ------------------------------------------------------------------------------------- reliability
-# Is a posterior calibrated: of candidates given probability p, are a fraction p the speaker?
-
 EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """Bins of probability: most of N candidates are improbable, so they are narrow at the low end."""
 
@@ -312,9 +309,6 @@ def _binned(
     observed = np.bincount(index, weight * is_true, edges.size - 1)[used] / mass[used]
     return predicted, observed, mass[used] / mass.sum()
 
-
-# ---------------------------------------------------------------------------------------------- lid
-# Local information disclosure of one trial, on row-normalised scores.
 
 # --------------------------------------------------------------------------------------------- lid
 # Local information disclosure of one trial, as its paper works it out on row-normalised scores.

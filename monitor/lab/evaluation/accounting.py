@@ -81,8 +81,6 @@ def account(epsilon: float, delta: float = DELTA, trials: int = 1000) -> Account
     return Accounting(epsilon, delta, rows, first)
 
 
-# ------------------------------------------------------------------------------------------ family
-
 _TRIALS = (1, 10, 100, 1000)
 """Trials that a declared epsilon is accounted for."""
 _RULES = ("basic", "advanced", "optimal")

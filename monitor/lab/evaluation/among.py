@@ -261,8 +261,6 @@ def _share(rates: FloatArray) -> FloatArray:
     return np.clip(rates, 0.0, 1.0)  # but for rounding
 
 
-# ----------------------------------------------------------------------------------------- figures
-
 _CALLED = {"idr": "IdR", "meand": "MeanD"}
 _FORMS = {"idr": tuple(FORMS), "meand": tuple(RANKED)}
 
@@ -421,9 +419,6 @@ def notes(forecast: Extrapolation, among: Iterable[int]) -> Iterator[str]:
         "nobody knows who is "
         "right: quote the bracket, never a form."
     )
-
-
-# ------------------------------------------------------------------------------------------ family
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:

@@ -146,9 +146,6 @@ def _percentiles(
         )  # fmt: skip
 
 
-# ------------------------------------------------------------------------------------------ family
-
-
 def _compute(context: EvaluationContext) -> FamilyResult:
     """Say what was anonymised once, not at each figure."""
     roles = context.settings.roles

@@ -55,9 +55,6 @@ class Roles:
         return f"{self.query} queries against {self.reference} references"
 
 
-# -------------------------------------------------------------------------------------- score list
-
-
 @dataclass(frozen=True)
 class ScoreList:
     """Labelled comparisons one by one: pairs of a trial and an enrolled speaker, complete or not.
@@ -141,8 +138,6 @@ class ScoreList:
         """True for trials that met every enrolled speaker, one of them their own: shape (T,)."""
         return np.asarray((self.met == len(self.speakers)) & (self.hits == 1))
 
-
-# ------------------------------------------------------------------------------------------ matrix
 
 _BLOCK = 1 << 20
 """Scores taken at a time: a matrix on disk never enters memory whole."""
@@ -585,9 +580,6 @@ def pooled_leaving_out(pool: Comparisons | ScoreMatrix) -> FloatArray:
     weights = leaving_out(pool.people)
     mated = np.bincount(pool.owner, minlength=len(pool.people))
     return np.asarray(weights[(weights @ mated > 0) & (weights @ pool.non_mated_counts > 0)])
-
-
-# ------------------------------------------------------------------------------------ within group
 
 
 def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Comparisons:

@@ -578,8 +578,6 @@ def _steps(sums: FloatArray, penalty: float, weight: float) -> FloatArray:
     return np.asarray(np.where(safe, (wb * by_b - bb * by_w) / np.where(safe, steady, 1.0), 0.0))
 
 
-# ----------------------------------------------------------------------------------------- figures
-
 _FEWEST = 10
 _TOO_FEW = f"no limits: fewer than {_FEWEST} speakers have such trials"
 _DEV_SEED = 1
@@ -705,8 +703,6 @@ def _paint_local(axes: Axes, systems: Systems) -> None:
     axes.set_xlabel("local disclosure of a trial, bits (left of 0: misled)")
     axes.set_ylabel("share of trials with at least that")
 
-
-# ------------------------------------------------------------------------------------------ family
 
 STYLE = "paper"
 """The calibration that keys do not name."""

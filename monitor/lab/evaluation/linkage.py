@@ -41,9 +41,6 @@ from monitor.types import AnyArray, FloatArray, IntArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# -------------------------------------------------------------------------------------- separation
-# D_sys: how far the histogram of mated scores stands apart from that of non-mated ones.
-
 _Doubles: TypeAlias = NDArray[np.float64]
 _FEWEST = 10
 """Mated scores for one bin."""
@@ -218,10 +215,6 @@ def _folds(matrix: ScoreMatrix, many: IntArray) -> tuple[IntArray, IntArray, Int
     return rows, number[rows], np.searchsorted(many, matrix.owner[rows])
 
 
-# ---------------------------------------------------------------------------------------- linking
-# pi_link: is the right one the best match among N' people drawn at random (Vauquier et al., 2025)?
-
-
 def pi_link(better: IntArray, population: int, candidates: ArrayLike) -> _Doubles:
     """Probability that the right speaker scores highest among N' candidates.
 
@@ -301,10 +294,6 @@ def link_table(levels: IntArray, population: int, candidates: IntArray) -> _Doub
     return np.asarray(ways[:, levels].T)
 
 
-# ------------------------------------------------------------------------------------------ curves
-# The picture of linkability: pi_link against the number of people to choose from.
-
-
 def _paint_linkage(axes: Axes, systems: Systems) -> None:
     """Chance to link against the number of people to choose from."""
     axes.set_xscale("log")
@@ -319,9 +308,6 @@ def _paint_linkage(axes: Axes, systems: Systems) -> None:
     percents(axes.yaxis)
     axes.set_xlabel("people to choose from")
     axes.set_ylabel("chance to pick the right one")
-
-
-# ------------------------------------------------------------------------------------------ family
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:

@@ -194,8 +194,6 @@ def _curve(
     )
 
 
-# ----------------------------------------------------------------------------------------- figures
-
 RULE = "count"
 """The rule that is drawn: calibrated after any number of trials."""
 
@@ -230,10 +228,6 @@ def figures(
     return tuple(entries)
 
 
-# ------------------------------------------------------------------------------------------ curves
-# The picture of several trials of a speaker: bits against their number, beside its guides.
-
-
 def _paint_growth(axes: Axes, systems: Systems) -> None:
     """Draw bits against the number of trials of a speaker, beside the guides."""
     alone = len(systems) == 1
@@ -266,8 +260,6 @@ def _paint_growth(axes: Axes, systems: Systems) -> None:
     axes.set_xlabel("trials of one speaker heard")
     axes.set_ylabel("bits disclosed, mean over speakers")
 
-
-# ------------------------------------------------------------------------------------------ family
 
 _OVERSURE = LimitRule("none", why="a few speakers of whom it is wrongly sure decide it")
 _RULES = (

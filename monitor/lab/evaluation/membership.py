@@ -251,8 +251,6 @@ def _descending(mated: FloatArray) -> FloatArray:
     return np.sort(np.asarray(mated, dtype=np.float64), axis=None)[::-1]
 
 
-# ----------------------------------------------------------------------------------------- figures
-
 RATES = (1e-2, 1e-3, 1e-4)
 """False positive rates that VoxGuard reports at."""
 
@@ -343,9 +341,6 @@ def _spread(replicates: FloatArray) -> tuple[float | None, str]:
     # interpolated, as these words always were: a spread, and no limits (monitor.maths.statistics)
     low, high = np.percentile(seen, (2.5, 97.5)).tolist()
     return float(seen.mean()), f" 95 % of the resamples lie between {low:.3g} and {high:.3g}."
-
-
-# ------------------------------------------------------------------------------------------ family
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:

@@ -371,9 +371,6 @@ def _count(people: float) -> str:
     return f"{people:,.0f}" if people >= 9.95 else f"{people:.1f}".removesuffix(".0")
 
 
-# ----------------------------------------------------------------------------------------- figures
-
-
 def figures(
     matrix: ScoreMatrix,
     weights: FloatArray | None = None,
@@ -604,8 +601,6 @@ def _paint_speakers(axes: Axes, systems: Systems) -> None:
     axes.set_ylabel("share of speakers")
 
 
-# --------------------------------------------------------------------------------------- attackers
-
 TRAINED_SHARE = 0.9
 """Of what a network trained on clear speech tells of clear speech: less is undertrained."""
 
@@ -613,9 +608,6 @@ TRAINED_SHARE = 0.9
 def is_undertrained(own: float, clear: float) -> bool:
     """Return whether a network tells too little of clear speech to judge a protection."""
     return own < TRAINED_SHARE * clear
-
-
-# ------------------------------------------------------------------------------------------ family
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:

@@ -167,9 +167,6 @@ def _between(scores: FloatArray | ScoredComparisons, low: float, high: float) ->
     return np.concatenate([block[(block >= low) & (block < high)] for block in blocks])
 
 
-# ------------------------------------------------------------------------------------ cost of LLRs
-
-
 def cllr(mated: ArrayLike, non_mated: ArrayLike) -> float:
     """Cost of log-likelihood ratios (Brummer and du Preez, 2006).
 
@@ -227,10 +224,6 @@ def figures(
     )  # fmt: skip
 
 
-# ------------------------------------------------------------------------------------------ curves
-# The pictures of verification: the ROC and the DET curve.
-
-
 def curves(counts: ScoreCounts) -> dict[str, Line]:
     """Compute lines to draw of all scores; the ROC is even in log false positives."""
     own, others = counts.exact.mated, counts.exact.non_mated
@@ -285,9 +278,6 @@ def paint_det(axes: Axes, lines: Iterable[tuple[str, Line]]) -> None:
         limits(ndtri(edge), ndtri(1 - edge))
     axes.set_xlabel("false alarms")
     axes.set_ylabel("misses")
-
-
-# ------------------------------------------------------------------------------------------ family
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:

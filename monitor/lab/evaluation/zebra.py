@@ -37,9 +37,6 @@ from monitor.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# --------------------------------------------------------------------------------------------- ece
-# Empirical cross-entropy: the uncertainty left after the scores, for every prior belief.
-
 _Doubles: TypeAlias = NDArray[np.float64]
 
 
@@ -218,10 +215,6 @@ def _log10_l(counts: Counts) -> _Doubles:
     return np.asarray(np.maximum.reduceat(np.where(real, strength, 0.0), first))
 
 
-# ------------------------------------------------------------------------------------------ curves
-# The picture of ZEBRA: empirical cross-entropy for every prior belief.
-
-
 def curves(counts: ScoreCounts) -> dict[str, Line]:
     """Compute lines to draw of all scores."""
     profile = profile_of_blocks(counts.blocks, np.linspace(-3.0, 3.0, 61) * np.log(10.0))
@@ -244,9 +237,6 @@ def _paint_ece(axes: Axes, systems: Systems) -> None:
     legend_above(axes)
     axes.set_xlabel("what the attacker believed before: log10 of the odds")
     axes.set_ylabel("remaining uncertainty, bits")
-
-
-# ------------------------------------------------------------------------------------------ family
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:

@@ -158,8 +158,6 @@ class _Table:
         return row[self._speaker], session, values
 
 
-# -------------------------------------------------------------------------------------- embeddings
-
 _BLOCK = 1 << 20
 
 
@@ -304,9 +302,6 @@ _CLEAR = ("asv_orig", "asv_ssl")
 _NEAR = 1e-3
 
 
-# ------------------------------------------------------------------------------------- Kaldi files
-
-
 def read_map(path: Path) -> dict[str, str]:
     """Read a name and a word a line, as ``utt2spk``."""
     if kind_of(path) != "text":
@@ -338,9 +333,6 @@ def read_trials(path: Path) -> tuple[tuple[str, str, bool], ...]:
     if not targets:
         raise UsageError(f"{path.name} is empty")
     return tuple((*pair, target) for pair, target in targets.items())
-
-
-# ----------------------------------------------------------------------------------------- vectors
 
 
 @dataclass(frozen=True)
@@ -397,9 +389,6 @@ def _index(word: str, label: str, file: str) -> int:
     if not (word.isdecimal() and word.isascii() and len(word) < 10):
         raise UsageError(f"{label}: {word!r} in {file} is no row")
     return int(word)
-
-
-# ----------------------------------------------------------------------------------------- results
 
 
 @dataclass(frozen=True)

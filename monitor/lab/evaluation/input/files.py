@@ -122,8 +122,6 @@ def take_where(
     return outputs
 
 
-# ------------------------------------------------------------------------------------------- files
-
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
 

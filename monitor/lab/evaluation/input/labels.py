@@ -42,8 +42,6 @@ from monitor.types import AnyArray, IntArray
 
 _COLUMN = re.compile("[0-9]{1,9}")
 
-# ------------------------------------------------------------------------------------------ labels
-
 
 @dataclass(frozen=True)
 class Labels:
@@ -161,9 +159,6 @@ def read_labels(path: Path) -> Labels:
     return Labels(path.name, names=columns[1 - trial], trials=columns[trial])
 
 
-# ----------------------------------------------------------------------------------------- targets
-
-
 @dataclass(frozen=True)
 class RawScores:
     """Contents of a file of scores (T, N), before anything is matched.
@@ -257,8 +252,6 @@ def _order_speakers(raw: RawScores, labels: Labels, label: str, notes: list[str]
         notes.append(f"{labels.label} speaks of {plural(spare, 'trial')} without a score")
     return [speakers.get(name, "") for name in raw.trials]
 
-
-# ------------------------------------------------------------------------------------------ models
 
 SCORINGS = ("average", "max")
 """How several enrolments of one speaker are compared with a trial."""

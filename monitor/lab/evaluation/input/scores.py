@@ -238,11 +238,6 @@ def _rows(scores: AnyArray, keep: IntArray, progress: Progress | None) -> AnyArr
     return rows
 
 
-# ----------------------------------------------------------------------------------------- listing
-
-
-# ------------------------------------------------------------------------------------------ scores
-
 _SAME_SESSION = (
     "tests and templates are parts of one session each, where a voice is easier to recognise than "
     "on another day"
