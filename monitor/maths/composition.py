@@ -245,11 +245,6 @@ def secret_uniform(count: int, *whose: object) -> FloatArray:
 
     A keyed hash in counter mode (SHAKE-256), 52 bits a number. Whose they are, such as a secret
     seed, is compared by ``repr``.
-
-    Example:
-        >>> one, other = secret_uniform(3, 7, "ann"), secret_uniform(2, 7, "ann")
-        >>> bool((one[:2] == other).all()), bool((one == secret_uniform(3, 8, "ann")).any())
-        (True, False)
     """
     key = repr(whose).encode("utf-8", "replace")
     integers = np.frombuffer(hashlib.shake_256(key).digest(8 * count), "<u8") >> np.uint64(12)

@@ -138,13 +138,11 @@ def cap_bits(bits: FloatArray, maximum: FloatArray | float) -> FloatArray:
 def level_ratios(bits: FloatArray) -> FloatArray:
     """Lower all ratios of a stream alike until the mean of other people's is at most 1.
 
-    Of the enrolled all but one, or all, are certainly not the speaker: where their mean ratio
-    exceeds 1 on this very stream, the voice is nearer to this crowd than to the people that the
-    rank model was learnt from (an accent, a microphone in common), and so it would be to anybody
-    else of it. The best may be the speaker and counts as an other one would: a bit above the
-    runner-up, the median of how far the best of many leads where a share 2^-k shows k bits.
-
-    Bits are of shape (..., N); -inf is nobody.
+    Of the enrolled all but one, or all, are not the speaker: where their mean ratio exceeds 1 on
+    this stream, the voice is nearer to this crowd than to the people that the rank model was learnt
+    from. The best may be the speaker and counts as an other one would: a bit above the runner-up,
+    the median of how far the best of many leads where a share 2^-k shows k bits. Of bits (..., N);
+    -inf is nobody.
 
     Example:
         >>> level_ratios(np.array([[9.0, 3.0, 3.0], [9.0, -2.0, -2.0]])).round(1)

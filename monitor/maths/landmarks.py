@@ -67,13 +67,6 @@ def pack(times: IntArray, pitches: IntArray) -> IntArray:
     """Pack peaks into 16 bits each: frames since the one before, and the pitch.
 
     Longer pauses are made up of steps without a pitch.
-
-    Example:
-        >>> packed = pack(np.array([3, 3, 700]), np.array([9, 40, 249]))
-        >>> packed.dtype, packed.size
-        (dtype('uint16'), 5)
-        >>> [part.tolist() for part in unpack(packed)]
-        [[3, 3, 700], [9, 40, 249]]
     """
     steps = np.diff(times, prepend=0)
     pauses = steps // _LONGEST
@@ -117,11 +110,6 @@ def pairs_of(times: IntArray, pitches: IntArray, *, backwards: bool = False) -> 
     """Pair each of K peaks, in order of time, with the next few.
 
     Backwards: as of the same audio played backwards; times are negative then.
-
-    Example:
-        >>> pairs = pairs_of(np.array([0, 4, 9]), np.array([10, 20, 30]))
-        >>> pairs.times, pairs.apart
-        (array([0., 0., 4.]), array([4., 9., 5.]))
     """
     if backwards:
         times, pitches = -times[::-1], pitches[::-1]
@@ -215,15 +203,6 @@ class StreamLandmarks:
 
     Memory is bounded: of what lies further back than ten minutes an eighth is kept, of what lies
     further back than two hours nothing.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> times, pitches = np.sort(rng.integers(0, 250, 100)), rng.integers(0, PITCHES, 100)
-        >>> own = StreamLandmarks()
-        >>> bool(own.find_repeats(times, pitches).any())
-        False
-        >>> bool(own.find_repeats(times + 250, pitches).mean() > 0.7)
-        True
     """
 
     def __init__(self) -> None:

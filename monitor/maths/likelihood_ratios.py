@@ -389,17 +389,12 @@ _FEWEST_MATED = 20
 
 @dataclass(frozen=True, slots=True)
 class ConditionComparisons:
-    """Comparisons under one pair of conditions.
+    """Comparisons under one pair of conditions, n of them; D of the templates.
 
-    Attributes:
-        parts: what each feature adds to the log2 of the ratio, ``b_f z_f`` as learnt on clean
-            speech, shape (n, F).
-        intercept: of these ratios, bits.
-        mated: shape (n,).
-        weight: shape (n,); mated and other comparisons sum to 1/2 each.
-        unlike: how stream and template sound (`monitor.maths.condition.unlike`), shape (n, 10).
-        test_speaker, template_speaker: of each, shape (n,); a name is one person's throughout.
-        template_seconds: D of the templates.
+    Parts are what each feature adds to the log2 of the ratio, ``b_f z_f`` as learnt on clean
+    speech, (n, F); weights of mated and of other comparisons sum to 1/2 each; unlike is how stream
+    and template sound (`monitor.maths.condition.unlike`), (n, 10); names are of one person
+    throughout.
     """
 
     parts: FloatArray
@@ -425,19 +420,6 @@ def fit_condition_effects(rows: Sequence[ConditionComparisons]) -> ConditionEffe
     with a ridge on the first effect and on the step from each to the next, and a penalty where
     other people's mean ratio exceeds 1. The support, at all lengths, is the ELUB of the comparisons
     with much of one condition alone; of too few people it is the least of the others.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> mated = np.arange(4000) < 2000
-        >>> z = 10 + np.where(mated, 4.0, -4.0) + 3.4 * rng.standard_normal(4000)
-        >>> telephone = np.tile(np.eye(10)[0], (4000, 1))
-        >>> who = np.arange(4000) % 100, np.arange(4000) % 99
-        >>> even = np.full(4000, 1 / 4000)
-        >>> row = ConditionComparisons(z[:, None] - 3, -10.0, mated, even, telephone, *who, 30.0)
-        >>> (effect,) = fit_condition_effects([row]).effects
-        >>> found = row.bits(effect)
-        >>> bool(abs(found[mated].mean() - 4) < 1), bool(effect.shift[1] == 0)
-        (True, True)
     """
     from scipy.optimize import minimize
 

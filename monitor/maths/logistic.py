@@ -58,13 +58,6 @@ def descend(
 
     The objective gives the loss (B,), its slope (B, 2) and its Hessian (B, 2, 2) at B points. A
     loss far below 1 is to be scaled up. Neither unknown goes below `low` or above `high`.
-
-    Example:
-        >>> def bowl(x):
-        ...     bend = np.broadcast_to(2 * np.eye(2), (len(x), 2, 2))
-        ...     return ((x - 1) ** 2).sum(axis=1), 2 * (x - 1), bend
-        >>> descend(bowl, np.array([[4.0, -3.0]]))[0].round(6)
-        array([[1., 1.]])
     """
     point = np.clip(start, low, high)
     loss, gradient, hessian = objective(point)
@@ -282,17 +275,10 @@ def fit_temperature(
 ) -> float:
     """Fit the temperature under which summed ratios predict their speakers best.
 
-    The loss is convex in ``1 / T``: its minimum between 0.05 and ``max(100, 4 trials)``, by Newton
-    steps held inside a bracket. Nothing of the size of all sums is made.
-
-    Args:
-        ratios: sums of development speakers, shape (n, N).
-        target: their columns, shape (n,).
-        trials: the most that a sum holds.
-        weight: by which every sum is multiplied.
-        rows: which sums to fit on, ascending; None for all.
-        after: called with each part of the sums once it has been looked at, so that pages of what
-            is mapped can be given back.
+    Of sums (n, N), times `weight`, of at most so many trials, and their columns (n,), or of some
+    rows. The loss is convex in ``1 / T``: its minimum between 0.05 and ``max(100, 4 trials)``, by
+    Newton steps held inside a bracket. `after` is called with each part of the sums once it was
+    looked at, so that mapped pages can be given back.
 
     Example:
         >>> ratios = 6 * np.eye(4) + 8 * np.eye(4)[[1, 1, 2, 3]]

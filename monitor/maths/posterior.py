@@ -256,14 +256,10 @@ EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0
 class Reliability:
     """Reliability diagram of a posterior, with its errors.
 
-    Attributes:
-        predicted, observed, share: of each bin that holds anybody, shape (K,): mean probability,
-        fraction
-            of its candidates who are the true speaker, and of all candidates in it.
-        top_error: expected calibration error of the most probable candidate (ten even bins): mean
-            distance between the probability claimed for the best guess and how often it is right.
-        all_error: the same over all candidates, each a separate claim, times N: the probability
-            misplaced in a trial.
+    Of each bin that holds anybody, (K,): mean probability, fraction of its candidates who are the
+    true speaker, and of all candidates in it. Top error: mean distance between the probability
+    claimed for the best guess and how often it is right (ten even bins); all error: the same over
+    all candidates, times N, the probability misplaced in a trial.
     """
 
     predicted: FloatArray

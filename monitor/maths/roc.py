@@ -191,13 +191,6 @@ class Highest:
     """Collector of at least so many of the highest scores of S speakers, in twice that memory.
 
     What equals the last value is all counted.
-
-    Example:
-        >>> highest = Highest(keep=2, speakers=2)
-        >>> highest.add(np.array([[0.1, 0.9], [0.5, 0.5]]), np.array([0, 1]))
-        >>> tail = highest.tail()
-        >>> tail.values.tolist(), tail.speaker.tolist(), tail.counts.tolist(), tail.total
-        ([0.9, 0.5], [0, 1], [1, 2], 4)
     """
 
     def __init__(self, keep: int, speakers: int = 1) -> None:

@@ -341,16 +341,10 @@ def histogram_margin(
 ) -> float:  # fmt: skip
     """Compute the nats a frame by which a voice's own histogram fits new frames best.
 
-    The voice's own distribution is its histogram drawn towards the population's average. The
-    population speaks as a mixture: one of its speakers made all of the new frames.
-
-    Args:
-        counts: shape (M,), the new frames; at least one.
-        own: shape (M,), what the voice was heard to do before them.
-        log_templates: shape (N, M), logarithms of each speaker's probabilities.
-        average: shape (M,), the mean of those probabilities.
-        independent: how many independent frames the new ones are worth: with few the mixture is
-            the average of the log-likelihoods, with many the largest.
+    Of new and earlier frames counted, (M,), logarithms of each speaker's probabilities (N, M), and
+    their mean (M,). The voice's own distribution is its histogram drawn towards that mean. The
+    population speaks as a mixture: one of its speakers made all of the new frames, of which so many
+    are `independent`: with few it is the average of the log-likelihoods, with many the largest.
 
     Example:
         >>> shares = np.array([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]])
@@ -372,12 +366,10 @@ def histogram_margin(
 def embedding_margin(new: AnyArray, own: AnyArray, others: FloatArray) -> float:
     """Compute the cosine of new embeddings with a voice's past, less that with the population.
 
-    As in `histogram_margin` the population is a mixture of its speakers: those most like the new
-    embeddings count most, so that women are told from women. Whoever is most like the voice itself
-    has no say, since that may be the same person, enrolled.
-
-    Of the sum of the new embeddings and that of the earlier ones, (d,), and others of length 1,
-    (N, d); with fewer than two nobody is compared with. In [-2, 2].
+    Of the sums of the new and the earlier embeddings, (d,), and others of length 1, (N, d). As in
+    `histogram_margin` the population is a mixture: those most like the new embeddings count most.
+    Whoever is most like the voice itself has no say, since that may be the same person, enrolled.
+    In [-2, 2].
 
     Example:
         >>> others = np.array([[0, 1.0], [0.8, 0.6], [-1, 0]])

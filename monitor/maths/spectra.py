@@ -48,13 +48,7 @@ def _pocketfft() -> Any:
 def rfft(x: AnyArray, n: int | None = None) -> AnyArray:
     """Transform each row: real (..., m) to complex (..., n // 2 + 1), of the same precision.
 
-    Args:
-        x: float32 or float64.
-        n: to how many numbers rows are cut, or filled up with zeros; as many as they have.
-
-    Example:
-        >>> rfft(np.array([[1.0, 0.0, 0.0]]), 4)
-        array([[1.+0.j, 1.+0.j, 1.+0.j]])
+    Rows are cut to n numbers, or filled up with zeros; n is m where it is not given.
     """
     if (pocketfft := _pocketfft()) is None:
         from scipy.fft import rfft as transform
@@ -109,11 +103,6 @@ def high_pass(rate: int) -> FloatArray:
 
     Second-order sections, (4, 6), for a rate above 160 Hz. An odd order stops a constant
     altogether. Above 80 Hz it changes nothing by more than 3 dB.
-
-    Example:
-        >>> sections = high_pass(16000)
-        >>> sections.shape, float(sections[0, :3].sum())  # nothing of 0 Hz passes
-        ((4, 6), 0.0)
     """
     # analog zeros and poles of the low-pass filter, turned round, by the bilinear transform
     angles = np.pi / (2 * _ORDER) * np.arange(-_ORDER + 1, _ORDER, 2)

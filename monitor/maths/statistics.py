@@ -163,14 +163,12 @@ def share_limits(
     """Compute limits of a share whose trials come in units: trials of one speaker are alike.
 
     Clopper and Pearson (1934) with the number of independent trials that have the same variance,
-    ``p (1 - p) / variance``, after Korn and Graubard (1998): at most `trials`, times
-    ``(t_trials-1 / t_degrees)^2`` for how well the variance, of units drawn anew, is known
-    (`freedom`), and at least a trial for each unit, since no mean of numbers in [0, 1] can vary
-    more.
+    ``p (1 - p) / variance``, after Korn and Graubard (1998): at most `trials`, times ``(t_trials-1
+    / t_degrees)^2`` for how well the variance is known (`freedom`), and at least a trial for each
+    unit.
 
-    What is rare may not have been drawn, and resamples cannot know of it. So share and variance
-    that this number is taken from count half a unit more, which stands at the far edge (as the
-    prior of Jeffreys adds half a trial). At 0 and 1 each unit is then just one trial.
+    What is rare may not have been drawn: share and variance that this number is taken from count
+    half a unit more, which stands at the far edge. At 0 and 1 each unit is then just one trial.
 
     Example:
         >>> [round(limit, 3) for limit in share_limits(0.0, 0.0, 30, 240, 29.0)]
@@ -255,14 +253,6 @@ class Estimate:
         replicates: shape (B,), on resamples of units; NaN where it does not exist there.
         left_out: shape (J,), with each unit, or each group of them, left out; or empty.
         units, trials: S, such as speakers, and T, of all of them.
-
-    Example:
-        >>> speakers = np.random.default_rng(0).uniform(0.4, 1.0, 30)
-        >>> replicates = np.random.default_rng(1).choice(speakers, (200, 30)).mean(axis=1)
-        >>> found = Estimate(speakers.mean(), replicates, np.empty(0), units=30, trials=240)
-        >>> low, high = found.share_limits(0.0, 1.0)
-        >>> bool(low < speakers.mean() < high)
-        True
     """
 
     value: float

@@ -419,17 +419,6 @@ class Comparisons:
         matrix: trials that met all of them, one of them their own; None where there is none.
         rest: all other comparisons, or None.
         name: of the system.
-
-    Example:
-        >>> one = np.array([True, False, False])
-        >>> row = np.array([0, 0, 1])
-        >>> listed = ScoreList(np.array([0.9, 0.2, 0.4]), one, row, np.array([0, 1, 0]),
-        ...                    np.array([0, 1]), ("ann", "bob"), ("ann", "eve"))
-        >>> found = Comparisons.of(listed, "mine")
-        >>> found.matrix.scores.tolist(), found.rest.scores.tolist()
-        ([[0.9, 0.2]], [0.4])
-        >>> found.usage.impostor_trials, found.people
-        (1, ('ann', 'eve'))
     """
 
     speakers: tuple[str, ...]
@@ -587,13 +576,6 @@ def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Compa
 
     Groups are by name of the speaker, enrolled or not. An impostor whom nobody names goes with the
     enrolled speakers that it was compared with, where they are of one group.
-
-    Example:
-        >>> scores = np.arange(16.0).reshape(4, 4)
-        >>> matrix = ScoreMatrix(scores, np.arange(4), ("ann", "bob", "cid", "dot"))
-        >>> gender = {"ann": "f", "bob": "m", "cid": "m", "dot": "f"}
-        >>> within(Comparisons.all_of(matrix), gender, "f").matrix.scores.tolist()
-        [[0.0, 3.0], [12.0, 15.0]]
     """
     columns = np.flatnonzero([group_of.get(name) == group for name in every.speakers])
     if columns.size < 2:

@@ -415,14 +415,10 @@ def _scale(ddof: int, speakers: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class LidStatistics:
-    """The figures of LID's Table 3; ``alid = pdr * positive + ndr * negative``.
+    """Figures of LID's Table 3 over n trials; ``alid = pdr * positive + ndr * negative``.
 
-    Attributes:
-        trials: n.
-        alid: mean LID, bits.
-        pdr, ndr: share of the trials with LID above 0, and of the others.
-        positive, negative: LID+ and LID-, the means of the two; None where there is none.
-        largest: LIDmax.
+    PDR is the share of trials above 0 bits; LID+ and LID- (None where there is none) are means of
+    these and the others; largest is LIDmax.
     """
 
     trials: int

@@ -62,16 +62,11 @@ LONGEST = 100
 
 @dataclass(frozen=True)
 class LongitudinalCurve:
-    """Disclosure after 1, 2 ... K trials of each speaker.
+    """Disclosure after 1, 2 ... K trials of each of S' speakers, who have as many.
 
-    Attributes:
-        trials: 1 to K, shape (K,).
-        tested: index into `ScoreMatrix.tested` of the speakers with K trials or more, shape (S',).
-        bits: by rule, ``log2(N p)`` of each speaker after k trials, shape (S', K).
-        ceiling_bits: log2 N.
-        temperature, tau, rho: of the rules ``temperature`` and ``count``; means over folds where
-            cross-fitted. Rho says how alike the trials of one speaker are.
-        note: one sentence where the fit needs it.
+    Trials (K,); tested is an index into `ScoreMatrix.tested`, (S',); bits, by rule, ``log2(N p)``
+    of each speaker after k trials, (S', K). Temperature, tau and rho of the rules ``temperature``
+    and ``count`` are means over folds; rho says how alike trials of one speaker are.
     """
 
     trials: IntArray
@@ -128,16 +123,10 @@ def longitudinal(
 ) -> LongitudinalCurve:
     """Compute the joint disclosure of each speaker's first k trials, under every rule.
 
-    Args:
-        matrix: the trials.
-        dev: development trials: calibration, temperatures and the rank model come from them.
-            Without it they come from the speakers of the other folds.
-        style: as `calibrate`.
-        longest: K; the median number of trials (at most 100) where not given. Speakers with fewer
-            are left out, so that the same speakers stand behind every k.
-        calibration: by `style`, of `dev` or across the speakers, where it was made already.
-        as_rows: rows stand in the order of the streams they come from; else each speaker's trials
-            are taken in an order drawn at random, which no order of the rows changes.
+    Calibration, temperatures and rank model are of development trials, or of the speakers of other
+    folds. K is `longest`, or the median number of trials (at most 100); speakers with fewer are
+    left out, so that the same stand behind every k. Rows stand in the order of their streams, or
+    each speaker's trials are taken in an order drawn at random.
 
     Example:
         >>> random, target = np.random.default_rng(0), np.repeat(np.arange(20), 8)

@@ -143,13 +143,11 @@ def null_band(
 ) -> NullBand:
     """Deal the speakers to other templates and read the disclosure that is left.
 
-    The trials of a speaker stay together: they are alike, and the usual formula ``(N - 1) / (2 n ln
-    2)`` holds for independent trials only. Whole speakers are permuted against the templates, in
-    all ways where those are 200 or less. Fewer than 20 ways are no null: the truth is one of them,
-    and could never be rare. Three speakers then draw a template each, whoever has
-    drawn it as well: 27 ways. Two speakers (of four or fewer) can do neither, so that their trials
-    are permuted: those of one speaker then count as independent, which scores of two speakers
-    cannot disprove. Of more than 335 000 trials fewer than 200 permutations are taken.
+    The trials of a speaker stay together, since they are alike. Whole speakers are permuted against
+    the templates, in all ways where those are 200 or less. Fewer than 20 ways are no null: three
+    speakers then draw a template each, whoever has drawn it as well: 27 ways. Of two speakers the
+    trials are permuted, as if independent. Of more than 335 000 trials fewer than 200 permutations
+    are taken.
 
     Example:
         >>> perfect = ScoreMatrix(np.eye(3)[[0, 0, 1, 1, 2, 2]], np.array([0, 0, 1, 1, 2, 2]))

@@ -184,10 +184,6 @@ def read_embeddings(
     Returns:
         float32 cosines, on disk where large, and notes. Columns are in the order of the names.
 
-    Raises:
-        UsageError: the files do not fit together.
-        StoreError: a file cannot be read.
-
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:

@@ -47,12 +47,9 @@ _COLUMN = re.compile("[0-9]{1,9}")
 class Labels:
     """Contents of a file of labels, and how messages call it.
 
-    Attributes:
-        columns: shape (T,), the column of each trial's speaker, from 0.
-        names, trials: the speaker of each trial, in their order, and its name, where there are any.
-        listed: all trials a trial list speaks of, those without a target among them.
-        pairs: the trial list itself, where it lists nontarget pairs too: then no others count.
-        several: a trial that is a target of two models, in words, where there is one.
+    Columns from 0, (T,), or names of the speakers, and of trials where there are any; all trials
+    that a trial list speaks of; the list itself where it has nontarget pairs: then no others count;
+    in words, a trial that is a target of two models.
     """
 
     label: str
@@ -384,15 +381,6 @@ def read_conditions(path: Path) -> tuple[Attribute, ...]:
 
     Every column beside the trial's is a condition; one called seconds, length or duration falls
     into ranges.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "conditions.csv")
-        ...     _ = path.write_text("trial,line,seconds\nu1,mobile,4.2\nu2,landline,61\n")
-        ...     line, seconds = read_conditions(path)
-        >>> line.of, seconds.of
-        ({'u1': 'mobile', 'u2': 'landline'}, {'u1': '2 to 5 s', 'u2': '40 s and more'})
     """
     if kind_of(path) != "text":
         raise UsageError(f"{path.name}: conditions are text, a trial and its condition a line")

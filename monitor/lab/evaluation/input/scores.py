@@ -277,10 +277,6 @@ def read_scores(
         order of their names. Of a list that has not every pair the rest counts where no rank is
         needed; pairs that a trial list with nontarget pairs does not have are left out.
 
-    Raises:
-        UsageError: the content makes no sense; the message names the place.
-        StoreError: a file cannot be opened, or is not what its name says.
-
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -525,20 +521,7 @@ def write_score_file(
 
 @dataclass(frozen=True)
 class ScoreFile:
-    """A score file, whose matrices are read when they are asked for.
-
-    Example:
-        >>> import tempfile
-        >>> matrix = ScoreMatrix(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 1]), ("a", "b"))
-        >>> cell = ScoreCell("cross", 10.0, 30.0, {"f0": matrix}, ("1", "2"), np.zeros(2))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "scores.npz")
-        ...     write_score_file(path, [cell])
-        ...     file = ScoreFile.at(path)
-        ...     [entry] = file.choose(["T=10"])
-        ...     entry.words, file.matrix(entry, "mine").target.tolist()
-        (('f0', 'cross', 'T=10', 'D=30'), [0, 1])
-    """
+    """A score file, whose matrices are read when they are asked for."""
 
     path: Path
     entries: tuple[ScoreEntry, ...]
