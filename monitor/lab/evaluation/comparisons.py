@@ -113,15 +113,10 @@ class ScoreList:
         scores, mated, trial, speaker = take_where(which, int(met.sum()), *columns)
         people, spoken = np.unique(self.spoken[met > 0], return_inverse=True)
         return ScoreList(
-            scores,
-            mated,
-            renumber(trial, np.cumsum(met > 0) - 1),
-            speaker,
-            spoken.ravel(),
-            self.speakers,
-            tuple(self.people[i] for i in people.tolist()),
+            scores, mated, renumber(trial, np.cumsum(met > 0) - 1), speaker, spoken.ravel(),
+            self.speakers, tuple(self.people[i] for i in people.tolist()),
             tuple(compress(self.trials, (met > 0).tolist())),
-        )
+        )  # fmt: skip
 
     @cached_property
     def met(self) -> IntArray:
@@ -452,12 +447,8 @@ class Comparisons:
             release(scores)
         called = tuple(compress(listed.trials, is_complete.tolist()))
         matrix = ScoreMatrix(scores, target, listed.speakers, name, called)
-        return cls(
-            listed.speakers,
-            matrix,
-            None if is_complete.all() else listed.of_trials(~is_complete),
-            name,
-        )
+        rest = None if is_complete.all() else listed.of_trials(~is_complete)
+        return cls(listed.speakers, matrix, rest, name)
 
     @classmethod
     def all_of(cls, matrix: ScoreMatrix) -> Comparisons:
@@ -580,48 +571,22 @@ def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Compa
     columns = np.flatnonzero([group_of.get(name) == group for name in every.speakers])
     if columns.size < 2:
         raise UsageError(f"{plural(columns.size, 'enrolled speaker')}; two are needed")
-    name = f"{every.name} {group}"
-    matrix = None
-    if every.matrix is not None:
-        rows = np.flatnonzero(np.isin(every.matrix.target, columns))
-        matrix = _part(every.matrix, rows, columns, name) if rows.size else None
-    rest = None if every.rest is None else _rest(every.rest, group_of, group, columns)
-    if rest is None:
-        if matrix is None:
-            raise UsageError("no trial is of its speakers")
-        return Comparisons.all_of(matrix)
-    listed = rest if matrix is None else _join(as_list(matrix), rest)
-    return Comparisons.of(listed, name)
-
-
-def _part(matrix: ScoreMatrix, rows: IntArray, columns: IntArray, name: str) -> ScoreMatrix:
-    scores = scratch((len(rows), len(columns)), matrix.scores.dtype)
-    step = max(1, _BLOCK // matrix.population)
-    for first in range(0, len(rows), step):
-        scores[first : first + step] = matrix.scores[rows[first : first + step]][:, columns]
-    names = tuple(matrix.speakers[column] for column in columns.tolist())
-    trials = tuple(matrix.trial_names[row] for row in rows.tolist()) if matrix.trial_names else ()
-    return ScoreMatrix(scores, np.searchsorted(columns, matrix.target[rows]), names, name, trials)
-
-
-def _rest(
-    rest: ScoreList, group_of: Mapping[str, str], group: str, columns: IntArray
-) -> ScoreList | None:
-    """Select those of a list within the group, their speakers numbered within it."""
-    met = np.zeros(len(rest.speakers), bool)
+    listed = every.listed()
+    met = np.zeros(len(listed.speakers), bool)
     met[columns] = True
-    met_others = np.zeros(len(rest.spoken), bool)
-    for part in rest.parts():  # trials that met somebody of another group, or of none
-        met_others[rest.trial[part][~met[rest.speaker[part]]]] = True
-    row_groups = np.array([group_of.get(name, "") for name in rest.people], dtype=object)[
-        rest.spoken
-    ]
-    is_member = (row_groups == group) | ((row_groups == "") & ~met_others & (rest.hits == 0))
-    selected = rest.of_trials(is_member, met)
+    met_others = np.zeros(len(listed.spoken), bool)
+    for part in listed.parts():  # trials that met somebody of another group, or of none
+        met_others[listed.trial[part][~met[listed.speaker[part]]]] = True
+    groups = np.array([group_of.get(name, "") for name in listed.people], dtype=object)
+    groups = groups[listed.spoken]
+    is_member = (groups == group) | ((groups == "") & ~met_others & (listed.hits == 0))
+    selected = listed.of_trials(is_member, met)
     if not selected.scores.size:
-        return None
-    names = tuple(rest.speakers[column] for column in columns.tolist())
-    return replace(selected, speaker=renumber(selected.speaker, np.cumsum(met) - 1), speakers=names)
+        raise UsageError("no trial is of its speakers")
+    names = tuple(listed.speakers[column] for column in columns.tolist())
+    speaker = renumber(selected.speaker, np.cumsum(met) - 1)
+    selected = replace(selected, speaker=speaker, speakers=names)
+    return Comparisons.of(selected, f"{every.name} {group}")
 
 
 def as_list(matrix: ScoreMatrix) -> ScoreList:
@@ -638,15 +603,9 @@ def as_list(matrix: ScoreMatrix) -> ScoreList:
         mated[rows] = speaker[rows] == np.repeat(matrix.target[part], count)
         release(scores, mated, trial, speaker)
     return ScoreList(
-        scores,
-        mated,
-        trial,
-        speaker,
-        matrix.owner,
-        matrix.speakers,
-        matrix.people,
+        scores, mated, trial, speaker, matrix.owner, matrix.speakers, matrix.people,
         matrix.trial_names,
-    )
+    )  # fmt: skip
 
 
 def _end_to_end(*columns: AnyArray) -> AnyArray:
