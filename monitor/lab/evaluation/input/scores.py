@@ -78,15 +78,9 @@ class EvaluationInput:
 
 
 def check_matrix(
-    raw: RawScores,
-    target: IntArray,
-    name: str,
-    *,
-    spoken: Sequence[str] = (),
-    notes: Sequence[str] = (),
-    unmated: str = "count",
-    progress: Progress | None = None,
-) -> EvaluationInput:
+    raw: RawScores, target: IntArray, name: str, *, spoken: Sequence[str] = (),
+    notes: Sequence[str] = (), unmated: str = "count", progress: Progress | None = None,
+) -> EvaluationInput:  # fmt: skip
     """Check a matrix (T, N) in one pass over it, which the matrix keeps for its ranks.
 
     Targets are -1 where the speaker is not among the columns. `spoken` names the speakers of the
@@ -187,15 +181,11 @@ def _list_impostors(
     people = {person: i for i, person in enumerate(dict.fromkeys(names))}
     count = scores.shape[1]
     return ScoreList(
-        scores.reshape(-1),
-        np.zeros(scores.size, bool),
-        np.repeat(np.arange(len(rows)), count),
-        np.tile(np.arange(count), len(rows)),
-        np.array([people[name] for name in names], dtype=np.intp),
-        speakers or tuple(map(str, range(count))),
-        tuple(people),
+        scores.reshape(-1), np.zeros(scores.size, bool), np.repeat(np.arange(len(rows)), count),
+        np.tile(np.arange(count), len(rows)), np.array([people[name] for name in names]),
+        speakers or tuple(map(str, range(count))), tuple(people),
         tuple(trials[row] for row in rows.tolist()),
-    )
+    )  # fmt: skip
 
 
 def _balance(matrix: ScoreMatrix, trials: Sequence[str]) -> list[str]:
@@ -288,36 +278,42 @@ def read_scores(
         (('A', 'B'), [0.9, 0.4], ())
     """
     path = Path(path)
-    labels_path = None if labels is None else Path(labels)
     if scoring not in SCORINGS:
         raise UsageError(f"scoring={scoring!r} is not one of {', '.join(SCORINGS)}")
-    models = None if enrolment_labels is None else Path(enrolment_labels)
     called = path.stem if name is None else name
     held = ScoreFile.at(path) if kind_of(path) == "npz" else None
     if held is not None:
-        if labels_path is not None or models is not None:
+        if labels is not None or enrolment_labels is not None:
             raise UsageError(f"{path.name} says itself who spoke: give no labels beside it")
         return _read_matrix(held, choose, called)
-    raw = _read_raw(path, labels_path, progress)
+    raw = _read_raw(path, progress)
+    beside = None if labels is None else read_labels(Path(labels))
+    owners = None if enrolment_labels is None else read_labels(Path(enrolment_labels))
     notes: list[str] = []
     if isinstance(raw, Pairs):
-        listed = _read_list(raw, labels_path, models, scoring, notes)
+        if beside is not None:
+            who_spoke = numbered(beside) if raw.numbered else beside
+        elif raw.target is not None:
+            who_spoke = replace(labels_of_pairs(raw), pairs=raw)
+        else:
+            raise UsageError(f"{raw.label} does not say who spoke: give labels, or a trial list")
+        listed = label_pairs(raw, who_spoke, notes, owners, scoring)
         return check_list(listed, called, notes=notes, unmated=unmated)
+    raw = raw if beside is None else replace(raw, labels=beside)
     who_spoke = _labels_of_matrix(raw, path.name)
     key = who_spoke.pairs
     if key is not None and raw.trials:
         assert key.target is not None
         most_targets = int(np.bincount(key.trial[key.target], minlength=1).max())
-        if models is not None or len(key.trial) < raw.scores.size or most_targets > 1:
+        if owners is not None or len(key.trial) < raw.scores.size or most_targets > 1:
             trials, count = raw.scores.shape
             trial, speaker = np.repeat(np.arange(trials), count), np.tile(np.arange(count), trials)
             scores = np.asarray(raw.scores, np.float64).reshape(-1)
             pairs = Pairs(path.name, raw.trials, raw.speakers, trial, speaker, scores, None)
-            listed = _read_list(pairs, labels_path, models, scoring, notes, who_spoke)
+            listed = label_pairs(pairs, who_spoke, notes, owners, scoring)
             return check_list(listed, called, notes=notes, unmated=unmated)
-    raw = _with_speakers(raw, models, scoring, notes)
-    assert raw.labels is not None
-    target, speakers, spoken = targets(raw, raw.labels, path.name, notes)
+    raw = _with_speakers(raw, who_spoke, owners, scoring, notes)
+    target, speakers, spoken = targets(raw, who_spoke, path.name, notes)
     return check_matrix(
         replace(raw, speakers=speakers), target, called, spoken=spoken, notes=notes,
         unmated=unmated, progress=progress,
@@ -363,67 +359,41 @@ def _read_matrix(file: ScoreFile, choose: Sequence[str], name: str) -> Evaluatio
     return check_matrix(raw, matrix.target, name, notes=notes)
 
 
-def _read_list(
-    pairs: Pairs, labels_path: Path | None, models: Path | None, scoring: str, notes: list[str],
-    labels: Labels | None = None,
-) -> ScoreList:  # fmt: skip
-    """Match a list with the labels beside it or in it."""
-    owners = None if models is None else read_labels(models)
-    if labels is None and labels_path is not None:
-        labels = read_labels(labels_path)
-        labels = numbered(labels) if pairs.numbered else labels
-    elif labels is None and pairs.target is not None:
-        labels = replace(labels_of_pairs(pairs), pairs=pairs)
-    if labels is None:
-        raise UsageError(f"{pairs.label} does not say who spoke: give labels, or a trial list")
-    return label_pairs(pairs, labels, notes, owners, scoring)
-
-
 def _with_speakers(
-    raw: RawScores, models: Path | None, scoring: str, notes: list[str]
+    raw: RawScores, labels: Labels, owner_labels: Labels | None, scoring: str, notes: list[str]
 ) -> RawScores:
     """Merge the columns of a speaker with several enrolments."""
-    assert raw.labels is not None
+    if owner_labels is None and len(set(raw.speakers)) < raw.scores.shape[1]:
+        return raw  # no names, or two columns of one: refused where they are matched
+    if owner_labels is not None and owner_labels.columns is not None:
+        raise UsageError(f"{owner_labels.label}: give names of speakers, one for each enrolment")
     count = raw.scores.shape[1]
-    columns = raw.speakers or tuple(map(str, range(count)))
-    enrolment_labels = None if models is None else read_labels(models)
-    if enrolment_labels is None and not raw.speakers:
-        return raw
-    if enrolment_labels is not None and enrolment_labels.columns is not None:
-        raise UsageError(
-            f"{enrolment_labels.label}: give names of speakers, one for each enrolment"
-        )
-    owners = find_owners(columns, raw.labels, enrolment_labels)
+    owners = find_owners(raw.speakers or tuple(map(str, range(count))), labels, owner_labels)
     if len(set(owners)) == count:
-        return raw if enrolment_labels is None else replace(raw, speakers=owners)
-    if enrolment_labels is None and len(set(columns)) < count:
-        return raw  # two columns of one name: refused where they are matched
+        return replace(raw, speakers=raw.speakers if owner_labels is None else owners)
     notes.append(describe_merge(count, len(set(owners)), scoring))
     scores, speakers = merge_columns(raw.scores, owners, scoring)
     return replace(raw, scores=scores, speakers=speakers)
 
 
-def _read_raw(path: Path, labels_path: Path | None, progress: Progress | None) -> RawScores | Pairs:
+def _read_raw(path: Path, progress: Progress | None) -> RawScores | Pairs:
     kind = kind_of(path)
     if kind == "npy":
         array = array_at(path)
-        if array.dtype.names:
-            return pairs_of_records(path.name, array)
-        return RawScores(array, labels=None if labels_path is None else read_labels(labels_path))
+        return pairs_of_records(path.name, array) if array.dtype.names else RawScores(array)
     if kind == "npz":
-        return _archive(path, labels_path)
+        return _archive(path)
     layout = layout_of(path.name, first_line(path))
     if not layout.list:
         table = read_table(path, layout, progress)
         labels = Labels(path.name, names=table.target) if table.target else None
-        labels = labels if labels_path is None else read_labels(labels_path)
         return RawScores(table.scores, layout.speakers, table.trials, labels)
     if layout.score is None:
         raise UsageError(f"{path.name} is a trial list: give the scores first, it as labels")
     return read_pairs(path, layout, progress)
 
 
-def _archive(path: Path, labels_path: Path | None) -> RawScores:
+def _archive(path: Path) -> RawScores:
     arrays = arrays_at(path)
     if "scores" not in arrays:
         raise UsageError(
@@ -435,7 +405,6 @@ def _archive(path: Path, labels_path: Path | None) -> RawScores:
         raise UsageError(f"{path.name}: speakers are names, one for each column")
     key = next((key for key in ("target", "labels") if key in arrays), None)
     labels = None if key is None else labels_of_array(f"{path.name} {key}", arrays[key])
-    labels = labels if labels_path is None else read_labels(labels_path)
     return RawScores(arrays["scores"], tuple(map(str, names.tolist())), (), labels)
 
 
