@@ -375,52 +375,6 @@ def _is_number(text: str) -> bool:
     return True
 
 
-# ------------------------------------------------------------------------------------------- table
-# Reads tables of scores: one row a trial, one column a speaker.
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of scores (T, N), names of its rows and their true speakers, where it has them."""
-
-    scores: AnyArray
-    trials: tuple[str, ...]
-    target: tuple[str, ...]
-
-
-def read_table(path: Path, layout: Layout, progress: Progress | None = None) -> Table:
-    """Read a table row by row: the text is never held whole."""
-    columns = [i for i in range(layout.width) if i not in (layout.trial, layout.target)]
-    if len(columns) < 2:
-        raise UsageError(
-            f"{path.name} has {plural(len(columns), 'column')} of scores; a table has one "
-            f"for each speaker, and a comparison needs at least two"
-        )
-    scores = scratch((count_lines(path), len(columns)))
-    names: dict[int, list[str]] = {i: [] for i in (layout.trial, layout.target) if i is not None}
-    done, begin, header = 0, 0, layout.header
-    for lines in text_chunks(path, progress):
-        for number, row in rows_of(lines, layout, path.name, begin):
-            if header:
-                header = False
-                continue
-            try:
-                scores[done] = [float(row[i]) for i in columns]
-            except ValueError as error:
-                raise UsageError(
-                    f"{path.name} line {number}: a score is no number ({error}); decimals follow "
-                    "a point, and a table has one row a trial and one score a speaker"
-                ) from None
-            for column_index, cells in names.items():
-                cells.append(row[column_index])
-            done += 1
-        begin += len(lines)
-    if not done:
-        raise UsageError(f"{path.name} has no line of data")
-    trials, target = (() if i is None else tuple(names[i]) for i in (layout.trial, layout.target))
-    return Table(scores[:done], trials, target)
-
-
 def rows_of(
     lines: list[str], layout: Layout, label: str, begin: int
 ) -> Iterator[tuple[int, list[str]]]:

@@ -16,17 +16,20 @@ from monitor.features.registry import caveats
 from monitor.files import atomic_write, not_written
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreList, ScoreMatrix
 from monitor.lab.evaluation.input.files import (
+    Layout,
     Pairs,
     Progress,
     array_at,
     arrays_at,
+    count_lines,
     first_line,
     kind_of,
     layout_of,
     pairs_of_records,
     read_pairs,
-    read_table,
+    rows_of,
     scratch,
+    text_chunks,
 )
 from monitor.lab.evaluation.input.labels import (
     SCORINGS,
@@ -385,12 +388,44 @@ def _read_raw(path: Path, progress: Progress | None) -> RawScores | Pairs:
         return _archive(path)
     layout = layout_of(path.name, first_line(path))
     if not layout.list:
-        table = read_table(path, layout, progress)
-        labels = Labels(path.name, names=table.target) if table.target else None
-        return RawScores(table.scores, layout.speakers, table.trials, labels)
+        return _read_table(path, layout, progress)
     if layout.score is None:
         raise UsageError(f"{path.name} is a trial list: give the scores first, it as labels")
     return read_pairs(path, layout, progress)
+
+
+def _read_table(path: Path, layout: Layout, progress: Progress | None) -> RawScores:
+    """Read a table row by row: the text is never held whole."""
+    columns = [i for i in range(layout.width) if i not in (layout.trial, layout.target)]
+    if len(columns) < 2:
+        raise UsageError(
+            f"{path.name} has {plural(len(columns), 'column')} of scores; a table has one "
+            f"for each speaker, and a comparison needs at least two"
+        )
+    scores = scratch((count_lines(path), len(columns)))
+    names: dict[int, list[str]] = {i: [] for i in (layout.trial, layout.target) if i is not None}
+    done, begin, header = 0, 0, layout.header
+    for lines in text_chunks(path, progress):
+        for number, row in rows_of(lines, layout, path.name, begin):
+            if header:
+                header = False
+                continue
+            try:
+                scores[done] = [float(row[i]) for i in columns]
+            except ValueError as error:
+                raise UsageError(
+                    f"{path.name} line {number}: a score is no number ({error}); decimals follow "
+                    "a point, and a table has one row a trial and one score a speaker"
+                ) from None
+            for column_index, cells in names.items():
+                cells.append(row[column_index])
+            done += 1
+        begin += len(lines)
+    if not done:
+        raise UsageError(f"{path.name} has no line of data")
+    trials, target = (() if i is None else tuple(names[i]) for i in (layout.trial, layout.target))
+    labels = Labels(path.name, names=target) if target else None
+    return RawScores(scores[:done], layout.speakers, trials, labels)
 
 
 def _archive(path: Path) -> RawScores:
