@@ -247,6 +247,8 @@ class LidStyle:
 STYLES = {"paper": LidStyle("paper", 0, False, np.inf), "repo": LidStyle("repo", 1, True, 1.0)}
 """The paper's text: plain logistic regression, prior log-odds removed. Its authors' later code:
 balanced classes, C = 1, ddof = 1."""
+STYLE = "paper"
+"""The calibration that keys do not name."""
 
 
 @dataclass(frozen=True)
@@ -447,34 +449,23 @@ class LidBits:
             else scores.calibrate(style)
             for name, style in STYLES.items()
         }
-        return cls(
-            calibrations,
-            dict(zip(calibrations, _all_bits(matrix, list(calibrations.values())), strict=True)),
-        )
+        bits = {name: information_bits(matrix, fit) for name, fit in calibrations.items()}
+        return cls(calibrations, bits)
 
 
 def information_bits(matrix: ScoreMatrix, calibration: AnyCalibration) -> FloatArray:
     """LID of every trial: ``log2(N p)``, p the posterior of its true speaker; bits, shape (T,)."""
-    bits: FloatArray = _all_bits(matrix, [calibration])[0]
-    return bits
-
-
-def _all_bits(matrix: ScoreMatrix, calibrations: list[AnyCalibration]) -> FloatArray:
-    bits = np.empty((len(calibrations), matrix.trials))
+    fold = np.zeros(matrix.trials, np.intp) if calibration.fold is None else calibration.fold
+    if len(fold) != matrix.trials:
+        raise UsageError(
+            f"{matrix.name}: a cross-calibration goes with the trials that it was made on"
+        )
+    bits = np.empty(matrix.trials)
     for part, scores in matrix.blocks():
-        target = matrix.target[part]
-        for row, calibration in zip(bits, calibrations, strict=True):
-            if calibration.fold is None:
-                row[part] = calibration.bits(scores, target)
-                continue
-            if len(calibration.fold) != matrix.trials:
-                raise UsageError(
-                    f"{matrix.name}: a cross-calibration goes with the trials that it was made on"
-                )
-            fold, block = calibration.fold[part], row[part]
-            for index, fold_calibration in enumerate(calibration.calibrations):
-                rows = fold == index
-                block[rows] = fold_calibration.bits(scores[rows], target[rows])
+        for index, fold_calibration in enumerate(calibration.calibrations):
+            rows = np.flatnonzero(fold[part] == index)
+            target = matrix.target[part][rows]
+            bits[part.start + rows] = fold_calibration.bits(scores[rows], target)
     return bits
 
 
@@ -576,6 +567,7 @@ def _steps(sums: FloatArray, penalty: float, weight: float) -> FloatArray:
 
 _FEWEST = 10
 _TOO_FEW = f"no limits: fewer than {_FEWEST} speakers have such trials"
+_THEIR_CODE = "calibrated as the authors' public code does: both classes weigh alike, ddof 1"
 _DEV_SEED = 1
 """Speakers of a dev matrix are drawn apart from those of the trials."""
 
@@ -584,21 +576,19 @@ def figures(
     matrix: ScoreMatrix,
     weights: FloatArray | None = None,
     dev: ScoreMatrix | None = None,
-    style: str = "paper",
     folds: int = FOLDS,
     local: LidBits | None = None,
 ) -> tuple[Figure, ...]:
-    """Compute every figure of LID: ``lid.*`` by the chosen style, ``lid.STYLE.*`` by the other.
+    """Compute every figure of LID: ``lid.*`` as in the paper, ``lid.repo.*`` as in its code.
 
     Resamples (weights (B, S), from `resamples`) weigh the trials' bits, and move the calibration as
     `weight_shifts` says, of the dev matrix where there is one. LIDmax is not resampled.
     """
-    style_of(style)
     local = LidBits.of(matrix, dev, folds) if local is None else local
     entries: list[Figure] = []
-    for name in (style, *(other for other in STYLES if other != style)):
-        replicates = _replicates(matrix, dev, local, STYLES[name], weights)
-        stem = "lid" if name == style else f"lid.{name}"
+    for name, style in STYLES.items():
+        replicates = _replicates(matrix, dev, local, style, weights)
+        stem = "lid" if name == STYLE else f"lid.{name}"
         entries += _figures(stem, matrix, local.calibrations[name], local.bits[name], replicates)
     return tuple(entries)
 
@@ -630,9 +620,11 @@ def _figures(
         ("max_bits", "LIDmax", summary.largest, "bits", "of one trial; the ceiling is what row "
          "normalisation allows"),
     )  # fmt: skip
+    coded = ", authors' code" if stem == "lid.repo" else ""
     for key, label, value, unit, remark in rows:
         yield Figure(
-            f"{stem}.{key}", label, value, unit, note=remark,
+            f"{stem}.{key}", label + coded, value, unit,
+            note="; ".join(filter(None, (remark, _THEIR_CODE if coded else ""))),
             replicates=None if remark is _TOO_FEW else replicates.get(key),
             ceiling=1.0 if unit == "share" else 0.0 if key == "negative_bits" else maximum,
             floor=0.0 if key in ("alid_bits", "max_bits") else None,
@@ -700,8 +692,6 @@ def _paint_local(axes: Axes, systems: Systems) -> None:
     axes.set_ylabel("share of trials with at least that")
 
 
-STYLE = "paper"
-"""The calibration that keys do not name."""
 _TIMES_CHANCE, _OUTLIERS, _FEW_SPEAKERS, _WORTH_BITS = 2.0, 0.05, 30, 0.3
 """Of a calibration that contradicts the ranks: from which figures on that is said, and why."""
 _FAR = 10
@@ -734,20 +724,12 @@ def _compute(context: EvaluationContext) -> FamilyResult:
     if local is None:
         note = "LID is left out: it needs a dev matrix, or trials of two speakers."
         return FamilyResult((), (note,))
-    entries = figures(matrix, context.weights, dev, STYLE, local=local)
+    entries = figures(matrix, context.weights, dev, local=local)
     return FamilyResult(
-        tuple(map(_by_their_code, entries)),
+        entries,
         (*_notes(matrix, dev), *_contradiction(matrix, dev, local)),
         curves={"local_bits": exceeding(local.bits[STYLE])},
     )
-
-
-def _by_their_code(figure: Figure) -> Figure:
-    if not figure.key.startswith("lid.repo."):
-        return figure
-    how = "calibrated as the authors' public code does: both classes weigh alike, ddof 1"
-    note = "; ".join(part for part in (figure.note, how) if part)
-    return replace(figure, label=f"{figure.label}, authors' code", note=note)
 
 
 def _notes(matrix: ScoreMatrix, dev: ScoreMatrix | None) -> Iterator[str]:

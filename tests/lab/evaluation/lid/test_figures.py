@@ -103,10 +103,7 @@ def test_figures_of_both_styles(golden):
         figure = made[f"{stem}.alid_bits"]
         assert figure.value == pytest.approx(expected[name]["ALID"], abs=1e-5)
         assert figure.ceiling == pytest.approx(expected[name]["ceiling"], abs=1e-5)
-        assert figure.note == ""
-    repo = by_key(figures(matrix, dev=dev, style="repo"))
-    assert repo["lid.max_bits"].value == made["lid.repo.max_bits"].value
-    assert "lid.paper.alid_bits" in repo
+        assert "penalty" not in figure.note
     assert "lid.paper.alid_bits" not in made
     assert (
         by_key(figures(golden.matrix("plain_eval"), dev=golden.matrix("plain_dev")))[
@@ -225,8 +222,6 @@ def test_many_scores_are_binned(golden, monkeypatch):
 def test_refusals(perfect):
     with pytest.raises(UsageError, match="no LID style"):
         calibrate(perfect, "thesis")
-    with pytest.raises(UsageError, match="no LID style"):
-        figures(perfect, style="thesis")
     one = ScoreMatrix(np.eye(3), np.zeros(3, dtype=int))
     with pytest.raises(UsageError, match="two or more"):
         cross_calibrate(one)
