@@ -23,9 +23,10 @@ import soxr
 
 from monitor.anonymisers import Utterance, make
 from monitor.anonymisers.usc import GriffinLim
-from monitor.documents import document, paragraphs, section
 from monitor.files import write_text
 from monitor.jobs import one_thread
+from monitor.lab.report.html import render_html
+from monitor.lab.report.model import Document, Picture
 from monitor.networks.layers import RATE, log_mel
 from monitor.networks.usc import DECODER_BANDS, shipped_codec
 from monitor.types import FloatArray
@@ -41,11 +42,11 @@ def main(recording: Path, page: Path) -> None:
     sound = soxr.resample(sound.mean(axis=1)[: round(SECONDS * rate)], rate, RATE)
     sound = np.asarray(sound, np.float32)
     parts = [
-        section(name, player(made), picture(made, name), paragraphs(why))
+        Picture(name, player(made) + picture(made, name), why)
         for name, made, why in ways(sound, recording.name)
     ]
     facts = (f"{sound.size / RATE:.1f} s of {recording.name}, at 16 kHz",)
-    write_text(document("What passes", facts, parts), page)
+    write_text(render_html(Document("What passes", facts, parts)), page)
     print(f"{page}: {len(parts)} ways to hear it; open it in a browser")
 
 

@@ -40,6 +40,7 @@ def test_the_population_and_the_demo_travel_in_the_wheel(wheel):
     assert cards <= sizes.keys()
     assert "monitor/py.typed" in sizes
     assert "monitor/features/style_english.txt" in sizes
+    assert "monitor/serve/report.html.jinja" in sizes
     assert {f"monitor/lab/report/page.{name}" for name in ("css", "html.jinja")} <= sizes.keys()
     outside = [name for name in sizes if not name.startswith(("monitor/", "speaker_disclosure_"))]
     assert not outside

@@ -6,14 +6,13 @@ import base64
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from html import escape
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import orjson
 
 from monitor import phrases
-from monitor.documents import bullet_list, document, paragraphs, section, table
 from monitor.plots.canvas import write_figure
 from monitor.plots.curve import draw_run, heading, read_columns
 from monitor.sinks.console import RunBuffer
@@ -25,6 +24,7 @@ from monitor.sinks.summary import (
     summary_notes,
     summary_rows,
 )
+from monitor.version import __version__
 
 MOST_KEPT_BYTES = 32 * 1024 * 1024
 """Of packed records: of a longer run those are given that pictures are drawn from."""
@@ -131,28 +131,19 @@ def run_report(records: Sequence[Mapping[str, Any]]) -> str:
         >>> "a.wav" in run_report([start])
         True
     """
+    from jinja2 import Environment, FileSystemLoader
+
     start = next((r for r in records if r["type"] == "start"), {})
     end = next((r for r in records if r["type"] == "end"), {})
     recordings = any(r["type"] == "reading" for r in records)
     names = ", ".join(map(str, start.get("recordings") or ["a run"]))
-    parts = [_embedded(records)] if recordings else []
+    numbers: dict[str, object] = {}
     if "people" in end:
-        parts.append(section("Everybody", table(PEOPLE_COLUMNS, people_rows(records))))
+        rows: Sequence[Sequence[str]] = people_rows(records)
+        numbers = {"heading": "Everybody", "head": PEOPLE_COLUMNS, "rows": rows}
     elif recordings and "people" not in start:
-        rows = [(name, value) for name, value in summary_rows(records) if name != "note"]
-        parts.append(
-            section("In numbers", table(["", ""], rows), paragraphs(*summary_notes(records)))
-        )
-    log = [
-        f"{phrases.clock_time(r['seconds'])} {': '.join(filter(None, describe_event(r)))}"
-        for r in records
-        if r["type"] in _EVENTS
-    ]
-    if log:
-        parts.append(section("What happened", bullet_list(log)))
-    notices = list(dict.fromkeys(_notices(records)))
-    if notices:
-        parts.append(section("What to know beside the figures", bullet_list(notices)))
+        rows = [row for row in summary_rows(records) if row[0] != "note"]
+        numbers = {"heading": "In numbers", "rows": rows, "notes": summary_notes(records)}
     facts = [f"{names}, {start.get('time', '')}".removesuffix(", ")]
     if not recordings:
         facts.append("Nothing was heard: no bits disclosed.")
@@ -160,22 +151,27 @@ def run_report(records: Sequence[Mapping[str, Any]]) -> str:
         facts.append(f"{heading(read_columns(records))}.")
     if not end:
         facts.append("The run had not ended.")
-    return document("What a voice gave away", facts, parts)
+    pages = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
+    )
+    return pages.get_template("report.html.jinja").render(
+        facts=facts,
+        picture=base64.b64encode(_png(records)).decode() if recordings else "",
+        **numbers,
+        log=[
+            f"{phrases.clock_time(r['seconds'])} {': '.join(filter(None, describe_event(r)))}"
+            for r in records
+            if r["type"] in _EVENTS
+        ],
+        notices=list(dict.fromkeys(_notices(records))),
+        version=__version__,
+    )
 
 
 def _png(records: Sequence[Mapping[str, Any]]) -> bytes:
     file = BytesIO()
     write_figure(draw_run(records), file, ".png")
     return file.getvalue()
-
-
-def _embedded(records: Sequence[Mapping[str, Any]]) -> str:
-    data = base64.b64encode(_png(records)).decode()
-    words = "bits of identity against the length heard"
-    return (
-        f'<figure class="card"><img src="data:image/png;base64,{data}" '
-        f'style="width:100%" alt="{escape(words)}"></figure>'
-    )
 
 
 def _notices(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
