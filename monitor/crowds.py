@@ -1,7 +1,7 @@
-"""Bits of evidence among so many people, in words.
+"""Bits of evidence in crowds of people, in words.
 
-Bits of evidence hold in a crowd of any size: k bits leave one person in ``2^k``. So a voice with 11
-bits leaves some 500 people of a million, all of whom would fit as well as the one it is of.
+k bits leave one person in ``2^k``, in a crowd of any size: a voice with 11 bits leaves some 500
+people of a million, all of whom match as well as the one it is of.
 """
 
 from __future__ import annotations
@@ -44,13 +44,7 @@ YOU = ("me", "myself")  # who is watched by one of these names is the one who re
 
 
 class Crowd(NamedTuple):
-    """A size of crowd that everybody can picture.
-
-    Attributes:
-        name: without an article.
-        size: people in a typical one.
-        upto: the largest crowd that is still called so.
-    """
+    """A size of crowd that everybody can picture; one up to ``upto`` people is still called so."""
 
     name: str
     size: float
@@ -81,15 +75,7 @@ _LARGE = ((1e9, "billion"), (1e6, "million"))
 
 
 def sizes(requests: Iterable[float]) -> tuple[int, ...]:
-    """Return sizes of crowds, smallest first, each once.
-
-    Raises:
-        UsageError: one of them is no number of people.
-
-    Examples:
-        >>> sizes([1e6, 50, 1e6])
-        (50, 1000000)
-    """
+    """Return sizes of crowds, smallest first, each once; UsageError where one is none."""
     counts = list(requests)
     for count in counts:
         if not (FEWEST <= count <= MOST and count == int(count)):
@@ -103,12 +89,7 @@ def sizes(requests: Iterable[float]) -> tuple[int, ...]:
 
 
 def people(count: float) -> str:
-    """Format a number of people as it is said.
-
-    Examples:
-        >>> [people(n) for n in (1, 50, 1e4, 250_000, 1e6, 2.5e6, 8e9)]
-        ['1', '50', 'ten thousand', '250,000', 'a million', '2.5 million', '8 billion']
-    """
+    """Format a number of people as it is said: ``ten thousand``, ``2.5 million``."""
     if count in _ROUND:
         return _ROUND[count]
     for unit, name in _LARGE:
@@ -118,21 +99,16 @@ def people(count: float) -> str:
 
 
 def with_article(name: str) -> str:
-    """Format the name of a crowd with its article.
-
-    Examples:
-        >>> with_article("office"), with_article("town")
-        ('an office', 'a town')
-    """
+    """Format the name of a crowd with its article."""
     return f"{'an' if name[0] in 'aeio' else 'a'} {name}"
 
 
 def rounded(count: float) -> str:
     """Format a rough number of people: no more digits than it deserves.
 
-    Examples:
-        >>> [rounded(n) for n in (1.2, 3.4, 14.4, 238, 396.6, 1234, 96_000, 999_999, 3.2e6)]
-        ['1', '3', '14', '240', '400', '1,200', 'a hundred thousand', 'a million', '3 million']
+    Example:
+        >>> [rounded(n) for n in (1.2, 14.4, 238, 1234, 96_000, 3.2e6)]
+        ['1', '14', '240', '1,200', 'a hundred thousand', '3 million']
     """
     if count < 10:
         return f"{max(1, round(count))}"
@@ -143,18 +119,11 @@ def rounded(count: float) -> str:
 
 
 def crowd_of(count: float, enrolled: float | None = None) -> str:
-    """Format so many people as a crowd.
+    """Format so many people as a crowd; N, the ``enrolled``, are not just any crowd.
 
-    Args:
-        count: of people.
-        enrolled: N; so many are not just any crowd.
-
-    Examples:
-        >>> [crowd_of(n) for n in (4, 120, 1e4, 1e6, 8e7)]
-        ['a household of 4', 'an office of 120', 'a town of ten thousand', 'a city of a million', \
-'a country of 80 million']
-        >>> crowd_of(50, enrolled=50)
-        'the 50 enrolled'
+    Example:
+        >>> crowd_of(120), crowd_of(1e6), crowd_of(50, enrolled=50)
+        ('an office of 120', 'a city of a million', 'the 50 enrolled')
     """
     if count == enrolled:
         return f"the {people(count)} enrolled"
@@ -163,41 +132,23 @@ def crowd_of(count: float, enrolled: float | None = None) -> str:
 
 
 def select_largest_crowd(reading: Record) -> Record | None:
-    """Return the entry of the largest crowd that was asked for; None where there is none.
-
-    Examples:
-        >>> office, town = {"people": 50, "bits": 5.6}, {"people": 10000, "bits": 11.0}
-        >>> select_largest_crowd({"among": [office, town]})
-        {'people': 10000, 'bits': 11.0}
-        >>> select_largest_crowd({"among": None})
-    """
+    """Return the entry of the largest crowd that was asked for; None where there is none."""
     entries = [entry for entry in reading.get("among") or () if entry.get("bits") is not None]
     return max(entries, key=lambda entry: float(entry["people"]), default=None)
 
 
 def bits_or_more(reading: Record, bits: str) -> str:
-    """Format bits of evidence, which may be more than the data can tell.
-
-    Examples:
-        >>> bits_or_more({"at_least": True}, "14.2 bits"), bits_or_more({}, "11.3 bits")
-        ('at least 14.2 bits', '11.3 bits')
-    """
+    """Format bits of evidence, which may be more than the data can tell."""
     return f"at least {bits}" if reading.get("at_least") else bits
 
 
 def format_matches(reading: Record) -> str:
     """Format how many people of the largest crowd match, in very few words.
 
-    Examples:
+    Example:
         >>> reading = {"among": [{"people": 1e6, "bits": 11.3}]}
         >>> format_matches(reading), format_matches({**reading, "at_least": True})
         ('about 400 in a million', 'at most 400 in a million')
-        >>> format_matches({"among": [{"people": 1e4, "bits": 13.2}]})
-        'hardly anybody else in ten thousand'
-        >>> format_matches({"among": [{"people": 1e6, "bits": 0.0}]})
-        'nothing yet'
-        >>> format_matches({"among": [{"people": 1e6, "bits": -1.0}]})
-        'points away'
     """
     entry = select_largest_crowd(reading)
     if entry is None:
@@ -206,7 +157,7 @@ def format_matches(reading: Record) -> str:
     if abs(bits) < NOTHING_BITS:
         return "nothing yet"
     if bits < 0:
-        return "points away"
+        return "evidence against"
     fitting = _count_matches(entry, bits)
     if fitting < NEARLY_ONE:
         return f"hardly anybody else in {people(entry['people'])}"
@@ -214,84 +165,61 @@ def format_matches(reading: Record) -> str:
     return f"{roughly} {rounded(fitting)} in {people(entry['people'])}"
 
 
-def _describe_matches(entry: Record, person: str, clipped: bool) -> tuple[str, bool]:
-    """Describe who matches in a crowd, and whether that is people of whom more can be said."""
+def _describe_matches(entry: Record, clipped: bool) -> str:
+    """Describe the people of a crowd who match."""
     bits, low, high = float(entry["bits"]), entry.get("bits_low"), entry.get("bits_high")
     fitting = _count_matches(entry, bits)
-    if fitting < NEARLY_ONE:
-        return f"hardly anybody but {person}", False
     if low is None or high is None or high - low <= WIDE_BITS or clipped:
-        return f"about {rounded(fitting)} people{' or fewer' if clipped else ''}", True
+        return f"about {rounded(fitting)} people{' or fewer' if clipped else ''}"
     minimum, maximum = _count_matches(entry, high), _count_matches(entry, low)
     if maximum >= entry["people"]:
-        return f"about {rounded(fitting)} people, and perhaps not at all", False
-    return f"somewhere between {rounded(minimum)} and {rounded(maximum)} people", True
+        return f"about {rounded(fitting)} people, perhaps all,"
+    return f"between {rounded(minimum)} and {rounded(maximum)} people"
 
 
 def axis_top(bits: float) -> float:
-    """Return up to where to draw bits of evidence: the next crowd is seen, where it is near.
-
-    Examples:
-        >>> axis_top(8.2).__round__(2), axis_top(14.0)
-        (9.97, 14.0)
-    """
+    """Return up to where to draw bits of evidence: the next crowd is seen, where it is near."""
     ahead = next((crowd.bits for crowd in SCALE if crowd.bits >= bits), bits)
     return ahead if ahead - bits <= NEAR_BITS else bits
 
 
-def narrowed_sentence(
-    reading: Record, watch: str, *, subject: bool = True, fit: bool = True
-) -> str:
+def narrowed_sentence(reading: Record, watch: str, *, fit: bool = True) -> str:
     """Format what the evidence of a reading means in the largest crowd; empty without any.
 
-    Where there is little room its ``subject``, and that the people left would ``fit``, go unsaid.
+    Without ``fit`` it is left unsaid as well as whom these people match.
 
-    Examples:
-        >>> def said(bits, watch="ann", people=1e6):
+    Example:
+        >>> def sentence(bits, watch="ann", people=1e6):
         ...     entry = {"people": people, "bits": bits}
         ...     reading = {"bits": bits, "headline": "evidence", "among": [entry]}
         ...     return narrowed_sentence(reading, watch)
-        >>> said(11.3)
-        'this voice narrows a city of a million down to about 400 people who would fit as ann does'
-        >>> said(11.3, "me")
-        'your voice narrows a city of a million down to about 400 people who would fit as you do'
-        >>> said(13.1, "me", 1e4)
-        'your voice narrows a town of ten thousand down to hardly anybody but you'
-        >>> said(0.01)
-        'this voice says nothing yet: anybody in a city of a million would fit as ann does'
-        >>> said(-1.0)
-        'this voice points away from ann: it would fit most others better'
-        >>> print(said(-6.5))
-        this voice points away from ann: another voice, or a changed one; who knows the change \
-may recognise it
+        >>> sentence(11.3)
+        'about 400 people in a city of a million match as well as ann'
+        >>> sentence(13.1, "me", 1e4)
+        'hardly anybody but you matches in a town of ten thousand'
+        >>> sentence(0.01)
+        'no evidence yet: anybody in a city of a million matches as well as ann'
+        >>> sentence(-1.0)
+        'this voice is evidence against ann'
     """
-    entry, evidence = (
-        select_largest_crowd(reading),
-        reading.get("bits") if is_evidence(reading) else None,
-    )
+    entry = select_largest_crowd(reading)
+    evidence = reading.get("bits") if is_evidence(reading) else None
     if entry is None or evidence is None:
         return ""
-    you = watch.lower() in YOU
-    person, does = ("you", "you do") if you else (watch, f"{watch} does")
-    voice = f"{'your' if you else 'this'} voice " if subject else ""
-    crowd = crowd_of(entry["people"])
+    person, crowd = "you" if watch.lower() in YOU else watch, crowd_of(entry["people"])
     if abs(evidence) < NOTHING_BITS:
-        return f"{voice}says nothing yet: anybody in {crowd} would fit as {does}"
+        return f"no evidence yet: anybody in {crowd} matches as well as {person}"
     if evidence < 0:
-        reason = CHANGED if speaks_against(reading) else "it would fit most others better"
-        return f"{voice}points away from {person}: {reason}"
-    matches, people_left = _describe_matches(entry, person, bool(reading.get("at_least")))
-    suffix = f" who would fit as {does}" if fit and people_left else ""
-    return f"{voice}narrows {crowd} down to {matches}{suffix}"
+        reason = f": {CHANGED}" if speaks_against(reading) else ""
+        return f"this voice is evidence against {person}{reason}"
+    if _count_matches(entry, float(entry["bits"])) < NEARLY_ONE:
+        return f"hardly anybody but {person} matches in {crowd}"
+    matches = _describe_matches(entry, bool(reading.get("at_least")))
+    return f"{matches} in {crowd} match{f' as well as {person}' if fit else ''}"
 
 
 def speaks_against(reading: Record) -> bool:
-    """Return whether the evidence of a reading is strongly against the watched speaker.
-
-    Examples:
-        >>> speaks_against({"bits": -6.5, "headline": "evidence"}), speaks_against({"bits": -6.5})
-        (True, False)
-    """
+    """Return whether the evidence of a reading is strongly against the watched speaker."""
     bits = reading.get("bits")
     return is_evidence(reading) and bits is not None and bits <= AGAINST_BITS
 
@@ -300,16 +228,6 @@ def best_match(reading: Record, enrolled: int) -> str:
     """Format whom the voice fits best where nobody is watched, and how likely it is in a crowd.
 
     The chance counts everybody who is not enrolled: to be the best match of a few is no evidence.
-
-    Examples:
-        >>> among = [{"people": 1e6, "bits": 0.1, "favourite": ["1272", 0.0024]}]
-        >>> best_match({"among": among}, 50)
-        'in a city of a million: 1 in 400 that it is 1272, the best match of the 50 enrolled'
-        >>> among = [{"people": 1e3, "bits": 9.1, "favourite": ["1272", 0.97]}]
-        >>> best_match({"among": among}, 50)
-        'in a village of a thousand: 97 % that it is 1272, the best match of the 50 enrolled'
-        >>> best_match({}, 50)
-        ''
     """
     entry = select_largest_crowd(reading)
     if entry is None or not entry.get("favourite"):
@@ -322,12 +240,7 @@ def best_match(reading: Record, enrolled: int) -> str:
 
 
 def format_probability(probability: float) -> str:
-    """Format a probability as people say it.
-
-    Examples:
-        >>> [format_probability(p) for p in (0.0, 1e-12, 0.0024, 0.31, 0.97, 0.999)]
-        ['next to no chance', 'next to no chance', '1 in 400', '1 in 3', '97 %', 'over 99 %']
-    """
+    """Format a probability as people say it: ``1 in 400``, ``97 %``."""
     if probability < 1e-9:
         return "next to no chance"
     if probability <= 0.4:

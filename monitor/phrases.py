@@ -78,12 +78,7 @@ STYLE_CAVEAT = (
 
 
 def clock_time(seconds: float) -> str:
-    """Format seconds as a clock shows them.
-
-    Examples:
-        >>> clock_time(61.5), clock_time(3600)
-        ('1:01', '1:00:00')
-    """
+    """Format seconds as a clock shows them: ``1:01``, ``1:00:00``."""
     total = int(seconds)
     if total < 3600:
         return f"{total // 60}:{total % 60:02}"
@@ -91,59 +86,31 @@ def clock_time(seconds: float) -> str:
 
 
 def plural(count: int, singular: str, several: str | None = None) -> str:
-    """Format a count with its noun.
-
-    Examples:
-        >>> plural(1, "speaker"), plural(0, "speaker"), plural(1200, "trial")
-        ('1 speaker', '0 speakers', '1,200 trials')
-    """
+    """Format a count with its noun: ``1 speaker``, ``1,200 trials``."""
     return f"{count:,} {singular if count == 1 else several or f'{singular}s'}"
 
 
 def length_in_words(seconds: float) -> str:
-    """Format a length of time, in minutes where it is a whole number of them.
-
-    Examples:
-        >>> length_in_words(600.0), length_in_words(60), length_in_words(90), length_in_words(0.5)
-        ('10 minutes', '1 minute', '90 seconds', '0.5 seconds')
-    """
+    """Format a length of time, in minutes where it is a whole number of them."""
     if seconds >= 60 and seconds % 60 == 0:
         return plural(round(seconds / 60), "minute")
     return f"{seconds:,g} second{'' if seconds == 1 else 's'}"
 
 
 def one_in(probability: float) -> str:
-    """Format a probability of one person, as "1 in k".
-
-    Examples:
-        >>> one_in(1 / 30), one_in(0.97), one_in(0.0004)
-        ('1 in 30', '97 % sure', '1 in 2,500')
-    """
+    """Format a probability of one person: ``1 in 30``, ``97 % sure``."""
     if probability * FEWEST > 1:
         return f"{probability:.0%} sure".replace("%", " %")
     return f"1 in {_count(1 / max(probability, 1e-15))}"
 
 
 def percent(fraction: float) -> str:
-    """Format a share of one.
-
-    Examples:
-        >>> percent(0.05), percent(0.125), percent(0.001)
-        ('5 %', '12.5 %', '0.1 %')
-    """
+    """Format a share of one: ``12.5 %``."""
     return f"{100 * fraction:.4g} %"
 
 
 def others_in_words(alarms: Record) -> str:
-    """Format how often others set an alert off, by what the alert quotes.
-
-    Examples:
-        >>> quote = {"share": 0.05, "horizon_seconds": 600.0, "speakers": 22, "repeated": 0}
-        >>> print(others_in_words(quote))
-        of a hundred other people's streams of 10 minutes at most 5 set it off, by 22 speakers
-        >>> others_in_words({**quote, "share": 0.125, "repeated": 20}).partition("at most ")[2]
-        '125 set it off, by 22 speakers (20 of whom said less and were heard again)'
-    """
+    """Format how often others set an alert off, by what the alert quotes."""
     size, name = next(
         ((n, name) for n, name in _CROWDS if abs(alarms["share"] * n % 1) < 1e-9), _CROWDS[-1]
     )
@@ -164,18 +131,11 @@ def odds(bits: float, ceiling: float, *, assumed: bool = False, short: bool = Fa
 
     The bits of a watched speaker are a probability, ``2^(bits - ceiling)``; the confidence of an
     attacker where nobody is watched is a number of equally likely people, ``2^(ceiling - bits)``.
+    With ``assumed`` nobody is watched; ``short`` leaves out "sure".
 
-    Args:
-        bits: the headline.
-        ceiling: log2 N.
-        assumed: nobody is watched: the speaker is assumed to be one of the N.
-        short: beside a tick there is no room for "sure".
-
-    Examples:
-        >>> odds(2.06, 5.64), odds(0.0, 5.64), odds(5.58, 5.64), odds(5.64, 5.64)
-        ('1 in 12', '1 in 50', '96 % sure', 'over 99 % sure')
-        >>> odds(2.06, 5.64, assumed=True), odds(5.2, 5.64, assumed=True)
-        ('1 in 12', '1 or 2 left')
+    Example:
+        >>> odds(2.06, 5.64), odds(5.58, 5.64), odds(5.64, 5.64), odds(5.2, 5.64, assumed=True)
+        ('1 in 12', '96 % sure', 'over 99 % sure', '1 or 2 left')
     """
     k = _people(ceiling - bits)
     if k >= FEWEST:
@@ -187,85 +147,48 @@ def odds(bits: float, ceiling: float, *, assumed: bool = False, short: bool = Fa
 
 
 def verdict(bits: float, ceiling: float, watch: str | None) -> str:
-    """Format what the attacker thinks, in one clause.
+    """Format what the attacker thinks, in one clause; nobody is watched where ``watch`` is None.
 
-    Args:
-        bits: the headline.
-        ceiling: log2 N.
-        watch: the watched speaker; None where nobody is.
-
-    Examples:
+    Example:
         >>> verdict(2.06, 5.64, "ann")
-        'an attacker gives ann a chance of 1 in 12'
-        >>> verdict(5.58, 5.64, "ann")
-        'an attacker is 96 % sure that it is ann'
+        'the attacker gives ann a chance of 1 in 12'
         >>> verdict(-1.0, 5.64, "ann")
-        'an attacker is misled: ann seems less likely (1 in 100) than by guessing (1 in 50)'
+        'the attacker is misled: ann gets 1 in 100, below chance (1 in 50)'
         >>> verdict(2.06, 5.64, None)
-        'an attacker thinks that about 12 of 50 people are left'
-        >>> verdict(5.58, 5.64, None)
-        'an attacker has hardly any doubt which of 50 people it is'
+        'the attacker has narrowed 50 people to about 12'
     """
     k, chance = _people(ceiling - bits), odds(bits, ceiling)
     if watch is None:
         people = f"{_count(_people(ceiling))} people"
         if k < ONE:
-            return f"an attacker has hardly any doubt which of {people} it is"
+            return f"the attacker hardly doubts which of {people} it is"
         remainder = f"about {_count(k)}" if k >= FEWEST else "1 or 2"
-        return f"an attacker thinks that {remainder} of {people} are left"
+        return f"the attacker has narrowed {people} to {remainder}"
     if k < FEWEST:
-        return f"an attacker is {chance} that it is {watch}"
+        return f"the attacker is {chance} that it is {watch}"
     if bits < MISLED_BITS:
-        comparison = f"{watch} seems less likely ({chance}) than by guessing ({odds(0.0, ceiling)})"
-        return f"an attacker is misled: {comparison}"
-    return f"an attacker gives {watch} a chance of {chance}"
+        by_chance = odds(0.0, ceiling)
+        return f"the attacker is misled: {watch} gets {chance}, below chance ({by_chance})"
+    return f"the attacker gives {watch} a chance of {chance}"
 
 
 def is_evidence(reading: Record) -> bool:
-    """Return whether the headline of a reading is evidence.
-
-    Examples:
-        >>> is_evidence({"bits": 8.3, "headline": "evidence"}), is_evidence({"bits": 2.1})
-        (True, False)
-    """
+    """Return whether the headline of a reading is evidence."""
     return reading.get("headline") == "evidence"
 
 
 def is_headline(field: str, reading: Record) -> bool:
-    """Return whether a field of a reading, or of a ``start``, is the headline under any name.
-
-    Examples:
-        >>> is_headline("bits", {}), is_headline("evidence_bits", {"headline": "evidence"})
-        (True, True)
-        >>> is_headline("closed_set_bits", {"headline": "evidence"})
-        False
-    """
+    """Return whether a field of a reading, or of a ``start``, is the headline under any name."""
     return field in ("bits", "evidence_bits" if is_evidence(reading) else "closed_set_bits")
 
 
 def closed_set(reading: Record, end: str = "") -> float | None:
-    """Return bits of a reading among the N enrolled; with ``"_low"`` or ``"_high"`` a limit.
-
-    Examples:
-        >>> closed_set({"bits": 8.3, "headline": "evidence", "closed_set_bits": 5.6})
-        5.6
-        >>> closed_set({"bits": 2.1})
-        2.1
-    """
+    """Return bits of a reading among the N enrolled; with ``"_low"`` or ``"_high"`` a limit."""
     return reading.get(f"{'closed_set_' if is_evidence(reading) else ''}bits{end}")
 
 
 def voice_since(change: Record) -> str:
-    """Format what a change noticed, and since when.
-
-    Examples:
-        >>> voice_since({"since_seconds": 107.0, "features": ["f0", "channel"]})
-        'another voice since 1:47'
-        >>> voice_since({"since_seconds": 107.0, "features": ["channel"]})
-        'another channel or voice since 1:47'
-        >>> voice_since({"since_seconds": 153.0, "features": ["f0"], "back": True})
-        'the first voice is back since 2:33'
-    """
+    """Format what a change noticed, and since when: ``another voice since 1:47``."""
     since = f"since {clock_time(change.get('since_seconds') or 0.0)}"
     if change.get("back"):
         return f"the first voice is back {since}"
@@ -275,24 +198,12 @@ def voice_since(change: Record) -> str:
 
 
 def overlap_in_words(seconds: float) -> str:
-    """Format what becomes of time in which several people speak.
-
-    Examples:
-        >>> overlap_in_words(2.54)
-        '2.5 s in which several speak count for nobody'
-    """
-    return f"{seconds:.1f} s in which several speak count for nobody"
+    """Format what becomes of time in which several people speak."""
+    return f"{seconds:.1f} s of overlapping speech excluded"
 
 
 def people_in_words(start: Record, *, evidence: bool) -> str:
-    """Explain what the bits of several people are.
-
-    Examples:
-        >>> people_in_words({"watched": ["ann", "bob"]}, evidence=True)
-        'Evidence that a voice is ann or bob; below 0 it speaks against'
-        >>> people_in_words({"ceiling": 5.644, "speakers": 50}, evidence=False)
-        "Of at most 5.64 bits among the 50 enrolled: an attacker's confidence if it is one of them"
-    """
+    """Explain what the bits of several people are."""
     if evidence:
         names = start.get("watched") or [start.get("watch")]
         clean = (filter(str.isprintable, str(name)[:24]) for name in names)
@@ -307,14 +218,10 @@ def people_in_words(start: Record, *, evidence: bool) -> str:
 def another_voice(reading: Record, watch: str | None) -> str:
     """Format whose bits these may not be, while a change is open in a reading; else empty.
 
-    Examples:
+    Example:
         >>> change = {"since_seconds": 107.0, "features": ["f0"]}
         >>> another_voice({"change": change}, "ann")
         "another voice since 1:47: these bits may not be ann's"
-        >>> another_voice({"change": change, "excluded_seconds": 12.4}, "ann")
-        "another voice since 1:47: 12 s of speech are left out of ann's bits"
-        >>> another_voice({"change": change}, None), another_voice({}, "ann")
-        ('another voice since 1:47: these bits may be of more than one', '')
     """
     change = reading.get("change")
     return "" if change is None else f"{voice_since(change)}: {format_attribution(reading, watch)}"
@@ -328,12 +235,7 @@ def format_attribution(reading: Record, watch: str | None) -> str:
 
 
 def is_impostor(reading: Record) -> bool:
-    """Return whether the open-set figure is four to one against anybody enrolled.
-
-    Examples:
-        >>> is_impostor({"enrolled": 0.1}), is_impostor({"enrolled": None}), is_impostor({})
-        (True, False, False)
-    """
+    """Return whether the open-set figure is four to one against anybody enrolled."""
     enrolled = reading.get("enrolled")
     return enrolled is not None and enrolled < NOBODY
 
@@ -347,12 +249,7 @@ def reasons_as_text(texts: Iterable[str]) -> str:
 
 
 def reasons(reading: Record) -> list[str]:
-    """Return why a reading's record does not say whether anybody enrolled speaks; mostly nothing.
-
-    Example:
-        >>> reasons({"enrolled_withheld": reasons_as_text(["f0 cannot tell", "voice can"])})
-        ['f0 cannot tell', 'voice can']
-    """
+    """Return why a reading's record does not say whether anybody enrolled speaks, if so."""
     text = reading.get("enrolled_withheld")
     return text.split(_BETWEEN_REASONS) if text else []
 
@@ -362,17 +259,6 @@ def enrolment(reading: Record) -> str:
 
     Where it is improbable it says in one sentence how that goes with whom the voice is most like,
     whose probability assumes that one of them speaks.
-
-    Examples:
-        >>> enrolment({"enrolled": 0.97}), enrolment({"enrolled": 0.1}), enrolment({})
-        ('97 % likely', '10 % likely: probably nobody enrolled', '')
-        >>> enrolment({"enrolled": 0.998})
-        'over 99 % likely'
-        >>> enrolment({"enrolled": None, "enrolled_withheld": "f0 cannot tell; needs an embedding"})
-        'not known: needs an embedding'
-        >>> enrolment({"enrolled": 0.1, "ceiling": 5.64, "top": [["me", 0.97], ["ann", 0.01]]})
-        'of the 50 enrolled it is most like me (97 % if it is one of them), but it is probably \
-nobody enrolled (10 % that it is one of them)'
     """
     enrolled = reading.get("enrolled")
     if enrolled is None:
@@ -404,23 +290,13 @@ FEATURE_NAMES = {
 
 
 def usable_in_words(feature: str, seconds: float) -> str:
-    """Format how much of the speech a feature could use.
-
-    Examples:
-        >>> usable_in_words("f0", 8.8), usable_in_words("voice", 144.0)
-        ('8.8 s voiced', '144 s usable')
-    """
+    """Format how much of the speech a feature could use: ``8.8 s voiced``."""
     length = f"{seconds:.1f}" if seconds < 9.95 else f"{seconds:.0f}"
     return f"{length} s {'voiced' if feature in VOICED else 'usable'}"
 
 
 def spread_in_words(reading: Record) -> str:
-    """Format how far other voices lie apart, which the limits do not say.
-
-    Example:
-        >>> spread_in_words({"spread_low": 3.04, "spread_high": 8.0})
-        '9 of 10 voices of this length read between 3.0 and 8.0 bits'
-    """
+    """Format how far other voices lie apart, which the limits do not say."""
     low, high = reading["spread_low"], reading["spread_high"]
     return f"9 of 10 voices of this length read between {low:.1f} and {high:.1f} bits"
 
@@ -430,16 +306,9 @@ def format_best_feature(
 ) -> str:
     """Warn that one feature gives more than all weighed together; empty where none does.
 
-    Args:
-        joint_bits: of all features, as they were weighed.
-        single_bits: of each by itself.
-        name: what all of them together are called.
-
-    Examples:
+    Example:
         >>> format_best_feature(2.94, {"f0": 1.2, "voice": 3.24})
         'joint gives 2.94 bits, voice alone 3.24: go by voice, as an attacker would'
-        >>> format_best_feature(3.3, {"f0": 1.2, "voice": 3.24}), format_best_feature(3.0, {})
-        ('', '')
     """
     best = max(single_bits, key=single_bits.__getitem__, default=None)
     if best is None or round(single_bits[best] - joint_bits, 2) <= 0:
@@ -472,33 +341,27 @@ _LOUD_DB = 30.0
 _DRY_SECONDS = 0.25
 _CLIPPED = 0.0005
 _QUIET_DB = -60.0
-_INFORMED = "an attacker with templates of such sound knows more than these bits"
-_BETTER = "a better attacker may know more than these bits"
+_TOO_LOW = "Bits may read too low"
+_ADVICE = {
+    "bandwidth_hz": "Use a microphone that hears the whole voice.",
+    "snr_db": "Reduce the noise.",
+    "reverberation_seconds": "Speak closer to the microphone.",
+    "clipping": "Lower the input level.",
+    "level_db": "Raise the input level.",
+}
 
 
 def caveat_of(reading: Record) -> str:
-    """Return what stands beside the headline of a reading of such a sound; empty of any other.
-
-    Examples:
-        >>> caveat_of({"bits": -1.0, "differs": ["clipping"]})
-        'low bits do not mean safe'
-        >>> caveat_of({"bits": -1.0})
-        ''
-    """
+    """Return what stands beside the headline of a reading of such a sound; empty of any other."""
     return CAVEAT if reading.get("differs") else ""
 
 
 def condition_in_words(condition: Record | None) -> str:
     """Format what is known of a sound, by a record's ``conditions``; empty where nothing is.
 
-    Examples:
-        >>> print(condition_in_words({"bandwidth_hz": 3600.0, "snr_db": 14.2,
-        ...     "reverberation_seconds": 0.15, "clipping": 0.0, "level_db": -26.0}))
-        telephone band, 14 dB above noise, dry
-        >>> condition_in_words({"bandwidth_hz": 8000.0, "clipping": 0.02})
-        'wide band, 2 % clipped'
-        >>> condition_in_words(None)
-        ''
+    Example:
+        >>> condition_in_words({"bandwidth_hz": 3600.0, "snr_db": 14.2, "clipping": 0.02})
+        'telephone band, 14 dB above noise, 2 % clipped'
     """
     parts = []
     for name, words in _WORDS.items():
@@ -545,52 +408,45 @@ def mismatch_in_words(
     templates: Record,
     matching: float | None = None,
 ) -> str:
-    """Warn that a stream does not sound as the templates do, and what follows.
+    """Warn that a stream does not sound as the templates do, by the figures that differ.
 
-    Args:
-        which: keys of the figures that differ.
-        stream: its ``conditions``.
-        templates: theirs.
-        matching: bits that templates of the stream's sound read of 10 s of speech on average.
+    ``matching``: bits that templates of the stream's sound read of 10 s of speech on average.
 
     Example:
-        >>> print(mismatch_in_words(["bandwidth_hz"], {"bandwidth_hz": 3600.0, "snr_db": 40.0},
-        ...     {"bandwidth_hz": 8000.0}))
-        telephone band, the templates: wide band; an attacker with templates of such sound knows \
-more than these bits: low bits do not mean safe
+        >>> stream, templates = {"bandwidth_hz": 3600.0}, {"bandwidth_hz": 8000.0}
+        >>> mismatch_in_words(["bandwidth_hz"], stream, templates).partition(". ")[0]
+        'This audio is telephone band, the templates wide band'
     """
     stream_text, template_text = (
         condition_in_words({name: conditions[name] for name in which}) or "not clipped"
         for conditions in (stream, templates)
     )
-    informed = _INFORMED
+    informed = ""
     if matching is not None:
-        informed = f"templates of such sound read {matching:.1f} bits of 10 s on average"
-    return f"{stream_text}, the templates: {template_text}; {informed}: {CAVEAT}"
+        informed = f": templates of such sound read {matching:.1f} bits of 10 s on average"
+    return (
+        f"This audio is {stream_text}, the templates {template_text}. {_TOO_LOW}{informed}. Enrol "
+        "over the same channel."
+    )
 
 
 def poor_in_words(which: Sequence[str], stream: Record) -> str:
-    """Warn that a stream sounds bad, and what follows.
+    """Warn that a stream sounds bad, by the figures that are.
 
     Example:
         >>> poor_in_words(["snr_db"], {"snr_db": 1.2})
-        '1 dB above noise; a better attacker may know more than these bits: low bits do not mean \
-safe'
+        'Speech is 1 dB above noise. Bits may read too low. Reduce the noise.'
     """
-    return f"{condition_in_words({name: stream[name] for name in which})}; {_BETTER}: {CAVEAT}"
+    sound = condition_in_words({name: stream[name] for name in which})
+    advice = next((text for name, text in _ADVICE.items() if name in which), "")
+    return f"Speech is {sound}. {_TOO_LOW}. {advice}".rstrip()
 
 
 def unknown_in_words(seconds: float) -> str:
-    """Warn that conditions could not be estimated from so many seconds of sound.
-
-    Example:
-        >>> unknown_in_words(20.0)
-        'No voice rises above the noise in 20 s of sound: its noise and echo are unknown. Bits may \
-read too low. Reduce the noise, or use another microphone.'
-    """
+    """Warn that conditions could not be estimated from so many seconds of sound."""
     return (
         f"No voice rises above the noise in {seconds:g} s of sound: its noise and echo are "
-        "unknown. Bits may read too low. Reduce the noise, or use another microphone."
+        f"unknown. {_TOO_LOW}. Reduce the noise, or use another microphone."
     )
 
 
@@ -598,13 +454,7 @@ read too low. Reduce the noise, or use another microphone.'
 
 
 def declared_in_words(declared: Record) -> str:
-    """Format what a mechanism declares, as the ``start`` record has it.
-
-    Example:
-        >>> declared_in_words({"mechanism": "usc:15", "epsilon_nats": 15.0, "window_seconds": 0.04,
-        ...                    "empty_after": 2})
-        'usc:15 promises epsilon 15 in each 0.04 s; after 2 of them, 0.08 s, the bound is vacuous'
-    """
+    """Format what a mechanism declares, as the ``start`` record has it."""
     after, seconds = declared["empty_after"], declared["window_seconds"]
     return (
         f"{declared['mechanism']} promises epsilon {declared['epsilon_nats']:g} in each "
@@ -613,38 +463,18 @@ def declared_in_words(declared: Record) -> str:
 
 
 def promise_now(reading: Record) -> str:
-    """Format what is promised of all that was heard so far; empty where nothing is declared.
-
-    Examples:
-        >>> promise = {"windows": 25, "most_bits": 541.0, "optimal_nats": 374.0, "empty": True}
-        >>> promise_now({"declared": promise})
-        'bound vacuous: allows 541 bits, and 33 tell one from all alive'
-        >>> promise_now({"declared": {**promise, "most_bits": 3.6, "empty": False}})
-        'promised: no attacker has more than 3.6 bits'
-        >>> promise_now({})
-        ''
-    """
+    """Format what is promised of all speech so far; empty where nothing is declared."""
     promise = reading.get("declared")
     if not promise:
         return ""
     allowed = allowed_in_words(promise["most_bits"])
     if promise["empty"]:
-        return f"bound vacuous: allows {allowed}, and 33 tell one from all alive"
+        return f"vacuous bound: {allowed} allowed; 33 identify anyone alive"
     return f"promised: no attacker has more than {allowed}"
 
 
 def composed_in_words(start: Record, reading: Record) -> str:
-    """Format what the declared epsilons come to together; empty where nothing is declared.
-
-    Example:
-        >>> start = {"declared": {"epsilon_nats": 0.1, "window_seconds": 0.04, "delta": 1e-4}}
-        >>> promise = {"windows": 250, "basic_nats": 25.0, "optimal_nats": 6.27}
-        >>> composed_in_words(start, {"declared": {**promise, "advanced_nats": 9.41}})
-        '250 times epsilon 0.1 are 25 together, 9.41 by advanced and 6.27 by optimal composition \
-(delta 0.0001)'
-        >>> composed_in_words(start, {"declared": {**promise, "advanced_nats": None}})
-        '250 times epsilon 0.1 are 25 together, 6.27 by optimal composition (delta 0.0001)'
-    """
+    """Format what the declared epsilons come to together; empty where nothing is declared."""
     declared, promise = start.get("declared"), reading.get("declared")
     if not declared or not promise:
         return ""
@@ -658,12 +488,7 @@ def composed_in_words(start: Record, reading: Record) -> str:
 
 
 def allowed_in_words(bits: float) -> str:
-    """Format bits of evidence that a promise leaves room for.
-
-    Example:
-        >>> allowed_in_words(3.61), allowed_in_words(1.0), allowed_in_words(54100.7)
-        ('3.6 bits', '1 bit', '54,101 bits')
-    """
+    """Format bits of evidence that a promise leaves room for."""
     text = f"{bits:,.0f}" if bits >= 100 else f"{bits:.1f}".removesuffix(".0")
     return f"{text} bit{'' if text == '1' else 's'}"
 
@@ -683,24 +508,12 @@ _KNOWS = {
 
 
 def attacker_in_words(name: str | None) -> str:
-    """Name the attacker of a protected figure: it is nothing without.
-
-    Examples:
-        >>> attacker_in_words("ignorant")
-        'an attacker who does not know the anonymiser'
-    """
+    """Name the attacker of a protected figure: it is nothing without."""
     return f"an attacker {_KNOWS[name]}" if name in _KNOWS else f"the attacker {name}"
 
 
 def protected_figure(reading: Record) -> tuple[float, float, float] | None:
-    """Return the headline of the protected side with its limits; None where there is none.
-
-    Examples:
-        >>> side = {"bits": 1.5, "bits_low": 1.0, "bits_high": 2.0}
-        >>> protected_figure({"protected": side})
-        (1.5, 1.0, 2.0)
-        >>> protected_figure({})
-    """
+    """Return the headline of the protected side with its limits; None where there is none."""
     side = reading.get("protected") or {}
     value = side.get("bits")
     if value is None:
@@ -713,14 +526,6 @@ def attacker_of(reading: Record) -> str:
 
     Of an attacker who does not know the anonymiser, where no other was tried, it says what that is
     worth.
-
-    Examples:
-        >>> known = {"bits": 1.5, "by": "ignorant", "attackers": {"ignorant": {}}}
-        >>> attacker_of({"protected": known})
-        'an attacker who does not know the anonymiser: no measure of protection'
-        >>> both = {**known, "attackers": {"ignorant": {}, "lazy-informed": {}}}
-        >>> attacker_of({"protected": {**both, "by": "lazy-informed"}})
-        'the strongest attacker tried, who has enrolled protected speech'
     """
     side = reading.get("protected") or {}
     name = side.get("by")
@@ -734,12 +539,7 @@ def attacker_of(reading: Record) -> str:
 
 
 def uninformed(reading: Record) -> bool:
-    """Return whether the only attacker tried does not know the anonymiser.
-
-    Examples:
-        >>> uninformed({"protected": {"attackers": {"ignorant": {}}}}), uninformed({})
-        (True, False)
-    """
+    """Return whether the only attacker tried does not know the anonymiser."""
     side = reading.get("protected")
     return side is not None and set(side.get("attackers") or ()) <= {IGNORANT}
 
@@ -750,17 +550,10 @@ def fewer_in_words(reading: Record) -> str:
     A figure that was cut to what calibration supports may be more: then no difference is known. And
     what an attacker loses who does not know the anonymiser is no merit of it: nothing is said.
 
-    Examples:
+    Example:
         >>> side = {"bits": 1.25, "attackers": {"ignorant": {}, "lazy-informed": {}}}
         >>> fewer_in_words({"bits": 3.0, "protected": side})
         '1.8 fewer'
-        >>> fewer_in_words({"bits": 1.0, "protected": side})
-        '0.2 more'
-        >>> cut = {"bits": 3.0, "headline": "evidence", "at_least": True, "protected": side}
-        >>> fewer_in_words(cut)
-        'at least 1.8 fewer'
-        >>> fewer_in_words({"bits": 3.0, "protected": {**side, "attackers": {"ignorant": {}}}})
-        ''
     """
     clear, figure = reading.get("bits"), protected_figure(reading)
     if clear is None or figure is None or uninformed(reading):
@@ -774,26 +567,12 @@ def fewer_in_words(reading: Record) -> str:
 
 
 def level_in_words(bits: float) -> str:
-    """Format a level of the headline.
-
-    Examples:
-        >>> level_in_words(3.0), level_in_words(1.0)
-        ('3 bits', '1 bit')
-    """
+    """Format a level of the headline."""
     return f"{bits:g} bit{'' if bits == 1 else 's'}"
 
 
 def crossing_in_words(record: Record) -> str:
-    """Format a crossing, in one line.
-
-    Examples:
-        >>> crossing = {"bits": 3.0, "side": "clear", "since_seconds": 4.0}
-        >>> crossing_in_words({**crossing, "delay_seconds": None})
-        '3 bits were reached at 0:04'
-        >>> later = {**crossing, "side": "protected", "since_seconds": 19.0}
-        >>> crossing_in_words({**later, "delay_seconds": 15.0})
-        '3 bits were reached through the anonymiser at 0:19: 15 s later'
-    """
+    """Format a crossing, in one line: ``3 bits were reached at 0:04``."""
     return f"{level_in_words(record.get('bits') or 0.0)} {crossing_words(record)}"
 
 
@@ -807,18 +586,7 @@ def crossing_words(record: Record) -> str:
 
 
 def delay_in_words(row: Record) -> str:
-    """Format the delay in a row of the ``end`` record's table.
-
-    Examples:
-        >>> row = {"clear": {"crossed": True}, "delay_seconds": 15.0, "at_least": False}
-        >>> delay_in_words(row), delay_in_words({**row, "at_least": True})
-        ('15 s', 'at least 15 s')
-        >>> delay_in_words({**row, "delay_seconds": -2.0})
-        '-2 s'
-        >>> missed = {"clear": {"crossed": False}, "delay_seconds": None, "at_least": False}
-        >>> delay_in_words({**missed, "protected": {"crossed": False}})
-        'not known'
-    """
+    """Format the delay in a row of the ``end`` record's table."""
     disclosure_delay = row.get("delay_seconds")
     if disclosure_delay is None:
         return "not known"
@@ -826,14 +594,7 @@ def delay_in_words(row: Record) -> str:
 
 
 def delay_cells(row: Record) -> tuple[str, str, str, str]:
-    """Format a row of the ``end`` record's table: level, when on either side, and the delay.
-
-    Examples:
-        >>> clear, safe = {"seconds": 4.0, "crossed": True}, {"seconds": 60.0, "crossed": False}
-        >>> delay_cells({"bits": 2.0, "clear": clear, "protected": safe,
-        ...               "delay_seconds": 56.0, "at_least": True})
-        ('2 bits', '0:04', 'not by 1:00', 'at least 56 s')
-    """
+    """Format a row of the ``end`` record's table: level, when on either side, and the delay."""
     level = level_in_words(row.get("bits") or 0.0)
     clear, protected = _when(row.get("clear") or {}), _when(row.get("protected") or {})
     return level, clear, protected, delay_in_words(row)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.crowds import (
+    CHANGED,
     SCALE,
     best_match,
     crowd_of,
@@ -29,15 +30,11 @@ def reading(bits, people=10**6, spread=1.0, **more):
 @given(st.floats(-30, 19.9), st.sampled_from([50, 10**4, 10**6, 8 * 10**9]), st.booleans())
 def test_every_sentence_is_one_that_claims_no_certainty(bits, people, clipped):
     said = narrowed_sentence(reading(bits, people, at_least=clipped), "ann")
-    assert said.startswith("this voice ")
     assert not re.search(r"\b1 people|  |None|nan|\b0 people|e\+", said)
     assert "ann" in said
     assert "certain" not in said
     assert len(said) <= 110
-    if bits >= 0.05:
-        assert crowd_of(people) in said
-    else:
-        assert "narrows" not in said
+    assert (crowd_of(people) in said) == (bits > -0.05)
 
 
 @given(st.floats(1, 1e10))
@@ -53,28 +50,27 @@ def test_rough_numbers_are_not_off_by_more_than_a_quarter(count):
         assert abs(value - count) <= 0.5
 
 
-def test_what_the_evidence_says_in_each_case():
-    assert narrowed_sentence(reading(11.3), "me") == (
-        "your voice narrows a city of a million down to about 400 people who would fit as you do"
-    )
-    assert narrowed_sentence(reading(14.2, at_least=True), "4088") == (
-        "this voice narrows a city of a million down to about 50 people or fewer who would fit as "
-        "4088 does"
-    )
-    assert narrowed_sentence(reading(11.3, spread=2.0), "4088") == (
-        "this voice narrows a city of a million down to somewhere between 100 and 1,600 people "
-        "who would fit as 4088 does"
-    )
-    assert "and perhaps not at all" in narrowed_sentence(reading(1.5, spread=2.0), "4088")
-    assert narrowed_sentence(reading(13.2, 10**4), "4088").endswith(
-        "down to hardly anybody but 4088"
-    )
-    assert narrowed_sentence(reading(0.0), "4088").startswith(
-        "this voice says nothing yet: anybody in"
-    )
-    assert "points away from 4088" in narrowed_sentence(reading(-3.0), "4088")
-    assert narrowed_sentence({**reading(3.0), "among": None}, "4088") == ""
-    assert narrowed_sentence({}, "4088") == ""
+@pytest.mark.parametrize(
+    ("told", "watch", "sentence"),
+    [
+        (reading(11.3), "me", "about 400 people in a city of a million match as well as you"),
+        (reading(14.2, at_least=True), "4088",
+         "about 50 people or fewer in a city of a million match as well as 4088"),
+        (reading(11.3, spread=2.0), "4088",
+         "between 100 and 1,600 people in a city of a million match as well as 4088"),
+        (reading(1.5, spread=2.0), "4088",
+         "about 400,000 people, perhaps all, in a city of a million match as well as 4088"),
+        (reading(13.2, 10**4), "4088", "hardly anybody but 4088 matches in a town of ten thousand"),
+        (reading(0.0, 50), "me",
+         "no evidence yet: anybody in an office of 50 matches as well as you"),
+        (reading(-1.0), "4088", "this voice is evidence against 4088"),
+        (reading(-3.0), "4088", f"this voice is evidence against 4088: {CHANGED}"),
+        ({**reading(3.0), "among": None}, "4088", ""),
+        ({}, "4088", ""),
+    ],
+)  # fmt: skip
+def test_what_the_evidence_says_in_each_case(told, watch, sentence):
+    assert narrowed_sentence(told, watch) == sentence
 
 
 def test_few_words_for_a_line():

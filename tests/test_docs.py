@@ -48,9 +48,7 @@ def test_the_ten_lines_and_the_run_run(python_blocks, tmp_path):
     voice = np.sin(2 * np.pi * 120 * seconds + np.sin(2 * np.pi * 3 * seconds)) * 0.3
     soundfile.write(tmp_path / "talk.flac", voice, 16000)
     lines, alerts, notices = run_blocks(tmp_path, code, whole, noticing)
-    assert notices == [
-        "template length None what was learnt from templates of 30 and 60 s is interpolated"
-    ]
+    assert notices == ["template length None interpolated between templates of 30 and 60 s"]
     told = [line for line in lines if line.startswith("alert")]
     assert told[0] == "alert raised: bits>0.1 for 1 s"
     readings = [line for line in lines if line not in told]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from monitor import phrases
 from monitor.phrases import odds, plural, verdict
 from monitor.sinks.summary import bits_now
 
@@ -33,10 +34,45 @@ def test_the_headline_of_a_run_that_ends_near_the_ceiling():
     reading = {"bits": 5.58, "ceiling": math.log2(50), "assumes_enrolled": False}
     assert bits_now(reading) == "5.6 of 5.6 bits, 96 % sure"
     assert bits_now({**reading, "assumes_enrolled": True}) == "5.6 of 5.6 bits, only 1 left"
-    assert verdict(5.58, math.log2(50), "1088") == "an attacker is 96 % sure that it is 1088"
+    assert verdict(5.58, math.log2(50), "1088") == "the attacker is 96 % sure that it is 1088"
 
 
 def test_one_is_one():
     assert [plural(n, "gap") for n in (0, 1, 2)] == ["0 gaps", "1 gap", "2 gaps"]
     assert plural(1, "entry", "entries") == "1 entry"
     assert plural(2, "entry", "entries") == "2 entries"
+
+
+CROSSED = {"bits": 3.0, "side": "protected", "since_seconds": 19.0, "delay_seconds": 15.0}
+ROW = {"bits": 2.0, "clear": {"seconds": 4.0, "crossed": True}, "delay_seconds": 56.0,
+       "at_least": True, "protected": {"seconds": 60.0, "crossed": False}}  # fmt: skip
+PROMISE = {"windows": 250, "basic_nats": 25.0, "optimal_nats": 6.27, "advanced_nats": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("clock_time", (3661.5,), "1:01:01"),
+        ("length_in_words", (600.0,), "10 minutes"),
+        ("length_in_words", (0.5,), "0.5 seconds"),
+        ("percent", (0.125,), "12.5 %"),
+        ("usable_in_words", ("f0", 8.8), "8.8 s voiced"),
+        ("voice_since", ({"since_seconds": 9, "back": True},),
+         "the first voice is back since 0:09"),
+        ("enrolment", ({"enrolled": 0.998},), "over 99 % likely"),
+        ("enrolment", ({"enrolled": None, "enrolled_withheld": "a; b"},), "not known: b"),
+        ("crossing_in_words", (CROSSED,),
+         "3 bits were reached through the anonymiser at 0:19: 15 s later"),
+        ("delay_cells", (ROW,), ("2 bits", "0:04", "not by 1:00", "at least 56 s")),
+        ("allowed_in_words", (54100.7,), "54,101 bits"),
+        ("poor_in_words", (["clipping"], {"clipping": 0.02}),
+         "Speech is 2 % clipped. Bits may read too low. Lower the input level."),
+        ("composed_in_words",
+         ({"declared": {"epsilon_nats": 0.1, "delta": 1e-4}}, {"declared": PROMISE}),
+         "250 times epsilon 0.1 are 25 together, 6.27 by optimal composition (delta 0.0001)"),
+        ("attacker_of", ({"protected": {"by": "ignorant", "attackers": {"ignorant": {}}}},),
+         "an attacker who does not know the anonymiser: no measure of protection"),
+    ],
+)  # fmt: skip
+def test_figures_as_people_read_them(name, arguments, words):
+    assert getattr(phrases, name)(*arguments) == words

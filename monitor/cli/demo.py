@@ -90,8 +90,7 @@ def _what_is_shown(features: Iterable[str], reader: str) -> list[str]:
     plain = {name: f"{name} ({words})" for name, words in FEATURE_NAMES.items()}
     names = ", ".join(plain.get(name, name) for name in features)
     lines = [
-        f"This replays ten minutes of reader {reader}, of which no audio is shipped but what was "
-        f"computed from it, as this install does from a voice of your own: {names}.",
+        f"Replaying ten minutes of reader {reader} from stored features: {names}.",
     ]
     others = [name for name in ("web", "notify") if extra(name).missing]
     if others:
@@ -114,8 +113,8 @@ def _in_words(records: list[dict[str, Any]], reader: str, threshold: float) -> I
     if crowd := narrowed_sentence(last, reader):
         bits = bits_or_more(last, f"{last['bits']:.1f} bits")
         yield (
-            f"After {length} {crowd}: {bits} of evidence. That is no certainty, and it assumes "
-            "recordings like those it was learnt from."
+            f"After {length} {crowd}: {bits} of evidence. Evidence is not proof. It assumes "
+            "recordings like the calibration's."
         )
     closed = last["closed_set_bits"]
     yield (

@@ -243,13 +243,13 @@ def heading(run: RunColumns) -> str:
         >>> from monitor.plots.curve import read_columns
         >>> reading = {"type": "reading", "seconds": 20.0, "speech": 15.0, "bits": 2.0}
         >>> heading(read_columns([{"type": "start", "speakers": 40, "watch": "ann"}, reading]))
-        'After 15 s of speech, an attacker gives ann a chance of 1 in 10'
+        'After 15 s of speech, the attacker gives ann a chance of 1 in 10'
         >>> heading(read_columns([{"type": "start", "speakers": 40}, reading]))
-        'After 15 s of speech, an attacker thinks that about 10 of 40 people are left'
+        'After 15 s of speech, the attacker has narrowed 40 people to about 10'
         >>> told = {"headline": "evidence", "among": [{"people": 1e6, "bits": 11.3}]}
         >>> told |= {"bits": 11.3, "closed_set_bits": 5.0}
         >>> heading(read_columns([{"type": "start", "watch": "ann"}, {**reading, **told}]))
-        'After 15 s of speech, this voice narrows a city of a million down to about 400 people'
+        'After 15 s of speech, about 400 people in a city of a million match'
         >>> change = {"since_seconds": 12.0, "features": ["f0"]}
         >>> start = {"type": "start", "watch": "ann"}
         >>> heading(read_columns([start, {**reading, "change": change}]))

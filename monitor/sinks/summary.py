@@ -163,7 +163,9 @@ def limits_in_words(low: float, high: float, *, cut: bool | None = False) -> str
     return f"({number(low)} or more)" if cut else f"({number(low)} to {number(high)})"
 
 
-def in_a_crowd(reading: Mapping[str, Any], watch: str | None, enrolled: int, **less: bool) -> str:
+def in_a_crowd(
+    reading: Mapping[str, Any], watch: str | None, enrolled: int, *, fit: bool = True
+) -> str:
     """Explain the evidence in the largest crowd; empty where there is none to speak of.
 
     While a change is open it may be of somebody else, and claims nothing.
@@ -172,7 +174,7 @@ def in_a_crowd(reading: Mapping[str, Any], watch: str | None, enrolled: int, **l
         return ""
     if watch is None:
         return best_match(reading, enrolled)
-    return narrowed_sentence(reading, watch, **less)
+    return narrowed_sentence(reading, watch, fit=fit)
 
 
 def among_enrolled(reading: Mapping[str, Any]) -> str:
@@ -289,18 +291,15 @@ def summary_rows(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
 def summary_notes(records: Sequence[Mapping[str, Any]]) -> list[str]:
     """Explain how to read `summary_rows`."""
     last = next(r for r in reversed(records) if r["type"] == "reading")
-    notes = ["In brackets: 95 % interval, by how far it depends on the people it was learnt from."]
+    notes = ["Brackets: 95 % interval over calibration speakers."]
     if phrases.is_evidence(last):
-        notes.append(
-            "It is no certainty: everybody whom the voice fits as well is counted. It assumes "
-            "recordings like those that it was learnt from."
-        )
+        notes.append("Evidence is not proof. It assumes recordings like the calibration's.")
     if last["assumes_enrolled"]:
         notes.append("This confidence assumes that the speaker is enrolled: it may be misplaced.")
     if "style" in last["features"]:
         notes.append(f"{phrases.STYLE_CAVEAT[:1].upper()}{phrases.STYLE_CAVEAT[1:]}.")
     if last["beyond_grid"]:
-        notes.append("More speech than was learnt from: figures as for the longest length.")
+        notes.append("More speech than calibrated: figures as for the longest length.")
     return notes
 
 
@@ -401,7 +400,7 @@ def _bits(
     if others := narrowed_names(None if doubt else last.get("bystanders")):
         rows.append((NARROWED, others))
     if enrolled := phrases.enrolment(last):
-        rows.append(("one of them at all", clean(enrolled, 300)))
+        rows.append(("speaker enrolled?", clean(enrolled, 300)))
     return rows
 
 
@@ -476,7 +475,7 @@ def print_people(records: Sequence[Mapping[str, Any]], console: Console) -> None
     console.print(table)
     if overlap := end.get("overlap_seconds"):
         console.print(f"{phrases.overlap_in_words(overlap)}.")
-    console.print("In brackets: 95 % interval, by how far it depends on those it was learnt from.")
+    console.print("Brackets: 95 % interval over calibration speakers.")
     if any(r.get("assumes_enrolled") for r in records if r["type"] == "reading"):
         console.print("This confidence assumes that each speaker is enrolled: it may be misplaced.")
 

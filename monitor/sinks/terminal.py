@@ -469,13 +469,9 @@ class TerminalSink:
         from rich.text import Text
 
         watch = None if self.watch is None else clean(self.watch, 16)
-        shorter: tuple[dict[str, bool], ...] = (
-            {},
-            {"fit": False},
-            {"fit": False, "subject": False},
-        )
         sentences = [
-            clean(in_a_crowd(self.reading, watch, self.enrolled, **h), 200) for h in shorter
+            clean(in_a_crowd(self.reading, watch, self.enrolled, fit=fit), 200)
+            for fit in (True, False)
         ]
         shortest = next(
             (sentence for sentence in sentences if len(sentence) < width), sentences[-1]

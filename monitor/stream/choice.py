@@ -224,9 +224,9 @@ def _describe_cut(
     grid = _describe_stand_in(rank_model, scoring.seconds)
     owner = "your" if name.lower() in YOU else f"{name}'s"
     return (
-        f"{owner} template has {scoring.seconds:g} s, the others {usual:g} s: all are compared at "
-        f"{scoring.seconds:g} s{grid and f', and {grid}'}. {_EXAMPLE_SECONDS:g} s of speech "
-        f"disclose {cut} bits on average among the {speakers}"
+        f"{owner} template has {scoring.seconds:g} s; others have {usual:g} s. All are compared at "
+        f"{scoring.seconds:g} s{grid and f' ({grid})'}: {_EXAMPLE_SECONDS:g} s of speech disclose "
+        f"{cut} bits on average among the {speakers}"
         f"{'' if cut == usual_bits else f' instead of {usual_bits}'}. "
         "Enrol more: monitor enrol --add"
     )
@@ -239,10 +239,7 @@ def _describe_stand_in(rank_model: RankModel, seconds: float) -> str:
         return ""
     place = int(np.searchsorted(grid, seconds))
     if place == 0:
-        return f"nothing shorter than {grid[0]:g} s was learnt from: the figures are too high"
+        return f"nothing shorter than {grid[0]:g} s is calibrated: bits read too high"
     if place == grid.size:
-        return f"nothing longer than {grid[-1]:g} s was learnt from: the figures are too low"
-    return (
-        f"what was learnt from templates of {grid[place - 1]:g} and {grid[place]:g} s is "
-        "interpolated"
-    )
+        return f"nothing longer than {grid[-1]:g} s is calibrated: bits read too low"
+    return f"interpolated between templates of {grid[place - 1]:g} and {grid[place]:g} s"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Protocol
 
 from monitor.crowds import YOU
@@ -150,21 +151,22 @@ class NoticedMonitor(Protocol):
 
 def setup_notices(monitor: NoticedMonitor) -> list[Notice]:
     """List notices on templates, features, settings and rank model, in order of display."""
-    return [*_template_notices(monitor), *_feature_notices(monitor), *rank_model_notices(monitor)]
+    return [*_template_notices(monitor), *_feature_notices(monitor), *_rank_model_notices(monitor)]
 
 
 def protected_recordings(source: Source) -> Iterator[Notice]:
     """Explain the bits of recordings whose voice this program changed."""
     for how in source.stream_info.protected:
-        changed = not how.endswith((", cut)", ", silence)"))
-        meaning = (
-            "against templates of clear speech its bits are those of an attacker who does not know "
-            "that, and no measure of protection. Test it against one who does: monitor attack"
-            if changed
-            else "its bits are of what was kept"
-        )
+        if how.endswith((", cut)", ", silence)")):
+            yield Notice(
+                "protected recording", f"{how}: its bits are of what was kept", level="info"
+            )
+            continue
         yield Notice(
-            "protected recording", f"{how}: {meaning}", level="warning" if changed else "info"
+            "protected recording",
+            f"{how}: against templates of clear speech its bits are those of an attacker who does "
+            "not know that, and no measure of protection. Test it against one who does: monitor "
+            "attack",
         )
 
 
@@ -181,14 +183,26 @@ def evidence_against(bits: float, watch: str) -> Notice:
 
 
 def _template_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
-    attacker = monitor.attacker
+    attacker, population = monitor.attacker, monitor.population
     if attacker.withheld:
         yield Notice("bits withheld", attacker.withheld)
-    yield from _report_excluded(monitor)
-    if attacker.length_notice and not _mismatched(monitor):  # else both are one notice
-        yield Notice("template length", attacker.length_notice, fields=_length(monitor))
+    # the watched speaker is in the notice of lengths
+    if names := [name for name in attacker.left_out if name != monitor.watch]:
+        have = [float(population.template_seconds[population.index(name)]) for name in names]
+        length = f"{min(have):g}" if min(have) == max(have) else f"{min(have):g} to {max(have):g}"
+        advice = "" if monitor.watch else ", or --watch one, and all are cut to that length"
+        yield Notice(
+            "not compared",
+            f"{_format_names(names)} {'is' if len(names) == 1 else 'are'} not among the "
+            f"{attacker.speakers} compared: {length} s of speech are enrolled, all are compared by "
+            f"{attacker.scoring.seconds:g} s; enrol more (monitor enrol --add){advice}",
+            fields={"speakers": names},
+        )
+    if attacker.length_notice and not _lacks_enrolled(monitor):  # else both are one notice
+        fields = {"template_seconds": attacker.scoring.seconds}
+        yield Notice("template length", attacker.length_notice, fields=fields)
     for name in monitor.features:
-        if nothing := monitor.population.empty(name):
+        if nothing := population.empty(name):
             yield Notice(
                 "empty templates",
                 f"the templates hold no {name} of {_format_names(nothing)}: it says nothing of "
@@ -197,41 +211,24 @@ def _template_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
             )
 
 
-def _mismatched(monitor: NoticedMonitor) -> bool:
+def _lacks_enrolled(monitor: NoticedMonitor) -> bool:
     """Return whether some of those enrolled are new to a calibration that is not the shipped."""
     return monitor.mismatched and monitor.attacker.rank_model.origin != "shipped"
 
 
-def _length(monitor: NoticedMonitor) -> dict[str, float]:
-    return {"template_seconds": monitor.attacker.scoring.seconds}
-
-
-def _report_excluded(monitor: NoticedMonitor) -> Iterator[Notice]:
-    """Report who is enrolled and not compared: before all else."""
-    attacker = monitor.attacker
-    names = [name for name in attacker.left_out if name != monitor.watch]  # that one is told why
-    if not names:
-        return
-    verb = "is" if len(names) == 1 else "are"
-    have = [float(monitor.population.template_seconds[monitor.population.index(n)]) for n in names]
-    length = f"{min(have):g}" if min(have) == max(have) else f"{min(have):g} to {max(have):g}"
-    advice = "" if monitor.watch else ", or --watch one, and all are cut to that length"
-    yield Notice(
-        "not compared",
-        f"{_format_names(names)} {verb} not among the {attacker.speakers} compared: {length} s of "
-        f"speech are enrolled, all are compared by {attacker.scoring.seconds:g} s; enrol more "
-        f"(monitor enrol --add){advice}",
-        fields={"speakers": names},
-    )
-
-
 def _feature_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
-    for name in monitor.features:
-        for caveat in caveats([name]):
-            yield Notice("feature caveat", caveat)
-    yield from _report_skipped(monitor.skipped_features)
-    support = monitor.attacker.support_bits
-    bystanders = monitor.bystanders
+    for caveat in caveats(monitor.features):
+        yield Notice("feature caveat", caveat)
+    of_words = [name for name in monitor.skipped_features if takes(name) == "words"]
+    of_sound = [name for name in monitor.skipped_features if name not in of_words]
+    for names, reason in (
+        (of_sound, "an attacker who does may learn more (choose with --features)"),
+        (of_words, "an attacker who knows what is said may learn more (it takes the words: "
+                   "--transcript FILE)"),
+    ):  # fmt: skip
+        if names:
+            yield Notice("feature not used", f"not used: {', '.join(names)}; {reason}")
+    support, bystanders = monitor.attacker.support_bits, monitor.bystanders
     if bystanders is not None and support is not None and (text := bystanders.notice(support)):
         yield Notice("crowd unsupported", text, fields={"support_bits": support})
     if monitor.noise:
@@ -242,52 +239,45 @@ def _feature_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
             "not looked for",
         )
     elif monitor.on_change != "ignore" and not monitor.front_end.get_change_sensitivities():
-        mute = ", ".join(monitor.features)
-        yield Notice("changes unnoticed", f"no change of the voice can be noticed by {mute}")
+        names = ", ".join(monitor.features)
+        yield Notice("changes unnoticed", f"no change of the voice can be noticed by {names}")
 
 
-def _report_skipped(names: Sequence[str]) -> Iterator[Notice]:
-    """Report features that an attacker may use and this run does not."""
-    word_features = [name for name in names if takes(name) == "words"]
-    others = [name for name in names if name not in word_features]
-    if others:
-        yield Notice(
-            "feature not used",
-            f"not used: {', '.join(others)}; an attacker who does may learn more (choose with "
-            "--features)",
-        )
-    if word_features:
-        yield Notice(
-            "feature not used",
-            f"not used: {', '.join(word_features)}; an attacker who knows what is said may learn "
-            "more (it takes the words: --transcript FILE)",
-        )
-
-
-def rank_model_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
+def _rank_model_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
     """Report the rank model's origin, and by how much it may favour the attacker."""
-    attacker = monitor.attacker
-    rank_model = attacker.rank_model
-    yield from _session_notices(monitor)
-    yield from _calibration_notices(monitor)
-    if weaker := _weaker_joint(monitor):
+    attacker, rank_model = monitor.attacker, monitor.attacker.rank_model
+    specs = {name: monitor.population.specs[name] for name in attacker.features}
+    bias = partial(same_session_bias, specs, attacker.speakers, attacker.scoring.seconds)
+    yield from _session_notices(monitor, bias)
+    yield from _calibration_notices(monitor, bias)
+    if weaker := _describe_weaker_joint(attacker):
         yield Notice("one feature alone", weaker)
     if rank_model.forgotten:
         verb = "has" if rank_model.forgotten == 1 else "have"
         yield Notice(
             "forgotten",
-            "of those that the rank model was learnt from "
-            f"{plural(rank_model.forgotten, 'speaker')} {verb} been forgotten since, and it is "
-            "still an average with them: calibrate again (monitor calibrate) without those "
-            "recordings",
+            f"of those calibrated on, {plural(rank_model.forgotten, 'speaker')} {verb} been "
+            "deleted since, and the rank model is still an average with them: calibrate again "
+            "(monitor calibrate) without those recordings",
             fields={"speakers": rank_model.forgotten},
         )
-    yield from _evidence_notices(attacker)
+    reason, evidence_model = attacker.no_evidence_reason, attacker.evidence_model
+    if reason and evidence_model is not None:
+        yield Notice(
+            "evidence partial",
+            f"evidence, and what is said of other crowds, is of "
+            f"{'+'.join(evidence_model.features)} alone: {reason} (monitor calibrate --cohort, of "
+            "people with words); an attacker who weighs what is said too may learn more",
+            fields={"features": list(evidence_model.features)},
+        )
+    elif reason:
+        text = f"nothing can be said beyond the {attacker.speakers} enrolled: {reason}"
+        yield Notice("no evidence", f"{text} (monitor calibrate)")
     if attacker.speakers > 10 * rank_model.candidates:
         yield Notice(
             "few learnt from",
-            f"{attacker.speakers} speakers are more than ten times the "
-            f"{rank_model.candidates} that the rank model was learnt on",
+            f"{attacker.speakers} speakers are more than ten times the {rank_model.candidates} "
+            "calibrated on",
             fields={
                 "speakers": attacker.speakers,
                 "rank_model_candidates": int(rank_model.candidates),
@@ -295,61 +285,51 @@ def rank_model_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
         )
 
 
-def _format_bias(monitor: NoticedMonitor) -> str:
-    attacker = monitor.attacker
-    specs = {name: monitor.population.specs[name] for name in attacker.features}
-    return same_session_bias(specs, attacker.speakers, attacker.scoring.seconds)
-
-
-def _session_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
+def _session_notices(monitor: NoticedMonitor, bias: Callable[[], str]) -> Iterator[Notice]:
     """Report a rank model of another kind of session than the recordings'."""
     attacker = monitor.attacker
     if attacker.same_session_biased:
         yield Notice(
             "same-session rank model",
-            "no cross-session rank model could be learnt: the same-session rank model used here "
-            f"favours the attacker, {_format_bias(monitor)}; calibrate on 10 speakers or more with "
-            "two sessions each",
+            f"No cross-session calibration. Bits read too high ({bias()}). Calibrate on 10 "
+            "speakers with two sessions each.",
         )
     elif attacker.session == "same":
         yield Notice(
             "enrolled too",
-            "this recording was enrolled too: the same-session rank model is used; another day's "
-            f"recording discloses less, {_format_bias(monitor)}",
+            f"This recording was also enrolled. Another day's discloses less ({bias()}). Measure "
+            "that.",
             fields={"rank_model_session": "same"},
         )
     if monitor.session == "same" and attacker.session == "cross":
         yield Notice(
             "enrolled too",
-            "this recording was enrolled too, but there is no same-session rank model: the "
-            "cross-session rank model used here makes light of what it discloses",
+            "This recording was also enrolled, and there is no same-session calibration. Bits read "
+            "too low. Measure another day's recording.",
             fields={"rank_model_session": "cross"},
         )
 
 
-def _calibration_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
+def _calibration_notices(monitor: NoticedMonitor, bias: Callable[[], str]) -> Iterator[Notice]:
     """Report a rank model of other people than those enrolled."""
-    attacker = monitor.attacker
-    rank_model = attacker.rank_model
+    attacker, rank_model = monitor.attacker, monitor.attacker.rank_model
     if rank_model.origin == "shipped":
         yield Notice(
             "shipped rank model",
-            "the cross-session rank model is that of the shipped readers: too few of the speakers "
-            "calibrated on have two sessions. What their one session says would favour the "
-            f"attacker, {_format_bias(monitor)}",
+            "Too few speakers calibrated on have two sessions: the cross-session rank model is "
+            f"that of the shipped readers. One session would read too high ({bias()}). Calibrate "
+            "on 10 speakers with two sessions each.",
         )
-    elif _mismatched(monitor):
+    elif _lacks_enrolled(monitor):
         text = (
-            "calibration lacks some of those enrolled: people who share their microphone may read "
+            "Calibration lacks some enrolled speakers. People sharing their microphone may read "
             "1 to 2 bits too high. Calibrate on your own speakers: monitor calibrate"
         )
+        fields = {}
         if attacker.length_notice:
-            text = f"{attacker.length_notice}. {text[0].upper()}{text[1:]}"
-        yield Notice(
-            "mismatched rank model",
-            text,
-            fields=_length(monitor) if attacker.length_notice else {},
-        )
+            text = f"{attacker.length_notice}. {text}"
+            fields = {"template_seconds": attacker.scoring.seconds}
+        yield Notice("mismatched rank model", text, fields=fields)
         evidence, ratio = attacker.contradiction(monitor.population)
         if evidence > _CONTRADICTED:
             yield Notice(
@@ -363,35 +343,15 @@ def _calibration_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
         yield Notice(
             "prior",
             f"of the rank model {100 * rank_model.prior_share:.0f} % is the shipped readers', "
-            f"which keeps the rest, learnt from {plural(rank_model.speakers, 'speaker')}, from "
+            f"which keeps the rest, calibrated on {plural(rank_model.speakers, 'speaker')}, from "
             "claiming too much",
             level="info",
             fields={"share": rank_model.prior_share, "speakers": rank_model.speakers},
         )
 
 
-def _evidence_notices(attacker: Attacker) -> Iterator[Notice]:
-    """Report features that the evidence lacks."""
-    if attacker.evidence_model is not None and attacker.no_evidence_reason:
-        yield Notice(
-            "evidence partial",
-            f"evidence, and what is said of other crowds, is of "
-            f"{'+'.join(attacker.evidence_model.features)} alone: {attacker.no_evidence_reason} "
-            "(monitor calibrate --cohort, of people with words); an attacker who "
-            "weighs what is said too may learn more",
-            fields={"features": list(attacker.evidence_model.features)},
-        )
-    elif attacker.no_evidence_reason:
-        yield Notice(
-            "no evidence",
-            f"nothing can be said beyond the {attacker.speakers} enrolled: "
-            f"{attacker.no_evidence_reason} (monitor calibrate)",
-        )
-
-
-def _weaker_joint(monitor: NoticedMonitor) -> str:
-    """Report one feature that discloses more on average than all together, if any."""
-    attacker = monitor.attacker
+def _describe_weaker_joint(attacker: Attacker) -> str:
+    """Describe one feature that discloses more on average than all together, if any."""
     if len(attacker.features) < 2:
         return ""
     together = attacker.expected_alone(None, _EXAMPLE_SECONDS)

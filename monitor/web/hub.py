@@ -36,7 +36,7 @@ def words_of(record: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, A
         >>> reading = {"type": "reading", "bits": 2.06, "ceiling": 5.64}
         >>> said = words_of(reading, start)
         >>> said["odds"], said["verdict"]
-        ('1 in 12', 'an attacker gives ann a chance of 1 in 12')
+        ('1 in 12', 'the attacker gives ann a chance of 1 in 12')
         >>> words_of({"type": "change", "since_seconds": 9.0, "action": "reset"}, start)["words"]
         'the evidence begins afresh'
     """

@@ -101,7 +101,7 @@ def test_on_a_terminal_everybody_has_a_line_and_then_a_row(terminal, meeting):
     code, shown, _ = terminal("replay", sound, "--turns", turns, *QUICK)
     assert code == 0
     assert "most probably" in shown
-    assert "In brackets: 95 % interval" in shown
+    assert "Brackets: 95 % interval" in shown
     assert "S0" in shown
     assert "S1" in shown
 

@@ -448,7 +448,7 @@ def test_the_recording_that_was_enrolled(run, people, population):
     insisted = run("replay", enrolled, "-p", population, "--allow-overlap")
     assert insisted.code == 0
     assert {reading["session"] for reading in insisted.readings} == {"same"}
-    assert "monitor: note: this recording was enrolled too" in insisted.err
+    assert "monitor: note: This recording was also enrolled" in insisted.err
 
 
 def test_shorter_templates(run, talk, population):

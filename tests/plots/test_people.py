@@ -59,7 +59,7 @@ def test_everybody_has_a_curve_and_a_name_at_its_end(people):
     assert np.max(drawn["S0"].get_xdata()) == 60.0
     said = texts(figure)
     assert f"S0, ann 90 %, {own[-1]:.1f} bits" in said
-    assert any("2.5 s in which several speak" in text for text in said)
+    assert any("2.5 s of overlapping speech" in text for text in said)
     assert len(strip.collections) == people
     assert [line.get_marker() for line in curves.lines].count("o") == 1
 

@@ -59,7 +59,7 @@ def test_a_table_has_a_row_for_everybody_and_for_nobody():
     assert "\x1b" not in text
     assert "ann, 90 %" in text
     assert "too little to say" in text
-    assert "3.0 s in which several speak count for nobody" in text
+    assert "3.0 s of overlapping speech excluded" in text
     assert "assumes that each speaker is enrolled" in text
 
 

@@ -126,7 +126,7 @@ def test_overlap_counts_for_nobody_and_is_said():
     ann, bob = end["people"]
     assert (ann["overlap_seconds"], ann["seconds"]) == (1.5, 11.75)
     assert (bob["overlap_seconds"], bob["seconds"]) == (1.5, 14.5)
-    assert "1.5 s in which several speak count for nobody" in map(str, run.notices)
+    assert "1.5 s of overlapping speech excluded" in map(str, run.notices)
 
 
 def test_the_end_has_a_row_a_person_and_the_start_says_who_comes():

@@ -19,7 +19,7 @@ from monitor.stream.accumulator import RunningTotals
 from monitor.stream.attacker import Attacker
 from monitor.stream.choice import explain_missing_ratios
 from monitor.stream.monitor import Monitor
-from monitor.stream.notices import rank_model_notices
+from monitor.stream.notices import setup_notices
 from monitor.stream.posterior import LikelihoodRatioScorer
 from monitor.stream.records import fingerprint
 from tests.population.rank_models import evidence_model, population, some_rank_model
@@ -265,7 +265,7 @@ def test_a_transcript_does_not_take_the_evidence_of_the_voice():
     assert told.posterior.tolist() != voice.posterior.tolist()
     assert both.support_bits == alone.support_bits
     monitor = Monitor(people, ["f0", "style"], "s2")
-    (notice,) = [line for line in map(str, rank_model_notices(monitor)) if "evidence" in line]
+    (notice,) = [line for line in map(str, setup_notices(monitor)) if "evidence" in line]
     assert notice.startswith(
         "evidence, and what is said of other crowds, is of f0 alone: the rank model"
     )
@@ -280,7 +280,7 @@ def test_a_transcript_does_not_take_the_evidence_of_the_voice():
         people.with_rank_models(RankModels([*rank_models, other])), ["f0", "style"], "s2"
     )
     assert mute.attacker.support_bits is None
-    assert any("nothing can be said beyond" in line for line in map(str, rank_model_notices(mute)))
+    assert any("nothing can be said beyond" in line for line in map(str, setup_notices(mute)))
     assert fingerprint(monitor)["rank_model"] != fingerprint(mute)["rank_model"]
 
 
@@ -290,8 +290,7 @@ def test_where_words_have_evidence_it_counts():
     assert attacker.evidence_model is attacker.rank_model
     assert not attacker.no_evidence_reason
     assert not any(
-        "evidence" in line
-        for line in map(str, rank_model_notices(Monitor(people, ["f0", "style"])))
+        "evidence" in line for line in map(str, setup_notices(Monitor(people, ["f0", "style"])))
     )
 
 
@@ -315,7 +314,7 @@ def alike(share: float) -> Population:
 @pytest.mark.parametrize(("share", "contradicted"), [(0.0, False), (0.7, True)])
 def test_people_who_sound_alike_contradict_a_calibration(share, contradicted):
     found = Monitor(alike(share), ("voice",))
-    notices = {each.kind: each for each in rank_model_notices(found)}
+    notices = {each.kind: each for each in setup_notices(found)}
     assert "mismatched rank model" in notices
     assert ("calibration contradicted" in notices) == contradicted
     if contradicted:

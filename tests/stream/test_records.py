@@ -113,7 +113,7 @@ def test_a_mismatched_rank_model_is_marked_and_told():
     assert record["speakers"] == 51
     assert record["ceiling"] == np.log2(51)
     (notice,) = record["notices"]
-    assert "calibration lacks some of those enrolled" in notice
+    assert "Calibration lacks some enrolled speakers" in notice
 
 
 def shortened(population: Population, name: str, slices: int) -> Population:
@@ -147,7 +147,7 @@ def test_a_template_much_shorter_than_the_others_is_left_out_and_told():
     assert (record["speakers"], record["template_seconds"]) == (50, 10)
     (cut,) = record["notices"]
     assert cut.startswith(
-        f"{WATCHED}'s template has 10 s, the others 100 s: all are compared at 10 s. 30 s of "
+        f"{WATCHED}'s template has 10 s; others have 100 s. All are compared at 10 s: 30 s of "
     )
     assert cut.endswith(". Enrol more: monitor enrol --add")
     now, then = map(float, re.findall(r"(\d\.\d)(?: bits on average|\. Enrol)", cut))
@@ -164,7 +164,7 @@ def test_a_shorter_template_that_is_useful_is_compared_by_everybody_being_cut():
     assert (record["speakers"], record["template_seconds"]) == (50, 60)
     (cut,) = record["notices"]
     assert cut.startswith(
-        f"{WATCHED}'s template has 60 s, the others 100 s: all are compared at 60"
+        f"{WATCHED}'s template has 60 s; others have 100 s. All are compared at 60"
     )
     now, then = map(float, re.findall(r"(\d\.\d)(?: bits on average|\. Enrol)", cut))
     assert now < then
@@ -189,8 +189,8 @@ def test_a_short_template_that_calibration_lacks_is_told_once():
     ]  # fmt: skip
     assert notice.kind == "mismatched rank model"
     assert notice.fields == {"template_seconds": 60.0}
-    first, second = notice.text.split(". Calibration lacks some of those enrolled: ")
-    assert first.startswith(f"{WATCHED}'s template has 60 s, the others 100 s: all are compared")
+    first, second = notice.text.split(". Calibration lacks some enrolled speakers. ")
+    assert first.startswith(f"{WATCHED}'s template has 60 s; others have 100 s. All are compared")
     assert first.endswith("Enrol more: monitor enrol --add")
     assert second.endswith("Calibrate on your own speakers: monitor calibrate")
 
@@ -198,16 +198,16 @@ def test_a_short_template_that_calibration_lacks_is_told_once():
 def test_a_rank_model_that_was_not_learnt_at_the_length_is_told():
     population = shortened(reference(), WATCHED, 9)
     (cut,) = start(population, watch=WATCHED)["notices"]
-    assert "compared at 45 s, and what" in cut
-    assert "what was learnt from templates of 30 and 60 s is interpolated" in cut
+    assert "compared at 45 s (interpolated" in cut
+    assert "interpolated between templates of 30 and 60 s" in cut
     longer = learnt_at(10, 100)
     short = start(population, rank_models=longer, template_seconds=5)["notices"][0]
-    assert "nothing shorter than 10 s was learnt from: the figures are too high" in short
+    assert "nothing shorter than 10 s is calibrated: bits read too high" in short
     (long,) = start(
         reference(),
         rank_models=learnt_at(5, 60),
     )["notices"][:1]
-    assert "nothing longer than 60 s was learnt from: the figures are too low" in long
+    assert "nothing longer than 60 s is calibrated: bits read too low" in long
 
 
 def learnt_at(shortest: float, longest: float) -> RankModels:
@@ -274,7 +274,7 @@ def test_a_rank_model_that_same_session_biased_the_attacker_is_told():
     assert record["rank_model_session"] == "same"
     (notice,) = record["notices"]
     assert re.search(
-        r"favours the attacker, among 50 of the shipped readers by \d\.\d bits at 10 s", notice
+        r"read too high \(among 50 of the shipped readers by \d\.\d bits at 10 s", notice
     )
 
 
@@ -282,11 +282,11 @@ def test_the_same_session_is_told():
     record = start(reference(), session="same")
     assert record["rank_model_session"] == "same"
     (notice,) = record["notices"]
-    assert "enrolled too" in notice
+    assert "also enrolled" in notice
     record = start(rank_models_of(reference(), "cross"), session="same")
     assert record["rank_model_session"] == "cross"
     (notice,) = record["notices"]
-    assert "there is no same-session rank model" in notice
+    assert "there is no same-session calibration" in notice
     assert start(rank_models_of(reference(), "cross"))["notices"] == []
 
 

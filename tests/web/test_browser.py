@@ -195,7 +195,7 @@ def test_evidence_comes_first_and_the_enrolled_second(page, visit):
     assert text(tab, "#limits") == "95 % interval 10.4 to 12.0"
     assert text(tab, "#odds") == "About 400 in a million"
     assert text(tab, "#sentence") == (
-        "This voice narrows a city of a million down to about 400 people who would fit as ann does."
+        "About 400 people in a city of a million match as well as ann."
     )
     assert text(tab, "#closed").startswith(
         "Closed-set, among the 50 enrolled: 5.4 of 5.6 bits: an attacker is"
@@ -226,7 +226,7 @@ def test_evidence_comes_first_and_the_enrolled_second(page, visit):
     reads(tab, "#legend", "This voice 95 % interval 9 of 10 voices Closed-set")
     assert "A higher alert cannot fire" in text(tab, "#todo")
     assert "--alert" not in text(tab, "#todo")  # at 15 bits it would never be raised
-    reads(tab, "#sentence", "down to about 50 people or fewer who would fit as ann does")
+    reads(tab, "#sentence", "bout 50 people or fewer in a city of a million match as well as ann")
     opened = {"since_seconds": 27.0, "features": ["f0"]}
     give(page, {**records.reading(30, 5.5, change=opened), **more})
     reads(tab, "#sentence", "Another voice since 0:27: these bits may not be ann's.")
@@ -243,7 +243,7 @@ def test_a_figure_that_points_away_does_not_comfort_where_the_sound_differs(page
     give(page, records.start(headline="evidence", support_bits=14.2, among=[50, 10**6]))
     give(page, {**records.reading(1, -1.0), **records.evidence(-1.0)})
     tab = visit(page.url)
-    reads(tab, "#sentence", "points away from ann")
+    reads(tab, "#sentence", "vidence against ann")
     assert "mean safe" not in text(tab, "#sentence")
     apart = {"differs": ["bandwidth_hz"]}
     give(page, {**records.reading(2, -1.0), **records.evidence(-1.0), **apart})
@@ -467,7 +467,7 @@ def test_after_a_split_the_page_says_of_which_voice_it_speaks(page, visit):
     give(page, *(records.reading(t, bits=2.0, speech=9.0 * (t - 32), stream=2) for t in (37, 38)))
     tab = visit(page.url)
     assert text(tab, "#sentence").startswith(
-        "The voice since 0:27: an attacker gives ann a chance of 1 in 12"
+        "The voice since 0:27: the attacker gives ann a chance of 1 in 12"
     )
     assert text(tab, "#hero-title") == "Of the newest voice"
     tab.wait_for_selector("#curve[aria-label*='after 80 s of speech']")  # 25.6 + 54

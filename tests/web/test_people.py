@@ -106,7 +106,7 @@ def test_everybody_has_a_curve_and_a_row(tab):
         assert len(tops) == 8
         assert all(b - a > 10 for a, b in itertools.pairwise(tops))
         page.write(end(labels))
-        tab.wait_for_selector("text=2.5 s in which several speak")
+        tab.wait_for_selector("text=2.5 s of overlapping speech")
         assert cells(tab, 1)[1] == "ann, 90 %"
         assert cells(tab, 1)[6] == "95 %"
         assert tab.inner_text("#status") == "Ended"
