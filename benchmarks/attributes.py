@@ -16,12 +16,9 @@ import tempfile
 from pathlib import Path
 
 from monitor.corpus import find
-from monitor.lab.attacks.attackers import ATTACKERS
-from monitor.lab.attacks.attributes import judge_attributes, prepare_attributes
-from monitor.lab.attacks.context import AttackContext
-from monitor.lab.attacks.extraction import CLEAR, PieceExtractor
-from monitor.lab.attacks.readers import Amounts
-from monitor.lab.attributes import AttributeRow
+from monitor.lab.attacks.attackers import ATTACKERS, AttackContext
+from monitor.lab.attacks.attributes import AttributeRow, judge_attributes, prepare_attributes
+from monitor.lab.attacks.speech import CLEAR, Amounts, PieceExtractor
 from monitor.lab.result_cache import ResultCache
 
 

@@ -30,19 +30,18 @@ from monitor.anonymisers.filters import Utterance
 from monitor.anonymisers.registry import register
 from monitor.errors import CorpusError, MonitorError, UsageError
 from monitor.features.registry import make
-from monitor.lab.adapting.training import FineTuning, Length, SpeechDraws
-from monitor.lab.attacks.attackers import get_attacker
-from monitor.lab.attacks.context import (
+from monitor.lab.adapting.training import FineTuning, Length, SpeechDraws, TrainingPlan
+from monitor.lab.attacks.attackers import (
     AttackContext,
     ThreatModel,
     collect_segments,
+    get_attacker,
     join_speech,
     split_background,
 )
-from monitor.lab.attacks.extraction import CLEAR
-from monitor.lab.attacks.readers import Amounts
+from monitor.lab.attacks.attacking import AttackConfig, prepare, try_methods
 from monitor.lab.attacks.scoreboard import ATTACKERS, Scoreboard, ScoreRow
-from monitor.lab.attacks.trying import AttackConfig, prepare, try_methods
+from monitor.lab.attacks.speech import CLEAR, Amounts
 from monitor.lab.plots.attacks import plot_attacks
 from monitor.maths.evidence import log2_ratios
 from monitor.maths.likelihood_ratios import (
@@ -131,7 +130,9 @@ def main() -> None:
     config = AttackConfig(
         (CLEAR,), INFORMED, ("f0_robust", "phones", "voice"),
         Amounts(10.0, trials=4, least_segments=5, most_segments=5), (5,),
-        training=Length(asked.training_steps), draws=draws, fine_tuning=FineTuning(bfloat16=True),
+        training=TrainingPlan(
+            Length(asked.training_steps), draws, FineTuning(bfloat16=True)
+        ),
     )  # fmt: skip
 
     def told(what: str) -> None:
@@ -287,7 +288,7 @@ def evidence_over_time(
     feature = heard_with[FEATURE]
     spec = make([feature], bench.extractor.setup)[0].spec
     specs, features = {spec.name: spec}, (feature,)
-    enrolled = bench.extract_enrolment(attacker, method, features)
+    enrolled = bench.extract_own(bench.judged.pieces("enrolment"), attacker, method, features)
     enrolled |= bench.extract_own(held.pieces("enrolment"), attacker, method, features)
     spoken = bench.extract_trials(method, features)
     spoken |= bench.extract_own(held.pieces("trials"), attacker, method, features)

@@ -39,7 +39,7 @@ LAYERS = [
     {"lab/report", "lab/result_cache"},
     {"lab/plots"},
     {"lab/adapting", "lab/evaluation"},
-    {"lab/attributes", "lab/scoring", "lab/utility"},
+    {"lab/scoring", "lab/utility"},
     {"lab/attacks", "lab/experiment"},
     {"lab/audit"},
     {"lab/cli"},

@@ -15,7 +15,7 @@ from monitor.alerts.actions.registry import BackgroundDelivery
 from monitor.anonymisers import McAdams, Noise, Program, Unchanged
 from monitor.events.reading import Reading
 from monitor.features import Style
-from monitor.lab.attacks.semi_informed import BothNetworks
+from monitor.lab.attacks.attackers import BothNetworks
 from monitor.lab.evaluation import Comparisons
 from monitor.networks.phones import UnitStream
 from monitor.networks.usc import TokenStream

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.lab import adapting, attacks, attributes, audit, evaluation, experiment, utility
+    from monitor.lab import adapting, attacks, audit, evaluation, experiment, utility
     from monitor.lab.scoring import CorpusScores, score
 
 __all__ = [
     "CorpusScores",
     "adapting",
     "attacks",
-    "attributes",
     "audit",
     "evaluation",
     "experiment",
@@ -29,6 +28,6 @@ __all__ = [
     "utility",
 ]
 
-_ROOMS = ("adapting", "attacks", "attributes", "audit", "evaluation", "experiment", "utility")
+_ROOMS = ("adapting", "attacks", "audit", "evaluation", "experiment", "utility")
 
 __getattr__, __dir__ = lazily(__name__, {"scoring": "CorpusScores score"}, _ROOMS)

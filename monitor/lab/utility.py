@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from hashlib import blake2b
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from monitor.features.f0 import LOWEST_LAG, RATE, RobustF0
 from monitor.features.phones import recognise_phones
 from monitor.lab.report.model import Figure
 from monitor.maths.statistics import REPLICATES, Estimate, speaker_weights
-from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray
+from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray, Record
 
 
 def count_edits(sequence: Sequence[str], reference: Sequence[str]) -> int:
@@ -316,66 +315,37 @@ def _divide(top: FloatArray, bottom: FloatArray) -> FloatArray:
 
 
 class Measure(ABC):
-    """Compares clear with protected audio, piece by piece.
+    """Compares clear with protected audio, piece by piece, while attackers' features hear it."""
 
-    Each trial piece is heard twice, clear and protected, while the attackers' features hear it:
-    nothing is decoded or protected again.
-    """
-
-    name: str
     version: str
+    """Raise it when results change."""
 
     @abstractmethod
-    def measure(self, clear: FloatArray, protected: FloatArray, rate: int) -> Mapping[str, Any]:
-        """Measure one piece; return anything that goes into JSON.
-
-        Args:
-            clear: shape (n,), one channel.
-            protected: shape (m,), likewise.
-            rate: samples per second of both.
-        """
+    def measure(self, clear: FloatArray, protected: FloatArray, rate: int) -> Record:
+        """Measure one piece, samples of one channel each; return anything that goes into JSON."""
 
     @abstractmethod
-    def figures(self, noted: Mapping[str, Sequence[Mapping[str, Any]]]) -> Sequence[Figure]:
-        """Summarise all pieces, with confidence intervals over readers where they exist.
-
-        Args:
-            noted: by reader, what `measure` kept of each piece.
-        """
-
-
-_MOST_CONTENTS = 256
-_CONTENTS: dict[tuple[bytes, int], RecordingContent] = {}
-"""The last pieces by a hash of their samples: every method is compared with the same clear ones."""
-
-
-def _extract_cached(samples: FloatArray, rate: int) -> RecordingContent:
-    place = blake2b(np.ascontiguousarray(samples).tobytes(), digest_size=16).digest(), rate
-    if place not in _CONTENTS:
-        if len(_CONTENTS) >= _MOST_CONTENTS:
-            del _CONTENTS[next(iter(_CONTENTS))]
-        _CONTENTS[place] = extract_content(samples, rate)
-    return _CONTENTS[place]
+    def figures(self, noted: Mapping[str, Sequence[Record]]) -> Sequence[Figure]:
+        """Summarise by reader what `measure` kept of each piece."""
 
 
 class Usefulness(Measure):
-    """The measure of utility (`monitor.lab.utility`): phone error, pitch, loudness, length.
+    """The measure of utility: phone error, pitch, loudness, length.
 
     Example:
-        >>> import numpy as np
         >>> noted = Usefulness().measure(np.ones(800), np.ones(1600) / 10, 8000)
         >>> round(noted["louder_db"], 3), noted["longer"]
         (-20.0, 2.0)
     """
 
-    name = "utility"
-    version = "1"  # raise it when results change
+    version = "1"
 
-    def measure(self, clear: FloatArray, protected: FloatArray, rate: int) -> Mapping[str, Any]:
+    def measure(self, clear: FloatArray, protected: FloatArray, rate: int) -> Record:
         """Compare one protected piece with its clear one."""
-        return asdict(compare(_extract_cached(clear, rate), _extract_cached(protected, rate)))
+        both = (np.asarray(samples, np.float32).tobytes() for samples in (clear, protected))
+        return asdict(compare(*(_extract_content(samples, rate) for samples in both)))
 
-    def figures(self, noted: Mapping[str, Sequence[Mapping[str, Any]]]) -> Sequence[Figure]:
+    def figures(self, noted: Mapping[str, Sequence[Record]]) -> Sequence[Figure]:
         """Summarise all pieces, with confidence intervals over readers."""
         rows = [(who, Utility(**utility)) for who, pieces in noted.items() for utility in pieces]
         if not rows:
@@ -383,5 +353,10 @@ class Usefulness(Measure):
         return compute_figures([utility for _, utility in rows], [who for who, _ in rows])
 
 
-MEASURES: dict[str, Callable[[], Measure]] = {"utility": Usefulness}
-"""Makers of measures by name; called in the process that extracts."""
+@lru_cache(4)  # all methods are compared with a clear piece before the next one comes
+def _extract_content(samples: bytes, rate: int) -> RecordingContent:
+    return extract_content(np.frombuffer(samples, np.float32), rate)
+
+
+MEASURES: dict[str, Measure] = {"utility": Usefulness()}
+"""Measures by name; called in the process that extracts."""

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.lab.attacks.attackers import ATTACKERS
-    from monitor.lab.attacks.context import AttackContext, Background, ThreatModel
+    from monitor.lab.attacks.attackers import ATTACKERS, AttackContext, Background, ThreatModel
+    from monitor.lab.attacks.attacking import AttackConfig, attack, prepare, try_methods
     from monitor.lab.attacks.results import AttackResults, AttackRow
-    from monitor.lab.attacks.trying import AttackConfig, attack, prepare, try_methods
 
 __all__ = [
     "ATTACKERS",
@@ -26,10 +25,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "attackers": "ATTACKERS",
-    "context": "AttackContext Background ThreatModel",
+    "attackers": "ATTACKERS AttackContext Background ThreatModel",
+    "attacking": "AttackConfig attack prepare try_methods",
     "results": "AttackResults AttackRow",
-    "trying": "AttackConfig attack prepare try_methods",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -1,10 +1,535 @@
-"""The attackers of an anonymiser test, the weakest first."""
+"""The attackers of an anonymiser test: what each knows, the speech it has, what it makes of it.
+
+The one who trains is semi-informed in the VoicePrivacy challenges, informed in the legal
+framework's words: the method is known, and its draws are not. Nothing is chosen on the readers who
+are judged. Who of the background says enough is held apart from training (a third, at most fifty),
+and says which network is used: the one that ships, the adapted one, or both. An attacker who can
+train can also leave it.
+"""
 
 from __future__ import annotations
 
-from monitor.errors import UsageError
-from monitor.lab.attacks.context import ThreatModel
-from monitor.lab.attacks.semi_informed import choose_features
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from monitor.anonymisers.filters import Utterance
+from monitor.anonymisers.registry import make
+from monitor.corpus import Corpus, Recording
+from monitor.errors import CorpusError, SourceError, UsageError
+from monitor.features.embeddings import Voice
+from monitor.kinds import FeatureSpec
+from monitor.lab.adapting.training import TrainingPlan, adapt, check_torch
+from monitor.lab.attacks.speech import (
+    CLEAR,
+    PARTS,
+    SEGMENT_SECONDS,
+    Amounts,
+    ExtractedPiece,
+    ExtractionRequest,
+    Piece,
+    PieceExtractor,
+    Reader,
+    Readers,
+    hash_program,
+)
+from monitor.lab.evaluation.comparisons import ScoreMatrix
+from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import EvaluationSettings
+from monitor.lab.result_cache import ResultCache
+from monitor.maths.scores import Similarity
+from monitor.networks.voice import VoiceNetwork, shipped
+from monitor.phrases import clock_time
+from monitor.protocols import Feature
+from monitor.training.calibrating import FEWEST_SPEAKERS
+from monitor.training.voices import SessionFrames, session_frames, units_of
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+
+BITS = "srd.mean_bits_model"
+"""The figure by which attacks are compared: MeanD of the fitted rank model, whose limits hold."""
+NETWORKS = "networks"  # the private folder in which they are kept
+FEWEST_TRAINING = 10  # readers; of fewer there is nothing to learn about others
+_MOST_APART = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ThreatModel:
+    """Knowledge and acts of one attacker; trials do not depend on it.
+
+    Attributes:
+        knows: in a sentence, for people.
+        protects: whether enrolled speech, and the background that rank models are learnt on, are
+            protected by the method too, with draws of the attacker's own.
+        needs_background: whether it cannot work without speech of other readers.
+        trains: whether it trains on a part of that speech; models are then learnt on the rest
+            alone.
+        features: from the context and the method to what it hears with, by the name under which it
+            is shown; None: with the features that were asked for.
+    """
+
+    name: str
+    knows: str
+    protects: bool
+    needs_background: bool = False
+    trains: bool = False
+    features: Callable[[AttackContext, str], Mapping[str, str | Feature]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """Speech of background speakers, that an attacker may learn from; none of them is judged.
+
+    Attributes:
+        corpora: with the folder of each; readers who are judged are left out.
+        readers: those of them who say enough to learn rank models on.
+        problems: one line for everything that was left out.
+    """
+
+    corpora: tuple[tuple[Corpus, Path], ...]
+    readers: Readers | None
+    problems: tuple[str, ...] = ()
+
+
+def split_background(
+    background: Background,
+) -> tuple[Readers | None, tuple[tuple[Recording, ...], ...]]:
+    """Split background readers: some calibrate and choose the network, others train it.
+
+    Returns:
+        a third of the readers, at most fifty, of those who say enough (None where nobody does); and
+            by corpus the recordings of all others.
+    """
+    enough = background.readers.everybody if background.readers else ()
+    speakers = sum(len(corpus.speakers) for corpus, _ in background.corpora)
+    maximum = max(FEWEST_SPEAKERS, min(_MOST_APART, speakers // 3))
+    chosen = sorted(enough, key=lambda r: hashlib.sha256(r.name.encode()).digest())[:maximum]
+    held = Readers(tuple(sorted(chosen, key=lambda reader: reader.name)), "same")
+    files = {piece.path for piece in held.pieces(*PARTS)}
+    names = {reader.name for reader in chosen}
+    training = tuple(
+        tuple(r for r in corpus.recordings if r.speaker not in names and r.path not in files)
+        for corpus, _ in background.corpora
+    )
+    return (held if chosen else None), training
+
+
+@dataclass(frozen=True)
+class AttackContext:
+    """Speech, settings and tools of an attack.
+
+    Attributes:
+        judged: whose trials are attacked.
+        background: None where none was given.
+        features: that attackers hear with, where they have none of their own.
+        measures: of `MEASURES`, made of the trials when these features hear them.
+        seed: of the user's draws; the attacker's own follow from it and are others.
+        folder: where an attacker may keep what it made, such as a network; private.
+        training: how an attacker trains a network, and on how much speech of each reader.
+        on_progress: called with the attacker's present step, for people.
+        notes: what an attacker found out about itself, for people; added to.
+        clear_bits: by method, what the network of an attacker who trains tells of unprotected
+            speech of background speakers, and what the shipped one does, MeanD in bits; added to.
+    """
+
+    judged: Readers
+    background: Background | None
+    features: tuple[str, ...]
+    measures: tuple[str, ...]
+    amounts: Amounts
+    extractor: PieceExtractor
+    seed: int
+    folder: Path
+    training: TrainingPlan = field(default_factory=TrainingPlan)
+    on_progress: Callable[[str], object] = lambda _: None
+    notes: list[str] = field(default_factory=list)
+    clear_bits: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def get_calibration_readers(self, attacker: ThreatModel) -> Readers | None:
+        """Return the background readers an attacker calibrates on, or None.
+
+        Nobody among them has trained its network, which would know them better than others.
+        """
+        if self.background is None or not attacker.trains:
+            return None if self.background is None else self.background.readers
+        return split_background(self.background)[0]
+
+    def get_features(self, attacker: ThreatModel, method: str) -> Mapping[str, str | Feature]:
+        """Return the features an attacker extracts, by the name shown."""
+        if attacker.features is not None:
+            return attacker.features(self, method)
+        return {name: name for name in self.features}
+
+    @property
+    def attacker_seed(self) -> int:
+        """Seed of the attacker's draws: the method is known, the user's draws are not."""
+        return self.seed + 1
+
+    def extract_trials(
+        self, method: str, features: Sequence[str | Feature]
+    ) -> dict[Piece, ExtractedPiece]:
+        """Extract the judged readers' trials, as they publish them."""
+        pieces = self.judged.pieces("trials")
+        measures = self.measures if tuple(features) == self.features else ()
+        return self.extractor.extract(pieces, method, self.seed, features, measures)
+
+    def extract_own(
+        self, pieces: Sequence[Piece], attacker: ThreatModel, method: str,
+        features: Sequence[str | Feature],
+    ) -> dict[Piece, ExtractedPiece]:  # fmt: skip
+        """Extract speech that an attacker has in the clear, as it would use it."""
+        method_used = method if attacker.protects else CLEAR
+        return self.extractor.extract(pieces, method_used, self.attacker_seed, features)
+
+    def list_requests(
+        self, methods: Mapping[str, Sequence[ThreatModel]]
+    ) -> list[ExtractionRequest]:
+        """Return what attackers extract with the requested features, each once."""
+        requests: dict[ExtractionRequest, None] = {}
+        trials, enrolled = self.judged.pieces("trials"), self.judged.pieces("enrolment")
+        for method, attackers in methods.items():
+            for piece in trials:
+                requests[ExtractionRequest(piece, method, self.seed, self.measures).drawn] = None
+            for attacker in attackers:
+                if attacker.features is not None:
+                    continue
+                readers = self.get_calibration_readers(attacker) if len(self.features) > 1 else None
+                apart = [] if readers is None else readers.pieces(*PARTS)
+                method_used = method if attacker.protects else CLEAR
+                for piece in (*enrolled, *apart):
+                    requests[ExtractionRequest(piece, method_used, self.attacker_seed).drawn] = None
+        return list(requests)
+
+
+# --------------------------------------------------------------------------------------- templates
+# VoxGuard section 4.2: a template is the mean of L segments (average scoring), or each of them by
+# itself, of which the nearest counts (max scoring).
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Enrolled segments of N readers.
+
+    Attributes:
+        totals: by feature, of each reader, shape (segments, M).
+    """
+
+    names: tuple[str, ...]
+    totals: Mapping[str, tuple[AnyArray, ...]]
+
+    @property
+    def counts(self) -> list[int]:
+        """Number of segments of each reader."""
+        return [len(totals) for totals in next(iter(self.totals.values()))]
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedTrials:
+    """Consecutive stretches of T speech seconds.
+
+    Attributes:
+        totals: by feature, shape (n, M).
+        has_frames: by feature, whether a trial has any frame of it, shape (n,).
+        target: position of each one's reader, shape (n,).
+        names: of each.
+    """
+
+    totals: Mapping[str, AnyArray]
+    has_frames: Mapping[str, BoolArray]
+    target: IntArray
+    names: tuple[str, ...]
+
+
+def join_speech(
+    pieces: Sequence[Piece],
+    extracted: Mapping[Piece, ExtractedPiece],
+    specs: Mapping[str, FeatureSpec],
+) -> dict[str, SessionFrames] | None:
+    """Return the frames of consecutive pieces; None where a piece is missing.
+
+    Pieces are heard by themselves, and each long frame counts where it was complete: there are as
+    many in a stretch as somebody has who hears it alone.
+    """
+    if any(piece not in extracted for piece in pieces):
+        return None
+    frames = [extracted[piece].frames for piece in pieces]
+    sessions = {name: session_frames(frames, spec) for name, spec in specs.items()}
+    return {name: replace(session, begins=None) for name, session in sessions.items()}
+
+
+def collect_segments(
+    reader: Reader, extracted: Mapping[Piece, ExtractedPiece], specs: Mapping[str, FeatureSpec]
+) -> dict[str, AnyArray] | None:
+    """Return a reader's segments by feature, shape (segments, M); None where a piece is missing."""
+    sessions = [
+        join_speech(pieces, extracted, specs) if pieces else {} for pieces in reader.enrolment
+    ]
+    units = units_of(SEGMENT_SECONDS)
+    rows_by_feature: dict[str, list[AnyArray]] = {name: [] for name in specs}
+    for number, index in reader.segments:
+        if (session := sessions[number]) is None:
+            return None
+        for name, rows in rows_by_feature.items():
+            if (index + 1) * units <= session[name].length:
+                rows.append(session[name].total(index * units, units))
+    return {name: np.stack(rows) for name, rows in rows_by_feature.items() if rows} or None
+
+
+def collect_trials(
+    reader: Reader, extracted: Mapping[Piece, ExtractedPiece], specs: Mapping[str, FeatureSpec],
+    amounts: Amounts,
+) -> dict[str, AnyArray] | None:  # fmt: skip
+    """Return a reader's trials by feature, shape (trials, M); None where a piece is missing."""
+    session = join_speech(reader.trials, extracted, specs)
+    if session is None:
+        return None
+    units = units_of(amounts.seconds)
+    count = min(amounts.trials, next(iter(session.values())).length // units)
+    if not count:
+        return None
+    return {
+        name: np.stack([frames.total(i * units, units) for i in range(count)])
+        for name, frames in session.items()
+    }
+
+
+def collect_speech(
+    context: AttackContext,
+    specs: Mapping[str, FeatureSpec],
+    enrolment: Mapping[Piece, ExtractedPiece],
+    published: Mapping[Piece, ExtractedPiece],
+) -> tuple[Segments, ProtectedTrials]:
+    """Return segments and trials of the readers with every piece extracted.
+
+    Raises:
+        CorpusError: they are fewer than two.
+    """
+    speech: dict[str, tuple[Mapping[str, AnyArray], Mapping[str, AnyArray]]] = {}
+    for reader in context.judged.everybody:
+        enrolled = collect_segments(reader, enrolment, specs)
+        trials = collect_trials(reader, published, specs, context.amounts)
+        if enrolled is not None and trials is not None:
+            speech[reader.name] = enrolled, trials
+    if len(speech) < 2:
+        raise CorpusError(
+            f"only {len(speech)} of {len(context.judged)} readers could be protected and heard"
+        )
+    sizes = {name: len(next(iter(trials.values()))) for name, (_, trials) in speech.items()}
+    totals = {f: np.concatenate([trials[f] for _, trials in speech.values()]) for f in specs}
+    return (
+        Segments(
+            tuple(speech), {f: tuple(segments[f] for segments, _ in speech.values()) for f in specs}
+        ),
+        ProtectedTrials(
+            totals,
+            {name: np.any(rows, axis=1) for name, rows in totals.items()},
+            np.repeat(np.arange(len(sizes)), list(sizes.values())),
+            tuple(f"{name} {i + 1}" for name, size in sizes.items() for i in range(size)),
+        ),
+    )
+
+
+def score_trials(
+    similarity: Similarity, segments: Sequence[AnyArray], trials: AnyArray, count: int
+) -> FloatArray:
+    """Score trials against every reader's first segments, shape (n, N).
+
+    Args:
+        similarity: how they are compared: with the sum of segments, or ``by_slice`` with each.
+        segments: of each reader, shape (S, M).
+        trials: shape (n, M).
+        count: L; all that a reader has where that is less.
+    """
+    first = [rows[:count] for rows in segments]
+    if similarity.by_slice:
+        longest = max(map(len, first))
+        # a segment more of what is there changes no maximum
+        templates = np.stack(
+            [np.concatenate([s, s[:1].repeat(longest - len(s), 0)]) for s in first]
+        )
+    else:
+        templates = np.stack([rows.sum(axis=0) for rows in first])
+    return similarity.score_each(similarity.prepare(templates), trials)
+
+
+# ------------------------------------------------------------------------------------ who trains
+
+_TELL_SECONDS = 5.0
+_REPLICATES = 20
+_LEAST_SPREAD = 1e-9
+_BOTH = "both"  # the shipped network and the adapted one
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectStretch:
+    """A callable that protects stretches of speech by a method; the seed fixes draws."""
+
+    method: str
+    seed: int
+
+    def __call__(self, samples: np.ndarray, rate: int, name: str, speaker: str) -> np.ndarray:
+        """Protect samples."""
+        anonymiser = make(self.method, Utterance(rate, name, speaker, 0, self.seed))
+        try:
+            return np.concatenate([anonymiser.process(samples), anonymiser.flush()])
+        except UsageError as error:  # a sample is no number
+            raise SourceError(f"{name}: {error}") from None
+
+
+def check_background(background: Background) -> None:
+    """Check that a network can be trained and chosen, before anything is extracted."""
+    check_torch()
+    readers, training = split_background(background)
+    if readers is None or len(readers) < FEWEST_SPEAKERS:
+        raise UsageError(
+            "semi-informed chooses its network on ten readers of --background who say enough for a "
+            f"template and trials, not {0 if readers is None else len(readers)}: add readers with "
+            "more speech"
+        )
+    others = sum(len({r.speaker for r in corpus}) for corpus in training)
+    if others < FEWEST_TRAINING:
+        raise UsageError(
+            f"semi-informed trains a network on {FEWEST_TRAINING} readers of --background or more, "
+            f"beside the {len(readers)} that choose it, not {others}: add readers"
+        )
+
+
+def choose_features(context: AttackContext, method: str) -> Mapping[str, str | Feature]:
+    """Return the requested features, and ``voice`` by the network it chooses.
+
+    Where no network can be made or chosen, such as of an anonymiser that leaves no speech, it is
+    the one that ships, and a note says so.
+    """
+    features: dict[str, str | Feature] = {name: name for name in context.features}
+    if context.background is None:
+        raise UsageError("semi-informed needs speech of background speakers: give --background")
+    check_background(context.background)
+    try:
+        return {**features, "voice": _choose_network(context, context.background, method)}
+    except CorpusError as error:
+        context.notes.append(f"{method}: semi-informed uses the shipped voice network: {error}")
+        return {**features, "voice": "voice"}
+
+
+def _choose_network(context: AttackContext, background: Background, method: str) -> Feature:
+    """Return the network that discloses most of background speakers."""
+    readers, training = split_background(background)
+    assert readers is not None
+    network, problems = adapt(
+        training,
+        ProtectStretch(method, context.attacker_seed),
+        [method, context.attacker_seed, hash_program(method)],
+        ResultCache(context.folder / NETWORKS),
+        context.training,
+        progress=_RunReporter(context, method),
+        jobs=context.extractor.jobs,
+    )
+    candidates: dict[str, Feature] = {
+        "shipped": Voice(),
+        "adapted": Voice(network, "voice_adapted"),
+        _BOTH: Voice(BothNetworks(shipped(), network), "voice_both"),
+    }
+    bits, apartness = _measure_candidates(context, method, readers, candidates)
+    choice = max(bits, key=lambda name: (round(bits[name], 2), round(apartness[name], 2)))
+    listing = ", ".join(f"{name} {value:.2f}" for name, value in bits.items())
+    networks = "networks" if choice == _BOTH else "network"
+    context.notes.append(
+        f"{method}: semi-informed uses the {choice} voice {networks}: MeanD of "
+        f"{len(readers)} background speakers, in bits: {listing}"
+    )
+    for problem in problems:
+        context.notes.append(f"{method}: not trained on: {problem}")
+    if choice != "shipped":
+        own, ours = (  # one by one: the shipped network's are the same for every method
+            _measure_candidates(context, CLEAR, readers, {name: candidates[name]})[0][name]
+            for name in (choice, "shipped")
+        )
+        context.clear_bits[method] = own, ours
+    return candidates[choice]
+
+
+def _measure_candidates(
+    context: AttackContext, method: str, readers: Readers, candidates: Mapping[str, Feature]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Measure what each candidate discloses of background speakers, who trained none.
+
+    Returns:
+        MeanD in bits; and, since of few readers all of them may be told, by how many standard
+        deviations the own score lies above the best of the others, in the mean.
+    """
+    extracted = {_BOTH: candidates[_BOTH]} if _BOTH in candidates else candidates
+    specs = {candidate.spec.name: candidate.spec for candidate in extracted.values()}
+    features = tuple(extracted.values())
+    enrolment, published = (
+        context.extractor.extract(readers.pieces(part), method, context.attacker_seed, features)
+        for part in PARTS
+    )
+    enrolled, trials = collect_speech(replace(context, judged=readers), specs, enrolment, published)
+    bits, apartness = {}, {}
+    rows = np.arange(len(trials.target))
+    for name, candidate in candidates.items():
+        spec, columns = candidate.spec, slice(None)
+        if _BOTH in candidates and name != _BOTH:  # both are scaled, which no cosine sees
+            spec, first = candidates[_BOTH].spec, candidates["shipped"].spec.size
+            columns = slice(first) if name == "shipped" else slice(first, None)
+        scores = score_trials(
+            candidate.spec.kind.similarity(),
+            [totals[:, columns] for totals in enrolled.totals[spec.name]],
+            trials.totals[spec.name][:, columns],
+            context.amounts.least_segments,
+        )
+        matrix = ScoreMatrix(scores, trials.target, enrolled.names, name, trials.names)
+        report = evaluate(matrix, settings=EvaluationSettings(_REPLICATES, context.seed))
+        bits[name] = report.figures[BITS].value or 0.0
+        others = scores.copy()
+        others[rows, trials.target] = -np.inf
+        margin = scores[rows, trials.target] - others.max(axis=1)
+        spread = np.ma.masked_invalid(others).std(axis=1).filled(0.0)
+        apartness[name] = float(np.mean(margin / np.maximum(spread, _LEAST_SPREAD)))
+    return bits, apartness
+
+
+class BothNetworks:
+    """Embeddings of two networks side by side: their cosine is the mean of both cosines.
+
+    Attributes:
+        size: numbers in an embedding.
+        sha256: marks what both together make.
+    """
+
+    def __init__(self, first: VoiceNetwork, second: VoiceNetwork) -> None:
+        self._networks = first, second
+        self.size = first.size + second.size
+        self.sha256 = hashlib.sha256(f"{first.sha256} {second.sha256}".encode()).hexdigest()
+
+    def embed(self, windows: FloatArray) -> FloatArray:
+        """Embed windows of one length, shape (b, n): shape (b, size)."""
+        both = [network.embed(windows) for network in self._networks]
+        return np.concatenate(both, axis=1) / np.float32(np.sqrt(2))
+
+
+class _RunReporter:
+    """Reports the progress of an adaptation, with the time left."""
+
+    def __init__(self, context: AttackContext, method: str) -> None:
+        self._context, self._method = context, method
+        self._what, self._began, self._last, self._from = "", 0.0, 0.0, 0.0
+
+    def __call__(self, what: str, done: float) -> None:
+        now = time.monotonic()
+        if what != self._what:
+            self._what, self._began, self._last, self._from = what, now, now, done
+        if now - self._last < _TELL_SECONDS or done <= self._from:
+            return
+        self._last = now
+        left = (now - self._began) * (1 - done) / (done - self._from)
+        self._context.on_progress(
+            f"{self._method}, semi-informed: {what}, {done:.0%}, about {clock_time(left)} left"
+        )
+
 
 ATTACKERS: dict[str, ThreatModel] = {
     attacker.name: attacker

@@ -1,121 +1,300 @@
-"""One attacker against one method: scores, weights, utility."""
+"""A test of anonymisers: readers, background, every method and every attacker."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from monitor.errors import CalibrationError, StoreError
-from monitor.features.registry import make
+from monitor.anonymisers.filters import Utterance
+from monitor.anonymisers.registry import make
+from monitor.corpus import Corpus, find
+from monitor.errors import CalibrationError, CorpusError, StoreError, UsageError
+from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, caveats, defaults, takes
+from monitor.features.registry import make as make_features
+from monitor.files import make_folder, not_written
+from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec
-from monitor.lab.attacks.attackers import ATTACKERS
-from monitor.lab.attacks.context import (
+from monitor.lab.adapting.training import TrainingPlan, check_torch
+from monitor.lab.attacks.attackers import (
+    ATTACKERS,
+    NETWORKS,
     AttackContext,
+    Background,
     ThreatModel,
+    check_background,
     collect_speech,
+    get_attacker,
     join_speech,
     score_trials,
 )
-from monitor.lab.attacks.extraction import CLEAR
-from monitor.lab.attacks.results import FIGURES, AttackRow, method_name
+from monitor.lab.attacks.attributes import (
+    AttributeRow,
+    AttributeTest,
+    check_attributes,
+    judge_attributes,
+    prepare_attributes,
+)
+from monitor.lab.attacks.results import FIGURES, AttackResults, AttackRow, Settings, method_name
+from monitor.lab.attacks.speech import (
+    CLEAR,
+    PARTS,
+    Amounts,
+    PieceExtractor,
+    Reader,
+    Readers,
+    choose_readers,
+    extract_protected,
+)
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
+from monitor.lab.report.model import Figure
+from monitor.lab.result_cache import ResultCache
 from monitor.lab.scoring import JointScores, largest, select_similarities
+from monitor.lab.utility import MEASURES
 from monitor.maths.statistics import REPLICATES
+from monitor.phrases import plural
 from monitor.population.population import Population
-from monitor.population.rank_model import RankModels
 from monitor.protocols import Feature
+from monitor.sources.base import file_hash
 from monitor.training.calibrating import FEWEST_SPEAKERS, CalibrationSettings, calibrate
 from monitor.training.voices import SpeakerSpeech
 from monitor.types import BoolArray, FloatArray
 
-# ---------------------------------------------------------------------------------------- weighing
+_ANY_RATE = 16_000
+_MOST_READERS = 30
+"""Of a background that models are learnt on, the corpora in turn: more weigh features no better."""
+_LEARNING_TRIALS = 2  # of each of them
 
 
-def choose_weighting(
-    context: AttackContext,
-    attacker: ThreatModel,
-    method: str,
-    features_by_name: Mapping[str, str | Feature],
-    specs: Mapping[str, FeatureSpec],
-) -> tuple[JointScores | None, str]:
-    """Return the joint scorer of an attacker and its rank model's origin; or None and why."""
-    if len(specs) < 2:
-        return None, ""
-    reason = "there is no background"
-    if context.background is not None:
-        voices = _collect_background(context, attacker, method, features_by_name, specs)
-        if len(voices) >= FEWEST_SPEAKERS:
-            try:
-                rank_models = calibrate(
-                    voices,
-                    specs,
-                    CalibrationSettings(
-                        lengths=[context.amounts.seconds],
-                        template_lengths=[context.amounts.template_seconds],
-                        replicates=2,  # limits come from the judged readers
-                        seed=context.seed,
-                        prior=None,  # the shipped rank models know of no protection
-                        cohort=None,
-                    ),
-                ).rank_models
-            except CalibrationError as error:
-                reason = str(error)
-            else:
-                condition = method_name(method) if attacker.protects else "clear"
-                origin = f"learnt on {len(voices)} background speakers, {condition} speech"
-                return _make_joint(context, rank_models, specs, origin)
-        else:
-            reason = f"{len(voices)} readers of the background say enough; a rank model needs ten"
-    shipped = Population.reference().rank_models
-    return _make_joint(context, shipped, specs, f"shipped, of clear speech: {reason}")
+@dataclass(frozen=True)
+class AttackConfig:
+    """Settings of a test.
+
+    Attributes:
+        methods: of protection; ``none`` is tried first in any case.
+        attackers: names; empty for all who can be tried with this background and installation.
+        features: names; empty for `get_default_features`.
+        segments: L, of the table of enrolments.
+        session: ``"cross"``, ``"same"`` or None.
+        seed: of all draws.
+        jobs: processes that listen, or workers elsewhere.
+        replicates: resamples of readers behind the limits.
+        training: how an attacker trains a network, and on how much speech of each reader.
+        attributes: of readers, to be told too, such as ``gender`` or ``age<16``.
+        attribute_table: that says them; None for the manifests of the corpora.
+    """
+
+    methods: tuple[str, ...] = (CLEAR,)
+    attackers: tuple[str, ...] = ("ignorant", "lazy-informed")
+    features: tuple[str, ...] = ()
+    amounts: Amounts = field(default_factory=Amounts)
+    segments: tuple[int, ...] = (1, 3, 30)
+    session: str | None = None
+    seed: int = 0
+    jobs: Jobs = 1
+    replicates: int = REPLICATES
+    training: TrainingPlan = field(default_factory=TrainingPlan)
+    attributes: tuple[str, ...] = ()
+    attribute_table: Path | None = None
+    setup: FeatureSetup = AS_ENVIRONMENT
 
 
-def _make_joint(
-    context: AttackContext, rank_models: RankModels, specs: Mapping[str, FeatureSpec], origin: str
-) -> tuple[JointScores | None, str]:
-    modelled = {name: specs[name] for name in largest(rank_models, specs)}
-    if len(modelled) < 2:
-        return None, f"there is no rank model for any two of {', '.join(specs)}"
-    if len(modelled) < len(specs):
-        origin = f"{origin}; of {', '.join(modelled)}, since it knows no more"
-    similarities = select_similarities(modelled, "average")
-    try:
-        joint = JointScores(
-            rank_models, modelled, similarities, "cross", context.amounts.template_seconds
+@dataclass(frozen=True)
+class Preparation:
+    """Methods, attackers and readers of a test.
+
+    Attributes:
+        config: as asked, with every method once and ``none`` first.
+        attribute_test: of attributes; None where none are requested.
+    """
+
+    corpus: str
+    config: AttackConfig
+    context: AttackContext
+    attackers: tuple[ThreatModel, ...]
+    attribute_test: AttributeTest | None
+    problems: tuple[str, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Audio seconds to extract or read from the cache; without those for training."""
+        context = self.context
+        total = sum(request.piece.seconds for request in context.list_requests(self.tried))
+        readers = context.background.readers if context.background else None
+        background, judged = (
+            sum(piece.seconds for piece in group.pieces(*PARTS)) if group else 0.0
+            for group in (readers, context.judged)
         )
-    except StoreError as error:
-        return None, str(error)
-    return joint, origin
+        for attackers in self.tried.values():
+            for attacker in attackers:  # who hears with features of its own
+                if attacker.features is not None:
+                    total += judged
+                    if len(context.features) > 1 or attacker.trains:
+                        total += background * (2 if attacker.trains else 1)
+        return total
+
+    @property
+    def tried(self) -> dict[str, list[ThreatModel]]:
+        """By method, the attackers worth trying."""
+        return {method: select_attackers(self.attackers, method) for method in self.config.methods}
 
 
-def _collect_background(
-    context: AttackContext,
-    attacker: ThreatModel,
-    method: str,
-    features_by_name: Mapping[str, str | Feature],
-    specs: Mapping[str, FeatureSpec],
-) -> list[SpeakerSpeech]:
-    """Extract background readers: enrolment and trials as two sessions, protected apart."""
-    readers = context.get_calibration_readers(attacker)
-    if readers is None:
-        return []
-    pieces = [*readers.pieces("enrolment"), *readers.pieces("trials")]
-    extracted = context.extract_own(pieces, attacker, method, tuple(features_by_name.values()))
-    voices = []
-    for reader in readers.everybody:
-        enrolled = join_speech(
-            [p for session in reader.enrolment for p in session], extracted, specs
-        )
-        trials = join_speech(reader.trials, extracted, specs)
-        if enrolled is not None and trials is not None:
-            voices.append(SpeakerSpeech(reader.name, (enrolled, trials)))
-    return voices
+def get_default_features(setup: FeatureSetup = AS_ENVIRONMENT) -> tuple[str, ...]:
+    """Return ready features, and the pitch that filters leave, where an anonymiser hides ``f0``."""
+    first, *others = defaults(setup=setup)
+    return (first, "f0_robust", *others)
 
 
-# --------------------------------------------------------------------------------------- attacking
+# --------------------------------------------------------------------------------------- preparing
+
+
+def prepare(
+    corpus: Path,
+    config: AttackConfig,
+    *,
+    folder: Path,
+    background: Sequence[Path] = (),
+    fresh: bool = False,
+    progress: Callable[[str], object] = lambda _: None,
+) -> Preparation:
+    """Choose readers, and check that every request can be met.
+
+    Args:
+        corpus: recordings by reader and session; the readers who are judged.
+        config: what is to be tried.
+        folder: for what is kept to go on from; private.
+        background: corpora of background speakers, that attackers learn from.
+        fresh: forget what was kept.
+        progress: called with each reader whose speech was looked for.
+
+    Raises:
+        UsageError: a method, an attacker or a feature makes no sense.
+        CorpusError: there is too little speech.
+        SourceError: a program does not work.
+        StoreError: the folder cannot be written.
+    """
+    chosen = [get_attacker(name) for name in dict.fromkeys(config.attackers)]
+    config = replace(config, methods=tuple(dict.fromkeys((CLEAR, *config.methods))))
+    features = config.features or get_default_features(config.setup)
+    _check_config(config, chosen, features, has_background=bool(background))
+    recordings = find(corpus)
+    check_attributes(recordings, corpus, background, config.attributes, config.attribute_table)
+    judged = choose_readers(
+        recordings, corpus, config.amounts, session=config.session, jobs=config.jobs,
+        progress=progress,
+    )  # fmt: skip
+    others = _prepare_background(background, judged, config, progress) if background else None
+    attackers, unable = _select_able(chosen, others)
+    problems = (*judged.problems, *(others.problems if others else ()), *unable)
+    for method in config.methods:
+        if method.startswith("command:"):  # find out that it works before hours are spent
+            piece = judged.everybody[0].trials[0]
+            end = min(piece.end_seconds, piece.start_seconds + 1.0)
+            extract_protected(replace(piece, end_seconds=end), method, config.seed, [])
+    attribute_test = None
+    if config.attributes:
+        attribute_test = prepare_attributes(
+            recordings, corpus, others.corpora if others else (), config.attributes,
+            config.amounts, config.attribute_table,
+        )  # fmt: skip
+    try:  # the folder is made, private, once nothing is left to refuse
+        make_folder(folder)
+    except OSError as error:
+        raise not_written(folder, error) from error
+    if fresh:
+        ResultCache(folder / NETWORKS, fresh=True)
+    cache = ResultCache(folder / "heard", fresh=fresh)
+    context = AttackContext(
+        judged, others, features, tuple(MEASURES), config.amounts,
+        PieceExtractor(cache, config.jobs, config.setup), config.seed, folder, config.training,
+    )  # fmt: skip
+    return Preparation(corpus.resolve().name, config, context, attackers, attribute_test, problems)
+
+
+def _check_config(
+    config: AttackConfig, chosen: Sequence[ThreatModel], features: Sequence[str],
+    *, has_background: bool,
+) -> None:  # fmt: skip
+    """Refuse what makes no sense before anything is extracted."""
+    for method in config.methods:
+        make(method, Utterance(_ANY_RATE, "name", "speaker"))
+    missing = [a.name for a in chosen if a.needs_background and not has_background]
+    if missing:
+        raise UsageError(f"{missing[0]} needs speech of background speakers: give --background")
+    if any(attacker.trains for attacker in chosen):
+        check_torch()
+    extractors = make_features(features, config.setup)
+    if config.attributes and not any(feature.spec.kind.pointed for feature in extractors):
+        raise UsageError("attributes are told by an embedding: add voice to --features")
+
+
+def _prepare_background(
+    folders: Sequence[Path],
+    judged: Readers,
+    config: AttackConfig,
+    progress: Callable[[str], object],
+) -> Background:
+    """Choose background readers; whoever is judged is left out, by name and recording."""
+    names = {reader.name for reader in judged.everybody}
+    hashes = {file_hash(piece.path) for piece in judged.pieces(*PARTS)}
+    problems: list[str] = []
+    corpora: list[tuple[Corpus, Path]] = []
+    readers_by_corpus: list[tuple[Reader, ...]] = []
+    least = config.amounts.least_segments
+    amounts = Amounts(config.amounts.seconds, _LEARNING_TRIALS, least, least)
+    for folder in folders:
+        corpus = find(folder)
+        shared = {r.speaker for r in corpus if r.speaker in names or file_hash(r.path) in hashes}
+        if shared:
+            problems.append(
+                f"{folder.name}: {plural(len(shared), 'reader')} of the background are judged and "
+                f"left out: {', '.join(sorted(shared)[:5])}"
+            )
+        recordings = tuple(r for r in corpus.recordings if r.speaker not in shared)
+        corpora.append((Corpus(recordings, corpus.problems), folder))
+        try:
+            chosen = choose_readers(
+                corpora[-1][0], folder, amounts, jobs=config.jobs, progress=progress
+            )
+            readers_by_corpus.append(chosen.everybody)
+        except CorpusError as error:
+            problems.append(f"{folder.name}: {error}")
+    in_turn = [
+        reader
+        for readers_in_turn in zip_longest(*readers_by_corpus)
+        for reader in readers_in_turn
+        if reader is not None
+    ]
+    readers = Readers(tuple(in_turn[:_MOST_READERS]), "same") if in_turn else None
+    return Background(tuple(corpora), readers, tuple(problems))
+
+
+def _select_able(
+    chosen: Sequence[ThreatModel], background: Background | None
+) -> tuple[tuple[ThreatModel, ...], list[str]]:
+    """Return the attackers requested, else all who can be tried; and why others cannot."""
+    able, unable = [], []
+    for attacker in chosen or ATTACKERS.values():
+        if attacker.needs_background and background is None:
+            continue
+        try:
+            if attacker.trains and background is not None:
+                check_background(background)
+        except UsageError as error:
+            if chosen:
+                raise
+            unable.append(f"{attacker.name} is not tried: {error}")
+            continue
+        able.append(attacker)
+    return tuple(able), unable
 
 
 def select_attackers(attackers: Sequence[ThreatModel], method: str) -> list[ThreatModel]:
@@ -127,6 +306,139 @@ def select_attackers(attackers: Sequence[ThreatModel], method: str) -> list[Thre
         attacker for attacker in attackers if attacker.features is not None and not attacker.trains
     ]
     return [*equals[:1], *others] or [ATTACKERS["ignorant"]]
+
+
+# --------------------------------------------------------------------------------------- attacking
+
+
+def attack(
+    corpus: str | PathLike[str],
+    methods: Sequence[str],
+    *,
+    background: Sequence[str | PathLike[str]] = (),
+    folder: str | PathLike[str] | None = None,
+    config: AttackConfig = AttackConfig(),
+) -> AttackResults:
+    """Attack the recordings of a corpus, protected by each method: prepare, and try.
+
+    Args:
+        corpus: the path of recordings by reader and session; clear, methods are applied here.
+        methods: of protection, such as ``"mcadams:0.8"``.
+        background: paths of corpora that attackers learn from.
+        folder: for what is kept to go on from, private; None keeps nothing.
+        config: attackers, features, amounts and so on.
+
+    Raises:
+        MonitorError: as `prepare` and `try_methods`.
+
+    Example::
+
+        results = attack("voices/", ["mcadams:0.8"], background=["others/"])
+        print(results.strongest("mcadams:0.8").bits)
+    """
+    config = replace(config, methods=tuple(methods))
+    with TemporaryDirectory() if folder is None else nullcontext(folder) as kept:
+        others = [Path(path) for path in background]
+        return try_methods(prepare(Path(corpus), config, folder=Path(kept), background=others))
+
+
+def try_methods(
+    prepared: Preparation,
+    *,
+    on_progress: Callable[[str], object] = lambda _: None,
+    on_seconds: Callable[[float], None] = lambda _: None,
+) -> AttackResults:
+    """Try every attacker on every method.
+
+    Args:
+        prepared: by `prepare`.
+        on_progress: called with what begins.
+        on_seconds: called with seconds of audio that were extracted.
+
+    Raises:
+        CorpusError: no method could be tried.
+    """
+    config = prepared.config
+
+    def report(what: str) -> None:
+        on_progress(what)
+        on_seconds(0.0)
+
+    notes: list[str] = []
+    extractor = replace(prepared.context.extractor, progress=on_seconds)
+    context = replace(
+        prepared.context, extractor=extractor, on_progress=report, notes=notes, clear_bits={}
+    )
+    quiet = replace(context, extractor=replace(extractor, progress=lambda _: None))
+    rows: list[AttackRow] = []
+    measured: dict[str, Sequence[Figure]] = {}
+    attributes: dict[str, list[AttributeRow]] = {}
+    problems = list(prepared.problems)
+    report("all methods")
+    extractor.prefetch(context.list_requests(prepared.tried), context.features)
+    for method, attackers in prepared.tried.items():
+        try:
+            for attacker in attackers:
+                on_progress(f"{method}, {attacker.name}")
+                rows += attack_method(
+                    context, method, attacker, config.segments, replicates=config.replicates
+                )
+                if prepared.attribute_test is not None:
+                    judged = judge_attributes(
+                        quiet, method, attacker, prepared.attribute_test,
+                        replicates=config.replicates,
+                    )  # fmt: skip
+                    for name, row in judged:
+                        attributes.setdefault(name, []).append(row)
+            measured[method] = _measure_utility(quiet, method)
+        except CorpusError as error:
+            problems.append(f"{method_name(method)}: {error}")
+    problems += [f"left out: {why}" for why in dict.fromkeys(extractor.missing.values())]
+    methods = {row.method for row in rows}
+    if methods <= {CLEAR} != set(config.methods):
+        raise CorpusError(f"no method could be tried: {'; '.join(problems[-3:])}")
+    notes += caveats(context.features)
+    if "words" in map(takes, context.features):
+        notes.append("what is said is the same by every method: no anonymiser of sound changes it")
+    readers = context.background.readers if context.background else None
+    settings = Settings(
+        prepared.corpus,
+        tuple(method for method in config.methods if method in methods),
+        tuple(attacker.name for attacker in prepared.attackers),
+        context.features,
+        config.amounts.seconds,
+        config.amounts.template_seconds,
+        config.amounts.least_segments,
+        config.segments,
+        context.judged.session,
+        len(context.judged),
+        len(readers) if readers else 0,
+        config.seed,
+    )
+    return AttackResults(
+        settings,
+        tuple(rows),
+        {method: tuple(figures) for method, figures in measured.items() if figures},
+        attributes,
+        notes=tuple(dict.fromkeys(notes)),
+        clear_bits=dict(context.clear_bits),
+        problems=tuple(problems),
+    )
+
+
+def _measure_utility(context: AttackContext, method: str) -> list[Figure]:
+    """Measure utility on the trials as they are published."""
+    if not context.measures:
+        return []
+    trials = context.extract_trials(method, context.features)
+    figures: list[Figure] = []
+    for name in context.measures:
+        measurements = {
+            reader.name: [trials[p].measured[name] for p in reader.trials if p in trials]
+            for reader in context.judged.everybody
+        }
+        figures += MEASURES[name].figures(measurements)
+    return figures
 
 
 def attack_method(
@@ -152,12 +464,16 @@ def attack_method(
     """
     features_by_name = context.get_features(attacker, method)
     features = tuple(features_by_name.values())
-    specs = {feature.spec.name: feature.spec for feature in make(features, context.extractor.setup)}
+    specs = {
+        feature.spec.name: feature.spec
+        for feature in make_features(features, context.extractor.setup)
+    }
     names = dict(zip(specs, features_by_name, strict=True))
+    pieces = context.judged.pieces("enrolment")
     enrolled, trials = collect_speech(
         context,
         specs,
-        context.extract_enrolment(attacker, method, features),
+        context.extract_own(pieces, attacker, method, features),
         context.extract_trials(method, features),
     )
 
@@ -186,11 +502,71 @@ def attack_method(
             }
             for name, scores in scores_by_feature.items():
                 yield measure(names[name], scores, count, scoring, ~trials.has_frames[name])
-            if count == main and scoring == "average":
-                joint, origin = choose_weighting(context, attacker, method, features_by_name, specs)
+            if count == main and scoring == "average" and len(specs) > 1:
+                joint, origin = _choose_weighting(context, attacker, method, features, specs)
                 if joint is not None:
                     scores = joint.add(
                         scores_by_feature, trials.has_frames, context.amounts.seconds
                     )
                     silent = ~np.any([trials.has_frames[name] for name in joint.features], 0)
                     yield measure("joint", scores, count, scoring, silent, origin)
+
+
+def _choose_weighting(
+    context: AttackContext, attacker: ThreatModel, method: str,
+    features: Sequence[str | Feature], specs: Mapping[str, FeatureSpec],
+) -> tuple[JointScores | None, str]:  # fmt: skip
+    """Return the joint scorer of an attacker and its rank model's origin; or None and why."""
+    voices = _collect_background(context, attacker, method, features, specs)
+    seconds, template_seconds = context.amounts.seconds, context.amounts.template_seconds
+    rank_models, reason = None, "there is no background"
+    if len(voices) >= FEWEST_SPEAKERS:
+        settings = CalibrationSettings(
+            lengths=[seconds],
+            template_lengths=[template_seconds],
+            replicates=2,  # limits come from the judged readers
+            seed=context.seed,
+            prior=None,  # the shipped rank models know of no protection
+            cohort=None,
+        )
+        try:
+            rank_models = calibrate(voices, specs, settings).rank_models
+        except CalibrationError as error:
+            reason = str(error)
+    elif context.background is not None:
+        reason = f"{len(voices)} readers of the background say enough; a rank model needs ten"
+    if rank_models is None:
+        rank_models = Population.reference().rank_models
+        origin = f"shipped, of clear speech: {reason}"
+    else:
+        condition = method_name(method) if attacker.protects else "clear"
+        origin = f"learnt on {len(voices)} background speakers, {condition} speech"
+    modelled = {name: specs[name] for name in largest(rank_models, specs)}
+    if len(modelled) < 2:
+        return None, f"there is no rank model for any two of {', '.join(specs)}"
+    if len(modelled) < len(specs):
+        origin = f"{origin}; of {', '.join(modelled)}, since it knows no more"
+    similarities = select_similarities(modelled, "average")
+    try:
+        return JointScores(rank_models, modelled, similarities, "cross", template_seconds), origin
+    except StoreError as error:
+        return None, str(error)
+
+
+def _collect_background(
+    context: AttackContext, attacker: ThreatModel, method: str,
+    features: Sequence[str | Feature], specs: Mapping[str, FeatureSpec],
+) -> list[SpeakerSpeech]:  # fmt: skip
+    """Extract background readers: enrolment and trials as two sessions, protected apart."""
+    readers = context.get_calibration_readers(attacker)
+    if readers is None:
+        return []
+    extracted = context.extract_own(readers.pieces(*PARTS), attacker, method, features)
+    voices = []
+    for reader in readers.everybody:
+        enrolment = [piece for session in reader.enrolment for piece in session]
+        enrolled = join_speech(enrolment, extracted, specs)
+        trials = join_speech(reader.trials, extracted, specs)
+        if enrolled is not None and trials is not None:
+            voices.append(SpeakerSpeech(reader.name, (enrolled, trials)))
+    return voices

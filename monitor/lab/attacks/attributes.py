@@ -1,40 +1,478 @@
-"""Attributes that a protected voice discloses, learnt from background speakers.
+"""Attribute privacy: whether a voice tells its speaker's gender, age group or accent.
 
-VoxGuard section 3.2 and 4.3, see `monitor.lab.attributes`. The attacker's knowledge of the
-anonymiser is that of `monitor.lab.attacks.attackers`: who protects what is enrolled protects what
-is learnt from.
+VoxGuard section 3.2 and 4.3: an attacker learns the attribute from the embeddings of some readers
+and is judged on others. Who protects what is enrolled protects what is learnt from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from scipy.special import expit
 
 from monitor.corpus import Corpus, read_speaker_attributes
 from monitor.errors import CorpusError, UsageError
+from monitor.events.declaration import declared, from_json, key, to_json
 from monitor.features.registry import make
 from monitor.kinds import FeatureSpec
-from monitor.lab.attacks.context import AttackContext, ThreatModel, collect_trials
-from monitor.lab.attacks.extraction import CLEAR, ExtractedPiece
-from monitor.lab.attacks.readers import Amounts, Piece, Reader, Readers, choose_readers
-from monitor.lab.attributes import (
-    AttributeRow,
-    Excerpts,
-    SpeakerAttribute,
-    find_attribute,
-    judge_value,
+from monitor.lab.attacks.attackers import AttackContext, ThreatModel, collect_trials
+from monitor.lab.attacks.speech import (
+    Amounts,
+    ExtractedPiece,
+    Piece,
+    Reader,
+    Readers,
+    choose_readers,
 )
-from monitor.maths.statistics import REPLICATES
-from monitor.safe_text import file_name
+from monitor.lab.evaluation.membership import OperatingPoint, allowed_alarms, operating_point
+from monitor.lab.evaluation.verification import eer
+from monitor.lab.report.model import Figure
+from monitor.maths.composition import DELTA, epsilon_nats
+from monitor.maths.logistic import fit_ridge
+from monitor.maths.scores import unit_vectors
+from monitor.maths.statistics import REPLICATES, Estimate, speaker_weights
+from monitor.phrases import plural
+from monitor.safe_text import file_name, printable
 from monitor.sources.base import file_hash
+from monitor.types import FloatArray, IntArray, Record
 
-LEARNT_SECONDS = 5.0  # of speech, of an excerpt of a background: its readers may say little
-LEARNT_EXCERPTS = 4  # of each of them, at most
-_LEARNT = Amounts(LEARNT_SECONDS, LEARNT_EXCERPTS, 0, 0)
+_MOST = 20
+_LEARNT = Amounts(5.0, 4, 0, 0)
+"""Speech seconds and number of the excerpts of a background reader, who may say little."""
+
+
+@dataclass(frozen=True)
+class SpeakerAttribute:
+    """One attribute of a corpus' speakers.
+
+    Attributes:
+        name: as it was asked for.
+        of: its value, by speaker; speakers of whom nothing is said are missing.
+    """
+
+    name: str
+    of: Mapping[str, str]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Different values, in order."""
+        return tuple(sorted(set(self.of.values())))
+
+
+def find_attribute(
+    request: str, tables: Mapping[str, Mapping[str, str]], speakers: Iterable[str]
+) -> SpeakerAttribute:
+    """Return an attribute of speakers.
+
+    Args:
+        request: a column, taken as it is; or ``COLUMN<NUMBER``, which makes two groups of numbers.
+        tables: by column and speaker, from `monitor.corpus.read_speaker_attributes`.
+        speakers: of whom it is wanted.
+
+    Raises:
+        UsageError: there is no such column, it holds too many values, or no numbers.
+
+    Example:
+        >>> said = {"age": {"ann": "7", "bob": "33"}}
+        >>> found = find_attribute("age<16", said, ["ann", "bob", "cid"])
+        >>> dict(found.of), found.values
+        ({'ann': 'age<16', 'bob': 'age>=16'}, ('age<16', 'age>=16'))
+    """
+    parts = re.fullmatch(r"\s*(.+?)\s*<\s*([-+.\d]+)\s*", request)
+    column = parts.group(1) if parts else request.strip()
+    by_column = {name.lower(): values for name, values in tables.items()}
+    if column.lower() not in by_column:
+        known_columns = f" (there are {printable(', '.join(tables))})" if tables else ""
+        raise UsageError(
+            f"no table says the {printable(column)} of these speakers; a manifest.csv with a "
+            f"column {printable(column)} does{known_columns}"
+        )
+    by_speaker = by_column[column.lower()]
+    values = {who: by_speaker[who] for who in speakers if who in by_speaker}
+    try:
+        if parts:
+            edge = float(parts.group(2))
+            below, above = f"{column}<{edge:g}", f"{column}>={edge:g}"
+            values = {who: below if float(value) < edge else above for who, value in values.items()}
+    except ValueError:
+        raise UsageError(f"{printable(request)}: {printable(column)} holds no numbers") from None
+    attribute = SpeakerAttribute(request.strip(), values)
+    if len(attribute.values) > _MOST:
+        raise UsageError(
+            f"{printable(column)} has {plural(len(attribute.values), 'value')}, more than {_MOST}; "
+            f"make two groups of numbers, such as {printable(column)}<16"
+        )
+    if len(attribute.values) < 2:
+        raise UsageError(
+            f"{printable(request)}: all {plural(len(values), 'speaker')} of whom it is known are "
+            "alike"
+        )
+    return attribute
+
+
+def match_speakers(
+    speakers: Iterable[str],
+    has: Mapping[str, bool],
+    others: Sequence[Mapping[str, str]],
+    seed: int = 0,
+) -> tuple[str, ...]:
+    """Return as many speakers with the attribute as without, for each value of the others.
+
+    Definition 2 of VoxGuard changes one attribute and holds the others. Nobody can be recorded at
+    another gender or age, so speakers are matched: of each combination of the others as many stay
+    of the one group as there are of the other, drawn at random. Where an attribute then tells
+    something, it is not the others that tell it.
+
+    Args:
+        speakers: to choose from; of whom one of the attributes is unknown are left out.
+        has: whether each has the attribute in question.
+        others: the value of each other attribute, by speaker.
+        seed: of the draw.
+
+    Returns:
+        those who stay, in order.
+
+    Example:
+        >>> has = {"a": True, "b": True, "c": False, "d": False, "e": False}
+        >>> age = {"a": "old", "b": "young", "c": "old", "d": "old", "e": "old"}
+        >>> len(match_speakers("abcde", has, [age]))
+        2
+    """
+    cells: dict[tuple[str, ...], tuple[list[str], list[str]]] = {}
+    for who in sorted(speakers):
+        if who in has and all(who in other for other in others):
+            cell = cells.setdefault(tuple(other[who] for other in others), ([], []))
+            cell[has[who]].append(who)
+    generator = np.random.default_rng(seed)
+    matches: list[str] = []
+    for _, groups in sorted(cells.items()):
+        count = min(map(len, groups))
+        for group in groups:
+            matches += [group[i] for i in generator.permutation(len(group))[:count]]
+    return tuple(sorted(matches))
+
+
+# ---------------------------------------------------------------------------------------- learning
+
+_FOLDS = 5
+_RIDGES = (1e-3, 1e-2, 1e-1, 1.0)
+_FEWEST = 2  # speakers on either side that can be learnt from
+
+
+@dataclass(frozen=True)
+class Excerpts:
+    """Stretches of speech, as embeddings of an attacker.
+
+    Attributes:
+        vectors: shape (n, d), an embedding of each; only its direction counts.
+        whose: n names of speakers.
+    """
+
+    vectors: FloatArray
+    whose: tuple[str, ...]
+
+    def of(self, speakers: frozenset[str]) -> Excerpts:
+        """Select the excerpts of some speakers."""
+        chosen = [place for place, who in enumerate(self.whose) if who in speakers]
+        return Excerpts(self.vectors[chosen], tuple(self.whose[place] for place in chosen))
+
+
+def compute_log_odds(
+    learnt: Excerpts, judged: Excerpts, has: Mapping[str, bool], seed: int = 0
+) -> FloatArray:
+    """Return the attribute's log odds in each excerpt of readers the attacker did not learn.
+
+    No reader is learnt from and judged by one regression: where both hold the same readers, those
+    judged are dealt into five folds, and each fold is judged by who learnt from the other readers.
+    Every reader counts the same, and so do both groups. The strength of the ridge is the one that
+    predicts readers best who are left out of what is learnt from.
+
+    Args:
+        learnt: of readers whose attribute the attacker knows.
+        judged: of readers whose attribute it wants to know.
+        has: by reader; whoever is missing is learnt nothing from.
+        seed: of the folds.
+
+    Returns:
+        natural logarithm of the odds, shape (n,), of `judge_attribute`.
+
+    Raises:
+        UsageError: fewer than two readers with or without it to learn from.
+    """
+    readers = sorted(set(judged.whose))
+    shared = not set(learnt.whose).isdisjoint(readers)
+    fold_of = _deal_folds(readers, has, _FOLDS if shared else 1, seed)
+    folds = np.array([fold_of[who] for who in judged.whose])
+    odds = np.empty(len(judged.whose))
+    unit = unit_vectors(judged.vectors)
+    for fold in sorted(set(fold_of.values())):
+        left_out = {who for who in readers if fold_of[who] == fold}
+        training_speakers = frozenset(w for w in learnt.whose if w in has and w not in left_out)
+        bias, slopes = _fit(learnt.of(training_speakers), has, seed)
+        odds[folds == fold] = bias + unit[folds == fold] @ slopes
+    return odds
+
+
+def _fit(learnt: Excerpts, has: Mapping[str, bool], seed: int) -> tuple[float, FloatArray]:
+    """Fit a logistic regression: equal readers within a group, and equal groups."""
+    readers, reader = np.unique(np.asarray(learnt.whose), return_inverse=True)
+    label = np.array([has[who] for who in learnt.whose], bool)
+    having = sum(has[who] for who in readers.tolist())
+    counts = {"with": having, "without": len(readers) - having}
+    for which, count in counts.items():
+        if count < _FEWEST:
+            raise UsageError(
+                f"{plural(count, 'reader')} {which} the attribute to learn from, and "
+                f"{_FEWEST} are needed"
+            )
+    weight = 1.0 / np.bincount(reader)[reader]
+    for group in (label, ~label):
+        weight[group] /= weight[group].sum()
+    vectors = unit_vectors(learnt.vectors)
+    fold_of = _deal_folds(readers.tolist(), has, min(_FOLDS, *counts.values()), seed + 1)
+    fold = np.array([fold_of[who] for who in learnt.whose])
+
+    def compute_loss(ridge: float) -> float:
+        """Return the mean negative log-likelihood of readers left out in turn."""
+        total = 0.0
+        for number in np.unique(fold):
+            out = fold == number
+            bias, slopes = fit_ridge(vectors[~out], label[~out], weight[~out], ridge)
+            odds = bias + vectors[out] @ slopes
+            right = expit(np.where(label[out], odds, -odds))
+            total -= float(weight[out] @ np.log(np.maximum(right, 1e-300)))
+        return total
+
+    return fit_ridge(vectors, label, weight, min(_RIDGES, key=compute_loss))
+
+
+def _deal_folds(
+    readers: list[str], has: Mapping[str, bool], folds: int, seed: int
+) -> dict[str, int]:
+    """Return a fold of each reader: groups balanced in each."""
+    generator = np.random.default_rng(seed)
+    mixed = [readers[i] for i in generator.permutation(len(readers))]
+    mixed.sort(key=lambda who: has.get(who, False))
+    return {who: place % folds for place, who in enumerate(mixed)}
+
+
+# ----------------------------------------------------------------------------------------- judging
+
+_RATES = (1e-2, 1e-3)
+"""False positive rates that figures are given at."""
+
+
+@declared()
+class AtRate:
+    """Disclosure at one allowed false positive rate; limits are 95 %."""
+
+    asked: float = key("probability", "the rate that is allowed")
+    realised: float = key("probability", "the rate that was reached, at most the former")
+    realised_high: float = key("probability", "what it may be among other readers, at most")
+    tpr: float = key(
+        "probability", "share of the excerpts with the attribute told at this very threshold"
+    )
+    tpr_low: float = key("probability")
+    tpr_high: float = key("probability")
+    epsilon_nats: float | None = key("number", "VoxGuard eq. (5), at least 0; None: infinite")
+    epsilon_low_nats: float = key("number", "what the mechanism's epsilon is at least")
+    note: str = key("", "what the numbers cannot show; mostly empty")
+
+    @property
+    def accepted(self) -> Figure:
+        """True positive rate, with limits."""
+        return Figure("", "", self.tpr, "share", low=self.tpr_low, high=self.tpr_high)
+
+
+@declared()
+class AttributeJudgement:
+    """Accuracy with which readers with an attribute are separated from others."""
+
+    readers_with: int = key("count", "readers who were judged")
+    readers_without: int = key("count")
+    excerpts_with: int = key("count", "stretches of their speech")
+    excerpts_without: int = key("count")
+    eer: float = key("probability", "equal error rate (of the ROC's convex hull)")
+    eer_low: float = key("probability")
+    eer_high: float = key("probability")
+    at: tuple[AtRate, ...] = key("", "for each of the rates", minItems=1)
+
+    @property
+    def error(self) -> Figure:
+        """Equal error rate, with limits."""
+        return Figure("", "", self.eer, "share", low=self.eer_low, high=self.eer_high)
+
+
+@declared()
+class AttributeRow:
+    """Accuracy of one attacker on one value of an attribute."""
+
+    method: str = key("", "of protection")
+    attacker: str = key()
+    feature: str = key()
+    value: str = key()
+    version: str = key("", '"relaxed", or "strict": readers are matched in other attributes')
+    readers_apart: bool = key("", "whether it learnt from others than those judged")
+    seconds: float = key("seconds", "of an excerpt")
+    learnt_with: int = key("count", "readers it learnt from")
+    learnt_without: int = key("count")
+    judgement: AttributeJudgement
+
+    def encode(self) -> Record:
+        """Return the row for JSON, with the keys of the judgement among its own."""
+        return to_json(self) | to_json(self.judgement)
+
+    @classmethod
+    def decode(cls, row: Record) -> AttributeRow:
+        """Return a row from JSON that `encode` made."""
+        return replace(from_json(cls, row), judgement=from_json(AttributeJudgement, row))
+
+
+def judge_attribute(
+    scores: FloatArray,
+    whose: Sequence[str],
+    has: Mapping[str, bool],
+    *,
+    rates: tuple[float, ...] = _RATES,
+    replicates: int = REPLICATES,
+    seed: int = 0,
+) -> AttributeJudgement:
+    """Judge the scores of an attacker on readers it did not learn from.
+
+    A threshold is strict, and stands where the non-mated scores allow it (as in
+    `monitor.lab.evaluation.membership`). Excerpts of one reader are alike, so limits come of
+    readers drawn anew, of either group by itself; those of the rates are at that very threshold,
+    since few readers cannot say where another one would stand. The bound on epsilon is Clopper
+    and Pearson's, one-sided at 0.025 for each rate, of as many independent trials as the readers'
+    agreement leaves (Korn and Graubard, see `monitor.maths.statistics.share_limits`): with one
+    excerpt a reader it is the plain one.
+
+    Args:
+        scores: shape (n,), higher where the attribute is more probable.
+        whose: n readers.
+        has: whether each has the attribute.
+        rates: false positive rates to allow.
+        replicates: resamples of readers.
+        seed: of the resamples.
+
+    Raises:
+        UsageError: fewer than two readers with or without it.
+    """
+    readers, reader = np.unique(np.asarray(whose), return_inverse=True)
+    having = np.array([has[who] for who in readers.tolist()], bool)
+    counts = int(having.sum()), int((~having).sum())
+    if min(counts) < 2:
+        raise UsageError(
+            f"{plural(counts[0], 'reader')} with the attribute and {counts[1]} without it: two of "
+            "each are needed to be judged"
+        )
+    has_it = having[reader]
+    mated, owner = np.asarray(scores[has_it], np.float64), reader[has_it]
+    other, other_owner = np.asarray(scores[~has_it], np.float64), reader[~has_it]
+    drawn_weights = np.zeros((replicates, having.size))  # both groups keep their size
+    for place, group in enumerate((having, ~having)):
+        drawn_weights[:, group] = speaker_weights(int(group.sum()), replicates, seed + place)
+    weights = np.concatenate([drawn_weights, 1.0 - np.eye(readers.size)])
+    rate, trials = eer(mated, other), min(mated.size, other.size)
+    drawn = np.array(
+        [
+            eer(np.repeat(mated, n[owner]), np.repeat(other, n[other_owner]))
+            for n in weights.astype(np.int64)
+        ]
+    )
+    error = Estimate(rate, drawn[:replicates], drawn[replicates:], min(counts), trials)
+    at = []
+    for asked in rates:
+        point = operating_point(mated, other, asked)
+        tpr_limits = _compute_share_limits(mated, owner, point.threshold, weights, replicates)
+        _, mistaken = _compute_share_limits(
+            other, other_owner, point.threshold, weights, replicates
+        )
+        loss = float(epsilon_nats(point.tpr, point.fpr))
+        # each rate at its limit against the attacker
+        ratios = (tpr_limits[0] - DELTA) / mistaken, (1 - mistaken - DELTA) / (1 - tpr_limits[0])
+        at.append(
+            AtRate(
+                asked, point.fpr, mistaken, point.tpr, *tpr_limits,
+                max(loss, 0.0) if np.isfinite(loss) else None,
+                float(np.log(max(1.0, *ratios))),
+                _note(asked, point, counts[1]),
+            )
+        )  # fmt: skip
+    return AttributeJudgement(
+        *counts, mated.size, other.size, rate, *error.share_limits(0.0, 0.5), tuple(at)
+    )
+
+
+def judge_value(
+    training: Excerpts, judged: Excerpts, has: Mapping[str, bool], *,
+    others: Sequence[Mapping[str, str]] | None = None, replicates: int = REPLICATES, seed: int = 0,
+) -> tuple[int, int, AttributeJudgement]:  # fmt: skip
+    """Learn a value of an attribute from some excerpts and judge it on others.
+
+    Args:
+        training: excerpts to learn from; readers without an entry in `has` are left out.
+        judged: excerpts to judge, likewise.
+        has: by reader, whether the attribute has that value.
+        others: the value of each other attribute by reader, to match readers in; None for none.
+        replicates: resamples of readers.
+        seed: of the resamples.
+
+    Returns:
+        readers learnt from with the value, and without it; and the judgement.
+
+    Raises:
+        UsageError: fewer than two readers with or without it.
+    """
+
+    def select(excerpts: Excerpts) -> Excerpts:
+        readers = sorted(set(excerpts.whose) & has.keys())
+        if others is not None:
+            readers = list(match_speakers(readers, has, others, seed))
+        return excerpts.of(frozenset(readers))
+
+    training, judged = select(training), select(judged)
+    odds = compute_log_odds(training, judged, has, seed)
+    judgement = judge_attribute(odds, judged.whose, has, replicates=replicates, seed=seed)
+    labels = [has[who] for who in set(training.whose)]
+    return sum(labels), len(labels) - sum(labels), judgement
+
+
+def _compute_share_limits(
+    scores: FloatArray, owner: IntArray, threshold: float, weights: FloatArray, replicates: int
+) -> tuple[float, float]:
+    """Return limits of the share of scores above a threshold, over readers."""
+    people = weights.shape[1]
+    above = np.bincount(owner, scores > threshold, minlength=people)
+    total = np.bincount(owner, minlength=people)
+    share = float(above.sum() / total.sum())
+    samples = (weights @ above) / (weights @ total)
+    left_out = samples[replicates:][total > 0]
+    units = int((total > 0).sum())
+    estimate = Estimate(share, samples[:replicates], left_out, units, int(total.sum()))
+    return estimate.share_limits(0.0, 1.0)
+
+
+def _note(asked: float, point: OperatingPoint, readers: int) -> str:
+    if not allowed_alarms(asked, point.non_mated):
+        return (
+            f"{plural(point.non_mated, 'excerpt')} without the attribute cannot resolve a false "
+            f"positive rate of {asked:g}: this is where none is accepted by mistake"
+        )
+    if readers * asked < 1:
+        return (
+            f"{point.non_mated} excerpts of {readers} readers: a false positive rate of {asked:g} "
+            "among readers is not resolved"
+        )
+    return ""
+
+
+# ----------------------------------------------------------------------------------------- testing
 
 
 @dataclass(frozen=True)
@@ -52,13 +490,6 @@ class AttributeTest:
     learnt: Readers | None
     amounts: Amounts
 
-    @property
-    def seconds(self) -> float:
-        """Audio seconds that one attacker extracts of one method."""
-        apart = self.learnt or self.judged
-        both = (*self.judged.pieces("trials"), *apart.pieces("trials"))
-        return sum(piece.seconds for piece in both)
-
 
 def prepare_attributes(
     corpus: Corpus,
@@ -75,24 +506,21 @@ def prepare_attributes(
         CorpusError: nobody says enough.
     """
     attributes = _read_attributes(root, [folder for _, folder in background], table)
-    speakers = [
-        name
-        for corpus_here in (corpus, *(c for c, _ in background))
-        for name in corpus_here.speakers
-    ]
-    requests = tuple(find_attribute(recording, attributes, speakers) for recording in names)
+    corpora = (corpus, *(others for others, _ in background))
+    speakers = [name for some in corpora for name in some.speakers]
+    requests = tuple(find_attribute(name, attributes, speakers) for name in names)
     amounts = replace(amounts, least_segments=0, most_segments=0)
     judged = choose_readers(corpus, root, amounts, session="same")
     hashes = {file_hash(piece.path) for piece in judged.pieces("trials")}
     readers: list[Reader] = []
-    for corpus_here, folder in background:
-        others = tuple(
+    for others, folder in background:
+        apart = tuple(
             recording
-            for recording in corpus_here.recordings
+            for recording in others
             if recording.speaker not in corpus.speakers and file_hash(recording.path) not in hashes
         )
         with suppress(CorpusError):  # nobody of it says enough
-            readers += choose_readers(Corpus(others, ()), folder, _LEARNT, session="same").everybody
+            readers += choose_readers(Corpus(apart, ()), folder, _LEARNT, session="same").everybody
     learnt = Readers(tuple(readers), "same") if readers else None
     return AttributeTest(requests, judged, learnt, amounts)
 
@@ -141,26 +569,18 @@ def judge_attributes(
     Raises:
         CorpusError: nobody could be heard.
     """
-    features_by_name = context.get_features(attacker, method)
-    specs = [
-        (name, make((feature,), context.extractor.setup)[0].spec)
-        for name, feature in features_by_name.items()
-    ]
-    for name, spec in specs:
+    for name, feature in context.get_features(attacker, method).items():
+        spec = make((feature,), context.extractor.setup)[0].spec
         if not spec.kind.pointed:
             continue
-        features = (features_by_name[name],)
-        pieces = test.judged.pieces("trials")
-        extracted = context.extractor.extract(pieces, method, context.seed, features)
-        excerpts = _collect_excerpts(test.judged, extracted, spec, test.amounts)
-        method_used = method if attacker.protects else CLEAR
-        readers = test.learnt or test.judged
-        extracted = context.extractor.extract(
-            readers.pieces("trials"), method_used, context.attacker_seed, features
-        )
-        training = _collect_excerpts(
-            readers, extracted, spec, test.amounts if readers is test.judged else _LEARNT
-        )
+        readers, amounts = test.judged, test.amounts
+        pieces = readers.pieces("trials")
+        extracted = context.extractor.extract(pieces, method, context.seed, (feature,))
+        excerpts = _collect_excerpts(readers, extracted, spec, amounts)
+        if test.learnt is not None:
+            readers, amounts = test.learnt, _LEARNT
+        extracted = context.extract_own(readers.pieces("trials"), attacker, method, (feature,))
+        training = _collect_excerpts(readers, extracted, spec, amounts)
         for attribute in test.asked:
             groups = [other.of for other in test.asked if other is not attribute]
             for value in attribute.values:

@@ -5,47 +5,41 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from monitor.documents import (
-    bullet_list,
-    document,
-    paragraphs,
-    picture,
-    section,
-    table,
-)
 from monitor.errors import SchemaError, StoreError, UsageError
-from monitor.events.keys import (
-    COUNT,
-    NUMBER,
-    PROBABILITY,
-    SECONDS,
-    SESSION,
-    TEXT,
-    TEXTS,
-    VALUE,
-    list_of,
-    misfit,
-    object_of,
-)
+from monitor.events.declaration import declared, from_json, key, schema_of, to_json
+from monitor.events.keys import NUMBER, SESSION, TEXT, TEXTS, VALUE, list_of, misfit, object_of
 from monitor.features.registry import takes
-from monitor.files import csv_number, csv_text, held_by, write_text
-from monitor.lab.attacks.attackers import ATTACKERS, get_attacker
-from monitor.lab.attacks.context import BITS
-from monitor.lab.attacks.extraction import CLEAR
-from monitor.lab.attributes import AttributeRow
+from monitor.files import held_by, write_text
+from monitor.lab.attacks.attackers import ATTACKERS, BITS, get_attacker
+from monitor.lab.attacks.attributes import AttributeJudgement, AttributeRow
+from monitor.lab.attacks.speech import CLEAR
 from monitor.lab.evaluation.srd import is_undertrained
 from monitor.lab.plots.attacks import MethodBits, attacks_svg, plot_attacks
-from monitor.lab.report.export import figure_json
-from monitor.lab.report.model import Figure, format_limits, format_value
+from monitor.lab.report.export import figure_json, render_csv
+from monitor.lab.report.html import render_html
+from monitor.lab.report.model import (
+    Block,
+    Bullets,
+    Cell,
+    Columns,
+    Document,
+    Figure,
+    Paragraphs,
+    Picture,
+    Section,
+    Table,
+    format_cell,
+    format_value,
+)
 from monitor.maths.ranks import first_rank_bits
 from monitor.phrases import IGNORANT, NO_MEASURE, attacker_in_words, format_best_feature, plural
 from monitor.safe_text import file_name, printable, short_name
+from monitor.types import Record
 
 # ----------------------------------------------------------------------------------------- results
 
@@ -67,36 +61,46 @@ FIGURES = {
     "membership.realised_fpr_at_1e-3": "FPR reached for 1e-3",
 }
 """What is kept of each report, with the short name of its column."""
+_FIGURE = object_of(
+    label=TEXT, value=VALUE, text=TEXT, low=VALUE, high=VALUE, unit=TEXT, ceiling=VALUE,
+    floor=VALUE, ties=TEXT, note=TEXT,
+)  # fmt: skip
+_FIGURES = {
+    "type": "object",
+    "properties": {BITS: {**_FIGURE, "properties": {**_FIGURE["properties"], "value": NUMBER}}},
+    "required": [BITS],
+    "additionalProperties": _FIGURE,
+}
 
 
-@dataclass(frozen=True, slots=True)
+def _encode_figures(figures: Mapping[str, Figure]) -> Record:
+    return {key: figure_json(figure) for key, figure in figures.items()}
+
+
+def _decode_figures(figures: Mapping[str, Record]) -> dict[str, Figure]:
+    return {
+        key: Figure(key, **{part: figure[part] for part in _FIGURE["properties"]})
+        for key, figure in figures.items()
+    }
+
+
+@declared()
 class AttackRow:
-    """One attacker with one feature on one method.
+    """One attacker with one feature on one method."""
 
-    Attributes:
-        method: of protection; ``"none"`` is the baseline.
-        feature: what the attacker hears; ``"joint"`` is all of them, weighed.
-        segments: L, of which a template is made.
-        scoring: ``"average"`` or ``"max"``.
-        figures: by key, those of `FIGURES`.
-        speakers: N, whom each trial was compared with.
-        trials: how many.
-        complete: readers who have all L segments; the others have fewer.
-        silent: trials in which nothing of the feature could be heard.
-        rank_model: what weighed a joint score, in words; empty otherwise.
-    """
-
-    method: str
-    attacker: str
-    feature: str
-    segments: int
-    scoring: str
-    figures: Mapping[str, Figure]
-    speakers: int
-    trials: int
-    complete: int
-    silent: int
-    rank_model: str = ""
+    method: str = key("", 'of protection; "none" is the baseline')
+    attacker: str = key()
+    feature: str = key("", 'what the attacker hears; "joint" is all of them, weighed')
+    segments: int = key("count", "L, of which a template is made")
+    scoring: str = key("", '"average" or "max"')
+    figures: Mapping[str, Figure] = key(
+        "", "those of `FIGURES`", schema=_FIGURES, encode=_encode_figures, decode=_decode_figures
+    )
+    speakers: int = key("count", "N, whom each trial was compared with", minimum=1)
+    trials: int = key("count")
+    complete: int = key("count", "readers who have all L segments; the others have fewer")
+    silent: int = key("count", "trials in which nothing of the feature could be heard")
+    rank_model: str = key("", "what weighed a joint score, in words; else empty", default="")
 
     @property
     def bits(self) -> float:
@@ -105,26 +109,22 @@ class AttackRow:
         return 0.0 if value is None else value
 
 
-@dataclass(frozen=True, slots=True)
+@declared()
 class Settings:
-    """Settings of a test.
+    """Settings of a test."""
 
-    Attributes:
-        session: ``"cross"`` or ``"same"``.
-    """
-
-    corpus: str
-    methods: tuple[str, ...]
-    attackers: tuple[str, ...]
-    features: tuple[str, ...]
-    seconds: float
-    template_seconds: float
-    main_segments: int
-    segments: tuple[int, ...]
-    session: str
-    readers: int
-    background: int
-    seed: int
+    corpus: str = key()
+    methods: tuple[str, ...] = key()
+    attackers: tuple[str, ...] = key()
+    features: tuple[str, ...] = key()
+    seconds: float = key("seconds")
+    template_seconds: float = key("seconds")
+    main_segments: int = key("count", "of the template that everybody has")
+    segments: tuple[int, ...] = key("count")
+    session: str = key("", '"cross" or "same"', schema=SESSION)
+    readers: int = key("count")
+    background: int = key("count", "readers that attackers learnt from")
+    seed: int = key("count")
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,6 @@ class AttackResults:
     """All results of a test.
 
     Attributes:
-        settings: what was asked for.
-        rows: every way to attack.
         measured: by method, what was measured beside privacy.
         attributes: rows of inferred attributes, by name.
         notes: what a reader of the figures has to know.
@@ -195,15 +193,18 @@ def method_name(method: str) -> str:
     return f"`{' '.join(word.rpartition('/')[2] or word for word in command.split())}`"
 
 
-def format_bits(row: AttackRow) -> str:
+def _format_bits(row: AttackRow) -> str:
     """Format bits with their limits, as in 2.31 bits (1.90 to 2.70)."""
+    interval = _format_interval(row)
+    return f"{row.bits:.2f} bits" + f" ({interval})" * bool(interval)
+
+
+def _format_interval(row: AttackRow) -> str:
     low, high = row.figures[BITS].limits
-    between = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
-    return f"{row.bits:.2f} bits{between}"
+    return "" if low is None or high is None else f"{low:.2f} to {high:.2f}"
 
 
-def format_attack(row: AttackRow) -> str:
-    """Format how a row attacks."""
+def _format_attack(row: AttackRow) -> str:
     scored = ", max scoring" if row.scoring == "max" else ""
     return f"{row.attacker}, {row.feature}, {plural(row.segments, 'segment')} enrolled{scored}"
 
@@ -221,18 +222,18 @@ def format_headline(results: AttackResults) -> list[str]:
         if row.method == CLEAR and len(results.settings.methods) > 1:
             continue
         sentence = (
-            f"{method_name(row.method)}: {format_bits(row)} of {math.log2(row.speakers):.2f} "
+            f"{method_name(row.method)}: {_format_bits(row)} of {math.log2(row.speakers):.2f} "
         )
         if row.method == CLEAR or informed:
             sentence += (
-                f"to the strongest attacker tried ({format_attack(row)}){_format_chance(row)}."
+                f"to the strongest attacker tried ({_format_attack(row)}){_format_chance(row)}."
             )
         else:
-            sentence += f"to {attacker_in_words(IGNORANT)} ({format_attack(row)}): "
+            sentence += f"to {attacker_in_words(IGNORANT)} ({_format_attack(row)}): "
             sentence += f"{NO_MEASURE}; try others."
         lines.append(sentence)
     if baseline is not None and len(results.settings.methods) > 1:
-        lines.append(f"Unprotected: {format_bits(baseline)} ({format_attack(baseline)}).")
+        lines.append(f"Unprotected: {_format_bits(baseline)} ({_format_attack(baseline)}).")
     if full := [row for row in ranking if row.bits >= _FULL * math.log2(row.speakers)]:
         names = ", ".join(
             "unprotected speech" if row.method == CLEAR else method_name(row.method) for row in full
@@ -351,7 +352,7 @@ def _describe_scope(settings: Settings, rows: Sequence[AttackRow]) -> Iterator[s
     )
 
 
-# ------------------------------------------------------------------------------------------ tables
+# ------------------------------------------------------------------------------------------ report
 
 _COLUMNS = (
     BITS,
@@ -362,154 +363,18 @@ _COLUMNS = (
     "anonymity.mean_rank_p1",
     "membership.tpr_at_1e-2",
 )
-MAIN_HEAD = (
-    *("method", "attacker", "feature"),
-    *(FIGURES[key] for key in _COLUMNS),
-    *("epsilon, at least", "FPR reached", "N", "trials"),
-)
-_CELL = (
+_BRIEF = ("srd.idr", "verification.eer_rocch")
+_OPERATING_POINTS = (
     "verification.eer_rocch",
     "membership.epsilon_nats_at_1e-2",
     "membership.tpr_at_1e-2",
     "membership.tpr_at_1e-3",
 )
-
-
-def format_cell(figure: Figure | None) -> str:
-    """Format a figure, its limits in a second line."""
-    if figure is None:
-        return "-"
-    value, limits = format_value(figure.value, figure.unit, figure.text), format_limits(figure)
-    return f"{value}\n{limits}" if limits else value
-
-
-def tabulate_main(results: AttackResults) -> list[list[str]]:
-    """Tabulate methods, attackers and features, at the template that everybody has."""
-    lines = []
-    for method in results.settings.methods:
-        for row in results.main(method):
-            cells = [format_cell(row.figures.get(key)) for key in _COLUMNS]
-            value, least, reached = (
-                format_cell(row.figures.get(f"membership.{name}_at_1e-2"))
-                for name in ("epsilon_nats", "epsilon_lower_nats", "realised_fpr")
-            )
-            epsilon = f"{value.partition(chr(10))[0]}\n\N{GREATER-THAN OR EQUAL TO} {least}"
-            counts = str(row.speakers), str(row.trials)
-            names = method_name(method), row.attacker, row.feature
-            lines.append([*names, *cells, epsilon, reached, *counts])
-    return lines
-
-
-def tabulate_enrolment(results: AttackResults) -> tuple[list[str], list[list[str]]]:
-    """Tabulate VoxGuard's Table 1 for each feature that the nearest segment can score.
-
-    EER, epsilon and TPR at two FPRs, by segments enrolled.
-    """
-    available = {row.segments for row in results.rows}
-    counts = [count for count in results.settings.segments if count in available]
-    searched = {row.feature for row in results.rows if row.scoring == "max"}
-    head = ["method", "attacker", "feature", "scoring", *(f"L = {count}" for count in counts)]
-    lines = []
-    ways = dict.fromkeys(
-        (row.method, row.attacker, row.feature, scoring)
-        for row in results.rows
-        if row.feature in searched and row.segments in counts
-        for scoring in ("average", "max")
-    )
-    for method, attacker, feature, scoring in ways:
-        row_by_segments = {
-            row.segments: row
-            for row in results.rows
-            if (row.method, row.attacker, row.feature) == (method, attacker, feature)
-            and (row.scoring == scoring or row.segments == 1)
-        }
-        cells = [
-            _format_operating_point(row_by_segments[count]) if count in row_by_segments else "-"
-            for count in counts
-        ]
-        lines.append([method_name(method), attacker, feature, scoring, *cells])
-    return head, lines
-
-
-def _format_operating_point(row: AttackRow) -> str:
-    """Format ``EER | epsilon | TPR at FPR 1e-2 | TPR at FPR 1e-3``."""
-    parts = []
-    for key in _CELL:
-        figure = row.figures.get(key)
-        text = "-" if figure is None else format_value(figure.value, figure.unit, figure.text)
-        parts.append("inf" if text == "infinite" else text.removesuffix(" %"))
-    return " | ".join(parts)
-
-
-def tabulate_attributes(rows: Sequence[AttributeRow]) -> tuple[list[str], list[list[str]]]:
-    """Tabulate what attackers infer of one attribute."""
-    head = ["method", "attacker", "feature", "told", "version", "EER"]
-    for rate in rows[0].judgement.at:
-        name = np.format_float_scientific(rate.asked, trim="-", exp_digits=1)
-        head += [f"TPR at FPR {name}", "epsilon, at least", "FPR reached"]
-    lines = []
-    for row in rows:
-        judgement = row.judgement
-        line = [*_name_attribute(row), format_cell(judgement.error)]
-        for rate in judgement.at:
-            epsilon = (
-                "inf" if rate.epsilon_nats is None else format_value(rate.epsilon_nats, "nats")
-            )
-            line += [
-                "* " * bool(rate.note) + format_cell(rate.accepted),
-                f"{epsilon}\n\N{GREATER-THAN OR EQUAL TO} "
-                f"{format_value(rate.epsilon_low_nats, 'nats')}",
-                f"{format_value(rate.realised, 'share')}\n"
-                f"\N{LESS-THAN OR EQUAL TO} {format_value(rate.realised_high, 'share')}",
-            ]
-        line += [
-            f"{judgement.readers_with} / {judgement.readers_without}",
-            f"{judgement.excerpts_with} / {judgement.excerpts_without}",
-            f"{row.learnt_with} / {row.learnt_without}",
-        ]
-        lines.append(line)
-    return [*head, "readers with / without", "excerpts", "readers learnt from"], lines
-
-
-def summarise_attributes(rows: Sequence[AttributeRow]) -> tuple[list[str], list[list[str]]]:
-    """Tabulate the same for a terminal, at the highest of the rates."""
-    rate = f"at FPR {rows[0].judgement.at[0].asked:g}"
-    head = ["method", "attacker", "feature", "told", "version", "EER", rate, "limits", "readers"]
-    lines = []
-    for row in rows:
-        judgement, at = row.judgement, row.judgement.at[0]
-        figures = (judgement.eer, at.tpr, at.tpr_low, at.tpr_high)
-        eer, tpr, low, high = (format_value(figure, "share") for figure in figures)
-        readers = f"{judgement.readers_with} / {judgement.readers_without}"
-        tpr += "*" * bool(at.note)
-        lines.append([*_name_attribute(row), eer, tpr, f"{low} to {high}", readers])
-    return head, lines
-
-
-def _name_attribute(row: AttributeRow) -> list[str]:
-    return [method_name(row.method), row.attacker, row.feature, row.value, row.version]
-
-
-def tabulate_measures(results: AttackResults) -> tuple[list[str], list[list[str]]]:
-    """Tabulate utility, one line a method; empty where none was measured."""
-    labels = dict.fromkeys(f.label for figures in results.measured.values() for f in figures)
-    lines = []
-    for method in results.settings.methods:
-        by_label = {figure.label: figure for figure in results.measured.get(method, ())}
-        strongest = results.strongest(method)
-        bits = format_cell(strongest.figures[BITS]) if strongest else "-"
-        cells = (format_cell(by_label.get(label)) for label in labels)
-        lines.append([method_name(method), bits, *cells])
-    return ["method", "bits, strongest attacker", *labels], lines if labels else []
-
-
-# -------------------------------------------------------------------------------------------- page
-
+_NAMES = ("method", "attacker", "feature")
 _LONGEST_NAME = 20
 _FOOT = (
     "Limits are 95 %, over resampled readers. This page holds no voice, no score and no template."
 )
-
 _TOLD = (
     "As in VoxGuard's section 3.2: a logistic regression on embeddings, learnt from background "
     "speakers, or from some of the judged and tried on the others. Strict: of readers matched in "
@@ -519,105 +384,233 @@ _TOLD = (
 )
 
 
-def render_page(results: AttackResults) -> str:
-    """Return the page as HTML; it stands alone."""
+def _format_value(figure: Figure | None) -> str:
+    return format_cell(figure).partition("\n")[0]
+
+
+def tabulate_main(results: AttackResults) -> Table:
+    """Tabulate methods, attackers and features, at the template that everybody has."""
+    head = [*_NAMES, *(FIGURES[key] for key in _COLUMNS), "epsilon, at least", "FPR reached"]
+    rows: list[list[Cell]] = []
+    for row in (row for method in results.settings.methods for row in results.main(method)):
+        epsilon, least, reached = (
+            row.figures.get(f"membership.{name}_at_1e-2")
+            for name in ("epsilon_nats", "epsilon_lower_nats", "realised_fpr")
+        )
+        bound = f"{_format_value(epsilon)}\n\N{GREATER-THAN OR EQUAL TO} {format_cell(least)}"
+        cells = [*map(row.figures.get, _COLUMNS), bound, reached, row.speakers, row.trials]
+        rows.append([method_name(row.method), row.attacker, row.feature, *cells])
+    return Table.of([*head, "N", "trials"], rows, names=3, wide=True)
+
+
+def summarise_main(results: AttackResults) -> Table:
+    """Tabulate the same for a terminal, a line each."""
+    rows = [
+        [
+            method_name(row.method),
+            row.attacker,
+            row.feature,
+            f"{row.bits:.2f}",
+            _format_interval(row),
+            *(_format_value(row.figures.get(key)) for key in _BRIEF),
+            row.speakers,
+            row.trials,
+        ]
+        for method in results.settings.methods
+        for row in results.main(method)
+    ]
+    head = [*_NAMES, "bits", "limits", *map(FIGURES.__getitem__, _BRIEF), "N", "trials"]
+    return Table.of(head, rows, names=3)
+
+
+def tabulate_enrolment(results: AttackResults) -> Table:
+    """Tabulate VoxGuard's Table 1 for each feature that the nearest segment can score.
+
+    EER, epsilon and TPR at two FPRs, by segments enrolled.
+    """
+    available = {row.segments for row in results.rows}
+    counts = [count for count in results.settings.segments if count in available]
+    searched = {row.feature for row in results.rows if row.scoring == "max"}
+    rows: dict[tuple[str, str, str, str], dict[int, AttackRow]] = {}
+    for row in results.rows:
+        if row.feature in searched and row.segments in counts:
+            for scoring in ("average", "max"):
+                way = row.method, row.attacker, row.feature, scoring
+                by_segments = rows.setdefault(way, {})
+                if scoring == row.scoring or row.segments == 1:  # its own mean, and the nearest
+                    by_segments[row.segments] = row
+
+    def format_point(row: AttackRow | None) -> str:
+        figures = [None if row is None else row.figures.get(key) for key in _OPERATING_POINTS]
+        values = [_format_value(figure).removesuffix(" %") for figure in figures]
+        values = ["inf" if value == "infinite" else value for value in values]
+        return "-" if row is None else " | ".join(values)
+
+    return Table.of(
+        [*_NAMES, "scoring", *(f"L = {count}" for count in counts)],
+        [
+            [method_name(method), *names, *(format_point(by_segments.get(c)) for c in counts)]
+            for (method, *names), by_segments in rows.items()
+        ],
+        names=4,
+        wide=True,
+    )
+
+
+def tabulate_attributes(rows: Sequence[AttributeRow], *, brief: bool = False) -> Table:
+    """Tabulate what attackers infer of one attribute; ``brief``: at the highest of the rates."""
+    head = [*_NAMES, "told", "version", "EER"]
+    for rate in rows[0].judgement.at[: 1 if brief else None]:
+        name = np.format_float_scientific(rate.asked, trim="-", exp_digits=1)
+        head += [f"TPR at FPR {name}", *(() if brief else ("epsilon, at least", "FPR reached"))]
+    lines: list[list[Cell]] = []
+    marks = {}
+    for i, row in enumerate(rows):
+        judgement = row.judgement
+        line: list[Cell] = [method_name(row.method), row.attacker, row.feature, row.value]
+        line += [row.version, judgement.error]
+        for rate in judgement.at[: 1 if brief else None]:
+            if rate.note:
+                marks[i, len(line)] = "*"
+            line.append(rate.accepted)
+            if not brief:
+                epsilon = math.inf if rate.epsilon_nats is None else rate.epsilon_nats
+                line += [
+                    f"{format_value(epsilon, 'nats')}\n\N{GREATER-THAN OR EQUAL TO} "
+                    f"{format_value(rate.epsilon_low_nats, 'nats')}",
+                    f"{format_value(rate.realised, 'share')}\n"
+                    f"\N{LESS-THAN OR EQUAL TO} {format_value(rate.realised_high, 'share')}",
+                ]
+        counts = [
+            f"{judgement.readers_with} / {judgement.readers_without}",
+            f"{judgement.excerpts_with} / {judgement.excerpts_without}",
+            f"{row.learnt_with} / {row.learnt_without}",
+        ]
+        lines.append([*line, *counts[: 1 if brief else None]])
+    head += ["readers with / without", "excerpts", "readers learnt from"][: 1 if brief else None]
+    notes = ["*: too few readers or excerpts to tell of that rate"] if brief else []
+    table = Table.of(head, lines, names=5, notes=notes, wide=not brief)
+    return replace(table, marks=marks)
+
+
+def tabulate_measures(results: AttackResults) -> Table:
+    """Tabulate utility, one line a method; without a row where none was measured."""
+    labels = dict.fromkeys(f.label for figures in results.measured.values() for f in figures)
+    rows: list[list[Cell]] = []
+    for method in results.settings.methods if labels else ():
+        by_label = {figure.label: figure for figure in results.measured.get(method, ())}
+        strongest = results.strongest(method)
+        bits = strongest.figures[BITS] if strongest else None
+        rows.append([method_name(method), bits, *map(by_label.get, labels)])
+    return Table.of(["method", "bits, strongest attacker", *labels], rows, wide=True)
+
+
+def build_report(results: AttackResults) -> Document:
+    """Return the page of results, the headline first."""
     settings = results.settings
     methods = [method for method in settings.methods if method != CLEAR]
-    tested = ", ".join(map(method_name, methods)) or "unprotected speech"
     background = plural(settings.background, "reader")
     learnt = f", and learnt from {background} apart" if settings.background else ""
-    facts = [
-        f"{settings.corpus}: {plural(settings.readers, 'reader')}, trials of "
-        f"{settings.seconds:g} s of speech, templates of {settings.template_seconds:g} s "
-        f"({'another session' if settings.session == 'cross' else 'the same session'}).",
-        f"Attackers: {', '.join(settings.attackers)}; they hear {', '.join(settings.features)}"
-        f"{learnt}.",
-    ]  # fmt: skip
-    figure = picture(
-        "Bits by method and attacker",
-        attacks_svg(*collect_bits(results)),
-        "Of each attacker what it learnt by the best of its ways. 0 is no disclosure; the dashed "
-        "line is everything. A method is as good as its rightmost mark.",
-    )
-    attackers = [f"{n}: {ATTACKERS[n].knows}." for n in settings.attackers if n in ATTACKERS]
-    who = section("Who attacks", bullet_list(attackers))
-    head, lines = tabulate_measures(results)
-    use = [section("What is left of use", table(head, lines, wide=True))] if lines else []
-    parts = [
-        section("What is left for an attacker", paragraphs(*format_headline(results))),
-        f'<div class="pictures">{figure}{who}</div>',
-        *use,
-        _render_rows(results),
-    ]
-    head, lines = tabulate_enrolment(results)
-    if lines:
-        counts = ", ".join(map(str, settings.segments))
-        parts.append(
-            section(
-                f"Enrolment of {counts} segments, average and max scoring",
-                paragraphs(
-                    "As in VoxGuard's Table 1. Each cell: EER (%) | epsilon (nats) | TPR (%) at "
-                    "FPR 1e-2 | TPR (%) at FPR 1e-3. A segment is 6 s of speech; average scoring "
-                    "compares with the mean of all, max scoring with the nearest."
-                ),
-                table(head, lines, names=4, wide=True),
-            )
-        )
-    for name, rows in results.attributes.items():
-        if rows:
-            head, lines = tabulate_attributes(rows)
-            rendered = table(head, lines, names=5, wide=True)
-            parts.append(section(f"Told of a reader: {name}", paragraphs(_TOLD), rendered))
-    parts.append(
-        section("What this does not say", bullet_list([*results.notes, *list_caveats(results)]))
-    )
-    if results.problems:
-        parts.append(section("What could not be used", bullet_list(results.problems)))
-    return document(f"Attacks on {tested}", facts, parts, _FOOT)
-
-
-def _render_rows(results: AttackResults) -> str:
     joint = dict.fromkeys(
         f"Joint score of {method_name(row.method)}, {row.attacker}: {row.rank_model}."
         for row in results.rows
         if row.rank_model
     )
-    return section(
-        "Every attacker and feature",
-        paragraphs(
-            f"At the template that everybody has, {results.settings.template_seconds:g} s. Bits: "
-            "mean disclosure of a fitted rank model (MeanD). First: share of trials in which the "
-            "right reader came first. Mean rank: USC's linkability where enrolled speech is "
-            "protected, its singling out where it is clear; of the median reader and of the "
-            "most exposed 1 %. TPR, and epsilon (nats) with what it is at least, at FPR 1e-2."
+    use, enrolment = tabulate_measures(results), tabulate_enrolment(results)
+    enrolled: list[Block] = [
+        Paragraphs(
+            [
+                "As in VoxGuard's Table 1. Each cell: EER (%) | epsilon (nats) | TPR (%) at "
+                "FPR 1e-2 | TPR (%) at FPR 1e-3. A segment is 6 s of speech; average scoring "
+                "compares with the mean of all, max scoring with the nearest."
+            ]
         ),
-        table(MAIN_HEAD, tabulate_main(results), names=3, wide=True),
-        bullet_list(list(joint)),
+        enrolment,
+    ]
+    attackers = [f"{n}: {ATTACKERS[n].knows}." for n in settings.attackers if n in ATTACKERS]
+    return Document(
+        f"Attacks on {', '.join(map(method_name, methods)) or 'unprotected speech'}",
+        [
+            f"{settings.corpus}: {plural(settings.readers, 'reader')}, trials of "
+            f"{settings.seconds:g} s of speech, templates of {settings.template_seconds:g} s "
+            f"({'another session' if settings.session == 'cross' else 'the same session'}).",
+            f"Attackers: {', '.join(settings.attackers)}; they hear {', '.join(settings.features)}"
+            f"{learnt}.",
+        ],
+        [
+            Section("What is left for an attacker", [Paragraphs(format_headline(results))]),
+            Columns(
+                [
+                    Picture(
+                        "Bits by method and attacker",
+                        attacks_svg(*collect_bits(results)),
+                        "Of each attacker what it learnt by the best of its ways. 0 is no "
+                        "disclosure; the dashed line is everything. A method is as good as its "
+                        "rightmost mark.",
+                    ),
+                    Section("Who attacks", [Bullets(attackers)]),
+                ]
+            ),
+            Section("What is left of use", [use] if use.rows else []),
+            Section(
+                "Every attacker and feature",
+                [
+                    Paragraphs(
+                        [
+                            f"At the template that everybody has, {settings.template_seconds:g} s. "
+                            "Bits: mean disclosure of a fitted rank model (MeanD). First: share of "
+                            "trials in which the right reader came first. Mean rank: USC's "
+                            "linkability where enrolled speech is protected, its singling out "
+                            "where it is clear; of the median reader and of the most exposed 1 %. "
+                            "TPR, and epsilon (nats) with what it is at least, at FPR 1e-2."
+                        ]
+                    ),
+                    tabulate_main(results),
+                    Bullets(list(joint)),
+                ],
+            ),
+            Section(
+                f"Enrolment of {', '.join(map(str, settings.segments))} segments, average and max "
+                "scoring",
+                enrolled if enrolment.rows else [],
+            ),
+            *(
+                Section(
+                    f"Told of a reader: {name}", [Paragraphs([_TOLD]), tabulate_attributes(rows)]
+                )
+                for name, rows in results.attributes.items()
+                if rows
+            ),
+            Section("What this does not say", [Bullets([*results.notes, *list_caveats(results)])]),
+            Section(
+                "What could not be used", [Bullets(results.problems)] if results.problems else []
+            ),
+        ],
+        foot=_FOOT,
     )
 
 
 def collect_bits(results: AttackResults) -> tuple[list[MethodBits], tuple[str, ...], float]:
     """Return what a picture shows: methods with bits, names of attackers, log2 N."""
     attackers = results.settings.attackers
-    ceiling = math.log2(max(row.speakers for row in results.rows))
+
+    def limit(row: AttackRow | None) -> tuple[float, float, float] | None:
+        if row is None:
+            return None
+        low, high = row.figures[BITS].limits
+        return row.bits, row.bits if low is None else low, row.bits if high is None else high
+
     methods = [
         MethodBits(
             short_name(method_name(method).strip("`"), _LONGEST_NAME),
-            [_bits(results.strongest(method, attacker)) for attacker in attackers],
+            [limit(results.strongest(method, attacker)) for attacker in attackers],
         )
         for method in results.settings.methods
     ]
-    return methods, attackers, ceiling
+    return methods, attackers, math.log2(max(row.speakers for row in results.rows))
 
 
-def _bits(row: AttackRow | None) -> tuple[float, float, float] | None:
-    if row is None:
-        return None
-    low, high = row.figures[BITS].limits
-    return row.bits, row.bits if low is None else low, row.bits if high is None else high
-
-
-# ----------------------------------------------------------------------------------------- writing
+# ------------------------------------------------------------------------------------------- files
 
 KEPT = "kept"  # the private folder, within that of the results, of what long work goes on from
 FILES = ("index.html", "results.json", "results.csv", "bits.svg", "bits.png")
@@ -645,7 +638,7 @@ def write_results(results: AttackResults, folder: Path) -> None:
     write_text(results_csv(results), folder / "results.csv")
     for name in ("bits.svg", "bits.png"):
         plot_attacks(folder / name, *collect_bits(results))
-    write_text(render_page(results), folder / "index.html")
+    write_text(render_html(build_report(results)), folder / "index.html")
 
 
 def results_json(results: AttackResults) -> str:
@@ -653,13 +646,12 @@ def results_json(results: AttackResults) -> str:
     contents = {
         "schema": SCHEMA,
         "headline": format_headline(results),
-        "settings": asdict(results.settings),
-        "rows": [
-            {key: getattr(row, key) for key in AttackRow.__slots__ if key != "figures"}
-            | {"figures": _figures(row.figures)}
-            for row in results.rows
-        ],
-        "measured": {m: _figures({f.key: f for f in fs}) for m, fs in results.measured.items()},
+        "settings": to_json(results.settings),
+        "rows": list(map(to_json, results.rows)),
+        "measured": {
+            method: _encode_figures({figure.key: figure for figure in figures})
+            for method, figures in results.measured.items()
+        },
         "attributes": {
             name: [row.encode() for row in rows] for name, rows in results.attributes.items()
         },
@@ -671,48 +663,23 @@ def results_json(results: AttackResults) -> str:
     return json.dumps(contents, indent=1, allow_nan=False) + "\n"
 
 
-_FIGURE = object_of(
-    label=TEXT, value=VALUE, text=TEXT, low=VALUE, high=VALUE, unit=TEXT, ceiling=VALUE,
-    floor=VALUE, ties=TEXT, note=TEXT,
-)  # fmt: skip
-_ROW_SCHEMA = object_of(
-    ["rank_model"], method=TEXT, attacker=TEXT, feature=TEXT, segments=COUNT, scoring=TEXT,
-    speakers={**COUNT, "minimum": 1}, trials=COUNT, complete=COUNT, silent=COUNT, rank_model=TEXT,
-    figures={
-        "type": "object",
-        "properties": {
-            BITS: {**_FIGURE, "properties": {**_FIGURE["properties"], "value": NUMBER}}
-        },
-        "required": [BITS],
-        "additionalProperties": _FIGURE,
-    },
-)  # fmt: skip
-_RATE = object_of(
-    asked=PROBABILITY, realised=PROBABILITY, realised_high=PROBABILITY, tpr=PROBABILITY,
-    tpr_low=PROBABILITY, tpr_high=PROBABILITY, epsilon_nats=VALUE, epsilon_low_nats=NUMBER,
-    note=TEXT,
-)  # fmt: skip
-_TOLD_SCHEMA = object_of(
-    method=TEXT, attacker=TEXT, feature=TEXT, value=TEXT, version=TEXT, seconds=SECONDS,
-    learnt_with=COUNT, learnt_without=COUNT, readers_with=COUNT, readers_without=COUNT,
-    excerpts_with=COUNT, excerpts_without=COUNT, eer={"type": "number", "minimum": 0, "maximum": 1},
-    eer_low=PROBABILITY, eer_high=PROBABILITY, at={**list_of(_RATE), "minItems": 1},
-)  # fmt: skip
-_RESULTS_SCHEMA = object_of(
-    settings=object_of(
-        corpus=TEXT, methods=TEXTS, attackers=TEXTS, features=TEXTS, seconds=SECONDS,
-        template_seconds=SECONDS, main_segments=COUNT, segments=list_of(COUNT), session=SESSION,
-        readers=COUNT, background=COUNT, seed=COUNT,
-    ),
-    rows={**list_of(_ROW_SCHEMA), "minItems": 1},
-    attributes={"type": "object", "additionalProperties": list_of(_TOLD_SCHEMA)},
-    clear_bits={
-        "type": "object",
-        "additionalProperties": {**list_of(NUMBER), "minItems": 2, "maxItems": 2},
-    },
-    notes=TEXTS,
-    problems=TEXTS,
-)  # fmt: skip
+def results_csv(results: AttackResults) -> str:
+    """Return one line a row; of each figure value, lower and upper limit."""
+    plain = [part.name for part in fields(AttackRow) if part.name != "figures"]
+    rows: list[list[Cell]] = []
+    for row in results.rows:
+        cells: list[Cell] = [getattr(row, name) for name in plain]
+        for figure in map(row.figures.get, FIGURES):
+            infinite = figure is not None and figure.text == "infinite"
+            cells += [
+                math.inf if infinite else figure,
+                *(figure.limits if figure else (None, None)),
+            ]
+        rows.append(cells)
+    parts = ("", ".low", ".high")
+    return render_csv(
+        Table.of([*plain, *(f"{key}{part}" for key in FIGURES for part in parts)], rows)
+    )
 
 
 def read_results(path: Path) -> AttackResults:
@@ -739,76 +706,61 @@ def read_results(path: Path) -> AttackResults:
         raise StoreError(f"{name} has no results of monitor attack")
     if not isinstance(contents["schema"], int) or contents["schema"] > SCHEMA:
         raise SchemaError(f"{name} was written by a newer version of the program: install that one")
-    problem = misfit(contents, _RESULTS_SCHEMA)
-    if problem is not None or (problem := find_missing_key(contents, _RESULTS_SCHEMA)) is not None:
+    told = [schema_of(kind) for kind in (AttributeRow, AttributeJudgement)]
+    schema = object_of(
+        settings=schema_of(Settings),
+        rows={**list_of(schema_of(AttackRow)), "minItems": 1},
+        attributes={
+            "type": "object",
+            "additionalProperties": list_of(
+                object_of(**told[0]["properties"], **told[1]["properties"])
+            ),
+        },
+        clear_bits={
+            "type": "object",
+            "additionalProperties": {**list_of(NUMBER), "minItems": 2, "maxItems": 2},
+        },
+        notes=TEXTS,
+        problems=TEXTS,
+    )
+    if (problem := find_misfit(contents, schema)) is not None:
         raise StoreError(f"{name} is damaged ({printable(problem) or 'at its top'}): attack again")
-    settings = contents["settings"]
-    attackers = {*settings["attackers"], *(row["attacker"] for row in contents["rows"])}
-    if unknown := sorted(attackers - ATTACKERS.keys()):
+    settings = from_json(Settings, contents["settings"])
+    rows = tuple(from_json(AttackRow, row) for row in contents["rows"])
+    if unknown := sorted({*settings.attackers, *(row.attacker for row in rows)} - ATTACKERS.keys()):
         raise StoreError(
             f"{name} has an attacker {printable(unknown[0])!r}, who is not known here: register "
             "that attacker, or attack again"
         )
-    lists = {key: tuple(settings[key]) for key in ("methods", "attackers", "features", "segments")}
     results = AttackResults(
-        Settings(**{note.name: settings[note.name] for note in fields(Settings)} | lists),
-        tuple(_read_row(row) for row in contents["rows"]),
+        settings,
+        rows,
         attributes={
-            name: tuple(map(AttributeRow.decode, rows))
-            for name, rows in contents["attributes"].items()
+            name: tuple(map(AttributeRow.decode, told))
+            for name, told in contents["attributes"].items()
         },
         problems=tuple(contents["problems"]),
-        clear_bits={
-            method: (own, theirs) for method, (own, theirs) in contents["clear_bits"].items()
-        },
+        clear_bits={method: (own, ours) for method, (own, ours) in contents["clear_bits"].items()},
     )
     caveats = set(list_caveats(results))
     return replace(results, notes=tuple(note for note in contents["notes"] if note not in caveats))
 
 
-def find_missing_key(value: Any, schema: Mapping[str, Any]) -> str | None:
-    """Return the first required key that is missing, or None."""
+def find_misfit(value: object, schema: Record) -> str | None:
+    """Return the first key that does not fit its schema or is missing, or None."""
+    problem = misfit(value, schema)
+    return _find_missing(value, schema) if problem is None else problem
+
+
+def _find_missing(value: object, schema: Record) -> str | None:
+    parts: list[tuple[object, Record]] = []
     if isinstance(value, dict):
         properties, others = schema.get("properties", {}), schema.get("additionalProperties", {})
-        for key in schema.get("required", ()):
-            if key not in value:
-                return str(key)
-        inside = (
-            find_missing_key(part, properties.get(key, others)) for key, part in value.items()
-        )
+        for key_needed in schema.get("required", ()):
+            if key_needed not in value:
+                return str(key_needed)
+        parts = [(part, properties.get(name, others)) for name, part in value.items()]
     elif isinstance(value, list):
-        inside = (find_missing_key(part, schema.get("items", {})) for part in value)
-    else:
-        return None
-    return next((part for part in inside if part is not None), None)
-
-
-def _read_row(row: Mapping[str, Any]) -> AttackRow:
-    values = {key: row.get(key, "") for key in AttackRow.__slots__ if key != "figures"}
-    parts = _FIGURE["properties"]
-    figures = {
-        key: Figure(key, **{part: figure[part] for part in parts})
-        for key, figure in row["figures"].items()
-    }
-    return AttackRow(**values, figures=figures)
-
-
-def results_csv(results: AttackResults) -> str:
-    """Return one line a row; of each figure value, lower and upper limit."""
-    plain = [key for key in AttackRow.__slots__ if key != "figures"]
-    parts = ("", ".low", ".high")
-    rows: list[list[object]] = []
-    for row in results.rows:
-        numbers: list[float | None] = []
-        for figure in map(row.figures.get, FIGURES):
-            if figure is None:
-                numbers += [None, None, None]
-            else:
-                value = float("inf") if figure.text == "infinite" else figure.value
-                numbers += [value, *figure.limits]
-        rows.append([*(getattr(row, key) for key in plain), *map(csv_number, numbers)])
-    return csv_text([*plain, *(f"{key}{part}" for key in FIGURES for part in parts)], rows)
-
-
-def _figures(figures: Mapping[str, Figure]) -> dict[str, Any]:
-    return {key: figure_json(figure) for key, figure in figures.items()}
+        parts = [(part, schema.get("items", {})) for part in value]
+    inside = (_find_missing(part, part_schema) for part, part_schema in parts)
+    return next((name for name in inside if name is not None), None)

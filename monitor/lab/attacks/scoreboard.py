@@ -10,31 +10,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
-from monitor.documents import PRINTED, document, paragraphs, picture, section, table
 from monitor.errors import StoreError, UsageError
-from monitor.events.keys import (
-    COUNT,
-    FLAG,
-    MAYBE_SECONDS,
-    NUMBER,
-    SECONDS,
-    TEXT,
-    TEXTS,
-    VALUE,
-    list_of,
-    misfit,
-    object_of,
-)
+from monitor.events.declaration import declared, from_json, key, schema_of, to_json
+from monitor.events.keys import COUNT, TEXTS, list_of, object_of
 from monitor.files import write_text
-from monitor.lab.attacks.attackers import get_attacker
-from monitor.lab.attacks.context import BITS
-from monitor.lab.attacks.extraction import CLEAR
-from monitor.lab.attacks.results import AttackResults, find_missing_key, method_name
+from monitor.lab.attacks.attackers import BITS, get_attacker
+from monitor.lab.attacks.results import AttackResults, find_misfit, method_name
+from monitor.lab.attacks.speech import CLEAR
 from monitor.lab.plots.attacks import MethodBits, attacks_svg
+from monitor.lab.report.html import render_html
+from monitor.lab.report.model import Document, Paragraphs, Picture, Section, Table
 from monitor.phrases import plural
 from monitor.safe_text import file_name, printable
 
@@ -42,43 +31,68 @@ SHIPPED = Path(__file__).with_name("scoreboard.json")
 SCHEMA = 1
 ATTACKERS = ("ignorant", "lazy-informed", "semi-informed")
 SUFFIXES = (".html", ".json", ".md")
+_Limited: TypeAlias = tuple[float, float | None, float | None]
+"""A value with its limits."""
+
+NOTES = (
+    "Bits: of a stretch of 10 s of a voice an attacker tells who speaks among N people, of each of "
+    "whom it has 30 s; k bits leave one of 2^k of them. It is the mean over trials (mean "
+    "disclosure, MeanD), with 95 % limits over speakers, where nothing else is said. Each figure "
+    "is that of the attacker's best way: pitch, phones, voice, or their joint score. Strongest: "
+    "the largest of the row, and whose it is; what a method is worth. Where an attacker was not "
+    "tried (a dash) a stronger figure may exist.",
+    "Ignorant attackers have enrolled clear speech, lazy-informed ones speech through the same "
+    "program, with draws of their own where it draws. Semi-informed ones have also trained the "
+    "voice network on other people's speech through it. How well is said beside the figure: of "
+    "the bits that the shipped network tells of unprotected speech, how many theirs tells. Below "
+    "90 % it is undertrained, and its figure no measure of the method. Shipped network: their own "
+    "told less of other people's protected speech, so that they left it.",
+    "Phone error: phones that our recogniser understands otherwise than before, which says what a "
+    "program costs in words. 6 bits after: speech seconds until half of the speakers have given 6 "
+    "bits of evidence by their voice to the strongest attacker that was followed; beyond what was "
+    "heard nothing is known. A dash: not followed, or calibration on so few people supports less "
+    "than 6 bits.",
+    "A figure of other people, of other lengths or of another N is no comparison.",
+)
 
 
-@dataclass(frozen=True, slots=True)
+@declared()
 class ScoreRow:
-    """One method of anonymisation.
+    """One method of anonymisation."""
 
-    Attributes:
-        name: for people.
-        how: command or setting.
-        corpus: on whose speech.
-        speakers: N, whom each trial was compared with.
-        bits: by attacker, what the strongest of its ways learnt: MeanD with limits, bits.
-        ways: by attacker, which feature that was.
-        phone_error: share, with limits; None where nobody measured.
-        seconds: by attacker, the median of speech seconds until the evidence is 6 bits; None where
-            half of the speakers had not got there within `heard`.
-        heard: speech seconds of which ``seconds`` is known.
-        undertrained: whether the network of the attacker who trains tells too little of unprotected
-            speech for its figure to judge the method.
-        clear_share: how much that is, as a share of what the shipped network tells; None where
-            nobody trained or it is not known.
-        kept_shipped: whether that attacker left its own network for the shipped one.
-    """
-
-    name: str
-    how: str
-    corpus: str
-    speakers: int
-    trials: int
-    bits: Mapping[str, tuple[float, float | None, float | None]]
-    ways: Mapping[str, str] = field(default_factory=dict)
-    phone_error: tuple[float, float | None, float | None] | None = None
-    seconds: Mapping[str, float | None] = field(default_factory=dict)
-    heard: float = 0.0
-    undertrained: bool = False
-    clear_share: float | None = None
-    kept_shipped: bool = False
+    name: str = key("", "for people")
+    how: str = key("", "command or setting")
+    corpus: str = key("", "on whose speech")
+    speakers: int = key("count", "N, whom each trial was compared with", minimum=2)
+    trials: int = key("count")
+    bits: Mapping[str, _Limited] = key(
+        "number", "by attacker, what the strongest of its ways learnt: MeanD with limits, bits"
+    )
+    ways: Mapping[str, str] | None = key("", "by attacker, which feature that was", default=None)
+    phone_error: _Limited | None = key(
+        "number", "share, with limits; None where nobody measured", default=None
+    )
+    seconds: Mapping[str, float | None] | None = key(
+        "seconds",
+        "by attacker, the median of speech seconds until the evidence is 6 bits; None where half "
+        "of the speakers had not got there within `heard`",
+        default=None,
+    )
+    heard: float = key("seconds", "of speech, of which ``seconds`` is known", default=0.0)
+    undertrained: bool = key(
+        "",
+        "whether the network of the attacker who trains tells too little of unprotected speech for "
+        "its figure to judge the method",
+        default=False,
+    )
+    clear_share: float | None = key(
+        "number",
+        "how much that is, over what the shipped network tells; None: nobody trained, or unknown",
+        default=None,
+    )
+    kept_shipped: bool = key(
+        "", "whether that attacker left its own network for the shipped one", default=False
+    )
 
     @property
     def strongest(self) -> float:
@@ -88,7 +102,7 @@ class ScoreRow:
     @property
     def strongest_attacker(self) -> str:
         """Attacker who learnt most; of equals the one who knows least."""
-        return max(self.bits, key=lambda each: self.bits[each][0])
+        return max(self.bits, key=lambda attacker: self.bits[attacker][0])
 
     def trained(self, attacker: str) -> str:
         """Say how well an attacker's network was trained; empty where none was.
@@ -103,9 +117,9 @@ class ScoreRow:
             return ""
         if self.kept_shipped:
             return "shipped network"
+        how = "undertrained" if self.undertrained else "trained"
         if self.clear_share is None:
             return "undertrained" if self.undertrained else ""
-        how = "undertrained" if self.undertrained else "trained"
         return f"{how}, {100 * self.clear_share:.0f} %"
 
     @classmethod
@@ -120,6 +134,7 @@ class ScoreRow:
         error = next(
             (f for f in results.measured.get(method, ()) if f.key == "utility.phone_error"), None
         )
+        own, shipped = results.clear_bits.get(method, (0.0, 0.0))
         return cls(
             name or method_name(method).strip("`"),
             how or method_name(method).strip("`"),
@@ -129,8 +144,9 @@ class ScoreRow:
             {attacker: (row.bits, *row.figures[BITS].limits) for attacker, row in rows.items()},
             {attacker: row.feature for attacker, row in rows.items()},
             None if error is None or error.value is None else (error.value, *error.limits),
+            {},
             undertrained=method in results.undertrained,
-            clear_share=_clear_share(results, method),
+            clear_share=own / shipped if shipped > 0 else None,
             kept_shipped=method != CLEAR
             and method not in results.clear_bits  # told of each network that is not the shipped one
             and any(get_attacker(attacker).trains for attacker in rows),
@@ -173,15 +189,15 @@ class Scoreboard:
             contents = None
         if isinstance(contents, dict) and contents.get("schema", SCHEMA) != SCHEMA:
             raise StoreError(f"{file_name(path)}: written by another version of this program")
-        problem = misfit(contents, _SCHEMA)
-        if problem is None:
-            problem = find_missing_key(contents, _SCHEMA)
+        rows = {**list_of(schema_of(ScoreRow)), "minItems": 1}
+        problem = find_misfit(contents, object_of(schema=COUNT, about=TEXTS, rows=rows))
         if problem is None and not all(row["bits"] for row in contents["rows"]):
             problem = "bits"
         if problem is not None:
-            key = printable(problem) or "at its top"
-            raise StoreError(f"{file_name(path)} is no scoreboard ({key}); name another file")
-        return cls(tuple(map(_read_row, contents["rows"])), tuple(contents["about"]))
+            name = printable(problem) or "at its top"
+            raise StoreError(f"{file_name(path)} is no scoreboard ({name}); name another file")
+        decoded = (from_json(ScoreRow, row) for row in contents["rows"])
+        return cls(tuple(decoded), tuple(contents["about"]))
 
     def beside(self, rows: Iterable[ScoreRow]) -> Scoreboard:
         """Return it with further rows; one of equal name and corpus replaces the old one."""
@@ -203,12 +219,15 @@ class Scoreboard:
 
     def json(self) -> str:
         """Return the contents of a file."""
-        rows = [asdict(row) for row in self.rows]
-        contents = {"schema": SCHEMA, "about": list(self.about), "rows": rows}
+        contents = {
+            "schema": SCHEMA,
+            "about": list(self.about),
+            "rows": [to_json(row) for row in self.rows],
+        }
         return json.dumps(contents, indent=1, allow_nan=False) + "\n"
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
-        """Return head and lines, the least disclosing method first."""
+    def table(self) -> Table:
+        """Return a table, the least disclosing method first."""
         head = ["method", "bits, strongest", *(f"bits, {attacker}" for attacker in self.attackers)]
         head += ["phone error", "6 bits after", "of whom"]
         is_one_corpus = len({(row.corpus, row.speakers) for row in self.rows}) == 1
@@ -220,18 +239,19 @@ class Scoreboard:
                 _format_limited(row.bits.get(attacker), "{:.2f}", row.trained(attacker))
                 for attacker in self.attackers
             ]
-            error = _format_limited(row.phone_error, "{:.0%}") if row.phone_error else "-"
+            error = _format_limited(row.phone_error, "{:.0%}")
             whom = f"{row.corpus}, N = {row.speakers}"
             lines.append([row.name, *bits, error, format_delay(row), whom])
-        return (head[:-1], [line[:-1] for line in lines]) if is_one_corpus else (head, lines)
+        columns = len(head) - is_one_corpus
+        return Table.of(head[:columns], [line[:columns] for line in lines], wide=True)
 
     def markdown(self) -> str:
         """Return a table of Markdown."""
-        head, lines = self.table()
-        rows = [head, ["---"] * len(head), *lines]
+        table = self.table()
+        head = [column.title for column in table.columns]
         return "".join(
-            f"| {' | '.join(cell.replace(chr(10), ' ').replace('|', '/') for cell in row)} |\n"
-            for row in rows
+            f"| {' | '.join(str(cell).replace(chr(10), ' ').replace('|', '/') for cell in row)} |\n"
+            for row in (head, ["---"] * len(head), *table.rows)
         )
 
     def pictured(self) -> tuple[list[MethodBits], tuple[str, ...], float]:
@@ -247,26 +267,27 @@ class Scoreboard:
 
     def page(self) -> str:
         """Return one HTML file that stands alone and prints."""
-        head, lines = self.table()
-        how = [[row.name, row.how] for row in self.ranked]
-        figure = picture(
+        how = Table.of(
+            ["method", "command or setting"], [[row.name, row.how] for row in self.ranked], names=2
+        )
+        picture = Picture(
             "What attackers learn",
             attacks_svg(*self.pictured()),
             "Of each attacker what it learnt by the best of its ways, in bits among N people; the "
             "dashed line is everything. A method is worth no more than its rightmost mark.",
         )
-        return document(
-            "Is your voice changer enough?",
-            self.about,
-            [
-                PRINTED,
-                _STYLE,
-                figure,
-                f'<section class="card long"><h2>Methods</h2>{paragraphs(*NOTES)}'
-                f"{table(head, lines, wide=True)}</section>",
-                section("As they were run", table(["method", "command or setting"], how, names=2)),
-            ],
-            "Limits are 95 %, over resampled speakers. This page holds no voice and no template.",
+        return render_html(
+            Document(
+                "Is your voice changer enough?",
+                self.about,
+                [
+                    picture,
+                    Section("Methods", [Paragraphs(NOTES), self.table()]),
+                    Section("As they were run", [how]),
+                ],
+                foot="Limits are 95 %, over resampled speakers. This page holds no voice and no "
+                "template.",
+            )
         )
 
     def save(self, path: Path) -> None:
@@ -279,36 +300,6 @@ class Scoreboard:
         check_suffix(path)
         writers = {".json": self.json, ".md": self.markdown, ".html": self.page}
         write_text(writers[path.suffix.lower()](), path)
-
-
-_STYLE = (
-    "<style>@media print{svg{max-width:480px}.wide thead{display:table-header-group}"
-    ".wide tr{display:table-row}.wide th,.wide td,.wide td.number{padding:3px 7px 3px 0;"
-    "border-top:1px solid var(--line)}.wide td.number{text-align:right}"
-    ".wide td[data-name]::before{content:none}}</style>"
-)
-"""Paper is wide enough for the table as it is."""
-
-NOTES = (
-    "Bits: of a stretch of 10 s of a voice an attacker tells who speaks among N people, of each of "
-    "whom it has 30 s; k bits leave one of 2^k of them. It is the mean over trials (mean "
-    "disclosure, MeanD), with 95 % limits over speakers, where nothing else is said. Each figure "
-    "is that of the attacker's best way: pitch, phones, voice, or their joint score. Strongest: "
-    "the largest of the row, and whose it is; what a method is worth. Where an attacker was not "
-    "tried (a dash) a stronger figure may exist.",
-    "Ignorant attackers have enrolled clear speech, lazy-informed ones speech through the same "
-    "program, with draws of their own where it draws. Semi-informed ones have also trained the "
-    "voice network on other people's speech through it. How well is said beside the figure: of "
-    "the bits that the shipped network tells of unprotected speech, how many theirs tells. Below "
-    "90 % it is undertrained, and its figure no measure of the method. Shipped network: their own "
-    "told less of other people's protected speech, so that they left it.",
-    "Phone error: phones that our recogniser understands otherwise than before, which says what a "
-    "program costs in words. 6 bits after: speech seconds until half of the speakers have given 6 "
-    "bits of evidence by their voice to the strongest attacker that was followed; beyond what was "
-    "heard nothing is known. A dash: not followed, or calibration on so few people supports less "
-    "than 6 bits.",
-    "A figure of other people, of other lengths or of another N is no comparison.",
-)
 
 
 def check_suffix(path: Path) -> None:
@@ -325,11 +316,6 @@ def format_delay(row: ScoreRow) -> str:
     return f"{min(medians):.0f} s" if medians else f"> {row.heard:.0f} s"
 
 
-def make_rows(results: AttackResults) -> Sequence[ScoreRow]:
-    """Make rows of one's own attack; unprotected speech is of one's own corpus."""
-    return [ScoreRow.of(results, method) for method in results.settings.methods]
-
-
 def describe_comparison(board: Scoreboard, own: Sequence[ScoreRow]) -> str:
     """Say how one's own rows compare."""
     names = {(row.name, row.corpus) for row in own}
@@ -343,38 +329,7 @@ def describe_comparison(board: Scoreboard, own: Sequence[ScoreRow]) -> str:
     return text
 
 
-_WITH_LIMITS = {
-    "type": "array", "minItems": 3, "maxItems": 3, "prefixItems": [NUMBER, VALUE, VALUE],
-}  # fmt: skip
-_ROW = object_of(
-    ["ways", "phone_error", "seconds", "heard", "undertrained", "clear_share", "kept_shipped"],
-    name=TEXT, how=TEXT, corpus=TEXT, speakers={**COUNT, "minimum": 2}, trials=COUNT,
-    bits={"type": "object", "additionalProperties": _WITH_LIMITS},
-    ways={"type": "object", "additionalProperties": TEXT},
-    phone_error={**_WITH_LIMITS, "type": ["array", "null"]},
-    seconds={"type": "object", "additionalProperties": MAYBE_SECONDS}, heard=SECONDS,
-    undertrained=FLAG, clear_share=VALUE, kept_shipped=FLAG,
-)  # fmt: skip
-_SCHEMA = object_of(schema=COUNT, about=TEXTS, rows={**list_of(_ROW), "minItems": 1})
-
-
-def _read_row(row: Mapping[str, Any]) -> ScoreRow:
-    values = {key: row[key] for key in _ROW["properties"] if key in row}
-    values["bits"] = {name: tuple(limits) for name, limits in values["bits"].items()}
-    error = values.get("phone_error")
-    values["phone_error"] = None if error is None else tuple(error)
-    return ScoreRow(**values)
-
-
-def _clear_share(results: AttackResults, method: str) -> float | None:
-    """Return the bits of clear speech by the trained network, over the shipped one's."""
-    own, shipped = results.clear_bits.get(method, (0.0, 0.0))
-    return own / shipped if shipped > 0 else None
-
-
-def _format_limited(
-    interval: tuple[float, float | None, float | None] | None, form: str, more: str = ""
-) -> str:
+def _format_limited(interval: _Limited | None, form: str, more: str = "") -> str:
     if interval is None:
         return "-"
     value, low, high = interval
@@ -383,9 +338,7 @@ def _format_limited(
     return "\n".join(line for line in (form.format(value), below) if line)
 
 
-def _fill_limits(
-    interval: tuple[float, float | None, float | None] | None,
-) -> tuple[float, float, float] | None:
+def _fill_limits(interval: _Limited | None) -> tuple[float, float, float] | None:
     if interval is None:
         return None
     value, low, high = interval

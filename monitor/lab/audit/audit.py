@@ -17,10 +17,10 @@ from pathlib import Path
 from monitor import crowds
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.jobs import Jobs
-from monitor.lab.attacks.context import BITS
-from monitor.lab.attacks.extraction import CLEAR
+from monitor.lab.attacks.attackers import BITS
+from monitor.lab.attacks.attributes import AttributeRow
 from monitor.lab.attacks.results import method_name
-from monitor.lab.attributes import AttributeRow
+from monitor.lab.attacks.speech import CLEAR
 from monitor.lab.audit.exposure import (
     EXPOSED,
     HEADLINE_PEOPLE,

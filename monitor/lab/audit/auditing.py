@@ -17,9 +17,9 @@ from monitor.features.registry import FEATURES, FeatureSetup, defaults, make, re
 from monitor.features.registry import caveats as feature_caveats
 from monitor.kinds import FeatureSpec
 from monitor.lab.attacks.attackers import ATTACKERS
-from monitor.lab.attacks.extraction import CLEAR
+from monitor.lab.attacks.attributes import AttributeRow, Excerpts, find_attribute, judge_value
 from monitor.lab.attacks.results import AttackResults, AttackRow, list_caveats
-from monitor.lab.attributes import AttributeRow, Excerpts, find_attribute, judge_value
+from monitor.lab.attacks.speech import CLEAR
 from monitor.lab.audit.audit import (
     CONDITION_NAMES,
     DEFAULTS,

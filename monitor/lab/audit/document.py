@@ -16,7 +16,7 @@ import numpy as np
 from monitor import crowds
 from monitor.errors import UsageError
 from monitor.files import write_text
-from monitor.lab.attacks.context import BITS
+from monitor.lab.attacks.attackers import BITS
 from monitor.lab.audit.audit import (
     CONDITION_NAMES,
     SESSIONS,

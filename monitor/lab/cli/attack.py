@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -27,74 +26,42 @@ from monitor.cli.options import (
 from monitor.cli.transcript_options import word_list_option
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from monitor.lab.attacks.results import AttackResults, AttackRow
+    from monitor.lab.attacks.attacking import AttackConfig
+    from monitor.lab.attacks.results import AttackResults
     from monitor.lab.attacks.scoreboard import Scoreboard
-    from monitor.lab.attacks.trying import AttackConfig
-
-# --- What an attack found, on a terminal: the headline, and one line for each attacker and feature.
 
 _WIDE = 100
-_COLUMNS = ("method", "attacker", "feature", "bits", "limits", "first", "EER", "N", "trials")
 
 
 def print_attacks(results: AttackResults) -> None:
-    """Print to stdout."""
-    from rich.text import Text
+    """Print the headline, a line for each attacker and feature, and what to know of them."""
+    from monitor.lab.attacks.results import (
+        format_headline,
+        list_caveats,
+        summarise_main,
+        tabulate_attributes,
+    )
+    from monitor.lab.report.model import Document, Paragraphs, Section
+    from monitor.lab.report.terminal import print_document
 
-    from monitor.lab.attacks.results import format_headline, list_caveats, summarise_attributes
-
-    console = made_console(_WIDE)
-    for line in format_headline(results):
-        console.print(Text(line, style="bold"))
-    console.print()
-    main = [_format_row(row) for method in results.settings.methods for row in results.main(method)]
-    console.print(_make_table(_COLUMNS, main, names=3))
-    console.print()
-    for name, rows in results.attributes.items():
-        head, lines = summarise_attributes(rows)
-        console.print(Text(f"Told of a reader: {name}", style="bold"))
-        console.print(_make_table(head, lines, names=5))
-        console.print(Text("*: too few readers or excerpts to tell of that rate\n", style="dim"))
     settings = results.settings
-    note = f"Templates of {settings.template_seconds:g} s of speech, trials of "
-    note += f"{settings.seconds:g} s, bits (MeanD) with 95 % interval. All figures: the page."
-    console.print(Text(note))
-    for line in list_caveats(results):
-        console.print(Text(line, style="dim"))
-
-
-def _make_table(head: Sequence[str], rows: Sequence[Sequence[str]], names: int) -> Table:
-    """Make a table: names to the left, numbers to the right."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, header_style="dim", pad_edge=False)
-    for i, name in enumerate(head):
-        table.add_column(name, justify="left" if i < names else "right")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
-
-
-def _format_row(row: AttackRow) -> list[str]:
-    from monitor.lab.attacks.context import BITS
-    from monitor.lab.attacks.results import method_name
-    from monitor.lab.report.model import format_value
-
-    low, high = row.figures[BITS].limits
-    rates = [row.figures.get(key) for key in ("srd.idr", "verification.eer_rocch")]
-    return [
-        method_name(row.method),
-        row.attacker,
-        row.feature,
-        f"{row.bits:.2f}",
-        "" if low is None or high is None else f"{low:.2f} to {high:.2f}",
-        *("-" if figure is None else format_value(figure.value, figure.unit) for figure in rates),
-        str(row.speakers),
-        str(row.trials),
-    ]
+    note = (
+        f"Templates of {settings.template_seconds:g} s of speech, trials of {settings.seconds:g} "
+        "s, bits (MeanD) with 95 % interval. All figures: the page."
+    )
+    document = Document(
+        "",
+        format_headline(results),
+        [
+            Section("", [summarise_main(results)]),
+            *(
+                Section(f"Told of a reader: {name}", [tabulate_attributes(rows, brief=True)])
+                for name, rows in results.attributes.items()
+            ),
+            Section("", [Paragraphs([note]), Paragraphs(list_caveats(results), muted=True)]),
+        ],
+    )
+    print_document(document, made_console(_WIDE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +185,11 @@ def command(asked: AttackOptions) -> int:
     from monitor.cli.inputs import load_speaker_model
     from monitor.cli.options import progress_over
     from monitor.corpus import find
-    from monitor.lab.attacks.readers import PARTS
+    from monitor.lab.attacks.attacking import prepare, try_methods
     from monitor.lab.attacks.results import KEPT, check_folder, write_results
-    from monitor.lab.attacks.trying import prepare, try_methods
     from monitor.run import INCOMPLETE
 
-    _check_options(asked)
-    counts = _parse_counts(asked.segments)
+    counts = _check_options(asked)
     check_folder(asked.output)
     board = _read_board(asked.scoreboard)
     place, *background = map(asked.workers.path, (asked.corpus, *asked.background))
@@ -255,12 +220,14 @@ def command(asked: AttackOptions) -> int:
         raise
     write_results(results, asked.output)
     print_attacks(results)
-    judged, done = prepared.context.judged, prepared.context.extractor.seconds
-    enrolled, trials = (sum(p.seconds for p in judged.pieces(part)) / 60 for part in PARTS)
+    extractor, judged = prepared.context.extractor, prepared.context.judged
+    enrolled, trials = (
+        sum(piece.seconds for piece in judged.pieces(part)) / 60 for part in ("enrolment", "trials")
+    )
     say(
-        f"monitor: heard {done.computed / 60:.1f} min of audio, and read {done.cached / 60:.1f} "
-        f"from the cache: {trials:.1f} min of trials under each method, and {enrolled:.1f} of "
-        "enrolment under each method that an attacker knows"
+        f"monitor: heard {extractor.seconds.computed / 60:.1f} min of audio, and read "
+        f"{extractor.seconds.cached / 60:.1f} from the cache: {trials:.1f} min of trials under "
+        f"each method, and {enrolled:.1f} of enrolment under each method that an attacker knows"
     )
     if board is not None and asked.scoreboard is not None:
         _extend_board(board, results, asked.scoreboard)
@@ -273,31 +240,13 @@ def command(asked: AttackOptions) -> int:
         "it private"
     )
     tried = len(results.settings.methods) == len(prepared.config.methods)
-    return 0 if tried and not prepared.context.extractor.missing else INCOMPLETE
+    return 0 if tried and not extractor.missing else INCOMPLETE
 
 
-def _make_config(asked: AttackOptions, counts: tuple[int, ...], files: list[Path]) -> AttackConfig:
-    from monitor.lab.adapting.training import FINE_TUNING_STEPS, Length
-    from monitor.lab.attacks.readers import SEGMENT_SECONDS, Amounts
-    from monitor.lab.attacks.trying import AttackConfig
-
-    count = round(asked.template / SEGMENT_SECONDS)
-    training = Length(asked.training_steps or FINE_TUNING_STEPS)
-    if asked.training_minutes is not None:
-        training = Length(seconds=60 * asked.training_minutes)
-    return AttackConfig(
-        (*asked.methods, *(f"command:{program}" for program in asked.commands)),
-        asked.attackers or (), asked.features or (),
-        Amounts(asked.seconds, asked.trials, count, max(count, *counts)), counts, asked.session,
-        asked.seed, asked.workers.for_recordings(files),
-        training=training, attributes=asked.attributes or (), attribute_table=asked.groups,
-        setup=feature_setup(),
-    )  # fmt: skip
-
-
-def _check_options(asked: AttackOptions) -> None:
+def _check_options(asked: AttackOptions) -> tuple[int, ...]:
+    """Check what options say together; return how many segments to enrol."""
     from monitor.errors import UsageError
-    from monitor.lab.attacks.readers import SEGMENT_SECONDS
+    from monitor.lab.attacks.speech import SEGMENT_SECONDS
 
     if asked.groups is not None and not asked.attributes:
         raise UsageError("--groups goes with --attributes")
@@ -306,6 +255,29 @@ def _check_options(asked: AttackOptions) -> None:
         raise UsageError(f"--template {asked.template:g} is no multiple of {SEGMENT_SECONDS:g} s")
     if asked.training_steps is not None and asked.training_minutes is not None:
         raise UsageError("give --training-steps or --training-minutes, not both")
+    if not all(count.isdigit() and int(count) for count in asked.segments):
+        raise UsageError(
+            f"--segments {','.join(asked.segments)}: give whole numbers such as 1,3,30"
+        )
+    return tuple(sorted({int(count) for count in asked.segments}))
+
+
+def _make_config(asked: AttackOptions, counts: tuple[int, ...], files: list[Path]) -> AttackConfig:
+    from monitor.lab.adapting.training import FINE_TUNING_STEPS, Length, TrainingPlan
+    from monitor.lab.attacks.attacking import AttackConfig
+    from monitor.lab.attacks.speech import SEGMENT_SECONDS, Amounts
+
+    count = round(asked.template / SEGMENT_SECONDS)
+    length = Length(asked.training_steps or FINE_TUNING_STEPS)
+    if asked.training_minutes is not None:
+        length = Length(seconds=60 * asked.training_minutes)
+    return AttackConfig(
+        (*asked.methods, *(f"command:{program}" for program in asked.commands)),
+        asked.attackers or (), asked.features or (),
+        Amounts(asked.seconds, asked.trials, count, max(count, *counts)), counts, asked.session,
+        asked.seed, asked.workers.for_recordings(files), training=TrainingPlan(length),
+        attributes=asked.attributes or (), attribute_table=asked.groups, setup=feature_setup(),
+    )  # fmt: skip
 
 
 def _read_board(path: Path | None) -> Scoreboard | None:
@@ -323,19 +295,11 @@ def _read_board(path: Path | None) -> Scoreboard | None:
 
 def _extend_board(board: Scoreboard, results: AttackResults, path: Path) -> None:
     """Write the scoreboard with the results' rows, and print it."""
-    from monitor.lab.attacks.scoreboard import describe_comparison, make_rows
+    from monitor.lab.attacks.scoreboard import ScoreRow, describe_comparison
+    from monitor.lab.report.terminal import print_table
 
-    rows = make_rows(results)
+    rows = [ScoreRow.of(results, method) for method in results.settings.methods]
     board = board.beside(rows)
     board.save(path)
-    head, lines = board.table()
-    made_console(_WIDE).print(_make_table(head, lines, names=1))
+    print_table(board.table(), made_console(_WIDE))
     say(f"monitor: {path}: {describe_comparison(board, rows)}")
-
-
-def _parse_counts(segments: tuple[str, ...]) -> tuple[int, ...]:
-    from monitor.errors import UsageError
-
-    if not all(count.isdigit() and int(count) for count in segments):
-        raise UsageError(f"--segments {','.join(segments)}: give whole numbers such as 1,3,30")
-    return tuple(sorted({int(count) for count in segments}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from monitor.lab.attacks.context import BITS
+from monitor.lab.attacks.attackers import BITS
 from monitor.lab.attacks.results import AttackResults, AttackRow, Settings
 from monitor.lab.report.model import Figure
 

@@ -14,11 +14,9 @@ from monitor.anonymisers.registry import ANONYMISERS
 from monitor.corpus import find
 from monitor.errors import UsageError
 from monitor.features.registry import make
-from monitor.lab.attacks.attackers import ATTACKERS, get_attacker
+from monitor.lab.attacks.attackers import ATTACKERS, BITS, AttackContext, get_attacker
 from monitor.lab.attacks.attacking import attack_method, select_attackers
-from monitor.lab.attacks.context import BITS, AttackContext
-from monitor.lab.attacks.extraction import CLEAR, PieceExtractor
-from monitor.lab.attacks.readers import choose_readers
+from monitor.lab.attacks.speech import CLEAR, PieceExtractor, choose_readers
 from monitor.lab.evaluation import ScoreMatrix, evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.maths.scores import OF_COUNTS

@@ -10,7 +10,7 @@ import pytest
 from monitor.corpus import find
 from monitor.errors import UsageError
 from monitor.lab.attacks.attributes import prepare_attributes
-from monitor.lab.attacks.readers import Amounts
+from monitor.lab.attacks.speech import Amounts
 
 EXCERPTS = Amounts(4.0, 3)
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.lab.attacks.extraction import ExtractedPiece, align_to_clear, pack, unpack
+from monitor.lab.attacks.speech import ExtractedPiece, align_to_clear, pack, unpack
 from monitor.training.feature_extraction import SpeechFrames, SpeechTrack
 from monitor.types import Frames, Track
 

@@ -10,8 +10,14 @@ from monitor.errors import SourceError
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
 from monitor.features.registry import make
-from monitor.lab.attacks.extraction import CLEAR, ExtractedPiece, PieceExtractor, extract_protected
-from monitor.lab.attacks.readers import Piece, choose_readers
+from monitor.lab.attacks.speech import (
+    CLEAR,
+    ExtractedPiece,
+    Piece,
+    PieceExtractor,
+    choose_readers,
+    extract_protected,
+)
 from monitor.lab.result_cache import ResultCache
 from monitor.lab.utility import MEASURES
 from monitor.sources.file import File
@@ -86,7 +92,7 @@ def test_a_anonymiser_of_sound_changes_nothing_of_what_is_said(pieces, tmp_path)
 def test_what_was_heard_is_not_heard_again(pieces, tmp_path, monkeypatch):
     ears = PieceExtractor(ResultCache(tmp_path))
     found = ears.extract(pieces, "noise:0", 1, ["f0"])
-    monkeypatch.setattr("monitor.lab.attacks.extraction.extract_protected", None)
+    monkeypatch.setattr("monitor.lab.attacks.speech.extract_protected", None)
     again = ears.extract(pieces, "noise:0", 1, ["f0"])
     assert all(same(found[piece], again[piece]) for piece in pieces)
     with pytest.raises(TypeError):  # another seed draws anew
@@ -147,7 +153,7 @@ class Loudness:
 
 @pytest.fixture
 def loudness(monkeypatch) -> None:
-    monkeypatch.setitem(MEASURES, "loudness", Loudness)
+    monkeypatch.setitem(MEASURES, "loudness", Loudness())
 
 
 def test_measures_hear_both_in_the_same_pass(pieces, loudness, tmp_path: Path):

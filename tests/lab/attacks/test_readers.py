@@ -7,7 +7,7 @@ import soundfile
 from monitor.corpus import find
 from monitor.errors import CorpusError
 from monitor.features.extractor import Extractor
-from monitor.lab.attacks.readers import SEGMENT_SECONDS, Amounts, choose_readers
+from monitor.lab.attacks.speech import SEGMENT_SECONDS, Amounts, choose_readers
 from monitor.sources.file import File
 from monitor.types import Block
 from tests.lab.attacks.conftest import AMOUNTS

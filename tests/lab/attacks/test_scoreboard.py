@@ -12,6 +12,7 @@ import pytest
 
 from monitor.errors import StoreError, UsageError
 from monitor.lab.attacks.scoreboard import Scoreboard, ScoreRow, describe_comparison, format_delay
+from monitor.lab.report.model import format_cell
 from tests.lab.attacks.made import results
 from tests.lab.attacks.made import row as made_row
 
@@ -64,8 +65,9 @@ def test_own_rows_stand_among_the_others_and_survive_a_file(mine, tmp_path: Path
 def test_the_strongest_attacker_stands_first_and_training_beside_its_figure(mine):
     weaker = {**mine.bits, "semi-informed": (0.15, 0.0, 0.5)}
     row = replace(mine, bits=weaker, clear_share=0.97)
-    head, (line,) = Scoreboard((row,)).table()
-    cells = dict(zip(head, line, strict=True))
+    table = Scoreboard((row,)).table()
+    head, (line,) = [column.title for column in table.columns], table.rows
+    cells = dict(zip(head, map(format_cell, line), strict=True))
     assert head[1] == "bits, strongest"
     assert cells["bits, strongest"].startswith("0.20\n")
     assert "lazy-informed" in cells["bits, strongest"]

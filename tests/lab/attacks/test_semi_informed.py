@@ -18,14 +18,19 @@ from monitor.corpus import find
 from monitor.errors import UsageError
 from monitor.features.embeddings import Voice
 from monitor.lab.adapting import training as adapting
-from monitor.lab.adapting.training import FineTuning, Length, SpeechDraws
-from monitor.lab.attacks import semi_informed as module
-from monitor.lab.attacks.attackers import ATTACKERS
+from monitor.lab.adapting.training import FineTuning, Length, SpeechDraws, TrainingPlan
+from monitor.lab.attacks import attackers as module
+from monitor.lab.attacks.attackers import (
+    ATTACKERS,
+    AttackContext,
+    Background,
+    BothNetworks,
+    check_background,
+    choose_features,
+    split_background,
+)
 from monitor.lab.attacks.attacking import select_attackers
-from monitor.lab.attacks.context import AttackContext, Background, split_background
-from monitor.lab.attacks.extraction import CLEAR, PieceExtractor
-from monitor.lab.attacks.readers import Amounts, choose_readers
-from monitor.lab.attacks.semi_informed import BothNetworks, check_background, choose_features
+from monitor.lab.attacks.speech import CLEAR, Amounts, PieceExtractor, choose_readers
 from monitor.lab.result_cache import ResultCache
 from monitor.networks.layers import RATE
 from monitor.networks.voice import VoiceNetwork, shipped
@@ -91,7 +96,7 @@ def bench(folders: tuple[Path, Path], tmp_path: Path) -> AttackContext:
         PieceExtractor(),
         0,
         tmp_path,
-        training=Length(steps=2),
+        training=TrainingPlan(Length(steps=2)),
     )
 
 
@@ -176,8 +181,8 @@ def test_it_trains_once_and_keeps_the_network_private(bench, monkeypatch):
     assert again["voice"].spec == one["voice"].spec
     others = (
         replace(bench, seed=5),
-        replace(bench, draws=SpeechDraws(draws=2)),
-        replace(bench, fine_tuning=FineTuning(bfloat16=True)),
+        replace(bench, training=replace(bench.training, draws=SpeechDraws(draws=2))),
+        replace(bench, training=replace(bench.training, fine_tuning=FineTuning(bfloat16=True))),
     )
     for other in others:  # another network
         with pytest.raises(AssertionError, match="trained again"):

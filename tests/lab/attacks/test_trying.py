@@ -9,11 +9,11 @@ import pytest
 
 from monitor.anonymisers.registry import make
 from monitor.errors import CorpusError, UsageError
-from monitor.lab.attacks import extraction
+from monitor.lab.attacks import speech
 from monitor.lab.attacks.attackers import ATTACKERS
-from monitor.lab.attacks.extraction import CLEAR
+from monitor.lab.attacks.attacking import AttackConfig, attack, prepare, try_methods
 from monitor.lab.attacks.results import AttackResults
-from monitor.lab.attacks.trying import AttackConfig, attack, prepare, try_methods
+from monitor.lab.attacks.speech import CLEAR
 from tests.lab.attacks.conftest import AMOUNTS
 from tests.sounds import RATE
 
@@ -135,7 +135,7 @@ def test_no_more_is_heard_than_is_judged(corpora, tmp_path, monkeypatch):
         return anonymiser
 
     make_anonymiser = make
-    monkeypatch.setattr(extraction, "make", counting)
+    monkeypatch.setattr(speech, "make", counting)
     config = replace(WISHES, methods=("noise:0",), attackers=("ignorant", "lazy-informed"),
                      segments=(1, 2), features=("f0",))  # fmt: skip
     prepared = prepare(corpora(), config, folder=tmp_path / "kept")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from monitor.corpus import find
-from monitor.lab.attacks.context import AttackContext
-from monitor.lab.attacks.extraction import CLEAR, PieceExtractor
-from monitor.lab.attacks.readers import choose_readers
+from monitor.lab.attacks.attackers import AttackContext
+from monitor.lab.attacks.speech import CLEAR, PieceExtractor, choose_readers
 from monitor.lab.utility import MEASURES
 from tests.lab.attacks.conftest import AMOUNTS
 
@@ -22,7 +21,7 @@ def found(corpora, method, tmp_path):
     )
     heard = bench.extract_trials(method, bench.features)
     noted = {r.name: [heard[p].measured["utility"] for p in r.trials] for r in judged.everybody}
-    return {figure.key: figure for figure in MEASURES["utility"]().figures(noted)}
+    return {figure.key: figure for figure in MEASURES["utility"].figures(noted)}
 
 
 def test_what_is_not_protected_keeps_everything(corpora, tmp_path):
@@ -39,4 +38,4 @@ def test_noise_keeps_less(corpora, tmp_path):
 
 
 def test_of_nothing_there_are_no_figures():
-    assert MEASURES["utility"]().figures({"ann": []}) == ()
+    assert MEASURES["utility"].figures({"ann": []}) == ()

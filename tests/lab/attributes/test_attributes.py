@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from monitor.errors import UsageError
-from monitor.lab.attributes import (
+from monitor.lab.attacks.attributes import (
     Excerpts,
     compute_log_odds,
     find_attribute,

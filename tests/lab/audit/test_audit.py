@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from monitor.errors import SchemaError, StoreError, UsageError
-from monitor.lab.attacks.context import BITS
+from monitor.lab.attacks.attackers import BITS
 from monitor.lab.attacks.results import read_results, results_json
 from monitor.lab.audit.audit import Audit, hash_speaker, summarise
 from monitor.lab.audit.auditing import _list_untested, audit_attack, compare_sounds
