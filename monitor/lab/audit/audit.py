@@ -122,17 +122,17 @@ class ConditionRow:
 
     name: str
     sessions: int
-    middle: float
-    low: float
-    high: float
+    median: float
+    p10: float
+    p90: float
 
 
 @dataclass(frozen=True, slots=True)
 class SoundDifference:
     """Shares of session pairs that sound different, of one speaker and of two; None without any."""
 
-    same: float | None
-    different: float | None
+    same_speaker: float | None
+    two_speakers: float | None
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class Audit:
 
         Of longer stretches there are often few, and of other people.
         """
-        return max(self._enough, key=lambda row: (row.mean.value or 0.0, row.seconds), default=None)
+        return max(self._enough, key=lambda row: (row.bits, row.seconds), default=None)
 
     @cached_property
     def same_people(self) -> tuple[LengthRow, ...]:
@@ -284,14 +284,14 @@ def _singling_out(audit: Audit) -> Iterator[str]:
             f"{plural(row.stretches, 'stretch', 'stretches')} of {length_in_words(row.seconds)} by "
             f"{plural(row.speakers, 'person', 'people')} "
             f"{'disclose' if row.stretches > 1 else 'discloses'} on average "
-            f"{format_bits(row.mean, least=row.clipped > 0.05)}"
+            f"{format_bits(row.mean_bits, least=row.at_least > 0.05)}"
         )
         if exposures.kind == "evidence":
-            matches = format_matches(row.mean.value or 0.0, audit.among)
+            matches = format_matches(row.bits, audit.among)
             text += f" of evidence: {matches} people would fit as well. "
             if row.stretches >= round(1 / EXPOSED):
-                text += f"The most exposed tenth disclose {row.exposed:.1f} bits or more: "
-                text += f"{format_matches(row.exposed, audit.among)} or fewer."
+                text += f"The most exposed tenth disclose {row.exposed_bits:.1f} bits or more: "
+                text += f"{format_matches(row.exposed_bits, audit.among)} or fewer."
         else:
             text += f" of {math.log2(exposures.candidates):.1f} among the enrolled."
         yield text.strip()
@@ -420,7 +420,7 @@ def _retention(audit: Audit) -> Iterator[str]:
         )
     if retention.on_average is not None:
         row = next(row for row in audit.rows if row.seconds == retention.on_average)
-        limit = "mean" if (row.mean.value or 0.0) >= audit.budget else "upper limit of the mean"
+        limit = "mean" if (row.bits) >= audit.budget else "upper limit of the mean"
         yield f"The {limit} reaches {budget} at {retention.on_average:g} s."
     yield (
         "Bits of one person add up over recordings: the length is that of all speech that is kept "

@@ -94,8 +94,8 @@ def _summarise_conditions(conditions: Iterable[Condition | None]) -> tuple[Condi
     for name in CONDITION_NAMES:
         figures = [value for sound in sounds if (value := getattr(sound, name)) is not None]
         if figures:
-            low, middle, high = np.quantile(figures, (0.1, 0.5, 0.9)).tolist()
-            rows.append(ConditionRow(name, len(figures), middle, low, high))
+            quantiles = np.quantile(figures, (0.5, 0.1, 0.9)).tolist()
+            rows.append(ConditionRow(name, len(figures), *quantiles))
     return tuple(rows)
 
 
@@ -420,7 +420,7 @@ def compare_sounds(
     Example:
         >>> office, hall = Condition(bandwidth_hz=8000.0), Condition(bandwidth_hz=3500.0)
         >>> compare_sounds([[office, office], [hall, hall]])
-        SoundDifference(same=0.0, different=1.0)
+        SoundDifference(same_speaker=0.0, two_speakers=1.0)
     """
     conditions = [
         (i, condition)

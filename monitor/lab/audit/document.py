@@ -22,8 +22,8 @@ from monitor.lab.audit.audit import (
     SESSIONS,
     Audit,
     ConditionRow,
+    SoundDifference,
     TestRow,
-    format_bits,
     format_interval,
     format_matches,
     format_plain_method,
@@ -47,7 +47,7 @@ from monitor.lab.report.model import (
     format_cell,
     format_value,
 )
-from monitor.phrases import length_in_words, plural
+from monitor.phrases import plural
 from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above
 
 if TYPE_CHECKING:
@@ -192,14 +192,14 @@ def _list_figures(audit: Audit) -> Iterator[list[Cell]]:
                        str(exposures.candidates), str(row.stretches)]  # fmt: skip
             exposed = "bits of the most exposed tenth, at least"
             for figure in (
-                row.mean,
-                Figure("bits.exposed", exposed, row.exposed, "bits"),
-                Figure("bits.most", "bits of the most telling stretch", row.most, "bits"),
+                row.mean_bits,
+                Figure("bits.exposed", exposed, row.exposed_bits, "bits"),
+                Figure("bits.most", "bits of the most telling stretch", row.most_bits, "bits"),
             ):
                 yield ["singling out", *columns, *list_cells(figure)]
             yield ["linkability", *columns, *list_cells(row.first)]
-            if row.beyond is not None:
-                yield ["retention", *columns, *list_cells(row.beyond)]
+            if row.beyond_budget is not None:
+                yield ["retention", *columns, *list_cells(row.beyond_budget)]
     for test in audit.tests:
         columns = [test.method, test.attacker, test.feature, test.session, f"{test.seconds:g}",
                    f"{test.template_seconds:g}", str(test.speakers), str(test.trials)]  # fmt: skip
@@ -230,11 +230,11 @@ def audit_json(audit: Audit, salt: str = "") -> dict[str, object]:
         "summary": summarise(audit),
         "budget_bits": audit.budget,
         "among": audit.among,
-        "lengths": [_encode_row(row) for row in audit.shown],
+        "lengths": [_encode(row) for row in audit.shown],
         "headline_seconds": None if audit.headline is None else audit.headline.seconds,
         "same_people": {
             "people": same_people[0].speakers,
-            "lengths": [{"seconds": row.seconds, "mean_bits": figure_json(row.mean)}
+            "lengths": [{"seconds": row.seconds, "mean_bits": figure_json(row.mean_bits)}
                         for row in same_people],
         } if same_people else None,
         "bits": None if exposures is None else exposures.kind,
@@ -247,24 +247,12 @@ def audit_json(audit: Audit, salt: str = "") -> dict[str, object]:
             {"speaker": hashed, "bits": bits, "stretches": count}
             for hashed, bits, count in list_exposed(audit, salt)
         ],
-        "tests": [
-            {
-                **{key: getattr(test, key) for key in TestRow.__slots__ if key != "figures"},
-                "figures": {key: figure_json(figure) for key, figure in test.figures.items()},
-            }
-            for test in audit.tests
-        ],
+        "tests": [_encode(test) for test in audit.tests],
         "attributes": {
             name: [row.encode() for row in rows] for name, rows in audit.attributes.items()
         },
-        "conditions": [
-            {"name": row.name, "sessions": row.sessions, "median": row.middle, "p10": row.low,
-             "p90": row.high}
-            for row in audit.conditions
-        ],
-        "sounds_differ": None if audit.apart is None else {
-            "same_speaker": audit.apart.same, "two_speakers": audit.apart.different,
-        },
+        "conditions": [_encode(row) for row in audit.conditions],
+        "sounds_differ": None if audit.apart is None else _encode(audit.apart),
         "not_tested": list(audit.not_tested),
         "notes": list(audit.notes),
         "problems": list(audit.problems),
@@ -272,20 +260,14 @@ def audit_json(audit: Audit, salt: str = "") -> dict[str, object]:
     }  # fmt: skip
 
 
-def _encode_row(row: LengthRow) -> dict[str, object]:
+def _encode(row: LengthRow | TestRow | ConditionRow | SoundDifference) -> dict[str, object]:
+    values = {name: getattr(row, name) for name in row.__slots__}
     return {
-        "seconds": row.seconds,
-        "speakers": row.speakers,
-        "stretches": row.stretches,
-        "mean_bits": figure_json(row.mean),
-        "exposed_bits": row.exposed,
-        "most_bits": row.most,
-        "most_at_least": row.most_at_least,
-        "first": figure_json(row.first),
-        "beyond_budget": None if row.beyond is None else figure_json(row.beyond),
-        "undecided": row.undecided,
-        "at_least": row.clipped,
-    }
+        name: figure_json(value) if isinstance(value, Figure)
+        else {key: figure_json(figure) for key, figure in value.items()} if name == "figures"
+        else value
+        for name, value in values.items()
+    }  # fmt: skip
 
 
 def list_exposed(audit: Audit, salt: str = "") -> list[tuple[str, float, int]]:
@@ -328,8 +310,7 @@ def make_document(audit: Audit, salt: str = "") -> Document:
 
     apart = describe_sound_difference(audit)
     sections = [
-        Section("In short", [Section(TITLES[area], [Bullets(lines)])
-                             for area, lines in sentences.items()]),
+        Section("In short", _list_sentences(audit)),
         Section("What this report does not say", [Paragraphs(_NO_VERDICT)]),
         Section("What was tested", [Definitions([*audit.facts.items()]), *conditions]),
         make_area("singling out", [*_tabulate_lengths(audit), *_draw_curve(audit),
@@ -361,6 +342,10 @@ def make_document(audit: Audit, salt: str = "") -> Document:
     return Document(f"Audit of {audit.name}", facts, sections, foot=foot)
 
 
+def _list_sentences(audit: Audit) -> list[Section]:
+    return [Section(TITLES[area], [Bullets(lines)]) for area, lines in summarise(audit).items()]
+
+
 def _tabulate_lengths(audit: Audit) -> list[Block]:
     exposures = audit.exposures
     if not audit.shown or exposures is None:
@@ -372,14 +357,14 @@ def _tabulate_lengths(audit: Audit) -> list[Block]:
     for row in audit.shown:
         rows.append([
             f"{row.seconds:g} s",
-            f"{_LEAST * (row.clipped > 0.05)}{_format_bits(row.mean)}",
-            f"{row.exposed:.1f} or more",
-            f"{_LEAST * row.most_at_least}{row.most:.1f}",
+            f"{_LEAST * (row.at_least > 0.05)}{_format_bits(row.mean_bits)}",
+            f"{row.exposed_bits:.1f} or more",
+            f"{_LEAST * row.most_at_least}{row.most_bits:.1f}",
             row.first,
             f"{row.stretches:,}\nof {plural(row.speakers, 'speaker')}",
         ])  # fmt: skip
         if evidence:
-            rows[-1].insert(2, _match(row.mean.value or 0.0, audit))
+            rows[-1].insert(2, _match(row.bits, audit))
     notes = [f"Bits among the {exposures.candidates} enrolled, of "
              f"{math.log2(exposures.candidates):.1f}."]  # fmt: skip
     if evidence:
@@ -410,7 +395,7 @@ def _draw_curve(audit: Audit) -> list[Block]:
     rows = audit.same_people
     if len(rows) < 2:
         return []
-    means = np.array([[row.mean.value or 0.0, *row.mean.limits] for row in rows], float)
+    means = np.array([[row.bits, *row.mean_bits.limits] for row in rows], float)
 
     def paint(axes: Axes) -> None:
         x = [row.seconds for row in rows]
@@ -418,7 +403,7 @@ def _draw_curve(audit: Audit) -> list[Block]:
         if np.isfinite(means).all():
             axes.fill_between(x, *means[:, 1:].T, color=COLOURS[0], alpha=0.18, linewidth=0)
         axes.plot(x, means[:, 0], "o-", color=COLOURS[0], markersize=3.5, label="mean, 95 %")
-        axes.plot(x, [row.exposed for row in rows], "s--", color=COLOURS[1], markersize=3.5,
+        axes.plot(x, [row.exposed_bits for row in rows], "s--", color=COLOURS[1], markersize=3.5,
                   label="most exposed tenth")  # fmt: skip
         axes.axhline(audit.budget, color=MUTED, linestyle=":", label="budget")
         axes.set_xticks(x, [f"{seconds:g}" for seconds in x])
@@ -478,28 +463,25 @@ def _select_tests(audit: Audit) -> list[TestRow]:
 def describe_sound_difference(audit: Audit) -> str:
     """Say whether recordings tell speakers apart by sound alone; empty where nobody knows."""
     apart = audit.apart
-    if apart is None or apart.different is None:
+    if apart is None or apart.two_speakers is None:
         return ""
-    different = format_value(apart.different, "share")
-    if not apart.different and not apart.same:
+    if not apart.two_speakers and not apart.same_speaker:
         return (
             "No two sessions that were compared differ much in how they sound (band, noise, echo, "
             "clipping). Finer differences, of a codec or a room, may still tell people apart."
         )
-    if apart.same is None:
+    different = format_value(apart.two_speakers, "share")
+    if apart.same_speaker is None:
         return (
             f"Sessions of two speakers differ in how they sound (band, noise, echo, clipping) in "
             f"{different} of the pairs; nobody has two sessions to compare with."
         )
-    more = (
-        " The recordings tell people apart, not their voices alone: figures may read too high."
-        if apart.different > 2 * apart.same + 0.1
-        else ""
-    )
+    same = format_value(apart.same_speaker, "share")
+    more = " The recordings tell people apart, not their voices alone: figures may read too high."
     return (
-        f"Two sessions differ in how they sound (band, noise, echo, clipping) in "
-        f"{format_value(apart.same, 'share')} of the pairs of one speaker and {different} of the "
-        f"pairs of two.{more}"
+        "Two sessions differ in how they sound (band, noise, echo, clipping) in "
+        f"{same} of the pairs of one speaker and {different} of the pairs of two."
+        + more * (apart.two_speakers > 2 * apart.same_speaker + 0.1)
     )
 
 
@@ -532,10 +514,10 @@ def _tabulate_budget(audit: Audit) -> list[Block]:
     rows: list[list[Cell]] = [
         [
             f"{row.seconds:g} s",
-            row.beyond,
+            row.beyond_budget,
             format_value(row.undecided, "share"),
-            _format_bits(row.mean),
-            f"{row.exposed:.1f}",
+            _format_bits(row.mean_bits),
+            f"{row.exposed_bits:.1f}",
             f"{row.stretches:,} of {row.speakers}",
         ]
         for row in audit.shown
@@ -547,8 +529,8 @@ def _tabulate_budget(audit: Audit) -> list[Block]:
 
 def _tabulate_conditions(audit: Audit) -> Table:
     rows = [
-        (CONDITION_NAMES[row.name][0], _format_condition(row, row.middle),
-         f"{_format_condition(row, row.low)} to {_format_condition(row, row.high)}",
+        (CONDITION_NAMES[row.name][0], _format_condition(row, row.median),
+         f"{_format_condition(row, row.p10)} to {_format_condition(row, row.p90)}",
          str(row.sessions))
         for row in audit.conditions
     ]  # fmt: skip
@@ -662,49 +644,18 @@ def label_markdown(label: Label) -> str:
     )
     sections = [
         Section("What was tested", [Definitions([*audit.facts.items()])]),
-        *_describe_headline(audit),
+        Section("In short", _list_sentences(audit)),
+        Section("Bits by length of speech", _tabulate_lengths(audit)),
         *_describe_uniqueness(label),
         Section("The most exposed speakers", _tabulate_exposed(audit, salt)),
         Section("Same-session confounds", [Bullets(list(_list_confounds(label)))]),
-        Section("Attributes", [
-            Paragraphs([_EXPLAINED["inference"]]),
-            *(_tabulate_attributes(audit) or [Bullets(summarise(audit)["inference"])]),
-        ]),
+        Section("Attributes", _tabulate_attributes(audit)),
         Section("Recordings", [_tabulate_conditions(audit)] if audit.conditions else []),
         Section("Not tested", [Bullets(audit.not_tested)]),
         Section("To know", [Bullets(audit.notes)] if audit.notes else []),
     ]  # fmt: skip
     title = f"What the voices of {audit.name} disclose"
     return render_markdown(Document(title, [intro], sections, foot="Limits are 95 %."))
-
-
-def _describe_headline(audit: Audit) -> list[Section]:
-    row, exposures = audit.headline, audit.exposures
-    if row is None or exposures is None:
-        return []
-    title = f"What an attacker with {length_in_words(row.seconds)} of speech learns"
-    if exposures.kind != "evidence":
-        return [Section(title, [Paragraphs([
-            f"{format_bits(row.mean)} of {math.log2(exposures.candidates):.1f} among the "
-            f"{exposures.candidates} enrolled are told on average."
-        ])])]  # fmt: skip
-    rows = [
-        (what, text, _match(bits, audit))
-        for what, text, bits in (
-            ("on average", format_bits(row.mean, least=row.clipped > 0.05), row.mean.value or 0.0),
-            ("one stretch in ten, at least", f"{row.exposed:.1f} bits", row.exposed),
-            ("the most telling stretch", f"{'at least ' * row.most_at_least}{row.most:.1f} bits",
-             row.most),
-        )
-    ]  # fmt: skip
-    depth = "" if exposures.template_seconds is None else f"{exposures.template_seconds:g} s of "
-    note = (
-        f"{row.stretches} stretches of {row.speakers} speakers; the attacker has {depth}known "
-        f"speech of each, from {SESSIONS[exposures.session]}. Evidence of k bits: the speech is "
-        "2^k times as likely of this person as of anybody else, which leaves one of 2^k people."
-    )
-    head = ("", "evidence", f"people of {crowds.people(audit.among)} who fit as well")
-    return [Section(title, [Table.of(head, rows, notes=[note])])]
 
 
 def _describe_uniqueness(label: Label) -> list[Section]:

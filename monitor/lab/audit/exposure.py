@@ -127,27 +127,32 @@ class LengthRow:
     """Disclosure of stretches of one length.
 
     Attributes:
-        mean: bits on average, with limits over speakers.
-        exposed: bits that the most exposed tenth of the stretches disclose at least.
-        most: bits of the most telling stretch.
+        mean_bits: on average, with limits over speakers.
+        exposed_bits: that the most exposed tenth of the stretches disclose at least.
+        most_bits: of the most telling stretch.
         most_at_least: whether calibration supports no more than these.
         first: share of stretches whose speaker ranked first, with limits.
-        beyond: share of stretches at the budget or above it, with limits; None without a budget.
+        beyond_budget: share of stretches at the budget or above it, with limits; None without one.
         undecided: share of those below it that calibration lets say no more.
-        clipped: share of stretches of whom only "at least" is known.
+        at_least: share of stretches of whom only "at least" is known.
     """
 
     seconds: float
     speakers: int
     stretches: int
-    mean: Figure
-    exposed: float
-    most: float
+    mean_bits: Figure
+    exposed_bits: float
+    most_bits: float
     most_at_least: bool
     first: Figure
-    beyond: Figure | None
+    beyond_budget: Figure | None
     undecided: float
-    clipped: float
+    at_least: float
+
+    @property
+    def bits(self) -> float:
+        """Bits on average."""
+        return self.mean_bits.value or 0.0
 
 
 def summarise_lengths(
@@ -165,7 +170,7 @@ def summarise_lengths(
         ...                  np.zeros(2, bool), np.ones(2, bool),
         ...                  "evidence", 20, "cross")
         >>> (row,) = summarise_lengths(some, 6.0)
-        >>> row.mean.value, row.most, row.beyond.value
+        >>> row.mean_bits.value, row.most_bits, row.beyond_budget.value
         (6.0, 8.0, 0.5)
     """
     return tuple(
@@ -244,12 +249,12 @@ def find_retention(rows: Sequence[LengthRow], budget: float, least_people: int =
     under = reached = average = None
     may = False
     for row in rows:
-        has_reached = row.beyond is not None and (row.beyond.value or 0.0) > 0
+        has_reached = row.beyond_budget is not None and (row.beyond_budget.value or 0.0) > 0
         if reached is None and (has_reached or row.undecided):
             reached, may = row.seconds, not has_reached
         if reached is None and row.speakers >= least_people:
             under = row.seconds
-        upper = max(row.mean.value or 0.0, row.mean.high or 0.0)
+        upper = max(row.bits, row.mean_bits.high or 0.0)
         if average is None and upper >= budget and row.speakers >= least_people:
             average = row.seconds
     return Retention(under, reached, average, may)

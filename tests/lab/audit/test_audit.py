@@ -104,7 +104,7 @@ def test_the_label_has_what_the_audit_has(audit):
         if each["people"] == 1_000_000:
             assert f"| a million | {100 * each['low']:.1f} %" in card
     assert "| a million |" in card
-    assert f"{audit.headline.mean.value:.1f} bits" in card
+    assert f"{audit.headline.mean_bits.value:.1f} bits" in card
     assert all(line in card for line in made["confounds"])
     with pytest.raises(UsageError, match="a label is of a corpus"):
         make_label(audit_attack(results()))
@@ -117,10 +117,10 @@ def test_the_label_says_where_calibration_ends_and_what_its_crowds_are(audit):
     capped = replace(row, most_at_least=True)
     rows = tuple(capped if each is row else each for each in audit.rows)
     told = label_markdown(make_label(replace(audit, rows=rows)))
-    most = f"{row.most:.1f} bits |"
-    assert f"at least {most}" in told
-    assert f"at least {most}" not in card or row.most_at_least
-    assert "\N{GREATER-THAN OR EQUAL TO} " + f"{row.most:.1f}" in text_of(
+    most = f"\N{GREATER-THAN OR EQUAL TO} {row.most_bits:.1f} |"
+    assert most in told
+    assert most not in card or row.most_at_least
+    assert "\N{GREATER-THAN OR EQUAL TO} " + f"{row.most_bits:.1f}" in text_of(
         audit_page(replace(audit, rows=rows))
     )
     test = make_label(audit).uniqueness
@@ -167,7 +167,7 @@ def test_the_mean_and_its_upper_limit_are_told_apart():
             np.full(2, high), np.zeros(2, bool), np.ones(2, bool), "evidence", 20, "cross",
         )  # fmt: skip
         rows = summarise_lengths(found, 6.0)
-        (row,) = (replace(row, mean=replace(row.mean, high=high)) for row in rows)
+        (row,) = (replace(row, mean_bits=replace(row.mean_bits, high=high)) for row in rows)
         made = Audit("x", "corpus", {}, 10**6, 6.0, exposures=found, rows=(row,))
         return summarise(made)["retention"]
 
@@ -228,12 +228,12 @@ def test_a_report_begins_with_the_length_at_which_most_people_disclose_most():
 def test_lengths_are_compared_by_the_same_people():
     """The three who say most are the only ones who speak short: the curve does not fall for it."""
     audit = callers((3.0, [*range(13)], 2.0), (3.0, [13, 14, 15] * 9, 9.0), (30.0, range(12), 3.0))
-    everybody = [row.mean.value for row in audit.shown]
+    everybody = [row.mean_bits.value for row in audit.shown]
     assert everybody[0] > everybody[1]
     same = audit.same_people
     assert [row.seconds for row in same] == [3.0, 30.0]
     assert {row.speakers for row in same} == {12}
-    assert [row.mean.value for row in same] == pytest.approx([2.5, 3.5])
+    assert [row.mean_bits.value for row in same] == pytest.approx([2.5, 3.5])
     made = audit_json(audit)["same_people"]
     assert made["people"] == 12
     assert [each["mean_bits"]["value"] for each in made["lengths"]] == pytest.approx([2.5, 3.5])
@@ -335,8 +335,8 @@ def test_sessions_of_one_room_do_not_tell_people_apart():
     office, hall = Condition(bandwidth_hz=8000.0), Condition(bandwidth_hz=3500.0)
     mixed = compare_sounds([[office, hall], [office, hall]])
     assert mixed is not None
-    assert mixed.same == 1.0
-    assert mixed.different == 0.5
+    assert mixed.same_speaker == 1.0
+    assert mixed.two_speakers == 0.5
     assert compare_sounds([[None], [None]]) is None
 
 

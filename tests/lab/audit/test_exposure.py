@@ -92,9 +92,9 @@ def test_the_mean_is_within_its_limits_over_speakers():
         owner = np.repeat(np.arange(15), 4)
         some = exposures(level[owner] + generator.normal(0, 1, 60), np.full(60, 10.0), owner)
         (row,) = summarise_lengths(some, 6.0)
-        assert row.mean.low is not None
-        assert row.mean.high is not None
-        held.append(row.mean.low <= 5.0 <= row.mean.high)
+        assert row.mean_bits.low is not None
+        assert row.mean_bits.high is not None
+        held.append(row.mean_bits.low <= 5.0 <= row.mean_bits.high)
     assert np.mean(held) > 0.85
 
 
@@ -130,7 +130,7 @@ def test_a_run_is_read_at_its_first_reading_with_as_much_speech():
     assert found.bits.tolist() == [4.0, 5.0]
     assert found.at_least.tolist() == [False, True]
     (first, _) = summarise_lengths(found, 6.0)
-    assert first.mean.limits == (3.0, 5.0)  # of calibration, where one voice was heard
+    assert first.mean_bits.limits == (3.0, 5.0)  # of calibration, where one voice was heard
 
 
 def change(since, seconds, **more):
