@@ -481,7 +481,8 @@ def describe_sound_difference(audit: Audit) -> str:
     return (
         "Two sessions differ in how they sound (band, noise, echo, clipping) in "
         f"{same} of the pairs of one speaker and {different} of the pairs of two."
-        + more * (apart.two_speakers > 2 * apart.same_speaker + 0.1)
+        + more
+        * (apart.two_speakers > 2 * apart.same_speaker + 0.1)
     )
 
 

@@ -1,1 +1,34 @@
-"""Commands of the laboratory."""
+"""Commands of the laboratory, and the options that measurements of a corpus share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from monitor.cli.options import MOST_REPLICATES, Features, Numbers, group, option
+from monitor.cli.transcript_options import CorpusOptions
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureOptions:
+    """Options of measurements of a corpus at several lengths of speech."""
+
+    features: tuple[str, ...] | None = option(
+        "--features",
+        "What recognises voices. [default: all that is there]",
+        type=Features(),
+    )
+    hearing: CorpusOptions = group(CorpusOptions, "Corpus")
+    lengths: tuple[float, ...] | None = option(
+        "--lengths",
+        "Lengths T that are tested, speech seconds. [default: from 1 s, or what an embedding "
+        "needs, as far as there is speech]",
+        type=Numbers(),
+    )
+    replicates: int = option(
+        "--replicates N",
+        "Resamples of speakers behind the limits.",
+        least=20,
+        most=MOST_REPLICATES,
+        default=200,
+    )
+    seed: int = option("--seed N", "Of the resamples.", least=0, default=0)

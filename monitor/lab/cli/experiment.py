@@ -10,8 +10,6 @@ import click
 
 from monitor.cli.help import HelpCommand
 from monitor.cli.options import (
-    MOST_REPLICATES,
-    Features,
     FiniteRange,
     JobOptions,
     Numbers,
@@ -25,7 +23,7 @@ from monitor.cli.options import (
     trained_option,
     with_options,
 )
-from monitor.cli.transcript_options import CorpusOptions
+from monitor.lab.cli import MeasureOptions
 
 if TYPE_CHECKING:
     from monitor.lab.experiment.material import ExperimentSettings, Material
@@ -50,18 +48,7 @@ class ExperimentOptions:
         "The folder to write (private to you, files of mode 0600).",
         required=True,
     )
-    features: tuple[str, ...] | None = option(
-        "--features",
-        "What to compare by; of SCORES.npz its systems. [default: all that is there]",
-        type=Features(),
-    )
-    hearing: CorpusOptions = group(CorpusOptions, "Corpus")
-    lengths: tuple[float, ...] | None = option(
-        "--lengths",
-        "Test lengths T of the sweep, speech seconds. [default: from 1 s to what half of the "
-        "speakers can fill]",
-        type=Numbers(),
-    )
+    measuring: MeasureOptions = group(MeasureOptions, "Options")
     template_lengths: tuple[float, ...] | None = option(
         "--template-lengths",
         "Template lengths D of the sweep, speech seconds. [default: from 3 s, as far]",
@@ -86,14 +73,6 @@ class ExperimentOptions:
         default=20,
     )
     trainers: tuple[str, ...] = shared(trained_option)
-    replicates: int = option(
-        "--replicates N",
-        "Resamples of speakers behind the limits.",
-        least=20,
-        most=MOST_REPLICATES,
-        default=200,
-    )
-    seed: int = option("--seed", "Of the resamples.", least=0, default=0)
     fresh: bool = option("--fresh", "Forget what was kept of earlier runs in -o.")
     workers: ExperimentJobs = group(ExperimentJobs, "Options")
 
@@ -130,16 +109,11 @@ def command(asked: ExperimentOptions) -> int:
     from monitor.run import INCOMPLETE
 
     sessions = SESSIONS if asked.session == "both" else (asked.session,)
+    measuring = asked.measuring
     settings = ExperimentSettings(
-        asked.features,
-        asked.lengths,
-        asked.template_lengths,
-        asked.tables_at,
-        sessions,
-        asked.trials,
-        asked.replicates,
-        asked.seed,
-    )
+        measuring.features, measuring.lengths, asked.template_lengths, asked.tables_at, sessions,
+        asked.trials, measuring.replicates, measuring.seed,
+    )  # fmt: skip
     check_folder(asked.output, asked.corpus)
     material = _read_material(asked, settings)
     settings = _add_trainers(settings, material, asked.trainers)
@@ -184,7 +158,7 @@ def _read_material(asked: ExperimentOptions, settings: ExperimentSettings) -> Ma
     scores = read_scores(asked.corpus, settings)
     if scores is not None:
         return scores
-    recordings = asked.hearing.of(find(asked.corpus))
+    recordings = asked.measuring.hearing.of(find(asked.corpus))
     for line in plan_of(recordings):
         say(line)
     check_two(recordings)
