@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ from monitor.phrases import plural
 
 if TYPE_CHECKING:
     from monitor.lab.evaluation.comparisons import Roles
-    from monitor.lab.evaluation.input.embeddings import VoicePrivacyEntry, VoicePrivacyResults
+    from monitor.lab.evaluation.input.embeddings import VoicePrivacyEntry
     from monitor.lab.evaluation.input.labels import Attribute
     from monitor.lab.evaluation.input.scores import EvaluationInput, ScoreFile
     from monitor.lab.evaluation.report.comparing import Grouped
@@ -48,81 +49,161 @@ MOST_SYSTEMS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class NamedScores:
-    """The scores of one system."""
+class System:
+    """Scores of one system, to be read in their turn, and how they were chosen of their file."""
 
-    file: Path
     name: str
+    read: Callable[..., EvaluationInput]
+    read_dev: Callable[[], EvaluationInput] | None = None
     choose: tuple[str, ...] = ()
-    folder: VoicePrivacyResults | None = None
     entry: VoicePrivacyEntry | None = None
 
+    def load(self) -> tuple[EvaluationInput, EvaluationInput | None, tuple[str, ...]]:
+        """Read the scores and the development scores, and the notes of both."""
+        system, dev = self.read(), self.read_dev and self.read_dev()
+        return system, dev, (*system.notes, *(dev.notes if dev else ()))
 
-def list_systems(
-    files: Sequence[Path], choose: Sequence[str] | None, data: Path | None = None
-) -> list[NamedScores]:
-    """List the systems in SCORES: one a file, or those chosen of a score file or a folder."""
+    @property
+    def roles(self) -> Roles | None:
+        """What VoicePrivacy's scenario says was anonymised: enrolment, then trials."""
+        from monitor.lab.evaluation.comparisons import Roles
+
+        if self.entry is None:
+            return None
+        reference, query = ({"o": "original", "a": "anonymised"}[s] for s in self.entry.scenario)
+        return Roles(query=query, reference=reference)
+
+
+def list_systems(options: EvaluateOptions) -> list[System]:
+    """List the systems of SCORES, or of embeddings, in order."""
+    if bool(options.scores) == bool(options.trials):
+        raise UsageError("give SCORES, or embeddings with --trials and --enrolment")
+    systems = _list_embeddings(options) if options.trials else _list_scores(options)
+    names = [name for several in options.names for name in several]
+    if names and len(names) != len(systems):
+        raise UsageError(f"--names: {len(names)} names for {plural(len(systems), 'system')}")
+    names = names or [system.name for system in systems]
+    if len(set(names)) != len(names):
+        raise UsageError("two systems have one name: give each its own with --names")
+    return [
+        replace(system, name=name, read=partial(system.read, name=name), read_dev=read_dev)
+        for system, name, read_dev in zip(systems, names, _list_dev(options, systems), strict=True)
+    ]
+
+
+def _list_embeddings(options: EvaluateOptions) -> list[System]:
+    from monitor.lab.evaluation.input.embeddings import read_embeddings
+
+    if options.labels:
+        raise UsageError("--labels goes with SCORES: embeddings come with their speakers")
+    if options.enrolment_labels:
+        raise UsageError("--enrolment-labels goes with SCORES: embeddings have speakers")
+    if options.choose is not None or options.data is not None:
+        raise UsageError("--choose and --data go with SCORES")
+    if not options.enrolment:
+        raise UsageError("--trials needs --enrolment: the speakers to compare with")
+    enrolments = _for_each("--enrolment", options.enrolment, len(options.trials))
+    return [
+        System(name, partial(read_embeddings, file, other, options.scoring,
+                             unmated=options.unmated))
+        for file, other, name in
+        zip(options.trials, enrolments, _distinguish(options.trials), strict=True)
+        if other is not None
+    ]  # fmt: skip
+
+
+def _list_scores(options: EvaluateOptions) -> list[System]:
+    """List one system a file, or those chosen of a score file or a folder."""
     from monitor.lab.evaluation.input.embeddings import VoicePrivacyEntry, VoicePrivacyResults
+    from monitor.lab.evaluation.input.scores import read_scores
 
-    systems: list[NamedScores] = []
-    any_file = False
-    if data is not None and not any(file.is_dir() for file in files):
+    files = options.scores
+    if options.enrolment:
+        raise UsageError("--enrolment goes with --trials")
+    folders = [file for file in files if file.is_dir()]
+    if options.data is not None and not folders:
         raise UsageError("--data goes with folders of VoicePrivacy's results as SCORES")
+    if folders and (options.labels or options.enrolment_labels):
+        raise UsageError("VoicePrivacy's folders have their lists (--data): leave out the labels")
+    systems: list[System] = []
+    any_choice = False
     for file, name in zip(files, _distinguish(files), strict=True):
-        source = VoicePrivacyResults.at(file, data) if file.is_dir() else _score_file(file)
+        place = partial(read_scores, file, unmated=options.unmated, scoring=options.scoring)
+        source = VoicePrivacyResults.at(file, options.data) if file.is_dir() else _score_file(file)
         if source is None:
-            systems.append(NamedScores(file, name))
+            systems.append(System(name, place))
             continue
-        any_file = True
-        entries = source.choose(choose or ())
-        folder = source if isinstance(source, VoicePrivacyResults) else None
+        any_choice = True
+        entries = source.choose(options.choose or ())
         if len(entries) > MOST_SYSTEMS:
             raise UsageError(
                 f"{file.name} has {len(entries)} matrices, more than {MOST_SYSTEMS} side by side: "
                 f"--choose some of {source.describe_choices()}"
             )
-        words = [entry.words for entry in entries]
-        varied = [
-            i
-            for i in range(len(words[0]))
-            if len({entry_words[i] for entry_words in words} - {""}) > 1
-        ]
-        for entry_words, entry in zip(words, entries, strict=True):
-            varied_words = [entry_words[i] for i in varied if entry_words[i]]
-            system_name = " ".join([name] * (len(files) > 1 or not varied_words) + varied_words)
-            if isinstance(entry, VoicePrivacyEntry):
-                systems.append(NamedScores(file, system_name, (), folder, entry))
+        words_by_place = zip(*(entry.words for entry in entries), strict=True)
+        varies = [len({*words} - {""}) > 1 for words in words_by_place]
+        for entry in entries:
+            words = [word for word in compress(entry.words, varies) if word]
+            called = " ".join([name] * (len(files) > 1 or not words) + words)
+            if isinstance(entry, VoicePrivacyEntry) and isinstance(source, VoicePrivacyResults):
+                read = partial(
+                    source.read, entry, unmated=options.unmated, clear=options.clear_results
+                )
+                systems.append(System(called, read, entry=entry))
             else:
-                systems.append(NamedScores(file, system_name, entry_words))
-    if choose is not None and not any_file:
+                choose = entry.words
+                systems.append(System(called, partial(place, choose=choose), choose=choose))
+    if options.choose is not None and not any_choice:
         raise UsageError("--choose goes with SCORES from monitor score, or VoicePrivacy's folders")
-    return systems
+    if folders:
+        return systems
+    labels = _for_each("--labels", options.labels, len(systems))
+    models = _for_each("--enrolment-labels", options.enrolment_labels, len(systems))
+    return [
+        replace(system, read=partial(system.read, labels=label, enrolment_labels=model))
+        for system, label, model in zip(systems, labels, models, strict=True)
+    ]
 
 
-def groups_within(files: Sequence[Path], name: str) -> Attribute:
-    """Find the attribute of that name that score files hold."""
-    from dataclasses import replace
+def _list_dev(
+    options: EvaluateOptions, systems: Sequence[System]
+) -> list[Callable[[], EvaluationInput] | None]:
+    """List how to read the development scores of each system, chosen as the system was."""
+    from monitor.lab.evaluation.input.scores import read_scores
 
+    if options.dev_labels and not options.dev:
+        raise UsageError("--dev-labels goes with --dev")
+    files = _for_each("--dev", options.dev, len(systems))
+    labels = _for_each("--dev-labels", options.dev_labels, len(systems))
+    return [
+        None if file is None else partial(read_scores, file, label, choose=system.choose)
+        for file, label, system in zip(files, labels, systems, strict=True)
+    ]
+
+
+def find_groups(options: EvaluateOptions) -> Attribute | None:
+    """Read the groups of speakers, or find those that score files hold."""
+    from monitor.lab.evaluation.input.labels import read_attribute
+
+    name = options.group_by
+    if options.groups is not None:
+        return read_attribute(options.groups, name)
+    if name is None:
+        return None
     attribute: Attribute | None = None
-    for score_file in filter(None, map(_score_file, files)):
-        if score_file.groups is None or score_file.groups.name.lower() != name.lower():
-            has = (
-                f"has {score_file.groups.name}"
-                if score_file.groups is not None
-                else "has no groups"
+    for score_file in filter(None, map(_score_file, options.scores)):
+        groups = score_file.groups
+        if groups is None or groups.name.lower() != name.lower():
+            has = "no groups" if groups is None else groups.name
+            raise UsageError(
+                f"--group-by {name}: {score_file.path.name} has {has}; give --groups FILE"
             )
-            raise UsageError(f"--group-by {name}: {score_file.path.name} {has}; give --groups FILE")
-        if attribute is not None and any(
-            attribute.of.get(k, v) != v for k, v in score_file.groups.of.items()
-        ):
+        before = {} if attribute is None else attribute.of
+        if any(before.get(k, v) != v for k, v in groups.of.items()):
             raise UsageError(
                 f"--group-by {name}: {score_file.path.name} says otherwise than another file"
             )
-        attribute = (
-            score_file.groups
-            if attribute is None
-            else replace(attribute, of={**attribute.of, **score_file.groups.of})
-        )
+        attribute = replace(attribute or groups, of={**before, **groups.of})
     if attribute is None:
         raise UsageError("--group-by goes with --groups, or with SCORES from monitor score")
     return attribute
@@ -136,99 +217,6 @@ def _score_file(file: Path) -> ScoreFile | None:
     if not file.is_file() or not file.stat().st_size:
         return None
     return ScoreFile.at(file) if kind_of(file) == "npz" else None
-
-
-def _roles_of(named: NamedScores | None) -> Roles | None:
-    """Return what VoicePrivacy's scenarios say was anonymised: enrolment, then trials."""
-    from monitor.lab.evaluation.comparisons import Roles
-
-    if named is None or named.entry is None:
-        return None
-    voice = {"o": "original", "a": "anonymised"}
-    scenario = named.entry.scenario
-    return Roles(query=voice[scenario[1]], reference=voice[scenario[0]])
-
-
-def systems_of(
-    options: EvaluateOptions, scores: Sequence[NamedScores]
-) -> list[Callable[[], EvaluationInput]]:
-    """Prepare the reading of each system, one after the other."""
-    from monitor.lab.evaluation.input.embeddings import read_embeddings
-    from monitor.lab.evaluation.input.scores import read_scores
-
-    if bool(scores) == bool(options.trials):
-        raise UsageError("give SCORES, or embeddings with --trials and --enrolment")
-    names = tuple(name for group in options.names for name in group)
-    files = [system.file for system in scores] or options.trials
-    if names and len(names) != len(files):
-        raise UsageError(f"--names: {len(names)} names for {plural(len(files), 'system')}")
-    called = names or tuple(system.name for system in scores) or _distinguish(files)
-    if len(set(called)) != len(called):
-        raise UsageError("two systems have one name: give each its own with --names")
-    if options.trials:
-        if options.labels:
-            raise UsageError("--labels goes with SCORES: embeddings come with their speakers")
-        if options.enrolment_labels:
-            raise UsageError("--enrolment-labels goes with SCORES: embeddings have speakers")
-        if not options.enrolment:
-            raise UsageError("--trials needs --enrolment: the speakers to compare with")
-        enrolments = _for_each("--enrolment", options.enrolment, len(files))
-        return [
-            partial(
-                read_embeddings, file, other, options.scoring, name=name, unmated=options.unmated
-            )
-            for file, other, name in zip(files, enrolments, called, strict=True)
-            if other is not None
-        ]
-    if options.enrolment:
-        raise UsageError("--enrolment goes with --trials")
-    if any(system.folder for system in scores) and (options.labels or options.enrolment_labels):
-        raise UsageError("VoicePrivacy's folders have their lists (--data): leave out the labels")
-    labels = _for_each("--labels", options.labels, len(files))
-    models = _for_each("--enrolment-labels", options.enrolment_labels, len(files))
-    return [
-        partial(system.folder.read, system.entry, name, unmated=options.unmated,
-                clear=options.clear_results)
-        if system.folder and system.entry
-        else partial(
-            read_scores, system.file, label, name=name, unmated=options.unmated,
-            enrolment_labels=model, scoring=options.scoring, choose=system.choose,
-        )
-        for system, label, model, name in zip(scores, labels, models, called, strict=True)
-    ]  # fmt: skip
-
-
-def dev_of(
-    options: EvaluateOptions, systems: Sequence[tuple[str, ...]]
-) -> list[Callable[[], EvaluationInput] | None]:
-    """Prepare the reading of each system's development scores, by what it was chosen by itself."""
-    from monitor.lab.evaluation.input.scores import read_scores
-
-    if options.dev_labels and not options.dev:
-        raise UsageError("--dev-labels goes with --dev")
-    files = _for_each("--dev", options.dev, len(systems))
-    label_files = _for_each("--dev-labels", options.dev_labels, len(systems))
-    return [
-        None if file is None else partial(read_scores, file, other, choose=choose)
-        for file, other, choose in zip(files, label_files, systems, strict=True)
-    ]
-
-
-def _prepare(
-    options: EvaluateOptions, named: Sequence[NamedScores]
-) -> list[tuple[Callable[[], EvaluationInput], Callable[[], EvaluationInput] | None]]:
-    """Prepare the reading of each system and of its development scores."""
-    systems = systems_of(options, named)
-    choices = [scores.choose for scores in named] or [()] * len(systems)
-    return list(zip(systems, dev_of(options, choices), strict=True))
-
-
-def _groups_of(options: EvaluateOptions) -> Attribute | None:
-    from monitor.lab.evaluation.input.labels import read_attribute
-
-    if options.groups is not None:
-        return read_attribute(options.groups, options.group_by)
-    return None if options.group_by is None else groups_within(options.scores, options.group_by)
 
 
 def _input_files(options: EvaluateOptions) -> dict[Path, None]:
@@ -245,12 +233,12 @@ def _for_each(option: str, files: Sequence[Path], count: int) -> Sequence[Path |
     return list(files) * count if len(files) == 1 else list(files) or [None] * count
 
 
-def _distinguish(files: Sequence[Path]) -> tuple[str, ...]:
+def _distinguish(files: Sequence[Path]) -> list[str]:
     """Stems; where two are alike, with their folder."""
     stems = [file.stem for file in files]
     if len(set(stems)) == len(stems):
-        return tuple(stems)
-    return tuple(f"{file.parent.name}/{file.stem}" for file in files)
+        return stems
+    return [f"{file.parent.name}/{file.stem}" for file in files]
 
 
 _FILE = click.Path(path_type=Path)
@@ -457,10 +445,9 @@ _OF_FIGURES = {
 """Options that say something of the papers' metrics alone."""
 
 
-def write_validation(options: EvaluateOptions, path: Path) -> int:
+def write_validation(options: EvaluateOptions, path: Path) -> None:
     """Write the validation of all systems, and say the main measures."""
     import hashlib
-    from dataclasses import replace
 
     from monitor.cli.options import progress_over
     from monitor.lab.evaluation.input.labels import read_conditions
@@ -470,15 +457,19 @@ def write_validation(options: EvaluateOptions, path: Path) -> int:
     from monitor.lab.report.terminal import print_document
 
     forensic, files = options.forensic, _input_files(options)
-    _check_validation(options)
+    for name, option_name in _OF_FIGURES.items():
+        if getattr(options, name):
+            raise UsageError(
+                f"--validation makes a document of its own, CSV and JSON beside it: leave out "
+                f"{option_name}"
+            )
     statement = ValidationStatement(
         forensic.h1.strip(), forensic.h2.strip(), forensic.relevant_population.strip(),
         forensic.case.strip(), tuple(map(Criterion.of, forensic.criteria)),
     )  # fmt: skip
-    named = list_systems(options.scores, options.choose, options.data)
-    systems = _prepare(options, named)
+    systems = list_systems(options)
     conditions = _for_each("--conditions", forensic.conditions, len(systems))
-    groups = _groups_of(options)
+    groups = find_groups(options)
     outputs = (path, *get_figure_paths(path))
     if not path.exists():
         for output in outputs:
@@ -486,21 +477,23 @@ def write_validation(options: EvaluateOptions, path: Path) -> int:
     _check_html("--validation", outputs, files)
     validations = []
     with progress_over(len(systems), "validating") as step:
-        for i, ((read, read_dev), table) in enumerate(zip(systems, conditions, strict=True)):
-            system = read()
-            tuning = None if read_dev is None else read_dev()
-            step(system.comparisons.name, 1)
+        for system, table in zip(systems, conditions, strict=True):
+            scores, dev, notes = system.load()
+            step(system.name, 1)
             validation = validate(
-                system.comparisons,
-                None if tuning is None else tuning.comparisons,
+                scores.comparisons,
+                None if dev is None else dev.comparisons,
                 llr=forensic.llr,
                 conditions=() if table is None else read_conditions(table),
                 groups=groups,
                 replicates=options.replicates,
                 seed=options.seed,
-                notes=(*system.warnings, *system.notes, *(tuning.notes if tuning else ())),
+                notes=(*scores.warnings, *notes),
             )
-            facts = _facts(named[i].choose if named else ())
+            facts = {  # the words that it was chosen by
+                sort: word.removeprefix(f"{sort}=") + " s" * (sort in ("T", "D"))
+                for sort, word in zip(("feature", "session", "T", "D"), system.choose, strict=False)
+            }
             validations.append(replace(validation, facts=facts))
     digests = {}
     for file in filter(Path.is_file, files):
@@ -509,16 +502,6 @@ def write_validation(options: EvaluateOptions, path: Path) -> int:
     csv, json = save_validation(validations, path, statement, digests)
     print_document(validation_summary(validations, statement), made_console(_WIDE))
     say(f"the document is {path}, its figures are in {csv.name} and {json.name}")
-    return 0
-
-
-def _check_validation(options: EvaluateOptions) -> None:
-    for name, option_name in _OF_FIGURES.items():
-        if getattr(options, name):
-            raise UsageError(
-                f"--validation makes a document of its own, CSV and JSON beside it: leave out "
-                f"{option_name}"
-            )
 
 
 def _check_html(option_name: str, outputs: Sequence[Path], files: Iterable[Path]) -> None:
@@ -530,14 +513,6 @@ def _check_html(option_name: str, outputs: Sequence[Path], files: Iterable[Path]
     for output in outputs:
         check_output(output)
         refuse_overwrite(output, [str(file) for file in files])
-
-
-def _facts(choose: Sequence[str]) -> dict[str, str]:
-    """Name the words that a system was chosen by."""
-    facts = {}
-    for sort, word in zip(("feature", "session", "T", "D"), choose, strict=False):
-        facts[sort] = word.removeprefix(f"{sort}=") + " s" * (sort in ("T", "D"))
-    return facts
 
 
 @click.command(
@@ -583,23 +558,24 @@ def command(options: EvaluateOptions) -> int:
         print_table(Table.of(("", ""), list_catalogue(), names=2), made_console(_WIDE))
         return 0
     if options.forensic.validation is not None:
-        return write_validation(options, options.forensic.validation)
+        write_validation(options, options.forensic.validation)
+        return 0
     _check_options(options)
     shown = (
         None if options.figures is None else choose_figures(options.figures, keys(options.among))
     )
-    named = list_systems(options.scores, options.choose, options.data)
-    if options.pairs and len(named or options.trials) < 2:
+    systems = list_systems(options)
+    if options.pairs and len(systems) < 2:
         raise UsageError("--pairs: give several systems")
-    attribute = _groups_of(options)
+    attribute = find_groups(options)
     if options.html is not None:
         _check_html("--html", [options.html], _input_files(options))
-    reports, parts = _measure(options, named, attribute)
+    reports, parts = _measure(options, systems, attribute)
     everything = options.as_json or options.csv_to == "-" or options.every
     within = shown if everything else shown or main_figures()
     pairs = all_pairs(reports, within) if options.pairs or options.as_json else ()
     # as the challenges report it
-    first = ("verification.eer_nearest",) if any(scores.folder for scores in named) else ()
+    first = ("verification.eer_nearest",) if any(system.entry for system in systems) else ()
     _write(options, Evaluation(reports, parts, pairs), shown, first)
     return 0
 
@@ -623,45 +599,34 @@ def _check_options(options: EvaluateOptions) -> None:
 
 
 def _measure(
-    options: EvaluateOptions, named: Sequence[NamedScores], attribute: Attribute | None
+    options: EvaluateOptions, systems: Sequence[System], attribute: Attribute | None
 ) -> tuple[list[Report], list[Grouped]]:
     """Evaluate each system, and its groups by themselves."""
-    from dataclasses import replace
-
     from monitor.cli.options import progress_over
     from monitor.lab.evaluation.comparisons import Roles
     from monitor.lab.evaluation.evaluating import evaluate, steps
     from monitor.lab.evaluation.family import EvaluationSettings
     from monitor.lab.evaluation.report.comparing import by_group
 
-    systems = _prepare(options, named)
     roles = Roles(options.query, options.reference) if options.query and options.reference else None
     settings = EvaluationSettings(
-        options.replicates,
-        options.seed,
-        options.ties,
-        roles,
-        options.epsilon,
-        options.delta,
+        options.replicates, options.seed, options.ties, None, options.epsilon, options.delta,
         options.among,
-    )
+    )  # fmt: skip
     reports, parts = [], []
     with progress_over(len(systems) * (steps() + 1), "evaluating") as step:
-        for i, (read, read_dev) in enumerate(systems):
-            system = read()
-            tuning = None if read_dev is None else read_dev()
-            step(system.comparisons.name, 1)
-            if roles is None and named:
-                settings = replace(settings, roles=_roles_of(named[i]))
-            dev = None if tuning is None else tuning.matrix
-            notes = (*system.notes, *(() if tuning is None else tuning.notes))
-            report = evaluate(
-                system.comparisons, dev, settings, notes=notes, progress=lambda name: step(name, 1)
+        for system in systems:
+            scores, dev_scores, notes = system.load()
+            step(system.name, 1)
+            measure = partial(
+                evaluate,
+                dev=None if dev_scores is None else dev_scores.matrix,
+                settings=replace(settings, roles=roles or system.roles),
             )
-            reports.append(replace(report, warnings=(*report.warnings, *system.warnings)))
+            report = measure(scores.comparisons, notes=notes, progress=lambda name: step(name, 1))
+            reports.append(replace(report, warnings=(*report.warnings, *scores.warnings)))
             if attribute is not None:
-                measure = partial(evaluate, dev=dev, settings=settings)
-                parts.append(by_group(system.comparisons, attribute.of, measure, attribute.label))
+                parts.append(by_group(scores.comparisons, attribute.of, measure, attribute.label))
     return reports, parts
 
 
@@ -684,26 +649,21 @@ def _write(
     if options.html is not None:
         write_text(render_html(evaluation.page()), options.html)
         say(f"the page is {options.html}")
-    if options.csv_to is not None:
-        is_printed, csv = options.csv_to == "-", ""
-        if not options.pairs:
-            csv = evaluation.csv(shown)
+    for path, name in ((options.csv_to, "figures are"), (options.latex_to, "table is")):
+        if path is None:
+            continue
+        if path == options.latex_to:
+            keys = tuple(evaluation.reports[0].figures) if options.every else shown
+            text = evaluation.latex(keys)
+        elif options.pairs:
+            text = pairs_csv(all_pairs(evaluation.reports, shown))
         else:
-            pairs = evaluation.pairs if is_printed else all_pairs(evaluation.reports, shown)
-            csv = pairs_csv(pairs)
-        if is_printed:
-            printed = csv
+            text = evaluation.csv(shown)
+        if path == "-":
+            printed = text
         else:
-            write_text(csv, Path(options.csv_to))
-            say(f"the figures are in {options.csv_to}")
-    if options.latex_to is not None:
-        keys = tuple(evaluation.reports[0].figures) if options.every else shown
-        latex = evaluation.latex(keys)
-        if options.latex_to == "-":
-            printed = latex
-        else:
-            write_text(latex, Path(options.latex_to))
-            say(f"the table is in {options.latex_to}")
+            write_text(text, Path(path))
+            say(f"the {name} in {path}")
     if printed:
         click.echo(printed, nl=False)
     else:
