@@ -83,11 +83,6 @@ class BudgetOptions:
         least=0,
     )
     plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw the bits before and after.")
-    labels: Path | None = option(
-        "--labels FILE",
-        "Write which stretches were kept, as a label track of Audacity, on the recording's clock.",
-        type=click.Path(path_type=Path, dir_okay=False),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,10 +296,6 @@ def _hold_to_budget(asked: ProtectOptions, method: str | None) -> int:
     _print(scrubbed)
     for notice in scrubbed.notices(informed=safe is not None):
         say(f"monitor: note: {notice}")
-    if budget.labels is not None:
-        from monitor.files import write_text
-
-        write_text(scrubbed.labels, budget.labels)
     if budget.plot is not None:
         from monitor.plots.scrubbed import plot_scrubbed
 
@@ -337,13 +328,10 @@ def _check_budget(asked: ProtectOptions, method: str | None) -> None:
         if getattr(asked, name) is not None:
             raise UsageError(f"--{name.replace('_', '-')} goes without --budget")
     sources = [asked.recordings, budget.store, budget.protected_population]
-    for path in (asked.output, budget.labels, budget.plot):
-        if path is not None:
-            refuse_overwrite(path, sources)
-    for path, name in ((asked.output, "-o"), (budget.labels, "--labels")):
-        if path is not None:
-            check_output(path) if asked.replace else check_new(path, name)
+    refuse_overwrite(asked.output, sources)
+    check_output(asked.output) if asked.replace else check_new(asked.output, "-o")
     if budget.plot is not None:
+        refuse_overwrite(budget.plot, sources)
         check_picture(budget.plot)
 
 

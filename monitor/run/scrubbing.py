@@ -1,12 +1,10 @@
 """Keeps as much of a recording as a budget of bits allows: the rest is cut, silenced or protected.
 
-What is given away grows with the speech that is left, and with which speech that is. A recording is
-divided at its pauses. Every candidate is heard as it would be published, and the strongest of
-several attackers may at no second have more than the budget. Which stretches are left is searched
-for: those that tell least of the speaker, by the second, come first; as many of these as the budget
-allows are found by halving, and then each of the others is tried beside them. Evidence is not
-additive, and grows almost always with more speech, but not always: what is found cannot be
-lengthened by any one stretch that was tried, and a longer one of other stretches may exist.
+A recording is divided at its pauses. Every candidate is heard as it would be published, and the
+strongest of several attackers may at no second have more than the budget. Stretches that tell least
+of the speaker, by the second, come first; as many of these as the budget allows are found by
+halving, and then each of the others is tried beside them. Evidence grows almost always with more
+speech, but not always: a longer choice of other stretches may exist.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ from monitor.safe_text import file_name
 from monitor.sources.base import Samples, protection_tag
 from monitor.sources.file import File
 from monitor.stream.monitor import Monitor
-from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Frames
+from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray
 
 # ---------------------------------------------------------------------------------------- stretches
 
@@ -62,13 +60,10 @@ class CutStretch:
 
 
 def divide_at_pauses(speech: BoolArray) -> list[CutStretch]:
-    """Divide a recording in the middle of its pauses.
+    """Divide a recording, as its speech decisions (ticks,), in the middle of its pauses.
 
     Stretches of less than 0.6 s of speech are joined with what follows, and those of more than
     three are divided at their longest shorter pause, or in the middle where they have none.
-
-    Args:
-        speech: shape (ticks,), decisions of the voice activity detector.
 
     Example:
         >>> speech = np.repeat([True, False, True, False, True], [200, 60, 30, 40, 150])
@@ -113,14 +108,10 @@ def _divide(
         for a, b in _pauses(speech[start:end], 1)
         if min(count_seconds(start, start + a), count_seconds(start + b, end)) >= _LEAST_SPEECH
     ]
-    middle = max(inside)[1] if inside else start + _middle(speech[start:end])
+    spoken = np.cumsum(speech[start:end])
+    middle = max(inside)[1] if inside else start + int(np.searchsorted(spoken, spoken[-1] / 2))
     first = _divide(speech, start, middle, count_seconds)
     return [*first[:-1], *_divide(speech, middle, end, count_seconds)]
-
-
-def _middle(speech: BoolArray) -> int:
-    half = np.cumsum(speech)
-    return int(np.searchsorted(half, half[-1] / 2))
 
 
 # ------------------------------------------------------------------------------------------- search
@@ -134,15 +125,9 @@ def choose_kept(
 ) -> frozenset[int]:
     """Choose stretches with as much speech as is allowed; empty where not one is.
 
-    There are several beginnings: the longest part of the order that is allowed, found by halving
-    (which takes for granted that less of it is, too), and the longest stretches that are by
-    themselves. Beside each the others are tried one by one, in order; most speech wins.
-
-    Args:
-        speech: seconds of each stretch.
-        order: the stretches, those first that are to be kept rather.
-        is_allowed: whether this choice may be published.
-        tries: how many others are tried beside each beginning, at most.
+    There are several beginnings: the longest part of the order that is allowed, found by halving,
+    and the longest stretches that are by themselves. Beside each so many of the others are tried
+    one by one, in order; most speech wins.
 
     Example:
         >>> cost = [5, 1, 1, 3]
@@ -196,11 +181,10 @@ class ScrubSettings:
     @property
     def change(self) -> str:
         """Change to what is not kept: ``"cut"``, ``"silence"``, or the method that protects."""
-        if self.anonymiser is None:
+        method = self.anonymiser
+        if method is None:
             return SILENCE if self.silence else CUT
-        return (
-            "an anonymiser command" if self.anonymiser.startswith("command:") else self.anonymiser
-        )
+        return "an anonymiser command" if method.startswith("command:") else method
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,17 +203,11 @@ class TriedAttacker:
 
 @dataclass(frozen=True, slots=True)
 class DisclosureCurve:
-    """Bits that an attacker has, second by second.
+    """Bits that an attacker has, second by second."""
 
-    Attributes:
-        seconds, bits: shape (k,), of the readings.
-        short: whether the figure was once cut to what calibration supports, and the budget lies
-            above that: then it may in truth be more.
-    """
-
-    seconds: FloatArray
+    seconds: FloatArray  # shape (k,), of the readings
     bits: FloatArray
-    short: bool = False
+    short: bool = False  # cut to what calibration supports, under the budget: it may be more
 
     @property
     def peak(self) -> float:
@@ -246,17 +224,7 @@ class DisclosureCurve:
 
 
 class TriedAttackers:
-    """Attackers who are tried on a recording, by features and by what they have enrolled.
-
-    Args:
-        source: the recording; what is enrolled of it is refused.
-        population: templates of clear speech.
-        watch: who speaks.
-        budget: in bits.
-
-    Attributes:
-        monitors: of each, from which fresh ones are made.
-    """
+    """Attackers who are tried on a recording, by features and by what they have enrolled."""
 
     def __init__(
         self,
@@ -278,7 +246,7 @@ class TriedAttackers:
         if first.front_end.audio_features != first.features:
             raise UsageError("scrub changes sound alone: leave features of words out (--features)")
         self.budget, self.first = budget, first
-        self.monitors: dict[TriedAttacker, Monitor] = {}
+        self.monitors: dict[TriedAttacker, Monitor] = {}  # from which fresh ones are made
         sets = [first.features, *((name,) for name in first.features if len(first.features) > 1)]
         parts = {CLEAR: (WHOLE,) if settings.change == CUT else (WHOLE, LEFT),
                  PROTECTED: (WHOLE, CHANGED)}  # fmt: skip
@@ -302,37 +270,24 @@ class TriedAttackers:
                         self.monitors[TriedAttacker(part, templates, features)] = monitor
 
     def score_candidate(
-        self, parts: Mapping[str, tuple[FloatArray, int]]
+        self, part: str, samples: FloatArray, rate: int
     ) -> dict[TriedAttacker, DisclosureCurve]:
-        """Measure the bits that each of them has of a candidate.
-
-        Args:
-            parts: by what is heard, samples of shape (n, channels) and their rate.
-        """
-        frames = {part: self._extract(*sound) for part, sound in parts.items() if sound[0].size}
-        return {
-            attacker: _measure_bits(monitor.create_sibling(), frames[attacker.hears], self.budget)
-            for attacker, monitor in self.monitors.items()
-            if attacker.hears in frames
-        }
-
-    def _extract(self, samples: FloatArray, rate: int) -> Frames:
+        """Measure the bits that those have who hear this part, samples (n, channels)."""
+        if not samples.size:
+            return {}
         extractor = self.first.create_sibling().create_block_reader()
-        runs = []
-        for block in Samples(samples, rate):
-            runs += extractor.process(block)
-        return join_runs([*runs, extractor.flush()])
-
-
-def _measure_bits(monitor: Monitor, frames: Frames, budget: float) -> DisclosureCurve:
-    events = monitor.listen([frames])
-    readings = [e for e in events if isinstance(e, Reading) and e.bits is not None]
-    bits = np.array([reading.bits for reading in readings], float)
-    return DisclosureCurve(
-        np.array([reading.seconds for reading in readings], float),
-        bits,
-        any(r.at_least and b <= budget for r, b in zip(readings, bits, strict=True)),
-    )
+        runs = [run for block in Samples(samples, rate) for run in extractor.process(block)]
+        frames = join_runs([*runs, extractor.flush()])
+        curves = {}
+        for attacker, monitor in self.monitors.items():
+            if attacker.hears == part:
+                events = monitor.create_sibling().listen([frames])
+                readings = [e for e in events if isinstance(e, Reading) and e.bits is not None]
+                seconds, bits = np.array([(r.seconds, r.bits) for r in readings]).reshape(-1, 2).T
+                under = (b <= self.budget for b in bits)
+                short = any(r.at_least and low for r, low in zip(readings, under, strict=True))
+                curves[attacker] = DisclosureCurve(seconds, bits, short)
+        return curves
 
 
 # ---------------------------------------------------------------------------------------- scrubbing
@@ -369,14 +324,6 @@ class ScrubbedRecording:
     ) -> tuple[TriedAttacker, DisclosureCurve]:
         """Return the attacker with most bits, and these."""
         return max(curves.items(), key=lambda item: item[1].peak)
-
-    @property
-    def labels(self) -> str:
-        """Stretches as a label track of Audacity, on the clock of the recording."""
-        return "".join(
-            f"{stretch.start:.3f}\t{stretch.end:.3f}\t{'kept' if stretch.is_kept else self.how}\n"
-            for stretch in self.stretches
-        )
 
     @property
     def change(self) -> str:
@@ -488,8 +435,7 @@ class _Candidates:
         audio_format, subtype = self.form
         soundfile.write(file, self.mix(choice), self.rate, format=audio_format, subtype=subtype)
         file.seek(0)
-        samples, _ = soundfile.read(file, dtype="float32", always_2d=True)
-        return np.asarray(samples)
+        return np.asarray(soundfile.read(file, dtype="float32", always_2d=True)[0])
 
     def mix(self, choice: frozenset[int]) -> FloatArray:
         """Return the samples of a candidate, shape (n, channels)."""
@@ -520,7 +466,7 @@ class _Candidates:
                 assert self.replacement is not None
                 rest = frozenset(range(len(self.stretches))) - choice
                 sound = self._select(rest, self.replacement)
-            self.curves[choice, part] = self.attackers.score_candidate({part: (sound, self.rate)})
+            self.curves[choice, part] = self.attackers.score_candidate(part, sound, self.rate)
         return self.curves[choice, part]
 
     def score_all(self, choice: frozenset[int]) -> dict[TriedAttacker, DisclosureCurve]:
@@ -532,16 +478,8 @@ class _Candidates:
 
     def is_within_budget(self, choice: frozenset[int]) -> bool:
         """Return whether no attacker has more than the budget."""
-        return all(
-            curve.peak <= self.attackers.budget
-            for part in self.parts
-            for curve in self.score(choice, part).values()
-        )
-
-    def strongest_alone(self, stretch: int) -> DisclosureCurve:
-        """Return the most bits that one stretch gives by itself."""
-        curves = self.score(frozenset({stretch}), self.parts[0])
-        return max(curves.values(), key=lambda curve: curve.peak)
+        curves = (curve for part in self.parts for curve in self.score(choice, part).values())
+        return all(curve.peak <= self.attackers.budget for curve in curves)
 
     def order_by_density(self) -> list[int]:
         """Order stretches by the bits that each gives a second of speech, the least first."""
@@ -596,18 +534,10 @@ def scrub(
 ) -> ScrubbedRecording:
     """Write a recording of which no attacker that was tried has more bits than the budget.
 
-    What is claimed of the file is what an ordinary run over it (`monitor.run.Run`) says, at every
-    reading, and what attackers with other features or templates have, or who leave out what was
-    changed.
-
-    Args:
-        recording: a file of audio.
-        output: ends in ``.wav`` or ``.flac``; private (mode 0600), whole or not at all.
-        population: the enrolled, among them who speaks.
-        watch: who speaks.
-        budget: bits, above 0.
-        settings: attackers, changes and search.
-        progress: called with what is done, and the share of all work.
+    ``output`` is private (mode 0600), whole or not at all. What is claimed of it is what an
+    ordinary run over it says, at every reading, and what attackers with other features or templates
+    have, or who leave out what was changed. ``progress`` is called with what is done, and the share
+    of all work.
     """
     from monitor.anonymisers.recording import FORMATS
 
@@ -620,7 +550,7 @@ def scrub(
     attackers = TriedAttackers(source, population, watch, budget, settings)
     candidates = _prepare_candidates(source, attackers, form, settings, progress)
     progress("hearing it as it is", 0.02)
-    original = attackers.score_candidate({WHOLE: (candidates.samples, source.rate)})
+    original = attackers.score_candidate(WHOLE, candidates.samples, source.rate)
     before = {attacker: c for attacker, c in original.items() if attacker.templates == CLEAR}
     _check_support(attackers, before, watch)
     if settings.anonymiser is not None:
@@ -729,7 +659,9 @@ def _search(
     speech = [stretch.speech for stretch in candidates.stretches]
     choice = choose_kept(speech, order, is_allowed, tries)
     if not choice and settings.anonymiser is None:
-        least = min(map(candidates.strongest_alone, order), key=lambda curve: curve.peak)
+        alone = (candidates.score(frozenset({i}), candidates.parts[0]).values() for i in order)
+        strongest = [max(curves, key=lambda curve: curve.peak) for curves in alone]
+        least = min(strongest, key=lambda curve: curve.peak)
         raise MonitorError(
             f"cannot be done by {SILENCE if settings.silence else 'cutting'}: no stretch of "
             f"{recording} stays under {candidates.attackers.budget:g} bits even alone (the least "
