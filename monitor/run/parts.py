@@ -53,9 +53,8 @@ class LogFile:
         if self.resume and name == "-":
             raise UsageError(Message(RESUME, " needs the file of the interrupted run, not -"))
         if self.resume and self.replace:
-            raise UsageError(
-                Message(RESUME, " goes on with a run, ", _REPLACE, " begins it anew: give one")
-            )
+            both = Message(RESUME, " goes on with a run, ", _REPLACE, " begins it anew: give one")
+            raise UsageError(both)
         if name != "-":
             refuse_overwrite(self.path, self.spared)
         log = JsonLines(name)
@@ -93,11 +92,7 @@ class LedgerFile:
     def session(
         self, monitor: Monitor, recordings: Iterable[Provenance], *, resume: bool
     ) -> LedgerSession:
-        """Open the ledger, and make a fresh monitor go on from what it holds.
-
-        No file is made where one must be there (``resume``), or where the monitor does not go with
-        a ledger: nobody is watched, or it begins afresh at a change of speaker.
-        """
+        """Open the ledger, and make a fresh monitor go on from what it holds."""
         from monitor.ledger import Ledger, LedgerSession
         from monitor.ledger.session import check
 
@@ -128,10 +123,7 @@ def fit_rules(
     start: dict[str, object],
     monitor: Monitor,
 ) -> list[Notice]:
-    """Show the rules the ``start`` record, and write ``alerts`` and ``alarms`` into it.
-
-    Returns what a person should know of them; a rule that does not fit the stream is a UsageError.
-    """
+    """Show the rules the ``start`` record, and add theirs; return what to know of them."""
     if thresholds := [rule.terms() for rule in rules if isinstance(rule, Threshold)]:
         start["alerts"] = thresholds
     if alarms := [record for rule in rules if (record := rule.record()) is not None]:
@@ -165,11 +157,7 @@ def _too_late(rule: EarlyWarning, monitor: Monitor) -> str:
 
 
 class DeclaredEpsilon:
-    """Epsilon that an anonymiser, or noise on frames, declares, composed over windows.
-
-    Of a protected stream all windows count, in speech or not, and of every channel: each says
-    something of the voice. Of frames (no ``side``) those that the monitor has heard.
-    """
+    """Epsilon that an anonymiser, or noise on frames (no ``side``), declares, over windows."""
 
     def __init__(
         self, declared: Declared, monitor: Monitor, side: ProtectedSide | None = None
@@ -216,19 +204,18 @@ class DeclaredEpsilon:
         )
 
     def of(self, reading: Reading) -> DeclaredReading:
-        """Return its part of a reading."""
-        return DeclaredReading.of(self._declared.after(self._windows(reading)))
-
-    def _windows(self, reading: Reading) -> int:
+        """Return its part of a reading: of a stream all windows count, of frames those heard."""
         if self._side is not None:
             begun = self._monitor.recordings.number  # each may begin with part of a window
-            windows = self._declared.windows(reading.seconds)
-            return self._side.anonymiser.channels_heard * (windows + begun)
-        features = self._monitor.population.features
-        return sum(
-            round(feature_reading.usable / features[name].spec.frame_seconds)
-            for name, feature_reading in reading.features.items()
-        )
+            windows = self._declared.windows(reading.seconds) + begun
+            count = self._side.anonymiser.channels_heard * windows
+        else:
+            features = self._monitor.population.features
+            count = sum(
+                round(feature_reading.usable / features[name].spec.frame_seconds)
+                for name, feature_reading in reading.features.items()
+            )
+        return DeclaredReading.of(self._declared.after(count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +224,8 @@ class Protection:
 
     Attributes:
         method: of `monitor.anonymisers.registry`, such as ``"mcadams:0.8"``.
-        population: templates of the same people made of speech that was protected by this method,
-            and rank models learnt on such speech. Without it the attacker of the protected side has
-            not enrolled protected speech: others learn more.
+        population: the same people, enrolled and calibrated on speech that was protected by this
+            method. Without it the attacker has not enrolled protected speech: others learn more.
         seed: of what the method draws at random; None for new draws.
         speaker: who speaks, for what is drawn by speaker; None for the watched one.
         on_block: called with each block of protected sound; must not wait. Returns the sound as it
@@ -266,12 +252,7 @@ class Protection:
     on_block: Callable[[Block], Block] | None = field(default=None, repr=False, compare=False)
 
     def side(self, monitor: Monitor, source: Source, *, allow_overlap: bool) -> ProtectedSide:
-        """Create the protected side of a stream, whose clear side is the monitor, fresh.
-
-        Raises:
-            MonitorError: the method makes no sense, cannot be heard live, or does not go with the
-                source or the populations.
-        """
+        """Create the protected side of a stream, whose clear side is the monitor, fresh."""
         from monitor.anonymisers.recording import ProtectedBlocks
         from monitor.stream.pair import MonitorPair
 
@@ -330,19 +311,14 @@ class ProtectedSide:
         """Return notices for people before it is heard."""
         from monitor.stream.pair import INFORMED
 
-        sentences = []
-        if INFORMED not in self.pair.attackers:
-            sentences.append(
-                f"protected by {self.name}, for an attacker who does not know the anonymiser: no "
-                "measure of protection, one who does learns more (--protected-population)"
-            )
-        else:
-            sentences.append(
-                f"protected by {self.name}, for the stronger of an attacker who has enrolled "
-                "protected speech and one who does not know the anonymiser; one who also trained "
-                "on it may learn more"
-            )
-        sentences += self.pair.notices
+        attackers = (
+            "the stronger of an attacker who has enrolled protected speech and one who does not "
+            "know the anonymiser; one who also trained on it may learn more"
+            if INFORMED in self.pair.attackers
+            else "an attacker who does not know the anonymiser: no measure of protection, one who "
+            "does learns more (--protected-population)"
+        )
+        sentences = [f"protected by {self.name}, for {attackers}", *self.pair.notices]
         informed = self.pair.attackers.get(INFORMED)
         if informed is not None and informed.attacker.rank_model.prior_share:
             sentences.append(

@@ -92,12 +92,11 @@ class RunSettings:
         until: asked about every alert; True ends the run there.
         allow_overlap: hear audio that was enrolled, too; its figures are far too high.
         protect: an anonymiser to hear the voice through as well, by name; a `Protection` says more.
-            It goes with audio alone, not with a ledger.
         alert_labels: where the source is split by person, the labels that the rules are asked
             about; none for everybody.
-        jobs: processes that compute features of recordings, ahead of the readings; the records do
-            not depend on it. None for as many as are worth it. With more than one a script must
-            begin under ``if __name__ == "__main__":``. With an anonymiser it is one.
+        jobs: processes that compute features of recordings; the records do not depend on it. None
+            for as many as are worth it. With more than one a script must begin under
+            ``if __name__ == "__main__":``. With an anonymiser it is one.
         unfinished: without a log, where the run leaves what it goes on from.
         clock: wall seconds.
     """
@@ -127,22 +126,18 @@ class Run(Managed):
     ``record()`` is what the log and all sinks were given before it.
 
     Entering opens everything, what is cheap to refuse first; nothing is written before all of it
-    fits. Leaving closes everything, what is seen first. A run that is left before its ``end`` has
-    none in its log, and can be resumed where its source says what it is made of
-    (`Source.provenance`).
-
-    A live source is stopped by `stop`, its readings say how late they came (``lag``), and its
-    slowest feature hears less where the machine cannot keep up.
+    fits. A run that is left before its ``end`` has none in its log, and can be resumed where its
+    source says what it is made of (`Source.provenance`). A live source is stopped by `stop`, its
+    readings say how late they came (``lag``), and its slowest feature hears less where the machine
+    cannot keep up.
 
     A source that is split by person (`monitor.sources.Diarised`, `monitor.sources.PerChannel`) is
-    heard by a monitor a person, side by side; every event then has a ``label``, rules are asked
-    about each person by themselves, and the ``end`` record has a row for each. Such a run goes with
-    no ledger and no anonymiser, and is not resumed.
+    heard by a monitor a person; every event then has a ``label``, rules are asked about each person
+    by themselves, and the ``end`` record has a row for each. Such a run goes with no ledger and no
+    anonymiser, and is not resumed.
 
     With an anonymiser the voice is heard twice, as it is and protected, on one clock. Everything in
-    a reading is of the clear voice but for what stands under ``protected``; rules name that side,
-    as ``protected.bits``. ``crossing`` records tell when either side has reached round numbers of
-    bits, and ``disclosure_delay`` in the ``end`` record how much later the anonymised side did.
+    a reading is of the clear voice but for what stands under ``protected``.
 
     Args:
         source: what to hear: a source, the name of one (`monitor.sources.open_source`), or a
@@ -157,10 +152,7 @@ class Run(Managed):
         settings: limits, privacy and resources.
 
     Attributes:
-        phase: ``"made"``, ``"opened"`` once it is entered, ``"running"``, ``"ended"``,
-            ``"closed"``.
-        source, monitor, rules, actions, sinks: as opened; sinks may be added before the first
-            record.
+        phase: ``"made"``, ``"opened"``, ``"running"``, ``"ended"``, ``"closed"``.
         start, end: the ``start`` record, and the ``end`` record once there is one.
         notices: what a person should know beside the figures, so far.
         totals: counts so far, and in the end what a person should know.
@@ -324,11 +316,10 @@ class Run(Managed):
                     "sources.PerChannel); give one Monitor"
                 )
             return
-        unknown = [name for name in self._settings.alert_labels if name not in self.source.people]
+        people = self.source.people
+        unknown = [name for name in self._settings.alert_labels if name not in people]
         if unknown and not self.source.stream_info.live:
-            hint = nearest_spelling(unknown[0], self.source.people) or "labels: " + ", ".join(
-                self.source.people[:5]
-            )
+            hint = nearest_spelling(unknown[0], people) or f"labels: {', '.join(people[:5])}"
             raise UsageError(f"nobody is called {printable(unknown[0])} by the turns; {hint}")
         if self._ledger_file is not None or self._protect is not None:
             what = "a ledger" if self._protect is None else "an anonymiser"
@@ -344,8 +335,8 @@ class Run(Managed):
     def _open_checkpoint(self, start: Mapping[str, object]) -> None:
         assert self._log is not None
         assert self._log_file is not None
-        live, parts = isinstance(self.source, LiveSource), None
-        if not live:
+        parts = None
+        if not isinstance(self.source, LiveSource):
             parts = self._parts = self.source.provenance()
         if self._resumed and parts is None:
             raise UsageError(
@@ -445,11 +436,7 @@ class Run(Managed):
 
     @property
     def shortfalls(self) -> list[str]:
-        """Reasons why an ended run is not complete, a line each.
-
-        Nobody spoke, at a microphone too; a recording (who listens ends it as they like) was too
-        short to decide an alert.
-        """
+        """Reasons why an ended run is not complete, a line each."""
         totals = self.totals
         lines = []
         if totals.gaps:
@@ -457,7 +444,7 @@ class Run(Managed):
         lines += [f"no speech in {name}" for name in totals.silent]
         if self._session is not None and self._session.incomplete:
             lines.append("the ledger lacks part of it")
-        if not isinstance(self.source, LiveSource):
+        if not isinstance(self.source, LiveSource):  # who listens ends it as they like
             lines += totals.undecided
         return lines
 
@@ -517,8 +504,9 @@ class Run(Managed):
     def _ending_rule(self, event: RunEvent) -> str | None:
         """Return the rule of an alert that ends the run."""
         until = self._settings.until
-        ends = until is not None and isinstance(event, Alert) and until(event)
-        return event.rule if ends and isinstance(event, Alert) else None
+        if until is None or not isinstance(event, Alert):
+            return None
+        return event.rule if until(event) else None
 
     def _process_stream(self) -> Generator[RunEvent, None, str | None]:
         """Give what happens; return the rule of the alert that ended it."""
