@@ -41,12 +41,10 @@ _MOST_SHORTER = 0.25
 
 
 def average_delays(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """Average disclosure delays over recordings, a line for each level, and name the attackers.
+    """Average disclosure delays over rows of the summary, a line a level, and name the attackers.
 
-    The time that means are of is one that three in four recordings reach. Recordings count as
-    independent: of one speaker's they say how they vary, not how speakers do. ``rows`` are cells of
-    the summary by column; there are no lines without an anonymiser, or of fewer than two
-    recordings.
+    Over a time that three in four recordings reach. Recordings count as independent: of one
+    speaker's they say how they vary, not how speakers do.
     """
     measured = [row for row in rows if row.get("crossings")]
     if len(measured) < FEWEST:
@@ -66,12 +64,10 @@ def average_delays(rows: Sequence[Mapping[str, str]]) -> list[str]:
             lines.append(_line(bits, clear, protected, horizon))
     if not lines:
         return []
-    attackers = {row["protected_by"] for row in measured} - {""}
-    strongest = " or ".join(attacker_in_words(name) for name in sorted(attackers, reverse=True))
-    return [
-        f"disclosure delay over {plural(len(measured), 'recording')}, from {strongest}:",
-        *lines,
-    ]
+    attackers = sorted({row["protected_by"] for row in measured} - {""}, reverse=True)
+    strongest = " or ".join(map(attacker_in_words, attackers))
+    head = f"disclosure delay over {plural(len(measured), 'recording')}, from {strongest}:"
+    return [head, *lines]
 
 
 def _line(bits: float, clear: Sequence[Crossing], safe: Sequence[Crossing], horizon: float) -> str:
@@ -143,11 +139,7 @@ class RecordingOutcome:
 def process_one(path: Path, open_run: OpenRun, state: Path | None = None) -> RecordingOutcome:
     """Process a recording to its end; what goes wrong with it is part of the outcome.
 
-    Args:
-        path: the recording.
-        open_run: gives its run, fresh, not yet entered.
-        state: where to leave what it is gone on from, should this process be killed; one that is
-            there is taken up, or removed where it is damaged.
+    ``state`` is where to leave what it is gone on from, should this process be killed.
     """
     tally = _Tally()
     is_resumed = state is not None and state.exists()
@@ -209,13 +201,10 @@ class _Tally:
             self.figures = {**plain, **protected, **sound, "differs": differs}
         elif record["type"] == "end":
             self.disclosure_delay = record.get("disclosure_delay", ())
-        elif (
-            self.first_alert is None
-            and record["type"] == "alert"
-            and record["state"] == "raised"
-            and record.get("level", "alert") == "alert"
-        ):
-            self.first_alert = record["seconds"]
+        elif (record["type"], record.get("state")) == ("alert", "raised"):
+            warning = record.get("level", "alert") != "alert"
+            if self.first_alert is None and not warning:
+                self.first_alert = record["seconds"]
 
     def state(self) -> dict[str, object]:
         return {"figures": self.figures, "first_alert": self.first_alert}
@@ -223,9 +212,7 @@ class _Tally:
     def restore(self, state: Mapping[str, Any]) -> None:
         figures, first = state["figures"], state["first_alert"]
         RecordingOutcome(**figures)  # refuses what is none of its figures
-        if not all(
-            isinstance(figure, float | int | str | None) for figure in (*figures.values(), first)
-        ):
+        if not all(isinstance(x, float | int | str | None) for x in (*figures.values(), first)):
             raise TypeError("figures are numbers, and texts say whose they are")
         self.figures, self.first_alert = dict(figures), first
 
@@ -257,24 +244,15 @@ class SummaryFile(Managed):
     when the file is opened again. `finish` puts them into natural order. The file is private (mode
     0600). A Parquet file cannot grow: until `finish` its lines go to
     ``NAME.parquet.unfinished.csv`` beside it. There is a folder ``NAME.unfinished`` (mode 0700) as
-    well, for what recordings that take long are gone on from; nothing else may be kept there.
-
-    Args:
-        path: the file, ``.parquet`` or CSV.
-        settings: a mark of everything but the recording that a line depends on.
-        resume: keep what the file holds.
-        replace: overwrite what it holds.
-
-    Attributes:
-        rows: what the file held when it was opened, by name of the recording.
-        unfinished: the folder.
+    well, for what recordings that take long are gone on from. ``settings`` is a mark of everything
+    but the recording that a line depends on.
     """
 
     def __init__(
         self, path: Path, settings: str, *, resume: bool = False, replace: bool = False
     ) -> None:
         self.path, self.settings = path, settings
-        self.rows: dict[str, Mapping[str, str]] = {}
+        self.rows: dict[str, Mapping[str, str]] = {}  # by name of the recording
         self._ours = False  # alone at it
         self._parquet = path.suffix.lower() == ".parquet"
         self._lines = path
@@ -321,11 +299,13 @@ class SummaryFile(Managed):
         elif is_finished:
             self._read_parquet()
         os.ftruncate(self._handle, len(complete))
-        self._make_folder(empty=not resume)
+        self._make_folder()
+        if not resume:
+            self._empty_folder()
         if not complete:
             self._write([COLUMNS, *(row.values() for row in self.rows.values())])
 
-    def _make_folder(self, *, empty: bool) -> None:
+    def _make_folder(self) -> None:
         with suppress(FileExistsError):
             self.unfinished.mkdir(0o700)
         status = self.unfinished.lstat()
@@ -335,8 +315,6 @@ class SummaryFile(Managed):
             )
         if stat.S_IMODE(status.st_mode) & 0o077:
             self.unfinished.chmod(0o700)
-        if empty:
-            self._empty_folder()
 
     def _empty_folder(self) -> None:
         for state in (*self.unfinished.glob("*.state"), *self.unfinished.glob(".*.unfinished")):
@@ -465,14 +443,6 @@ class SummaryRow:
         return int(self.cells["exit_status"])
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A recording to be heard: what the summary calls it, and where it is."""
-
-    name: str
-    path: Path
-
-
 def find_recordings(names: Sequence[str]) -> list[Path]:
     """Find the recordings in files and folders, each once, in natural order."""
     recordings: dict[str, Path] = {}
@@ -515,30 +485,18 @@ def process_each(
 ) -> Generator[SummaryRow, None, None]:
     """Process every recording, and write its line; a broken one is a line with its error.
 
-    The processes send their lines here, where each is written as it comes: a kill loses no more
-    than what is just being heard, one recording a process. When all are done the summary is put in
-    order; it does not depend on ``jobs``.
-
-    Args:
-        recordings: those of `split_by_summary` that are left.
-        open_run: gives the run of a recording, fresh; picklable where there are several processes.
-        summary: opened.
-        jobs: processes, or a cluster.
-        unfinished: a folder where processes leave what recordings that take longer than
-            `Unfinished.every_seconds` are gone on from, or None.
-        reads: files that every run needs beside the recording.
-        side_files: gives those that one recording's run needs, as its transcript; its line depends
-        on
-            them.
-        alike: as of `monitor.jobs.each_in_order`.
+    Lines are written as they come: a kill loses no more than what is just being heard. When all are
+    done the summary is put in order; it does not depend on ``jobs``. ``unfinished`` is a folder for
+    what recordings that take longer than `Unfinished.every_seconds` are gone on from; ``reads`` are
+    files that every run needs, ``side_files`` give those of one.
     """
     work = partial(_measure, open_run, summary.settings, unfinished, side_files)
-    tasks = [_Task(escape_path(path), absolute(path)) for path in recordings]
+    tasks = [(escape_path(path), absolute(path)) for path in recordings]
     outcomes = each_in_order(
         work,
         tasks,
         jobs,
-        reads=lambda task: [task.path, *side_files(task.path), *reads],
+        reads=lambda task: [task[1], *side_files(task[1]), *reads],
         alike=alike,
         arrived=summary.append,
     )
@@ -563,15 +521,16 @@ def _measure(
     settings: str,
     unfinished: Path | None,
     side_files: FindSideFiles,
-    task: _Task,
+    task: tuple[str, Path],
 ) -> dict[str, str]:
     """Make the line of a recording, in any process, on any machine that has the file."""
-    fingerprint = _fingerprint(task.path, side_files)
+    name, path = task
+    fingerprint = _fingerprint(path, side_files)
     state = None
     if unfinished is not None and fingerprint:
-        mark = hashlib.sha256(f"{settings} {fingerprint} {task.name}".encode()).hexdigest()
+        mark = hashlib.sha256(f"{settings} {fingerprint} {name}".encode()).hexdigest()
         state = unfinished / f"{mark[:32]}.state"
-    return format_row(task.name, process_one(task.path, open_run, state), fingerprint, settings)
+    return format_row(name, process_one(path, open_run, state), fingerprint, settings)
 
 
 def _fingerprint(path: Path, side_files: FindSideFiles) -> str:

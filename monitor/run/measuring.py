@@ -93,7 +93,7 @@ class Measurement:
     withheld: str = ""
     lost: int = 0
     notices: tuple[Notice, ...] = ()
-    records: Sequence[Mapping[str, Any]] = field(default=(), compare=False)
+    records: Sequence[Record] = field(default=(), compare=False)
     people: tuple[Measurement, ...] = ()
     label: str | None = None
     person: str | None = None
@@ -103,50 +103,35 @@ class Measurement:
     purity: float | None = None
 
     @classmethod
-    def from_records(
-        cls, records: Sequence[Mapping[str, Any]], notices: Sequence[Notice]
-    ) -> Measurement:
+    def from_records(cls, records: Sequence[Record], notices: Sequence[Notice]) -> Measurement:
         """Build it from all records of a run, from ``start`` to ``end``, and its notices."""
         start, end = records[0], records[-1]
         if "people" in end:
-            return cls(
-                recording=", ".join(start["recordings"]),
-                watch=start["watch"],
-                speakers=start["speakers"],
-                seconds=end["seconds"],
-                speech=end["speech"],
-                ceiling=start["ceiling"],
-                overlap_seconds=end["overlap_seconds"],
-                lost=end["gaps"],
-                notices=tuple(notices),
-                records=tuple(records),
-                people=tuple(cls._from_person(row, records, notices) for row in end["people"]),
-            )
-        readings = [record for record in records if record["type"] == "reading"]
-        last = readings[-1] if readings else {}
-        names = {attribute.name for attribute in fields(cls)} - {
-            "recording",
-            "watch",
-            "notices",
-            "records",
-        }
+            names = {"seconds", "speech", "overlap_seconds"}
+            last = end
+            people = tuple(cls._from_person(row, records, notices) for row in end["people"])
+            lost = end["gaps"]
+        else:
+            own = {"recording", "watch", "notices", "records"}
+            names = {attribute.name for attribute in fields(cls)} - own
+            last = next((r for r in reversed(records) if r["type"] == "reading"), {})
+            people = ()
+            lost = sum(record["type"] == "gap" for record in records)
         figures = {"ceiling": start["ceiling"]} | {n: last[n] for n in names & last.keys()}
         return cls(
             recording=", ".join(start["recordings"]),
             watch=start["watch"],
             speakers=start["speakers"],
-            lost=sum(record["type"] == "gap" for record in records),
+            lost=lost,
             notices=tuple(notices),
             records=tuple(records),
+            people=people,
             **figures,
         )
 
     @classmethod
     def _from_person(
-        cls,
-        row: Mapping[str, Any],
-        records: Sequence[Mapping[str, Any]],
-        notices: Sequence[Notice],
+        cls, row: Record, records: Sequence[Record], notices: Sequence[Notice]
     ) -> Measurement:
         """Build it from one row of the ``end`` record, and the records of this person alone."""
         start, label = records[0], row["label"]
@@ -160,9 +145,8 @@ class Measurement:
         own_start = {key: value for key, value in start.items() if key not in ("people", "watched")}
         if several:
             own_start["watch"] = row["watch"]
-        own_notices = [
-            notice for notice in notices if str(notice).startswith(f"{printable(label)}: ")
-        ]
+        name = f"{printable(label)}: "
+        own_notices = [notice for notice in notices if str(notice).startswith(name)]
         measurement = cls.from_records([own_start, *own], own_notices)
         names = ("person", "probability", "enrolled", "overlap_seconds", "purity")
         return replace(measurement, label=label, **{name: row[name] for name in names})
@@ -199,10 +183,8 @@ class Measurement:
             limits = f" {limits_in_words(self.bits_low, self.bits_high, cut=cut)}"
         whose = "the attacker's confidence" if self.watch is None else printable(self.watch)
         kind = "evidence" if self.headline == "evidence" else f"of the {self.speakers} enrolled"
-        sentence = (
-            f"{name}: {bits_now(last)}{limits}, {whose} ({kind}), after {self.speech:.0f} s of "
-        )
-        sentence += "speech."
+        when = f"after {self.speech:.0f} s of speech."
+        sentence = f"{name}: {bits_now(last)}{limits}, {whose} ({kind}), {when}"
         return " ".join(filter(None, [sentence, self._care()]))
 
     def _care(self) -> str:
@@ -314,7 +296,9 @@ def measure(
     if turns is not None and settings.per_channel:
         raise UsageError("people are told apart by turns or by channel: give one")
     if turns is not None or settings.per_channel:
-        recording = _split(recording, turns)
+        named = isinstance(recording, str | os.PathLike)
+        source = open_source(recording) if named else recording
+        recording = PerChannel(source) if turns is None else Diarised(source, turns)
     names: Sequence[str | None] = [watch] if watch is None or isinstance(watch, str) else watch
     monitors = [
         partial(
@@ -335,12 +319,3 @@ def measure(
     with Run(recording, monitors, settings=run_settings) as run:
         records = [event.record() for event in run]
         return Measurement.from_records(records, run.notices)
-
-
-def _split(
-    recording: Source | str | os.PathLike[str],
-    turns: Turns | Iterable[Turn] | str | os.PathLike[str] | None,
-) -> Source:
-    """Split a recording by turns or, without any, by channel."""
-    source = open_source(recording) if isinstance(recording, str | os.PathLike) else recording
-    return PerChannel(source) if turns is None else Diarised(source, turns)

@@ -41,11 +41,9 @@ from monitor.training.feature_extraction import (
 )
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, IntArray
 
-# ----------------------------------------------------------------------------------- session check
-# Each session is heard as a stream whose template is made of the others, among people who are
+# --- Each session is heard as a stream whose template is made of the others, among people who are
 # somebody else, and the other way round. Where that leaves an attacker further from the speaker
-# than no evidence would, two people may have been enrolled as one. Pitch and phones can only tell
-# some: benchmarks/results/sessions.md has the rates.
+# than no evidence would, two people may have been enrolled as one (benchmarks/results/sessions.md).
 
 LEAST_SECONDS = 30.0  # speech of a session, and of the others together, worth comparing
 UNLIKE_BITS = -1.0  # mean local bits of both directions: below, they are of two people
@@ -63,17 +61,12 @@ class UnlikeSession:
 def unlike_sessions(
     population: Population, sessions: Mapping[str, Sequence[tuple[str, int]]], others: Population
 ) -> list[UnlikeSession]:
-    """Find sessions that sound like somebody else than the rest of their speaker.
-
-    Returns:
-        those with enough speech to tell; nothing without a rank model.
-    """
+    """Find sessions that sound like somebody else than the rest of their speaker."""
     unlike: list[UnlikeSession] = []
     try:
-        for place, name in enumerate(population.names):
-            rows = slice(population.offsets[place], population.offsets[place + 1])
-            slices = {key: templates.slices[rows] for key, templates in population.features.items()}
+        for name in population.names:
             if name not in others.names:
+                slices = _slices_of(population, name)
                 unlike += _find_unlike(name, sessions.get(name, ()), slices, population, others)
     except (StoreError, UsageError):  # no rank model, or nobody with so much speech
         return []
@@ -86,14 +79,18 @@ def unlike_additions(
     """Find further sessions that sound like somebody else than what was enrolled before."""
     additions: list[UnlikeSession] = []
     for name in (name for name in sessions if name in before.names):
-        place, old = after.index(name), before.index(name)
-        rows = slice(after.offsets[place], after.offsets[place + 1])
-        slices = {key: session.slices[rows] for key, session in after.features.items()}
-        parts = (("", int(np.diff(before.offsets)[old])), *sessions[name])
+        parts = (("", int(np.diff(before.offsets)[before.index(name)])), *sessions[name])
         with suppress(StoreError, UsageError):  # no rank model, or nobody with so much speech
+            slices = _slices_of(after, name)
             unlike = _find_unlike(name, parts, slices, after, before.without(name))
             additions += [session for session in unlike if session.session]
     return additions
+
+
+def _slices_of(population: Population, name: str) -> dict[str, AnyArray]:
+    place = population.index(name)
+    rows = slice(population.offsets[place], population.offsets[place + 1])
+    return {key: templates.slices[rows] for key, templates in population.features.items()}
 
 
 def _find_unlike(
@@ -158,7 +155,7 @@ def _compute_bits(
     return local.value
 
 
-# --------------------------------------------------------------------------------------- enrolling
+# --- Enrolment of a corpus.
 
 
 Sessions: TypeAlias = tuple[tuple[str, int], ...]
@@ -183,7 +180,7 @@ class Enrolment:
     setup: FeatureSetup = field(default=AS_ENVIRONMENT, kw_only=True)
 
 
-MOST_SECONDS = 1e9  # thirty years: what is longer is no length of a template
+MOST_SECONDS = 1e9  # thirty years
 
 
 def enrol(
@@ -288,16 +285,13 @@ def _sum_slices(
     for session, group in groupby(outcomes, key=lambda o: o.recording.session):
         used = [(o, o.frames) for o in group if o.frames is not None]
         frames = [recording for _, recording in used]
-        slice_count = min(
-            sum(recording.speech_ticks for recording in frames) // SLICE_TICKS, slice_limit - count
-        )
+        speech_ticks = sum(recording.speech_ticks for recording in frames)
+        slice_count = min(speech_ticks // SLICE_TICKS, slice_limit - count)
         left = slice_count * SLICE_TICKS
         for outcome, recording in used:
             ticks = min(recording.speech_ticks, left)
             left -= ticks
-            end = (
-                recording.audio_seconds_at(ticks) if ticks else 0.0
-            )  # nothing of it: an empty interval
+            end = recording.audio_seconds_at(ticks) if ticks else 0.0  # nothing of it
             label = file_name(outcome.recording.path)[:LONGEST_NAME]
             notes.append(
                 SourceNote(label, session, outcome.hashes, 0.0, end, landmarks_of(recording, end))
@@ -339,7 +333,7 @@ def _slices(recordings: list[SpeechFrames], spec: FeatureSpec, count: int) -> li
     return [sketch.total for sketch in sketches]
 
 
-# ---------------------------------------------------------------------------------- live enrolment
+# --- Enrolment of one speaker, live.
 
 RECENT_SECONDS = 5.0  # trouble is looked for in so much of what was heard last
 CLIPPED_SHARE = 1e-3
@@ -380,11 +374,7 @@ class Quality:
 
 
 class LiveEnrolment:
-    """Enrolment of one speaker from a live source, in progress.
-
-    Attributes:
-        noticed: what is to be said of the audio, a line each.
-    """
+    """Enrolment of one speaker from a live source, in progress."""
 
     def __init__(self, features: Sequence[Feature]) -> None:
         self._extractor = Extractor(features, conditions=True)
@@ -421,10 +411,7 @@ class LiveEnrolment:
     def enrolment(
         self, speaker: str, heard_by: str, seconds: float, setup: FeatureSetup = AS_ENVIRONMENT
     ) -> Enrolment:
-        """End the take and make the template of a speaker, of at most so many speech seconds.
-
-        ``heard_by``, with the time, is what the session is called. The frames never leave memory.
-        """
+        """End the take and make a template; ``heard_by``, with the time, names the session."""
         slice_limit = _whole_slices(seconds)
         if self.speech_seconds < SLICE_SECONDS:
             raise CorpusError(
