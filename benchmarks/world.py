@@ -96,23 +96,22 @@ HEAD = (
 )
 
 
-class Across(Plan):
-    """Templates of one condition, tests of another session under another."""
+def across(templates: Sequence[Frames], tests: Sequence[Frames | None], test: int) -> Plan:
+    """Templates of one condition, tests of another session under another, evenly spread."""
 
-    def __init__(self, templates: Sequence[Frames], tests: Sequence[Frames | None], test: int):
-        self._templates, self._tests, self._units = templates, tests, test
-        mated = np.flatnonzero([_length(each) >= test for each in tests])
-        super().__init__(np.arange(len(templates)), mated, SHIFTS)
-
-    def template(self, voice: int, shift: int) -> tuple[Frames, int]:  # noqa: ARG002
-        """Its beginning."""
-        return self._templates[voice], 0
-
-    def test(self, voice: int, shift: int) -> tuple[Frames, int]:
-        """Evenly spread."""
-        frames = self._tests[voice]
+    def locate_test(voice: int, shift: int) -> tuple[Frames, int]:
+        frames = tests[voice]
         assert frames is not None
-        return frames, shift * (_length(frames) - self._units) // SHIFTS
+        return frames, shift * (_length(frames) - test) // SHIFTS
+
+    return Plan(
+        np.arange(len(templates)),
+        np.flatnonzero([_length(each) >= test for each in tests]),
+        SHIFTS,
+        template=lambda voice, _: (templates[voice], 0),
+        test=locate_test,
+        heard=lambda _, shift: (0, shift),
+    )
 
 
 def main() -> None:
@@ -437,7 +436,7 @@ def compare(
     template, test = (round(each * UNITS_PER_SECOND) for each in lengths)
     names = sorted(name for name, each in enrolled.frames.items() if _length(each) >= template)
     tests = [streams.frames.get(name) for name in names]
-    plan = Across([enrolled.frames[name] for name in names], tests, test)
+    plan = across([enrolled.frames[name] for name in names], tests, test)
     rank_model = population.rank_models.find(features, "cross")
     assert rank_model is not None
     assert rank_model.evidence is not None

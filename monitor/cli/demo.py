@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +15,9 @@ from monitor.cli.options import among_option, option, say, shared, with_options
 from monitor.crowds import bits_or_more, narrowed_sentence
 from monitor.errors import UsageError
 from monitor.phrases import FEATURE_NAMES, plural, verdict
+
+if TYPE_CHECKING:
+    from monitor.types import Record
 
 EVIDENCE_RULE, CLOSED_RULE = "bits>6", "bits>2"
 """The second where the population knows of no evidence."""
@@ -99,7 +102,7 @@ def _what_is_shown(features: Iterable[str], reader: str) -> list[str]:
     return lines
 
 
-def _in_words(records: list[dict[str, Any]], reader: str, threshold: float) -> Iterator[str]:
+def _in_words(records: Sequence[Record], reader: str, threshold: float) -> Iterator[str]:
     """Sum up the run in a few sentences."""
     readings = [record for record in records if record["type"] == "reading"]
     raised = next((r for r in records if r["type"] == "alert" and r["state"] == "raised"), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from monitor.phrases import clock_time, plural
 
 if TYPE_CHECKING:
     from monitor.ledger import Ledger
+    from monitor.types import Record
 
 _file = click.argument("file", type=click.Path(path_type=Path), metavar="FILE.db")
 _speaker: Callable[..., Any] = click.option(
@@ -74,14 +75,10 @@ def export(file: Path, speaker: str | None, output: str | None) -> int:
     from monitor.ledger import Ledger
     from monitor.sinks.jsonl import JsonLines
 
-    if output is None:
+    if output is None or (output == "-" and sys.stdout.isatty()):
         raise UsageError(
-            "sketches are biometric data: name a private file, -o FILE.jsonl, or give -o - for "
-            "standard output"
-        )
-    if output == "-" and sys.stdout.isatty():
-        raise UsageError(
-            "sketches are biometric data, and not for a terminal: name a file, -o FILE.jsonl"
+            "sketches are biometric data: name a private file, -o FILE.jsonl, or give -o - for a "
+            "standard output that is no terminal"
         )
     with Ledger(file, create=False, write=False) as ledger:
         _check_known(ledger, speaker)
@@ -131,7 +128,7 @@ def _check_known(ledger: Ledger, speaker: str | None) -> None:
         )
 
 
-def _print_table(sessions: list[dict[str, Any]]) -> None:
+def _print_table(sessions: Sequence[Record]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -143,18 +140,10 @@ def _print_table(sessions: list[dict[str, Any]]) -> None:
         console.print("no sessions")
         return
     table = Table(box=None, pad_edge=False)
-    columns = [
-        "session",
-        "speaker",
-        "begun",
-        "speech",
-        "bits so far",
-        "closed-set",
-        "alerts",
-        "heard",
-    ]
-    for name in columns:
+    for name in ("session", "speaker", "begun", "speech"):
         table.add_column(name, justify="right" if name in ("session", "speech") else "left")
+    for name in ("bits so far", "closed-set", "alerts", "heard"):
+        table.add_column(name)
     for session in sessions:
         begun = session["started"].replace("T", " ").removesuffix("Z")
         row = [
@@ -171,7 +160,7 @@ def _print_table(sessions: list[dict[str, Any]]) -> None:
     console.print(table)
 
 
-def _with_limits(session: Mapping[str, Any], name: str) -> str:
+def _with_limits(session: Record, name: str) -> str:
     """A figure in bits, with its limits where it has them."""
     from monitor.sinks.summary import number
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MonitorOptions:
-    """Options of a monitor; a command gets them as ``options``."""
+    """Whom to compare with, what to listen for."""
 
     store: str | None = option(
         "-p, --population FILE",
@@ -67,8 +67,8 @@ class MonitorOptions:
     )
     watch: tuple[str, ...] = option(
         "-w, --watch NAME",
-        "Speaker to measure; several where people are told apart (--turns). [default: none; the "
-        "attacker's confidence if the speaker is enrolled]",
+        "Speaker to measure; several with --turns. [default: none; the attacker's confidence if "
+        "the speaker is enrolled]",
         multiple=True,
     )
     features: tuple[str, ...] | None = option(
@@ -80,15 +80,14 @@ class MonitorOptions:
     among: tuple[int, ...] | None = shared(among_option)
     enrolled_prior: float = option(
         "--enrolled-prior P",
-        "How likely it is, before anything is heard, that one of the N enrolled speaks: what "
-        "`enrolled` starts from.",
+        "How likely it is, before anything is heard, that one of the N enrolled speaks.",
         type=FiniteRange(0.0, 1.0, min_open=True, max_open=True),
         default=0.5,
     )
     bystanders: float | None = option(
         "--bystanders",
         "Name everybody else enrolled whose probability in the largest crowd of --among lies "
-        "above this, such as 1%: whoever speaks, everybody's probability moves.",
+        "above this, such as 1%.",
         type=Share(),
     )
     step: float = option("--step", "Audio seconds between readings.", type=Seconds(), default="1")
@@ -105,8 +104,7 @@ class MonitorOptions:
         "--on-change",
         "When another person, or another channel, takes over: do not look; say so and carry "
         "on, alerts resting until the first voice is back; begin the evidence afresh, keeping the "
-        "peak; or begin another stream. Of turns of 20 s between two people 85 % are noticed with "
-        "voice, 1 % with f0; of turns of 60 s 98 and 21 %.",
+        "peak; or begin another stream.",
         type=click.Choice(["ignore", "note", "reset", "split"]),
         default="note",
     )
@@ -127,7 +125,7 @@ class MonitorOptions:
 
     def monitors(self, *, setup: FeatureSetup, top: int) -> list[Callable[[Source], Monitor]]:
         """Return makers of monitors for a source split by person, one a watched person."""
-        watched = [(name,) for name in self.watch] or [()]
+        watched: list[tuple[str, ...]] = [(name,) for name in self.watch] or [()]
         return [
             partial(replace(self, watch=name).monitor, setup=setup, top=top) for name in watched
         ]
@@ -206,14 +204,12 @@ def _mark_of(name: str) -> object:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-# --- Options for alerts and what they do, shared by the commands that hear a stream.
-
 HORIZON_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Alerting:
-    """Options for alerts; a command gets them as ``alerting``."""
+    """Alerts and what they do."""
 
     rules: tuple[Any, ...]
     open_rules: tuple[tuple[str, float, float | None], ...]
@@ -236,14 +232,14 @@ class Alerting:
         """Make all rules, with the thresholds that were left to the monitor."""
         from monitor.alerts import Conformal, EarlyWarning
 
-        rules: list[AlertRule] = []
+        open_rules = []
         for field, hold, least in self.open_rules:
             assert self.share is not None
             alarms = monitor.false_alarms(field, self.share, self.horizon_seconds)
-            rules.append(Conformal(alarms, hold, least_speech_seconds=least))
-        if self.warn_seconds is not None:
-            rules = [*(EarlyWarning(rule, self.warn_seconds) for rule in rules), *rules]
-        rules += [*self.rules, *further]
+            open_rules.append(Conformal(alarms, hold, least_speech_seconds=least))
+        warn = self.warn_seconds
+        early = [] if warn is None else [EarlyWarning(rule, warn) for rule in open_rules]
+        rules: list[AlertRule] = [*early, *open_rules, *self.rules, *further]
         # what may have come from the environment is told of, what was typed for this run refused
         typed = [action.name for action in ACTION_OPTIONS if not action.environment]
         needing = [name for name in typed if self.receivers[name]]
@@ -346,18 +342,17 @@ def alert_options(*, bell: bool = False) -> OptionGroup:
             multiple=True,
             metavar="RULE",
             help="Such as 'bits>6 for 5 s after 10 s' (of speech); may be repeated. Raised ones "
-            "give exit status 3. What is left out: for 5 s, from the first reading on; a recording "
-            "with less than 10 s of speech in which none was raised is then not decided (4). "
-            "'bits' is the value shown first (the evidence where somebody is watched), "
-            "'bits_low>6' stands on its lower limit, 'closed_set_bits>3' on the figure among the N "
-            "enrolled, 'f0.rank_bits_low>1' on that of a feature, 'among.1e6.bits>6' on what it is "
-            "worth among a million people.",
+            "give exit status 3; a recording with less than 10 s of speech in which none was "
+            "raised is not decided (4). 'bits' is the value shown first, 'bits_low>6' stands on "
+            "its lower limit, 'closed_set_bits>3' on the figure among the N enrolled, "
+            "'f0.rank_bits_low>1' on that of a feature, 'among.1e6.bits>6' on what it is worth "
+            "among a million people.",
         ),
         click.option(
             "--false-alarms",
             type=Share(),
-            help="Work out the threshold of every --alert that is a field alone (--alert "
-            "bits): at most this share of other people's whole streams exceeds it.",
+            help="Work out the threshold of every --alert that is a field alone (--alert bits): at "
+            "most this share of other people's whole streams exceeds it.",
         ),
         click.option(
             "--horizon",
@@ -394,9 +389,6 @@ def alert_options(*, bell: bool = False) -> OptionGroup:
     return OptionGroup(options, names, _made, dict.fromkeys(names, ""))
 
 
-# --- Options for the JSON lines of a run.
-
-
 def _one(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str | None:
     """Refuse one file and another: the last would be written in silence."""
     if len(values) > 1:
@@ -408,7 +400,7 @@ def _one(context: click.Context, option: click.Parameter, values: tuple[str, ...
 
 @dataclass(frozen=True, slots=True)
 class JsonLog:
-    """Options of the log; a command gets them as ``log``."""
+    """The JSON lines of a run."""
 
     jsonl: str | None = option(
         "--jsonl FILE|-",
@@ -437,17 +429,13 @@ class JsonLog:
         return LogFile(self.name, self.replace, resume, read)
 
 
-# --- Options for the ledger, shared by the commands that hear a stream.
-
-
 @dataclass(frozen=True, slots=True)
 class LedgerOptions:
-    """Options of the ledger; a command gets them as ``of_ledger``."""
+    """The ledger."""
 
     ledger: Path | None = option(
         "--ledger FILE.db",
-        "Add this session to a ledger, and go on from the earlier ones of the watched "
-        "speaker. It holds counts and readings, never audio.",
+        "Add this session to a ledger, and go on from the watched speaker's earlier ones.",
         type=click.Path(path_type=Path, dir_okay=False),
     )
     ledger_every: float = option(
@@ -458,8 +446,7 @@ class LedgerOptions:
     )
     budget: float | None = option(
         "--budget BITS",
-        "Warn one bit before all sessions in the ledger together have disclosed so much, "
-        "and raise an alert when they have.",
+        "Raise an alert when all sessions in the ledger together have disclosed so much.",
         type=NumberOfBits(),
     )
 
@@ -483,30 +470,24 @@ class LedgerOptions:
         return None if self.ledger is None else LedgerFile(self.ledger, self.ledger_every)
 
 
-# --- Options to hear a voice through an anonymiser as well, for commands that hear a stream.
-
-
 @dataclass(frozen=True, slots=True)
 class Protecting:
-    """Options of the protected side; a command gets them as ``protecting``."""
+    """The voice through an anonymiser."""
 
     protect: str | None = option(
         "--protect METHOD",
-        "Also measure the anonymised voice (mcadams:0.8, noise:10, ... of `monitor protect`). A "
-        "replay takes command:CMD too. Both sides' bits are reported and, of a watched speaker, "
-        "the seconds gained before 1, 2, 3 and 10 bits. Nothing protected is stored or played. An "
-        "--alert stands on the clear voice (bits>6), unless it names the protected one "
-        "(protected.bits>3).",
+        "Also measure the anonymised voice (mcadams:0.8, noise:10, ... of `monitor protect`; a "
+        "replay takes command:CMD too), and the seconds gained. An --alert stands on the clear "
+        "voice (bits>6), unless it names the protected one (protected.bits>3).",
     )
     protected_population: str | None = option(
         "--protected-population FILE",
         "The same people, enrolled and calibrated on speech protected by METHOD: the attacker who "
-        "knows it. The stronger of both attackers is shown; without this the bits do not measure "
-        "protection. [default: none]",
+        "knows it. Without this the bits do not measure protection. [default: none]",
     )
     protect_seed: int | None = option(
         "--protect-seed N",
-        "The same draws as with this number before, of a METHOD that draws. [default: new draws]",
+        "The same draws as with this number before. [default: new draws]",
         least=0,
     )
 
@@ -561,14 +542,14 @@ token_option = click.option(
     "--web-token",
     metavar="TOKEN",
     envvar="MONITOR_WEB_TOKEN",
-    help="What readers of the page must show; needed where other machines can reach it. "
-    "Better in the environment, as MONITOR_WEB_TOKEN: arguments can be seen by others.",
+    help="What readers of the page must show; needed where other machines can reach it. Better in "
+    "the environment, as MONITOR_WEB_TOKEN.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class DisplayOptions:
-    """Options of what is shown; a command gets them as ``shown``."""
+    """What is shown."""
 
     top: int | None = option(
         "--top N",
@@ -577,8 +558,7 @@ class DisplayOptions:
     )
     web: tuple[str, int] | None = option(
         "--web",
-        "Show the run in a browser, on this machine alone unless a HOST is given. "
-        "Needs the extra 'web'.",
+        "Show the run in a browser, on this machine alone unless a HOST is given (extra 'web').",
         type=Address(),
     )
     web_token: str | None = shared(token_option)

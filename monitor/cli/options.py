@@ -608,7 +608,8 @@ def set_up(name: str) -> Callable[[click.Context, click.Parameter, Path | None],
 
     def note(context: click.Context, _: click.Parameter, value: Path | None) -> None:
         if value is not None:
-            context.meta[_SETUP] = replace(feature_setup(), **{name: value})
+            changed: dict[str, Any] = {name: value}
+            context.meta[_SETUP] = replace(feature_setup(), **changed)
 
     return note
 

@@ -51,23 +51,17 @@ def command(asked: PeopleOptions) -> int:
     from monitor.population.population import Population
 
     population = Population.load(asked.store)
-    rows = [
-        {"name": name, "speech_seconds": float(seconds), "sessions": max(len(speaker.sessions), 1)}
-        for name, seconds, speaker in zip(
-            population.names, population.template_seconds, population.speakers, strict=True
-        )
-    ]
-    if not sys.stdout.isatty():
-        for row in rows:
+    terminal, width = sys.stdout.isatty(), max(len(name) for name in population.names)
+    if terminal:
+        say(f"{'name':<{width}}  speech  sessions", err=False)
+    lengths = map(float, population.template_seconds)
+    for name, seconds, speaker in zip(population.names, lengths, population.speakers, strict=True):
+        sessions = max(len(speaker.sessions), 1)
+        if terminal:
+            say(f"{name:<{width}}  {seconds:>4.0f} s  {sessions:>8}", err=False)
+        else:
+            row = {"name": name, "speech_seconds": seconds, "sessions": sessions}
             click.echo(json.dumps(row))
-        return 0
-    width = max(len(name) for name in population.names)
-    say(f"{'name':<{width}}  speech  sessions", err=False)
-    for row in rows:
-        say(
-            f"{row['name']:<{width}}  {row['speech_seconds']:>4.0f} s  {row['sessions']:>8}",
-            err=False,
-        )
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -108,21 +109,13 @@ def command(asked: ServeOptions) -> int:
     templates.prepare()
     if not templates.people():
         templates.check_place()
-    settings = ServeSettings(
-        templates,
-        asked.enrol_seconds,
-        asked.longest,
-        asked.among,
-        setup,
-    )
+    settings = ServeSettings(templates, asked.enrol_seconds, asked.longest, asked.among, setup)
     token = asked.web_token or secrets.token_urlsafe(16)
     with ListeningPage(settings, *asked.web, token=token, certificate=certificate) as page:
         make(settings.features, setup)  # so that nobody waits for them
         shown = page.url if asked.web_token else f"{page.url}#{token}"
         say(f"open {shown}", err=False)
         say(f"templates are kept in {settings.templates.folder}; Ctrl-C ends")
-        try:
+        with suppress(KeyboardInterrupt):
             threading.Event().wait()
-        except KeyboardInterrupt:
-            return 0
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -151,7 +152,7 @@ def _open_page(asked: ShowOptions) -> int:
 
         page.write(first)
         shown, until = False, time.monotonic() + _WAIT_SECONDS
-        try:
+        with suppress(KeyboardInterrupt):
             for record in records:
                 page.write(record)
                 if not shown and time.monotonic() > until:
@@ -160,6 +161,4 @@ def _open_page(asked: ShowOptions) -> int:
             if not shown:
                 show()
             threading.Event().wait()
-        except KeyboardInterrupt:
-            return 0
     return 0

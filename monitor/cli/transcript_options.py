@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from monitor.protocols import LiveSource, Source
     from monitor.transcripts.formats import TranscriptChoice
 
-# --- Options for what is said: which transcript goes with a recording, and whose words in it count.
-
 
 def _use_list(context: click.Context, param: click.Parameter, path: Path | None) -> None:
     if path is not None:
@@ -44,11 +42,9 @@ word_list_option = click.option(
     type=click.Path(path_type=Path),
     expose_value=False,
     callback=_use_list,
-    help="The little words that the feature style counts, of another language than English: one "
-    "a line, or a class and a word. Templates of two lists are never compared. [default: "
-    "MONITOR_WORD_LIST, else the package's English list]",
+    help="The little words that the feature style counts, one a line, or a class and a word. "
+    "[default: MONITOR_WORD_LIST, else the package's English list]",
 )
-"""Says for a command what the environment's ``MONITOR_WORD_LIST`` says for all."""
 
 in_transcript_option = click.option(
     "--speaker-in-transcript",
@@ -56,7 +52,6 @@ in_transcript_option = click.option(
     help="Whose words count, as transcripts call who is heard. [default: all words of a transcript "
     "that names one speaker or nobody; of several the one called as the corpus calls the speaker]",
 )
-"""For commands that hear a corpus: ``NAME.vtt`` is found beside ``NAME.flac``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +92,13 @@ def say_unused_words(
 
 @dataclass(frozen=True, slots=True)
 class Transcribing:
-    """Options of transcripts; a command gets them as ``transcribing``."""
+    """Transcripts."""
 
     transcript: str | None = option(
         "--transcript FILE|-",
-        "Words and their times: .vtt, .srt, Whisper's .json, .tsv, .ctm, JSON lines (.words). - "
-        "reads a live recogniser. The feature style uses them. [default: with --features style "
-        "the file beside each recording]",
+        "Words and their times, for the feature style: .vtt, .srt, Whisper's .json, .tsv, .ctm, "
+        "JSON lines (.words); - reads a live recogniser. [default: with --features style the file "
+        "beside each recording]",
     )
     speaker_in_transcript: str | None = shared(in_transcript_option)
     word_list: ClassVar[Any] = word_list_option
@@ -181,7 +176,7 @@ class Transcribing:
                 "and name style among --features"
             )
         if self.transcript == "-":
-            self._check_pipe(recordings)
+            check_pipe("--transcript", "JSON lines of words", recordings)
             return [_piped(sources[0], self.choice, start_seconds)]
         if self.transcript is None and "-" in recordings:
             raise UsageError("nothing lies beside standard input: add --transcript FILE")
@@ -200,7 +195,7 @@ class Transcribing:
                 "words of a live voice come while it speaks: --transcript -, JSON lines of a "
                 "recogniser on standard input"
             )
-        self._check_pipe(())
+        check_pipe("--transcript", "JSON lines of words")
         pipe = WordPipe(
             lines_from(sys.stdin.fileno()),
             speaker=self.speaker_in_transcript,
@@ -208,9 +203,6 @@ class Transcribing:
             report=lambda line: report(in_options(line)),
         )
         return LiveWords(source, pipe, self.speaker_in_transcript)
-
-    def _check_pipe(self, recordings: Sequence[str]) -> None:
-        check_pipe("--transcript", "JSON lines of words", recordings)
 
 
 def check_pipe(option: str, what: str, recordings: Sequence[str] = ()) -> None:
@@ -233,7 +225,7 @@ alert_for_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class LiveTurns:
-    """Options of turns of a live source; a command gets them as ``apart``."""
+    """Turns of a live source."""
 
     turns: str | None = option(
         "--turns, --rttm -",

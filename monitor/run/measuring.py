@@ -296,8 +296,7 @@ def measure(
     if turns is not None and settings.per_channel:
         raise UsageError("people are told apart by turns or by channel: give one")
     if turns is not None or settings.per_channel:
-        named = isinstance(recording, str | os.PathLike)
-        source = open_source(recording) if named else recording
+        source = open_source(recording) if isinstance(recording, str | os.PathLike) else recording
         recording = PerChannel(source) if turns is None else Diarised(source, turns)
     names: Sequence[str | None] = [watch] if watch is None or isinstance(watch, str) else watch
     monitors = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
@@ -77,12 +77,12 @@ class Plan:
 
     candidates: IntArray  # shape (N,), indices of the voices that provide a template
     mated: IntArray  # positions among the candidates of those that provide tests too
-    strays: IntArray  # indices of voices that are compared with others alone
     shifts: int  # how many tests each mated speaker provides
     template: Locate
     test: Locate
-    stray: Locate
     heard: Callable[[int, int], tuple[int, int]]  # session that a test begins in, and its unit
+    strays: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # voices, see `stray`
+    stray: Locate | None = None  # streams of voices that are compared with others alone
 
     def run(
         self,
@@ -126,7 +126,7 @@ class Plan:
                     block = _normalise(scores[:, is_sampled], streams, cohort)
                     comparisons.append((*block, self.candidates[own], own))
             strays = self.strays[shift % stride :: stride]
-            if cohort and strays.size:
+            if cohort and strays.size and self.stray is not None:
                 tests = self.windows(self.stray, strays, shift, test_units, unsliced)
                 scores = np.stack([s.score(prepared[f], tests[f]) for f, s in similarities.items()])
                 block = _normalise(scores, tests, cohort)
@@ -224,11 +224,9 @@ def _plan_same(voices: Sequence[SpeakerSpeech], test: int, template: int, shifts
     return Plan(
         candidates,
         np.arange(candidates.size),
-        np.zeros(0, np.int64),
         shifts,
         template=lambda voice, shift: (sessions[voice], starts(voice, shift)[1]),
         test=lambda voice, shift: (sessions[voice], starts(voice, shift)[0]),
-        stray=lambda voice, _: (sessions[voice], 0),  # there are none
         heard=lambda voice, shift: (places[voice], starts(voice, shift)[0]),
     )
 
@@ -280,8 +278,8 @@ def _plan_cross(voices: Sequence[SpeakerSpeech], test: int, template: int, shift
         raise IndexError(start)
 
     return Plan(
-        candidates, mated, strays, shifts, locate_template, locate_test,
-        lambda voice, shift: place(without(voice, None), shift), hear,
+        candidates, mated, shifts, locate_template, locate_test, hear, strays,
+        lambda voice, shift: place(without(voice, None), shift),
     )  # fmt: skip
 
 

@@ -525,9 +525,11 @@ def fit_cell(
         "open_set_impostors_found": impostors.impostors_found,
         "prior_speakers": 0.0 if prior is None else prior.worth,
     }
-    own_fit = rank_fit.alpha, rank_fit.beta, rank_fit.binomial
+    alpha, beta, binomial = resamples
     return FittedCell(
-        *(np.append(one, drawn_fits) for one, drawn_fits in zip(own_fit, resamples, strict=True)),
+        np.append(rank_fit.alpha, alpha),
+        np.append(rank_fit.beta, beta),
+        np.append(rank_fit.binomial, binomial),
         all_weights,
         floor,
         np.append(impostors.bias, impostors.slopes),

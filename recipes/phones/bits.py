@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from benchmarks.conditions import noisy
 from monitor.kinds import HISTOGRAM
 from monitor.maths import posterior_fit as logit
 from monitor.networks.layers import RATE
-from monitor.training.cells import Cell, Plan, plans
+from monitor.training.cells import Cell, plans
 from monitor.training.fitted import trials_of
 from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech
 from monitor.types import BoolArray, FloatArray, IntArray
@@ -165,14 +166,6 @@ def beside(
     return bits(everybody, np.append(tested, False), judged=np.arange(len(everybody)) == len(own))
 
 
-class _Elsewhere(Plan):
-    """Tests of some sessions, templates of the same over another channel."""
-
-    def __init__(self, tests: Plan, templates: Plan) -> None:
-        super().__init__(tests.candidates, tests.mated, tests.shifts)
-        self.template, self.test = templates.template, tests.test  # type: ignore[method-assign]
-
-
 def bits(
     voices: Sequence[SpeakerSpeech],
     tested: BoolArray,
@@ -196,7 +189,7 @@ def bits(
             p for kind, *_, p in plans(templates, LENGTHS, (TEMPLATE,), _TRIALS) if kind == "cross"
         ]
     for seconds, mine, other in zip(LENGTHS, cells, others, strict=True):
-        plan = _Elsewhere(mine, other)
+        plan = replace(mine, template=other.template)
         cell = plan.run(
             scorers, round(seconds * UNITS_PER_SECOND), round(TEMPLATE * UNITS_PER_SECOND)
         )
