@@ -339,7 +339,7 @@ def fit_growing_temperature(
     """Fit tau > 0 and rho in [0, 1] of ``T = tau (1 + rho g)`` that minimise ``-log p_target``.
 
     Of sums (n, N) of development speakers after different numbers of trials, their columns (n,),
-    and g of each, (n,): k - 1 after k trials, or what embeddings say. UsageError without a sum.
+    and g of each, (n,), such as k - 1 after k trials.
     """
     from scipy.special import expit
 
