@@ -89,8 +89,8 @@ def evaluate(
         dev: scores of other speakers, to calibrate LID on; without it each speaker goes by a
             calibration on the others.
         settings: resamples, ties, families and what else can be chosen.
-        labels: of an array, the column, from 0, of each trial's speaker; of a file, a file of
-            labels, unless it says itself who spoke.
+        labels: of an array, who spoke in each trial: its column, from 0, or the name; of a file, a
+            file of labels, unless it says itself who spoke.
         choose: of a file of several matrices, which: ``["voice", "T=10"]``.
         notes: what to say beside the figures.
         progress: called `steps` times, with what comes next.
@@ -184,8 +184,8 @@ def _read(
         scores = scores.to_numpy()
     if labels is None or isinstance(labels, str | PathLike) or choose:
         raise UsageError(
-            "an array of scores does not say who spoke: give labels=, the column (from 0) of each "
-            "trial's speaker"
+            "an array of scores does not say who spoke: give labels=, the column (from 0) or the "
+            "name of each trial's speaker"
         )
     return scores_of_array(np.asarray(scores), np.asarray(labels), speakers=speakers)
 

@@ -40,7 +40,7 @@ from monitor.phrases import plural
 from monitor.safe_text import printable
 from monitor.types import AnyArray, IntArray
 
-_COLUMN = re.compile("[0-9]{1,9}")
+_COLUMN, _DIGITS = re.compile("[0-9]{1,9}"), re.compile("[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -199,12 +199,7 @@ def targets(
         )
     columns, speakers = labels.columns, raw.speakers
     if columns is None and not speakers:
-        if not all(map(_COLUMN.fullmatch, names)):
-            raise UsageError(
-                f"{label} names no column: give column numbers from 0 in {labels.label}, or scores "
-                "as a table with a header"
-            )
-        columns = np.array([int(name) for name in names], np.int64)
+        columns, speakers = _name_columns(names, count, label, labels.label, notes)
     if columns is not None:
         outside = np.flatnonzero((columns < 0) | (columns >= count))
         if outside.size:
@@ -248,6 +243,29 @@ def _order_speakers(raw: RawScores, labels: Labels, label: str, notes: list[str]
     if spare:
         notes.append(f"{labels.label} speaks of {plural(spare, 'trial')} without a score")
     return [speakers.get(name, "") for name in raw.trials]
+
+
+def _name_columns(
+    names: Sequence[str], count: int, label: str, source: str, notes: list[str]
+) -> tuple[IntArray, tuple[str, ...]]:
+    """Number columns without names, or name them in order where the names are as many."""
+    if all(map(_COLUMN.fullmatch, names)) and max(map(int, names), default=0) < count:
+        return np.array(names, np.int64), ()
+    order = sorted(set(names))
+    if len(order) != count:
+        raise UsageError(
+            f"{label} names no column and {source} has {plural(len(order), 'speaker')} for "
+            f"its {count} columns: give column numbers from 0, or a table with a header"
+        )
+    by_number = sorted(order, key=lambda name: _DIGITS.sub(lambda m: m[0].zfill(99), name))
+    if order != by_number:
+        raise UsageError(
+            f"{label} names no column, and the speakers of {source} sort differently as "
+            "numbers and as words: give column numbers from 0, or a table with a header"
+        )
+    notes.append(f"columns have no names: taken for {order[0]} to {order[-1]}, in this order")
+    index = {name: i for i, name in enumerate(order)}
+    return np.array([index[name] for name in names], np.int64), tuple(order)
 
 
 SCORINGS = ("average", "max")

@@ -166,7 +166,9 @@ CONTENT = {
     "label below": (NPY, saved(np.array([0, -1, 2, 1])), "label -1 of trial 2 is no column"),
     "label fraction": (NPY, saved(np.array([0.0, 1, 2, 1])), "not float64 of shape (4,)"),
     "label matrix": (NPY, saved(np.eye(4, dtype=int)), "not int64 of shape (4, 4)"),
-    "names of no column": (NPY, "ann\nann\nbob\ncid\n", "s names no column: give column numbers"),
+    "too few names": (NPY, "ann\nann\nbob\nbob\n", "l has 2 speakers for its 3 columns"),
+    "names in doubt": (NPY, "84\n174\n1272\n84\n", "sort differently as numbers and as words"),
+    "coded names in doubt": (NPY, "s9\ns10\nm2\ns9\n", "sort differently as numbers and as words"),
     "unknown trial": (LISTED, without(UTT2SPK, 1, 2), "in 2 of 4 trials (first: a-2); add them"),
     "no score of the key": (
         LISTED,

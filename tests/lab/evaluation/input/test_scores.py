@@ -155,10 +155,11 @@ def test_arrays_are_mapped(file, kind, order):
 
 def test_arrays_with_names_as_labels(file):
     path = file("s.npy", SCORES)
-    for name, content in {"l": NAMES, "l.npy": np.array(NAMES.split()), "u": UTT2SPK}.items():
-        labels = file(name, content)
-        with pytest.raises(UsageError, match=r"s\.npy names no column"):
-            read_scores(path, labels)
+    for labels in (file("l", NAMES), file("l.npy", np.array(NAMES.split())), file("u", UTT2SPK)):
+        read = read_scores(path, labels)
+        same(read)
+        assert read.notes[-1] == "columns have no names: taken for ann to cid, in this order"
+    assert read.notes[0] == "rows have no names: labels are taken in the order of u"
 
 
 @pytest.mark.parametrize("key", ["target", "labels"])
