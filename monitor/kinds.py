@@ -62,12 +62,7 @@ _SHOWN = 12
 
 
 def is_mark(value: object) -> bool:
-    """Return whether something read from a file is a mark, or none.
-
-    Example:
-        >>> is_mark(None), is_mark("a" * 64), is_mark("A" * 64), is_mark(3)
-        (True, True, False, False)
-    """
+    """Return whether something read from a file is a mark, or none."""
     return value is None or (isinstance(value, str) and _SHA256.fullmatch(value) is not None)
 
 
@@ -104,31 +99,17 @@ BACK = 0.7  # how far from the other voice's margin to its own a voice must be, 
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """Settings for following a feature.
+    """Settings for following a feature."""
 
-    Attributes:
-        unit_frames: frames behind one margin.
-        warm_frames: frames of a voice before it has margins.
-        gain: what margins are multiplied by, for ADWIN or to give nats of evidence.
-        delta: ADWIN's, or the odds that the evidence has to beat; smaller is more careful.
-        back_units: newest units by which a voice that was left is known to be back.
-        held_units: with ADWIN, the newest units that are not yet learnt as the voice's own.
-        min_units: with ADWIN, fewest margins before a change, and fewest after it.
-        least_drop: with ADWIN, a lower mean is a change from this difference on: a voice's small
-            ones are significant after a while, and nobody else's.
-        level: of embeddings, the margin that a voice has as seldom as another person has: below it
-            a unit speaks for a change.
-    """
-
-    unit_frames: int
-    warm_frames: int
-    gain: float
-    delta: float
-    back_units: int
-    held_units: int = 0
-    min_units: int = 1
-    least_drop: float = 0.0
-    level: float = 0.0
+    unit_frames: int  # behind one margin
+    warm_frames: int  # of a voice before it has margins
+    gain: float  # what margins are multiplied by, for ADWIN or to give nats of evidence
+    delta: float  # ADWIN's, or the odds that the evidence has to beat; smaller is more careful
+    back_units: int  # newest units by which a voice that was left is known to be back
+    held_units: int = 0  # with ADWIN, the newest units that are not yet learnt as the voice's own
+    min_units: int = 1  # with ADWIN, fewest margins before a change, and fewest after it
+    least_drop: float = 0.0  # with ADWIN, a lower mean is a change from this difference on
+    level: float = 0.0  # of embeddings, the margin below which a unit speaks for a change
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,35 +347,19 @@ class Kind(ABC):
 
     There is one object of each kind; a pickled one comes back as the same object. As written here,
     frames are vectors of floats, shape (k, size), and make no templates.
-
-    Attributes:
-        name: how it is called in stores, records and messages.
-        enrolled: whether templates are made of it; else it is followed for changes alone, which
-            are told from the stream's own past, without other speakers.
-        discerning: whether it tells voices apart within seconds, and impostors from enrolled
-            speakers: what else is followed beside it need not notice changes by itself, and other
-            readers may stand in where few are enrolled.
-        beside_discerning: what multiplies its chance of a false change beside a discerning one.
-        counted: whether a frame is one more in a bin, of which more may exist than were seen.
-        pointed: whether a frame is a vector, so that a line can part people by it.
-        unusable: why a frame was dropped, in a word or two.
-        wide: what its sums are worked out in.
-        stored: what a sketch's total is written as, little-endian whatever the machine.
-        least: no total is below it.
-        similarities: ways to compare it with templates, by name; the first is the default.
     """
 
-    name: ClassVar[str]
-    enrolled: ClassVar[bool] = True
-    discerning: ClassVar[bool] = False
-    beside_discerning: ClassVar[float] = 1.0
-    counted: ClassVar[bool] = False
-    pointed: ClassVar[bool] = False
-    unusable: ClassVar[str] = "not finite"
-    wide: ClassVar[type[np.int64 | np.float64]] = np.float64
-    stored: ClassVar[str] = "<f8"
-    least: ClassVar[float] = -np.inf
-    similarities: ClassVar[Mapping[str, Similarity]] = {}
+    name: ClassVar[str]  # in stores, records and messages
+    enrolled: ClassVar[bool] = True  # else it is followed for changes alone, against its own past
+    discerning: ClassVar[bool] = False  # tells voices apart within seconds, and impostors
+    beside_discerning: ClassVar[float] = 1.0  # multiplies its chance of a false change there
+    counted: ClassVar[bool] = False  # a frame is one more in a bin; more may exist than were seen
+    pointed: ClassVar[bool] = False  # a frame is a vector, so that a line can part people by it
+    unusable: ClassVar[str] = "not finite"  # why a frame was dropped
+    wide: ClassVar[type[np.int64 | np.float64]] = np.float64  # what its sums are worked out in
+    stored: ClassVar[str] = "<f8"  # what a sketch's total is written as
+    least: ClassVar[float] = -np.inf  # no total is below it
+    similarities: ClassVar[Mapping[str, Similarity]] = {}  # the first is the default
 
     def __repr__(self) -> str:
         return self.name
@@ -520,13 +485,9 @@ class FeatureSpec:
         size: bins of its histogram, or dimensions of its embedding.
         frame_seconds: usable seconds that one frame stands for.
         rate: the sample rate it is fed at, in Hz; None where it hears no audio.
-        network: sha256 of the weights of the network that makes them; None where none does, or
-            nobody noted which.
-        takes: what it is made of: ``"audio"``, timed ``"words"``, or nothing here: ``"frames"``
-            come ready-made. Left out, audio where there is a rate, else frames.
-
-    Raises:
-        UsageError: one of them makes no sense.
+        network: sha256 of the weights of the network that makes them; None where none does.
+        takes: ``"audio"``, timed ``"words"``, or ready-made ``"frames"``; left out, audio where
+            there is a rate, else frames.
 
     Example:
         >>> from monitor.kinds import HISTOGRAM
@@ -825,15 +786,7 @@ SIMILARITIES = {
 
 
 def kind(name: str) -> Kind:
-    """Return the kind of that name.
-
-    Raises:
-        UsageError: there is none.
-
-    Example:
-        >>> kind("histogram") is HISTOGRAM
-        True
-    """
+    """Return the kind of that name; UsageError where there is none."""
     member = KINDS.get(name) if isinstance(name, str) else None
     if member is None:
         raise UsageError(f"kind={name!r} must be one of {', '.join(KINDS)}")

@@ -232,8 +232,7 @@ class CohortScoring:
     def compute_score_stats(self, totals: AnyArray) -> tuple[FloatArray, FloatArray]:
         """Compute mean and spread of each stream's scores over the cohort, (R,); 0 of no sound.
 
-        Args:
-            totals: of the streams' sketches, shape (R, M); each as if it were alone.
+        ``totals`` are of the streams' sketches, shape (R, M); each as if it were alone.
         """
         if self._similarity.additive:
             scores = self._similarity.score(self._prepared, totals)

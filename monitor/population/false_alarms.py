@@ -16,29 +16,17 @@ from monitor.types import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class FalseAlarms:
-    """Rate at which other people's streams exceed a threshold (docs/method.md section 11).
+    """Rate at which other people's streams exceed a threshold (docs/method.md section 11)."""
 
-    Attributes:
-        field: of a reading.
-        bits: the threshold, which is to be exceeded: to equal it is nothing.
-        share: q: of other people's streams of that length at most this share exceeds it.
-        horizon_seconds: H, audio seconds from the beginning of a stream.
-        speakers: n, whose streams say so, the watched one not among them.
-        repeated: of these, how many had less than H (but half of it) and were heard again.
-        session: the kind of rank model, ``"same"`` or ``"cross"``.
-        template_seconds: to which templates were cut there.
-        most_bits: what no reading exceeds; infinity where nothing is known.
-    """
-
-    field: str
-    bits: float
-    share: float
-    horizon_seconds: float
-    speakers: int
-    repeated: int
-    session: str
-    template_seconds: float
-    most_bits: float = math.inf
+    field: str  # of a reading
+    bits: float  # the threshold, which is to be exceeded: to equal it is nothing
+    share: float  # q: of other people's streams of that length at most this share exceeds it
+    horizon_seconds: float  # H, audio seconds from the beginning of a stream
+    speakers: int  # n, whose streams say so, the watched one not among them
+    repeated: int  # of these, had less than H (but half of it) and were heard again
+    session: str  # kind of rank model, "same" or "cross"
+    template_seconds: float  # to which templates were cut there
+    most_bits: float = math.inf  # what no reading exceeds; infinity where nothing is known
 
     def record(self) -> dict[str, float | str]:
         """Return what an alert quotes of it, JSON-able."""

@@ -20,23 +20,15 @@ from monitor.population.store import store_kind
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """Record of what was removed from a file, and what it invalidates.
+    """Record of what was removed from a file, and what it invalidates."""
 
-    Attributes:
-        template_seconds: speech seconds of the template; 0 where the person was not enrolled.
-        maxima: rank models that knew how high the person's stream got.
-        marked: rank models that were learnt from the person among others.
-        mute: models that say nothing of evidence any more, since their cohort changed.
-        left: how many are still enrolled; None of rank models without a population.
-    """
-
-    template_seconds: float = 0.0
+    template_seconds: float = 0.0  # 0 where the person was not enrolled
     recordings: int = 0
-    maxima: int = 0
-    background: bool = False
-    marked: int = 0
-    mute: int = 0
-    left: int | None = None
+    maxima: int = 0  # rank models that knew how high the person's stream got
+    background: bool = False  # whether the cohort had the person
+    marked: int = 0  # rank models that were learnt from the person among others
+    mute: int = 0  # models that say nothing of evidence any more, since their cohort changed
+    left: int | None = None  # still enrolled; None of rank models without a population
 
     def in_words(self, name: str) -> list[str]:
         """Format one line each: what has gone, what it invalidates and what to do about it."""

@@ -23,24 +23,15 @@ _CHUNK = 1 << 19  # most numbers worked on at once, so that memory stays small
 
 @dataclass(frozen=True, slots=True)
 class RankModelPoint:
-    """Rank model at n points: itself and its resamples at one length T, or itself at several.
+    """Rank model at n points: itself and its resamples at one length T, or itself at several."""
 
-    Attributes:
-        share: shape (C, n): weight of each component of the rank pmf; C is 1, or 2 beside a
-            degenerate rank model.
-        alpha, beta, binomial: shape (C, n), the components' parameters.
-        weights: lambda, shape (n, F).
-        floor: e, shape (n,).
-        fade: shape (n,), 1 inside the grid, T / T0 below it: the rest is no evidence at all.
-    """
-
-    share: FloatArray
-    alpha: FloatArray
-    beta: FloatArray
-    binomial: BoolArray
-    weights: FloatArray
-    floor: FloatArray
-    fade: FloatArray
+    share: FloatArray  # (C, n), weight of each part of the rank pmf; C is 1, or 2 if degenerate
+    alpha: FloatArray  # (C, n)
+    beta: FloatArray  # (C, n)
+    binomial: BoolArray  # (C, n)
+    weights: FloatArray  # lambda, (n, F)
+    floor: FloatArray  # e, (n,)
+    fade: FloatArray  # (n,), 1 inside the grid, T / T0 below it: the rest is no evidence at all
 
     @property
     def uniform_share(self) -> FloatArray:
@@ -138,10 +129,6 @@ class LengthModel:
     degenerate rank model the two pmfs are mixed instead. Below the grid everything fades to no
     evidence, zero bits at T = 0. Beyond it the last rank model holds: a similarity that grows with
     the evidence is weighed as if it had been heard for the last length.
-
-    Attributes:
-        lengths: T of the grid, shape (nT,).
-        degenerate: shape (nT,), True where the rank model or one of its resamples is.
     """
 
     def __init__(
@@ -251,12 +238,8 @@ def at_template(rank_model: RankModel, seconds: float, additive: BoolArray) -> L
     """Interpolate the rank model for templates of D speech seconds.
 
     Between two template lengths the parameters are interpolated in log D; outside them, where only
-    one was reached, or beside a degenerate cell, the nearest holds.
-
-    Args:
-        rank_model: parameters on the grid.
-        seconds: D.
-        additive: shape (F,), which features' similarities grow with the evidence.
+    one was reached, or beside a degenerate cell, the nearest holds. ``additive``, shape (F,), says
+    which features' similarities grow with the evidence.
     """
     reached = np.isfinite(rank_model.alpha[0])
     rows = np.flatnonzero(reached.any(axis=1))
@@ -295,29 +278,19 @@ def _mixed(low: FloatArray, high: FloatArray, w: float) -> FloatArray:
 
 
 class SpeakerRange(NamedTuple):
-    """Range of voices' readings at one length, bits.
+    """Range of voices' readings at one length, bits."""
 
-    Attributes:
-        low, high: between these 9 of 10 voices read that are watched by their own name.
-        others: below this 19 of 20 of other people's voices do; None where it is not known.
-    """
-
-    low: float
+    low: float  # between these 9 of 10 voices read that are watched by their own name
     high: float
-    others: float | None
+    others: float | None  # below this 19 of 20 of other people's voices do; None if not known
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceSpread:
-    """Range of voices at one template length, in the logarithm of T; the longest holds beyond it.
+    """Range of voices at one template length, in log T; the longest length holds beyond it."""
 
-    Attributes:
-        lengths: T, speech seconds, shape (n,), increasing.
-        bits: low, high and others, shape (n, 3); NaN where it is not known.
-    """
-
-    lengths: FloatArray
-    bits: FloatArray
+    lengths: FloatArray  # T, speech seconds, (n,), increasing
+    bits: FloatArray  # low, high and others, (n, 3); NaN where it is not known
 
     @classmethod
     def of(
@@ -372,11 +345,8 @@ class EnrolledProbability:
     """Probability that the speaker is enrolled at all, at even odds before (method section 5).
 
     Between calibrated lengths the coefficients are interpolated in log T; below the shortest the
-    odds fade to even, beyond the longest the last hold. Of template lengths the nearest counts.
-
-    Args:
-        rank_model: of one set of features.
-        seconds: D, template length, speech seconds.
+    odds fade to even, beyond the longest the last hold. Of template lengths, D ``seconds``, the
+    nearest counts.
     """
 
     def __init__(self, rank_model: RankModel, seconds: float) -> None:
@@ -436,8 +406,7 @@ def same_session_bias_bits(
 ) -> dict[float, float] | None:
     """Compute expected bits of the shipped same-session model less those of the cross-session one.
 
-    Returns:
-        bits by speech seconds; None where the shipped readers have no models of these features.
+    They are by speech seconds; None where the shipped readers have no models of these features.
     """
     specs, rank_models = _load_shipped()
     same, cross = (rank_models.find(tuple(features), s) for s in ("same", "cross"))

@@ -157,12 +157,7 @@ def pack_people(people: Sequence[Speaker]) -> tuple[list[Record], dict[str, AnyA
 
 
 def unpack_people(entries: Sequence[Record], arrays: Mapping[str, AnyArray]) -> list[Speaker]:
-    """Reverse ``pack_people``.
-
-    Raises:
-        StoreError: they are no people, or the arrays are not theirs.
-        KeyError, TypeError: an entry is incomplete.
-    """
+    """Reverse ``pack_people``; StoreError, KeyError or TypeError where they are no people."""
     sounds = _split_rows(_SOUND, arrays, len(entries))
     count = sum(len(entry["sources"]) for entry in entries)
     landmarks = iter(_split_rows(_LANDMARKS, arrays, count))
@@ -237,16 +232,9 @@ def pack_many(people: Sequence[Speaker]) -> dict[str, AnyArray]:
 class ManyPeople(Sequence[Speaker]):
     """People of a store, each created when asked for: a million take their names' memory.
 
-    Args:
-        arrays: as `pack_many` makes them.
-
-    Attributes:
-        names: of everybody.
-        apart: places of those with sessions that are kept apart, shape (K,).
-        noted: places of those with recordings, shape (K,).
-
-    Raises:
-        StoreError: the arrays are not of these people; of one of them, when asked for.
+    Places of those with sessions that are kept apart are in ``apart``, of those with recordings in
+    ``noted``. StoreError where the arrays of `pack_many` are not of these people; of one of them,
+    when asked for.
     """
 
     def __init__(self, arrays: Mapping[str, AnyArray]) -> None:

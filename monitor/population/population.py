@@ -134,22 +134,17 @@ class Prepared(NamedTuple):
     and in single precision.
     """
 
-    seconds: float
-    similarity: str
-    matrix: AnyArray
+    seconds: float  # D that they are cut to
+    similarity: str  # its name
+    matrix: AnyArray  # shape (members, M), single precision
 
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """Common template length, and who has it.
+    """Common template length, and who has it."""
 
-    Attributes:
-        seconds: D, speech seconds; every template is cut to it.
-        members: shape (N,), False where a template is shorter.
-    """
-
-    seconds: float
-    members: BoolArray
+    seconds: float  # D, speech seconds; every template is cut to it
+    members: BoolArray  # shape (N,), False where a template is shorter
 
 
 class Population:
@@ -336,10 +331,9 @@ class Population:
         return Scoring(common, members)
 
     def templates(self, feature: str, scoring: Scoring, *, by_slice: bool = False) -> AnyArray:
-        """Cut templates of the scoring's members to its length.
+        """Cut templates of the scoring's members to its length: shape (members, M).
 
-        Returns:
-            shape (members, M); with ``by_slice`` the slices they are made of, (members, S, M).
+        With ``by_slice`` the slices they are made of, (members, S, M).
         """
         if feature not in self.features:
             names = ", ".join(sorted(self.features))
@@ -350,9 +344,8 @@ class Population:
     def prepared(self, feature: str, scoring: Scoring, similarity: Similarity) -> FloatArray:
         """Prepare `templates` for a similarity, without holding both.
 
-        Returns:
-            shape (members, M), or (members, S, M) where it compares with every slice; of a mapped
-            store in single precision, where the similarity bounds its error: see `exact`.
+        Shape (members, M), or (members, S, M) where it compares with every slice; of a mapped store
+        in single precision, where the similarity bounds its error: see `exact`.
         """
         prepared = self._prepared.get(feature)
         if prepared is not None and (prepared.seconds, prepared.similarity) == (
@@ -483,8 +476,7 @@ class Population:
     def joined(self, other: Population) -> Population:
         """Add further speakers; rank models of this one stay, marked as mismatched.
 
-        Raises:
-            UsageError: a name is enrolled already, or the features do not match.
+        UsageError where a name is enrolled already, or the features do not match.
         """
         twice = sorted(set(self.names) & set(other.names))
         if twice:
@@ -496,9 +488,7 @@ class Population:
 
         Slices and sources of a further session stand behind those that are there, and the session
         is kept apart (`sessions_apart`). Rank models stay; of further speakers they are mismatched.
-
-        Raises:
-            UsageError: some of the audio is enrolled already, or the features do not match.
+        UsageError where some of the audio is enrolled already, or the features do not match.
         """
         for note in (note for speaker in other.speakers for note in speaker.sources if note.used):
             if whose := [who.name for who, old in self.overlapping(note.hashes) if old.used]:
@@ -687,8 +677,7 @@ class Population:
     def load(cls, path: Path | str) -> Self:
         """Read a store made by ``save``; templates of a large one are mapped.
 
-        Raises:
-            StoreError: missing, damaged or foreign; SchemaError where it is too new.
+        StoreError where it is missing, damaged or foreign; SchemaError where it is too new.
         """
         path = Path(path)
         header, arrays = read_store(path, "population", without=(COHORT,), later=(RANK_MODEL,))

@@ -139,17 +139,11 @@ MOST_SECONDS = 1e9
 
 @dataclass(frozen=True, slots=True)
 class FieldMaxima:
-    """Maxima of one field over streams of one length.
+    """Maxima of one field over streams of one length."""
 
-    Attributes:
-        values: shape (n,), one a speaker.
-        repeated: of the n, how many streams had less audio and were heard again from their
-            beginning.
-    """
-
-    values: FloatArray
+    values: FloatArray  # shape (n,), one a speaker
     horizon_seconds: float
-    repeated: int
+    repeated: int  # of the n, how many had less audio and were heard again
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,23 +152,14 @@ class Maxima:
 
     A stream that had less audio than a horizon, but half of it, was heard again from its beginning
     up to there; ``seconds`` says which these are.
-
-    Attributes:
-        fields: of a reading (``closed_set_bits``, ``gain_bits``, ``evidence_bits`` ...), as with
-            somebody watched.
-        horizons: audio seconds, shape (nH,), increasing.
-        values: shape (len(fields), S, nH), half precision, rounded up; NaN where the stream is
-            shorter than half of the horizon, or never had a figure.
-        seconds: audio seconds of each stream, shape (S,).
-        template_seconds: D, to which the templates were cut.
     """
 
-    fields: tuple[str, ...]
-    horizons: FloatArray
-    values: AnyArray
-    seconds: FloatArray
+    fields: tuple[str, ...]  # of a reading, such as evidence_bits, as with somebody watched
+    horizons: FloatArray  # audio seconds, (nH,), increasing
+    values: AnyArray  # (fields, S, nH), half precision, rounded up; NaN where unknown
+    seconds: FloatArray  # audio seconds of each stream, (S,)
     speakers: tuple[str, ...]
-    template_seconds: float
+    template_seconds: float  # D, to which the templates were cut
 
     def horizon(self, seconds: float) -> float | None:
         """Return the shortest length in the grid that is no shorter; None beyond it."""
@@ -277,29 +262,16 @@ class EvidenceModel:
 
     Row 0 of ``intercept`` and ``slopes`` is the model; rows 1..B are its resamples. A cell that the
     corpus could not reach is NaN.
-
-    Attributes:
-        lengths: T, speech seconds, shape (nT,), increasing.
-        template_lengths: D, likewise, shape (nD,).
-        intercept: a, nats, shape (1 + B, nT, nD).
-        slopes: b >= 0, nats, shape (1 + B, nT, nD, F), in the order of the rank model's features.
-        support: the most bits that the calibration's people can support, each length by itself,
-            shape (nT, nD).
-        area: how well the sum of all ratios tells enrolled speakers from impostors, area under the
-            ROC curve on speakers left out of the fit, shape (nT, nD).
-        cohort: digest of each feature of the cohort that scores were set against
-            (``Cohort.compute_digest``): with another one it means nothing. Shape (F,).
-        conditions: what telephones, rooms and noise do to it; None where nobody measured.
     """
 
-    lengths: FloatArray
-    template_lengths: FloatArray
-    intercept: FloatArray
-    slopes: FloatArray
-    support: FloatArray
-    area: FloatArray
-    cohort: tuple[str, ...]
-    conditions: ConditionEffects | None = None
+    lengths: FloatArray  # T, speech seconds, (nT,), increasing
+    template_lengths: FloatArray  # D, likewise, (nD,)
+    intercept: FloatArray  # a, nats, (1 + B, nT, nD)
+    slopes: FloatArray  # b >= 0, nats, (1 + B, nT, nD, F)
+    support: FloatArray  # the most bits that the calibration's people can support, (nT, nD)
+    area: FloatArray  # under the ROC curve of enrolled and impostors left out of the fit, (nT, nD)
+    cohort: tuple[str, ...]  # digest of each feature of the cohort that scores were set against
+    conditions: ConditionEffects | None = None  # what telephones, rooms and noise do to it
 
     def __post_init__(self) -> None:
         cells = self.lengths.size, self.template_lengths.size
@@ -423,19 +395,12 @@ def _check_effects(effects: ConditionEffects, features: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EvidencePoint:
-    """Evidence model at R test lengths; row 0 the model, rows 1..B its resamples.
+    """Evidence model at R test lengths; row 0 the model, rows 1..B its resamples."""
 
-    Attributes:
-        intercept: a, nats, shape (R, 1 + B).
-        slopes: b, nats, shape (R, 1 + B, F).
-        support: bits, shape (R,).
-        area: shape (R,).
-    """
-
-    intercept: FloatArray
-    slopes: FloatArray
-    support: FloatArray
-    area: FloatArray
+    intercept: FloatArray  # a, nats, (R, 1 + B)
+    slopes: FloatArray  # b, nats, (R, 1 + B, F)
+    support: FloatArray  # bits, (R,)
+    area: FloatArray  # (R,)
 
 
 class LengthEvidence:
@@ -497,57 +462,30 @@ class RankModel:
 
     Row 0 of every parameter array is the rank model; rows 1..B are its resamples. A cell the corpus
     could not reach is NaN. Parameters are stored, never gamma: they are evaluated at the live N.
-
-    Attributes:
-        features: names, in order; one, or several for their joint.
-        session: ``"same"`` or ``"cross"``: where template and test came from.
-        similarities: name of each feature's similarity.
-        lengths: T, speech seconds, shape (nT,), increasing.
-        template_lengths: D, likewise, shape (nD,).
-        alpha: shape (1 + B, nT, nD); p of the binomial where ``binomial``.
-        beta: shape (1 + B, nT, nD); 1 - p where ``binomial``.
-        binomial: shape (1 + B, nT, nD), the degenerate (under-dispersed) cells.
-        weights: lambda, shape (1 + B, nT, nD, F).
-        floor: e, shape (1 + B, nT, nD).
-        open_set: shape (nT, nD, 1 + F): log odds of being enrolled, at even odds before, are the
-            first plus the others times the favourite's absolute scores.
-        rows: one dict a cell, what the calibration table shows.
-        speakers: mated speakers behind the rank model.
-        candidates: N of the calibration.
-        prior_speakers: how many speakers the prior, another rank model, counted as in the fit.
-        origin: ``"own"``; or ``"shipped"`` where it is the shipped readers', since none could be
-            learnt.
-        left_out: names of candidates whose tests taught it nothing, since a network of its features
-            was trained on their speech.
-        networks: sha256 of the network that made each feature, None where none did; or empty.
-        learnt_from: names of everybody whose speech is in it; empty where it does not say.
-        forgotten: how many of them have been forgotten since (`monitor.population.forgetting`).
-        maxima: how high other people's streams got under this rank model; None where nobody looked.
-        evidence: likelihood ratios on the same grid; None where there was no cohort.
     """
 
-    features: tuple[str, ...]
-    session: str
-    similarities: tuple[str, ...]
-    lengths: FloatArray
-    template_lengths: FloatArray
-    alpha: FloatArray
-    beta: FloatArray
-    binomial: BoolArray
-    weights: FloatArray
-    floor: FloatArray
-    open_set: FloatArray
-    rows: tuple[Record, ...]
-    speakers: int
-    candidates: int
-    prior_speakers: float = 0.0
-    origin: str = "own"
-    left_out: tuple[str, ...] = ()
-    networks: tuple[str | None, ...] = ()
-    learnt_from: tuple[str, ...] = ()
-    forgotten: int = 0
-    maxima: Maxima | None = None
-    evidence: EvidenceModel | None = None
+    features: tuple[str, ...]  # in order; one, or several for their joint
+    session: str  # "same" or "cross": where template and test came from
+    similarities: tuple[str, ...]  # name of each feature's
+    lengths: FloatArray  # T, speech seconds, (nT,), increasing
+    template_lengths: FloatArray  # D, likewise, (nD,)
+    alpha: FloatArray  # (1 + B, nT, nD); p of the binomial where `binomial`
+    beta: FloatArray  # (1 + B, nT, nD); 1 - p where `binomial`
+    binomial: BoolArray  # (1 + B, nT, nD), the degenerate (under-dispersed) cells
+    weights: FloatArray  # lambda, (1 + B, nT, nD, F)
+    floor: FloatArray  # e, (1 + B, nT, nD)
+    open_set: FloatArray  # (nT, nD, 1 + F): log odds of being enrolled by absolute scores
+    rows: tuple[Record, ...]  # one a cell, what the calibration table shows
+    speakers: int  # mated speakers behind the rank model
+    candidates: int  # N of the calibration
+    prior_speakers: float = 0.0  # that the prior, another rank model, counted as
+    origin: str = "own"  # "shipped" where it is the shipped readers', since none could be learnt
+    left_out: tuple[str, ...] = ()  # candidates on whose speech a network was trained
+    networks: tuple[str | None, ...] = ()  # sha256 of each feature's; or empty
+    learnt_from: tuple[str, ...] = ()  # everybody whose speech is in it; empty where unknown
+    forgotten: int = 0  # how many of them have been forgotten since
+    maxima: Maxima | None = None  # how high other people's streams got under it
+    evidence: EvidenceModel | None = None  # likelihood ratios on the same grid, by a cohort
 
     def network(self, feature: str) -> str | None:
         """Return the network of one of its features."""
@@ -588,12 +526,9 @@ class RankModel:
 
 
 class RankModels:
-    """All rank models of a population, by feature set and session.
+    """All rank models of a population, by feature set and session; of two alike the later stands.
 
     One that comes from a store is read, and checked, when it is first asked for.
-
-    Args:
-        rank_models: any number of rank models; of two about the same, the later stands.
     """
 
     def __init__(self, rank_models: Iterable[RankModel | StoredRankModel] = ()) -> None:
@@ -670,11 +605,7 @@ class RankModels:
 
     @classmethod
     def unpack(cls, header: Iterable[Record], arrays: Arrays, path: Path) -> RankModels:
-        """Reverse ``pack``; each is read, and damage noticed, when it is asked for.
-
-        Raises:
-            StoreError: an entry of the header describes no rank model.
-        """
+        """Reverse ``pack``; StoreError of a wrong header, and of damage when it is read."""
         return cls(
             StoredRankModel.of(entry, arrays.below(f"{RANK_MODEL}{i}/"), path)
             for i, entry in enumerate(header)
