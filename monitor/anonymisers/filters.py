@@ -27,23 +27,14 @@ def check_samples(samples: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One channel of one recording.
+    """One channel of one recording."""
 
-    Attributes:
-        rate: samples per second.
-        name: of the recording, the same in every run.
-        speaker: who speaks; None where nobody said.
-        channel: from 0.
-        seed: of everything that is drawn at random.
-        timeout_seconds: that a program may take for it; None for what `Program` gives.
-    """
-
-    rate: int
-    name: str = ""
-    speaker: str | None = None
-    channel: int = 0
-    seed: int = 0
-    timeout_seconds: float | None = None
+    rate: int  # samples per second
+    name: str = ""  # of the recording, the same in every run
+    speaker: str | None = None  # None where nobody said who speaks
+    channel: int = 0  # from 0
+    seed: int = 0  # of everything that is drawn at random
+    timeout_seconds: float | None = None  # of a program; None for what `Program` gives
 
     def random(self, *whose: object) -> np.random.Generator:
         """Return a generator that depends on the seed and ``whose`` draws these are alone."""
@@ -76,17 +67,10 @@ _MOST_DECIBELS = 120.0
 
 
 class Noise(Unchanged):
-    """White Gaussian noise whose power follows the voice's, so many decibels below it.
+    """White Gaussian noise whose power follows the voice's, ``snr`` decibels below it, -120 to 120.
 
     A stream does not know how loud it will have been: the noise stands to the mean power of what
     was heard so far, forgetting exponentially with a time constant of half a second.
-
-    Args:
-        snr: signal-to-noise ratio in dB, -120 to 120.
-        utterance: its rate, and what the noise is drawn by: seed, name and channel.
-
-    Raises:
-        UsageError: the ratio is none.
     """
 
     _power: FloatArray
@@ -138,19 +122,9 @@ class McAdams:
 
     Frames of 20 ms, half overlapping, are split by linear prediction of order 20 into poles and a
     residual. The angle of each pole that is not real, in radians at 16 kHz whatever the rate, is
-    raised to the power alpha: below 1 what lies under 2546 Hz (one radian) moves up and what lies
-    above it down. The residual is filtered by the moved poles, and each frame keeps the energy that
-    it had, where the published system scales the whole recording to its peak.
-
-    Args:
-        alpha: the coefficient, 0.1 to 2; 1 changes nothing.
-        rate: samples per second.
-
-    Attributes:
-        latency_samples: one less than a frame.
-
-    Raises:
-        UsageError: the coefficient is none.
+    raised to the power alpha, 0.1 to 2: below 1 what lies under 2546 Hz (one radian) moves up and
+    what lies above it down. The residual is filtered by the moved poles, and each frame keeps the
+    energy that it had, where the published system scales the whole recording to its peak.
     """
 
     def __init__(self, alpha: float, rate: int) -> None:
@@ -228,10 +202,7 @@ class McAdams:
 
 
 def fit_predictors(lags: FloatArray) -> FloatArray:
-    """Fit linear prediction to autocorrelations, (n, order + 1): as many polynomials 1, a_1, ...
-
-    Levinson's recursion, as Durbin has it, of many frames at once.
-    """
+    """Fit linear prediction to autocorrelations, (n, order + 1), by Levinson's recursion."""
     predictors = np.zeros_like(lags)
     predictors[:, 0] = 1.0
     error = lags[:, 0].copy()

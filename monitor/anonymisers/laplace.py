@@ -43,14 +43,7 @@ class Laplace:
     0)-private in the local sense: whatever comes out is at most exp(epsilon) times as likely for
     one voice as for any other. The noise is a keyed hash in counter mode (SHAKE-256). Its numbers
     are floats, whose last bits can tell more (Mironov, CCS 2012): nothing is proved of what is
-    written.
-
-    Attributes:
-        epsilon: of one frame, nats, above 0.
-        clip: C, above 0. To choose it by the data that it protects would tell of them.
-
-    Raises:
-        UsageError: one of them makes no sense.
+    written. To choose C, ``clip``, by the data that it protects would tell of them.
     """
 
     epsilon: float
@@ -91,13 +84,8 @@ class Laplace:
         """Add noise to the embeddings of frames, and leave nothing else of the voice in them.
 
         Features of other kinds (pitch, phones) are left out: for them nothing is promised. What is
-        speech, and when a frame is complete, stays.
-
-        Args:
-            frames: of one recording.
-            tracks: what its frames look like.
-            name: of the recording; each has noise of its own.
-            seed: secret wherever the promise counts.
+        speech, and when a frame is complete, stays. Each recording, by its name, has noise of its
+        own; the seed is secret wherever the promise counts.
         """
         tracks_out = {
             # early frames would tell more of the same speech: nothing is promised of them
@@ -145,10 +133,7 @@ def promises(
 ) -> list[Promise]:
     """Compute the promise to each speaker, over all recordings and features.
 
-    Args:
-        frames: of each speaker how many, and seconds of speech.
-        epsilon: of one frame, nats.
-        delta: of the advanced and the optimal composition.
+    ``frames`` says how many each has, and seconds of speech; ``epsilon`` is of one frame, nats.
 
     Example:
         >>> (ann,) = promises({"ann": (10, 30.0)}, 0.5)
@@ -187,16 +172,8 @@ class Declared:
     """A mechanism that is (epsilon, 0)-private in each window, in the local sense.
 
     Whatever it lets through of a window is at most exp(epsilon) times as likely for one voice as
-    for any other, with noise of its own in each: windows compose (docs/method.md section 6).
-
-    Attributes:
-        mechanism: what declares it, such as ``"usc:15"``.
-        epsilon: of one window, nats, above 0.
-        ahead_seconds: how far beyond a moment the windows lie that what was let through until then
-            depends on.
-
-    Raises:
-        UsageError: epsilon or the window is none.
+    for any other, with noise of its own in each: windows compose (docs/method.md section 6). What
+    was let through until a moment depends on windows that lie ``ahead_seconds`` beyond it.
 
     Example:
         >>> token = Declared("usc:15", 15.0, 0.04)
@@ -215,11 +192,7 @@ class Declared:
 
     @classmethod
     def parse_noise(cls, noise: str, window_seconds: float) -> Self | None:
-        """Return what noise on ready-made frames declares; None where nothing is known of it.
-
-        ``noise`` is as frames are marked with it, such as ``"laplace:15,1"``; the window is a
-        frame.
-        """
+        """Return what noise on frames, such as ``"laplace:15,1"``, declares; None if unknown."""
         name, _, setting = noise.partition(":")
         try:
             epsilon = float(setting.partition(",")[0])

@@ -28,19 +28,8 @@ class Program:
 
     It is given one channel as a 16-bit WAV and must print a WAV of one channel and of the same rate
     (16, 24 or 32 bits, or floats), up to four times as long and a minute. No shell is asked. It is
-    killed with all that it started (`monitor.programs`) where it takes too long, prints without
-    end, or nobody waits any more.
-
-    Args:
-        command: the command line.
-        rate: samples per second.
-        timeout_seconds: how long it may take; None for a minute and 60 times the recording.
-
-    Attributes:
-        latency_samples: None, since nothing comes before the end.
-
-    Raises:
-        UsageError: there is no command in it, or no time for it.
+    killed with all that it started (`monitor.programs`) where it takes too long, by default over a
+    minute and 60 times the recording, prints without end, or nobody waits any more.
     """
 
     latency_samples = None
@@ -63,12 +52,7 @@ class Program:
         return np.empty(0, np.float32)
 
     def flush(self) -> FloatArray:
-        """Run the program on the recording.
-
-        Raises:
-            SourceError: it cannot be started, fails, takes too long, or prints something else, too
-                much or a WAV without a sample; with the last line of its standard error.
-        """
+        """Run the program on the recording; SourceError with its last words where it fails."""
         wav = io.BytesIO()
         sound = np.concatenate([np.empty(0, np.float32), *self._blocks])
         soundfile.write(wav, sound, self.rate, format="WAV", subtype="PCM_16")

@@ -59,9 +59,6 @@ class ProtectedBlocks:
         latency_seconds: by how much what comes out may lag behind; None where nothing comes before
             a recording is over.
         declared: what the method promises of each window; None where it promises nothing.
-
-    Raises:
-        UsageError: the method makes no sense.
     """
 
     def __init__(
@@ -83,11 +80,7 @@ class ProtectedBlocks:
         self.latency_seconds = None if latency is None else latency / _ANY_RATE
 
     def __call__(self, items: Iterable[object]) -> Iterator[Block]:
-        """Protect the audio of a stream; leave out everything else in it, such as a gap.
-
-        Raises:
-            SourceError: a program failed, or made a recording much longer.
-        """
+        """Protect the audio of a stream; leave out everything else in it, such as a gap."""
         current: _Recording | None = None
         for item in items:
             if not isinstance(item, Block):
@@ -190,13 +183,8 @@ class Journal(Managed):
     """Record of an unfinished run of many recordings, in a private file beside what is made.
 
     It holds the seed, since a run that goes on must draw as the one before did; whoever has it can
-    draw the same, so it goes when the work is done. One run at a time writes into a folder.
-
-    Args:
-        seed: that was asked for; None draws one, or takes that of the run that is gone on with.
-
-    Attributes:
-        made: of each target, by its name within the folder: hashes of the source and the target.
+    draw the same, so it goes when the work is done. One run at a time writes into a folder. Of each
+    target, by its name within the folder, ``made`` has the hashes of source and target.
 
     Raises:
         UsageError: an unfinished run of other settings has been there.
@@ -312,11 +300,6 @@ def protect(
         speaker: who speaks, for what is drawn by speaker.
         seed: of what is drawn at random.
         timeout_seconds: that a program may take for a channel; None for what `Program` gives.
-
-    Raises:
-        SourceError: the recording is damaged or holds no audio, or a program failed.
-        UsageError: the method or the suffix makes no sense.
-        StoreError: the file cannot be written.
     """
     form = FORMATS.get(target.suffix.lower())
     if form is None:
@@ -344,12 +327,7 @@ def protect(
 def sound_file(
     target: Path, rate: int, channels: int, form: str, subtype: str, comment: str = ""
 ) -> Iterator[Callable[[FloatArray], None]]:
-    """Yield what writes samples to a private file, which appears whole or not at all.
-
-    Raises:
-        StoreError: it cannot be written, or not all of it.
-        SourceError: the format holds no such sound.
-    """
+    """Yield what writes samples to a private file, which appears whole or not at all."""
     frames = 0
 
     def write(samples: FloatArray) -> None:
@@ -387,10 +365,7 @@ def sound_file(
 
 
 class _Guarded:
-    """A file that libsndfile writes to through callbacks, which can raise nothing.
-
-    ``error`` is the first.
-    """
+    """A file that libsndfile writes to through callbacks; it keeps the first error."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -441,14 +416,7 @@ class Order:
 def plan_orders(
     source: Path, output: Path, *, speaker: str | None, replace: bool
 ) -> Sequence[Order]:
-    """Plan everything that is to be done, and refuse what may not be done.
-
-    Raises:
-        CorpusError: there is no recording.
-        UsageError: the output would take the place of a recording, lies among them, two recordings
-            would become one file, or the suffix is another.
-        StoreError: a file is there and may not be replaced.
-    """
+    """Plan everything that is to be done, and refuse what may not be done."""
     if not source.is_dir():
         if output.is_dir() or output.suffix.lower() not in FORMATS:
             raise UsageError(f"of one recording -o is a file that ends in {' or '.join(FORMATS)}")

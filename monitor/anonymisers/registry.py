@@ -22,9 +22,6 @@ def register(name: str, makes: Callable[[str, Utterance], Anonymiser]) -> None:
         name: lower-case letters, digits and hyphens; one that is known is replaced.
         makes: called with what stands behind the colon, empty where nothing does, and with the
             recording that it is for.
-
-    Raises:
-        UsageError: the name is none.
     """
     if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
         raise UsageError(f"{name!r} must be a word of lower-case letters, such as mcadams")

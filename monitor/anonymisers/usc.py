@@ -33,16 +33,10 @@ _TINY = np.float32(1e-9)
 
 
 def magnitudes(bands: FloatArray) -> FloatArray:
-    """Estimate spectra from log mel energies: expectation maximisation, 10 rounds.
+    """Estimate amplitudes of spectra, (t, 257), from log mel energies, (t, bands).
 
-    Energies of a spectrum are a mixture of triangles, and Poisson's deviance is what is made small
-    (Richardson, JOSA 1972), so that no energy becomes negative.
-
-    Args:
-        bands: as `monitor.networks.layers.log_mel` gives them, shape (t, bands).
-
-    Returns:
-        shape (t, 257), float32: amplitudes of the Fourier transforms of windowed frames.
+    Expectation maximisation, 10 rounds: energies of a spectrum are a mixture of triangles, and
+    Poisson's deviance is what is made small (Richardson, JOSA 1972), so that none becomes negative.
     """
     triangles = filters(bands.shape[1])
     energies = np.maximum(np.exp(np.asarray(bands, np.float32)) - np.float32(FLOOR), 0)
@@ -179,19 +173,8 @@ class Usc:
 
     Tokens are decoded to spectra in 80 mel bands, and these to sound (`GriffinLim`), at 16 kHz
     whatever the rate: nothing above 7.6 kHz is left. Silence is what its tokens say, too, and so
-    not quite silent.
-
-    Args:
-        epsilon: of Laplace noise on each token, nats; None for no noise, and no promise.
-        utterance: its rate, and what the noise is drawn by: seed, name and channel.
-        network: the codec.
-
-    Attributes:
-        latency_samples: of some three quarters of a second.
-        declares: what is promised of each token; None without noise.
-
-    Raises:
-        UsageError: epsilon is none.
+    not quite silent. ``epsilon`` is that of Laplace noise on each token, nats, which ``declares``
+    promises; None for no noise.
     """
 
     def __init__(self, epsilon: float | None, utterance: Utterance, network: UscNetwork) -> None:

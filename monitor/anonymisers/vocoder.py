@@ -27,17 +27,11 @@ _LEAST_PEAK = 1e-30
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """Pitch, envelope and noise of a voice, in frames.
+    """Pitch, envelope and noise of a voice, in frames."""
 
-    Attributes:
-        f0: Hz, 0 where there is no voice, shape (frames + 1,): of the next frame, too.
-        envelope: power spectrum with a mean of 1 over the circle, shape (frames, fft / 2 + 1).
-        noise: share of the envelope's amplitude that is noise, 0 to 1, of the same shape.
-    """
-
-    f0: FloatArray
-    envelope: FloatArray
-    noise: FloatArray
+    f0: FloatArray  # Hz, 0 where there is no voice, (frames + 1,): of the next frame, too
+    envelope: FloatArray  # power spectrum with a mean of 1 over the circle, (frames, fft / 2 + 1)
+    noise: FloatArray  # share of the envelope's amplitude that is noise, 0 to 1, likewise
 
 
 @lru_cache(maxsize=1)
@@ -58,12 +52,8 @@ def pyworld() -> Any:
 def analyse(samples: FloatArray, rate: int, step: int, first: int, frames: int) -> Analysis:
     """Take a stretch of a voice apart: DIO and StoneMask, CheapTrick, D4C, with their defaults.
 
-    Args:
-        samples: shape (n,); the pitch of a frame is found by what lies around it.
-        rate: samples per second.
-        step: samples from one frame to the next.
-        first: the first frame, centred at sample ``first * step``.
-        frames: how many.
+    Frame i is centred at sample ``i * step``; so many are wanted from the ``first`` on. Their pitch
+    is found by what lies around them.
     """
     world = pyworld()
     finer = 2 ** max(0, math.ceil(math.log2(_LEAST_RATE / rate)))
@@ -102,10 +92,6 @@ class Pulses:
     """A train of band-limited pulses of unit power whose pitch glides from frame to frame.
 
     All harmonics below half the rate are equally strong. Its phase goes on over pauses.
-
-    Args:
-        rate: samples per second.
-        step: samples from one frame to the next.
     """
 
     def __init__(self, rate: int, step: int) -> None:
@@ -167,18 +153,8 @@ class Vocoder:
     WORLD's analysis (extra ``vocoder``) splits blocks of 100 ms, each heard with 100 ms on both
     sides, into frames of 5 ms: pitch, spectral envelope, and how much of it is noise. Pulses at the
     new pitch and white noise then run through filters of the moved envelope, each frame as loud as
-    it was. Any cutting gives the same samples.
-
-    Args:
-        semitones: by which the pitch moves, -24 to 24; None for a whisper.
-        ratio: by which all formants are multiplied, 0.5 to 2.
-        utterance: its rate, and what the noise is drawn by: seed, name and channel.
-
-    Attributes:
-        latency_samples: of some 205 ms.
-
-    Raises:
-        UsageError: a number is out of range, or pyworld is not installed.
+    it was. The pitch moves by -24 to 24 ``semitones``, None for a whisper; formants are multiplied
+    by a ``ratio`` of 0.5 to 2.
     """
 
     def __init__(self, semitones: float | None, ratio: float, utterance: Utterance) -> None:

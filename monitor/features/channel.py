@@ -201,10 +201,7 @@ class Landmarks:
         return Track(ticks, pitches, spans)
 
     def _peaks(self, count: int) -> tuple[IntArray, IntArray, FloatArray]:
-        """Find frames and bins of all peaks of further frames, and power there and beside.
-
-        After the end of a recording there is silence.
-        """
+        """Find frames and bins of all peaks of further frames, and power there and beside."""
         sound, position = np.concatenate(self._waiting), 0
         peaks = []
         for first in range(0, count, _PEAK_TOGETHER):

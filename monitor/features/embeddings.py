@@ -48,14 +48,10 @@ def window_spec(name: str, size: int, network: str | None = None) -> FeatureSpec
 class SpeechWindows(AudioFeature):
     """Embedding feature: the speech of a recording, pauses left out, three seconds at a time.
 
-    A frame is complete once three seconds of speech are together. Of what is left at the end one
-    more is made, if it is a second or more, which counts by its length. The first two windows are
-    embedded at one and at two seconds too, as early frames. Any cutting into blocks gives the same
-    windows; those that one call completes go to the network together.
-
-    Attributes:
-        activity: the detector of what is speech.
-        early_every: of every so many windows the first two have early frames; 0: of all.
+    Of what is left at the end one more frame is made, if it is a second or more, which counts by
+    its length. The first two windows are embedded at one and at two seconds too, as early frames;
+    with ``early_every`` those of every so many windows. Windows that one call completes go to the
+    network together.
     """
 
     early_every = 0
@@ -151,17 +147,11 @@ class SpeechWindows(AudioFeature):
 class Voice(SpeechWindows):
     """Embeddings of the speech, three seconds at a time, by the package's own voice network.
 
-    ECAPA-TDNN, compressed, run by numpy (`monitor.networks.voice`): it is in every install, loaded
-    once, and shared by all.
-
     Args:
-        network: another one of the same make, such as a fine-tuned one (`monitor.lab.adapting`);
-            its sha256 marks what it makes. None: the one that ships.
+        network: another one than `monitor.networks.voice`'s, such as a fine-tuned one
+            (`monitor.lab.adapting`); its sha256 marks what it makes, and UsageError where it has
+            none.
         name: of the feature, where it is heard beside the one that ships.
-
-    Raises:
-        StoreError: the weights in the package are damaged.
-        UsageError: a network that has no mark: what it makes could be taken for another's.
     """
 
     spec = window_spec("voice", SIZE, SHA256)
@@ -254,10 +244,8 @@ class MelBanks:
     Pre-emphasis 0.97 over the whole sound, Hamming's window of 25 ms every 10 ms, frames centred
     and the ends mirrored, 512 points, 72 triangles in Hz between mels from 20 to 7600 Hz over
     powers, natural logarithm of the energy and 1e-6, each band less its mean over the window. Equal
-    to ``torchaudio.transforms.MelSpectrogram`` in its place to 1e-3.
-
-    Args:
-        normalised: the sound less its mean, over its deviation, first (its ``norm_signal``).
+    to ``torchaudio.transforms.MelSpectrogram`` in its place to 1e-3. ``normalised`` sound is first
+    less its mean, over its deviation (its ``norm_signal``).
     """
 
     bands = 72
@@ -329,23 +317,12 @@ class Network:
     What it takes is told by the shape of its only input: sound (batch, samples) at 16 kHz, or log
     mel energies, for which the front end is computed: (batch, frames, 80) by `Kaldi`, (batch, 72,
     frames) by `MelBanks`. Where the shape fixes how many samples or frames, a shorter window is
-    repeated to that length, and of a longer one the fewest parts that cover it are embedded, and
-    their mean counts.
+    repeated to that length, and of a longer one the mean over the fewest parts that cover it
+    counts.
 
     The file may come from anybody: its size is bounded, it is read once, and nothing but
     onnxruntime looks into it; no custom operators, no other files, and a loop that never ends is
-    ended.
-
-    Args:
-        data: the file.
-        label: what errors call it.
-
-    Attributes:
-        size: dimensions of its embeddings.
-
-    Raises:
-        UsageError: onnxruntime is not installed.
-        StoreError: it is damaged, takes or gives something else, or has parts in other files.
+    ended. StoreError where it is damaged, or takes or gives something else.
     """
 
     def __init__(self, data: bytes, label: str) -> None:
@@ -376,10 +353,7 @@ class Network:
             raise StoreError(f"{label}: gives no embedding of one size for windows of 1 to 3 s")
 
     def embed(self, windows: FloatArray) -> FloatArray:
-        """Embed windows of one length, (b, n), one by one: shape (b, size), each of length 1.
-
-        StoreError where the network fails or gives what is no number.
-        """
+        """Embed windows of one length, (b, n), one by one: shape (b, size), each of length 1."""
         return np.stack([self._embed(window) for window in windows])
 
     def _fixed(self, length: Any) -> int | None:
@@ -504,13 +478,8 @@ class SpeakerModel(SpeechWindows):
 
     The feature's name, ``speaker_`` and the first 16 hexadecimal digits of the file's sha256, keeps
     templates, rank models and streams of two networks apart; ``spec.network`` is the whole sha256.
-
-    Args:
-        path: the file; what its network may take, `Network` says.
-
-    Raises:
-        UsageError: the extra ``onnx`` is not installed.
-        StoreError: the file cannot be read, or holds no such network.
+    UsageError where the extra ``onnx`` is not installed, StoreError of a file that is no such
+    `Network`.
     """
 
     # benchmarks/change.py chose it for ECAPA-TDNN, which other strong networks resemble most

@@ -41,11 +41,8 @@ _AGGRESSIVENESS = 2
 class VoiceActivity:
     """WebRTC's voice activity detector, one decision for every three ticks of 10 ms.
 
-    It adapts to what it hears, so it must hear a recording from its first sample.
-
-    Args:
-        rate: of what it hears, in Hz: 8000 or 16000.
-        ticks: to decide on at a time: 1, 2 or 3.
+    It adapts to what it hears, so it must hear a recording from its first sample, at a rate of 8000
+    or 16000 Hz. It decides on 1, 2 or 3 ``ticks`` at a time.
     """
 
     def __init__(self, rate: int = VAD_RATE, ticks: int = DECISION_TICKS) -> None:
@@ -78,8 +75,7 @@ class VoiceActivity:
 class _Detector:
     """WebRTC's detector over one recording, which it hears once, whoever asks.
 
-    Attributes:
-        at: by who asks, the decision that comes next for them.
+    ``at`` is, by who asks, the decision that comes next for them.
     """
 
     def __init__(self, rate: int) -> None:
@@ -166,11 +162,7 @@ class Mixer:
     Two people on the two channels of a call become one voice that is nobody's; stereo of opposite
     phase becomes silence. Ordinary stereo rises and falls in both channels alike, band by band
     (benchmarks/channels.py). What is noticed does not depend on how the recording is cut.
-
-    Args:
-        rate: samples per second.
-        recording: which recording of the stream it is.
-        first_tick: ticks of the stream before it.
+    ``first_tick`` is how many ticks of the stream are before the recording.
     """
 
     def __init__(self, rate: int, recording: int, first_tick: int) -> None:
@@ -275,23 +267,17 @@ def _correlate(a: FloatArray, b: FloatArray) -> float:
 class Extractor:
     """Feeder of every feature and the voice activity detector, live and over files.
 
-    The concatenated output is the same for any cutting of the stream into blocks. A tick comes out
-    once every sample rate in use has been heard up to it and voice activity has decided on it; a
-    feature frame complete by that tick is in the same ``Frames`` or an earlier one. Ticks count
-    from the start of the stream: another recording, or another rate, starts resampling, voice
-    activity and features afresh at the next tick. The last tick of a recording is filled up with
-    silence.
-
-    Samples that are not finite count as silence and are reported as a ``Gap``, one for each second
-    of the recording, at the first tick concerned and as soon as that second is complete.
+    The output is the same for any cutting of the stream into blocks. A tick comes out once every
+    sample rate in use has been heard up to it and voice activity has decided on it; a feature frame
+    complete by that tick is in the same ``Frames`` or an earlier one. Ticks count from the start of
+    the stream: another recording, or another rate, starts everything afresh at the next tick. The
+    last tick of a recording is filled up with silence. Samples that are not finite count as silence
+    and are reported as a ``Gap``, one for each second.
 
     Args:
         features: what to compute; names must differ.
         channel: which channel to listen to, from 0; None for the mean of all.
         conditions: describe the sound as well, in the track `CONDITION`.
-
-    Raises:
-        UsageError: if two features have one name.
     """
 
     def __init__(
@@ -310,8 +296,7 @@ class Extractor:
     def process(self, block: Block) -> Frames:
         """Return the ticks and frames that a further block completes.
 
-        Raises:
-            SourceError: the block makes no sense; nothing has changed then.
+        SourceError where the block makes no sense; nothing has changed then.
         """
         samples = columns_of(block, self.channel)
         ended = None

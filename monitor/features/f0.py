@@ -75,7 +75,7 @@ class _Yin:
     """The steps of YIN over a chunk of frames, in memory that is kept from chunk to chunk.
 
     Transforms run along rows, one frame each; all that follows has a row for each lag and a column
-    for each frame, contiguous. Nothing in a frame's result depends on the others of its chunk.
+    for each frame. Nothing in a frame's result depends on the others of its chunk.
     """
 
     def __init__(self) -> None:

@@ -72,11 +72,7 @@ class Framer:
 
 
 def columns_of(block: Block, channel: int | None) -> FloatArray:
-    """Return the channels of a block in use, shape (n, channels); ``channel`` from 0, None for all.
-
-    Raises:
-        SourceError: samples, rate or channel make no sense.
-    """
+    """Return the channels of a block in use, shape (n, channels); None for all of them."""
     if not (isinstance(block.rate, Integral) and LEAST_RATE <= block.rate <= MOST_RATE):
         raise SourceError(
             f"a rate of {block.rate!r} cannot be heard: give samples a second, {LEAST_RATE} to "
@@ -111,11 +107,7 @@ class BadSamples:
     """Samples of one recording that are no numbers: silenced, and reported a second at a time.
 
     Samples far beyond -1 to 1 are noticed once: the recording may hold whole numbers.
-
-    Args:
-        rate: samples per second.
-        recording: which recording of the stream it is.
-        first_tick: ticks of the stream before it.
+    ``first_tick`` is how many ticks of the stream are before the recording.
     """
 
     def __init__(self, rate: int, recording: int, first_tick: int) -> None:

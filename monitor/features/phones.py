@@ -33,8 +33,7 @@ class Codes(AudioFeature):
         stream: of the network.
         block: samples that the network computes at once.
         late: frames that one comes after its own, at the next end of a block.
-        memory: samples, whole blocks, of which a frame depends; None where what was heard long ago
-            still counts.
+        memory: samples, whole blocks, of which a frame depends; None for all.
     """
 
     _rest: FloatArray  # less than a block
@@ -111,16 +110,9 @@ class Phones(Codes):
     """Histogram feature: which of 256 learnt units of sound a voice makes, every 20 ms, in speech.
 
     Units (`monitor.networks.phones.UnitNetwork`) are finer than phones: two voices that say the
-    same phones go through different codes, and counting codes tells more of who speaks. A frame
-    comes out within 0.1 s of its end. Other units (another recogniser's, a codec's) are counted as
-    ready-made frames of this name, with their own size: see `monitor.sources.FramesFile`.
-
-    Args:
-        network: another one than the package's own; its mark is in ``spec``: codes of two networks
-            have nothing in common.
-
-    Raises:
-        StoreError: the weights in the package are damaged.
+    same phones go through different codes, and counting codes tells more of who speaks. Other units
+    (another recogniser's, a codec's) are counted as ready-made frames of this name, with their own
+    size: see `monitor.sources.FramesFile`. Codes of two networks have nothing in common.
     """
 
     # benchmarks/change.py chose it
@@ -137,15 +129,9 @@ class Phones(Codes):
 class Tokens(Codes):
     """Histogram feature: the tokens of the codec's private codebook C0, one in 1,024 each 40 ms.
 
-    How often each token is said is all that is counted, not their order.
-
-    Args:
-        network: another one than the package's own; its sha256 is in ``spec``.
-        epsilon: of Laplace noise on each token, nats (`monitor.networks.usc`); None for no noise.
-        whose: what the noise is drawn by: a secret seed, and the recording.
-
-    Raises:
-        StoreError: the weights in the package are damaged.
+    How often each token is said is all that is counted, not their order. ``epsilon`` is that of
+    Laplace noise on each token, nats (`monitor.networks.usc`); None for no noise. It is drawn by
+    ``whose``: a secret seed, and the recording.
     """
 
     follow = None  # how its margins vary was not measured
@@ -177,15 +163,8 @@ class TimedPhone(NamedTuple):
 def recognise_phones(samples: FloatArray, rate: int = RATE) -> list[TimedPhone]:
     """Recognise the phones of a recording, in order, by the package's own English recogniser.
 
-    What was said, not how: the feature `phones` does not count these.
-
-    Args:
-        samples: shape (n,), mono, in -1 to 1.
-        rate: samples a second.
-
-    Raises:
-        UsageError: another shape, or not finite.
-        StoreError: the weights in the package are damaged.
+    What was said, not how: the feature `phones` does not count these. Samples have shape (n,), in
+    -1 to 1; UsageError where they are not finite.
     """
     samples = np.asarray(samples, np.float32)
     if samples.ndim != 1 or not np.isfinite(samples).all():

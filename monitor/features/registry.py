@@ -29,10 +29,6 @@ class FeatureSetup:
         speaker_model: an ONNX file with a speaker network of one's own: one more feature.
         speaker: the name of that feature; empty where there is none.
         environment: of whoever handed it on: it says what the environment there leaves open.
-
-    Raises:
-        UsageError: a ``speaker_model``, and the extra ``onnx`` is not installed.
-        StoreError: the ``speaker_model`` cannot be read, or holds no such network.
     """
 
     word_list: Path | None = None
@@ -72,21 +68,13 @@ AS_ENVIRONMENT = FeatureSetup()
 
 @dataclass(frozen=True, slots=True)
 class FeatureEntry:
-    """Entry of the registry: how to get a feature.
+    """Entry of the registry: how to get a feature."""
 
-    Attributes:
-        load: gives its class; what that imports may be slow, and is imported then.
-        make: makes a fresh one of a setup; None where the class does, called without arguments.
-        takes: what it is made of, ``"audio"`` or ``"words"``.
-        usual: whether it is heard where nobody chose.
-        caveat: what is to be said wherever a figure of it is shown, in one sentence.
-    """
-
-    load: Callable[[], Any]
-    make: Callable[[FeatureSetup], Feature] | None = None
-    takes: str = "audio"
-    usual: bool = True
-    caveat: str = ""
+    load: Callable[[], Any]  # gives its class; what that imports may be slow, and is imported then
+    make: Callable[[FeatureSetup], Feature] | None = None  # None where the class makes it
+    takes: str = "audio"  # "audio" or "words"
+    usual: bool = True  # it is heard where nobody chose
+    caveat: str = ""  # to be said wherever a figure of it is shown
 
     def new(self, setup: FeatureSetup) -> Feature:
         """Make a fresh feature."""
@@ -139,10 +127,6 @@ def make(features: Iterable[str | Feature], setup: FeatureSetup = AS_ENVIRONMENT
     Raises:
         UsageError: for an unknown name, or one whose extra is not installed.
         StoreError: for a network that is damaged.
-
-    Example:
-        >>> [feature.spec.name for feature in make(["f0"])]
-        ['f0']
     """
     return [
         _find_entry(feature, setup).new(setup) if isinstance(feature, str) else feature
@@ -204,9 +188,7 @@ def defaults(
 ) -> tuple[str, ...]:
     """Return the features of a default run: all usual ones that are ready and not superseded.
 
-    Args:
-        among: what there is to choose from, such as the features of a population; None for all.
-        setup: from where they are made.
+    They are chosen ``among`` some, such as the features of a population; None for all.
 
     Example:
         >>> "f0" in defaults(), defaults(["voice", "f0"])

@@ -45,10 +45,8 @@ class StyleTokens:
 
     Example:
         >>> tokens = StyleTokens()
-        >>> [*tokens.push(" What’s"), *tokens.push("WELL-KNOWN,"), *tokens.push("[NOISE]")]
-        ["what's", 'well', 'known']
-        >>> [*tokens.push("I-I"), *tokens.push("wa-"), *tokens.push("1,995")]
-        ['i', 'i', '-', '#']
+        >>> [*tokens.push("[NOISE]"), *tokens.push("WELL-KNOWN,"), *tokens.push("wa-")]
+        ['well', 'known', '-']
     """
 
     def __init__(self) -> None:
@@ -132,7 +130,7 @@ class StyleWords:
 
     A word that begins with an apostrophe, or is ``n't``, is split off the end of longer ones
     (``what's`` is ``what`` and ``'s``); one that ends with an apostrophe off their beginning
-    (``l'homme``).
+    (``l'homme``). UsageError where a line is none of the list.
 
     Args:
         text: its lines. ``WORD`` has a bin of its own; ``CLASS WORD...`` share one, named by the
@@ -142,9 +140,6 @@ class StyleWords:
     Attributes:
         bins: the names of its bins, in order.
         mark: sha256 of all that makes a difference.
-
-    Raises:
-        UsageError: it is no such list; the message names the line.
 
     Example:
         >>> words = StyleWords("the\nbe is are\n's\nain't = is not\nnot")
@@ -280,15 +275,8 @@ class Style:
     second at most, so that turns of others do not.
 
     A frame is complete when its word is known. Rates take no usable time of their own: their spans
-    begin where their words do and are a tick long.
-
-    Args:
-        words: another list than the package's English one, as of `read_style_words`.
-
-    Attributes:
-        bins: what each bin counts.
-        spec: with a mark of the list and of these rules in the place of a network's: frames by two
-            lists are never compared.
+    begin where their words do and are a tick long. ``bins`` says what each bin counts; in ``spec``
+    a mark of the list and of these rules is in the place of a network's.
 
     Example:
         >>> ends = np.array([10, 40, 60])

@@ -64,12 +64,9 @@ def restored(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
 class BlockStream:
     """A stream through a network, in blocks of one size: equal to a bit however it is cut.
 
-    A subclass says in `_begin` what it forgets, and in `_through` what blocks give.
-
-    Args:
-        silence: a block in which nothing is.
-        none: no output at all: its shape and type.
-        ratio: rows of input, and the rows of output that they give.
+    A subclass says in `_begin` what it forgets, and in `_through` what blocks give. ``silence`` is
+    a block in which nothing is, ``none`` no output at all; ``ratio`` is so many rows of input, and
+    the rows of output that they give.
     """
 
     def __init__(self, silence: FloatArray, none: AnyArray, ratio: tuple[int, int]) -> None:
@@ -124,20 +121,14 @@ class Separable:
     """A separable convolution around a shortcut, over rows that come a block at a time.
 
     Each channel over time by itself, then all channels of a row together; plus the row itself.
-
-    Attributes:
-        taps: shape (before + 1 + after, channels).
-        before, after: rows that an output hears before its own and after it.
-        shift, bias: shape (channels,), of the first half and of the second.
-        mix: shape (channels, channels), in to out.
     """
 
-    taps: FloatArray
-    before: int
-    after: int
-    shift: FloatArray
-    mix: FloatArray
-    bias: FloatArray
+    taps: FloatArray  # (before + 1 + after, channels)
+    before: int  # rows that an output hears before its own
+    after: int  # and after it
+    shift: FloatArray  # (channels,), of the first half
+    mix: FloatArray  # (channels, channels), in to out
+    bias: FloatArray  # (channels,), of the second half
 
     @classmethod
     def named(cls, weights: Mapping[str, AnyArray], name: str, reach: AnyArray) -> Self:
@@ -197,15 +188,12 @@ def linear(x: FloatArray, weights: tuple[FloatArray, FloatArray]) -> FloatArray:
 
 
 def over_time(rows: FloatArray, taps: FloatArray, dilation: int = 1) -> FloatArray:
-    """Convolve each channel over time by itself, with taps of its own.
+    """Convolve each channel over time by itself, with taps of its own, to shape (n, channels).
 
     Args:
         rows: shape (n + dilation (k - 1), channels), those beyond both ends among them.
         taps: shape (k, channels).
         dilation: rows from tap to tap.
-
-    Returns:
-        shape (n, channels).
     """
     k, (row, channel) = len(taps), rows.strides
     shape = k, len(rows) - dilation * (k - 1), rows.shape[1]
@@ -247,12 +235,9 @@ def log_softmax(x: FloatArray) -> FloatArray:
 
 
 class Tape:
-    """Output rows of a layer, with earlier rows that the next layer needs again.
+    """Output rows of a layer, with those ``held`` that the next layer needs again.
 
-    Args:
-        held: how many.
-        channels: numbers in a row.
-        late: rows at the beginning that are of before the first sample: silence.
+    The first ``late`` rows are of before the first sample: silence.
     """
 
     def __init__(self, held: int, channels: int, late: int) -> None:
@@ -297,16 +282,15 @@ FLOOR = 1e-6  # energy of a band in silence: the rounding of 16 bits lies below
 def log_mel(sound: FloatArray, bands: int = BANDS, floor: float = FLOOR) -> FloatArray:
     """Compute the natural logarithm of the energy in mel bands, 20 to 7600 Hz, without padding.
 
+    A frame depends on its own 400 samples; UsageError where there are fewer.
+
     Args:
-        sound: shape (..., n), samples in -1 to 1 at 16 kHz, n of 400 or more.
+        sound: shape (..., n), samples in -1 to 1 at 16 kHz.
         bands: how many.
         floor: energy that every band has besides, so that fainter sound makes no difference.
 
     Returns:
-        shape (..., 1 + (n - 400) // 160, bands), float32. A frame depends on its own 400 samples.
-
-    Raises:
-        UsageError: shorter than a frame.
+        shape (..., 1 + (n - 400) // 160, bands), float32.
     """
     if sound.shape[-1] < WIDTH:
         raise UsageError(f"a frame has {WIDTH} samples, not {sound.shape[-1]}")
@@ -338,12 +322,7 @@ def filters(bands: int = BANDS) -> FloatArray:
 def triangles(at: FloatArray, edges: FloatArray) -> FloatArray:
     """Evaluate triangles of height 1, each from its left edge over the next to the one after.
 
-    Args:
-        at: places of the bins, shape (n,).
-        edges: ascending, in the same unit, shape (m + 2,).
-
-    Returns:
-        shape (n, m).
+    Bins at places (n,), and ascending edges (m + 2,) in the same unit, give shape (n, m).
     """
     left, centre, right = edges[:-2], edges[1:-1], edges[2:]
     rising = (at[:, None] - left) / (centre - left)
@@ -431,14 +410,9 @@ class SoundStream(BlockStream):
 
 
 class StoredNetwork(ABC):
-    """The weights of a network.
+    """The weights of a network, as its recipe writes them; StoreError of another network's.
 
-    Args:
-        weights: arrays by name, as its recipe writes them.
-        sha256: of the file that they come from: what two networks make cannot be compared.
-
-    Raises:
-        StoreError: they are of another network.
+    ``sha256`` is that of their file: what two networks make cannot be compared.
     """
 
     of: ClassVar[str]

@@ -49,8 +49,7 @@ class Trigram:
     """The natural logarithm of how likely each of n classes follows two others, shape (n, n, n).
 
     Class 0 is the silence before the first and after the last. ``weight`` is of these logarithms
-    beside the posteriors'; ``bonus`` nats for each phone, since a way of few phones has few
-    factors.
+    beside the posteriors'; ``bonus`` nats for each phone.
     """
 
     logs: FloatArray
@@ -125,14 +124,10 @@ class Token(NamedTuple):
 class PhoneNetwork(StoredNetwork):
     """Recogniser of 39 phones of English (`recognise_phones`); the feature counts units instead.
 
-    Separable convolutions at 50 frames a second, in the middle at 25, causal but for a stated
-    look-ahead; CTC (Graves et al., ICML 2006) on 39 phones, and a trigram of them. `recipes.phones`
-    trained and folded it. Frame i covers samples [320 i, 320 (i + 1)).
-
-    Attributes:
-        trigram: how likely phones follow each other.
-        look_ahead: seconds of audio after its own that a frame depends on; besides, a stream waits
-            for whole blocks of 0.2 s.
+    Separable convolutions at 50 frames a second, in the middle at 25; CTC (Graves et al., ICML
+    2006) on 39 phones, and a trigram of them. `recipes.phones` trained and folded it. Frame i
+    covers samples [320 i, 320 (i + 1)), and depends on ``look_ahead`` seconds more; besides, a
+    stream waits for whole blocks of 0.2 s.
     """
 
     of, classes, frame_seconds = "phones'", PHONES, _FRAME / RATE

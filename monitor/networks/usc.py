@@ -75,18 +75,15 @@ class Codebooks:
     def codes(
         self, latents: FloatArray, books: int | None = None, *, noise: FloatArray | None = None
     ) -> IntArray:
-        """Encode each latent in each of the first books: shape (k, books), int64, from 0.
+        """Encode each latent, (k, channels), in each of the first books: (k, books), int64, from 0.
 
         Args:
-            latents: shape (k, channels). What else is in a call changes nothing.
+            latents: what else is in a call changes nothing.
             books: how many of the books, from C0 on; all by default.
             noise: shape (k, d), added to C0's projections after they were brought to length 1 and
                 clipped to the L1 norm `clip`; with Laplace noise of scale ``2 C / epsilon``
                 (`monitor.maths.composition`) C0 is (epsilon, 0)-private in the local sense, a
                 latent at a time; the other books are not.
-
-        Raises:
-            UsageError: another shape.
         """
         books = len(self) if books is None else books
         if latents.ndim != 2 or latents.shape[1] != self.channels:
@@ -131,13 +128,8 @@ class UscEncoder:
     """The codec's encoder: one latent of each 40 ms of sound, as the samples come.
 
     Separable convolutions at 50 frames a second, then at 25, over log mel bands as they are and
-    less their running mean. Weights are by name, as `recipes.usc.export` writes them.
-
-    Attributes:
-        channels: numbers in a latent.
-        late: whole latents that one comes after its own, at the next end of a block.
-        look_ahead: seconds of audio after its own that a latent depends on; besides, a stream waits
-            for whole blocks of 0.2 s.
+    less their running mean. A latent comes ``late`` whole latents after its own, at the next end of
+    a block, and depends on ``look_ahead`` seconds of audio after its own.
     """
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
@@ -188,12 +180,8 @@ _FRAMES = 4  # of a latent
 class UscDecoder:
     """The codec's decoder: log mel frames, four of each latent, as the latents come.
 
-    Separable convolutions at 25, at 50 and at 100 frames a second.
-
-    Attributes:
-        channels: numbers in a latent.
-        late: frames of 10 ms that one comes after its own time; besides, a stream waits for five
-            latents together.
+    Separable convolutions at 25, at 50 and at 100 frames a second. A frame of 10 ms comes ``late``
+    frames after its own time; besides, a stream waits for five latents together.
     """
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
@@ -246,15 +234,8 @@ class UscNetwork(StoredNetwork):
 
     A small Universal Speech Codec (Tura-Vecino et al., "Universal semantic disentangled
     privacy-preserving speech representation learning", sections 2.1 to 2.5), by numpy alone:
-    `recipes.usc` trained and folded it.
-
-    Attributes:
-        encoder: samples to latents.
-        books: latents to codes and back.
-        decoder: latents to log mel frames in 80 bands (`monitor.networks.layers.log_mel`).
-        frame_seconds: from latent to latent; latent i covers samples [640 i, 640 (i + 1)).
-        look_ahead: seconds of audio after its own that a decoded frame depends on; besides, streams
-            wait for whole blocks of 0.2 s.
+    `recipes.usc` trained and folded it. Latent i covers samples [640 i, 640 (i + 1)). A decoded
+    frame depends on ``look_ahead`` seconds of audio after its own.
     """
 
     of, frame_seconds = "usc's", FRAME / RATE

@@ -34,19 +34,10 @@ SHORTEST = 2 * POINTS  # samples of the shortest window
 
 
 def mel_decibels(sound: FloatArray) -> FloatArray:
-    """Compute the energies of a window in mel bands, each band less its mean.
+    """Compute the energies of a window, (n,), in mel bands, each band less its mean.
 
-    Equal to SpeechBrain's ``Fbank`` and its normalisation to 1e-3 dB.
-
-    Args:
-        sound: shape (n,), mono at 16 kHz.
-
-    Returns:
-        shape (1 + n // 160, 80), decibels, float32.
-
-    Example:
-        >>> mel_decibels(np.sin(np.arange(16000, dtype=np.float32))).shape
-        (101, 80)
+    Equal to SpeechBrain's ``Fbank`` and its normalisation to 1e-3 dB: shape (1 + n // 160, 80),
+    decibels, float32.
     """
     padded = np.pad(np.asarray(sound, np.float32), POINTS // 2)
     spectra = rfft(sliding_window_view(padded, POINTS)[::HOP] * _window())
@@ -80,19 +71,9 @@ LEAST_VARIANCE = 1e-6
 
 
 class VoiceNetwork(StoredNetwork):
-    """Network from windows of speech to embeddings.
+    """Network from windows of speech to embeddings of so many numbers, its size.
 
-    Args:
-        weights: arrays by name, as `TrainableVoice.plain` gives them.
-        sha256: of the file that they come from.
-
-    Attributes:
-        size: numbers in an embedding.
-        sha256: embeddings of two networks cannot be compared; this tells them apart.
-        weights: arrays by name, float32; matrices as (out, in).
-
-    Raises:
-        StoreError: they are of another network.
+    Its weights are arrays by name, as `TrainableVoice.plain` gives them; matrices are (out, in).
     """
 
     of = "voice's"
@@ -115,18 +96,11 @@ class VoiceNetwork(StoredNetwork):
             raise ValueError("no blocks")
 
     def embed(self, windows: FloatArray) -> FloatArray:
-        """Embed windows of one length, each by itself.
+        """Embed windows of one length, (b, n), each by itself: shape (b, size), float32.
 
-        Args:
-            windows: shape (b, n), mono at 16 kHz, n of 800 or more.
-
-        Returns:
-            shape (b, size), float32. Only the direction tells voices apart; the length is how much
-                a second of the window counts beside others, 1 on average: the attention that its
-                frames drew. What else is in a batch changes nothing.
-
-        Raises:
-            UsageError: another shape, or windows too short.
+        Only the direction tells voices apart; the length is how much a second of the window counts
+        beside others, 1 on average: the attention that its frames drew. UsageError where n is under
+        800.
         """
         if windows.ndim != 2 or windows.shape[1] < SHORTEST:
             raise UsageError(f"windows have the shape (b, n), n at least {SHORTEST} samples")
@@ -239,9 +213,5 @@ def _deviation(square: FloatArray, mean: FloatArray) -> FloatArray:
 
 @cache
 def shipped() -> VoiceNetwork:
-    """Load the network that ships with the package, once.
-
-    Raises:
-        StoreError: its file is missing or damaged.
-    """
+    """Load the network that ships with the package, once; StoreError where it is damaged."""
     return VoiceNetwork(*shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))

@@ -57,11 +57,10 @@ _MOST_LETTERS = 1_000_000  # of what stands between two times
 def read_captions(label: str, text: str) -> Transcript:
     """Read the words of captions, WebVTT or SubRip, by the header or the suffix.
 
-    A caption lasts to the next times, blank lines or not, and needs no number. Speakers are those
-    of ``<v NAME>``, and of ``[NAME]: `` where WhisperX wrote the captions. Words have times of
-    their own where a caption has them within (``<00:00:01.500>``, as YouTube's), or underlines one
-    word after the other (as Whisper's ``--highlight_words``). Lines that roll up, and so stand in
-    two captions, are counted once.
+    A caption lasts to the next times, blank lines or not. Speakers are those of ``<v NAME>``, and
+    of ``[NAME]: `` where WhisperX wrote the captions. Words have times of their own where a caption
+    has them within (``<00:00:01.500>``), or underlines one word after the other (as Whisper's
+    ``--highlight_words``). Lines that roll up, and so stand in two captions, are counted once.
     """
     text = text.strip()
     _check_size(label, text)
@@ -483,7 +482,7 @@ SUFFIXES = tuple(_READERS)
 def read_transcript(
     path: str | os.PathLike[str] | MemoryFile, *, speaker: str | None = None
 ) -> Transcript:
-    r"""Read the words of a recording with their times.
+    """Read the words of a recording with their times.
 
     Args:
         path: JSON lines (``.words``), CTM (``.ctm``), JSON of Whisper's programs (``.json``),
@@ -492,17 +491,7 @@ def read_transcript(
         speaker: take the words of this one alone; None takes all.
 
     Raises:
-        SourceError: there is no such file, it is no transcript, it is empty, or it does not name
-            the speaker; one line says which.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "talk.words")
-        ...     _ = path.write_text('{"word": "well", "begin": 0.31, "end": 0.52}\n')
-        ...     words = read_transcript(path).words()
-        >>> words.texts, words.begins, words.known
-        (('well',), array([31]), array([52]))
+        SourceError: it cannot be read, or does not name the speaker; one line says why.
     """
     path = readable(path)
     reader = read_word_lines if path == Path("-") else _READERS.get(path.suffix.lower())
@@ -600,15 +589,9 @@ class TranscriptChoice:
     def read(self, recording: Path, *, own: str | None = None) -> Transcript:
         """Read the words of whoever is heard in a recording.
 
-        Args:
-            recording: the file.
-            own: what the speaker is called elsewhere; taken where the transcript names several,
-                this one among them, and nobody chose.
-
-        Raises:
-            SourceError: there is no transcript, it cannot be read, it does not name the speaker, or
-                several and it is not said who counts: other people's words would be held against
-                her.
+        ``own`` is what the speaker is called elsewhere; taken where the transcript names several,
+        this one among them, and nobody chose. SourceError where it is not said who counts: other
+        people's words would be held against her.
         """
         return self.of(read_transcript(self.locate(recording)), own=own)
 

@@ -34,17 +34,14 @@ Parsed = TypeVar("Parsed")
 class LinePipe(Managed, Generic[Parsed]):
     """Reader of lines on a thread of its own, so that nobody waits for whoever writes them.
 
-    A malformed line is named and left out.
-
     Args:
         lines: texts or UTF-8, as they come; `lines_from` gives those of a file descriptor.
         label: what to call it in front of a person.
         report: called with a line for people, by whoever takes what came.
 
     Attributes:
-        label: what it is called.
         count: words, or turns, that were taken.
-        malformed: lines that were left out.
+        malformed: lines that were left out; each is named.
         ahead: words, or turns, that were left out, since they end long after what was heard.
         beyond: those that were left out, since there are too many, or labels too many.
     """
@@ -160,14 +157,8 @@ class WordPipe(LinePipe[TimedWord]):
 
     A line is a word, as in a `.words` file, or a segment as Whisper's JSON has it. Words may come
     late: one counts from when it is taken, or from its own ``known`` where that is later still.
-
-    Args:
-        lines, label, report: as `LinePipe` has them.
-        speaker: take the words of this one alone; None takes all, until a second speaker is
-            named: then those of the first alone.
-
-    Attributes:
-        speakers: those that were named so far.
+    Words of ``speaker`` alone count; None takes all, until a second speaker is named: then those of
+    the first alone. ``speakers`` are those that were named so far.
 
     Example:
         >>> with WordPipe(['{"word": "well", "begin": 0.31, "end": 0.52}']) as pipe:
@@ -251,16 +242,7 @@ class TurnPipe(LinePipe[Turn]):
 
     A line comes when its turn is over, or so far; times are seconds from the start of what is
     heard. Left out are turns that end more than 10 s after what was heard, and those of a label
-    beyond the first `MOST_LABELS`.
-
-    Attributes:
-        labels: those that were named so far.
-
-    Example:
-        >>> with TurnPipe(["SPEAKER call 1 0.50 2.00 <NA> <NA> ann <NA> <NA>"]) as pipe:
-        ...     pipe.wait()
-        ...     pipe.collect(3.0)
-        [Turn(start_seconds=0.5, end_seconds=2.5, label='ann')]
+    beyond the first `MOST_LABELS`. ``labels`` are those that were named so far.
     """
 
     LOST = ("turn ahead", "turns ahead"), ("turn of a label too many", "turns of labels too many")

@@ -182,11 +182,7 @@ class Transcript:
         return any(word.spread for word in self.timed_words)
 
     def of(self, speaker: str) -> Transcript:
-        """Return the words of one speaker alone.
-
-        Raises:
-            SourceError: the transcript does not name that speaker; the message has those it does.
-        """
+        """Return the words of one speaker alone; SourceError where the transcript names no such."""
         if speaker not in self.speakers:
             names = ", ".join(map(printable, self.speakers)) or "nobody"
             raise SourceError(f"{self.label} has no speaker {printable(speaker)}; it names {names}")
@@ -203,8 +199,7 @@ class Transcript:
     def beyond(self, seconds: float) -> str:
         """Report what lies after the end of a recording that long, in a line; empty for nothing.
 
-        Raises:
-            SourceError: all of it does: it is of another recording.
+        SourceError where all of it does: it is of another recording.
         """
         count = sum(word.begin >= seconds for word in self.timed_words)
         what = f"{count} of {len(self.timed_words)} words lie after the end of the recording"
@@ -439,9 +434,8 @@ class Coverage:
         in_speech: share of the words' time in which there is speech.
         covered: share of the speech in which there are words.
         as_well: share of the places to which the transcript could be moved along the recording
-            where it would lie in speech as well as it does; of another recording's transcript it is
-            anything from 0 to 1, of this one's near 0 (docs/transcripts.md has measurements). None
-            where that tells nothing: words in nearly all of the speech, or less than 30 s.
+            where it would lie in speech as well as it does; near 0 for this recording's. None where
+            that tells nothing: words in nearly all of the speech, or less than 30 s.
     """
 
     in_speech: float
@@ -467,12 +461,7 @@ class Coverage:
 
 
 def measure_coverage(words: Words, speech: BoolArray) -> Coverage:
-    """Measure how the words of a transcript lie in the speech of a recording.
-
-    Args:
-        words: their begins and ends, in ticks of the recording.
-        speech: shape (ticks,), the decisions of the voice activity detector.
-    """
+    """Measure how the words of a transcript lie in the speech, shape (ticks,), of a recording."""
     ticks = max(speech.size, int(words.ends.max(initial=0)))
     steps = np.zeros(ticks + 1, np.int64)
     np.add.at(steps, words.begins, 1)

@@ -48,13 +48,6 @@ class Turn:
     Attributes:
         start_seconds, end_seconds: from the start of the recording; it ends after it starts.
         label: what whoever wrote it calls the speaker, ``"SPEAKER_00"`` say.
-
-    Raises:
-        SourceError: it ends before it starts, a time is no number, or the label is empty.
-
-    Example:
-        >>> Turn(1.0, 2.5, "ann").seconds
-        1.5
     """
 
     start_seconds: float
@@ -141,13 +134,8 @@ class Turns:
     def cut(self, seconds: float, start_seconds: float = 0.0, *, warns: bool = True) -> Turns:
         """Cut out the turns of a part of the recording, on the clock of that part.
 
-        Args:
-            seconds: how long the part is.
-            start_seconds: where in the recording it begins.
-            warns: whether turns after its end are worth a notice.
-
-        Raises:
-            SourceError: no turn lies in it.
+        ``warns`` says whether turns after its end are worth a notice. SourceError where no turn
+        lies in it.
         """
         end = start_seconds + seconds
         inside, beyond, lost = [], 0, 0.0
@@ -221,13 +209,10 @@ def read_turns(path: str | os.PathLike[str] | MemoryFile, *, recording: str | No
     Args:
         path: RTTM (``.rttm``; pyannote, NeMo, Kaldi), labels of Audacity (``.txt``: start, end and
             label with tabs between), JSON rows of ``start``, ``end`` and ``speaker``, or a
-            transcript that names its speakers (`read_transcript`: WhisperX, ``<v NAME>``); a tier
-            a person of ELAN (``.eaf``) or Praat (``.TextGrid``). ``-`` is RTTM on standard input.
+            transcript that names its speakers (`read_transcript`: WhisperX, ``<v NAME>``); a tier a
+            person of ELAN (``.eaf``) or Praat (``.TextGrid``). ``-`` is RTTM on standard input.
         recording: the name of the recording, which an RTTM of several is asked for; None for that
             of the file.
-
-    Returns:
-        the turns as they were written: overlaps are left to `Turns`.
 
     Raises:
         SourceError: it cannot be read, or does not say who speaks; one line says why.
@@ -295,11 +280,7 @@ def read_rttm(name: str, text: str, recording: str = "") -> Turns:
 
 
 def parse_turn(where: str, line: bytes | str) -> Turn | None:
-    """Parse the turn of one line of an RTTM as it comes through a pipe; None of a line without.
-
-    Raises:
-        SourceError: it is malformed, or no UTF-8 text.
-    """
+    """Parse the turn of one line of an RTTM; None of a line without."""
     if isinstance(line, bytes):
         try:
             line = line.decode("utf-8-sig")
