@@ -12,31 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+import monitor.networks.layers as nn
 from monitor.errors import UsageError
-from monitor.networks.layers import (
-    BANDS,
-    BLOCK,
-    FLOOR,
-    HOP,
-    RATE,
-    ROWS,
-    STEM,
-    STEM_LATE,
-    WIDTH,
-    BlockStream,
-    Separable,
-    SoundStream,
-    StoredNetwork,
-    Tape,
-    Tapes,
-    dense,
-    linear,
-    log_mel,
-    log_softmax,
-    product,
-    relu,
-    shipped_weights,
-)
 from monitor.types import AnyArray, FloatArray, IntArray
 
 _LEAST = -7.0  # log posterior below which a phone does not begin in a frame
@@ -110,7 +87,7 @@ AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T
 """
 PHONES = tuple(_NAMES.split())
 """ARPAbet without stress: 39 phones. Phone i is class i + 1 of the network, 0 the blank."""
-_FRAME = 2 * HOP
+_FRAME = 2 * nn.HOP
 
 
 class Token(NamedTuple):
@@ -121,7 +98,7 @@ class Token(NamedTuple):
     last: int
 
 
-class PhoneNetwork(StoredNetwork):
+class PhoneNetwork(nn.StoredNetwork):
     """Recogniser of 39 phones of English (`recognise_phones`); the feature counts units instead.
 
     Separable convolutions at 50 frames a second, in the middle at 25; CTC (Graves et al., ICML
@@ -130,14 +107,14 @@ class PhoneNetwork(StoredNetwork):
     stream waits for whole blocks of 0.2 s.
     """
 
-    of, classes, frame_seconds = "phones'", PHONES, _FRAME / RATE
+    of, classes, frame_seconds = "phones'", PHONES, _FRAME / nn.RATE
 
     def _fit(self, weights: Mapping[str, AnyArray]) -> None:
         self.usual = np.asarray(weights["usual"], np.float32)
         self.stem, self.down, self.up, self.head = (
-            dense(weights, name) for name in ("stem", "down", "up", "head")
+            nn.dense(weights, name) for name in ("stem", "down", "up", "head")
         )
-        stages = [Separable.each_of(weights, stage) for stage in ("early", "middle", "late")]
+        stages = [nn.Separable.each_of(weights, stage) for stage in ("early", "middle", "late")]
         self.early, self.middle, self.late = stages
         weight, bonus = weights["trigram.use"]
         self.trigram = Trigram(weights["trigram"], float(weight), float(bonus))
@@ -145,8 +122,8 @@ class PhoneNetwork(StoredNetwork):
             raise ValueError("other phones follow each other")
         early, middle, late = (sum(block.after for block in blocks) for blocks in stages)
         frames = early + 1 + 2 * middle + late
-        self.look_ahead = (frames * _FRAME + STEM // 2 * HOP + WIDTH - _FRAME) / RATE
-        output = self.stream().push(np.zeros(8 * BLOCK, np.float32))
+        self.look_ahead = (frames * _FRAME + nn.STEM // 2 * nn.HOP + nn.WIDTH - _FRAME) / nn.RATE
+        output = self.stream().push(np.zeros(8 * nn.BLOCK, np.float32))
         if not len(output) or output.shape[1] != 1 + len(PHONES):
             raise ValueError("other phones")
 
@@ -172,10 +149,10 @@ class PhoneNetwork(StoredNetwork):
 @cache
 def shipped_recogniser() -> PhoneNetwork:
     """Load the network that ships with the package, once."""
-    return PhoneNetwork(*shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))
+    return PhoneNetwork(*nn.shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))
 
 
-class PhoneStream(SoundStream):
+class PhoneStream(nn.SoundStream):
     """Samples to the natural logarithm of the probability of each phone, shape (k, 40), float32.
 
     Class 0 is the blank.
@@ -183,29 +160,29 @@ class PhoneStream(SoundStream):
 
     def __init__(self, network: PhoneNetwork) -> None:
         self._network = network
-        super().__init__(network.usual, BANDS, 1 + len(PHONES), (_FRAME, 1))
+        super().__init__(network.usual, nn.BANDS, 1 + len(PHONES), (_FRAME, 1))
 
     def _begin(self) -> int:
         super()._begin()
         network = self._network
-        self._early = Tapes(network.early, STEM_LATE)
+        self._early = nn.Tapes(network.early, nn.STEM_LATE)
         early = self._early.late
         if early % 2:
             raise ValueError("pairs of frames are torn apart")
-        self._middle = Tapes(network.middle, early // 2)
+        self._middle = nn.Tapes(network.middle, early // 2)
         middle = 2 * self._middle.late
-        self._shortcut = Tape(middle - early, network.early[-1].channels, early)
-        self._late = Tapes(network.late, middle)
+        self._shortcut = nn.Tape(middle - early, network.early[-1].channels, early)
+        self._late = nn.Tapes(network.late, middle)
         return self._late.late
 
     def _block(self, samples: FloatArray) -> FloatArray:
         network = self._network
         x = self._early(self._stem(self._bands(samples)[1], network.stem))
-        shortcut = self._shortcut(x)[:ROWS]
-        x = relu(linear(x.reshape(ROWS // 2, -1), network.down))
+        shortcut = self._shortcut(x)[: nn.ROWS]
+        x = nn.relu(nn.linear(x.reshape(nn.ROWS // 2, -1), network.down))
         x = self._middle(x)
-        x = relu(linear(x, network.up).reshape(ROWS, -1) + shortcut)
-        return np.asarray(log_softmax(linear(self._late(x), network.head)))
+        x = nn.relu(nn.linear(x, network.up).reshape(nn.ROWS, -1) + shortcut)
+        return np.asarray(nn.log_softmax(nn.linear(self._late(x), network.head)))
 
 
 UNITS_SHA256 = "1e89f192490800e5f6da9a445a57c71eee4e969c2a0c23601467cad7efb734d0"  # of units.npz
@@ -214,10 +191,10 @@ UNITS_FLOOR = 1e-3
 (benchmarks/results/levels.md)."""
 UNITS_BLOCK = 640  # samples, 0.04 s, whose sums are taken together however a stream is cut
 _UNITS_ROWS = UNITS_BLOCK // _FRAME
-_SILENCE = np.float32(np.log(FLOOR))
+_SILENCE = np.float32(np.log(nn.FLOOR))
 
 
-class UnitNetwork(StoredNetwork):
+class UnitNetwork(nn.StoredNetwork):
     """Network of the feature ``phones``: one of 256 codes for each 20 ms of a voice.
 
     The first block of a phone recogniser that `recipes.phones` trained, and codes (k-means) of what
@@ -232,7 +209,7 @@ class UnitNetwork(StoredNetwork):
             out, to the last bit, where blocks begin at the same samples.
     """
 
-    of, frame_seconds = "units'", _FRAME / RATE
+    of, frame_seconds = "units'", _FRAME / nn.RATE
 
     @property
     def mark(self) -> str:
@@ -240,14 +217,16 @@ class UnitNetwork(StoredNetwork):
         return hashlib.sha256(f"{self.sha256} floor {UNITS_FLOOR:g}".encode()).hexdigest()
 
     def _fit(self, weights: Mapping[str, AnyArray]) -> None:
-        self.stem = dense(weights, "stem")
-        self.layer = Separable.named(weights, "layer", weights["reach"])
+        self.stem = nn.dense(weights, "stem")
+        self.layer = nn.Separable.named(weights, "layer", weights["reach"])
         codes = np.asarray(weights["codebook"], np.float32)
         self.size = len(codes)
         self._codes, self._lengths = np.ascontiguousarray(codes.T), (codes * codes).sum(axis=1)
-        self.look_ahead = ((self.layer.after - 1) * _FRAME + STEM // 2 * HOP + WIDTH) / RATE
-        self.late = self.layer.after + STEM_LATE
-        reach = self.layer.held * _FRAME + _FRAME + STEM * HOP + _FRAME
+        self.look_ahead = (
+            (self.layer.after - 1) * _FRAME + nn.STEM // 2 * nn.HOP + nn.WIDTH
+        ) / nn.RATE
+        self.late = self.layer.after + nn.STEM_LATE
+        reach = self.layer.held * _FRAME + _FRAME + nn.STEM * nn.HOP + _FRAME
         self.memory = (-(-reach // UNITS_BLOCK) + 1) * UNITS_BLOCK
         if not self.stream().push(np.zeros(8 * UNITS_BLOCK, np.float32)).size:
             raise ValueError("no units")
@@ -258,17 +237,17 @@ class UnitNetwork(StoredNetwork):
 
     def code(self, hidden: FloatArray) -> IntArray:
         """Find the nearest codes of rows of the layer."""
-        distances = self._lengths - 2 * product(hidden, self._codes, _UNITS_ROWS)
+        distances = self._lengths - 2 * nn.product(hidden, self._codes, _UNITS_ROWS)
         return np.asarray(distances.argmin(axis=1), np.int64)
 
 
 @cache
 def shipped_units() -> UnitNetwork:
     """Load the network that ships with the package, once."""
-    return UnitNetwork(*shipped_weights(Path(__file__).with_name("units.npz"), UNITS_SHA256))
+    return UnitNetwork(*nn.shipped_weights(Path(__file__).with_name("units.npz"), UNITS_SHA256))
 
 
-class UnitStream(BlockStream):
+class UnitStream(nn.BlockStream):
     """Samples at 16 kHz to codes from 0, shape (k,), int64; blocks at once go together."""
 
     def __init__(self, network: UnitNetwork) -> None:
@@ -277,17 +256,20 @@ class UnitStream(BlockStream):
 
     def _begin(self) -> int:
         layer = self._network.layer
-        self._sound, self._bands = Tape(_FRAME, 1, 0), Tape(STEM - 1, BANDS, STEM_LATE)
-        self._rows = Tape(layer.held, layer.channels, STEM_LATE)
+        self._sound, self._bands = (
+            nn.Tape(_FRAME, 1, 0),
+            nn.Tape(nn.STEM - 1, nn.BANDS, nn.STEM_LATE),
+        )
+        self._rows = nn.Tape(layer.held, layer.channels, nn.STEM_LATE)
         return self._network.late
 
     def _through(self, blocks: FloatArray) -> IntArray:
         network = self._network
         sound = self._sound(blocks.reshape(-1, 1))[:, 0]
         windows = sliding_window_view(sound, _FRAME + UNITS_BLOCK)[::UNITS_BLOCK]
-        energies = log_mel(windows, floor=UNITS_FLOOR)
-        bands = self._bands((energies - _SILENCE).reshape(-1, BANDS))
-        mels = sliding_window_view(bands.reshape(-1), STEM * BANDS)[:: 2 * BANDS]
-        x = product(mels[: len(blocks) * _UNITS_ROWS], network.stem[0], _UNITS_ROWS)
-        x = relu(np.add(x, network.stem[1], out=x))
+        energies = nn.log_mel(windows, floor=UNITS_FLOOR)
+        bands = self._bands((energies - _SILENCE).reshape(-1, nn.BANDS))
+        mels = sliding_window_view(bands.reshape(-1), nn.STEM * nn.BANDS)[:: 2 * nn.BANDS]
+        x = nn.product(mels[: len(blocks) * _UNITS_ROWS], network.stem[0], _UNITS_ROWS)
+        x = nn.relu(np.add(x, network.stem[1], out=x))
         return network.code(network.layer(self._rows(x), _UNITS_ROWS))

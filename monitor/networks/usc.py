@@ -8,29 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+import monitor.networks.layers as nn
 from monitor.errors import UsageError
 from monitor.maths.composition import clipped, laplace, noise_scale, secret_uniform
-from monitor.networks.layers import (
-    BANDS,
-    BLOCK,
-    FLOOR,
-    HOP,
-    RATE,
-    ROWS,
-    STEM,
-    STEM_LATE,
-    WIDTH,
-    BlockStream,
-    Separable,
-    SoundStream,
-    StoredNetwork,
-    Tapes,
-    dense,
-    linear,
-    product,
-    relu,
-    shipped_weights,
-)
 from monitor.types import AnyArray, FloatArray, IntArray
 
 
@@ -58,8 +38,8 @@ class Codebooks:
         self._into, self._directions, self._tables = [], [], []
         for i in range(count):
             codes = np.asarray(weights[f"book.{i}.codes"], np.float32)
-            matrix, bias = dense(weights, f"book.{i}.out")
-            self._into.append(dense(weights, f"book.{i}.in"))
+            matrix, bias = nn.dense(weights, f"book.{i}.out")
+            self._into.append(nn.dense(weights, f"book.{i}.in"))
             self._directions.append(np.ascontiguousarray(_unit(codes).T))
             self._tables.append(np.asarray(codes @ matrix + bias, np.float32))
         self.channels, self.dimensions = self._into[0][0].shape
@@ -96,10 +76,10 @@ class Codebooks:
         codes = np.empty((len(rest), books), np.int64)
         for book in range(books):
             matrix, bias = self._into[book]
-            projected = product(rest, matrix, 1) + bias
+            projected = nn.product(rest, matrix, 1) + bias
             if book == 0 and noise is not None:
                 projected = np.asarray(clipped(_unit(projected), self.clip) + noise, np.float32)
-            codes[:, book] = product(projected, self._directions[book], 1).argmax(axis=1)
+            codes[:, book] = nn.product(projected, self._directions[book], 1).argmax(axis=1)
             rest = rest - self._tables[book][codes[:, book]]
         return codes
 
@@ -120,8 +100,8 @@ def _unit(rows: FloatArray) -> FloatArray:
     return np.asarray(rows / np.maximum(lengths, np.float32(1e-9)))
 
 
-FRAME = 4 * HOP  # samples of a latent: 40 ms
-_SILENCE = np.float32(np.log(FLOOR))
+FRAME = 4 * nn.HOP  # samples of a latent: 40 ms
+_SILENCE = np.float32(np.log(nn.FLOOR))
 
 
 class UscEncoder:
@@ -134,22 +114,24 @@ class UscEncoder:
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
         self.usual = np.asarray(weights["usual"], np.float32)
-        self.stem, self.down = dense(weights, "stem"), dense(weights, "down")
-        self.early, self.middle = (Separable.each_of(weights, part) for part in ("early", "middle"))
+        self.stem, self.down = nn.dense(weights, "stem"), nn.dense(weights, "down")
+        self.early, self.middle = (
+            nn.Separable.each_of(weights, part) for part in ("early", "middle")
+        )
         early, middle = (sum(block.after for block in part) for part in (self.early, self.middle))
         if early % 2:
             raise ValueError("pairs of frames are torn apart")
         self.channels = self.middle[-1].channels
-        self.late = (STEM_LATE + early) // 2 + middle
-        ahead = (early - 1) * 2 * HOP + middle * FRAME + STEM // 2 * HOP + WIDTH
-        self.look_ahead = ahead / RATE
+        self.late = (nn.STEM_LATE + early) // 2 + middle
+        ahead = (early - 1) * 2 * nn.HOP + middle * FRAME + nn.STEM // 2 * nn.HOP + nn.WIDTH
+        self.look_ahead = ahead / nn.RATE
 
     def stream(self) -> UscEncoderStream:
         """Start a stream."""
         return UscEncoderStream(self)
 
 
-class UscEncoderStream(SoundStream):
+class UscEncoderStream(nn.SoundStream):
     """Samples to latents, shape (k, channels), float32; any cutting gives the same.
 
     Latent i is of samples [640 i, 640 (i + 1)).
@@ -157,19 +139,19 @@ class UscEncoderStream(SoundStream):
 
     def __init__(self, encoder: UscEncoder) -> None:
         self._encoder = encoder
-        super().__init__(encoder.usual, 2 * BANDS, encoder.channels, (FRAME, 1))
+        super().__init__(encoder.usual, 2 * nn.BANDS, encoder.channels, (FRAME, 1))
 
     def _begin(self) -> int:
         super()._begin()
-        self._early = Tapes(self._encoder.early, STEM_LATE)
-        self._middle = Tapes(self._encoder.middle, self._early.late // 2)
+        self._early = nn.Tapes(self._encoder.early, nn.STEM_LATE)
+        self._middle = nn.Tapes(self._encoder.middle, self._early.late // 2)
         return self._encoder.late
 
     def _block(self, samples: FloatArray) -> FloatArray:
         bands, centred = self._bands(samples)
         features = np.concatenate([bands - _SILENCE, centred], axis=1)
-        x = self._early(self._stem(features, self._encoder.stem)).reshape(ROWS // 2, -1)
-        return self._middle(relu(linear(x, self._encoder.down)))
+        x = self._early(self._stem(features, self._encoder.stem)).reshape(nn.ROWS // 2, -1)
+        return self._middle(nn.relu(nn.linear(x, self._encoder.down)))
 
 
 DECODER_BANDS = 80  # mel bands of a decoded frame
@@ -185,8 +167,10 @@ class UscDecoder:
     """
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
-        self.up, self.again, self.head = (dense(weights, name) for name in ("up", "again", "head"))
-        parts = [Separable.each_of(weights, part) for part in ("deep", "late", "last")]
+        self.up, self.again, self.head = (
+            nn.dense(weights, name) for name in ("up", "again", "head")
+        )
+        parts = [nn.Separable.each_of(weights, part) for part in ("deep", "late", "last")]
         self.deep, self.late_blocks, self.last = parts
         deep, late, last = (sum(block.after for block in part) for part in parts)
         self.late = 4 * deep + 2 * late + last
@@ -199,7 +183,7 @@ class UscDecoder:
         return UscDecoderStream(self)
 
 
-class UscDecoderStream(BlockStream):
+class UscDecoderStream(nn.BlockStream):
     """Latents to log mel frames in 80 bands, shape (n, 80), float32; any cutting gives the same."""
 
     def __init__(self, decoder: UscDecoder) -> None:
@@ -209,9 +193,9 @@ class UscDecoderStream(BlockStream):
 
     def _begin(self) -> int:
         decoder = self._decoder
-        self._deep = Tapes(decoder.deep, 0)
-        self._late = Tapes(decoder.late_blocks, 2 * self._deep.late)
-        self._last = Tapes(decoder.last, 2 * self._late.late)
+        self._deep = nn.Tapes(decoder.deep, 0)
+        self._late = nn.Tapes(decoder.late_blocks, 2 * self._deep.late)
+        self._last = nn.Tapes(decoder.last, 2 * self._late.late)
         return decoder.late
 
     def _through(self, blocks: FloatArray) -> FloatArray:
@@ -220,16 +204,16 @@ class UscDecoderStream(BlockStream):
     def _block(self, latents: FloatArray) -> FloatArray:
         decoder = self._decoder
         x = self._deep(latents.copy())
-        x = self._late(relu(linear(x, decoder.up)).reshape(2 * _LATENTS, -1))
-        x = self._last(relu(linear(x, decoder.again)).reshape(4 * _LATENTS, -1))
-        return linear(x, decoder.head)
+        x = self._late(nn.relu(nn.linear(x, decoder.up)).reshape(2 * _LATENTS, -1))
+        x = self._last(nn.relu(nn.linear(x, decoder.again)).reshape(4 * _LATENTS, -1))
+        return nn.linear(x, decoder.head)
 
 
 SHA256 = "bc92bb4e696b73e07c7b0b7f095125bae1520206919d5e64accb3830edcfd2fe"
 """Of usc.npz beside this file: the mark of its codes."""
 
 
-class UscNetwork(StoredNetwork):
+class UscNetwork(nn.StoredNetwork):
     """The codec whose first codebook, C0, is made private: sound to codes, codes to spectra.
 
     A small Universal Speech Codec (Tura-Vecino et al., "Universal semantic disentangled
@@ -238,22 +222,22 @@ class UscNetwork(StoredNetwork):
     frame depends on ``look_ahead`` seconds of audio after its own.
     """
 
-    of, frame_seconds = "usc's", FRAME / RATE
+    of, frame_seconds = "usc's", FRAME / nn.RATE
 
     def _fit(self, weights: Mapping[str, AnyArray]) -> None:
         self.encoder, self.decoder = UscEncoder(weights), UscDecoder(weights)
         self.books = Codebooks(weights)
         if {self.encoder.channels, self.decoder.channels} != {self.books.channels}:
             raise ValueError("its parts do not fit")
-        latents = self.encoder.stream().push(np.zeros(8 * BLOCK, np.float32))
+        latents = self.encoder.stream().push(np.zeros(8 * nn.BLOCK, np.float32))
         self.decoder.stream().push(self.books.latents(self.books.codes(latents)))
-        self.look_ahead = self.encoder.look_ahead + self.decoder.late * FRAME / 4 / RATE
+        self.look_ahead = self.encoder.look_ahead + self.decoder.late * FRAME / 4 / nn.RATE
 
 
 @cache
 def shipped_codec() -> UscNetwork:
     """Load the network that ships with the package, once."""
-    return UscNetwork(*shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))
+    return UscNetwork(*nn.shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))
 
 
 class TokenStream:
