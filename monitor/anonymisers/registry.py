@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from monitor.anonymisers.filters import DRAWN, McAdams, Noise, Unchanged, Utterance
+from monitor.anonymisers.filters import DRAWN, McAdams, Noise, Program, Unchanged, Utterance
 from monitor.errors import UsageError
 from monitor.protocols import Anonymiser
 
@@ -110,8 +110,6 @@ def _usc(setting: str, utterance: Utterance) -> Anonymiser:
 
 
 def _command(setting: str, utterance: Utterance) -> Anonymiser:
-    from monitor.anonymisers.program import Program
-
     return Program(setting, utterance.rate, utterance.timeout_seconds)
 
 

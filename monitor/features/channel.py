@@ -37,9 +37,6 @@ class Channel(AudioFeature):
     # benchmarks/change.py chose it
     follow = Sensitivity(1, 4, 3.0, 0.5, back_units=4, held_units=1, min_units=3, least_drop=0.4)
 
-    def __init__(self) -> None:
-        self.reset()
-
     def process(self, samples: FloatArray) -> Track:
         """Return the levels of every three seconds that further samples, shape (n,), complete."""
         pieces = self._framer.push(samples)

@@ -64,7 +64,7 @@ class SpeechWindows(AudioFeature):
         self._window: FloatArray = np.zeros(_WINDOW, np.float32)
         self._filled = 0  # samples of it
         self.activity = VoiceActivity(RATE, ticks=1)
-        self.reset()
+        super().__init__()
 
     def process(self, samples: FloatArray) -> Track:
         """Embed the windows that these further samples, shape (n,), complete."""

@@ -47,7 +47,7 @@ class F0(AudioFeature):
 
     def __init__(self) -> None:
         self._yin = _Yin()
-        self.reset()
+        super().__init__()
 
     def process(self, samples: FloatArray) -> Track:
         """Return the voiced frames that these further samples, shape (n,), complete."""

@@ -18,12 +18,12 @@ from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Noti
 
 
 class AudioFeature:
-    """Base of audio features: holds the tick up to which no frames are wanted.
-
-    `reset` is to be called when one is made.
-    """
+    """Base of audio features: holds the tick up to which no frames are wanted."""
 
     spec: FeatureSpec
+
+    def __init__(self) -> None:
+        self.reset()
 
     def flush(self) -> Track:
         """Return frames that only the end of the recording completes: none."""

@@ -50,7 +50,7 @@ class Codes(AudioFeature):
         self._late = (late + 1) * self._ticks
         self._memory = None if memory is None else memory // _TICK
         self.activity = VoiceActivity(RATE, ticks=1)
-        self.reset()
+        super().__init__()
 
     def process(self, samples: FloatArray) -> Track:
         """Return the frames of speech that these further samples, shape (n,), complete."""

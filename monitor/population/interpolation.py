@@ -297,21 +297,19 @@ class EvidenceSpread:
         cls, rows: Sequence[Mapping[str, Any]], template_seconds: float
     ) -> EvidenceSpread | None:
         """Read it from a rank model's calibration table; None where that has none."""
-        rows_with_bits = [
-            (row["T"], row["D"], bits_of_cell)
-            for row in rows
-            if (bits_of_cell := _read_cell(row)) is not None
-        ]
-        if not rows_with_bits:
+        bounds = "evidence_low_twentieth", "evidence_high_twentieth", "others_high_twentieth"
+        names = ("T", "D", *bounds)
+        read = np.array([[row.get(name) for name in names] for row in rows], float).reshape(-1, 5)
+        cells = read[~np.isnan(read[:, 2:4]).any(axis=1)]
+        if not len(cells):
             return None
-        columns = np.array(sorted({d for _, d, _ in rows_with_bits}))
+        columns = np.unique(cells[:, 1])
         left, right, w = neighbours(columns, np.ones(columns.size, np.bool_), template_seconds)
-        nearest = columns[right if w > 0.5 else left]
-        cells = sorted((t, bits_of_cell) for t, d, bits_of_cell in rows_with_bits if d == nearest)
-        bits = np.array([bits_of_cell for _, bits_of_cell in cells])
+        cells = cells[cells[:, 1] == columns[right if w > 0.5 else left]]
+        cells = cells[np.argsort(cells[:, 0], kind="stable")]
         # cut to what few people support at long lengths: what shorter speech reads, longer does
-        bits[:, 1] = np.maximum.accumulate(bits[:, 1])
-        return cls(np.array([t for t, _ in cells]), bits)
+        cells[:, 3] = np.maximum.accumulate(cells[:, 3])
+        return cls(cells[:, 0], cells[:, 2:])
 
     def at(self, seconds: float) -> SpeakerRange | None:
         """Interpolate the range at T speech seconds; None below the shortest calibrated."""
@@ -322,17 +320,6 @@ class EvidenceSpread:
             float(np.interp(at, np.log(self.lengths), column)) for column in self.bits.T
         )
         return SpeakerRange(low, high, None if np.isnan(others) else others)
-
-
-def _read_cell(row: Mapping[str, Any]) -> tuple[float, float, float] | None:
-    """Return low, high and others of a cell; without twentieths, the support bounds them."""
-    twentieths = "evidence_low_twentieth", "evidence_high_twentieth"
-    for names in (twentieths, ("evidence_low_tenth", "support_bits")):
-        low, high = (row.get(name) for name in names)
-        if low is not None and high is not None:
-            others = row.get("others_high_twentieth")
-            return float(low), float(high), float("nan") if others is None else float(others)
-    return None
 
 
 # Source: docs/method.md section 5.

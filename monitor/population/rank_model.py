@@ -212,21 +212,13 @@ def pack_maxima(maxima: Maxima) -> tuple[dict[str, object], dict[str, AnyArray]]
 
 
 def unpack_maxima(plain: Record, arrays: Mapping[str, AnyArray]) -> Maxima:
-    """Reverse ``pack_maxima``; StoreError where they are none, KeyError where one is missing."""
+    """Reverse ``pack_maxima``; StoreError where no streams have them."""
+    names, axes = ("fields", "speakers"), ("horizons", "values", "seconds")
     maxima = Maxima(
-        tuple(plain["fields"]),
-        arrays["horizons"],
-        arrays["values"],
-        arrays["seconds"],
-        tuple(plain["speakers"]),
-        plain["template_seconds"],
+        **{name: tuple(plain[name]) for name in names},
+        **{name: arrays[name] for name in axes},
+        template_seconds=plain["template_seconds"],
     )
-    check_maxima(maxima)
-    return maxima
-
-
-def check_maxima(maxima: Maxima) -> None:
-    """Refuse maxima that no streams have."""
     of = "the maxima of a rank model"
     is_printable = all(map(is_name, (*maxima.fields, *maxima.speakers)))
     _require(is_printable, f"{of} are of fields or speakers that cannot be printed")
@@ -248,6 +240,7 @@ def check_maxima(maxima: Maxima) -> None:
     _require((np.abs(bits) <= MOST_BITS).all(), f"{of} are no bits")
     is_falling = (np.diff(values.astype(float), axis=2) < 0).any()
     _require(not is_falling, f"{of} shrink as streams grow")
+    return maxima
 
 
 # ---------------------------------------------------------------------------------------- evidence

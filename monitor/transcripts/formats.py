@@ -49,7 +49,6 @@ _VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]+)>")
 _UNDERLINED = re.compile(r"<u>((?:(?!<u>).)*?)</u>")  # looks at no letter twice
 _NAMED = re.compile(r"\[([^\[\]]+)\]:\s|\((speaker [^()]+)\)\s*")  # by WhisperX and whisper.cpp
 _BLINK_SECONDS = 0.05  # a caption as short as that only clears the screen
-_ARROW = "-->"
 _MOST_LINES = 1_000_000  # in twice as long as anybody talks in a day there are fewer
 _MOST_LETTERS = 1_000_000  # of what stands between two times
 
@@ -90,15 +89,11 @@ def _check_size(label: str, text: str) -> None:
     """Refuse what would take memory and minutes, before any of it is taken apart."""
     if text.count("\n") + text.count("\r") > _MOST_LINES:
         raise SourceError(f"{label} has more than {_MOST_LINES} lines; is it a transcript?")
-    begin = 0
-    while begin >= 0:
-        end = text.find(_ARROW, begin + 1)
-        if (len(text) if end < 0 else end) - begin > _MOST_LETTERS:
-            raise SourceError(
-                f"{label}: more than {_MOST_LETTERS} letters stand between two times, more than "
-                "anybody says in a day; its captions must have times of their own"
-            )
-        begin = end
+    if max(map(len, text.split("-->"))) > _MOST_LETTERS:
+        raise SourceError(
+            f"{label}: more than {_MOST_LETTERS} letters stand between two times, more than "
+            "anybody says in a day; its captions must have times of their own"
+        )
 
 
 def _captions(lines: Sequence[str], is_vtt: bool) -> tuple[list[_Shown], int]:
