@@ -38,10 +38,7 @@ _KALDI = "spk2gender"
 def groups_of(
     corpus: Path, speakers: Collection[str], file: Path | None = None, column: str | None = None
 ) -> Attribute | None:
-    """Find an attribute of the speakers of a corpus.
-
-    Returns:
-        what is said of these speakers; None where nothing is, and nobody has asked.
+    """Find an attribute of the speakers of a corpus; None where none is said, or asked for.
 
     Raises:
         UsageError: no such column, or a speaker with two values.
@@ -75,10 +72,6 @@ def groups_of(
 
 class JointScores:
     """Adds scores of features up as `Monitor` does, so that both rank alike.
-
-    Args:
-        similarities: by which each is scored.
-        session: ``"cross"`` or ``"same"``.
 
     Raises:
         StoreError: there is no model of them, or it was learnt with other similarities or networks.
@@ -122,14 +115,10 @@ class JointScores:
     def add(
         self, scores: Mapping[str, FloatArray], has_frames: Mapping[str, BoolArray], seconds: float
     ) -> FloatArray:
-        """Compute the joint scores, shape (n, N).
+        """Compute the joint scores from those of each feature: shape (n, N), at T seconds.
 
-        A feature without a frame leaves the others to a model of their own, where there is one.
-
-        Args:
-            scores: of each of these features and perhaps others, shape (n, N).
-            has_frames: whether each trial has a frame of it, shape (n,).
-            seconds: T.
+        A feature without a frame in a trial (``has_frames``, shape (n,)) leaves the others to a
+        model of their own, where there is one.
         """
         names = self.features
         joint = np.zeros_like(scores[names[0]])
@@ -152,8 +141,7 @@ class CorpusScores:
     Attributes:
         matrices: one a feature and, of several features, ``"joint"``: their sum as the attacker
             weighs them. All have the same trials and speakers.
-        session: ``"same"`` where a recording of the corpus had been enrolled, else ``"cross"``:
-            which rank model weighed the features.
+        session: ``"same"`` where a recording had been enrolled, else ``"cross"``.
         problems: a line for everything that was left out.
     """
 
@@ -221,24 +209,15 @@ def score(
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """Consecutive stretches of speech of enrolled speakers: the trials of n of them.
+    """Consecutive stretches of speech of enrolled speakers: n trials."""
 
-    Attributes:
-        totals: of each feature, shape (n, M).
-        target: position of each one's speaker among those enrolled, shape (n,).
-        names: of each.
-        sessions: of each, the recording session that it is of.
-        start_seconds: where it begins there, on the clock of speech: shape (n,).
-        seconds: T of each, speech seconds, shape (n,).
-    """
-
-    totals: Mapping[str, AnyArray]
-    target: IntArray
+    totals: Mapping[str, AnyArray]  # of each feature, shape (n, M)
+    target: IntArray  # position of each one's speaker among those enrolled, shape (n,)
     names: tuple[str, ...]
-    sessions: tuple[str, ...]
-    start_seconds: FloatArray
+    sessions: tuple[str, ...]  # of each, the recording session that it is of
+    start_seconds: FloatArray  # where each begins there, on the clock of speech, shape (n,)
     problems: tuple[str, ...]
-    seconds: FloatArray
+    seconds: FloatArray  # T of each, speech seconds, shape (n,)
 
 
 def stretches(
@@ -302,9 +281,9 @@ def _longest_seconds(voice: SpeakerSpeech) -> float:
 
 
 def largest(rank_models: RankModels, present: Iterable[str]) -> tuple[str, ...]:
-    """Return the largest set of features that has a rank model and was extracted.
+    """Return the largest set of features that has a rank model; all where there is none.
 
-    Of two as large the one without what another feature does better; all where no model is.
+    Of two as large the one without what another feature does better.
     """
     have = set(present)
     sets = [features for features, _ in rank_models.kinds if have >= set(features)]
@@ -325,9 +304,8 @@ MOST_BYTES = 2 << 30  # of scores in one file
 def select_similarities(specs: Mapping[str, FeatureSpec], scoring: str) -> dict[str, Similarity]:
     """Return how each feature is compared by average or max scoring, where that is possible.
 
-    Returns:
-        by feature: for ``"average"`` each kind's usual similarity; for ``"max"``, by the nearest
-            slice of a template, those that have it.
+    For ``"average"`` that is a kind's usual similarity, for ``"max"`` the nearest slice of a
+    template.
     """
     if scoring == "average":
         return {n: spec.kind.similarity() for n, spec in specs.items() if spec.kind.similarities}
@@ -359,28 +337,17 @@ def check_size(scores: int) -> None:
 
 @dataclass(frozen=True)
 class ScoreGrid:
-    """Scores of a corpus against itself at every T and D: SRD eq. (6), docs/method.md section 4.
-
-    Attributes:
-        voices: the speech, as `collect` gives it.
-        lengths: T, speech seconds.
-        template_lengths: D, likewise.
-        sessions: of ``"same"`` and ``"cross"``.
-        scorings: of ``"average"`` and ``"max"``.
-        trials: of each speaker, in each cell.
-        problems: who is left out and why, and what cells lack of a joint score, once `cells` was
-            called.
-    """
+    """Scores of a corpus against itself at every T and D: SRD eq. (6), docs/method.md section 4."""
 
     voices: Sequence[SpeakerSpeech]
     specs: Mapping[str, FeatureSpec]
     rank_models: RankModels
-    lengths: Sequence[float]
-    template_lengths: Sequence[float]
-    sessions: Sequence[str]
-    scorings: Sequence[str]
-    trials: int
-    problems: list[str] = field(default_factory=list)
+    lengths: Sequence[float]  # T, speech seconds
+    template_lengths: Sequence[float]  # D, likewise
+    sessions: Sequence[str]  # of "same" and "cross"
+    scorings: Sequence[str]  # of "average" and "max"
+    trials: int  # of each speaker, in each cell
+    problems: list[str] = field(default_factory=list)  # once `cells` was called
 
     def cells(self) -> list[tuple[str, float, float, Plan]]:
         """List the cells that can be filled: session, T, D, and where the windows lie."""
@@ -519,26 +486,17 @@ class ScoreGrid:
 
 @dataclass(frozen=True)
 class EnrolledGrid:
-    """Every cell of a corpus compared with templates that were enrolled from other speech.
-
-    Attributes:
-        voices: the speech, as `collect` gives it.
-        lengths: T, speech seconds; None makes one trial of each session.
-        template_lengths: D, likewise; None is what the templates have in common.
-        session: ``"cross"`` or ``"same"``.
-        scorings: of ``"average"`` and ``"max"``; the joint score is as the rank model has it.
-        problems: a line for everybody who was left out, once `cells` was called.
-    """
+    """Every cell of a corpus compared with templates that were enrolled from other speech."""
 
     voices: Sequence[SpeakerSpeech]
     population: Population
     features: Sequence[str]
     rank_models: RankModels
-    lengths: Sequence[float | None]
-    template_lengths: Sequence[float | None]
-    session: str
-    scorings: Sequence[str]
-    problems: list[str] = field(default_factory=list)
+    lengths: Sequence[float | None]  # T, speech seconds; None: one trial of each session
+    template_lengths: Sequence[float | None]  # D; None: what the templates have in common
+    session: str  # "cross" or "same"
+    scorings: Sequence[str]  # of "average" and "max"; the joint score is the rank model's
+    problems: list[str] = field(default_factory=list)  # once `cells` was called
 
     def cells(self) -> list[tuple[str, float, float, tuple[Attacker, Stretches]]]:
         """List the cells that can be filled: session, T, D, and who compares what.

@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -25,12 +25,7 @@ from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray, Record
 
 
 def count_edits(sequence: Sequence[str], reference: Sequence[str]) -> int:
-    """Return the fewest insertions, deletions and substitutions (Levenshtein, 1966).
-
-    Example:
-        >>> count_edits("KAETS", "KAET"), count_edits(["T", "IY"], ["S", "IY"])
-        (1, 1)
-    """
+    """Return the fewest insertions, deletions and substitutions (Levenshtein, 1966)."""
     numbers: dict[str, int] = {}
     first, second = (
         np.array([numbers.setdefault(symbol, len(numbers)) for symbol in symbols], np.int64)
@@ -46,19 +41,12 @@ def count_edits(sequence: Sequence[str], reference: Sequence[str]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class RecordingContent:
-    """Phones, pitch and loudness of a recording.
-
-    Attributes:
-        power: mean of the squared samples.
-        phones: what the package's recogniser of English hears, in order, ARPAbet without stress.
-        pitch_hertz: shape (ticks,), every 10 ms, by the feature ``f0_robust``; 0 where it is not
-            voiced.
-    """
+    """Phones, pitch and loudness of a recording."""
 
     seconds: float
-    power: float
-    phones: tuple[str, ...]
-    pitch_hertz: FloatArray
+    power: float  # mean of the squared samples
+    phones: tuple[str, ...]  # that the package's recogniser hears, ARPAbet without stress
+    pitch_hertz: FloatArray  # shape (ticks,), every 10 ms, by ``f0_robust``; 0: not voiced
 
 
 def extract_content(samples: FloatArray, rate: int) -> RecordingContent:
@@ -82,12 +70,7 @@ def extract_content(samples: FloatArray, rate: int) -> RecordingContent:
 
 
 def extract_pitch(samples: FloatArray, rate: int) -> FloatArray:
-    """Return the pitch of one channel, in hertz, shape (ticks,).
-
-    Example:
-        >>> extract_pitch(np.sin(2 * np.pi * 100 * np.arange(8000) / 16000), 16000)[20:23].tolist()
-        [100.0, 100.0, 100.0]
-    """
+    """Return the pitch of one channel, in hertz, shape (ticks,)."""
     resampler = Resampler(rate, RATE)
     samples = np.asarray(samples, np.float32)
     resampled = np.concatenate([resampler.process(samples), resampler.flush()])
@@ -107,30 +90,17 @@ _STILL = (0.05, 0.95)  # of the frames: between them a pitch moves by more than 
 
 @dataclass(frozen=True, slots=True)
 class Utility:
-    """Content of the clear recording that a protected one retains.
+    """Content of the clear recording that a protected one retains."""
 
-    Attributes:
-        phones: heard in the clear recording; they are the reference.
-        phone_edits: phones inserted, deleted or exchanged in the protected one.
-        voiced: frames of 10 ms voiced in either recording.
-        voiced_in_both: those voiced in both.
-        pitch_correlation: Pearson's, in hertz, over the frames voiced in both; None where it does
-            not exist.
-        why: there is none; empty where there is one.
-        lag_seconds: by which the protected recording was found to come later.
-        louder_db: how much louder it is; None where one of the two is silent.
-        longer: its length in lengths of the clear one.
-    """
-
-    phones: int
-    phone_edits: int
-    voiced: int
+    phones: int  # heard in the clear recording; they are the reference
+    phone_edits: int  # phones inserted, deleted or exchanged in the protected one
+    voiced: int  # frames of 10 ms voiced in either
     voiced_in_both: int
-    pitch_correlation: float | None
-    why: str
-    lag_seconds: float
-    louder_db: float | None
-    longer: float
+    pitch_correlation: float | None  # Pearson's, in hertz, over the frames voiced in both
+    why: str  # there is none
+    lag_seconds: float  # by which the protected recording was found to come later
+    louder_db: float | None  # None: one of the two is silent
+    longer: float  # its length in lengths of the clear one
 
     @property
     def phone_error(self) -> float | None:
@@ -146,15 +116,6 @@ def compare(clear: RecordingContent, protected: RecordingContent) -> Utility:
     challenges do, by Pearson's correlation over the frames voiced in both, once what an anonymiser
     takes of time is taken off: the lag, of at most half a second, that has most frames voiced in
     both. It is not chosen by the correlation, which the best of a hundred lags would favour.
-
-    Example:
-        >>> from dataclasses import replace
-        >>> pitch = 100 + 20 * np.sin(np.arange(200) / 9)
-        >>> clear = RecordingContent(2.0, 0.1, ("S", "IY"), pitch)
-        >>> higher = RecordingContent(2.0, 0.1, ("T", "IY"), 1.5 * pitch)
-        >>> found = compare(clear, higher)
-        >>> found.phone_error, round(found.pitch_correlation, 6), found.lag_seconds
-        (0.5, 1.0, 0.0)
     """
     lag, voiced, both = find_lag(clear.pitch_hertz, protected.pitch_hertz)
     correlation, why = _correlation(*align_pitch(clear.pitch_hertz, protected.pitch_hertz, lag))
@@ -187,7 +148,7 @@ def find_lag(clear: FloatArray, protected: FloatArray) -> tuple[int, int, int]:
 def align_pitch(
     clear: FloatArray, protected: FloatArray, lag: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return frames of both that belong together."""
+    """Return the frames of both that belong together."""
     clear_part, protected_part = clear[max(0, -lag) :], protected[max(0, lag) :]
     size = min(clear_part.size, protected_part.size)
     return clear_part[:size], protected_part[:size]
@@ -222,24 +183,13 @@ def compute_figures(
     """Compute what protected recordings retain, over all of them.
 
     Phones and voiced frames are summed before they are divided; correlation, level and length are
-    means over the recordings that have them. Limits are Student's, from speakers drawn anew.
-
-    Args:
-        utilities: of R recordings.
-        speakers: R names: whose each is.
-        replicates: resamples of speakers.
-        seed: of the resamples.
-
-    Returns:
-        ``utility.phone_error``, ``utility.voiced_in_both``, ``utility.pitch_correlation``,
-            ``utility.louder_db`` and ``utility.longer``; without a value, and with a note, where it
-            does not exist.
+    means over the recordings that have them. Limits are Student's, from speakers drawn anew. A
+    figure that does not exist is without a value, and has a note.
 
     Raises:
         UsageError: no recording, or not a speaker for each.
 
     Example:
-        >>> from monitor.lab.utility import Utility
         >>> kept = Utility(100, 20, 50, 40, 0.9, "", 0.0, -1.0, 1.0)
         >>> lost = Utility(100, 60, 50, 10, None, "the pitch does not move", 0.0, -2.0, 1.0)
         >>> error, both, pitch, *_ = compute_figures([kept, lost], ["ann", "bob"])
@@ -252,58 +202,51 @@ def compute_figures(
         raise UsageError("give the utility of one recording at least, and whose each is")
     _, owners = np.unique(np.asarray(speakers), return_inverse=True)
     weights = speaker_weights(int(owners.max()) + 1, replicates, seed)
-    ratio = _Ratio(owners, weights)
-    pitch = [(utility.pitch_correlation, utility.why) for utility in utilities]
+    compute_ratio = partial(_compute_ratio, owners, weights)
+
+    def compute_mean(
+        key: str, label: str, unit: str, least: float, values: Sequence[float | None], why: str,
+        most: float = np.inf,
+    ) -> Figure:  # fmt: skip
+        has = [float(value is not None) for value in values]
+        note = "" if all(has) else f"Of {sum(map(int, has))} of {len(has)} recordings."
+        top = [value or 0.0 for value in values]
+        return compute_ratio(key, label, unit, least, most, top, has, note if any(has) else why)
+
     return (
-        ratio.figure("phone_error", "phone error", "share", 0.0, np.inf,
-                     [u.phone_edits for u in utilities], [u.phones for u in utilities],
-                     _REFERENCE),
-        ratio.figure("voiced_in_both", "voiced in both", "share", 0.0, 1.0,
-                     [u.voiced_in_both for u in utilities], [u.voiced for u in utilities]),
-        ratio.mean("pitch_correlation", "pitch correlation", "", -1.0, 1.0,
-                   [correlation for correlation, _ in pitch],
-                   next((why for _, why in pitch if why), "")),
-        ratio.mean("louder_db", "louder by", "dB", -np.inf, np.inf,
-                   [u.louder_db for u in utilities], "one of the recordings is silent"),
-        ratio.mean("longer", "length", "", 0.0, np.inf, [u.longer for u in utilities], ""),
+        compute_ratio("phone_error", "phone error", "share", 0.0, np.inf,
+                      [u.phone_edits for u in utilities], [u.phones for u in utilities],
+                      _REFERENCE),
+        compute_ratio("voiced_in_both", "voiced in both", "share", 0.0, 1.0,
+                      [u.voiced_in_both for u in utilities], [u.voiced for u in utilities]),
+        compute_mean("pitch_correlation", "pitch correlation", "", -1.0,
+                     [u.pitch_correlation for u in utilities],
+                     next((u.why for u in utilities if u.why), ""), 1.0),
+        compute_mean("louder_db", "louder by", "dB", -np.inf, [u.louder_db for u in utilities],
+                     "one of the recordings is silent"),
+        compute_mean("longer", "length", "", 0.0, [u.longer for u in utilities], ""),
     )  # fmt: skip
 
 
-class _Ratio:
-    """Ratios of sums, with confidence intervals over resampled speakers."""
-
-    def __init__(self, whose: IntArray, weights: FloatArray) -> None:
-        self._whose, self._weights = whose, weights
-
-    def mean(
-        self, key: str, label: str, unit: str, least: float, most: float,
-        values: Sequence[float | None], why: str,
-    ) -> Figure:  # fmt: skip
-        """Return the mean over recordings that have a value."""
-        has = [float(value is not None) for value in values]
-        note = f"Of {sum(map(int, has))} of {len(has)} recordings." if not all(has) else ""
-        top = [value or 0.0 for value in values]
-        return self.figure(key, label, unit, least, most, top, has, note if any(has) else why)
-
-    def figure(
-        self, key: str, label: str, unit: str, least: float, most: float,
-        top: Sequence[float], bottom: Sequence[float], note: str = "",
-    ) -> Figure:  # fmt: skip
-        """Return the ratio of two sums."""
-        own = np.stack([np.bincount(self._whose, values) for values in (top, bottom)])
-        key = f"utility.{key}"
-        if not own[1].any():
-            return Figure(key, label, None, unit, note=note or "there is nothing to compare")
-        value = float(own[0].sum() / own[1].sum())
-        has_any = own[1] > 0
-        drawn = _divide(self._weights @ own[0], self._weights @ own[1])
-        left = _divide(own[0].sum() - own[0], own[1].sum() - own[1])[has_any]
-        units = int(has_any.sum())
-        estimate = Estimate(value, drawn, left, units, units)
-        if not estimate.exists:
-            return Figure(key, label, value, unit, note=f"{note} No limits: one speaker.".strip())
-        low, high = np.clip(estimate.t_limits(), least, most).tolist()
-        return Figure(key, label, value, unit, drawn, note=note, low=low, high=high)
+def _compute_ratio(
+    whose: IntArray, weights: FloatArray, key: str, label: str, unit: str,
+    least: float, most: float, top: Sequence[float], bottom: Sequence[float], note: str = "",
+) -> Figure:  # fmt: skip
+    """Compute the ratio of two sums, with limits over resampled speakers."""
+    own = np.stack([np.bincount(whose, values) for values in (top, bottom)])
+    key = f"utility.{key}"
+    if not own[1].any():
+        return Figure(key, label, None, unit, note=note or "there is nothing to compare")
+    value = float(own[0].sum() / own[1].sum())
+    has_any = own[1] > 0
+    drawn = _divide(weights @ own[0], weights @ own[1])
+    left = _divide(own[0].sum() - own[0], own[1].sum() - own[1])[has_any]
+    units = int(has_any.sum())
+    estimate = Estimate(value, drawn, left, units, units)
+    if not estimate.exists:
+        return Figure(key, label, value, unit, note=f"{note} No limits: one speaker.".strip())
+    low, high = np.clip(estimate.t_limits(), least, most).tolist()
+    return Figure(key, label, value, unit, drawn, note=note, low=low, high=high)
 
 
 def _divide(top: FloatArray, bottom: FloatArray) -> FloatArray:

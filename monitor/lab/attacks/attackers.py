@@ -13,6 +13,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -64,9 +65,7 @@ class ThreatModel:
         knows: in a sentence, for people.
         protects: whether enrolled speech, and the background that rank models are learnt on, are
             protected by the method too, with draws of the attacker's own.
-        needs_background: whether it cannot work without speech of other readers.
-        trains: whether it trains on a part of that speech; models are then learnt on the rest
-            alone.
+        trains: whether it trains on a part of the background; models are learnt on the rest.
         features: from the context and the method to what it hears with, by the name under which it
             is shown; None: with the features that were asked for.
     """
@@ -81,16 +80,10 @@ class ThreatModel:
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """Speech of background speakers, that an attacker may learn from; none of them is judged.
+    """Speech of background speakers, that an attacker may learn from; none of them is judged."""
 
-    Attributes:
-        corpora: with the folder of each; readers who are judged are left out.
-        readers: those of them who say enough to learn rank models on.
-        problems: one line for everything that was left out.
-    """
-
-    corpora: tuple[tuple[Corpus, Path], ...]
-    readers: Readers | None
+    corpora: tuple[tuple[Corpus, Path], ...]  # with the folder of each
+    readers: Readers | None  # those who say enough to learn rank models on
     problems: tuple[str, ...] = ()
 
 
@@ -126,9 +119,7 @@ class AttackContext:
         background: None where none was given.
         features: that attackers hear with, where they have none of their own.
         measures: of `MEASURES`, made of the trials when these features hear them.
-        seed: of the user's draws; the attacker's own follow from it and are others.
         folder: where an attacker may keep what it made, such as a network; private.
-        training: how an attacker trains a network, and on how much speech of each reader.
         on_progress: called with the attacker's present step, for people.
         notes: what an attacker found out about itself, for people; added to.
         clear_bits: by method, what the network of an attacker who trains tells of unprotected
@@ -189,18 +180,22 @@ class AttackContext:
     ) -> list[ExtractionRequest]:
         """Return what attackers extract with the requested features, each once."""
         requests: dict[ExtractionRequest, None] = {}
-        trials, enrolled = self.judged.pieces("trials"), self.judged.pieces("enrolment")
+
+        def add(pieces: Sequence[Piece], method: str, seed: int, *measures: str) -> None:
+            seed = 0 if method == CLEAR else seed  # nothing is drawn
+            requests.update(
+                {ExtractionRequest(piece, method, seed, measures): None for piece in pieces}
+            )
+
         for method, attackers in methods.items():
-            for piece in trials:
-                requests[ExtractionRequest(piece, method, self.seed, self.measures).drawn] = None
+            add(self.judged.pieces("trials"), method, self.seed, *self.measures)
             for attacker in attackers:
-                if attacker.features is not None:
-                    continue
-                readers = self.get_calibration_readers(attacker) if len(self.features) > 1 else None
-                apart = [] if readers is None else readers.pieces(*PARTS)
-                method_used = method if attacker.protects else CLEAR
-                for piece in (*enrolled, *apart):
-                    requests[ExtractionRequest(piece, method_used, self.attacker_seed).drawn] = None
+                if attacker.features is None:
+                    used = method if attacker.protects else CLEAR
+                    add(self.judged.pieces("enrolment"), used, self.attacker_seed)
+                    readers = self.get_calibration_readers(attacker)
+                    if readers is not None and len(self.features) > 1:
+                        add(readers.pieces(*PARTS), used, self.attacker_seed)
         return list(requests)
 
 
@@ -211,14 +206,10 @@ class AttackContext:
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Enrolled segments of N readers.
-
-    Attributes:
-        totals: by feature, of each reader, shape (segments, M).
-    """
+    """Enrolled segments of N readers."""
 
     names: tuple[str, ...]
-    totals: Mapping[str, tuple[AnyArray, ...]]
+    totals: Mapping[str, tuple[AnyArray, ...]]  # by feature, of each reader, shape (segments, M)
 
     @property
     def counts(self) -> list[int]:
@@ -228,18 +219,11 @@ class Segments:
 
 @dataclass(frozen=True, slots=True)
 class ProtectedTrials:
-    """Consecutive stretches of T speech seconds.
+    """Consecutive stretches of T speech seconds."""
 
-    Attributes:
-        totals: by feature, shape (n, M).
-        has_frames: by feature, whether a trial has any frame of it, shape (n,).
-        target: position of each one's reader, shape (n,).
-        names: of each.
-    """
-
-    totals: Mapping[str, AnyArray]
-    has_frames: Mapping[str, BoolArray]
-    target: IntArray
+    totals: Mapping[str, AnyArray]  # by feature, shape (n, M)
+    has_frames: Mapping[str, BoolArray]  # by feature, whether a trial has any of it, shape (n,)
+    target: IntArray  # position of each one's reader, shape (n,)
     names: tuple[str, ...]
 
 
@@ -248,14 +232,11 @@ def join_speech(
     extracted: Mapping[Piece, ExtractedPiece],
     specs: Mapping[str, FeatureSpec],
 ) -> dict[str, SessionFrames] | None:
-    """Return the frames of consecutive pieces; None where a piece is missing.
-
-    Pieces are heard by themselves, and each long frame counts where it was complete: there are as
-    many in a stretch as somebody has who hears it alone.
-    """
+    """Return the frames of consecutive pieces; None where a piece is missing."""
     if any(piece not in extracted for piece in pieces):
         return None
     frames = [extracted[piece].frames for piece in pieces]
+    # each long frame counts where it was complete, as for who hears a piece alone
     sessions = {name: session_frames(frames, spec) for name, spec in specs.items()}
     return {name: replace(session, begins=None) for name, session in sessions.items()}
 
@@ -335,13 +316,10 @@ def collect_speech(
 def score_trials(
     similarity: Similarity, segments: Sequence[AnyArray], trials: AnyArray, count: int
 ) -> FloatArray:
-    """Score trials against every reader's first segments, shape (n, N).
+    """Score trials, shape (n, M), against every reader's first segments, shape (S, M): (n, N).
 
-    Args:
-        similarity: how they are compared: with the sum of segments, or ``by_slice`` with each.
-        segments: of each reader, shape (S, M).
-        trials: shape (n, M).
-        count: L; all that a reader has where that is less.
+    A similarity compares with the sum of L segments (all, of a reader with fewer), or ``by_slice``
+    with each.
     """
     first = [rows[:count] for rows in segments]
     if similarity.by_slice:
@@ -363,20 +341,15 @@ _LEAST_SPREAD = 1e-9
 _BOTH = "both"  # the shipped network and the adapted one
 
 
-@dataclass(frozen=True, slots=True)
-class ProtectStretch:
-    """A callable that protects stretches of speech by a method; the seed fixes draws."""
-
-    method: str
-    seed: int
-
-    def __call__(self, samples: np.ndarray, rate: int, name: str, speaker: str) -> np.ndarray:
-        """Protect samples."""
-        anonymiser = make(self.method, Utterance(rate, name, speaker, 0, self.seed))
-        try:
-            return np.concatenate([anonymiser.process(samples), anonymiser.flush()])
-        except UsageError as error:  # a sample is no number
-            raise SourceError(f"{name}: {error}") from None
+def _protect(
+    method: str, seed: int, samples: FloatArray, rate: int, name: str, speaker: str
+) -> FloatArray:
+    """Protect a stretch of speech by a method; the seed fixes draws."""
+    anonymiser = make(method, Utterance(rate, name, speaker, 0, seed))
+    try:
+        return np.concatenate([anonymiser.process(samples), anonymiser.flush()])
+    except UsageError as error:  # a sample is no number
+        raise SourceError(f"{name}: {error}") from None
 
 
 def check_background(background: Background) -> None:
@@ -420,11 +393,11 @@ def _choose_network(context: AttackContext, background: Background, method: str)
     assert readers is not None
     network, problems = adapt(
         training,
-        ProtectStretch(method, context.attacker_seed),
+        partial(_protect, method, context.attacker_seed),
         [method, context.attacker_seed, hash_program(method)],
         ResultCache(context.folder / NETWORKS),
         context.training,
-        progress=_RunReporter(context, method),
+        progress=_report_progress(context, method),
         jobs=context.extractor.jobs,
     )
     candidates: dict[str, Feature] = {
@@ -493,12 +466,7 @@ def _measure_candidates(
 
 
 class BothNetworks:
-    """Embeddings of two networks side by side: their cosine is the mean of both cosines.
-
-    Attributes:
-        size: numbers in an embedding.
-        sha256: marks what both together make.
-    """
+    """Embeddings of two networks side by side: their cosine is the mean of both cosines."""
 
     def __init__(self, first: VoiceNetwork, second: VoiceNetwork) -> None:
         self._networks = first, second
@@ -511,24 +479,21 @@ class BothNetworks:
         return np.concatenate(both, axis=1) / np.float32(np.sqrt(2))
 
 
-class _RunReporter:
-    """Reports the progress of an adaptation, with the time left."""
+def _report_progress(context: AttackContext, method: str) -> Callable[[str, float], None]:
+    """Return what reports the progress of an adaptation, with the time left."""
+    activity, began, last, first = "", 0.0, 0.0, 0.0
 
-    def __init__(self, context: AttackContext, method: str) -> None:
-        self._context, self._method = context, method
-        self._what, self._began, self._last, self._from = "", 0.0, 0.0, 0.0
-
-    def __call__(self, what: str, done: float) -> None:
+    def report(what: str, done: float) -> None:
+        nonlocal activity, began, last, first
         now = time.monotonic()
-        if what != self._what:
-            self._what, self._began, self._last, self._from = what, now, now, done
-        if now - self._last < _TELL_SECONDS or done <= self._from:
-            return
-        self._last = now
-        left = (now - self._began) * (1 - done) / (done - self._from)
-        self._context.on_progress(
-            f"{self._method}, semi-informed: {what}, {done:.0%}, about {clock_time(left)} left"
-        )
+        if what != activity:
+            activity, began, last, first = what, now, now, done
+        if now - last >= _TELL_SECONDS and done > first:
+            last = now
+            left = clock_time((now - began) * (1 - done) / (done - first))
+            context.on_progress(f"{method}, semi-informed: {what}, {done:.0%}, about {left} left")
+
+    return report
 
 
 ATTACKERS: dict[str, ThreatModel] = {
@@ -560,12 +525,7 @@ ATTACKERS: dict[str, ThreatModel] = {
 
 
 def get_attacker(name: str) -> ThreatModel:
-    """Return the attacker of that name.
-
-    Example:
-        >>> get_attacker("lazy-informed").protects
-        True
-    """
+    """Return the attacker of that name."""
     if name not in ATTACKERS:
         raise UsageError(f"no attacker is called {name!r}; there are {', '.join(ATTACKERS)}")
     return ATTACKERS[name]

@@ -81,13 +81,10 @@ class AttackConfig:
     Attributes:
         methods: of protection; ``none`` is tried first in any case.
         attackers: names; empty for all who can be tried with this background and installation.
-        features: names; empty for `get_default_features`.
+        features: names; empty for those that are ready, and ``f0_robust``.
         segments: L, of the table of enrolments.
         session: ``"cross"``, ``"same"`` or None.
-        seed: of all draws.
-        jobs: processes that listen, or workers elsewhere.
         replicates: resamples of readers behind the limits.
-        training: how an attacker trains a network, and on how much speech of each reader.
         attributes: of readers, to be told too, such as ``gender`` or ``age<16``.
         attribute_table: that says them; None for the manifests of the corpora.
     """
@@ -109,12 +106,7 @@ class AttackConfig:
 
 @dataclass(frozen=True)
 class Preparation:
-    """Methods, attackers and readers of a test.
-
-    Attributes:
-        config: as asked, with every method once and ``none`` first.
-        attribute_test: of attributes; None where none are requested.
-    """
+    """Methods (every one once, ``none`` first), attackers and readers of a test."""
 
     corpus: str
     config: AttackConfig
@@ -147,12 +139,6 @@ class Preparation:
         return {method: select_attackers(self.attackers, method) for method in self.config.methods}
 
 
-def get_default_features(setup: FeatureSetup = AS_ENVIRONMENT) -> tuple[str, ...]:
-    """Return ready features, and the pitch that filters leave, where an anonymiser hides ``f0``."""
-    first, *others = defaults(setup=setup)
-    return (first, "f0_robust", *others)
-
-
 # --------------------------------------------------------------------------------------- preparing
 
 
@@ -167,13 +153,8 @@ def prepare(
 ) -> Preparation:
     """Choose readers, and check that every request can be met.
 
-    Args:
-        corpus: recordings by reader and session; the readers who are judged.
-        config: what is to be tried.
-        folder: for what is kept to go on from; private.
-        background: corpora of background speakers, that attackers learn from.
-        fresh: forget what was kept.
-        progress: called with each reader whose speech was looked for.
+    The ``folder``, private, is for what is kept to go on from, and forgotten if ``fresh``;
+    ``progress`` is called with each reader whose speech was looked for.
 
     Raises:
         UsageError: a method, an attacker or a feature makes no sense.
@@ -183,7 +164,10 @@ def prepare(
     """
     chosen = [get_attacker(name) for name in dict.fromkeys(config.attackers)]
     config = replace(config, methods=tuple(dict.fromkeys((CLEAR, *config.methods))))
-    features = config.features or get_default_features(config.setup)
+    features = config.features
+    if not features:
+        first, *more = defaults(setup=config.setup)
+        features = (first, "f0_robust", *more)  # pitch behind filters too
     _check_config(config, chosen, features, has_background=bool(background))
     recordings = find(corpus)
     check_attributes(recordings, corpus, background, config.attributes, config.attribute_table)
@@ -348,12 +332,7 @@ def try_methods(
     on_progress: Callable[[str], object] = lambda _: None,
     on_seconds: Callable[[float], None] = lambda _: None,
 ) -> AttackResults:
-    """Try every attacker on every method.
-
-    Args:
-        prepared: by `prepare`.
-        on_progress: called with what begins.
-        on_seconds: called with seconds of audio that were extracted.
+    """Try every attacker on every method; tell what begins, and seconds of audio extracted.
 
     Raises:
         CorpusError: no method could be tried.
@@ -451,13 +430,8 @@ def attack_method(
 ) -> Iterator[AttackRow]:
     """Attack one method: rows by feature, enrolled segments and scoring.
 
-    Args:
-        context: what attackers work with.
-        method: of protection.
-        attacker: who.
-        counts: L, segments of a template, beside those that everybody has. Where nobody has so
-            many, no row is made.
-        replicates: resamples of readers behind the limits.
+    The counts are L, segments of a template, beside those that everybody has; where nobody has so
+    many, no row is made.
 
     Raises:
         CorpusError: fewer than two readers are left under this method.

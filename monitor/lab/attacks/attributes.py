@@ -48,15 +48,10 @@ _LEARNT = Amounts(5.0, 4, 0, 0)
 
 @dataclass(frozen=True)
 class SpeakerAttribute:
-    """One attribute of a corpus' speakers.
+    """One attribute of a corpus' speakers."""
 
-    Attributes:
-        name: as it was asked for.
-        of: its value, by speaker; speakers of whom nothing is said are missing.
-    """
-
-    name: str
-    of: Mapping[str, str]
+    name: str  # as it was asked for
+    of: Mapping[str, str]  # its value, by speaker; of whom nothing is said is missing
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -67,12 +62,9 @@ class SpeakerAttribute:
 def find_attribute(
     request: str, tables: Mapping[str, Mapping[str, str]], speakers: Iterable[str]
 ) -> SpeakerAttribute:
-    """Return an attribute of speakers.
+    """Return an attribute of speakers, from tables by column and speaker.
 
-    Args:
-        request: a column, taken as it is; or ``COLUMN<NUMBER``, which makes two groups of numbers.
-        tables: by column and speaker, from `monitor.corpus.read_speaker_attributes`.
-        speakers: of whom it is wanted.
+    The request is a column, or ``COLUMN<NUMBER``, which makes two groups of numbers.
 
     Raises:
         UsageError: there is no such column, it holds too many values, or no numbers.
@@ -124,18 +116,8 @@ def match_speakers(
     """Return as many speakers with the attribute as without, for each value of the others.
 
     Definition 2 of VoxGuard changes one attribute and holds the others. Nobody can be recorded at
-    another gender or age, so speakers are matched: of each combination of the others as many stay
-    of the one group as there are of the other, drawn at random. Where an attribute then tells
-    something, it is not the others that tell it.
-
-    Args:
-        speakers: to choose from; of whom one of the attributes is unknown are left out.
-        has: whether each has the attribute in question.
-        others: the value of each other attribute, by speaker.
-        seed: of the draw.
-
-    Returns:
-        those who stay, in order.
+    another gender or age, so of each combination of the others as many stay, drawn at random, of
+    the one group as there are of the other. Of whom an attribute is unknown is left out.
 
     Example:
         >>> has = {"a": True, "b": True, "c": False, "d": False, "e": False}
@@ -166,15 +148,10 @@ _FEWEST = 2  # speakers on either side that can be learnt from
 
 @dataclass(frozen=True)
 class Excerpts:
-    """Stretches of speech, as embeddings of an attacker.
+    """Stretches of speech, as embeddings of an attacker."""
 
-    Attributes:
-        vectors: shape (n, d), an embedding of each; only its direction counts.
-        whose: n names of speakers.
-    """
-
-    vectors: FloatArray
-    whose: tuple[str, ...]
+    vectors: FloatArray  # shape (n, d); only the direction of each counts
+    whose: tuple[str, ...]  # n names of speakers
 
     def of(self, speakers: frozenset[str]) -> Excerpts:
         """Select the excerpts of some speakers."""
@@ -189,17 +166,10 @@ def compute_log_odds(
 
     No reader is learnt from and judged by one regression: where both hold the same readers, those
     judged are dealt into five folds, and each fold is judged by who learnt from the other readers.
-    Every reader counts the same, and so do both groups. The strength of the ridge is the one that
-    predicts readers best who are left out of what is learnt from.
-
-    Args:
-        learnt: of readers whose attribute the attacker knows.
-        judged: of readers whose attribute it wants to know.
-        has: by reader; whoever is missing is learnt nothing from.
-        seed: of the folds.
+    Every reader counts the same, and so do both groups; from whom ``has`` misses nothing is learnt.
 
     Returns:
-        natural logarithm of the odds, shape (n,), of `judge_attribute`.
+        natural logarithm of the odds, shape (n,).
 
     Raises:
         UsageError: fewer than two readers with or without it to learn from.
@@ -300,7 +270,10 @@ class AttributeJudgement:
     eer: float = key("probability", "equal error rate (of the ROC's convex hull)")
     eer_low: float = key("probability")
     eer_high: float = key("probability")
-    at: tuple[AtRate, ...] = key("", "for each of the rates", minItems=1)
+    at: tuple[AtRate, ...] = key(
+        "", "for each of the rates", minItems=1,
+        decode=lambda rates: tuple(from_json(AtRate, rate) for rate in rates),
+    )  # fmt: skip
 
     @property
     def error(self) -> Figure:
@@ -342,23 +315,14 @@ def judge_attribute(
     replicates: int = REPLICATES,
     seed: int = 0,
 ) -> AttributeJudgement:
-    """Judge the scores of an attacker on readers it did not learn from.
+    """Judge scores, shape (n,), higher where n excerpts' readers more probably have an attribute.
 
     A threshold is strict, and stands where the non-mated scores allow it (as in
     `monitor.lab.evaluation.membership`). Excerpts of one reader are alike, so limits come of
     readers drawn anew, of either group by itself; those of the rates are at that very threshold,
     since few readers cannot say where another one would stand. The bound on epsilon is Clopper
     and Pearson's, one-sided at 0.025 for each rate, of as many independent trials as the readers'
-    agreement leaves (Korn and Graubard, see `monitor.maths.statistics.share_limits`): with one
-    excerpt a reader it is the plain one.
-
-    Args:
-        scores: shape (n,), higher where the attribute is more probable.
-        whose: n readers.
-        has: whether each has the attribute.
-        rates: false positive rates to allow.
-        replicates: resamples of readers.
-        seed: of the resamples.
+    agreement leaves (`monitor.maths.statistics.share_limits`).
 
     Raises:
         UsageError: fewer than two readers with or without it.
@@ -415,13 +379,8 @@ def judge_value(
 ) -> tuple[int, int, AttributeJudgement]:  # fmt: skip
     """Learn a value of an attribute from some excerpts and judge it on others.
 
-    Args:
-        training: excerpts to learn from; readers without an entry in `has` are left out.
-        judged: excerpts to judge, likewise.
-        has: by reader, whether the attribute has that value.
-        others: the value of each other attribute by reader, to match readers in; None for none.
-        replicates: resamples of readers.
-        seed: of the resamples.
+    Readers without an entry in ``has`` are left out; with values of ``others`` by reader they are
+    matched in these (`match_speakers`).
 
     Returns:
         readers learnt from with the value, and without it; and the judgement.
@@ -477,18 +436,12 @@ def _note(asked: float, point: OperatingPoint, readers: int) -> str:
 
 @dataclass(frozen=True)
 class AttributeTest:
-    """Attributes to infer, the readers judged and those learnt from.
-
-    Attributes:
-        learnt: background speakers that the attacker learns from; None where it learns from some of
-            the judged and is judged on the others.
-        amounts: speech seconds of an excerpt that is judged, and excerpts of each reader.
-    """
+    """Attributes to infer, the readers judged and those learnt from."""
 
     asked: tuple[SpeakerAttribute, ...]
     judged: Readers
-    learnt: Readers | None
-    amounts: Amounts
+    learnt: Readers | None  # of a background; None: some of the judged, for the others
+    amounts: Amounts  # of the excerpts that are judged
 
 
 def prepare_attributes(
@@ -560,11 +513,8 @@ def judge_attributes(
     """Judge what one attacker infers under one method: a row for each value.
 
     An attribute of two values is told in both directions, since their rare errors differ. Relaxed:
-    readers as they are. Strict: readers matched in the other attributes that were asked for; none
-    is where there is no other.
-
-    Returns:
-        the attribute's name, and a row; values with too few readers are left out and noted.
+    readers as they are. Strict: readers matched in the other attributes that were asked for. Values
+    with too few readers are left out and noted.
 
     Raises:
         CorpusError: nobody could be heard.

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from monitor.errors import SchemaError, StoreError, UsageError
-from monitor.events.declaration import declared, from_json, key, schema_of, to_json
+from monitor.events.declaration import declared, from_json, key, to_json
 from monitor.events.keys import NUMBER, SESSION, TEXT, TEXTS, VALUE, list_of, misfit, object_of
 from monitor.features.registry import takes
 from monitor.files import held_by, write_text
 from monitor.lab.attacks.attackers import ATTACKERS, BITS, get_attacker
-from monitor.lab.attacks.attributes import AttributeJudgement, AttributeRow
+from monitor.lab.attacks.attributes import AttributeRow
 from monitor.lab.attacks.speech import CLEAR
 from monitor.lab.evaluation.srd import is_undertrained
 from monitor.lab.plots.attacks import MethodBits, attacks_svg, plot_attacks
@@ -65,8 +65,9 @@ _FIGURE = object_of(
     label=TEXT, value=VALUE, text=TEXT, low=VALUE, high=VALUE, unit=TEXT, ceiling=VALUE,
     floor=VALUE, ties=TEXT, note=TEXT,
 )  # fmt: skip
+_OBJECT = {"type": "object"}
 _FIGURES = {
-    "type": "object",
+    **_OBJECT,
     "properties": {BITS: {**_FIGURE, "properties": {**_FIGURE["properties"], "value": NUMBER}}},
     "required": [BITS],
     "additionalProperties": _FIGURE,
@@ -405,7 +406,7 @@ def tabulate_main(results: AttackResults) -> Table:
 
 def summarise_main(results: AttackResults) -> Table:
     """Tabulate the same for a terminal, a line each."""
-    rows = [
+    rows: list[list[Cell]] = [
         [
             method_name(row.method),
             row.attacker,
@@ -706,16 +707,10 @@ def read_results(path: Path) -> AttackResults:
         raise StoreError(f"{name} has no results of monitor attack")
     if not isinstance(contents["schema"], int) or contents["schema"] > SCHEMA:
         raise SchemaError(f"{name} was written by a newer version of the program: install that one")
-    told = [schema_of(kind) for kind in (AttributeRow, AttributeJudgement)]
     schema = object_of(
-        settings=schema_of(Settings),
-        rows={**list_of(schema_of(AttackRow)), "minItems": 1},
-        attributes={
-            "type": "object",
-            "additionalProperties": list_of(
-                object_of(**told[0]["properties"], **told[1]["properties"])
-            ),
-        },
+        settings=_OBJECT,
+        rows={**list_of(_OBJECT), "minItems": 1},
+        attributes={"type": "object", "additionalProperties": list_of(_OBJECT)},
         clear_bits={
             "type": "object",
             "additionalProperties": {**list_of(NUMBER), "minItems": 2, "maxItems": 2},
@@ -723,44 +718,28 @@ def read_results(path: Path) -> AttackResults:
         notes=TEXTS,
         problems=TEXTS,
     )
-    if (problem := find_misfit(contents, schema)) is not None:
-        raise StoreError(f"{name} is damaged ({printable(problem) or 'at its top'}): attack again")
-    settings = from_json(Settings, contents["settings"])
-    rows = tuple(from_json(AttackRow, row) for row in contents["rows"])
-    if unknown := sorted({*settings.attackers, *(row.attacker for row in rows)} - ATTACKERS.keys()):
+    try:
+        if (problem := misfit(contents, schema)) is not None:
+            raise ValueError(problem)
+        results = AttackResults(
+            from_json(Settings, contents["settings"]),
+            tuple(from_json(AttackRow, row) for row in contents["rows"]),
+            attributes={
+                name: tuple(map(AttributeRow.decode, rows))
+                for name, rows in contents["attributes"].items()
+            },
+            notes=tuple(contents["notes"]),
+            problems=tuple(contents["problems"]),
+            clear_bits={method: tuple(bits) for method, bits in contents["clear_bits"].items()},
+        )
+    except (KeyError, ValueError) as error:
+        key = printable(str(error.args[0]).removesuffix(" makes no sense"))
+        raise StoreError(f"{name} is damaged ({key or 'at its top'}): attack again") from None
+    attackers = {*results.settings.attackers, *(row.attacker for row in results.rows)}
+    if unknown := sorted(attackers - ATTACKERS.keys()):
         raise StoreError(
             f"{name} has an attacker {printable(unknown[0])!r}, who is not known here: register "
             "that attacker, or attack again"
         )
-    results = AttackResults(
-        settings,
-        rows,
-        attributes={
-            name: tuple(map(AttributeRow.decode, told))
-            for name, told in contents["attributes"].items()
-        },
-        problems=tuple(contents["problems"]),
-        clear_bits={method: (own, ours) for method, (own, ours) in contents["clear_bits"].items()},
-    )
     caveats = set(list_caveats(results))
-    return replace(results, notes=tuple(note for note in contents["notes"] if note not in caveats))
-
-
-def find_misfit(value: object, schema: Record) -> str | None:
-    """Return the first key that does not fit its schema or is missing, or None."""
-    problem = misfit(value, schema)
-    return _find_missing(value, schema) if problem is None else problem
-
-
-def _find_missing(value: object, schema: Record) -> str | None:
-    parts: list[tuple[object, Record]] = []
-    if isinstance(value, dict):
-        properties, others = schema.get("properties", {}), schema.get("additionalProperties", {})
-        for key_needed in schema.get("required", ()):
-            if key_needed not in value:
-                return str(key_needed)
-        parts = [(part, properties.get(name, others)) for name, part in value.items()]
-    elif isinstance(value, list):
-        parts = [(part, schema.get("items", {})) for part in value]
-    inside = (_find_missing(part, part_schema) for part, part_schema in parts)
-    return next((name for name in inside if name is not None), None)
+    return replace(results, notes=tuple(note for note in results.notes if note not in caveats))

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 from monitor.errors import StoreError, UsageError
-from monitor.events.declaration import declared, from_json, key, schema_of, to_json
-from monitor.events.keys import COUNT, TEXTS, list_of, object_of
+from monitor.events.declaration import declared, from_json, key, to_json
+from monitor.events.keys import TEXTS, list_of, misfit, object_of
 from monitor.files import write_text
 from monitor.lab.attacks.attackers import BITS, get_attacker
-from monitor.lab.attacks.results import AttackResults, find_misfit, method_name
+from monitor.lab.attacks.results import AttackResults, method_name
 from monitor.lab.attacks.speech import CLEAR
 from monitor.lab.plots.attacks import MethodBits, attacks_svg
 from monitor.lab.report.html import render_html
@@ -189,15 +189,18 @@ class Scoreboard:
             contents = None
         if isinstance(contents, dict) and contents.get("schema", SCHEMA) != SCHEMA:
             raise StoreError(f"{file_name(path)}: written by another version of this program")
-        rows = {**list_of(schema_of(ScoreRow)), "minItems": 1}
-        problem = find_misfit(contents, object_of(schema=COUNT, about=TEXTS, rows=rows))
-        if problem is None and not all(row["bits"] for row in contents["rows"]):
-            problem = "bits"
-        if problem is not None:
-            name = printable(problem) or "at its top"
-            raise StoreError(f"{file_name(path)} is no scoreboard ({name}); name another file")
-        decoded = (from_json(ScoreRow, row) for row in contents["rows"])
-        return cls(tuple(decoded), tuple(contents["about"]))
+        schema = object_of(about=TEXTS, rows={**list_of({"type": "object"}), "minItems": 1})
+        try:
+            if (problem := misfit(contents, schema)) is not None:
+                raise ValueError(problem)
+            rows = tuple(from_json(ScoreRow, row) for row in contents["rows"])
+            if not all(row.bits for row in rows):
+                raise ValueError("bits")
+            return cls(rows, tuple(contents["about"]))
+        except (KeyError, ValueError) as error:
+            name = printable(str(error.args[0]).removesuffix(" makes no sense")) or "at its top"
+            problem = f"{file_name(path)} is no scoreboard ({name}); name another file"
+            raise StoreError(problem) from None
 
     def beside(self, rows: Iterable[ScoreRow]) -> Scoreboard:
         """Return it with further rows; one of equal name and corpus replaces the old one."""

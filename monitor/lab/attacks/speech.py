@@ -65,16 +65,10 @@ _MARGIN_SECONDS = 1.0  # beyond what is needed: a part heard by itself is cut a 
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """Amounts of speech of a test.
-
-    Attributes:
-        seconds: T, speech seconds of a trial.
-        trials: of each reader, at most.
-        most_segments: of a template, at most.
-    """
+    """Amounts of speech of a test: T of a trial, and how many segments of a template."""
 
     seconds: float = 10.0
-    trials: int = 10
+    trials: int = 10  # of each reader, at most
     least_segments: int = 5
     most_segments: int = 30
 
@@ -106,8 +100,7 @@ class Reader:
 
     Attributes:
         enrolment: the pieces of each session that segments are taken from.
-        segments: of each segment the session (place in ``enrolment``) and the place in it; sessions
-            take turns.
+        segments: of each the session (place in ``enrolment``) and the place in it, taking turns.
     """
 
     name: str
@@ -118,15 +111,10 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """All readers with enough speech.
-
-    Attributes:
-        session: ``"cross"``, or ``"same"`` where template and trials are parts of one session,
-            which makes a voice easier to recognise.
-    """
+    """All readers with enough speech."""
 
     everybody: tuple[Reader, ...]
-    session: str
+    session: str  # "cross", or "same": parts of one, which makes a voice easier to recognise
     problems: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -399,11 +387,9 @@ def extract_protected(
 
 
 def align_to_clear(frames: Frames, clear: BoolArray) -> SpeechFrames:
-    """Return frames of a protected piece on the clock of its clear speech.
+    """Return frames of a protected piece on the clock of its clear speech, shape (ticks,).
 
-    Args:
-        frames: of the protected audio. Where it has another length, time is stretched to fit.
-        clear: shape (ticks,), the decisions on the clear audio.
+    Where the protected audio has another length, time is stretched to fit.
     """
     clock = np.concatenate([[0], np.cumsum(clear)])
     scale = clear.size / max(frames.speech.size, 1)
@@ -461,11 +447,6 @@ class ExtractionRequest:
     seed: int
     measures: tuple[str, ...] = ()
 
-    @property
-    def drawn(self) -> ExtractionRequest:
-        """The same request without a seed where nothing is drawn."""
-        return self if self.method != CLEAR else replace(self, seed=0)
-
     def key(self, description: Sequence[object], *, words: bool) -> str:
         """Return the name of its result, from a description of the features."""
         piece = self.piece
@@ -513,13 +494,9 @@ class PieceExtractor:
     _counted: set[str] = field(default_factory=set)
 
     def extract(
-        self,
-        pieces: Sequence[Piece],
-        method: str,
-        seed: int,
-        features: Sequence[str | Feature],
-        measures: Sequence[str] = (),
-    ) -> dict[Piece, ExtractedPiece]:
+        self, pieces: Sequence[Piece], method: str, seed: int,
+        features: Sequence[str | Feature], measures: Sequence[str] = (),
+    ) -> dict[Piece, ExtractedPiece]:  # fmt: skip
         """Protect and hear each piece, in order; what cannot be used is left out and noted.
 
         Raises:
@@ -534,20 +511,14 @@ class PieceExtractor:
     def prefetch(
         self, requests: Sequence[ExtractionRequest], features: Sequence[str | Feature]
     ) -> None:
-        """Hear what will be asked for, all methods of a piece one after the other, and keep it.
-
-        Nothing is heard where nothing is kept. Errors as of `extract`.
-        """
+        """Hear what will be asked for, all methods of a piece one after the other, and keep it."""
         if self.cache is not None:
             self._hear(requests, features, give=False)
 
     def _hear(
-        self,
-        requests: Sequence[ExtractionRequest],
-        features: Sequence[str | Feature],
-        *,
-        give: bool = True,
-    ) -> dict[ExtractionRequest, bytes]:
+        self, requests: Sequence[ExtractionRequest], features: Sequence[str | Feature],
+        *, give: bool = True,
+    ) -> dict[ExtractionRequest, bytes]:  # fmt: skip
         setup = self.setup.elsewhere()
         describe = partial(_describe_extraction, tuple(features), setup)
         description = describe()
