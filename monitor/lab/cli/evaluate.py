@@ -241,7 +241,7 @@ def _distinguish(files: Sequence[Path]) -> list[str]:
     return [f"{file.parent.name}/{file.stem}" for file in files]
 
 
-_FILE = click.Path(path_type=Path)
+_text = partial(option, default="", show_default=False)
 _VOICE = click.Choice(("original", "anonymised"))
 
 
@@ -261,19 +261,13 @@ class ValidationOptions:
         "or across speakers, and said so]",
         type=click.Choice(("e", "2", "10")),
     )
-    h1: str = option("--h1 TEXT", "Proposition 1, in words.", default="", show_default=False)
-    h2: str = option("--h2 TEXT", "Proposition 2, in words.", default="", show_default=False)
-    relevant_population: str = option(
-        "--relevant-population TEXT",
-        "Whom the propositions are about, in words.",
-        default="",
-        show_default=False,
+    h1: str = _text("--h1 TEXT", "Proposition 1, in words.")
+    h2: str = _text("--h2 TEXT", "Proposition 2, in words.")
+    relevant_population: str = _text(
+        "--relevant-population TEXT", "Whom the propositions are about, in words."
     )
-    case: str = option(
-        "--case TEXT",
-        "The conditions of the case, in words: recordings, channels, lengths.",
-        default="",
-        show_default=False,
+    case: str = _text(
+        "--case TEXT", "The conditions of the case, in words: recordings, channels, lengths."
     )
     criteria: tuple[str, ...] = option(
         "--criteria",

@@ -112,14 +112,7 @@ class EvaluationContext:
             replicates, then J with some left out; None where nothing is resampled.
         pool_weights: the same for the people of the pool.
         dev: scores of other speakers, to calibrate on.
-        settings: of the evaluation.
         nothing: a family found that scores are not told from no evidence.
-
-    Example:
-        >>> matrix = ScoreMatrix(np.eye(3), np.arange(3))
-        >>> context = EvaluationContext.of(matrix, EvaluationSettings(replicates=20))
-        >>> context.weights.shape, context.has("matrix"), context.has("epsilon")
-        ((23, 3), True, False)
     """
 
     comparisons: Comparisons
@@ -298,33 +291,20 @@ class FamilyResult:
 class Extremes:
     """Expected values of a family's figures whatever the scores; tests hold it to that.
 
-    Most are beginnings of keys, without the family's own name: ``"eer"``.
-
-    Attributes:
-        monotone: of figures that only compare scores over all rows.
-        rowwise: of those that only compare scores within a row.
-        at_ceiling: of those that perfect scores bring to their ceiling.
-        at_floor: of those that chance leaves at their floor.
-        flat_at_floor: of those that constant scores leave there.
-        scaled: of those that change with the scale of the scores.
-        speakers: with fewer tested speakers it refuses.
-        dev: it is calibrated on a dev matrix, whose speakers are resampled as well.
-        near: beginnings of keys whose replicates only come near the value where every speaker is
-            drawn once.
-        rounding: how far iterative fits of the same numbers may lie apart.
-        compute: figures of a matrix and weights, where `Family.compute` does not find them.
+    Texts are beginnings of keys, without the family's own name: ``"eer"``.
     """
 
-    monotone: tuple[str, ...] = ()
-    rowwise: tuple[str, ...] = ()
-    at_ceiling: tuple[str, ...] = ()
-    at_floor: tuple[str, ...] = ()
-    flat_at_floor: tuple[str, ...] = ()
-    scaled: tuple[str, ...] = ()
-    speakers: int = 1
-    dev: bool = False
-    near: tuple[str, ...] = ()
-    rounding: float = 1e-9
+    monotone: tuple[str, ...] = ()  # they only compare scores over all rows
+    rowwise: tuple[str, ...] = ()  # they only compare scores within a row
+    at_ceiling: tuple[str, ...] = ()  # perfect scores bring them to their ceiling
+    at_floor: tuple[str, ...] = ()  # chance leaves them at their floor
+    flat_at_floor: tuple[str, ...] = ()  # constant scores leave them there
+    scaled: tuple[str, ...] = ()  # they change with the scale of the scores
+    speakers: int = 1  # with fewer tested speakers the family refuses
+    dev: bool = False  # it is calibrated on a dev matrix, whose speakers are resampled as well
+    near: tuple[str, ...] = ()  # replicates come only near the value where all are drawn once
+    rounding: float = 1e-9  # how far iterative fits of the same numbers may lie apart
+    # figures of a matrix and weights, where `Family.compute` does not find them
     compute: Callable[[ScoreMatrix, FloatArray | None], Iterable[Figure]] | None = None
 
 
@@ -402,12 +382,7 @@ MODULES = (
 
 
 def families() -> tuple[Family, ...]:
-    """List every family, in the order of reports.
-
-    Example:
-        >>> [family.key for family in families()][:3]
-        ['srd', 'lid', 'longitudinal']
-    """
+    """List every family, in the order of reports."""
     return _load(MODULES)
 
 
@@ -418,45 +393,32 @@ def _load(modules: tuple[str, ...]) -> tuple[Family, ...]:
 
 
 def family_of(key: str) -> Family | None:
-    """Find the family of a figure's key, or of its own; None where there is none.
-
-    Example:
-        >>> family_of("zebra.tag").title
-        'Expected and worst case (ZEBRA)'
-    """
+    """Find the family of a figure's key, or of its own; None where there is none."""
     stem = key.split(".")[0]
     return next((family for family in families() if family.key == stem), None)
 
 
-def entry_of(key: str) -> FigureEntry | None:
-    """Find the declaration of a figure; None where there is none."""
-    family = family_of(key)
-    return None if family is None else family.entry(key)
-
-
 def rule_of(key: str) -> LimitRule | None:
     """Find the rule for the limits of a figure; None where none was made."""
-    entry = entry_of(key)
+    family = family_of(key)
+    entry = None if family is None else family.entry(key)
     return None if entry is None else entry.limits
 
 
 # ------------------------------------------------------------------------------------------ limits
-# Each family declares the rule of each of its figures (`LimitRule`); the
-# limits themselves are those of docs/method.md section 12. Coverage of each is measured by
-# ``python -m benchmarks.coverage`` and stands in benchmarks/results/coverage.md. A figure that no
-# rule names gets no limits. Where ranks cannot be told from those of permuted speakers, limits
-# reach to what no evidence reads.
+# Limits are those of docs/method.md section 12; how often they hold stands in
+# benchmarks/results/coverage.md. A figure that no rule names gets none. Where ranks cannot be told
+# from those of permuted speakers, limits reach to what no evidence reads.
 
 _GIVEN = LimitRule("given")
 _UNKNOWN = LimitRule("none", why="how often they hold was not measured")
 
 
 def add_limits(figures: Iterable[Figure], sample: Sample) -> tuple[Figure, ...]:
-    """Give the figures of a family their limits, or say why they have none.
+    """Give the figures of a family their limits, which hold the value, or say why they have none.
 
     `Figure.replicates` has one for each row of the sample's weights, without which nothing changes:
-    those of the bootstrap stay there, the others go to `Figure.left_out`. Limits hold the value
-    between them.
+    those of the bootstrap stay there, the others go to `Figure.left_out`.
     """
     if sample.weights is None:
         return tuple(figures)

@@ -57,21 +57,30 @@ MOST = 20_000_000
 _TENS = float(np.log10(2.0))
 _FOLDS = 8
 
+
 MEASURES = {
-    "cllr": ("Cllr", "bits", "accuracy"),
-    "min_cllr": ("min Cllr", "bits", "discrimination"),
-    "cllr_cal": ("Cllr cal", "bits", "calibration"),
-    "eer": ("EER", "share", "discrimination"),
-    "devpav": ("devPAV", "log10", "calibration"),
-    "misleading_same": ("LR below 1, same speaker", "share", "misleading evidence"),
-    "misleading_different": ("LR above 1, two speakers", "share", "misleading evidence"),
-    "elub_low": ("ELUB, lower", "log10", "range"),
-    "elub_high": ("ELUB, upper", "log10", "range"),
-    "elub_people": ("ELUB, upper, by people", "log10", "range"),
-    "invariance_low": ("invariance bound, lower", "log10", "range"),
-    "invariance_high": ("invariance bound, upper", "log10", "range"),
-}
-"""Each measure's label, unit, and the performance characteristic that it measures."""
+    "cllr": ("Cllr", "bits", "accuracy",
+             "what the ratios cost on average: 0 is perfect, 1 says nothing, more misleads"),
+    "min_cllr": ("min Cllr", "bits", "discrimination",
+                 "what is left of Cllr after the best monotone calibration of these very ratios"),
+    "cllr_cal": ("Cllr cal", "bits", "calibration", "the rest: what wrong calibration costs"),
+    "eer": ("EER", "share", "discrimination", "equal error rate, on the convex hull of the ROC"),
+    "devpav": ("devPAV", "log10", "calibration",
+               "mean distance of log10 LR from what PAV makes of it"),
+    "misleading_same": ("LR below 1, same speaker", "share", "misleading evidence",
+                        "share of same-speaker comparisons that speak for different speakers"),
+    "misleading_different": ("LR above 1, two speakers", "share", "misleading evidence",
+                             "share of different-speaker comparisons that speak for one speaker"),
+    "elub_low": ("ELUB, lower", "log10", "range", "log10 LR; below it a ratio is extrapolation"),
+    "elub_high": ("ELUB, upper", "log10", "range", "log10 LR; above it a ratio is extrapolation"),
+    "elub_people": ("ELUB, upper, by people", "log10", "range",
+                    "the same where pairs that share people count as fewer observations"),
+    "invariance_low": ("invariance bound, lower", "log10", "range",
+                       "log10 LR down to which ratios keep what they claim"),
+    "invariance_high": ("invariance bound, upper", "log10", "range",
+                        "log10 LR up to which ratios keep what they claim"),
+}  # fmt: skip
+"""Each measure's label, unit, performance characteristic that it measures, and meaning."""
 _OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 
 
@@ -130,11 +139,7 @@ class Criterion:
 class ValidationStatement:
     """Statements that only the examiner can make; empty where not made.
 
-    Attributes:
-        h1, h2: the propositions.
-        population: the relevant population.
-        case: the conditions of the case: recordings, channels, lengths.
-        criteria: what the measures have to be.
+    Propositions, the relevant population, the conditions of the case, and what has to hold.
     """
 
     h1: str = ""
@@ -432,8 +437,8 @@ def _measure(listed: ScoreList, name: str, replicates: int, seed: int) -> Valida
         "eer": pooled["verification.eer_rocch"],
     }
     figures = {}
-    for key, (label, unit, _) in MEASURES.items():
-        figure = pooled_measures.get(key) or Figure(key, label, values[key], unit)
+    for key, (label, unit, *_) in MEASURES.items():
+        figure = pooled_measures.get(key) or Figure(key, "", values[key], unit)
         figures[key] = replace(figure, key=key, label=label)
     if deviation != deviation:
         figures["devpav"] = replace(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from operator import attrgetter
 
 import numpy as np
 
@@ -45,10 +46,8 @@ class Difference:
 
 def paired(first: Report, other: Report) -> bool:
     """Return whether two systems were tested on the same speakers and resampled together."""
-    first_setting, other_setting = (
-        (report.tested, report.replicates, report.seed) for report in (first, other)
-    )
-    return first_setting == other_setting
+    setting = attrgetter("tested", "replicates", "seed")
+    return bool(setting(first) == setting(other))
 
 
 def compute_difference(first: Report, other: Report, key: str, error: float = ERROR) -> Difference:
@@ -96,14 +95,10 @@ def _estimate(figure: Figure, speakers: int) -> Estimate | None:
 
 @dataclass(frozen=True)
 class Row:
-    """One figure of every system.
+    """One figure of every system, None where a system has it not, and its differences to the first.
 
-    Attributes:
-        key: of the figure.
-        figures: one a system; None where a system has it not.
-        differences: to the first system; None for the first.
-        most_private: index of the system nearest to no evidence; None where no floor is known, or
-            where several are.
+    The most private is the index of the system nearest to no evidence; None where no floor is known
+    or several are.
     """
 
     key: str
@@ -114,7 +109,7 @@ class Row:
     @property
     def first(self) -> Figure:
         """Figure of the first system that has it: label, unit, note."""
-        return next(figure for figure in self.figures if figure is not None)
+        return next(filter(None, self.figures))
 
     @property
     def differs(self) -> tuple[bool, ...]:
@@ -125,7 +120,7 @@ class Row:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """``*`` for systems that differ from the first, ``°`` for the most private."""
+        """``*`` of systems that differ from the first, ``°`` of the most private."""
         return tuple(
             "\N{DEGREE SIGN}" * (i == self.most_private) + "*" * differs
             for i, differs in enumerate(self.differs)
@@ -140,11 +135,12 @@ class Row:
         if len(systems_by_note) == 1:
             note = self.first.note.strip()
             return note and note[:1].upper() + note[1:].removesuffix(".") + "."
-        return " ".join(
+        notes = (
             f"{', '.join(who)}: {note.rstrip('.')}."
             for note, who in systems_by_note.items()
             if note
         )
+        return " ".join(notes)
 
 
 @dataclass(frozen=True)
@@ -153,8 +149,8 @@ class Comparison:
 
     Attributes:
         reports: of the systems.
-        paired: whether a system was tested on the same speakers as the first, so that both were
-            resampled together.
+        paired: whether a system was tested on the same speakers as the first, and resampled with
+            it.
         confidence: of the limits of each difference. Those of one row hold together in 95 % of
             cases (Bonferroni over the systems); rows are not corrected for each other.
         rows: in the order of the reports.
@@ -197,12 +193,11 @@ class Comparison:
 def compare(reports: Sequence[Report]) -> Comparison:
     """Compare systems with the first of them; one alone has its figures and no differences.
 
-    Systems that were tested on the same speakers, by name, were resampled together (equal seed and
-    replicates), in whatever order their columns and rows stand: their difference is taken in every
-    resample, and its limits are Student's with the spread of these. Spreads of systems with other
-    speakers add up (Welch, 1947), and what they have in common is said. Figures without limits of
-    their own are not compared: benchmarks/results/coverage.md has how often equal systems are told
-    apart.
+    Systems tested on the same speakers, by name, were resampled together (equal seed and
+    replicates): their difference is taken in every resample, and its limits are Student's with the
+    spread of these. Spreads of systems with other speakers add up (Welch, 1947). Figures without
+    limits of their own are not compared: benchmarks/results/coverage.md has how often equal systems
+    are told apart.
 
     Raises:
         UsageError: no report, or two of one name.
@@ -312,8 +307,7 @@ def _describe_speakers(first: Report, other: Report, paired: bool) -> list[str]:
         return [
             f"{other.name}: {both} of its {plural(len(other.named_trials), 'trial')} are among "
             f"the {len(first.named_trials)} of {first.name}: speakers are compared in pairs, "
-            "trials are not "
-            "all the same."
+            "trials are not all the same."
         ]
     return []
 
@@ -328,11 +322,8 @@ _STEPS = 24
 class Pair:
     """One system less the first.
 
-    Attributes:
-        first, other: names of the systems.
-        paired: whether both were tested on the same speakers, and resampled together.
-        differences: by key; their limits hold for all pairs of a figure together in 95 % of cases.
-        p: by key, times the number of pairs (Bonferroni, as the limits); None where there are none.
+    Limits hold for all pairs of a figure together in 95 % of cases; p is times the number of pairs
+    (Bonferroni, as the limits), None where there are none.
     """
 
     first: str
@@ -343,21 +334,16 @@ class Pair:
 
     def to_json(self) -> dict[str, object]:
         """Ready for ``json.dumps(..., allow_nan=False)``."""
-        return {
-            "first": self.first,
-            "other": self.other,
-            "paired": self.paired,
-            "differences": {
-                key: {
-                    "value": finite(difference.value),
-                    "low": finite(difference.low),
-                    "high": finite(difference.high),
-                    "p": self.p[key],
-                    "significant": difference.significant,
-                }
-                for key, difference in self.differences.items()
-            },
+        differences = {
+            key: {
+                **{end: finite(getattr(difference, end)) for end in ("value", "low", "high")},
+                "p": self.p[key],
+                "significant": difference.significant,
+            }
+            for key, difference in self.differences.items()
         }
+        names = {"first": self.first, "other": self.other, "paired": self.paired}
+        return {**names, "differences": differences}
 
 
 def all_pairs(reports: Sequence[Report], keys: Sequence[str] | None = None) -> tuple[Pair, ...]:
@@ -366,19 +352,13 @@ def all_pairs(reports: Sequence[Report], keys: Sequence[str] | None = None) -> t
     Pairs are in the order of the reports; none of fewer than two.
     """
     couples = list(combinations(reports, 2))
-    if not couples:
-        return ()
     have = dict.fromkeys(key for report in reports for key in report.figures)
-    compared_keys = [key for key in (have if keys is None else keys) if key in have]
-    error = ERROR / len(couples)
+    compared = [key for key in (have if keys is None else keys) if key in have]
     pairs = []
     for a, b in couples:
-        differences = {key: compute_difference(a, b, key, error) for key in compared_keys}
-        p_values = {key: p_value(a, b, key) for key in compared_keys}
-        p = {
-            key: None if p_of_one is None else min(1.0, len(couples) * p_of_one)
-            for key, p_of_one in p_values.items()
-        }
+        differences = {key: compute_difference(a, b, key, ERROR / len(couples)) for key in compared}
+        alone = {key: p_value(a, b, key) for key in compared}
+        p = {key: None if p is None else min(1.0, len(couples) * p) for key, p in alone.items()}
         pairs.append(Pair(a.name, b.name, paired(a, b), differences, p))
     return tuple(pairs)
 
@@ -386,14 +366,12 @@ def all_pairs(reports: Sequence[Report], keys: Sequence[str] | None = None) -> t
 def p_value(first: Report, other: Report, key: str) -> float | None:
     """Compute the smallest error with which the limits of a difference leave zero out.
 
-    Found by halving, so it goes with the limits, however they are made. At least one in the number
-    of resamples, which tell no more; None where there are no limits.
+    At least one in the number of resamples, which tell no more; None where there are no limits.
     """
     least = 1 / max(min(first.replicates, other.replicates), 1)
-    if compute_difference(first, other, key, least).low is None:
-        return None
-    if compute_difference(first, other, key, least).significant:
-        return least
+    widest = compute_difference(first, other, key, least)
+    if widest.low is None or widest.significant:
+        return None if widest.low is None else least
     low, high = least, 1.0
     for _ in range(_STEPS):
         middle = (low * high) ** 0.5
@@ -432,8 +410,7 @@ def explain_pairs(pairs: Sequence[Pair], replicates: int) -> tuple[str, ...]:
     if replicates and count / replicates > ERROR:
         sentences.append(
             f"{replicates} resamples cannot tell p below {count / replicates:.2g} of so many "
-            "pairs: "
-            f"give {int(4 * count / ERROR)} or more replicates."
+            f"pairs: give {int(4 * count / ERROR)} or more replicates."
         )
     if not replicates:
         sentences.append("Nothing was resampled: there are no limits and no p.")
@@ -473,10 +450,9 @@ def by_group(
     measure: Callable[[Comparisons], Report],
     label: str = "the file of groups",
 ) -> Grouped:
-    """Measure each group of speakers, by their names, by itself.
+    """Measure each group of speakers, by their names, by itself, as the whole was measured.
 
-    `measure` is `evaluate` with the options of the whole; messages say `label` of what the groups
-    come from.
+    Messages say `label` of what the groups come from.
 
     Raises:
         UsageError: no speaker is in any group, or fewer than two groups can be measured.
@@ -506,16 +482,15 @@ def _describe_counts(
     every: Comparisons, reports: Sequence[Report], unknown: Sequence[str], label: str
 ) -> list[str]:
     """Describe the comparisons that count."""
-    sizes, used = [], 0
+    sizes, left = [], every.usage.target + every.usage.nontarget
     for report in reports:
         usage = report.usage
         assert usage is not None
-        used += usage.target + usage.nontarget
+        left -= usage.target + usage.nontarget
         sizes.append(
             f"{report.name}: {usage.target:,} target and {usage.nontarget:,} non-target "
             f"comparisons with {plural(report.speakers, 'speaker')}"
         )
-    left = every.usage.target + every.usage.nontarget - used
     sentences = [
         "Each group by itself: its trials against its own enrolled speakers, as VoicePrivacy "
         f"reports women and men. {'; '.join(sizes)}. {left:,} other comparisons count in no group."
@@ -539,31 +514,23 @@ def _describe_counts(
 def join_groups(every: Comparisons, reports: Sequence[Report], notes: Sequence[str]) -> Grouped:
     """Put reports of groups side by side, with their average."""
     comparison = compare(reports)
-    means = {
-        row.key: _average(row.figures) if _has_average(row.key) else None for row in comparison.rows
-    }
-    average = {key: mean_figure for key, mean_figure in means.items() if mean_figure is not None}
+    rows, means = [], {}
+    for row in comparison.rows:
+        rule = rule_of(row.key)  # none of a bound, nor of one trial's figure
+        mean = None if rule is None or rule.how == "none" else _average(row.figures)
+        if mean is not None:
+            means[row.key] = mean
+        rows.append(
+            replace(row, figures=(*row.figures, mean), differences=(*row.differences, None))
+        )
     last = replace(
-        reports[0], name=AVERAGE, trials=sum(r.trials for r in reports), figures=average, notes=(),
+        reports[0], name=AVERAGE, trials=sum(r.trials for r in reports), figures=means, notes=(),
         warnings=(), usage=None,
     )  # fmt: skip
-    rows = tuple(
-        replace(row, figures=(*row.figures, means[row.key]), differences=(*row.differences, None))
-        for row in comparison.rows
-    )
     widened = replace(
-        comparison,
-        reports=(*comparison.reports, last),
-        paired=(*comparison.paired, False),
-        rows=rows,
+        comparison, reports=(*reports, last), paired=(*comparison.paired, False), rows=tuple(rows)
     )
     return Grouped(every.name, widened, tuple(notes))
-
-
-def _has_average(key: str) -> bool:
-    """Return whether an average means anything: not of a bound, nor of one trial's figure."""
-    rule = rule_of(key)
-    return rule is not None and rule.how != "none"
 
 
 def _average(figures: Sequence[Figure | None]) -> Figure | None:
@@ -580,10 +547,7 @@ def _average(figures: Sequence[Figure | None]) -> Figure | None:
         below, above = np.sqrt((np.maximum(reach, 0.0) ** 2).sum(axis=0)) / len(values)
         low, high = mean - float(below), mean + float(above)
     sample = have[0]
-    floors, notes = (
-        {group_figure.floor for group_figure in have},
-        {group_figure.note for group_figure in have},
-    )
+    floors, notes = {figure.floor for figure in have}, {figure.note for figure in have}
     return Figure(
         sample.key, sample.label, mean, sample.unit,
         floor=sample.floor if len(floors) == 1 else None,

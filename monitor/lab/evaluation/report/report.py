@@ -55,10 +55,10 @@ def by_family(keys: Iterable[str]) -> dict[str, list[str]]:
     return grouped
 
 
-def title_of(family: str) -> str:
-    """Return the title of a family; its key where it is not known."""
-    declared = family_of(family)
-    return family if declared is None else declared.title
+def title_of(key: str) -> str:
+    """Return the title of a figure's family; the key where it is not known."""
+    declared = family_of(key)
+    return key if declared is None else declared.title
 
 
 def main_keys(keys: Iterable[str]) -> list[str]:
@@ -69,12 +69,12 @@ def main_keys(keys: Iterable[str]) -> list[str]:
         ['srd.idr', 'among.idr_500']
     """
     have = list(keys)
-    asked = []
-    for key in have:
-        family = family_of(key)
-        entry = family.entry(key) if family and family.option else None
-        if family and entry and entry.key in family.main:
-            asked.append(key)
+    asked = [
+        key
+        for key in have
+        if (family := family_of(key)) and family.option
+        if (entry := family.entry(key)) and entry.key in family.main
+    ]
     return [key for key in main_figures() if key in have] + asked
 
 
@@ -88,12 +88,6 @@ def short_name(key: str) -> str:
     family = family_of(key)
     listed = () if family is None else family.figures
     return next((entry.name for entry in listed if entry.key == key), key)
-
-
-def needs_ranks(key: str) -> bool:
-    """Return whether a figure wants trials compared with every speaker, not any comparisons."""
-    family = family_of(key)
-    return family is None or not family.pooled(key)
 
 
 def choose_figures(names: Sequence[str], keys: Iterable[str] = ()) -> tuple[str, ...]:
@@ -181,8 +175,10 @@ class Report:
 
     def trials_of(self, key: str) -> int:
         """Count the trials that a figure stands on."""
-        ranked = self.usage is not None and needs_ranks(key)
-        return self.usage.ranked_trials if ranked and self.usage else self.trials
+        family = family_of(key)
+        if self.usage is None or (family is not None and family.pooled(key)):
+            return self.trials
+        return self.usage.ranked_trials
 
     def to_json(self, shown: Collection[str] | None = None) -> dict[str, Any]:
         """Everything but the replicates, ready for ``json.dumps(..., allow_nan=False)``.
@@ -230,20 +226,15 @@ def _curve_json(value: Any) -> Any:
 # ----------------------------------------------------------------------------------------- wording
 
 
-def facts(report: Report) -> str:
-    """Describe what was evaluated, in one line.
+def fact_list(report: Report) -> tuple[str, ...]:
+    """Describe what was evaluated.
 
     Example:
         >>> from types import SimpleNamespace as Made
         >>> made = Made(trials=1, tested="a", speakers=4, ceiling_bits=2, replicates=0, usage=None)
-        >>> facts(made)
-        '1 trial of 1 speaker, N = 4, ceiling 2.00 bits, no limits'
+        >>> fact_list(made)
+        ('1 trial of 1 speaker', 'N = 4', 'ceiling 2.00 bits', 'no limits')
     """
-    return ", ".join(fact_list(report))
-
-
-def fact_list(report: Report) -> tuple[str, ...]:
-    """`facts`, one by one."""
     strange = 0 if report.usage is None else report.usage.impostor_trials
     trials = (
         f"{plural(report.trials - strange, 'trial')} of {plural(len(report.tested), 'speaker')}"

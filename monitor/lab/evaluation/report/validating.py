@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,16 +61,6 @@ _HEAD = (
 )  # fmt: skip
 _SHOWN = ("cllr", "min_cllr", "cllr_cal", "eer", "devpav")
 """Measures of the tables of parts, beside the bounds."""
-_GUIDELINES = (
-    ("Data of the relevant population, under the conditions of the case",
-     "Consensus 2021; ENFSI 2015", "population"),
-    ("Two propositions, stated before", "ISO 21043-4; ENFSI 2015", "propositions"),
-    ("Criteria, decided before the results are seen", "Meuwly et al. 2017", "criteria"),
-    ("No speaker tested who was trained or calibrated on", "Consensus 2021", "calibration"),
-    ("Likelihood ratios as the output, well calibrated", "Consensus 2021; ISO 21043-4", "cllr_cal"),
-    ("Accuracy as Cllr, and a Tippett plot", "Consensus 2021; ENFSI 2015", "cllr"),
-    ("No ratio beyond what the data support", "Vergeer et al. 2016", "bounds"),
-)  # fmt: skip
 _SOURCES = (
     "Cllr, and its parts min Cllr and Cllr cal: N. Brümmer and J. du Preez, Computer Speech and "
     "Language 20 (2006).",
@@ -87,20 +78,6 @@ _SOURCES = (
     "automatic speaker recognition; Guideline for evaluative reporting in forensic science.",
     "ISO 21043-4:2025, Forensic sciences, Part 4: Interpretation.",
 )
-_MEANINGS = {
-    "cllr": "what the ratios cost on average, bits: 0 is perfect, 1 says nothing, more misleads",
-    "min_cllr": "what is left of Cllr after the best monotone calibration of these very ratios",
-    "cllr_cal": "the rest: what wrong calibration costs",
-    "eer": "equal error rate, on the convex hull of the ROC",
-    "devpav": "mean distance of log10 LR from what PAV makes of it",
-    "misleading_same": "share of same-speaker comparisons that speak for different speakers",
-    "misleading_different": "share of different-speaker comparisons that speak for one speaker",
-    "elub_low": "log10 LR; below it a ratio is extrapolation",
-    "elub_high": "log10 LR; above it a ratio is extrapolation",
-    "elub_people": "the same where pairs that share people count as fewer observations",
-    "invariance_low": "log10 LR down to which ratios keep what they claim",
-    "invariance_high": "log10 LR up to which ratios keep what they claim",
-}
 
 
 def save_validation(
@@ -143,7 +120,7 @@ def validation_csv(
     rows: list[list[Cell]] = []
     for validation in validations:
         for by, part in _parts(validation):
-            for key, (label, unit, characteristic) in MEASURES.items():
+            for key, (label, unit, characteristic, _) in MEASURES.items():
                 figure = part.figures[key]
                 required = _criteria_of(key, criteria) if not by else ()
                 rows.append([
@@ -251,14 +228,6 @@ def curves(validation: Validation) -> dict[str, Line]:
     different-speaker ratios from x on; ``pav`` are finite calibrated ratios; ``ece``,
     ``ece_calibrated`` and ``ece_nothing`` stand against log10 prior odds; ``det`` is misses against
     false alarms.
-
-    Example:
-        >>> from monitor.lab.evaluation.comparisons import ScoreMatrix
-        >>> from monitor.lab.evaluation.validation import validate
-        >>> matrix = ScoreMatrix(np.eye(4) * 3 - 1, np.arange(4))
-        >>> lines = curves(validate(matrix, llr="10", replicates=0))
-        >>> lines["tippett_same"].y[-1], lines["tippett_different"].y[0]
-        (np.float64(1.0), np.float64(1.0))
     """
     mated, others = validation.mated, validation.others
     low = max(min(mated[0], others[0]), -_FARTHEST)
@@ -294,11 +263,10 @@ def _cross_entropy(mated: FloatArray, others: FloatArray, odds: FloatArray) -> F
     costs = []
     for log_odds in odds.tolist():
         prior = 1 / (1 + np.exp(-log_odds))
-        mated_cost, other_cost = (
-            cost_bits(-(mated + log_odds)) / mated.size,
-            cost_bits(others + log_odds) / others.size,
+        mated_cost = float(cost_bits(-(mated + log_odds)) / mated.size)
+        costs.append(
+            prior * mated_cost + (1 - prior) * float(cost_bits(others + log_odds) / others.size)
         )
-        costs.append(prior * float(mated_cost) + (1 - prior) * float(other_cost))
     return np.array(costs)
 
 
@@ -325,12 +293,11 @@ def _pictures(validation: Validation, number: int) -> Columns:
 
 
 def _paint_tippett(axes: Axes, lines: Mapping[str, Line]) -> None:
-    same, different = lines["tippett_same"], lines["tippett_different"]
-    axes.plot(same.x, same.y, color=_SAME, label="same speaker, up to this LR")
-    axes.plot(
-        different.x, different.y, color=_DIFFERENT, linestyle="--",
-        label="different speakers, from this LR on",
-    )  # fmt: skip
+    for name, colour, style, label in (
+        ("tippett_same", _SAME, "-", "same speaker, up to this LR"),
+        ("tippett_different", _DIFFERENT, "--", "different speakers, from this LR on"),
+    ):
+        axes.plot(lines[name].x, lines[name].y, color=colour, linestyle=style, label=label)
     axes.axvline(0, color=MUTED, linewidth=0.9)
     axes.set_ylim(0, 1.02)
     percents(axes.yaxis)
@@ -428,12 +395,11 @@ def validation_page(
         for by, parts in validation.parts.items():
             part_table = _part_table(by, [(part.name, part) for part in parts])
             sections.append(Section(f"{validation.name}, by {by}", [part_table]))
-    guidelines = [
-        (asked, by, _find_answer(validations, statement, topic)) for asked, by, topic in _GUIDELINES
-    ]
-    heads = [Column("Asked for"), Column("By"), Column("Here")]
-    asked_title = "What guidelines ask for, and where it stands"
-    sections.append(Section(asked_title, [Table(heads, guidelines)]))
+    sections.append(
+        Section(
+            "What guidelines ask for, and where it stands", [_guidelines(validations, statement)]
+        )
+    )
     sections.append(_methods(sources or {}))
     facts = [
         "Forensic validation of likelihood ratios of voices. It holds for the speakers and the "
@@ -555,7 +521,7 @@ def _describe_system(validation: Validation) -> list[Block]:
 def matrix(validation: Validation, criteria: Sequence[Criterion], brief: bool = False) -> Table:
     """Tabulate measures with limits, criteria and whether they are met; `brief` for terminals."""
     rows, doubts = [], []
-    for key, (label, unit, characteristic) in MEASURES.items():
+    for key, (label, unit, characteristic, _) in MEASURES.items():
         figure = validation.total.figures[key]
         required = _criteria_of(key, criteria)
         doubts += reservations(figure, required)
@@ -582,33 +548,43 @@ def matrix(validation: Validation, criteria: Sequence[Criterion], brief: bool = 
 _MET = {True: "met", False: "not met", None: "not decided"}
 
 
-def _find_answer(
-    validations: Sequence[Validation], statement: ValidationStatement, topic: str
-) -> str:
-    """Say where something that guidelines ask for stands."""
-    if topic == "population":
-        stated = [statement.population, statement.case]
-        return " ".join(stated) if all(stated) else NOT_STATED
-    if topic == "propositions":
-        return "stated above" if statement.h1 and statement.h2 else NOT_STATED
-    if topic == "criteria":
-        return "stated above" if statement.criteria else NOT_STATED
-    statements = []
-    for validation in validations:
-        total = validation.total
-        text = {
-            "calibration": validation.calibration,
-            "cllr_cal": f"Cllr cal {format_value(total['cllr_cal'], 'bits')} bits",
-            "cllr": f"Cllr {format_value(total['cllr'], 'bits')} bits",
-            "bounds": f"log10 LR from {_between(total, 'elub')} (ELUB)",
-        }[topic]
-        one = len(validations) == 1
-        statements.append(text if one else f"{validation.name}: {text.rstrip('.')}")
-    return "; ".join(dict.fromkeys(statements))
+def _guidelines(validations: Sequence[Validation], statement: ValidationStatement) -> Table:
+    """Tabulate what guidelines ask for, by whom, and where it stands."""
+
+    def of_each(describe: Callable[[Validation], str]) -> str:
+        if len(validations) == 1:
+            return describe(validations[0])
+        texts = (f"{each.name}: {describe(each).rstrip('.')}" for each in validations)
+        return "; ".join(dict.fromkeys(texts))
+
+    def stated(*texts: object) -> str:
+        return "stated above" if all(texts) else NOT_STATED
+
+    def bits(key: str) -> str:
+        label = MEASURES[key][0]
+        return of_each(lambda each: f"{label} {format_value(each.total[key], 'bits')} bits")
+
+    whom = (statement.population, statement.case)
+    rows = [
+        ("Data of the relevant population, under the conditions of the case",
+         "Consensus 2021; ENFSI 2015", " ".join(whom) if all(whom) else NOT_STATED),
+        ("Two propositions, stated before", "ISO 21043-4; ENFSI 2015",
+         stated(statement.h1, statement.h2)),
+        ("Criteria, decided before the results are seen", "Meuwly et al. 2017",
+         stated(statement.criteria)),
+        ("No speaker tested who was trained or calibrated on", "Consensus 2021",
+         of_each(attrgetter("calibration"))),
+        ("Likelihood ratios as the output, well calibrated", "Consensus 2021; ISO 21043-4",
+         bits("cllr_cal")),
+        ("Accuracy as Cllr, and a Tippett plot", "Consensus 2021; ENFSI 2015", bits("cllr")),
+        ("No ratio beyond what the data support", "Vergeer et al. 2016",
+         of_each(lambda each: f"log10 LR from {_between(each.total, 'elub')} (ELUB)")),
+    ]  # fmt: skip
+    return Table([Column("Asked for"), Column("By"), Column("Here")], rows)
 
 
 def _methods(sources: Mapping[str, str]) -> Section:
-    meanings = Definitions([(MEASURES[key][0], text) for key, text in _MEANINGS.items()])
+    meanings = Definitions([(label, meaning) for label, _, _, meaning in MEASURES.values()])
     files = [(name, f"SHA-256 {digest}") for name, digest in sources.items()]
     return Section(
         "Measures and sources",
