@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,8 +71,13 @@ def command(asked: DemoOptions) -> int:
         settings=MonitorSettings(among=asked.among),
     )
     rule = Threshold.parse(EVIDENCE_RULE if monitor.headline == "evidence" else CLOSED_RULE)
-    for line in _what_is_shown(source.stream_info.tracks, DEMO_SPEAKER):
-        say(line)
+    plain = {name: f"{name} ({words})" for name, words in FEATURE_NAMES.items()}
+    names = ", ".join(plain.get(name, name) for name in source.stream_info.tracks)
+    say(f"Replaying ten minutes of reader {DEMO_SPEAKER} from stored features: {names}.")
+    others = [name for name in ("web", "notify") if extra(name).missing]
+    if others:
+        gives = ", ".join(EXTRAS[name] for name in others)
+        say(f"Not installed, and not needed here: {gives}: {install(*others)}")
     buffer = RunBuffer()
     view = LiveCurve(source.seconds, threshold_bits=rule.bits)
     log = JsonLines(asked.folder / "demo.jsonl")  # a sink: nobody resumes a demo
@@ -86,20 +91,6 @@ def command(asked: DemoOptions) -> int:
         err=False,
     )
     return 0
-
-
-def _what_is_shown(features: Iterable[str], reader: str) -> list[str]:
-    """Say what is replayed, and what else there could be."""
-    plain = {name: f"{name} ({words})" for name, words in FEATURE_NAMES.items()}
-    names = ", ".join(plain.get(name, name) for name in features)
-    lines = [
-        f"Replaying ten minutes of reader {reader} from stored features: {names}.",
-    ]
-    others = [name for name in ("web", "notify") if extra(name).missing]
-    if others:
-        gives = ", ".join(EXTRAS[name] for name in others)
-        lines.append(f"Not installed, and not needed here: {gives}: {install(*others)}")
-    return lines
 
 
 def _in_words(records: Sequence[Record], reader: str, threshold: float) -> Iterator[str]:

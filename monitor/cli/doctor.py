@@ -55,8 +55,7 @@ def extra(name: str) -> Extra:
     from packaging.requirements import Requirement
 
     have, missing, unfit = [], [], []
-    for line in requires(_NAME) or ():
-        needed = Requirement(line)
+    for needed in map(Requirement, requires(_NAME) or ()):
         marker = needed.marker
         if marker is None or marker.evaluate({"extra": ""}) or not marker.evaluate({"extra": name}):
             continue
@@ -73,15 +72,8 @@ def extra(name: str) -> Extra:
 
 def install(*names: str) -> str:
     """The command that brings extras."""
-    if _FOR_DEVELOPERS.intersection(names):
-        return f"pip install -e '.[{','.join(names)}]'"
-    return f"pip install '{_NAME}[{','.join(names)}]'"
-
-
-def offered_extras() -> list[str]:
-    """List the extras that make sense here: a developer's only in a copy of the repository."""
-    copy = (Path(monitor.__file__).parents[1] / "pyproject.toml").is_file()
-    return [name for name in EXTRAS if copy or name not in _FOR_DEVELOPERS]
+    where = "-e '." if _FOR_DEVELOPERS.intersection(names) else f"'{_NAME}"
+    return f"pip install {where}[{','.join(names)}]'"
 
 
 # --- What `monitor doctor` looks at. A check says what is, and what to do about it.
@@ -102,29 +94,29 @@ class Finding:
 
 def examine(*, hear: bool = False) -> Iterator[Finding]:
     """Look at everything, one thing after the other."""
-    checks: list[tuple[str, Callable[[], tuple[str, str]]]] = [
-        ("Python", _python),
-        ("PortAudio", _portaudio),
-        ("inputs", _inputs),
-        *([("hearing", _hearing)] if hear else []),
-        ("phones", _phones),
-        ("voice", _voice),
-        ("population", _population),
-        *[(f"extra {name}", partial(_extra, name)) for name in offered_extras()],
-        ("disk", _disk),
-    ]
-    for what, check in checks:
+    copy = (Path(monitor.__file__).parents[1] / "pyproject.toml").is_file()
+    checks: dict[str, Callable[[], tuple[str, str]]] = {
+        "Python": lambda: ("ok", f"{sys.version.split()[0]}, {plural(cores(), 'core')}"),
+        "PortAudio": _portaudio,
+        "inputs": _inputs,
+        **({"hearing": _hearing} if hear else {}),
+        "phones": _phones,
+        "voice": _voice,
+        "population": _population,
+        **{
+            f"extra {name}": partial(_extra, name)
+            for name in EXTRAS
+            if copy or name not in _FOR_DEVELOPERS  # of use in a copy of the repository alone
+        },
+        "disk": _disk,
+    }
+    for what, check in checks.items():
         try:
             yield Finding(what, *check())
         except MonitorError as error:
             yield Finding(what, "broken", str(error))
         except Exception as error:  # a doctor does not faint
             yield Finding(what, "broken", f"unexpected {type(error).__name__}: {error}")
-
-
-def _python() -> tuple[str, str]:
-    here = sys.version.split()[0]
-    return "ok", f"{here}, {plural(cores(), 'core')}"
 
 
 def _portaudio() -> tuple[str, str]:
@@ -142,8 +134,7 @@ def _inputs() -> tuple[str, str]:
         return "broken", "cannot be listed without PortAudio"
     names = devices()
     first = choose(names, None)
-    count = plural(len(names), "input")
-    return "ok", f"{count}, by default {first.name} ({first.rate} Hz)"
+    return "ok", f"{plural(len(names), 'input')}, by default {first.name} ({first.rate} Hz)"
 
 
 def _hearing() -> tuple[str, str]:
@@ -177,21 +168,19 @@ def _phones() -> tuple[str, str]:
 def _voice() -> tuple[str, str]:
     from monitor.networks.voice import shipped
 
-    network = shipped()
-    return "ok", f"the networks in the package, {network.size} numbers every 3 s"
+    return "ok", f"the networks in the package, {shipped().size} numbers every 3 s"
 
 
 def _population() -> tuple[str, str]:
     from monitor.population.population import Population
 
     population = Population.reference()
-    features = ", ".join(population.features)
-    words = f"{len(population)} shipped readers with {features}"
-    for rank_model in population.rank_models:
-        if rank_model.left_out and len(rank_model.features) == 1 and rank_model.session == "same":
+    words = f"{len(population)} shipped readers with {', '.join(population.features)}"
+    for model in population.rank_models:
+        if model.left_out and len(model.features) == 1 and model.session == "same":
             words += (
-                f"; rank models with {rank_model.features[0]} without the tests of the "
-                f"{len(rank_model.left_out)} who trained its network"
+                f"; rank models with {model.features[0]} without the tests of the "
+                f"{len(model.left_out)} who trained its network"
             )
     return "ok", words
 
@@ -210,7 +199,7 @@ def _extra(name: str) -> tuple[str, str]:
         except Exception as error:
             reason = " ".join(str(error).split())[:120]
             return "broken", f"cannot be loaded ({reason}): {install(name)}"
-    versions = "" if name in ("peers", "dev") else f" ({', '.join(installed.have)})"
+    versions = "" if name in _FOR_DEVELOPERS else f" ({', '.join(installed.have)})"
     return "ok", f"{gives}{versions}"
 
 
@@ -264,11 +253,6 @@ def command(hear: bool, devices: bool, completion: str | None, as_json: bool) ->
         return 0
     if devices:
         return _list_devices(as_json=as_json)
-    return _report(hear=hear, as_json=as_json)
-
-
-def _report(*, hear: bool, as_json: bool) -> int:
-    """Print what was found; the exit status."""
     findings = []
     for finding in examine(hear=hear):
         findings.append(finding)

@@ -28,6 +28,7 @@ from monitor.cli.options import (
     feature_setup,
     group,
     option,
+    read_lines,
     say,
     shared,
     speaker_model_option,
@@ -284,12 +285,8 @@ def addresses(option: str, values: tuple[str, ...]) -> tuple[str, ...]:
         if not value.startswith("@"):
             lines_read.append(value)
             continue
-        try:
-            lines = Path(value[1:]).read_text("utf-8-sig").split("\n")
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "no text"
-            raise UsageError(f"{option} {value}: cannot be read: {reason}") from None
-        lines_read += [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+        lines = read_lines(f"{option} {value}", value[1:])
+        lines_read += [line for line in lines if line and not line.startswith("#")]
     return tuple(lines_read)
 
 

@@ -26,11 +26,9 @@ if TYPE_CHECKING:
     from monitor.features.registry import FeatureSetup
     from monitor.jobs import Jobs
 
-# --- Lines for people, which names of files and people cannot make steer the terminal.
-
 
 def say(text: str, *, err: bool = True) -> None:
-    """Print lines."""
+    """Print lines for people, in which no name can steer the terminal."""
     click.echo("\n".join(printable(line) for line in text.split("\n")), err=err)
 
 
@@ -71,9 +69,6 @@ def _option(argument: Argument) -> str:
     return f"{option} {value}" if value not in ("", "True") else option
 
 
-# --- The console that tables are printed to.
-
-
 def made_console(wide: int) -> Console:
     """Stdout as wide as its terminal or as COLUMNS says; ``wide`` where neither tells."""
     from monitor.sinks.console import PlainConsole
@@ -85,8 +80,6 @@ def made_console(wide: int) -> Console:
     return console
 
 
-# --- A progress bar on stderr where it is a terminal; a quiet line now and then where it is not.
-
 _QUIET_SECONDS = 10.0
 
 
@@ -94,7 +87,10 @@ _QUIET_SECONDS = 10.0
 def progress_over(
     total: float, what: str, unit: str = ""
 ) -> Iterator[Callable[[str, float], None]]:
-    """Yields a function to call after each step: what was just done, and how much of it."""
+    """Yields a function to call after each step: what was just done, and how much of it.
+
+    A bar on stderr where it is a terminal; a quiet line now and then where it is not.
+    """
     from monitor.sinks.console import PlainConsole
 
     console = PlainConsole(stderr=True)
@@ -260,8 +256,6 @@ def with_options(declared: type) -> Callable[[Callable[[Any], int]], Callable[..
     return decorate
 
 
-# --- The options --jobs and --scheduler: who computes features, processes or workers elsewhere.
-
 WORTHWHILE_SECONDS = 60.0
 """Of audio for each process: it takes a second or two to start."""
 UNKNOWN_SECONDS = 60.0
@@ -316,11 +310,6 @@ class JobOptions:
 
         return path if self.scheduler is None else absolute(path)
 
-    def refuse_scheduler(self, cure: str) -> None:
-        """Refuse a scheduler where there is only one thing to do."""
-        if self.scheduler is not None:
-            raise UsageError(f"--scheduler is for many recordings: {cure}")
-
 
 def worthwhile_processes(lengths: Iterable[float | None]) -> int:
     """Return as many processes as are worth it for recordings of these lengths."""
@@ -342,16 +331,13 @@ def seconds_of(path: Path) -> float | None:
         return None
 
 
-# --- The option --trained: on whose speech the network of a feature was trained.
-
 trained_option = click.option(
     "--trained",
     "trainers",
     multiple=True,
     metavar="FEATURE=FILE",
     help="A list of names, one a line: those on whose speech the network of a feature was trained, "
-    "such as your --speaker-model. It knows their voices better than others', so that no test of "
-    "theirs counts for it.",
+    "such as your --speaker-model. No test of theirs counts for it.",
 )
 
 
@@ -364,12 +350,7 @@ def trained_by_feature(texts: Sequence[str], speakers: Collection[str]) -> dict[
             raise UsageError(f"--trained {text!r} must be FEATURE=FILE, a list of names")
         if name == "speaker":
             name = feature_setup().speaker or name
-        try:
-            lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "it is no text"
-            raise UsageError(f"--trained {path}: cannot be read ({reason})") from None
-        names = {line.strip() for line in lines}
+        names = set(read_lines(f"--trained {path}", path))
         if not names.intersection(speakers):
             raise UsageError(
                 f"--trained {path}: nobody on the list is a speaker of the corpus; check the "
@@ -624,7 +605,6 @@ speaker_model_option = click.option(
     help="A speaker-embedding network of your own, as the feature speaker: of sound, or of log mel "
     "energies (WeSpeaker, 3D-Speaker, sherpa-onnx, ReDimNet). Takes the extra 'onnx'.",
 )
-"""Makes the network one of the features of a command."""
 
 
 among_option = click.option(
@@ -633,7 +613,6 @@ among_option = click.option(
     help="Report bits in crowds of these sizes, such as 1e4,1e6; the first line tells the largest. "
     "[default: the N enrolled, and a million]",
 )
-"""For commands that hear a stream: their ``among``."""
 
 
 # --- Checks.
@@ -676,6 +655,16 @@ def check_new(path: Path, option: str) -> None:
     if path.exists():
         raise UsageError(f"{option} {path} exists; name another file, or remove it")
     check_output(path)
+
+
+def read_lines(option: str, path: str) -> list[str]:
+    """Read the lines of a text that an option, here with its value, names; blanks stripped."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise UsageError(f"{option}: cannot be read: {reason}") from None
+    return [line.strip() for line in lines]
 
 
 def unlocked(path: Path | str) -> str:

@@ -488,7 +488,8 @@ def command(asked: ReplayOptions) -> int:
     }
     if asked.each.asked(of_one_run, split=split):
         return _measure_each(asked)
-    asked.workers.refuse_scheduler("add --each")
+    if asked.workers.scheduler is not None:
+        raise UsageError("--scheduler is for many recordings: add --each")
     read = [*asked.recordings, *asked.transcribing.files, asked.apart.turns]
     reporter = RunReporter(
         asked, read, plot=asked.plot, resume=asked.resume, split=split,

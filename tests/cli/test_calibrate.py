@@ -257,7 +257,7 @@ def test_who_trained_a_network_calibrates_none_of_its_rank_models(run, people, e
     ("text", "words"),
     [
         ("f0", "must be FEATURE=FILE, a list of names"),
-        ("f0={}/none", "cannot be read (No such file or directory)"),
+        ("f0={}/none", "cannot be read: No such file or directory"),
         ("f0={}/impostors", "nobody on the list is a speaker of the corpus"),
         ("voice={}/trainers", "--trained voice: calibrating f0"),
     ],
