@@ -313,7 +313,6 @@ def command(options: CalibrateOptions) -> int:
 
 
 def _read_similarities(texts: Sequence[str]) -> dict[str, str]:
-    """Read FEATURE=NAME."""
     from monitor.kinds import SIMILARITIES
 
     similarities = {}
@@ -466,7 +465,6 @@ def _save(
 
 
 def _show(options: CalibrateOptions, calibration: Calibration) -> None:
-    """Print the table or JSON, and draw the pictures."""
     rows = calibration.rows
     if options.as_json:
         click.echo(json.dumps({"schema": 1, "cells": list(rows)}, allow_nan=False, indent=1))

@@ -101,7 +101,6 @@ def _running(table: dict[str, Any]) -> Iterator[str]:
 
 
 def _defaults(path: Path, command: click.Command, table: Any, where: str) -> dict[str, Any]:
-    """Read one table, and those below it."""
     if not isinstance(table, dict):
         raise UsageError(f"--config {path}: {where} is no table, such as [{where}]")
     options = {

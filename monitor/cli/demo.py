@@ -94,7 +94,6 @@ def command(asked: DemoOptions) -> int:
 
 
 def _in_words(records: Sequence[Record], reader: str, threshold: float) -> Iterator[str]:
-    """Sum up the run in a few sentences."""
     readings = [record for record in records if record["type"] == "reading"]
     raised = next((r for r in records if r["type"] == "alert" and r["state"] == "raised"), None)
     last = readings[-1]

@@ -138,7 +138,6 @@ def _inputs() -> tuple[str, str]:
 
 
 def _hearing() -> tuple[str, str]:
-    """Really hear something."""
     import numpy as np
 
     from monitor.sources.microphone import Microphone

@@ -494,7 +494,6 @@ def _enrol(
     features: Sequence[str] | None,
     further: Sequence[str],
 ) -> Enrolment:
-    """Print the plan, and enrol the speakers of recordings or of a microphone."""
     from monitor.corpus import BY_FOLDER
     from monitor.features.registry import caveats, defaults
     from monitor.sources.registry import is_frames

@@ -128,7 +128,6 @@ def check_two(corpus: Corpus) -> None:
 
 
 def _minutes(files: Iterable[Path]) -> float | None:
-    """Sum the minutes of audio by the headers; None where one does not say."""
     from monitor.sources.registry import open_source
 
     total = 0.0

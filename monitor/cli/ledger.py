@@ -161,7 +161,6 @@ def _print_table(sessions: Sequence[Record]) -> None:
 
 
 def _with_limits(session: Record, name: str) -> str:
-    """A figure in bits, with its limits where it has them."""
     from monitor.sinks.summary import number
 
     low, high = session[f"{name}_low"], session[f"{name}_high"]

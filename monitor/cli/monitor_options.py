@@ -286,7 +286,7 @@ def addresses(option: str, values: tuple[str, ...]) -> tuple[str, ...]:
             lines_read.append(value)
             continue
         lines = read_lines(f"{option} {value}", value[1:])
-        lines_read += [line for line in lines if line and not line.startswith("#")]
+        lines_read += [line for line in lines if not line.startswith("#")]
     return tuple(lines_read)
 
 

@@ -664,7 +664,7 @@ def read_lines(option: str, path: str) -> list[str]:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
         raise UsageError(f"{option}: cannot be read: {reason}") from None
-    return [line.strip() for line in lines]
+    return [text for line in lines if (text := line.strip())]
 
 
 def unlocked(path: Path | str) -> str:

@@ -66,7 +66,6 @@ def command(asked: PeopleOptions) -> int:
 
 
 def _forget(store: Path, name: str, output: Path | None, *, replace: bool) -> int:
-    """Delete a person; the rest replaces the file, or is written to another one."""
     from monitor.files import alone, wiped
     from monitor.population.forgetting import forget
     from monitor.population.population import Population

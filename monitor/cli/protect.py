@@ -192,7 +192,6 @@ def command(asked: ProtectOptions) -> int:
 
 
 def _protect_sound(asked: ProtectOptions, method: str) -> int:
-    """Protect whole recordings."""
     from monitor.anonymisers.filters import Utterance
     from monitor.anonymisers.recording import NAME, Journal, plan_orders
     from monitor.anonymisers.registry import make
@@ -336,7 +335,6 @@ def _check_budget(asked: ProtectOptions, method: str | None) -> None:
 
 
 def _print(scrubbed: ScrubbedRecording) -> None:
-    """Print the bits of each attacker before and after."""
     from rich.table import Table
     from rich.text import Text
 

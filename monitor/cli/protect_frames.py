@@ -165,7 +165,6 @@ def _write_noisy(
 
 
 def _write_account(folder: Path, mechanism: Laplace, spent: Sequence[Promise]) -> None:
-    """Write what is promised, a line a speaker."""
     head = (
         *("speaker", "frames", "seconds", "epsilon_nats", "clip", "noise_scale", "delta"),
         *("basic_nats", "advanced_nats", "optimal_nats", "most_evidence_bits"),

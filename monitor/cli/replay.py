@@ -239,7 +239,6 @@ class BatchOptions:
 
 
 def _measure_each(asked: ReplayOptions) -> int:
-    """Measure all recordings, each by itself, and say what came of them."""
     from monitor.run import worst
     from monitor.run.each import SummaryFile, find_recordings, process_each, split_by_summary
     from monitor.sinks.jsonl import refuse_overwrite
@@ -328,7 +327,6 @@ def report_batch(
 
 
 def _say_some(lines: Iterable[str], before: str, rest: str) -> None:
-    """Say the first lines, and how many more there are."""
     lines = list(lines)
     for line in lines[:MOST_NAMED]:
         say(before + line)
@@ -516,7 +514,6 @@ def command(asked: ReplayOptions) -> int:
 
 
 def _check_split(asked: ReplayOptions, *, words: bool) -> None:
-    """See to it that the options go with several people in one recording."""
     if len(asked.recordings) > 1:
         raise UsageError(f"{asked.apart.name} is of one recording: give one")
     if asked.apart.turns == "-":

@@ -182,8 +182,6 @@ def _list_notices(run: Run) -> list[str]:
 
 
 class _Tally:
-    """Figures from the records of a run; goes on with a run that is gone on with."""
-
     def __init__(self) -> None:
         self.figures: dict[str, Any] = {"seconds": 0.0, "speech": 0.0}
         self.first_alert: float | None = None

@@ -205,7 +205,6 @@ class Measurement:
         return f"<Measurement {self}>"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the sentences over the picture."""
         return f"<div><p>{escape(str(self))}</p>{self._repr_svg_() or ''}</div>"
 
     def _repr_svg_(self) -> str | None:

@@ -273,7 +273,6 @@ class Run(Managed):
         self.notices += self.monitor.noticed  # before it was stopped
 
     def _open_monitors(self, factories: Sequence[MonitorFactory]) -> None:
-        """Make the monitors, and fit them to the source."""
         overlap = self._settings.allow_overlap
         monitors = [f(self.source) if callable(f) else f for f in factories]
         self.monitor = monitors[0]
@@ -394,7 +393,6 @@ class Run(Managed):
         return checkpoint.load(self._hearing, self.totals, [*self.rules, *self._stateful])
 
     def _describe_words(self) -> Iterator[Notice]:
-        """Give notices on transcripts, and on words that the features hardly know."""
         features = self.monitor.front_end.word_features()
         checked = [f for f in features if isinstance(f, WordFeature)]
         for note in self.source.transcripts:
@@ -502,7 +500,6 @@ class Run(Managed):
         self.phase = "ended"
 
     def _ending_rule(self, event: RunEvent) -> str | None:
-        """Return the rule of an alert that ends the run."""
         until = self._settings.until
         if until is None or not isinstance(event, Alert):
             return None
@@ -557,7 +554,6 @@ class Run(Managed):
         return self.source if ahead is None else self._stack.enter_context(ahead)
 
     def _alert_spent_budgets(self) -> Iterator[Alert]:
-        """Give alerts of budgets that earlier sessions have spent, at second 0."""
         if self._session is None or self._session.carried.totals is None:
             return
         reading = self.monitor.standing()

@@ -100,7 +100,6 @@ def _pauses(speech: BoolArray, minimum: int) -> list[tuple[int, int]]:
 def _divide(
     speech: BoolArray, start: int, end: int, count_seconds: Callable[[int, int], float]
 ) -> list[int]:
-    """Return the ticks at which a stretch begins, is divided and ends."""
     if count_seconds(start, end) <= _MOST_SPEECH:
         return [start, end]
     inside = [
@@ -510,7 +509,6 @@ class _Candidates:
 
 
 def _runs(choice: frozenset[int]) -> Iterator[tuple[int, int]]:
-    """Give neighbours among the stretches, as first and last."""
     for stretch in sorted(choice):
         if stretch - 1 not in choice:
             first = stretch
@@ -671,7 +669,6 @@ def _search(
 
 
 def _measure_published(published: Samples, first: Monitor, setup: FeatureSetup) -> Measurement:
-    """Measure what is to be written, as `monitor replay` does."""
     create = partial(
         Monitor.for_source, population=first.population, features=first.features,
         watch=first.watch, on_change="note", setup=setup,

@@ -301,7 +301,6 @@ class Prior:
     def _evidence(
         self, rank_model: RankModel, order: Sequence[int], test: float, template: float
     ) -> FloatArray | None:
-        """Return its likelihood ratios at one cell, features in that order."""
         model, cohort = rank_model.evidence, self._cohort
         if model is None or cohort is None:
             return None
@@ -432,15 +431,11 @@ def calibrate(
 
 
 class _CellFits(NamedTuple):
-    """Fits of one cell."""
-
     rank_models: list[FittedCell | None]  # by set of features
     ratios: dict[_FeatureSet, FittedEvidence]  # of the longest templates so far that have any
 
 
 class _Calibrator:
-    """Plan of a calibration, and the work on its cells."""
-
     def __init__(
         self,
         voices: Sequence[SpeakerSpeech],
@@ -766,7 +761,6 @@ def _backgrounds(
 
 
 def _is_fitted(cell: GridCell) -> bool:
-    """Return whether a cell has the speakers that a rank model needs."""
     return cell.plan.mated.size >= FEWEST_SPEAKERS
 
 

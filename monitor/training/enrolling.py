@@ -258,7 +258,6 @@ def enrol(
 
 
 def _whole_slices(seconds: float) -> int:
-    """Return the number of slices in a template of so many seconds."""
     if not SLICE_SECONDS <= seconds <= MOST_SECONDS:
         raise UsageError(f"{seconds:g} s are no length of a template; at least {SLICE_SECONDS:g} s")
     return int(seconds // SLICE_SECONDS)

@@ -372,7 +372,6 @@ def _extract_groups(
     summarise: _Summary[_Result],
     jobs: Jobs,
 ) -> Generator[_Result, None, None]:
-    """Summarise each group of recordings of one speaker."""
     tasks = [  # as they are found from any working folder
         tuple(replace(r, path=absolute(r.path), words=r.words.make_absolute()) for r in group)
         for group in groups
@@ -414,7 +413,6 @@ def _extract_elsewhere(
     summarise: _Summary[_Result],
     recordings: Sequence[Recording],
 ) -> tuple[dict[str, FeatureSpec], _Result]:
-    """Extract recordings in another process; return the specs too."""
     listener = Listener(names, channel, setup, sounds=sounds)
     outcomes = _extract(listener, slices, recordings)
     return listener.specs, summarise(outcomes, listener.specs)
@@ -633,7 +631,6 @@ def _keep(
     requested: Mapping[str, list[Any]],
     order: HearingOrder,
 ) -> OrderOutcome:
-    """Fulfil one order."""
     stored = None if is_frames(order.source) else _load(order.target)
     stored_shapes: _Shapes = {} if stored is None else stored.header.settings["features"]
     current = stored if stored is not None and _is_current(stored, note, order) else None
@@ -754,7 +751,6 @@ def describe_difference(hearing_orders: Sequence[HearingOrder], options: Hearing
 
 
 def _is_current(stored: FramesFile, note: Mapping[str, object], order: HearingOrder) -> bool:
-    """Return whether stored frames are of this recording, and heard with these options."""
     changing = {"features": None, "lost": None, "words": None}
     if {**stored.header.settings, **changing} != {**note, **changing}:
         return False
@@ -771,7 +767,6 @@ def _safe(part: str) -> str:
 
 
 def _check_folder(folder: Path) -> None:
-    """Refuse to write among things that are not ours."""
     if not held_by(folder):
         return
     try:

@@ -379,7 +379,6 @@ def _quantile(bits: FloatArray, weight: FloatArray, share: float) -> float:
 
 
 def _compute_others(comparisons: TemplateComparisons, bits: FloatArray, drawn: FloatArray) -> Row:
-    """Compute other people's mean ratio with limits, and how many of them show k bits."""
     first, counts, place = comparisons.pairs.unique
     pair_means = np.bincount(place, np.exp2(bits)) / counts
     who = comparisons.test_speaker[first], comparisons.template_speaker[first]

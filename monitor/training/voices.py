@@ -82,7 +82,6 @@ class SessionFrames:
         return early.some(slice(place, place + 1))
 
     def _addends_of(self, start: int, end: int) -> AnyArray:
-        """Return the frames of these units, ready to be added up."""
         if not self._addends:  # windows overlap
             self._addends.append(self.spec.kind.addends(self.values))
         # of its own type, or all units would be converted
