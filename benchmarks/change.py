@@ -30,7 +30,7 @@ from unittest import mock
 
 import numpy as np
 
-from monitor.events.occurrences import Change
+from monitor.events.run import Change
 from monitor.features.channel import Channel
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_frames

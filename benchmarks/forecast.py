@@ -26,6 +26,7 @@ from typing import Any
 from monitor import Monitor, Population
 from monitor.alerts import EarlyWarning, Threshold
 from monitor.alerts import rules as forecast
+from monitor.events import Reading
 from monitor.sources.frames import FramesFile
 
 THRESHOLDS = (2.0, 3.0, 4.0)
@@ -63,7 +64,7 @@ def warned(run: list[dict[str, Any]], bits: float, warn: float) -> dict[str, flo
     for record in run:
         if reached is not None and record["seconds"] >= reached:
             break
-        for alert in rule.update(record):
+        for alert in rule.update(Reading.from_record(record)):
             if alert.state == "raised" and at is None:
                 at, said = alert.seconds, alert.seconds_left
         left = rule.seconds_left

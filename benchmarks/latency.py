@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ import numpy as np
 import soundfile
 import soxr
 
+from monitor.events import Event, GapEvent, Reading
 from monitor.sources.base import WrappedLiveSource
 from monitor.types import Block, FloatArray, Item
 from tests.virtual_microphone import DEVICE, VirtualMicrophone, missing
@@ -107,12 +108,12 @@ class Arrivals:
         self.readings: list[tuple[float, float, float]] = []
         self.gaps: list[str] = []
 
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Take one record."""
-        if record["type"] == "reading":
-            self.readings.append((record["seconds"], time.monotonic(), record["lag"]))
-        elif record["type"] == "gap":
-            self.gaps.append(record["detail"])
+    def write(self, event: Event) -> None:
+        """Take one event."""
+        if isinstance(event, Reading):
+            self.readings.append((event.seconds, time.monotonic(), event.lag or 0.0))
+        elif isinstance(event, GapEvent):
+            self.gaps.append(event.detail)
 
     def close(self) -> None:
         """Nothing is left to do."""

@@ -37,7 +37,7 @@ from benchmarks.change import (
     population,
     through,
 )
-from monitor.events.occurrences import Change
+from monitor.events.run import Change
 from monitor.stream.speaker_changes import ChangeDetector
 from monitor.types import TICKS_PER_SECOND, Frames
 

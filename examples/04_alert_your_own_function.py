@@ -9,11 +9,10 @@ a thread of its own, so the stream never waits.
 
 import sys
 import threading
-from collections.abc import Mapping
-from typing import Any
 
 from monitor import Monitor, Population, Run, alerts
 from monitor.alerts.actions import BackgroundDelivery
+from monitor.events import Alert
 from monitor.population import DEMO_SPEAKER, demo_frames
 
 
@@ -22,17 +21,15 @@ class YourFunction:
 
     label = "your function"  # what to call it if it fails
 
-    def deliver(self, record: Mapping[str, Any], cancel: threading.Event) -> None:  # noqa: ARG002
+    def deliver(self, alert: Alert, cancel: threading.Event) -> None:  # noqa: ARG002
         """Called once for every alert and warning, raised or cleared."""
-        at, rule = record["seconds"], record["rule"]
-        if record["state"] == "cleared":
-            print(f"{at:5.0f} s  {record['level']} over: {rule}")
-        elif record["level"] == "warning":
-            print(
-                f"{at:5.0f} s  {record['threshold']:g} bits in about {record['seconds_left']:.0f} s"
-            )
+        at, rule = alert.seconds, alert.rule
+        if alert.state == "cleared":
+            print(f"{at:5.0f} s  {alert.level} over: {rule}")
+        elif alert.level == "warning":
+            print(f"{at:5.0f} s  {alert.threshold:g} bits in about {alert.seconds_left:.0f} s")
         else:
-            print(f"{at:5.0f} s  ALERT {rule}: {record['value']:.1f} bits. Stop talking!")
+            print(f"{at:5.0f} s  ALERT {rule}: {alert.value:.1f} bits. Stop talking!")
 
 
 recording = sys.argv[1] if len(sys.argv) > 1 else demo_frames()

@@ -8,39 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from monitor.errors import UsageError
-from monitor.phrases import is_evidence
-
-if TYPE_CHECKING:
-    from monitor.types import Record
 
 __all__ = [
     "SCALE",
     "Crowd",
     "axis_top",
-    "best_match",
     "crowd_of",
-    "format_matches",
     "format_probability",
-    "narrowed_sentence",
     "people",
     "rounded",
-    "select_largest_crowd",
     "sizes",
     "with_article",
 ]
 
 FEWEST, MOST = 2, 10**10
-NOTHING_BITS = 0.05
-WIDE_BITS = 2.0  # limits further apart are a range of people: one number would promise too much
 NEARLY_ONE = 1.5
-NEAR_BITS = 2.5
-AGAINST_BITS = -2.0
-CHANGED = "another voice, or a changed one; who knows the change may recognise it"
-"""What a voice is whose evidence `speaks_against` the watched speaker."""
 YOU = ("me", "myself")  # who is watched by one of these names is the one who reads
+NEAR_BITS = 2.5
 
 
 class Crowd(NamedTuple):
@@ -131,112 +118,10 @@ def crowd_of(count: float, enrolled: float | None = None) -> str:
     return f"{with_article(name)} of {people(count)}"
 
 
-def select_largest_crowd(reading: Record) -> Record | None:
-    """Return the entry of the largest crowd that was asked for; None where there is none."""
-    entries = [entry for entry in reading.get("among") or () if entry.get("bits") is not None]
-    return max(entries, key=lambda entry: float(entry["people"]), default=None)
-
-
-def bits_or_more(reading: Record, bits: str) -> str:
-    """Format bits of evidence, which may be more than the data can tell."""
-    return f"at least {bits}" if reading.get("at_least") else bits
-
-
-def format_matches(reading: Record) -> str:
-    """Format how many people of the largest crowd match, in very few words.
-
-    Example:
-        >>> reading = {"among": [{"people": 1e6, "bits": 11.3}]}
-        >>> format_matches(reading), format_matches({**reading, "at_least": True})
-        ('about 400 in a million', 'at most 400 in a million')
-    """
-    entry = select_largest_crowd(reading)
-    if entry is None:
-        return ""
-    bits = float(entry["bits"])
-    if abs(bits) < NOTHING_BITS:
-        return "nothing yet"
-    if bits < 0:
-        return "evidence against"
-    fitting = _count_matches(entry, bits)
-    if fitting < NEARLY_ONE:
-        return f"hardly anybody else in {people(entry['people'])}"
-    roughly = "at most" if reading.get("at_least") else "about"
-    return f"{roughly} {rounded(fitting)} in {people(entry['people'])}"
-
-
-def _describe_matches(entry: Record, clipped: bool) -> str:
-    """Describe the people of a crowd who match."""
-    bits, low, high = float(entry["bits"]), entry.get("bits_low"), entry.get("bits_high")
-    fitting = _count_matches(entry, bits)
-    if low is None or high is None or high - low <= WIDE_BITS or clipped:
-        return f"about {rounded(fitting)} people{' or fewer' if clipped else ''}"
-    minimum, maximum = _count_matches(entry, high), _count_matches(entry, low)
-    if maximum >= entry["people"]:
-        return f"about {rounded(fitting)} people, perhaps all,"
-    return f"between {rounded(minimum)} and {rounded(maximum)} people"
-
-
 def axis_top(bits: float) -> float:
     """Return up to where to draw bits of evidence: the next crowd is seen, where it is near."""
     ahead = next((crowd.bits for crowd in SCALE if crowd.bits >= bits), bits)
     return ahead if ahead - bits <= NEAR_BITS else bits
-
-
-def narrowed_sentence(reading: Record, watch: str, *, fit: bool = True) -> str:
-    """Format what the evidence of a reading means in the largest crowd; empty without any.
-
-    Without ``fit`` it is left unsaid as well as whom these people match.
-
-    Example:
-        >>> def sentence(bits, watch="ann", people=1e6):
-        ...     entry = {"people": people, "bits": bits}
-        ...     reading = {"bits": bits, "headline": "evidence", "among": [entry]}
-        ...     return narrowed_sentence(reading, watch)
-        >>> sentence(11.3)
-        'about 400 people in a city of a million match as well as ann'
-        >>> sentence(13.1, "me", 1e4)
-        'hardly anybody but you matches in a town of ten thousand'
-        >>> sentence(0.01)
-        'no evidence yet: anybody in a city of a million matches as well as ann'
-        >>> sentence(-1.0)
-        'this voice is evidence against ann'
-    """
-    entry = select_largest_crowd(reading)
-    evidence = reading.get("bits") if is_evidence(reading) else None
-    if entry is None or evidence is None:
-        return ""
-    person, crowd = "you" if watch.lower() in YOU else watch, crowd_of(entry["people"])
-    if abs(evidence) < NOTHING_BITS:
-        return f"no evidence yet: anybody in {crowd} matches as well as {person}"
-    if evidence < 0:
-        reason = f": {CHANGED}" if speaks_against(reading) else ""
-        return f"this voice is evidence against {person}{reason}"
-    if _count_matches(entry, float(entry["bits"])) < NEARLY_ONE:
-        return f"hardly anybody but {person} matches in {crowd}"
-    matches = _describe_matches(entry, bool(reading.get("at_least")))
-    return f"{matches} in {crowd} match{f' as well as {person}' if fit else ''}"
-
-
-def speaks_against(reading: Record) -> bool:
-    """Return whether the evidence of a reading is strongly against the watched speaker."""
-    bits = reading.get("bits")
-    return is_evidence(reading) and bits is not None and bits <= AGAINST_BITS
-
-
-def best_match(reading: Record, enrolled: int) -> str:
-    """Format whom the voice fits best where nobody is watched, and how likely it is in a crowd.
-
-    The chance counts everybody who is not enrolled: to be the best match of a few is no evidence.
-    """
-    entry = select_largest_crowd(reading)
-    if entry is None or not entry.get("favourite"):
-        return ""
-    name, probability = entry["favourite"]
-    one_in = entry.get("favourite_one_in")
-    probability = 1 / one_in if one_in else probability
-    match = f"that it is {name}, the best match of the {people(enrolled)} enrolled"
-    return f"in {crowd_of(entry['people'])}: {format_probability(probability)} {match}"
 
 
 def format_probability(probability: float) -> str:
@@ -246,8 +131,3 @@ def format_probability(probability: float) -> str:
     if probability <= 0.4:
         return f"1 in {rounded(1 / probability)}"
     return "over 99 %" if probability > 0.995 else f"{round(100 * probability)} %"
-
-
-def _count_matches(entry: Record, bits: float) -> float:
-    """Count people of the crowd who would fit as well, the one included."""
-    return float(entry["people"] * 2.0 ** -min(max(bits, -1000.0), 1000.0))

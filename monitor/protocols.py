@@ -15,7 +15,8 @@ from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
 
 from monitor.errors import SourceError
-from monitor.events.occurrences import Alert
+from monitor.events.declaration import Event
+from monitor.events.run import AlarmTerms, Alert, RunStart
 from monitor.kinds import FeatureSpec, Sensitivity
 from monitor.phrases import plural
 from monitor.types import AnyArray, FloatArray, IntArray, Item, Record, Track
@@ -32,7 +33,6 @@ __all__ = [
     "Feature",
     "LiveSource",
     "MarkedEmbedder",
-    "Recordable",
     "RunLog",
     "ScoredComparisons",
     "Sink",
@@ -366,30 +366,31 @@ class AudioDevice(Protocol):
 
 @runtime_checkable
 class Sink(Protocol):
-    """Receiver of records: JSON lines, a terminal, a page.
+    """Receiver of the events of a run: JSON lines, a terminal, a page.
 
-    A record is a mapping of plain values with a ``type``; ``docs/records.md`` explains every key. A
-    sink ignores types and keys that it does not know.
+    Its attributes are the keys that ``docs/records.md`` explains; ``event.record()`` is its JSON. A
+    sink ignores types that it does not know.
 
     Example:
+        >>> from monitor.events import Reading
         >>> class Loudest:
         ...     bits = 0.0
         ...
-        ...     def write(self, record):
-        ...         if record["type"] == "reading":
-        ...             self.bits = max(self.bits, record["bits"])
+        ...     def write(self, event):
+        ...         if isinstance(event, Reading):
+        ...             self.bits = max(self.bits, event.bits)
         ...
         ...     def close(self):
         ...         print(f"at most {self.bits:.1f} bits")
         >>> sink = Loudest()
-        >>> sink.write({"type": "reading", "bits": 2.25})
+        >>> sink.write(Reading.from_record({"bits": 2.25}))
         >>> isinstance(sink, Sink), sink.close()
         at most 2.2 bits
         (True, None)
     """
 
-    def write(self, record: Record) -> None:
-        """Take one record: ``start``, ``reading``, ``alert``, ``gap``, ``change`` or ``end``."""
+    def write(self, event: Event) -> None:
+        """Take one event: start, reading, alert, gap, notice, change, level reached or end."""
 
     def close(self) -> None:
         """Finish: everything has been written; may be called twice."""
@@ -408,28 +409,21 @@ class RunLog(Sink, Protocol):
         """Bring everything written so far to the disk."""
 
 
-class Recordable(Protocol):
-    """Event with a record, as a `monitor.Reading`."""
-
-    def record(self) -> Record:
-        """Return the record, without its ``recording``."""
-
-
 class Stateful(Protocol):
     """State that a checkpoint keeps so that a stopped run can go on as if it had not stopped."""
 
     def state(self) -> Record:
-        """Return everything that was learnt from the records so far, as JSON-able values."""
+        """Return everything that was learnt from the events so far, as JSON-able values."""
 
     def restore(self, state: Record) -> None:
         """Take up a ``state``, on an object made with the same arguments."""
 
 
 class AlertRule(Stateful, Protocol):
-    """Rule that decides from the records of a run when to raise an alert, and when to clear it."""
+    """Rule that decides from the events of a run when to raise an alert, and when to clear it."""
 
-    def update(self, record: Record) -> list[Alert]:
-        """Take the next record of the run: the alerts that it gives rise to, none as a rule."""
+    def update(self, event: Event) -> list[Alert]:
+        """Take the next event of the run: the alerts that it gives rise to, none as a rule."""
 
 
 @runtime_checkable
@@ -446,11 +440,11 @@ class ExplainedRule(AlertRule, Protocol):
         """Why a stream that ends here says nothing of the rule; empty where it does."""
         ...
 
-    def note(self, start: Record) -> str | None:
+    def note(self, start: RunStart) -> str | None:
         """Return what a person should know before the stream of this ``start`` begins, or None."""
 
-    def record(self) -> Record | None:
-        """Return what the ``start`` record says of it among its ``alarms``; None for nothing."""
+    def terms(self) -> AlarmTerms | None:
+        """Return what the start says of it among its ``alarms``; None for nothing."""
 
 
 class AlertAction(Sink, Protocol):
@@ -473,8 +467,8 @@ class AlertReceiver(Protocol):
 
     label: str
 
-    def deliver(self, record: Record, cancel: threading.Event) -> None:
-        """Hand one alert over; may take its time until ``cancel`` is set.
+    def deliver(self, alert: Alert, cancel: threading.Event) -> None:
+        """Hand one alert over, with ``time`` and ``watch``; may take long, until ``cancel`` is set.
 
         Raises:
             monitor.errors.DeliveryError: it was not taken; the message says why,
@@ -493,8 +487,8 @@ class ThresholdForecast(Protocol):
     threshold_bits: float
     field: str
 
-    def update(self, record: Record) -> None:
-        """Take the next record of the run."""
+    def update(self, event: Event) -> None:
+        """Take the next event of the run."""
 
     @property
     def seconds_left(self) -> float | None:

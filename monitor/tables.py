@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, overload
+from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from monitor.errors import UsageError
-from monitor.events.declaration import record_of
+from monitor.events.declaration import Event, find_first, record_of, to_json
 from monitor.events.reading import Reading
+from monitor.events.run import RunEnd, RunStart
 from monitor.events.schema import read_run
 from monitor.files import atomic_write, not_written, write_csv_rows
 from monitor.safe_text import printable
@@ -21,13 +22,12 @@ from monitor.types import Record
 if TYPE_CHECKING:
     import pandas
 
-    from monitor.protocols import Recordable
-
 __all__ = ["Column", "Readings"]
 
 
 Kind: TypeAlias = Literal["number", "integer", "boolean", "text"]
 
+Part = TypeVar("Part")
 _SECONDS = {"seconds", "speech", "usable", "lag"}
 _BITS = {"ceiling", "plateau", "guides", "evidence_guides"}
 
@@ -203,70 +203,61 @@ def crowd(people: float) -> str:
     return short if len(short) < len(plain) else plain
 
 
-def flat(reading: Record) -> dict[str, object]:
-    """Flatten the record of a reading into one row.
+def flat(reading: Reading) -> dict[str, object]:
+    """Flatten a reading into one row.
 
     Example:
-        >>> flat({"type": "reading", "bits": 2.0, "features": {"f0": {"rank": 3}},
-        ...       "among": [{"people": 1000000, "bits": 7.5}], "top": [["ann", 0.25]]})
-        {'bits': 2.0, 'f0.rank': 3, 'among.1e6.bits': 7.5, 'posterior.ann': 0.25}
+        >>> reading = {"bits": 2.0, "features": {"f0": {"rank": 3}}, "top": [["ann", 0.25]]}
+        >>> row = flat(Reading.from_record(reading))
+        >>> row["bits"], row["f0.rank"], row["posterior.ann"]
+        (2.0, 3, 0.25)
     """
-    row: dict[str, object] = {}
-    for name, value in reading.items():
-        if name == "features":
-            for feature, figures in value.items():
-                row |= {f"{feature}.{part}": entry for part, entry in figures.items()}
-        elif name == "among":
-            apart = ("people", "favourite")
-            for entry in _having("people", value):
-                under = f"among.{crowd(entry['people'])}."
-                row |= {under + part: figure for part, figure in entry.items() if part not in apart}
-                if entry.get("favourite") is not None:
-                    best = f"{under}favourite"
-                    row[best], row[f"{best}_probability"] = entry["favourite"]
-        elif name == "top":
-            row |= {f"posterior.{person}": entry for person, entry in value}
-        elif name == "bystanders":
-            bystanders = _having("name", value)
-            row |= {f"bystander.{entry['name']}": entry.get("probability") for entry in bystanders}
-        elif isinstance(value, Mapping):
-            row |= _flatten_object(name, value)
-        elif name != "type":
-            row[name] = "+".join(value) if isinstance(value, list) else value
+    apart = ("features", "among", "top", "bystanders")
+    row = _flatten({name: part for name, part in to_json(reading).items() if name not in apart})
+    for feature, figures in (reading.features or {}).items():
+        row |= _flatten(to_json(figures), f"{feature}.")
+    for entry in _named(reading.among, "people"):
+        under = f"among.{crowd(entry.people)}."
+        row |= _flatten(to_json(entry), under)
+        del row[f"{under}people"], row[f"{under}favourite"]
+        if entry.favourite is not None:
+            best = f"{under}favourite"
+            row[best], row[f"{best}_probability"] = entry.favourite
+    row |= {f"posterior.{person}": share for person, share in reading.top or ()}
+    others = _named(reading.bystanders, "name")
+    row |= {f"bystander.{other.name}": other.probability for other in others}
     return row
 
 
-def _flatten_object(name: str, value: Record) -> dict[str, object]:
+def _flatten(record: Record, under: str = "") -> dict[str, object]:
     row: dict[str, object] = {}
-    for part, figure in value.items():
-        if part == "attackers":
-            for attacker, figures in figure.items():
-                row |= _flatten_object(f"{name}.{attacker}", figures)
+    for name, value in record.items():
+        if isinstance(value, Mapping):
+            row |= _flatten(value, f"{under}{name}.".replace("attackers.", ""))
+        elif isinstance(value, list) and name != "favourite":
+            row[under + name] = "+".join(map(str, value))
         else:
-            row[f"{name}.{part}"] = "+".join(figure) if isinstance(figure, list) else figure
+            row[under + name] = value
     return row
 
 
-def columns_of(readings: Sequence[Record], *, posterior: bool = False) -> tuple[Column, ...]:
+def columns_of(readings: Sequence[Reading], *, posterior: bool = False) -> tuple[Column, ...]:
     """Return the columns of a table of readings, in the order of docs/records.md.
 
     Those of a run are the same whatever happened in it, but for its features and crowds.
     """
-    features = _unique(name for reading in readings for name in reading.get("features", ()))
-    among = (entry for reading in readings for entry in _having("people", reading.get("among")))
-    crowds = sorted({entry["people"] for entry in among})
-    top = _unique(person for reading in readings for person, _ in reading.get("top", ()))
-    sides = [reading["protected"] for reading in readings if "protected" in reading]
-    attackers = _unique(person for side in sides for person in side.get("attackers", ()))
-    bystanders = (
-        entry for reading in readings for entry in _having("name", reading.get("bystanders"))
-    )
-    others = _unique(entry["name"] for entry in bystanders)
+    features = _unique(name for reading in readings for name in reading.features or ())
+    crowds = sorted({c.people for reading in readings for c in _named(reading.among, "people")})
+    top = _unique(person for reading in readings for person, _ in reading.top or ())
+    sides = [reading.protected for reading in readings if reading.protected is not None]
+    attackers = _unique(person for side in sides for person in side.attackers or ())
+    others = _unique(b.name for reading in readings for b in _named(reading.bystanders, "name"))
     columns: list[Column] = []
     meaning = ""
     for key in record_of(Reading).keys:
         schema, meaning = key.schema, key.meaning or meaning  # limits share that of their figure
-        if key.name in ("label", "watch") and not any(key.name in entry for entry in readings):
+        only_where_used = ("label", "watch", "declared")
+        if key.name in only_where_used and all(getattr(r, key.name) is None for r in readings):
             continue
         if key.name == "features":
             parts = schema["additionalProperties"]["properties"]
@@ -291,8 +282,6 @@ def columns_of(readings: Sequence[Record], *, posterior: bool = False) -> tuple[
                 columns += _columns(meaning, parts, "protected.")
             for attacker in attackers:
                 columns += _columns(meaning, of_attacker, f"protected.{attacker}.")
-        elif key.name == "declared" and not any("declared" in entry for entry in readings):
-            continue
         elif "properties" in schema:
             columns += _columns(meaning, schema["properties"], f"{key.name}.")
         else:
@@ -300,9 +289,9 @@ def columns_of(readings: Sequence[Record], *, posterior: bool = False) -> tuple[
     return tuple(columns)
 
 
-def _having(name: str, objects: Iterable[Any] | None) -> list[Record]:
+def _named(parts: Sequence[Part] | None, name: str) -> list[Part]:
     """Return those that have it; a run that somebody has edited may lack what it is called by."""
-    return [entry for entry in objects or () if name in entry]
+    return [part for part in parts or () if getattr(part, name) is not None]
 
 
 def _columns(meaning: str, parts: Record, under: str) -> Iterator[Column]:
@@ -341,23 +330,22 @@ _OF_PERSON: Mapping[str, tuple[Kind, str]] = {
 }
 
 
-def write_people(path: Path, end: Record) -> None:
-    """Write a row for each person of a run, from its ``end`` record: CSV or Parquet, mode 0600."""
+def write_people(path: Path, end: RunEnd) -> None:
+    """Write a row for each person of a run, from its end: CSV or Parquet, mode 0600."""
     columns = [Column(name, *declaration) for name, declaration in _OF_PERSON.items()]
-    recording = ", ".join(end.get("recordings", ()))
+    recording = ", ".join(end.recordings or ())
     rows = [
-        {**row, "recording": recording, "differs": " ".join(row["differs"])}
-        for row in end["people"]
+        {**to_json(person), "recording": recording, "differs": " ".join(person.differs)}
+        for person in end.people or ()
     ]
     write(path, columns, rows)
 
 
-class Readings(Sequence[Record]):
+class Readings(Sequence[Reading]):
     """Readings as a table: a row each, a column a figure, as docs/corpora.md lists them.
 
     Args:
-        readings: what a `Monitor` gives, or records, such as those of a `Run`; records of other
-            types are left out.
+        readings: what a `Monitor` or a `Run` gives; events of other types are left out.
 
     Example:
         >>> from monitor import Monitor, Population
@@ -371,9 +359,9 @@ class Readings(Sequence[Record]):
         ('s', 'bits')
     """
 
-    def __init__(self, readings: Iterable[Recordable | Record]) -> None:
-        records = (r if isinstance(r, Mapping) else r.record() for r in readings)
-        self._records = [record for record in records if record["type"] == "reading"]
+    def __init__(self, readings: Iterable[Event]) -> None:
+        self._readings = [event for event in readings if isinstance(event, Reading)]
+        self._runs: list[tuple[str, str | None]] = []  # of each the file, and who is watched
 
     @classmethod
     def read(cls, *runs: str | os.PathLike[str]) -> Self:
@@ -382,23 +370,29 @@ class Readings(Sequence[Record]):
         Raises:
             StoreError: a file is missing, or something other than a run.
         """
-        rows: list[Record] = []
+        readings = cls(())
         for run in runs:
-            start, *records = read_run(run)
-            origin = {"run": printable(Path(run).as_posix()), "watch": start.get("watch")}
-            rows += [{**origin, **record} for record in records]
-        return cls(rows)
+            events = read_run(run)
+            start = find_first(events, RunStart) or RunStart.from_record({})
+            name = printable(Path(run).as_posix())
+            own = [event for event in events if isinstance(event, Reading)]
+            readings._readings += own
+            readings._runs += [(name, r.watch or start.watch) for r in own]
+        return readings
 
     @overload
-    def __getitem__(self, index: int) -> Record: ...
+    def __getitem__(self, index: int) -> Reading: ...
     @overload
     def __getitem__(self, index: slice) -> Readings: ...
-    def __getitem__(self, index: int | slice) -> Record | Readings:
-        records = self._records[index]
-        return Readings(records) if isinstance(records, list) else records
+    def __getitem__(self, index: int | slice) -> Reading | Readings:
+        if isinstance(index, int):
+            return self._readings[index]
+        part = Readings(self._readings[index])
+        part._runs = self._runs[index]
+        return part
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self._readings)
 
     def columns(self, *, posterior: bool = False) -> tuple[Column, ...]:
         """Return the columns of the table, with unit and meaning.
@@ -406,15 +400,17 @@ class Readings(Sequence[Record]):
         Args:
             posterior: with those of everybody whom a reading names (``posterior.NAME``).
         """
-        columns = columns_of(self._records, posterior=posterior)
-        if not any("run" in record for record in self._records):
+        columns = columns_of(self._readings, posterior=posterior)
+        if not self._runs:
             return columns
         names = {column.name for column in OF_THE_RUN}
         return (*OF_THE_RUN, *(column for column in columns if column.name not in names))
 
     def rows(self) -> Iterator[dict[str, object]]:
-        """Return cells by the name of their column; what a reading does not have is missing."""
-        return map(flat, self._records)
+        """Yield cells by the name of their column; what a reading does not have is missing."""
+        for index, reading in enumerate(self._readings):
+            run, watch = self._runs[index] if self._runs else (None, reading.watch)
+            yield {**flat(reading), "run": run, "watch": watch}
 
     def to_pandas(self, *, posterior: bool = False) -> pandas.DataFrame:
         """Make a data frame; ``attrs["units"]`` has units. Needs the extra 'tables'.

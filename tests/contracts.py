@@ -36,8 +36,8 @@ from monitor.networks.usc import UscNetwork
 from monitor.protocols import Feature, Sink, Sketch, Source
 from monitor.sinks.console import RunBuffer
 from monitor.sinks.jsonl import JsonLines
-from monitor.sinks.live import LiveView
-from monitor.sinks.terminal import LiveCurve, ReplayProgress
+from monitor.sinks.live import LiveCurve, LiveView
+from monitor.sinks.progress import ReplayProgress
 from monitor.sources import (
     AudioQueue,
     Chain,

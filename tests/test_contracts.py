@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,12 +17,14 @@ from hypothesis import strategies as st
 import monitor.sources
 from monitor import Monitor, Population
 from monitor.alerts import Threshold
-from monitor.events.occurrences import GapEvent
+from monitor.events.declaration import Event
+from monitor.events.reading import Reading
+from monitor.events.run import GapEvent
 from monitor.features.extractor import Extractor
 from monitor.features.registry import FEATURES as REGISTERED
 from monitor.kinds import KINDS, SIMILARITIES
 from monitor.protocols import Feature, Sink, Sketch, Source
-from monitor.stream.records import RunTotals, placed, start_record
+from monitor.stream.records import RunTotals, placed, start_event
 from monitor.types import Block, Frames, Gap, Track, Tracks, Words
 from tests.contracts import (
     FEATURES,
@@ -36,6 +39,7 @@ from tests.contracts import (
     listened,
     pieces,
 )
+from tests.records import as_records
 
 COMPUTED = list(FEATURES)
 AUDIBLE = [name for name in FEATURES if name != "style"]
@@ -415,20 +419,20 @@ def test_source_keeps_nothing_of_what_it_gave(name, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def records() -> list[dict[str, Any]]:
+def records() -> list[Event]:
     """Of every type, from a real run."""
     monitor = Monitor(Population.reference(), watch="19")
     tally, rule = RunTotals(), Threshold("bits", -9.0, hold_seconds=0.0)
     frames = Frames(np.ones(400, bool), {"f0": Track(np.arange(1, 401), np.arange(400) % 104)})
-    made: list[Any] = [start_record(monitor, ["a.flac"])]
+    made: list[Any] = [start_event(monitor, ["a.flac"])]
     for reading in monitor.push(frames):
-        made += [reading.record(), *(alert.record() for alert in rule.update(reading))]
+        made += [reading, *rule.update(reading)]
     gap = GapEvent.of(2.0, Gap("broken file", None, 0, "a.flac: broke"))
-    made.append(placed(gap, ["a.flac"]).record())
-    for record in made:
-        tally.count(record)
-    made.append(tally.end_record(monitor, complete=False))
-    assert {record["type"] for record in made} == {"start", "reading", "gap", "alert", "end"}
+    made.append(placed(gap, ["a.flac"]))
+    for each in made:
+        tally.count(each)
+    made.append(tally.end_event(monitor, complete=False))
+    assert {each.type for each in made} == {"start", "reading", "gap", "alert", "end"}
     return made
 
 
@@ -440,16 +444,13 @@ def sink_case(request):
 def test_sink_takes_every_record_and_changes_none(sink_case, records, tmp_path):
     sink = sink_case.make(tmp_path)
     assert isinstance(sink, Sink)
-    before = copy.deepcopy(records)
+    before = as_records(records)
     for record in records:
         assert sink.write(record) is None  # type: ignore[func-returns-value]
-    withheld = {
-        **next(r for r in records if r["type"] == "reading"),
-        **dict.fromkeys(("bits", "bits_low", "bits_high", "sum_bits", "peak_bits")),
-        "withheld": "template_mismatch: too short",
-    }
-    sink.write(withheld)
-    assert records == before
+    nothing: Any = dict.fromkeys(("bits", "bits_low", "bits_high", "sum_bits", "peak_bits"))
+    reading = next(each for each in records if isinstance(each, Reading))
+    sink.write(replace(reading, **nothing, withheld="template_mismatch: too short"))
+    assert as_records(records) == before
     assert sink.close() is None  # type: ignore[func-returns-value]
     sink.close()
 
@@ -457,13 +458,13 @@ def test_sink_takes_every_record_and_changes_none(sink_case, records, tmp_path):
 @pytest.mark.slow
 def test_sink_does_not_grow_with_the_stream(sink_case, records, tmp_path):
     sink = sink_case.make(tmp_path)
-    reading = next(record for record in records if record["type"] == "reading")
-    gap = next(record for record in records if record["type"] == "gap")
+    reading = next(each for each in records if isinstance(each, Reading))
+    gap = next(each for each in records if isinstance(each, GapEvent))
     sink.write(records[0])
 
     def step(second: int) -> None:
-        sink.write({**reading, "seconds": second + 1.0, "speech": 0.8 * second + 0.1})
-        sink.write({**gap, "seconds": second + 1.0})
+        sink.write(replace(reading, seconds=second + 1.0, speech=0.8 * second + 0.1))
+        sink.write(replace(gap, seconds=second + 1.0))
 
     assert growth(1000, step) < sink_case.growth
     sink.close()

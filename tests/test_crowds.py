@@ -9,17 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.crowds import (
-    CHANGED,
-    SCALE,
-    best_match,
-    crowd_of,
-    format_matches,
-    narrowed_sentence,
-    rounded,
-    sizes,
-)
+from monitor.crowds import SCALE, crowd_of, rounded, sizes
 from monitor.errors import UsageError
+from monitor.events.phrases import CHANGED, best_match, format_matches, narrowed_sentence
+from tests.records import event
 
 
 def reading(bits, people=10**6, spread=1.0, **more):
@@ -29,7 +22,7 @@ def reading(bits, people=10**6, spread=1.0, **more):
 
 @given(st.floats(-30, 19.9), st.sampled_from([50, 10**4, 10**6, 8 * 10**9]), st.booleans())
 def test_every_sentence_is_one_that_claims_no_certainty(bits, people, clipped):
-    said = narrowed_sentence(reading(bits, people, at_least=clipped), "ann")
+    said = narrowed_sentence(event(reading(bits, people, at_least=clipped)), "ann")
     assert not re.search(r"\b1 people|  |None|nan|\b0 people|e\+", said)
     assert "ann" in said
     assert "certain" not in said
@@ -70,18 +63,20 @@ def test_rough_numbers_are_not_off_by_more_than_a_quarter(count):
     ],
 )  # fmt: skip
 def test_what_the_evidence_says_in_each_case(told, watch, sentence):
-    assert narrowed_sentence(told, watch) == sentence
+    assert narrowed_sentence(event(told), watch) == sentence
 
 
 def test_few_words_for_a_line():
-    assert format_matches(reading(11.3)) == "about 400 in a million"
-    assert format_matches(reading(14.2, at_least=True)) == "at most 50 in a million"
-    assert format_matches({"among": []}) == ""
+    assert format_matches(event(reading(11.3))) == "about 400 in a million"
+    assert format_matches(event(reading(14.2, at_least=True))) == "at most 50 in a million"
+    assert format_matches(event({"among": []})) == ""
 
 
 def test_nobody_watched_is_a_chance_and_no_evidence():
     entry = {"people": 10**6, "bits": 0.01, "favourite": ["ann", 1e-6]}
-    assert best_match({"among": [entry]}, 50).startswith("in a city of a million: 1 in a million ")
+    assert best_match(event({"among": [entry]}), 50).startswith(
+        "in a city of a million: 1 in a million "
+    )
 
 
 def test_the_scale_grows_and_each_crowd_is_named_by_itself():

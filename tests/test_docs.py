@@ -13,10 +13,11 @@ import pytest
 import soundfile
 
 from benchmarks.simulation import SIZE, Simulation
-from monitor.events.schema import RECORDS, read_run
+from monitor.events.schema import RECORDS
 from monitor.sources import write_frames
 from tests.lab.experiment.made import score_file
 from tests.pages import fenced
+from tests.records import read_records
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -55,7 +56,7 @@ def test_the_ten_lines_and_the_run_run(python_blocks, tmp_path):
     assert len(readings) == 5
     assert all(re.fullmatch(r" +\d\.0 s +\d\.\d\d bits \(closed-set\)", line) for line in readings)
     assert alerts[0].startswith("bits>0.1 for 1 s raised at ")
-    assert [each["type"] for each in read_run(tmp_path / "talk.jsonl")][-1] == "end"
+    assert [each["type"] for each in read_records(tmp_path / "talk.jsonl")][-1] == "end"
 
 
 @pytest.mark.slow

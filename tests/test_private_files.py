@@ -58,7 +58,7 @@ def planted(path: Path, content: bytes = b"") -> Path:
 
 def write_run(folder: Path) -> None:
     with closing(JsonLines(folder / "file")) as lines:
-        lines.write({"bits": 1.0})
+        lines.write_record({"bits": 1.0})
 
 
 def write_ledger(folder: Path) -> None:

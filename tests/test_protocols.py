@@ -13,7 +13,6 @@ from monitor.alerts import Conformal, EarlyWarning, Forecast, Threshold
 from monitor.alerts.actions.receivers import Bell, Command, Webhook
 from monitor.alerts.actions.registry import BackgroundDelivery
 from monitor.anonymisers import McAdams, Noise, Program, Unchanged
-from monitor.events.reading import Reading
 from monitor.features import Style
 from monitor.lab.attacks.attackers import BothNetworks
 from monitor.lab.evaluation import Comparisons
@@ -31,7 +30,6 @@ from monitor.protocols import (
     ExplainedRule,
     LiveSource,
     MarkedEmbedder,
-    Recordable,
     RunLog,
     ScoredComparisons,
     Stateful,
@@ -65,7 +63,6 @@ FITS: list[tuple[type, type]] = [
     (Anonymiser, Noise),
     (Anonymiser, Program),
     (Anonymiser, Unchanged),
-    (Recordable, Reading),
     (RunLog, JsonLines),
     (ScoredComparisons, Comparisons),
     (Stateful, Threshold),

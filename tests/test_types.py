@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from monitor.events.declaration import record_of
-from monitor.events.occurrences import (
+from monitor.events.run import (
     Alert,
     Change,
     GapEvent,
@@ -61,7 +61,7 @@ def test_every_event_has_a_code_and_the_type_of_its_record():
     changed = Change(9.0, 7.0, ("f0",), 0.1, -0.2)
     alert = Alert(4.0, 3.0, "bits>3 for 5 s", "bits", 3.0, "raised", 3.2)
     events: list[RunEvent] = [
-        RunStart({"schema": 2}),
+        RunStart.from_record({"schema": 2}),
         GapEvent.of(2.0, Gap("device lost", None)),
         NoticeEvent.of(2.0, Notice("channels differ", "they do")),
         changed,
@@ -70,7 +70,7 @@ def test_every_event_has_a_code_and_the_type_of_its_record():
         alert,
         replace(alert, level="warning", state="cleared"),
         LevelReached(4.0, 1.0, "protected", 3.0, None),
-        RunEnd({"readings": 3}),
+        RunEnd.from_record({"readings": 3}),
     ]
     assert [event.code for event in events] == [
         "start",

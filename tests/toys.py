@@ -287,9 +287,9 @@ ACTION = Toy(
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+from monitor.events import Alert
 
 __all__ = ["Lamp"]
 
@@ -302,10 +302,10 @@ class Lamp:
     def __init__(self, path: str) -> None:
         self._path = Path(path)
 
-    def deliver(self, record: Mapping[str, Any], hurry: threading.Event) -> None:
+    def deliver(self, alert: Alert, hurry: threading.Event) -> None:
         """Light it."""
         with self._path.open("a") as file:
-            file.write(f"{record['state']} {record['rule']}\\\\n")
+            file.write(f"{alert.state} {alert.rule}\\\\n")
 '''.replace("\\\\n", "\\n"),
     },
     {
@@ -362,7 +362,7 @@ assert reading["type"] == "reading" and reading["overlap_bits"] == 0.0
 (schema,) = [each for each in SCHEMA["oneOf"] if each["title"] == "reading"]
 assert schema["properties"]["overlap_bits"]["type"] == ["number", "null"]
 replay("--jsonl", "run.jsonl")
-assert read_run("run.jsonl")[-2]["overlap_bits"] == 0.0
+assert read_run("run.jsonl")[-2].overlap_bits == 0.0
 text = Path("run.jsonl").read_text().replace('"overlap_bits":0.0', '"overlap_bits":"a"')
 Path("bad.jsonl").write_text(text)
 try:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 from monitor.alerts.rules import HOLD, Threshold, check_field, figure
 from monitor.errors import UsageError
 from monitor.events.declaration import Event
-from monitor.events.occurrences import Alert
+from monitor.events.phrases import others_in_words
 from monitor.events.reading import Reading
-from monitor.phrases import length_in_words, others_in_words, percent
+from monitor.events.run import AlarmTerms, Alert, RunStart
+from monitor.phrases import length_in_words, percent
 from monitor.population.false_alarms import FalseAlarms
 
 # --- A budget for what a voice may disclose over all its sessions.
@@ -105,8 +105,9 @@ class Conformal(Threshold):
         >>> rule = alerts.Conformal(quote)  # better: Conformal(monitor.false_alarms("bits", ...))
         >>> rule.rule
         'bits>4.5 (5 % false alarms in 10 minutes)'
-        >>> alert, = rule.update({"type": "reading", "seconds": 9.0, "speech": 8.0, "bits": 4.6})
-        >>> alert.false_alarms["share"], alert.false_alarms["beyond"]
+        >>> reading = {"seconds": 9.0, "speech": 8.0, "bits": 4.6}
+        >>> alert, = rule.update(Reading.from_record(reading))
+        >>> alert.false_alarms.share, alert.false_alarms.beyond
         (0.05, False)
     """
 
@@ -157,26 +158,26 @@ class Conformal(Threshold):
         share, length = percent(self.alarms.share), length_in_words(self.alarms.horizon_seconds)
         return f"{self.field}>{self.bits:.4g}{hold} ({share} false alarms in {length})"
 
-    def _observe(self, event: Event | None) -> None:
+    def _observe(self, event: Event) -> None:
         if isinstance(event, Reading):
             self._seconds = event.seconds
 
     def _counts(self, value: float) -> bool:
         return self.is_over(value) if self.raised else value > self.bits
 
-    def _more(self) -> dict[str, Any]:
+    def _complete(self, alert: Alert) -> Alert:
         beyond = self._seconds > self.alarms.horizon_seconds
-        return {"false_alarms": {**self.alarms.record(), "beyond": beyond}}
+        return replace(alert, false_alarms=replace(self.alarms.terms(), beyond=beyond))
 
-    def note(self, start: Mapping[str, Any]) -> str:
+    def note(self, start: RunStart) -> str:
         """Explain the threshold and its promise; and say where nothing can exceed it."""
-        sentence = f"{self.field} > {self.bits:.2f} bits: {others_in_words(self.alarms.record())}"
+        sentence = f"{self.field} > {self.bits:.2f} bits: {others_in_words(self.alarms.terms())}"
         if self.bits >= self.alarms.most_bits - 1e-9:
             sentence += (
                 f"; it can never be raised: {self.field} stops at {self.alarms.most_bits:.2f} "
                 "bits, which so many others reach: allow more of them (--false-alarms)"
             )
-        shorter = start.get("template_seconds")
+        shorter = start.template_seconds
         if shorter is not None and abs(shorter / self.alarms.template_seconds - 1) > 0.2:
             sentence += (
                 f"; that was with templates of {self.alarms.template_seconds:g} s, these are cut "
@@ -184,11 +185,6 @@ class Conformal(Threshold):
             )
         return sentence
 
-    def record(self) -> dict[str, Any]:
-        """Return its entry in the ``start`` record."""
-        return {
-            "rule": self.rule,
-            "field": self.field,
-            "threshold": self.bits,
-            "false_alarms": self.alarms.record(),
-        }
+    def terms(self) -> AlarmTerms:
+        """Return its entry among the ``alarms`` of the start."""
+        return AlarmTerms(self.rule, self.field, self.bits, self.alarms.terms())

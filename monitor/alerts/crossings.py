@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from monitor.alerts.rules import figure
 from monitor.events.declaration import Event
-from monitor.events.occurrences import Change, GapEvent, LevelReached
 from monitor.events.reading import Reading
-from monitor.events.schema import event_of
+from monitor.events.run import Change, DelayRow, GapEvent, LevelReached, RunStart
 from monitor.maths.statistics import HOLD_SECONDS, Crossing, FirstCrossing
+from monitor.types import Record
 
 LEVELS = (1.0, 2.0, 3.0, 10.0)
 """Bits whose crossing is told."""
@@ -18,7 +17,7 @@ _SIDES = {"clear": "", "protected": "protected."}
 
 
 class Crossings:
-    """Takes the records of a run with a protected side, and gives each crossing of a level.
+    """Takes the events of a run with a protected side, and gives each crossing of a level.
 
     What crosses is the headline: of the clear side, and of the strongest attacker who was tried.
 
@@ -30,19 +29,19 @@ class Crossings:
 
     Example:
         >>> start = {"watch": "ann", "headline": "closed-set", "ceiling": 5.64}
-        >>> watch = Crossings(start, levels=[2.0])
+        >>> watch = Crossings(RunStart.from_record(start), levels=[2.0])
         >>> for second in range(1, 20):
         ...     both = {"bits": 2.5 if second > 2 else 1.0, "protected": {"bits": second / 5}}
-        ...     for each in watch.update({"type": "reading", "seconds": second, **both}):
-        ...         print(each.side, each.since_seconds, each.delay_seconds)
+        ...     for level in watch.update(Reading.from_record({"seconds": second, **both})):
+        ...         print(level.side, level.since_seconds, level.delay_seconds)
         clear 3 None
         protected 10 7
     """
 
-    def __init__(self, start: Mapping[str, Any], levels: Sequence[float] = LEVELS) -> None:
-        self._evidence = start.get("headline") == "evidence"
-        most = start.get("support_bits" if self._evidence else "ceiling") or 0.0
-        watched = start.get("watch") is not None
+    def __init__(self, start: RunStart, levels: Sequence[float] = LEVELS) -> None:
+        self._evidence = start.headline == "evidence"
+        most = (start.support_bits if self._evidence else start.ceiling) or 0.0
+        watched = start.watch is not None
         self._found = {
             bits: {side: FirstCrossing(bits, HOLD_SECONDS) for side in _SIDES}
             for bits in levels
@@ -50,9 +49,9 @@ class Crossings:
         }
         self._over = False
 
-    def update(self, record: Event | Mapping[str, Any]) -> list[LevelReached]:
-        """Return the crossings that an event, or its record, makes certain."""
-        match event := event_of(record):
+    def update(self, event: Event) -> list[LevelReached]:
+        """Return the crossings that an event makes certain."""
+        match event:
             case GapEvent() | Change():
                 for both in self._found.values():
                     for crossing in both.values():
@@ -73,23 +72,20 @@ class Crossings:
         return reached
 
     @property
-    def table(self) -> list[dict[str, Any]]:
+    def table(self) -> tuple[DelayRow, ...]:
         """Crossings so far, a row for each level."""
-        return [
-            {
-                "bits": bits,
-                **{side: both[side].so_far()._asdict() for side in _SIDES},
-                **_disclosure_delay(*(both[side].so_far() for side in _SIDES)),
-            }
-            for bits, both in self._found.items()
-        ]
+        return tuple(self._row(bits) for bits in self._found)
 
-    def state(self) -> dict[str, Any]:
+    def _row(self, bits: float) -> DelayRow:
+        clear, protected = (self._found[bits][side].so_far() for side in _SIDES)
+        return DelayRow(bits, clear, protected, *_disclosure_delay(clear, protected))
+
+    def state(self) -> Record:
         """Return what a checkpoint keeps; JSON-able."""
         states = [crossing.state() for both in self._found.values() for crossing in both.values()]
         return {"crossings": states, "over": self._over}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Record) -> None:
         """Continue from a ``state``."""
         crossings = [crossing for both in self._found.values() for crossing in both.values()]
         for crossing, saved in zip(crossings, state["crossings"], strict=True):
@@ -105,26 +101,21 @@ class Crossings:
         crossing.update(reading.seconds, figure(_SIDES[side] + "bits", reading), cut=cut)
 
     def _reached(self, bits: float, side: str, reading: Reading) -> LevelReached:
-        both = self._found[bits]
-        states = {name: crossing.so_far() for name, crossing in both.items()}
+        row, both = self._row(bits), self._found[bits]
         is_crossed = all(c.known is not None and c.known.crossed for c in both.values())
-        delay = _disclosure_delay(*states.values())["delay_seconds"] if is_crossed else None
-        return LevelReached(reading.seconds, bits, side, states[side].seconds, delay)
+        delay = row.delay_seconds if is_crossed else None
+        return LevelReached(reading.seconds, bits, side, both[side].so_far().seconds, delay)
 
 
-def as_text(table: Sequence[Mapping[str, Any]]) -> str:
+def as_text(table: Sequence[DelayRow]) -> str:
     """Format a `Crossings.table` in one cell: seconds of the clear and of the protected side.
 
     Example:
-        >>> row = {"bits": 2.0, "clear": {"seconds": 4.0, "crossed": True},
-        ...        "protected": {"seconds": 60.0, "crossed": False}}
+        >>> row = DelayRow(2.0, Crossing(4.0, True), Crossing(60.0, False), 56.0, True)
         >>> as_text([row]), from_text(as_text([row]))[2.0][1]
         ('2:4/60+', Crossing(seconds=60.0, crossed=False))
     """
-    sides = ("clear", "protected")
-    return " ".join(
-        f"{row['bits']:g}:" + "/".join(_cell(row[side]) for side in sides) for row in table
-    )
+    return " ".join(f"{row.bits:g}:{_cell(row.clear)}/{_cell(row.protected)}" for row in table)
 
 
 def from_text(text: str) -> dict[float, tuple[Crossing, Crossing]]:
@@ -137,19 +128,17 @@ def from_text(text: str) -> dict[float, tuple[Crossing, Crossing]]:
     return crossings
 
 
-def _cell(crossing: Mapping[str, Any]) -> str:
-    return f"{crossing['seconds']:g}{'' if crossing['crossed'] else '+'}"
+def _cell(crossing: Crossing) -> str:
+    return f"{crossing.seconds:g}{'' if crossing.crossed else '+'}"
 
 
 def _crossing(cell: str) -> Crossing:
     return Crossing(float(cell.removesuffix("+")), not cell.endswith("+"))
 
 
-def _disclosure_delay(clear: Crossing, protected: Crossing) -> dict[str, Any]:
-    """Compute the delay of the protected side, at least or exactly; None where unknown."""
+def _disclosure_delay(clear: Crossing, protected: Crossing) -> tuple[float | None, bool]:
+    """Compute the delay of the protected side, or None, and whether it is at least so much."""
     if not clear.crossed:
-        return {"delay_seconds": None, "at_least": False}
+        return None, False
     seconds = protected.seconds - clear.seconds
-    if not protected.crossed:
-        return {"delay_seconds": max(0.0, seconds), "at_least": True}
-    return {"delay_seconds": seconds, "at_least": False}
+    return (seconds, False) if protected.crossed else (max(0.0, seconds), True)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Any
 
 from monitor.errors import Argument, Message, UsageError
 from monitor.events.declaration import Event, from_json, to_json
-from monitor.events.occurrences import Alert, Change, GapEvent, RunStart
 from monitor.events.reading import Among, FeatureReading, OpenChange, ProtectedReading, Reading
-from monitor.events.schema import event_of
-from monitor.phrases import IMPOSTOR, is_impostor
+from monitor.events.run import AlarmTerms, Alert, AlertTerms, Change, GapEvent, RunStart
+from monitor.phrases import IMPOSTOR
 from monitor.protocols import AlertRule, ExplainedRule
+from monitor.types import Record
 
 # --- The figures of a reading that an alert may stand on.
 
@@ -73,24 +72,23 @@ def check_field(field: str) -> None:
     raise UsageError(f"unknown alert field {field!r}: {hint}")
 
 
-def check_stream(field: str, start: Mapping[str, Any]) -> None:
-    """Refuse a field that the stream of this ``start`` record will never have.
+def check_stream(field: str, start: RunStart) -> None:
+    """Refuse a field that the stream of this start will never have.
 
     Raises:
         UsageError: it has no such feature, or watches nobody where the field needs it.
     """
     name, _, last = field.rpartition(".")
-    if name == PROTECTED and start.get("protected") is None:
+    if name == PROTECTED and start.protected is None:
         raise UsageError(
             f"the alert field {field} needs a protected side: add an anonymiser, or use {last}"
         )
     if among(field) is not None or last.startswith("evidence_bits"):
         _check_evidence(field, start)
     own = among(field) is None and name != PROTECTED
-    features = start.get("features") if own else None
-    if name and features is not None and name not in features:
-        raise UsageError(_no_feature(field, name, features))
-    if _unlimited(last) in WATCHED and "watch" in start and start["watch"] is None:
+    if own and name and start.features is not None and name not in start.features:
+        raise UsageError(_no_feature(field, name, start.features))
+    if _unlimited(last) in WATCHED and start.watch is None:
         instead = "" if last.startswith("evidence_bits") else ", or use gain_bits"
         raise UsageError(f"the alert field {field} needs a watched speaker: name one{instead}")
 
@@ -109,29 +107,29 @@ def among(field: str) -> float | None:
         return None
 
 
-def most_bits(field: str, start: Mapping[str, Any]) -> tuple[float | None, str]:
-    """Compute the most bits that a field can show in the stream of a ``start``, and why no more.
+def most_bits(field: str, start: RunStart) -> tuple[float | None, str]:
+    """Compute the most bits that a field can show in the stream of a start, and why no more.
 
     Returns:
         None and an empty text where there is no such bound, or where it is not known.
 
     Examples:
-        >>> most_bits("bits", {"headline": "evidence", "support_bits": 8.7})
+        >>> start = {"headline": "evidence", "support_bits": 8.7}
+        >>> most_bits("bits", RunStart.from_record(start))
         (8.7, 'calibration can support')
-        >>> most_bits("bits", {"ceiling": 5.64, "reachable_bits": 5.33, "speakers": 50})
-        (5.33, 'among 50 speakers a voice can reach')
-        >>> most_bits("among.64.bits", {"support_bits": 8.7})
+        >>> most_bits("among.64.bits", RunStart.from_record(start))
         (6.0, 'among 64 people there are')
     """
     if field == "sum_bits":
         return None, ""
-    is_evidence = start.get("headline") == "evidence"
+    is_evidence = start.headline == "evidence"
     people = among(field)
-    supported = start.get("support_bits")
+    supported = start.support_bits
     if field.startswith(f"{PROTECTED}."):  # that of the attacker who can be told most of
-        attackers = (start.get(PROTECTED) or {}).get("attackers") or {}
-        supports = [attacker.get("support_bits") for attacker in attackers.values()]
-        supported = None if not supports or None in supports else max(supports)
+        attackers = {} if start.protected is None else start.protected.attackers
+        supports = [attacker.support_bits for attacker in attackers.values()]
+        known = [bits for bits in supports if bits is not None]
+        supported = max(known) if known and len(known) == len(supports) else None
     elif people is not None:
         crowd = math.log2(people)
         if supported is None or crowd <= supported:
@@ -143,12 +141,12 @@ def most_bits(field: str, start: Mapping[str, Any]) -> tuple[float | None, str]:
         is_evidence = False
     if is_evidence:
         return (None, "") if supported is None else (supported, "calibration can support")
-    ceiling = start.get("ceiling")
-    if _unlimited(field) in ("bits", "closed_set_bits"):
-        ceiling = start.get("reachable_bits", ceiling)
+    ceiling = start.ceiling
+    if _unlimited(field) in ("bits", "closed_set_bits") and start.reachable_bits is not None:
+        ceiling = start.reachable_bits
     if ceiling is None:
         return None, ""
-    return ceiling, f"among {start.get('speakers')} speakers a voice can reach"
+    return ceiling, f"among {start.speakers} speakers a voice can reach"
 
 
 def _check_among(field: str, name: str, last: str) -> None:
@@ -160,18 +158,18 @@ def _check_among(field: str, name: str, last: str) -> None:
     raise UsageError(f"unknown alert field {field!r}: {hint}")
 
 
-def _check_evidence(field: str, start: Mapping[str, Any]) -> None:
+def _check_evidence(field: str, start: RunStart) -> None:
     """Refuse it where this population has no model of evidence, or nobody asked for that crowd."""
-    if "among" not in start:  # of a version before there was evidence: it has none
+    if start.among is None:  # of a version before there was evidence: it has none
         return
-    if start.get("support_bits") is None:
+    if start.support_bits is None:
         raise UsageError(
             f"the alert field {field} needs what says how much a voice is worth in any crowd, "
             "which this population lacks: calibrate again (monitor calibrate), or use bits"
         )
     people = among(field)
-    if people is not None and people not in start["among"]:
-        asked = ", ".join(f"{people_count:g}" for people_count in start["among"])
+    if people is not None and people not in start.among:
+        asked = ", ".join(f"{people_count:g}" for people_count in start.among)
         raise UsageError(
             Message(
                 f"the alert field {field} is among people that nothing is said of (",
@@ -219,9 +217,7 @@ def assumes_too_much(field: str, reading: Reading) -> bool:
         (True, False)
     """
     about_all = among(field) is not None or _unlimited(field.rpartition(".")[2]) == "expected_bits"
-    return (
-        reading.assumes_enrolled and is_impostor({"enrolled": reading.enrolled}) and not about_all
-    )
+    return reading.assumes_enrolled and reading.is_impostor and not about_all
 
 
 def _unlimited(name: str) -> str:
@@ -230,7 +226,7 @@ def _unlimited(name: str) -> str:
     return name
 
 
-def _no_feature(field: str, name: str, features: Any) -> str:
+def _no_feature(field: str, name: str, features: Collection[str]) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(name, list(features), n=1, cutoff=0.5)
@@ -254,12 +250,12 @@ class BaseRule:
         """Reason why a stream that ends here decides nothing; mostly empty."""
         return ""
 
-    def note(self, start: Mapping[str, Any]) -> str | None:  # noqa: ARG002
-        """Return what a person should know before the stream of this ``start`` begins."""
+    def note(self, start: RunStart) -> str | None:  # noqa: ARG002
+        """Return what a person should know before the stream of this start begins."""
         return None
 
-    def record(self) -> dict[str, Any] | None:
-        """Return its entry among the ``alarms`` of the ``start`` record; None for nothing."""
+    def terms(self) -> AlarmTerms | None:
+        """Return its entry among the ``alarms`` of the start; None for nothing."""
         return None
 
 
@@ -329,7 +325,7 @@ class Holding(BaseRule):
         """Rule as text."""
         raise NotImplementedError
 
-    def _observe(self, event: Event | None) -> None:
+    def _observe(self, event: Event) -> None:
         """See every event before it is judged."""
 
     def _counts(self, value: float) -> bool:
@@ -340,24 +336,23 @@ class Holding(BaseRule):
         """Return the stream seconds for which readings must count."""
         raise NotImplementedError
 
-    def _more(self) -> dict[str, Any]:
-        """Return further fields of its alerts."""
-        return {}
+    def _complete(self, alert: Alert) -> Alert:
+        """Add to an alert what this kind of rule knows."""
+        return alert
 
-    def update(self, record: Event | Mapping[str, Any]) -> list[Alert]:
-        """Return the alerts that this event of the run, or its record, gives rise to.
+    def update(self, event: Event) -> list[Alert]:
+        """Return the alerts that this event of the run gives rise to.
 
-        Readings, gaps and changes drive the rule; a ``start`` is checked against it; others are
+        Readings, gaps and changes drive the rule; a start is checked against it; others are
         ignored.
 
         Raises:
             UsageError: the stream has no such feature, or watches nobody where the field needs it.
         """
-        event = event_of(record)
         self._observe(event)
         match event:
             case RunStart():
-                check_stream(self.field, event.fields)
+                check_stream(self.field, event)
             case GapEvent():
                 self._since = None
             case Change():
@@ -391,11 +386,12 @@ class Holding(BaseRule):
         """Raise what is cleared, clear what is raised; return the alert."""
         self.raised, self._since = not self.raised, None
         self._was_raised = True
-        return Alert(
+        alert = Alert(
             reading.seconds, reading.speech, self.rule, self.field, self.bits,
             "raised" if self.raised else "cleared", value, self.least_speech_seconds,
-            level=self.level, kind=self.kind, **self._more(),
+            level=self.level, kind=self.kind,
         )  # fmt: skip
+        return self._complete(alert)
 
     @property
     def inconclusive_reason(self) -> str:
@@ -416,7 +412,7 @@ class Holding(BaseRule):
             return f"{alert}, it held, but {IMPOSTOR} speaks: watch the speaker, or enrol them"
         return ""
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Record:
         """Return what a checkpoint keeps; JSON-able."""
         return {
             "rule": self.rule,
@@ -429,7 +425,7 @@ class Holding(BaseRule):
             "of_nobody": self._of_nobody,
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Record) -> None:
         """Continue from a ``state``.
 
         Raises:
@@ -483,7 +479,7 @@ class Threshold(Holding):
     Examples:
         >>> rule = Threshold("bits", 3.0, hold_seconds=2.0)
         >>> for t in range(4):
-        ...     for alert in rule.update({"type": "reading", "seconds": t, "bits": 3.4}):
+        ...     for alert in rule.update(Reading.from_record({"seconds": t, "bits": 3.4})):
         ...         print(alert.state, alert.seconds, alert.rule)
         raised 2 bits>3 for 2 s
         >>> Threshold.parse("f0.rank_bits_low >= 1.5 for 10s").rule
@@ -542,16 +538,12 @@ class Threshold(Holding):
         after = "" if self._after is None else f" after {_plain(self._after)} s"
         return f"{self.field}>{_plain(self.bits)} for {_plain(self.hold_seconds)} s{after}"
 
-    def terms(self) -> dict[str, Any]:
-        """Return its entry among the ``alerts`` of the ``start`` record."""
-        return {
-            "rule": self.rule,
-            "field": self.field,
-            "threshold": self.bits,
-            "level": self.level,
-            "hold_seconds": self.hold_seconds,
-            "least_speech_seconds": self.least_speech_seconds,
-        }
+    def alert_terms(self) -> AlertTerms:
+        """Return its entry among the ``alerts`` of the start."""
+        return AlertTerms(
+            self.rule, self.field, self.bits, self.level, self.hold_seconds,
+            self.least_speech_seconds,
+        )  # fmt: skip
 
     def _counts(self, value: float) -> bool:
         return self.is_over(value) if self.raised else value >= self.bits
@@ -563,8 +555,8 @@ class Threshold(Holding):
         """Return whether a figure is low enough to clear an alert."""
         return value < self.bits - self.hysteresis_bits
 
-    def note(self, start: Mapping[str, Any]) -> str | None:
-        """Return that it can never be raised in the stream of this ``start``, where so."""
+    def note(self, start: RunStart) -> str | None:
+        """Return that it can never be raised in the stream of this start, where so."""
         most, why = most_bits(self.field, start)
         if most is None or self.bits <= most:
             return None
@@ -579,11 +571,12 @@ class AdjustableThreshold(Threshold):
 
     Example:
         >>> rule = AdjustableThreshold("bits", 3.0, hold_seconds=0.0)
-        >>> [alert.state for alert in rule.update({"seconds": 1.0, "bits": 3.4})]
+        >>> reading = Reading.from_record({"seconds": 1.0, "bits": 3.4})
+        >>> [alert.state for alert in rule.update(reading)]
         ['raised']
         >>> rule.adjust(3.2)
         3.2
-        >>> [(a.state, a.threshold) for a in rule.update({"seconds": 2.0, "bits": 3.4})]
+        >>> [(a.state, a.threshold) for a in rule.update(replace(reading, seconds=2.0))]
         [('cleared', 3.0), ('raised', 3.2)]
     """
 
@@ -651,7 +644,8 @@ class Forecast:
         >>> from math import sqrt
         >>> forecast = Forecast(threshold_bits=5.0)
         >>> for t in range(1, 17):
-        ...     forecast.update({"type": "reading", "seconds": t, "speech": t, "bits": sqrt(t)})
+        ...     reading = {"seconds": t, "speech": t, "bits": sqrt(t)}
+        ...     forecast.update(Reading.from_record(reading))
         >>> round(forecast.seconds_left, 3)  # 16 s give 4 bits, 25 s will give 5
         9.0
     """
@@ -665,15 +659,15 @@ class Forecast:
         self._most = math.inf
         self._points: deque[tuple[float, float, float]] = deque()  # seconds, speech, bits
 
-    def update(self, record: Event | Mapping[str, Any]) -> None:
-        """Take a reading or its record; others, and those without bits or speech, are ignored.
+    def update(self, event: Event) -> None:
+        """Take a reading; others, and those without bits or speech, are ignored.
 
-        With a change of speaker or channel it begins afresh, and waits while one is open. A
-        ``start`` says how many bits there can be.
+        With a change of speaker or channel it begins afresh, and waits while one is open. A start
+        says how many bits there can be.
         """
-        match event := event_of(record):
+        match event:
             case RunStart():
-                most, _ = most_bits(self.field, event.fields)
+                most, _ = most_bits(self.field, event)
                 self._most = math.inf if most is None else most
             case Change() | Reading(change=OpenChange()):
                 self._points.clear()
@@ -764,8 +758,8 @@ class EarlyWarning(Holding):
         >>> from math import sqrt
         >>> warning = EarlyWarning(Threshold("bits", 3.0), 5.0)
         >>> for t in range(1, 9):
-        ...     reading = {"type": "reading", "seconds": t, "speech": t, "bits": sqrt(t)}
-        ...     for alert in warning.update(reading):
+        ...     reading = {"seconds": t, "speech": t, "bits": sqrt(t)}
+        ...     for alert in warning.update(Reading.from_record(reading)):
         ...         print(alert.seconds, alert.rule, round(alert.seconds_left, 2))
         4 bits>3 within 5 s 5.0
     """
@@ -791,9 +785,8 @@ class EarlyWarning(Holding):
         """Forecast as of the last reading; None where there is none."""
         return self._forecast.seconds_left
 
-    def _observe(self, event: Event | None) -> None:
-        if event is not None:
-            self._forecast.update(event)
+    def _observe(self, event: Event) -> None:
+        self._forecast.update(event)
 
     def _counts(self, value: float) -> bool:
         left = self.seconds_left
@@ -805,14 +798,14 @@ class EarlyWarning(Holding):
     def _hold(self) -> float:
         return self.watched.hold_seconds if self.raised else 0.0
 
-    def _more(self) -> dict[str, Any]:
-        return {"seconds_left": self.seconds_left}
+    def _complete(self, alert: Alert) -> Alert:
+        return replace(alert, seconds_left=self.seconds_left)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Record:
         """Return what a checkpoint keeps; JSON-able."""
         return {**super().state(), "points": self._forecast.state()}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Record) -> None:
         """Continue from a ``state``.
 
         Raises:

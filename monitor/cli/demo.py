@@ -12,12 +12,11 @@ import click
 from monitor.cli.doctor import EXTRAS, extra, install
 from monitor.cli.help import HelpCommand
 from monitor.cli.options import among_option, option, say, shared, with_options
-from monitor.crowds import bits_or_more, narrowed_sentence
 from monitor.errors import UsageError
 from monitor.phrases import FEATURE_NAMES, plural, verdict
 
 if TYPE_CHECKING:
-    from monitor.types import Record
+    from monitor.events.declaration import Event
 
 EVIDENCE_RULE, CLOSED_RULE = "bits>6", "bits>2"
 """The second where the population knows of no evidence."""
@@ -55,7 +54,7 @@ def command(asked: DemoOptions) -> int:
     from monitor.run import Run
     from monitor.sinks.console import RunBuffer
     from monitor.sinks.jsonl import JsonLines
-    from monitor.sinks.terminal import LiveCurve
+    from monitor.sinks.live import LiveCurve
     from monitor.sources.base import Paced
     from monitor.sources.frames import FramesFile
     from monitor.stream.monitor import Monitor, MonitorSettings
@@ -83,8 +82,8 @@ def command(asked: DemoOptions) -> int:
     log = JsonLines(asked.folder / "demo.jsonl")  # a sink: nobody resumes a demo
     with Run(Paced(source, asked.speed), monitor, rules=[rule], sinks=[log, view, buffer]) as run:
         run.to_end()
-    plot_run(buffer.records, asked.folder / "demo.png", guides=True)
-    for line in _in_words(buffer.records, DEMO_SPEAKER, rule.bits):
+    plot_run(buffer.events, asked.folder / "demo.png", guides=True)
+    for line in _in_words(buffer.events, DEMO_SPEAKER, rule.bits):
         say(line, err=False)
     say(
         f"The run is in {asked.folder / 'demo.jsonl'}, its picture in {asked.folder / 'demo.png'}.",
@@ -93,23 +92,26 @@ def command(asked: DemoOptions) -> int:
     return 0
 
 
-def _in_words(records: Sequence[Record], reader: str, threshold: float) -> Iterator[str]:
-    readings = [record for record in records if record["type"] == "reading"]
-    raised = next((r for r in records if r["type"] == "alert" and r["state"] == "raised"), None)
-    last = readings[-1]
-    ceiling = last["ceiling"]
+def _in_words(events: Sequence[Event], reader: str, threshold: float) -> Iterator[str]:
+    from monitor.events.phrases import bits_or_more, narrowed_sentence
+    from monitor.events.reading import Reading
+    from monitor.events.run import Alert
+
+    last = [event for event in events if isinstance(event, Reading)][-1]
+    alerts = (event for event in events if isinstance(event, Alert))
+    raised = next((alert for alert in alerts if alert.state == "raised"), None)
+    closed, ceiling = last.closed_set_bits or 0.0, last.ceiling
     alone = ", ".join(
-        f"{FEATURE_NAMES.get(name, name)} {feature['local_bits']:.1f}"
-        for name, feature in last["features"].items()
+        f"{FEATURE_NAMES.get(name, name)} {feature.local_bits:.1f}"
+        for name, feature in last.features.items()
     )
-    length = plural(round(last["seconds"] / 60), "minute")
+    length = plural(round(last.seconds / 60), "minute")
     if crowd := narrowed_sentence(last, reader):
-        bits = bits_or_more(last, f"{last['bits']:.1f} bits")
+        bits = bits_or_more(last, f"{last.bits:.1f} bits")
         yield (
             f"After {length} {crowd}: {bits} of evidence. Evidence is not proof. It assumes "
             "recordings like the calibration's."
         )
-    closed = last["closed_set_bits"]
     yield (
         f"Closed-set, among the {2**ceiling:.0f} enrolled alone, it is {closed:.1f} of "
         f"{ceiling:.1f} bits (each feature alone: {alone}): {verdict(closed, ceiling, reader)}."
@@ -118,6 +120,6 @@ def _in_words(records: Sequence[Record], reader: str, threshold: float) -> Itera
         yield f"The alert at {threshold:g} bits stayed silent."
     else:
         yield (
-            f"The alert at {threshold:g} bits was raised after {raised['seconds']:.0f} s, "
-            f"{raised['speech']:.0f} s of them speech."
+            f"The alert at {threshold:g} bits was raised after {raised.seconds:.0f} s, "
+            f"{raised.speech:.0f} s of them speech."
         )

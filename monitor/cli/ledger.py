@@ -15,7 +15,7 @@ from monitor.phrases import clock_time, plural
 
 if TYPE_CHECKING:
     from monitor.ledger import Ledger
-    from monitor.types import Record
+    from monitor.ledger.ledger import SessionSummary
 
 _file = click.argument("file", type=click.Path(path_type=Path), metavar="FILE.db")
 _speaker: Callable[..., Any] = click.option(
@@ -57,7 +57,7 @@ def show(file: Path, speaker: str | None) -> int:
         from monitor.sinks.jsonl import line_of
 
         for session in sessions:
-            click.echo(line_of({"type": "session", **session}), nl=False)
+            click.echo(line_of(session.record()), nl=False)
     return 0
 
 
@@ -86,7 +86,7 @@ def export(file: Path, speaker: str | None, output: str | None) -> int:
         try:
             lines.begin()  # an empty ledger makes an empty file
             for record in ledger.export(speaker):
-                lines.write(record)
+                lines.write_record(record)
         finally:
             lines.close()
     return 0
@@ -128,12 +128,12 @@ def _check_known(ledger: Ledger, speaker: str | None) -> None:
         )
 
 
-def _print_table(sessions: Sequence[Record]) -> None:
+def _print_table(sessions: Sequence[SessionSummary]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from monitor.events.phrases import clean
     from monitor.sinks.console import PlainConsole
-    from monitor.sinks.summary import clean
 
     console = PlainConsole(highlight=False)
     if not sessions:
@@ -145,24 +145,25 @@ def _print_table(sessions: Sequence[Record]) -> None:
     for name in ("bits so far", "closed-set", "alerts", "heard"):
         table.add_column(name)
     for session in sessions:
-        begun = session["started"].replace("T", " ").removesuffix("Z")
+        begun = session.started.replace("T", " ").removesuffix("Z")
         row = [
-            str(session["session"]),
-            clean(session["speaker"], 20),
-            begun + ("" if session["ended"] else ", not ended"),
-            clock_time(session["speech"]),
-            _with_limits(session, "bits"),
-            _with_limits(session, "closed_set_bits"),
-            str(session["alerts"]),
-            clean(", ".join(session["recordings"]), 30),
+            str(session.session),
+            clean(session.speaker, 20),
+            begun + ("" if session.ended else ", not ended"),
+            clock_time(session.speech),
+            _with_limits(session.bits, session.bits_low, session.bits_high),
+            _with_limits(
+                session.closed_set_bits, session.closed_set_bits_low, session.closed_set_bits_high
+            ),
+            str(session.alerts),
+            clean(", ".join(session.recordings), 30),
         ]
         table.add_row(*map(Text, row))
     console.print(table)
 
 
-def _with_limits(session: Record, name: str) -> str:
-    from monitor.sinks.summary import number
+def _with_limits(bits: float | None, low: float | None, high: float | None) -> str:
+    from monitor.events.phrases import number
 
-    low, high = session[f"{name}_low"], session[f"{name}_high"]
     limits = "" if low is None else f" ({number(low)} to {number(high)})"
-    return number(session[name]) + limits
+    return number(bits) + limits

@@ -41,7 +41,7 @@ from monitor.run import status_of
 
 if TYPE_CHECKING:
     from monitor.alerts import Threshold
-    from monitor.events.occurrences import Alert
+    from monitor.events.run import Alert
     from monitor.features.registry import FeatureSetup
     from monitor.population.population import Population
     from monitor.population.rank_model import RankModels
@@ -705,10 +705,10 @@ class RunReporter:
             from monitor.plots.curve import plot_run
 
             log = self._log  # of a resumed run only the file has the beginning
-            whole = read_run(str(log.path)) if log and log.resume else self._kept.records
+            whole = read_run(str(log.path)) if log and log.resume else self._kept.events
             plot_run(whole, self._plot)
         if self._terminal and (self._log is None or self._log.path != "-"):
             from monitor.sinks.summary import print_summary
 
-            print_summary(self._kept.records)
+            print_summary(self._kept.events)
         return status_of(run)

@@ -296,7 +296,7 @@ def _hold_to_budget(asked: ProtectOptions, method: str | None) -> int:
     for notice in scrubbed.notices(informed=safe is not None):
         say(f"monitor: note: {notice}")
     if budget.plot is not None:
-        from monitor.plots.scrubbed import plot_scrubbed
+        from monitor.plots.recording import plot_scrubbed
 
         plot_scrubbed(budget.plot, scrubbed.curves())
     _, curve = scrubbed.strongest(scrubbed.after)

@@ -335,7 +335,7 @@ def _say_some(lines: Iterable[str], before: str, rest: str) -> None:
 
 
 def _describe_alert(cells: Mapping[str, str]) -> str:
-    from monitor.sinks.summary import number
+    from monitor.events.phrases import number
 
     at = clock_time(float(cells["first_alert_seconds"]))
     most = "at least " if cells["at_least"] == "true" else ""
@@ -456,7 +456,7 @@ def command(asked: ReplayOptions) -> int:
     monitor replay talks/ --each --summary talks.csv --alert 'bits>3'
     ffmpeg -i film.mkv -f wav - | monitor replay - --alert 'bits>3'
     """
-    from monitor.sinks.terminal import ReplayProgress
+    from monitor.sinks.progress import ReplayProgress
     from monitor.sources.base import Chain, Paced
 
     words = asked.transcribing.wanted(asked.options.features)
@@ -499,7 +499,7 @@ def command(asked: ReplayOptions) -> int:
             run.monitor.features, run.source.stream_info.tracks, asked.transcribing.transcript
         )
         if split:
-            from monitor.sinks.people import PeopleProgress
+            from monitor.sinks.progress import PeopleProgress
 
             view: Sink = PeopleProgress(run.source.seconds)
         else:

@@ -98,18 +98,21 @@ def command(asked: ShowOptions) -> int:
 
 
 def _draw(asked: ShowOptions, output: Path) -> int:
+    from monitor.events.declaration import find_first
+    from monitor.events.run import RunStart
     from monitor.events.schema import read_run
     from monitor.plots.curve import plot_crowds, plot_run
 
     (run,) = asked.runs
     check_output(output)
-    records = read_run(run)
+    events = read_run(run)
     if asked.among is None:
-        plot_run(records, output, title=asked.title, guides=asked.guides)
+        plot_run(events, output, title=asked.title, guides=asked.guides)
         return 0
-    if "people" in records[0]:
+    start = find_first(events, RunStart)
+    if start is not None and start.people is not None:
         raise UsageError(f"{run} is of several people: --among draws one voice")
-    plot_crowds(records, output, asked.among, title=asked.title)
+    plot_crowds(events, output, asked.among, title=asked.title)
     return 0
 
 
@@ -141,8 +144,8 @@ def _open_page(asked: ShowOptions) -> int:
 
     from monitor.events.schema import follow_run
 
-    records = follow_run(asked.runs[0])
-    first = next(records)  # what is no run is refused before anything is opened
+    events = follow_run(asked.runs[0])
+    first = next(events)  # what is no run is refused before anything is opened
     with open_page(asked.web, asked.web_token, recorded=True) as page:
 
         def show() -> None:
@@ -153,8 +156,8 @@ def _open_page(asked: ShowOptions) -> int:
         page.write(first)
         shown, until = False, time.monotonic() + _WAIT_SECONDS
         with suppress(KeyboardInterrupt):
-            for record in records:
-                page.write(record)
+            for event in events:
+                page.write(event)
                 if not shown and time.monotonic() > until:
                     show()  # a run of days takes minutes to read: the rest comes as if it were live
                     shown = True

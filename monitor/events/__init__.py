@@ -8,25 +8,44 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.events.declaration import Event, Key, Record, key, to_json
-    from monitor.events.run import SCHEMA_VERSION
-    from monitor.events.schema import RECORDS, SCHEMA, read_run
+    from monitor.events.reading import Reading
+    from monitor.events.run import (
+        SCHEMA_VERSION,
+        Alert,
+        Change,
+        GapEvent,
+        LevelReached,
+        NoticeEvent,
+        RunEnd,
+        RunStart,
+    )
+    from monitor.events.schema import RECORDS, SCHEMA, event_of, read_run
 
+_HOMES = {
+    "declaration": "Event Key Record key to_json",
+    "reading": "Reading",
+    "run": "SCHEMA_VERSION Alert Change GapEvent LevelReached NoticeEvent RunEnd RunStart",
+    "schema": "RECORDS SCHEMA event_of read_run",
+}
 __all__ = [
     "RECORDS",
     "SCHEMA",
     "SCHEMA_VERSION",
+    "Alert",
+    "Change",
     "Event",
+    "GapEvent",
     "Key",
+    "LevelReached",
+    "NoticeEvent",
+    "Reading",
     "Record",
+    "RunEnd",
+    "RunStart",
+    "event_of",
     "key",
     "read_run",
     "to_json",
 ]
-
-_HOMES = {
-    "declaration": "Event Key Record key to_json",
-    "run": "SCHEMA_VERSION",
-    "schema": "RECORDS SCHEMA read_run",
-}
 
 __getattr__, __dir__ = lazily(__name__, _HOMES)

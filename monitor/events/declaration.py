@@ -5,9 +5,10 @@ Record, JSON Schema, the tables of docs/records.md and reading back are made of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache, partial
+from itertools import groupby
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import (
@@ -52,18 +53,43 @@ _UNITS: Mapping[str, Schema] = {
 }
 """Range of each unit; bits are null while they are withheld."""
 _TYPES = {float: "number", int: "integer", bool: FLAG["type"], str: TEXT["type"]}
-_PLAIN = (*_TYPES, NoneType, Any)
+_PLAIN = (*_TYPES, NoneType, Any, object)
 Declared = TypeVar("Declared")
 _Convert: TypeAlias = Callable[[Any], Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of one type of record.
+
+    Attributes:
+        schema: JSON Schema (2020-12) of its value; of the words of it that `misfit` knows.
+        meaning: a line of docs/records.md, in Markdown; empty for limits and parts.
+        required: whether every run ever written holds it.
+        sparse: whether it is left out where it is None or an empty text.
+        only: of which events it is written; None for all.
+        encode: from the value to its JSON; None where it is JSON already.
+        decode: from its JSON to the value, likewise.
+    """
+
+    name: str
+    schema: Schema
+    meaning: str
+    required: bool
+    sparse: bool
+    only: Callable[[Any], bool] | None
+    encode: _Convert | None
+    decode: _Convert | None
+
+
 class _Declaration(NamedTuple):
-    """Declaration of the key of a field."""
+    """Arguments of `key`."""
 
     unit: str
     meaning: str
     sparse: bool
     required: bool
+    only: Callable[[Any], bool] | None
     schema: Schema | None
     encode: _Convert | None
     decode: _Convert | None
@@ -76,6 +102,7 @@ def key(
     *,
     sparse: bool = False,
     required: bool = True,
+    only: Callable[[Any], bool] | None = None,
     default: Any = MISSING,
     init: bool = True,
     kw_only: Any = MISSING,
@@ -84,25 +111,25 @@ def key(
     decode: _Convert | None = None,
     **words: Any,
 ) -> Any:
-    """Declare the key of a field.
+    """Declare the key of a field; the rest is as of `Key` and `dataclasses.field`.
 
     Args:
         unit: a range: bits (nullable), seconds, probability, count, number, magnitude, people,
             ceiling.
-        meaning: a line of docs/records.md, in Markdown; empty for limits and parts.
-        sparse: whether it is left out where it is None or an empty text.
-        required: whether every run ever written holds it; a key that is added later is not.
-        default: as of `dataclasses.field`.
-        init: as of `dataclasses.field`.
-        kw_only: as of `dataclasses.field`.
+        meaning: as of `Key`.
+        sparse: as of `Key`.
+        required: as of `Key`; a key that is added later is not.
+        only: as of `Key`.
+        default: as of a field.
+        init: as of a field.
+        kw_only: as of a field.
         schema: JSON Schema in the place of what follows from type and unit.
-        encode: from the value to its JSON, where the type does not say it.
-        decode: from its JSON to the value.
+        encode: as of `Key`, where the type does not say it.
+        decode: as of `Key`, where the type does not say it.
         words: of JSON Schema, besides.
     """
-    declaration = _Declaration(
-        unit, meaning, sparse, required and not sparse, schema, encode, decode, words
-    )
+    required = required and not sparse and only is None
+    declaration = _Declaration(unit, meaning, sparse, required, only, schema, encode, decode, words)
     return field(default=default, init=init, kw_only=kw_only, metadata={"key": declaration})
 
 
@@ -110,27 +137,6 @@ def key(
 def declared(*, kw_only: bool = False) -> Callable[[type[Declared]], type[Declared]]:
     """Make a class a frozen dataclass of keys."""
     return dataclass(frozen=True, slots=True, kw_only=kw_only)
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One key of one type of record.
-
-    Attributes:
-        name: as it is written.
-        schema: JSON Schema (2020-12) of its value; of the words of it that `misfit` knows.
-        meaning: a line of docs/records.md, in Markdown; empty for limits.
-        required: whether every run ever written holds it.
-        sparse: whether it is left out where it is None or an empty text.
-        encode: JSON of the attribute of that name; None where it is JSON already.
-    """
-
-    name: str
-    schema: Schema
-    meaning: str
-    required: bool = True
-    sparse: bool = False
-    encode: _Convert | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +181,11 @@ class Event:
     type: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
+    @property
+    def code(self) -> str:
+        """Stable name of what happens, finer than its type."""
+        return self.type
+
     def record(self) -> dict[str, Any]:
         """Return it as a JSON-able record."""
         return {"type": self.type, **to_json(self)}
@@ -184,30 +195,39 @@ class Event:
         """Read it back; what the record lacks is the default of its field, or None.
 
         Example:
-            >>> from monitor.events.occurrences import Change
+            >>> from monitor.events.run import Change
             >>> Change.from_record({"since_seconds": 7.0, "features": ["f0"]}).features
             ('f0',)
         """
-        event: Self = _decode(cls, record)
-        return event
+        return decode(cls, record)
+
+
+_newest: list[tuple[Event, dict[str, Any]]] = []
+
+
+def encode(event: Event) -> Mapping[str, Any]:
+    """Return the record of an event, made once for all sinks that write it."""
+    if not _newest or _newest[0][0] is not event:
+        _newest[:] = [(event, event.record())]
+    return _newest[0][1]
+
+
+def decode(kind: type[Declared], record: Mapping[str, Any]) -> Declared:
+    """Read back a dataclass; what the record lacks is the default of its field, or None."""
+    any_class: Any = kind  # whose hash mypy does not find
+    value: Declared = _decoder(any_class)(record)
+    return value
+
+
+def find_first(events: Iterable[Event], kind: type[Declared]) -> Declared | None:
+    """Return the first event of a class; None where there is none."""
+    return next((event for event in events if isinstance(event, kind)), None)
 
 
 @cache
 def record_of(kind: Any) -> Record:
     """Return the record that a class of events declares."""
     return Record(kind.type, _keys(kind))
-
-
-@cache
-def schema_of(kind: Any) -> dict[str, Any]:
-    """Return the JSON Schema of a dataclass whose fields declare keys.
-
-    Example:
-        >>> from monitor.events.reading import OpenChange
-        >>> schema_of(OpenChange)["required"]
-        ['since_seconds', 'features']
-    """
-    return _object_schema(_keys(kind))
 
 
 def to_json(value: Any) -> dict[str, Any]:
@@ -237,47 +257,40 @@ def from_json(kind: type[Declared], record: Mapping[str, Any]) -> Declared:
         raise KeyError(missing[0])
     if (name := misfit(record, schema)) is not None:
         raise ValueError(f"{name} makes no sense")
-    value: Declared = _decode(kind, record)
-    return value
-
-
-def _decode(kind: Any, record: Mapping[str, Any]) -> Any:
-    return _decoder(kind)(record)
+    return decode(kind, record)
 
 
 # --- From a field to its schema, and between value and JSON.
 
 
 @cache
-def _declarations(kind: Any) -> tuple[tuple[Field[Any], _Declaration, Any], ...]:
+def _keys(kind: Any) -> tuple[Key, ...]:
     hints = get_type_hints(kind)
-    return tuple(
-        (attribute, attribute.metadata["key"], hints[attribute.name])
-        for attribute in fields(kind)
-        if "key" in attribute.metadata
-    )
+    keys = []
+    for attribute in fields(kind):
+        declared, hint = attribute.metadata.get("key"), hints[attribute.name]
+        if declared is not None:
+            keys.append(
+                Key(
+                    attribute.name, _schema(hint, declared), declared.meaning, declared.required,
+                    declared.sparse, declared.only, declared.encode or _encoding(hint),
+                    declared.decode or _decoding(hint),
+                )
+            )  # fmt: skip
+    return tuple(keys)
 
 
 @cache
-def _keys(kind: Any) -> tuple[Key, ...]:
-    return tuple(
-        Key(
-            attribute.name,
-            _schema(hint, declared),
-            declared.meaning,
-            declared.required,
-            declared.sparse,
-            declared.encode or _encoding(hint),
-        )
-        for attribute, declared, hint in _declarations(kind)
-    )
+def schema_of(kind: Any) -> dict[str, Any]:
+    """Return the JSON Schema of a dataclass whose fields declare keys."""
+    return _object_schema(_keys(kind))
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
-def _is_declared(hint: Any) -> bool:
+def _is_declared(hint: Any) -> bool:  # mypy would narrow what dataclasses' own is asked of
     return is_dataclass(hint)
 
 
@@ -299,13 +312,13 @@ def _schema(hint: Any, declared: _Declaration) -> dict[str, Any]:
         return {"enum": list(arguments)}
     schema: dict[str, Any]
     if _is_declared(first):
-        schema = _object_schema(_keys(first))
+        schema = schema_of(first)
     elif _is_named_tuple(first):
         parts = {name: inner(part) for name, part in get_type_hints(first).items()}
         schema = {"type": "object", "properties": parts, "required": list(parts)}
     elif origin is not None and issubclass(origin, Mapping):
         schema = {"type": "object"}
-        if arguments[1] is not Any:
+        if arguments[1] not in (Any, object):
             schema["additionalProperties"] = inner(arguments[1])
     elif origin is tuple and arguments[-1] is not Ellipsis:
         items = [inner(argument) for argument in arguments]
@@ -348,26 +361,21 @@ def _encoding(hint: Any) -> _Convert | None:
     return _optional(lambda value: [part_encoding(part) for part in value])
 
 
-_Step: TypeAlias = tuple[tuple[str, ...], _Convert, _Convert | None, bool]
+_Step: TypeAlias = tuple[tuple[str, ...], _Convert, Key | None]
 
 
 def _steps(keys: Sequence[Key]) -> Iterator[_Step]:
-    """Yield names, what gets their values, what encodes one, and whether that one is sparse.
+    """Yield names, what gets their values, and, of one that is not written as it is, its key.
 
     Neighbours that need nothing are taken together: a run of a day has 86 400 readings.
     """
-    plain: list[str] = []
-    for neighbour in (*keys, None):
-        if neighbour is not None and neighbour.encode is None and not neighbour.sparse:
-            plain.append(neighbour.name)
-            continue
-        if len(plain) == 1:
-            yield (plain[0],), attrgetter(plain[0]), None, False
-        elif plain:
-            yield tuple(plain), attrgetter(*plain), None, False
-        plain = []
-        if neighbour is not None:
-            yield (neighbour.name,), attrgetter(neighbour.name), neighbour.encode, neighbour.sparse
+    for is_plain, group in groupby(keys, key=lambda k: not (k.encode or k.sparse or k.only)):
+        neighbours = list(group)
+        if is_plain and neighbours[1:]:
+            names = tuple(key.name for key in neighbours)
+            yield names, attrgetter(*names), None
+        else:
+            yield from (((key.name,), attrgetter(key.name), key) for key in neighbours)
 
 
 @cache
@@ -376,15 +384,17 @@ def _encoder(kind: Any) -> _Convert:
 
     def encode(event: Any) -> dict[str, Any]:
         record: dict[str, Any] = {}
-        for names, get, convert, sparse in steps:
+        for names, get, key in steps:
             value = get(event)
-            if len(names) > 1:
+            if key is None:
                 record.update(zip(names, value, strict=True))
                 continue
-            if convert is not None:
-                value = convert(value)
-            if not sparse or (value is not None and value != ""):
-                record[names[0]] = value
+            if key.encode is not None:
+                value = key.encode(value)
+            if key.sparse and (value is None or value == ""):
+                continue
+            if key.only is None or key.only(event):
+                record[key.name] = value
         return record
 
     return encode
@@ -414,25 +424,21 @@ def _decoding(hint: Any) -> _Convert | None:
 
 @cache
 def _decoder(kind: Any) -> _Convert:
+    made = [attribute for attribute in fields(kind) if attribute.init]
+    needed = [attribute.name for attribute in made if attribute.default is MISSING]
+    converts = {key.name: key.decode for key in _keys(kind)}
     steps = [
-        (attribute.name, declared.decode or _decoding(hint), attribute.default is MISSING)
-        for attribute, declared, hint in _declarations(kind)
-        if attribute.init
-    ]
-    further = [
-        attribute.name
-        for attribute in fields(kind)
-        if attribute.init and "key" not in attribute.metadata and attribute.default is MISSING
+        (attribute.name, converts[attribute.name])
+        for attribute in made
+        if attribute.name in converts
     ]
 
     def decode(record: Mapping[str, Any]) -> Any:
-        arguments: dict[str, Any] = dict.fromkeys(further)
-        for name, convert, is_needed in steps:
-            value = record.get(name)
-            if value is not None:
-                arguments[name] = value if convert is None else convert(value)
-            elif is_needed or name in record:
-                arguments[name] = None
+        arguments: dict[str, Any] = dict.fromkeys(needed)
+        for name, convert in steps:
+            if name in record:
+                value = record[name]
+                arguments[name] = value if value is None or convert is None else convert(value)
         return kind(**arguments)
 
     return decode

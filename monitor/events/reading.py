@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from monitor.events.declaration import Event, declared, key
 from monitor.events.keys import CONDITIONS, DIFFERS, HEADLINE, HEADLINES, SESSION, TEXT, VALUE
 from monitor.maths.condition import Condition
-from monitor.phrases import reasons, reasons_as_text
 from monitor.types import FloatArray
 
 _LARGEST = 1e15
+NOBODY = 0.2
+"""Below this probability of being enrolled the views say so: four to one against."""
 
 
 class Bits(NamedTuple):
@@ -46,8 +47,17 @@ def _whole(rank: float | None) -> float | int | None:
     return int(rank) if rank is not None and rank == int(rank) else rank
 
 
-def _conditions(condition: Condition | None) -> dict[str, float | None] | None:
-    return None if condition is None else condition.record()
+def conditions_key(meaning: str, **options: Any) -> Any:
+    """Declare the key of a sound's conditions."""
+    return key(
+        "", meaning, schema=CONDITIONS, decode=Condition.parse,
+        encode=lambda condition: None if condition is None else condition.record(), **options,
+    )  # fmt: skip
+
+
+def differs_key(meaning: str = "", **options: Any) -> Any:
+    """Declare the key of figures of a sound that differ."""
+    return key("", meaning, schema=DIFFERS, **options)
 
 
 @declared()
@@ -103,13 +113,17 @@ class Among:
     bits: float = key("bits")
     bits_low: float | None = key("bits", required=False, default=None)
     bits_high: float | None = key("bits", required=False, default=None)
-    one_in: float = key("magnitude", required=False, init=False, type=VALUE["type"])
-    fitting: float = key("magnitude", required=False, init=False, type=VALUE["type"])
+    one_in: float = key("magnitude", required=False, default=None, kw_only=True, type=VALUE["type"])
+    fitting: float = key(
+        "magnitude", required=False, default=None, kw_only=True, type=VALUE["type"]
+    )
     probability: float | None = key("probability", required=False, default=None)
     favourite: tuple[str, float] | None = key("probability", required=False, default=None)
-    favourite_one_in: float | None = key("magnitude", required=False, init=False)
+    favourite_one_in: float | None = key("magnitude", required=False, default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        if self.one_in is not None or self.bits is None or self.people is None:  # read back
+            return
         one_in = 2.0 ** min(max(self.bits, -1000.0), 1000.0)
         favourite = None
         if self.favourite is not None:
@@ -264,7 +278,6 @@ class Reading(Event):
     """
 
     type: ClassVar[Literal["reading"]] = "reading"
-    code: ClassVar[str] = "reading"
     seconds: float = key(
         "seconds",
         "audio seconds heard",
@@ -470,8 +483,8 @@ class Reading(Event):
         sparse=True,
         default=(),
         schema=TEXT,
-        encode=reasons_as_text,
-        decode=lambda text: tuple(reasons({"enrolled_withheld": text})),
+        encode="; ".join,
+        decode=lambda text: tuple(text.split("; ")) if text else (),
     )
     withheld: str = key(
         "",
@@ -479,8 +492,7 @@ class Reading(Event):
         sparse=True,
         default="",
     )
-    conditions: Condition | None = key(
-        "",
+    conditions: Condition | None = conditions_key(
         "only of audio: what it sounds like so far ([conditions](conditions.md)): where its "
         "band ends (`bandwidth_hz`), how far speech is above noise (`snr_db`), the time in "
         "which an echo dies (`reverberation_seconds`, RT60), the share of samples that are cut "
@@ -488,17 +500,12 @@ class Reading(Event):
         "was heard",
         sparse=True,
         default=None,
-        schema=CONDITIONS,
-        encode=_conditions,
-        decode=Condition.parse,
     )
-    differs: Sequence[str] = key(
-        "",
+    differs: Sequence[str] = differs_key(
         "only where it is so: which of these are unlike the templates', or bad in themselves: "
         "low bits do not mean safe",
         sparse=True,
         default=(),
-        schema=DIFFERS,
         encode=lambda names: list(names) or None,
     )
     lag: float | None = key(
@@ -534,3 +541,18 @@ class Reading(Event):
     posterior: FloatArray
     ratios: FloatArray | None = None
     recording: int = 0
+
+    @property
+    def is_evidence(self) -> bool:
+        """True where the headline is evidence."""
+        return self.headline == "evidence"
+
+    @property
+    def is_impostor(self) -> bool:
+        """True where the open-set figure is four to one against anybody enrolled."""
+        return self.enrolled is not None and self.enrolled < NOBODY
+
+    def closed_set(self, end: str = "") -> float | None:
+        """Return the bits among the N enrolled; with ``"_low"`` or ``"_high"`` a limit."""
+        bits: float | None = getattr(self, f"{'closed_set_' if self.is_evidence else ''}bits{end}")
+        return bits

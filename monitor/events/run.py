@@ -1,426 +1,820 @@
-"""The first and the last record of a run, of everything that a reader needs to know of it."""
+"""What happens in a run beside its readings: begin and end, losses, notices, changes, alerts."""
 
 from __future__ import annotations
 
-from monitor.events.declaration import Key, Record, schema_of
-from monitor.events.keys import (
-    CEILING,
-    CONDITIONS,
-    COUNT,
-    DIFFERS,
-    FALSE_ALARMS,
-    FIGURE,
-    FLAG,
-    HEADLINE,
-    HEADLINES,
-    MAYBE_SECONDS,
-    MAYBE_TEXT,
-    NUMBER,
-    PEOPLE,
-    PROBABILITY,
-    SECONDS,
-    SESSION,
-    TEXT,
-    TEXTS,
-    TOP,
-    VALUE,
-    limits,
-    list_of,
-    object_of,
-)
-from monitor.events.reading import Bystander
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar, Literal, TypeAlias
 
-# --- What records say of transcripts: whose words they are, and how well they fit the speech.
-
-TRANSCRIPTS_START = list_of(
-    object_of(
-        recording=TEXT,
-        transcript=TEXT,
-        words={**COUNT, "type": ["integer", "null"]},
-        spread={**FLAG, "type": ["boolean", "null"]},
-        speaker=MAYBE_TEXT,
-    )
-)
-"""Of the ``start`` record."""
-TRANSCRIPTS_END = list_of(
-    object_of(
-        ["as_well_elsewhere"],
-        recording=TEXT,
-        words=COUNT,
-        **dict.fromkeys(("words_in_speech", "speech_with_words", "as_well_elsewhere"), PROBABILITY),
-    )
-)
-"""Of the ``end`` record."""
-
-
-# --- What the records of a run say of a declared epsilon (``--protect usc:15``, frames with noise).
-
-DECLARED_START = object_of(
-    mechanism=TEXT,
-    epsilon_nats=NUMBER,
-    window_seconds=SECONDS,
-    delta=PROBABILITY,
-    empty_after=COUNT,
-)
-
-
-# --- What the records of a run say of its protected side (``--protect``).
-
-PROTECTED_START = object_of(
-    method=TEXT,
-    latency_seconds=MAYBE_SECONDS,
-    attackers={
-        "type": "object",
-        "additionalProperties": object_of(
-            support_bits=FIGURE, fingerprint={"type": "object", "additionalProperties": TEXT}
-        ),
-    },
-)
-_CROSSED = object_of(seconds=SECONDS, crossed=FLAG)
-DISCLOSURE_DELAY = list_of(
-    object_of(bits=NUMBER, clear=_CROSSED, protected=_CROSSED, delay_seconds=VALUE, at_least=FLAG)
-)
-
-
-# --- The first record of a run: everything that a reader needs to know before its first reading.
+from monitor.events.declaration import Event, declared, decode, key
+from monitor.events.keys import FLAG, HEADLINE, HEADLINES, PEOPLE, SECONDS, SESSION
+from monitor.events.reading import Bystander, OpenChange, conditions_key, differs_key
+from monitor.maths.condition import Condition
+from monitor.maths.statistics import Crossing
+from monitor.types import GAP_REASONS, NOTICE_KINDS, Gap, Notice, Record
 
 SCHEMA_VERSION = 2
 """Of all records; another one is refused: `bits` was another figure in the first."""
 
+
+@declared()
+class FalseAlarmTerms:
+    """What a threshold that was worked out promises: by so many speakers, of that long a stream."""
+
+    share: float = key("number", schema={"type": "number", "exclusiveMinimum": 0, "maximum": 1})
+    horizon_seconds: float = key("seconds")
+    speakers: int = key("count")
+    repeated: int | None = key("count", required=False, type="integer")
+    session: str = key(schema=SESSION)
+    beyond: bool | None = key(sparse=True, default=None, type="boolean")
+
+
+# --- The first record of a run: everything that a reader needs to know before its first reading.
+
 _SHARE = {"type": "number", "minimum": 0, "maximum": 1}
-_HISTORY = limits("bits", "evidence_bits", "closed_set_bits")
-_CARRIED = object_of(
-    sessions=COUNT,
-    speech=SECONDS,
-    history=list_of(
-        object_of(
-            [name for name in _HISTORY if name != "bits"],
-            session=COUNT,
-            time=TEXT,
-            seconds=SECONDS,
-            speech=SECONDS,
-            **_HISTORY,
-        )
-    ),
-)
-_ALARMS = list_of(object_of(rule=TEXT, field=TEXT, threshold=NUMBER, false_alarms=FALSE_ALARMS))
-_ALERTS = list_of(
-    object_of(
-        rule=TEXT,
-        field=TEXT,
-        threshold=NUMBER,
-        level={"enum": ["alert", "warning"]},
-        hold_seconds=SECONDS,
-        least_speech_seconds=SECONDS,
+
+
+@declared()
+class BystanderTerms:
+    """Whom readings name besides: those above a probability among so many people."""
+
+    above: float = key(schema=_SHARE)
+    people: int = key("count")
+
+
+@declared()
+class HistoryPoint:
+    """A reading of an earlier session in a ledger; its speech is that of all sessions."""
+
+    session: int = key("count")
+    time: str = key()
+    seconds: float = key("seconds")
+    speech: float = key("seconds")
+    bits: float | None = key("bits")
+    bits_low: float | None = key("bits", required=False)
+    bits_high: float | None = key("bits", required=False)
+    evidence_bits: float | None = key("bits", required=False)
+    evidence_bits_low: float | None = key("bits", required=False)
+    evidence_bits_high: float | None = key("bits", required=False)
+    closed_set_bits: float | None = key("bits", required=False)
+    closed_set_bits_low: float | None = key("bits", required=False)
+    closed_set_bits_high: float | None = key("bits", required=False)
+
+
+@declared()
+class CarriedEvidence:
+    """Evidence of earlier sessions that a session goes on from."""
+
+    sessions: int = key("count")
+    speech: float = key("seconds")
+    history: tuple[HistoryPoint, ...] = key()
+
+
+@declared()
+class AlertTerms:
+    """A rule that has a threshold."""
+
+    rule: str = key()
+    field: str = key()
+    threshold: float = key("number")
+    level: str = key(enum=["alert", "warning"])
+    hold_seconds: float = key("seconds")
+    least_speech_seconds: float = key("seconds")
+
+
+@declared()
+class AlarmTerms:
+    """A threshold that was worked out, and its promise."""
+
+    rule: str = key()
+    field: str = key()
+    threshold: float = key("number")
+    false_alarms: FalseAlarmTerms = key()
+
+
+@declared()
+class ProtectedAttacker:
+    """An attacker of the protected side."""
+
+    support_bits: float | None = key("bits")
+    fingerprint: Mapping[str, str] = key()
+
+
+@declared()
+class ProtectedStart:
+    """Protected side of a run; its ``latency_seconds`` are None where all comes at the end."""
+
+    method: str = key()
+    latency_seconds: float | None = key("seconds")
+    attackers: Mapping[str, ProtectedAttacker] = key()
+
+
+@declared()
+class DeclaredStart:
+    """Epsilon that a mechanism declares (``--protect usc:15``, frames with noise)."""
+
+    mechanism: str = key()
+    epsilon_nats: float = key("number")
+    window_seconds: float = key("seconds")
+    delta: float = key("probability", type=["number", "null"])
+    empty_after: int = key("count")
+
+
+@declared()
+class PersonStart:
+    """A label of the turns, and its seconds alone."""
+
+    label: str = key()
+    seconds: float | None = key("seconds")
+
+
+@declared()
+class TranscriptStart:
+    """Transcript beside a recording; figures are None where words are still to come."""
+
+    recording: str = key()
+    transcript: str = key()
+    words: int | None = key("count")
+    spread: bool | None = key()
+    speaker: str | None = key()
+
+
+@declared(kw_only=True)
+class RunStart(Event):
+    """A run begins; its attributes are the keys of the ``start`` record (docs/records.md)."""
+
+    type: ClassVar[Literal["start"]] = "start"
+    schema: int = key(
+        "",
+        "version of these records",
+        schema={"const": SCHEMA_VERSION},
+        default=SCHEMA_VERSION,
     )
-)
-_BYSTANDERS = object_of(above=_SHARE, people=COUNT)
-_PEOPLE = list_of(object_of(label=TEXT, seconds=MAYBE_SECONDS))
+    version: str = key(
+        "",
+        "version of the program",
+    )
+    time: str = key(
+        "",
+        "time of day, UTC",
+    )
+    features: tuple[str, ...] = key(
+        "",
+        "what is listened for",
+        minItems=1,
+    )
+    speakers: int = key(
+        "count",
+        "N, the candidates",
+        minimum=2,
+    )
+    ceiling: float = key(
+        "ceiling",
+        "log2 N",
+    )
+    reachable_bits: float | None = key(
+        "bits",
+        "the most that `closed_set_bits` can be: less than the ceiling, since a share of the "
+        "probability is held back for a mistake",
+        required=False,
+    )
+    plateau: float | None = key(
+        "bits",
+        "the largest expected bits over all lengths, at these templates",
+    )
+    watch: str | None = key(
+        "",
+        "the speaker followed, or null",
+    )
+    headline: str = key(
+        "",
+        'what `bits` of the readings is: `"evidence"` (of the watched speaker, in any crowd) '
+        'or `"closed-set"` (among the N enrolled). A reading that has no evidence yet says '
+        "the latter",
+        schema=HEADLINE,
+    )
+    assumes_enrolled: bool = key(
+        "",
+        "true where the headline assumes that the speaker is one of the N",
+    )
+    step_seconds: float = key(
+        "seconds",
+        "audio seconds between readings",
+        exclusiveMinimum=0,
+    )
+    template_seconds: float | None = key(
+        "seconds",
+        "D: speech seconds to which all templates are cut: their common length, or that of "
+        "`watch` where it has less",
+    )
+    similarity: Mapping[str, str] = key(
+        "",
+        "by feature, how stream and template are compared",
+    )
+    ties: str = key(
+        "",
+        "how tied ranks are counted",
+        enum=["spread", "optimistic", "pessimistic", "mid"],
+    )
+    rank_model: str = key(
+        "",
+        '`"own"`, or `"mismatched"` where it was learnt without some of these speakers: they '
+        "were added later, the rank model is from `--rank-model`, or it is the shipped "
+        "cross-session rank model because too few speakers had two sessions",
+        enum=["own", "mismatched"],
+    )
+    rank_model_prior: float | None = key(
+        "",
+        "what the shipped readers' rank model counts in this one as its prior: 0 (nothing) to "
+        "1 (it is theirs); m / (S + m), S the speakers it was learnt on, m from 20 to 100 as "
+        "speakers left out decide",
+        required=False,
+        schema=_SHARE,
+    )
+    rank_model_session: str = key(
+        "",
+        '`"cross"` or `"same"`: the kind of rank model in use',
+        schema=SESSION,
+    )
+    rank_model_speakers: int = key(
+        "count",
+        "mated speakers behind it",
+    )
+    rank_model_candidates: int | None = key(
+        "count",
+        "N of the calibration: candidates of each of its tests",
+        required=False,
+        type="integer",
+    )
+    among: tuple[int, ...] | None = key(
+        "people",
+        "sizes of crowds, people (`--among`): what the readings' `among` is said of",
+        required=False,
+        schema={"type": "array", "items": PEOPLE},
+    )
+    enrolled_prior: float | None = key(
+        "",
+        "how likely it was taken to be, before anything was heard, that one of the N speaks "
+        "(`--enrolled-prior`): what `enrolled` starts from",
+        required=False,
+        schema=_SHARE,
+    )
+    support_bits: float | None = key(
+        "bits",
+        "the most bits of evidence that these templates' rank model can support, at any "
+        "length; null where there is none: then `evidence_bits` and `among` of the readings "
+        "are null, and a notice says what helps",
+        required=False,
+    )
+    bystanders: BystanderTerms | None = key(
+        "",
+        "only with `--bystanders`: whom readings name: those `above` this probability among "
+        "so many `people`",
+        sparse=True,
+        default=None,
+    )
+    on_change: str = key(
+        "",
+        'what is done when another person, or channel, takes over: `"ignore"`, `"note"`, '
+        '`"reset"` or `"split"`',
+        enum=["ignore", "note", "reset", "split"],
+    )
+    conditions: Condition | None = conditions_key(
+        "what the template of `watch` sounds like, or most of the templates do, as "
+        "`conditions` of a reading; null where nobody knows",
+        required=False,
+    )
+    recordings: tuple[str, ...] = key(
+        "",
+        "names of the recordings, without folders",
+    )
+    fingerprint: Mapping[str, str] = key(
+        "",
+        "of population and rank model: equal ones, equal figures",
+    )
+    notices: tuple[str, ...] = key(
+        "",
+        "what a person should know, one sentence each: among them by how many bits a "
+        "same-session rank model may favour the attacker, from the difference between the "
+        "shipped rank models",
+    )
+    transcripts: tuple[TranscriptStart, ...] | None = key(
+        "",
+        "only with words (`--transcript`): of each `recording` the `transcript` beside it, "
+        "how many `words` it has, whether their times were `spread` over captions, and the "
+        "`speaker` where it names one alone; null where words are still to come",
+        sparse=True,
+        default=None,
+    )
+    protected: ProtectedStart | None = key(
+        "",
+        "only with `--protect`: its `method`, the most by which protected audio lags "
+        "(`latency_seconds`; null: until a recording is over), and by what each of the "
+        "`attackers` knows, `support_bits` and the `fingerprint` of population and rank "
+        'model: `"ignorant"` has not enrolled protected speech, `"lazy-informed"` has',
+        sparse=True,
+        default=None,
+    )
+    declared: DeclaredStart | None = key(
+        "",
+        "only where an anonymiser, or noise on frames, promises anything: the `mechanism`, "
+        "its `epsilon_nats` for each window of `window_seconds`, the `delta` of the optimal "
+        "and the advanced composition, and after how many windows nothing is promised any "
+        "more (`empty_after`)",
+        sparse=True,
+        default=None,
+    )
+    alerts: tuple[AlertTerms, ...] | None = key(
+        "",
+        "only with rules that have a threshold (`--alert`, `--budget`): each `rule` as text, "
+        "its `field`, `threshold` and `level`, for how long it must hold (`hold_seconds`) and "
+        "T of the first reading that counts (`least_speech_seconds`)",
+        sparse=True,
+        default=None,
+    )
+    alarms: tuple[AlarmTerms, ...] | None = key(
+        "",
+        "only with `--false-alarms`: the thresholds that were worked out: `rule`, `field`, "
+        "`threshold`, and the `false_alarms` that an alert quotes",
+        sparse=True,
+        default=None,
+    )
+    people: tuple[PersonStart, ...] | None = key(
+        "",
+        "only of several [people](people.md): the `label` of each, and its `seconds` alone by "
+        "the turns, or null",
+        sparse=True,
+        default=None,
+    )
+    watched: tuple[str, ...] | None = key(
+        "",
+        "only where several are watched",
+        sparse=True,
+        default=None,
+    )
+    carried: CarriedEvidence | None = key(
+        "",
+        "only with a ledger: the evidence that this session goes on from: how many "
+        "`sessions`, their `speech` seconds, and the `history` of their readings (`session`, "
+        "`time` of day, `seconds`, `speech`, `bits`, `evidence_bits`, `closed_set_bits`), "
+        "thinned to a few hundred",
+        sparse=True,
+        default=None,
+    )
 
-START = Record(
-    "start",
-    (
-        Key("schema", {"const": SCHEMA_VERSION}, "version of these records"),
-        Key("version", TEXT, "version of the program"),
-        Key("time", TEXT, "time of day, UTC"),
-        Key("features", {**TEXTS, "minItems": 1}, "what is listened for"),
-        Key("speakers", {**COUNT, "minimum": 2}, "N, the candidates"),
-        Key("ceiling", CEILING, "log2 N"),
-        Key(
-            "reachable_bits",
-            FIGURE,
-            "the most that `closed_set_bits` can be: less than the ceiling, since a share of the "
-            "probability is held back for a mistake",
-            required=False,
-        ),
-        Key("plateau", FIGURE, "the largest expected bits over all lengths, at these templates"),
-        Key("watch", MAYBE_TEXT, "the speaker followed, or null"),
-        Key(
-            "headline",
-            HEADLINE,
-            'what `bits` of the readings is: `"evidence"` (of the watched speaker, in any crowd) '
-            'or `"closed-set"` (among the N enrolled). A reading that has no evidence yet says '
-            "the latter",
-        ),
-        Key(
-            "assumes_enrolled",
-            FLAG,
-            "true where the headline assumes that the speaker is one of the N",
-        ),
-        Key(
-            "step_seconds",
-            {**SECONDS, "exclusiveMinimum": 0},
-            "audio seconds between readings",
-        ),
-        Key(
-            "template_seconds",
-            MAYBE_SECONDS,
-            "D: speech seconds to which all templates are cut: their common length, or that of "
-            "`watch` where it has less",
-        ),
-        Key(
-            "similarity",
-            {"type": "object", "additionalProperties": TEXT},
-            "by feature, how stream and template are compared",
-        ),
-        Key(
-            "ties",
-            {"enum": ["spread", "optimistic", "pessimistic", "mid"]},
-            "how tied ranks are counted",
-        ),
-        Key(
-            "rank_model",
-            {"enum": ["own", "mismatched"]},
-            '`"own"`, or `"mismatched"` where it was learnt without some of these speakers: they '
-            "were added later, the rank model is from `--rank-model`, or it is the shipped "
-            "cross-session rank model because too few speakers had two sessions",
-        ),
-        Key(
-            "rank_model_prior",
-            _SHARE,
-            "what the shipped readers' rank model counts in this one as its prior: 0 (nothing) to "
-            "1 (it is theirs); m / (S + m), S the speakers it was learnt on, m from 20 to 100 as "
-            "speakers left out decide",
-            required=False,
-        ),
-        Key("rank_model_session", SESSION, '`"cross"` or `"same"`: the kind of rank model in use'),
-        Key("rank_model_speakers", COUNT, "mated speakers behind it"),
-        Key(
-            "rank_model_candidates",
-            COUNT,
-            "N of the calibration: candidates of each of its tests",
-            required=False,
-        ),
-        Key(
-            "among",
-            {"type": "array", "items": PEOPLE},
-            "sizes of crowds, people (`--among`): what the readings' `among` is said of",
-            required=False,
-        ),
-        Key(
-            "enrolled_prior",
-            _SHARE,
-            "how likely it was taken to be, before anything was heard, that one of the N speaks "
-            "(`--enrolled-prior`): what `enrolled` starts from",
-            required=False,
-        ),
-        Key(
-            "support_bits",
-            FIGURE,
-            "the most bits of evidence that these templates' rank model can support, at any "
-            "length; null "
-            "where there is none: then `evidence_bits` and `among` of the readings are null, and "
-            "a notice says what helps",
-            required=False,
-        ),
-        Key(
-            "bystanders",
-            _BYSTANDERS,
-            "only with `--bystanders`: whom readings name: those `above` this probability among "
-            "so many `people`",
-            required=False,
-        ),
-        Key(
-            "on_change",
-            {"enum": ["ignore", "note", "reset", "split"]},
-            'what is done when another person, or channel, takes over: `"ignore"`, `"note"`, '
-            '`"reset"` or `"split"`',
-        ),
-        Key(
-            "conditions",
-            CONDITIONS,
-            "what the template of `watch` sounds like, or most of the templates do, as "
-            "`conditions` of a reading; null where nobody knows",
-            required=False,
-        ),
-        Key("recordings", TEXTS, "names of the recordings, without folders"),
-        Key(
-            "fingerprint",
-            {"type": "object", "additionalProperties": TEXT},
-            "of population and rank model: equal ones, equal figures",
-        ),
-        Key(
-            "notices",
-            TEXTS,
-            "what a person should know, one sentence each: among them by how many bits a "
-            "same-session rank model may favour the attacker, from the difference between the "
-            "shipped rank models",
-        ),
-        Key(
-            "carried",
-            _CARRIED,
-            "only with a ledger: the evidence that this session goes on from: how many "
-            "`sessions`, their `speech` seconds, and the `history` of their readings (`session`, "
-            "`time` of day, `seconds`, `speech`, `bits`, `evidence_bits`, `closed_set_bits`), "
-            "thinned to a few hundred",
-            required=False,
-        ),
-        Key(
-            "alerts",
-            _ALERTS,
-            "only with rules that have a threshold (`--alert`, `--budget`): each `rule` as text, "
-            "its `field`, `threshold` and `level`, for how long it must hold (`hold_seconds`) and "
-            "T of the first reading that counts (`least_speech_seconds`)",
-            required=False,
-        ),
-        Key(
-            "alarms",
-            _ALARMS,
-            "only with `--false-alarms`: the thresholds that were worked out: `rule`, `field`, "
-            "`threshold`, and the `false_alarms` that an alert quotes",
-            required=False,
-        ),
-        Key(
-            "protected",
-            PROTECTED_START,
-            "only with `--protect`: its `method`, the most by which protected audio lags "
-            "(`latency_seconds`; null: until a recording is over), and by what each of the "
-            "`attackers` knows, `support_bits` and the `fingerprint` of population and rank model: "
-            '`"ignorant"` has not enrolled protected speech, `"lazy-informed"` has',
-            required=False,
-        ),
-        Key(
-            "declared",
-            DECLARED_START,
-            "only where an anonymiser, or noise on frames, promises anything: the `mechanism`, its "
-            "`epsilon_nats` for each window of `window_seconds`, the `delta` of the optimal and "
-            "the advanced composition, and after how many windows nothing is promised any more "
-            "(`empty_after`)",
-            required=False,
-        ),
-        Key(
-            "people",
-            _PEOPLE,
-            "only of several [people](people.md): the `label` of each, and its `seconds` alone "
-            "by the turns, or null",
-            required=False,
-        ),
-        Key("watched", TEXTS, "only where several are watched", required=False),
-        Key(
-            "transcripts",
-            TRANSCRIPTS_START,
-            "only with words (`--transcript`): of each `recording` the `transcript` beside it, how "
-            "many `words` it has, whether their times were `spread` over captions, and the "
-            "`speaker` where it names one alone; null where words are still to come",
-            required=False,
-        ),
-    ),
-)
-
-
-_PERSON = object_of(
-    label=TEXT,
-    person=MAYBE_TEXT,
-    probability=PROBABILITY,
-    enrolled=PROBABILITY,
-    seconds=MAYBE_SECONDS,
-    overlap_seconds=MAYBE_SECONDS,
-    speech=SECONDS,
-    watch=MAYBE_TEXT,
-    **limits("bits"),
-    headline={"enum": [*HEADLINES, None]},
-    at_least={"type": ["boolean", "null"]},
-    peak_bits=FIGURE,
-    purity=PROBABILITY,
-    changes=COUNT,
-    alerts=COUNT,
-    first_alert_seconds=MAYBE_SECONDS,
-    differs=DIFFERS,
-)
 
 # --- The last record of a run: what it came to, and whether anything was lost.
 
-END = Record(
-    "end",
-    (
-        Key("time", TEXT, "time of day, UTC"),
-        Key("seconds", SECONDS, "audio seconds heard, at the last reading"),
-        Key("speech", SECONDS, "T, speech seconds, at the last reading"),
-        Key("bits", FIGURE, "the headline of the last reading"),
-        Key("peak_bits", FIGURE, "the largest headline of the run"),
-        Key("top", TOP, "of the last reading"),
-        Key("readings", COUNT, "how many readings"),
-        Key("conditions", CONDITIONS, "of the last reading, or null", required=False),
-        Key("differs", DIFFERS, "of the last reading, empty where nothing does", required=False),
-        Key("gaps", COUNT, "how many gaps"),
-        Key("changes", COUNT, "how many changes"),
-        Key("lost_seconds", MAYBE_SECONDS, "audio lost, as far as known"),
-        Key("alerts", COUNT, 'alerts raised, of `level` `"alert"`'),
-        Key("warnings", COUNT, 'alerts raised, of `level` `"warning"`'),
-        Key("failures", TEXTS, "what an action or the ledger could not do, a line each"),
-        Key(
-            "undecided",
-            TEXTS,
-            "alerts of which a stream so short says nothing, a line each: it had less speech than "
-            "the rule needs (`after 10 s`), or ended while a rule's figure was held (`for 5 s`)",
-        ),
-        Key(
-            "repeated_seconds",
-            SECONDS,
-            "only where there was any: speech that repeats what was heard before in this stream, "
-            "and was left out of all figures",
-            required=False,
-        ),
-        Key("stopped", MAYBE_TEXT, "the rule that ended the stream (`--stop-on-alert`), or null"),
-        Key("complete", FLAG, "false where anything was lost"),
-        Key(
-            "incomplete",
-            TEXTS,
-            "what keeps the run from being complete, a line each: lost audio, a recording without "
-            "speech, an undecided alert, a ledger that lacks part of it. With `alerts` the exit "
-            "status is 3, else 4",
-            required=False,
-        ),
-        Key("watch", MAYBE_TEXT, "as in `start`"),
-        Key("recordings", TEXTS, "as in `start`", required=False),
-        Key(
-            "notices",
-            TEXTS,
-            "what a person should know of the recordings, one sentence each: all that was noticed "
-            "in the middle of the stream (`notice`), nobody speaks in it, or it sounds like "
-            "another person than what was heard before it "
-            "(see [measurements](../benchmarks/results/recordings.md))",
-            required=False,
-        ),
-        Key(
-            "bystanders",
-            list_of(schema_of(Bystander)),
-            "only with `--bystanders`: each of them with the largest `probability` of the run",
-            required=False,
-        ),
-        Key(
-            "people",
-            {"type": "array", "items": _PERSON},
-            "only of several [people](people.md), a row each: who it most probably is (`person`, "
-            "null: nobody enrolled) and how probable that is, `seconds` alone by the turns, and "
-            "the figures of the last reading. The run's own `bits` are then the largest",
-            required=False,
-        ),
-        Key(
-            "overlap_seconds",
-            MAYBE_SECONDS,
-            "only of several people: seconds in which more than one speaks, which count for nobody",
-            required=False,
-        ),
-        Key(
-            "disclosure_delay",
-            DISCLOSURE_DELAY,
-            "only with `--protect`, a row for each level of the headline (`bits`): when the clear "
-            "and the protected side reached it (`clear`, `protected`: `seconds`, or, where "
-            "`crossed` is false, until when it is known that they had not), and `delay_seconds`, "
-            "the difference, which is `at_least` so much where the protected side had not; null "
-            "where the clear side had not. Empty where nobody is watched",
-            required=False,
-        ),
-        Key(
-            "transcripts",
-            TRANSCRIPTS_END,
-            "only with words: of each `recording` how many `words` came, the share of their time "
-            "in which somebody speaks (`words_in_speech`), the share of the speech in which a word "
-            "is said (`speech_with_words`), and the share of the other places along the recording "
-            "where the words would lie in speech as well (`as_well_elsewhere`: near 0 for the "
-            "recording's own, anything for another's; null where pauses are too few to tell)",
-            required=False,
-        ),
-    ),
-)
+
+@declared(kw_only=True)
+class PersonEnd:
+    """One of several people: who it most probably is, and the figures of the last reading.
+
+    Attributes:
+        person: None where it is nobody enrolled.
+        seconds, overlap_seconds: alone by the turns, and with others.
+    """
+
+    label: str = key()
+    person: str | None = key()
+    probability: float | None = key("probability")
+    enrolled: float | None = key("probability")
+    seconds: float | None = key("seconds")
+    overlap_seconds: float | None = key("seconds")
+    speech: float = key("seconds")
+    watch: str | None = key()
+    bits: float | None = key("bits")
+    bits_low: float | None = key("bits")
+    bits_high: float | None = key("bits")
+    headline: str | None = key(enum=[*HEADLINES, None])
+    at_least: bool | None = key()
+    peak_bits: float | None = key("bits")
+    purity: float | None = key("probability")
+    changes: int = key("count")
+    differs: Sequence[str] = differs_key(default=())
+    alerts: int = key("count", default=0)
+    first_alert_seconds: float | None = key("seconds", default=None)
+
+
+_CROSSED = {
+    "type": "object",
+    "properties": {"seconds": SECONDS, "crossed": FLAG},
+    "required": ["seconds", "crossed"],
+}
+
+
+@declared()
+class DelayRow:
+    """When either side of a protected run reached a level of bits, and the disclosure delay."""
+
+    bits: float = key("number")
+    clear: Crossing = key(schema=_CROSSED)
+    protected: Crossing = key(schema=_CROSSED)
+    delay_seconds: float | None = key("number")
+    at_least: bool = key()
+
+
+@declared()
+class TranscriptEnd:
+    """How well the words of a recording fit its speech; None where pauses are too few to tell."""
+
+    recording: str = key()
+    words: int = key("count")
+    words_in_speech: float | None = key("probability")
+    speech_with_words: float | None = key("probability")
+    as_well_elsewhere: float | None = key("probability", required=False)
+
+
+@declared(kw_only=True)
+class RunEnd(Event):
+    """A run is over; its attributes are the keys of the ``end`` record (docs/records.md)."""
+
+    type: ClassVar[Literal["end"]] = "end"
+    time: str = key(
+        "",
+        "time of day, UTC",
+    )
+    seconds: float = key(
+        "seconds",
+        "audio seconds heard, at the last reading",
+    )
+    speech: float = key(
+        "seconds",
+        "T, speech seconds, at the last reading",
+    )
+    bits: float | None = key(
+        "bits",
+        "the headline of the last reading",
+    )
+    peak_bits: float | None = key(
+        "bits",
+        "the largest headline of the run",
+    )
+    top: tuple[tuple[str, float], ...] = key(
+        "bits",
+        "of the last reading",
+    )
+    readings: int = key(
+        "count",
+        "how many readings",
+    )
+    conditions: Condition | None = conditions_key(
+        "of the last reading, or null",
+        required=False,
+    )
+    differs: Sequence[str] = differs_key(
+        "of the last reading, empty where nothing does",
+        required=False,
+    )
+    gaps: int = key(
+        "count",
+        "how many gaps",
+    )
+    changes: int = key(
+        "count",
+        "how many changes",
+    )
+    lost_seconds: float | None = key(
+        "seconds",
+        "audio lost, as far as known",
+    )
+    alerts: int = key(
+        "count",
+        'alerts raised, of `level` `"alert"`',
+    )
+    warnings: int = key(
+        "count",
+        'alerts raised, of `level` `"warning"`',
+    )
+    failures: tuple[str, ...] = key(
+        "",
+        "what an action or the ledger could not do, a line each",
+    )
+    undecided: tuple[str, ...] = key(
+        "",
+        "alerts of which a stream so short says nothing, a line each: it had less speech than "
+        "the rule needs (`after 10 s`), or ended while a rule's figure was held (`for 5 s`)",
+    )
+    stopped: str | None = key(
+        "",
+        "the rule that ended the stream (`--stop-on-alert`), or null",
+    )
+    complete: bool = key(
+        "",
+        "false where anything was lost",
+    )
+    watch: str | None = key(
+        "",
+        "as in `start`",
+    )
+    recordings: tuple[str, ...] = key(
+        "",
+        "as in `start`",
+        required=False,
+    )
+    notices: tuple[str, ...] = key(
+        "",
+        "what a person should know of the recordings, one sentence each: all that was noticed "
+        "in the middle of the stream (`notice`), nobody speaks in it, or it sounds like "
+        "another person than what was heard before it (see "
+        "[measurements](../benchmarks/results/recordings.md))",
+        required=False,
+    )
+    repeated_seconds: float | None = key(
+        "seconds",
+        "only where there was any: speech that repeats what was heard before in this stream, "
+        "and was left out of all figures",
+        sparse=True,
+        default=None,
+    )
+    bystanders: tuple[Bystander, ...] | None = key(
+        "",
+        "only with `--bystanders`: each of them with the largest `probability` of the run",
+        sparse=True,
+        default=None,
+    )
+    transcripts: tuple[TranscriptEnd, ...] | None = key(
+        "",
+        "only with words: of each `recording` how many `words` came, the share of their time "
+        "in which somebody speaks (`words_in_speech`), the share of the speech in which a "
+        "word is said (`speech_with_words`), and the share of the other places along the "
+        "recording where the words would lie in speech as well (`as_well_elsewhere`: near 0 "
+        "for the recording's own, anything for another's; null where pauses are too few to "
+        "tell)",
+        sparse=True,
+        default=None,
+    )
+    people: tuple[PersonEnd, ...] | None = key(
+        "",
+        "only of several [people](people.md), a row each: who it most probably is (`person`, "
+        "null: nobody enrolled) and how probable that is, `seconds` alone by the turns, and "
+        "the figures of the last reading. The run's own `bits` are then the largest",
+        sparse=True,
+        default=None,
+    )
+    overlap_seconds: float | None = key(
+        "seconds",
+        "only of several people: seconds in which more than one speaks, which count for nobody",
+        only=lambda end: end.people is not None,
+        default=None,
+    )
+    disclosure_delay: tuple[DelayRow, ...] | None = key(
+        "",
+        "only with `--protect`, a row for each level of the headline (`bits`): when the clear "
+        "and the protected side reached it (`clear`, `protected`: `seconds`, or, where "
+        "`crossed` is false, until when it is known that they had not), and `delay_seconds`, "
+        "the difference, which is `at_least` so much where the protected side had not; null "
+        "where the clear side had not. Empty where nobody is watched",
+        sparse=True,
+        default=None,
+    )
+    incomplete: tuple[str, ...] = key(
+        "",
+        "what keeps the run from being complete, a line each: lost audio, a recording without "
+        "speech, an undecided alert, a ledger that lacks part of it. With `alerts` the exit "
+        "status is 3, else 4",
+        required=False,
+        default=(),
+    )
+
+
+# --- What happens in between.
+
+_LABEL = "only of several people side by side: whose"
+
+
+@declared()
+class GapEvent(Event):
+    """A loss, placed on the stream: ``seconds`` is where it was noticed, in which ``recording``.
+
+    ``number`` is the place of that recording in the stream.
+    """
+
+    type: ClassVar[Literal["gap"]] = "gap"
+    seconds: float = key("seconds", "where on the stream it was noticed")
+    reason: str = key(
+        "",
+        "a few words: "
+        + "; ".join(f'`"{reason}"` ({meaning})' for reason, meaning in GAP_REASONS.items())
+        + ". A source of your own may have others",
+    )
+    lost_seconds: float | None = key(
+        "seconds", "audio lost, or not heard by a thinned feature; null where nobody can know"
+    )
+    recording: str = key("", "which recording", default="")
+    detail: str = key("", "one line for a person", default="")
+    label: str | None = key("", _LABEL, sparse=True, default=None)
+    number: int = 0
+
+    @classmethod
+    def of(
+        cls, seconds: float, gap: Gap, recording: str = "", label: str | None = None
+    ) -> GapEvent:
+        """Return a gap that a source gave, placed on the stream."""
+        return cls(
+            seconds, gap.reason, gap.lost_seconds, recording, gap.detail, label, gap.recording
+        )
+
+    @property
+    def code(self) -> str:
+        """Such as ``gap.device-lost``: the reason."""
+        return f"gap.{self.reason.replace(' ', '-')}"
+
+
+@declared()
+class NoticeEvent(Event):
+    """A notice, placed on the stream: ``seconds`` is when it arose.
+
+    ``number`` is the place of its recording in the stream.
+    """
+
+    type: ClassVar[Literal["notice"]] = "notice"
+    seconds: float = key("seconds", "where on the stream it was noticed")
+    kind: str = key(
+        "", "; ".join(f'`"{kind}"` ({meaning})' for kind, meaning in NOTICE_KINDS.items())
+    )
+    text: str = key("", "one line for a person: what is so, and what to do")
+    recording: str = key("", "which recording", default="")
+    level: str = key(
+        "",
+        '`"warning"` where figures may mislead, else `"info"`',
+        enum=["warning", "info"],
+        default="warning",
+    )
+    fields: Mapping[str, object] = key("", "the figures behind it, by name", default=None)
+    label: str | None = key("", _LABEL, sparse=True, default=None)
+    number: int = 0
+
+    @classmethod
+    def of(
+        cls, seconds: float, notice: Notice, recording: str = "", label: str | None = None
+    ) -> NoticeEvent:
+        """Return a notice, placed on the stream."""
+        return cls(
+            seconds, notice.kind, notice.text, recording, notice.level, notice.fields, label,
+            notice.recording,
+        )  # fmt: skip
+
+    @property
+    def code(self) -> str:
+        """Such as ``notice.channels-differ``: the kind."""
+        return f"notice.{self.kind.replace(' ', '-')}"
+
+    @property
+    def notice(self) -> Notice:
+        """The notice by itself."""
+        return Notice(self.kind, self.text, self.number, self.level, self.fields, self.seconds)
+
+
+@declared()
+class Change(Event):
+    """A change of speaker or channel.
+
+    Attributes:
+        margin_before, margin_after: of the first of the features.
+        back: the voice that was left speaks again; the margins are then those under it.
+        label: in whose voice, of several people side by side.
+    """
+
+    type: ClassVar[Literal["change"]] = "change"
+    seconds: float = key("seconds", "where on the stream it was noticed")
+    since_seconds: float = key("seconds", "where the new voice seems to have begun")
+    features: tuple[str, ...] = key(
+        "",
+        'which of them noticed; `"channel"` alone means another microphone, room, line or '
+        "gain, or a voice that came with one",
+    )
+    margin_before: float = key(
+        "number",
+        "how much the newest speech was like the voice so far rather than like anybody, on "
+        "average up to there: nats a frame (histograms), cosine (embeddings) or bels from the "
+        "usual levels, negative (`channel`)",
+    )
+    margin_after: float = key("number", "the same since then")
+    back: bool = key(
+        "",
+        'only true, and only with `"note"`: nobody new, the first voice is back. The margins '
+        "are those under it: the level that says so, and since then",
+        sparse=True,
+        default=False,
+        encode=lambda back: back or None,
+    )
+    action: str = key(
+        "",
+        'what was done: `"note"` carries on, `"reset"` forgets the evidence and keeps the '
+        'peak, `"split"` begins another stream',
+        enum=["note", "reset", "split"],
+        default="note",
+    )
+    label: str | None = key("", _LABEL, sparse=True, default=None)
+
+    @property
+    def code(self) -> str:
+        """``change.note``, ``change.reset``, ``change.split``; ``change.back``: the first voice."""
+        return f"change.{'back' if self.back else self.action}"
+
+
+@declared()
+class Alert(Event):
+    """An alert rule was raised, or cleared.
+
+    Attributes:
+        kind: of rule: ``"threshold"``, ``"forecast"``, ``"budget"`` or ``"false alarms"``.
+    """
+
+    type: ClassVar[Literal["alert"]] = "alert"
+    seconds: float = key("seconds", "when, in audio seconds heard")
+    speech: float | None = key("seconds", "when, in speech seconds", type="number")
+    rule: str = key(
+        "",
+        "as it can be given to `--alert`; `bits>4.5 (5 % false alarms in 10 minutes)` where "
+        "the threshold was worked out (`--false-alarms`); `bits>3 within 30 s` for a forecast "
+        "(`--warn`), `budget of 8 bits nearly spent` and `budget of 8 bits spent` for a budget "
+        "(`--budget`)",
+    )
+    field: str = key("", "the figure it watches")
+    threshold: float = key("number", "its threshold, bits")
+    level: str = key(
+        "",
+        '`"alert"`, or `"warning"` for a forecast and a budget nearly spent: these give no '
+        "exit status and stop nothing",
+        enum=["alert", "warning"],
+        default="alert",
+        kw_only=True,
+    )
+    state: str = key("", '`"raised"` or `"cleared"`', enum=["raised", "cleared"])
+    value: float | None = key("number", "the figure at that moment")
+    least_speech_seconds: float = key(
+        "seconds",
+        "only with a rule that waits for speech (`after 10 s`): T of the first reading that counts",
+        sparse=True,
+        default=0.0,
+        encode=lambda seconds: seconds or None,
+    )
+    seconds_left: float | None = key(
+        "seconds",
+        "only of a forecast: stream seconds until the threshold at this rate; null where there "
+        "is none any more",
+        only=lambda alert: alert.kind == "forecast",
+        default=None,
+    )
+    false_alarms: FalseAlarmTerms | None = key(
+        "",
+        "only with `--false-alarms`: at most this `share` of other people's streams of "
+        "`horizon_seconds` sets it off, by so many `speakers` (`repeated` of whom said less "
+        "and were heard again), under the rank model of this kind of `session`; `beyond` is "
+        "true after that time, of which nothing is known. See [alarms](alarms.md)",
+        sparse=True,
+        default=None,
+    )
+    change: OpenChange | None = key(
+        "",
+        "only where a change ended it: its `since_seconds` and `features`",
+        sparse=True,
+        default=None,
+    )
+    recording: str | None = key("", "the name of the one it fell in", sparse=True, default=None)
+    label: str | None = key("", _LABEL, sparse=True, default=None)
+    time: str | None = key(
+        "", "only in what is sent, and in a ledger: time of day, UTC", sparse=True, default=None
+    )
+    watch: str | None = key("", "only where several are watched: whom", sparse=True, default=None)
+    kind: str = "threshold"
+
+    @property
+    def code(self) -> str:
+        """``alert.raised``, ``alert.cleared``, ``warning.raised`` or ``warning.cleared``."""
+        return f"{self.level}.{self.state}"
+
+    @classmethod
+    def from_record(cls, record: Record) -> Alert:
+        """Read it back."""
+        kind = "forecast" if "seconds_left" in record else "threshold"
+        return replace(decode(cls, record), kind=kind)
+
+
+@declared()
+class LevelReached(Event):
+    """One side of a protected run has reached a level of bits and stayed there."""
+
+    type: ClassVar[Literal["crossing"]] = "crossing"
+    seconds: float = key("seconds", "where on the stream it was certain")
+    bits: float = key("number", "the level of the headline")
+    side: str = key("", '`"clear"` or `"protected"`', enum=["clear", "protected"])
+    since_seconds: float = key(
+        "seconds",
+        "since when the figure has stayed at or above it, for as long as an alert is held",
+    )
+    delay_seconds: float | None = key(
+        "number",
+        "with the crossing of the second side: how much later the protected side was",
+    )
+
+    @property
+    def code(self) -> str:
+        """``crossing.clear`` or ``crossing.protected``."""
+        return f"crossing.{self.side}"
+
+
+Occurrence: TypeAlias = GapEvent | NoticeEvent | Change | LevelReached | Alert
+"""What happens between readings."""

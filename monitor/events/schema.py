@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,9 @@ import orjson
 from monitor.errors import SchemaError, StoreError
 from monitor.events.declaration import Event, record_of
 from monitor.events.keys import misfit
-from monitor.events.occurrences import (
+from monitor.events.reading import Reading
+from monitor.events.run import (
+    SCHEMA_VERSION,
     Alert,
     Change,
     GapEvent,
@@ -22,12 +24,11 @@ from monitor.events.occurrences import (
     RunEnd,
     RunStart,
 )
-from monitor.events.reading import Reading
-from monitor.events.run import END, SCHEMA_VERSION, START
 from monitor.safe_text import file_name, printable
+from monitor.types import Record
 
-EVENTS = (Reading, GapEvent, NoticeEvent, Change, Alert, LevelReached)
-RECORDS = (START, *map(record_of, EVENTS), END)
+EVENTS = (RunStart, Reading, GapEvent, NoticeEvent, Change, Alert, LevelReached, RunEnd)
+RECORDS = tuple(map(record_of, EVENTS))
 """Every type of record, as declared."""
 
 SCHEMA: dict[str, Any] = {
@@ -37,7 +38,7 @@ SCHEMA: dict[str, Any] = {
 }
 """JSON Schema of every record. Figures are in bits or seconds."""
 
-_CLASSES = {kind.type: kind for kind in (*EVENTS, RunStart, RunEnd)}
+_CLASSES = {kind.type: kind for kind in EVENTS}
 _KINDS = {kind["title"]: kind for kind in SCHEMA["oneOf"]}
 _MOST_LINE_BYTES = 50_000_000
 """Of a record; among a hundred thousand people one has a tenth of that."""
@@ -52,23 +53,26 @@ _NEEDED = {
 """What nothing can be drawn without; a key of a later version may be missing in an older run."""
 
 
-def event_of(record: Event | Mapping[str, Any]) -> Event | None:
+def event_of(record: Record) -> Event | None:
     """Return the event of a record; None where a later version has such records.
-
-    What is typed already stays as it is. A record without a ``type`` is a reading.
 
     Example:
         >>> event_of({"type": "gap", "seconds": 1.0, "reason": "dropped"}).code
         'gap.dropped'
     """
-    if isinstance(record, Event):
-        return record
-    kind = _CLASSES.get(record.get("type", "reading"))
+    kind = _CLASSES.get(record["type"])
     return None if kind is None else kind.from_record(record)
 
 
-def read_run(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    r"""Read back the records of a run; a last line that was torn off in writing is left out.
+def compact(events: Iterable[Event]) -> list[Event]:
+    """Return events that hold what their records do, and no more: not everybody's probabilities."""
+    return [kind.from_record(event.record()) for event in events for kind in [type(event)]]
+
+
+def read_run(path: str | os.PathLike[str]) -> list[Event]:
+    r"""Read back the events of a run; a last line that was torn off in writing is left out.
+
+    So are records of a type that only a later version knows.
 
     Raises:
         StoreError: the file is missing, or something other than a run.
@@ -78,22 +82,18 @@ def read_run(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder, "run.jsonl")
-        ...     _ = path.write_text('{"type":"start","schema":2}\n{"type":"rea')
-        ...     read_run(path)
-        [{'type': 'start', 'schema': 2}]
+        ...     _ = path.write_text('{"type":"start","schema":2,"watch":"ann"}\n{"type":"rea')
+        ...     [start] = read_run(path)
+        >>> start.watch
+        'ann'
     """
     return list(follow_run(path))
 
 
-def follow_run(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    """The same one by one, so that a run of days takes no more memory than a short one.
-
-    Raises:
-        StoreError: as `read_run`; what is wrong further on is found when it is reached.
-        SchemaError: a newer version wrote it.
-    """
+def follow_run(path: str | os.PathLike[str]) -> Iterator[Event]:
+    """Yield the same one by one, so that a run of days takes no more memory than a short one."""
     name = file_name(path)
-    count = 0
+    is_first = True
     try:
         with Path(path).open("rb") as file:
             for number in itertools.count(1):
@@ -102,20 +102,21 @@ def follow_run(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
                     break
                 if not line.strip():
                     continue
-                record = _record(name, number, line, first=not count)
+                record = _parse(name, number, line, first=is_first)
                 if record is None:
                     break
-                count += 1
-                yield record
+                is_first = False
+                if (event := event_of(record)) is not None:
+                    yield event
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise StoreError(f"cannot open {name}: {reason}; check the name") from None
-    if not count:
+    if is_first:
         raise StoreError(f"{name} does not begin with a start record; give a run's JSON lines")
 
 
-def _record(name: str, number: int, line: bytes, *, first: bool) -> dict[str, Any] | None:
-    """The record of a line; None where it was torn off, or begins no run."""
+def _parse(name: str, number: int, line: bytes, *, first: bool) -> Record | None:
+    """Return the record of a line; None where it was torn off, or begins no run."""
     try:
         record = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -137,8 +138,8 @@ def _record(name: str, number: int, line: bytes, *, first: bool) -> dict[str, An
     return record
 
 
-def wrong_in(record: Mapping[str, Any]) -> str | None:
-    """The first key that no run holds so, or that is missing and nothing is drawn without.
+def wrong_in(record: Record) -> str | None:
+    """Return the first key that no run holds so, or that is missing and nothing is drawn without.
 
     Examples:
         >>> wrong_in({"type": "gap", "seconds": 1.0}), wrong_in({"type": "gap", "seconds": -1})
@@ -152,7 +153,7 @@ def wrong_in(record: Mapping[str, Any]) -> str | None:
     return next(missing, None) or misfit(record, kind)
 
 
-def _check_version(name: str, schema: Any) -> None:
+def _check_version(name: str, schema: object) -> None:
     if type(schema) is not int or schema < 1:
         raise StoreError(f"{name} does not say its schema; give a run's JSON lines")
     if schema > SCHEMA_VERSION:

@@ -9,15 +9,16 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import orjson
 
 from monitor.errors import SchemaError, StoreError
+from monitor.events.declaration import Event, declared, decode, key, record_of, schema_of
 from monitor.events.keys import (
     COUNT,
-    FIGURE,
+    HEADLINE,
     MAYBE_SECONDS,
     MAYBE_TEXT,
     MOST,
@@ -26,22 +27,50 @@ from monitor.events.keys import (
     TEXTS,
     misfit,
 )
+from monitor.events.reading import Reading
+from monitor.events.run import Alert
 from monitor.events.schema import wrong_in
 from monitor.files import check_private, is_ours
 from monitor.kinds import KINDS
 from monitor.safe_text import is_name, printable
-from monitor.types import AnyArray
+from monitor.types import AnyArray, Record
 
 # --- Checks the rows of a ledger as they are read: anybody may have written the file.
 
 _KINDS = {name: kind for name, kind in KINDS.items() if kind.enrolled}
-_SESSION: Mapping[str, Any] = {
-    "properties": {
-        "id": COUNT,
-        "started": TEXT,
-        "ended": MAYBE_TEXT,
-        "recordings": TEXTS,
-        "heard": {
+
+
+class HeardPart(NamedTuple):
+    """A part of a recording, by its label and fingerprints."""
+
+    label: str
+    hashes: Sequence[str]
+    start_seconds: float
+    end_seconds: float | None
+
+
+@declared()
+class SessionStart:
+    """What a session keeps of the start of its run."""
+
+    version: str = key()
+    features: tuple[str, ...] = key()
+    speakers: int = key("count")
+    ceiling: float = key("ceiling")
+    fingerprint: Mapping[str, str] = key()
+    headline: str | None = key(schema={})
+
+
+@declared()
+class SessionRow:
+    """A row of ``sessions``; ``speech`` in ticks, of this session alone."""
+
+    id: int = key("count")
+    started: str = key()
+    ended: str | None = key()
+    recordings: tuple[str, ...] = key()
+    heard: tuple[HeardPart, ...] = key(
+        schema={
             "type": "array",
             "items": {
                 "type": "array",
@@ -50,13 +79,66 @@ _SESSION: Mapping[str, Any] = {
                 "prefixItems": [TEXT, TEXTS, SECONDS, MAYBE_SECONDS],
             },
         },
-        "start": {"type": "object", "properties": {"features": TEXTS}},
-        "seconds": SECONDS,
-        "speech": COUNT,
-        **dict.fromkeys(("bits", "bits_low", "bits_high", "peak_bits"), FIGURE),
-    },
-}
-_SKETCH: Mapping[str, Any] = {
+        decode=lambda parts: tuple(HeardPart(*part) for part in parts),
+    )
+    start: SessionStart = key(schema={"type": "object", "properties": {"features": TEXTS}})
+    seconds: float = key("seconds")
+    speech: int = key("count")
+    bits: float | None = key("bits")
+    bits_low: float | None = key("bits")
+    bits_high: float | None = key("bits")
+    peak_bits: float | None = key("bits")
+    name: str = key()
+    readings: int = key("count", required=False, default=0)
+    alerts: int = key("count", required=False, default=0)
+
+
+@declared(kw_only=True)
+class KeptReading(Event):
+    """What a ledger keeps of a reading, with the time of day; of evidence where there is any."""
+
+    type: ClassVar[Literal["reading"]] = "reading"
+    seconds: float = key("seconds")
+    speech: float = key("seconds")
+    bits: float | None = key("bits")
+    bits_low: float | None = key("bits")
+    bits_high: float | None = key("bits")
+    sum_bits: float | None = key("bits")
+    gain_bits: float = key("bits")
+    peak_bits: float | None = key("bits")
+    expected_bits: float = key("bits")
+    ceiling: float = key("ceiling")
+    headline: str = key(schema=HEADLINE)
+    closed_set_bits: float | None = key("bits")
+    closed_set_bits_low: float | None = key("bits")
+    closed_set_bits_high: float | None = key("bits")
+    evidence_bits: float | None = key("bits", sparse=True, default=None)
+    evidence_bits_low: float | None = key("bits", sparse=True, default=None)
+    evidence_bits_high: float | None = key("bits", sparse=True, default=None)
+    at_least: bool | None = key(sparse=True, default=None)
+    time: str = key(sparse=True, default="")
+
+    @classmethod
+    def of(cls, reading: Reading) -> KeptReading:
+        """Choose what is kept of a reading."""
+        return cls(**{name: getattr(reading, name) for name in FIGURES})
+
+    @classmethod
+    def from_record(cls, record: Record) -> KeptReading:
+        """Read it back, also one of a time when ``bits`` was the closed-set figure."""
+        if "headline" in record:
+            return decode(cls, record)
+        ends = ("bits", "bits_low", "bits_high")
+        closed = {f"closed_set_{end}": record.get(end) for end in ends}
+        has_evidence = record.get("evidence_bits") is not None
+        bits = {end: record.get(f"evidence_{end}") for end in ends} if has_evidence else {}
+        headline = "evidence" if has_evidence else "closed-set"
+        return decode(cls, {**record, **closed, **bits, "headline": headline})
+
+
+FIGURES = tuple(key.name for key in record_of(KeptReading).keys if key.name != "time")
+
+_SKETCH: Mapping[str, object] = {
     "properties": {
         "feature": TEXT,
         "kind": {"enum": list(_KINDS)},
@@ -69,25 +151,25 @@ _SKETCH: Mapping[str, Any] = {
 }
 
 
-def session_of_row(file: str, row: sqlite3.Row) -> dict[str, Any]:
-    """Read a row of ``sessions`` with its speaker's ``name``; lists and objects as such."""
-    session = {key: row[key] for key in row.keys()}  # noqa: SIM118
+def session_of_row(file: str, row: sqlite3.Row) -> SessionRow:
+    """Read a row of ``sessions`` with its speaker's ``name``."""
+    session = {name: row[name] for name in row.keys()}  # noqa: SIM118
     number = session["id"] if isinstance(session["id"], int) else 0
-    for key in ("recordings", "heard", "start"):
-        session[key] = _json(session[key])
-    wrong = misfit(session, _SESSION)
-    if wrong is None and not is_name(session["name"]):
-        wrong = "the speaker's name"
-    if wrong is None and "features" not in session["start"]:
-        wrong = "start"
+    for name in ("recordings", "heard", "start"):
+        session[name] = _json(session[name])
+    if (wrong := misfit(session, schema_of(SessionRow))) is None:
+        if not is_name(session["name"]):
+            wrong = "the speaker's name"
+        elif "features" not in session["start"]:
+            wrong = "start"
     if wrong is not None:
         raise _damaged(file, number, wrong)
-    return session
+    return decode(SessionRow, session)
 
 
 def total_of(file: str, row: sqlite3.Row) -> AnyArray:
     """Read the sum of a sketch, shape (size,), int64 or float64."""
-    sketch = {key: row[key] for key in row.keys()}  # noqa: SIM118
+    sketch = {name: row[name] for name in row.keys()}  # noqa: SIM118
     wrong, total = misfit(sketch, _SKETCH), sketch["total"]
     if wrong is None:
         kind = _KINDS[sketch["kind"]]
@@ -100,26 +182,17 @@ def total_of(file: str, row: sqlite3.Row) -> AnyArray:
     raise _damaged(file, sketch["session"], wrong)
 
 
-def record_of_row(file: str, session: int, text: object) -> dict[str, Any]:
-    """Read the record of a reading or an alert."""
+def event_of_row(file: str, session: int, text: object) -> KeptReading | Alert:
+    """Read a reading or an alert."""
     record = _json(text)
     if not isinstance(record, dict) or record.get("type") not in ("reading", "alert"):
         raise _damaged(file, session, "a record")
     wrong = wrong_in(record)
     if wrong is not None or not isinstance(record.get("time"), str):
         raise _damaged(file, session, wrong or "time")
-    return _as_now(record) if record["type"] == "reading" else record
-
-
-def _as_now(record: dict[str, Any]) -> dict[str, Any]:
-    """Convert a reading of a time when ``bits`` was the closed-set figure."""
-    if "headline" in record:
-        return record
-    ends = ("bits", "bits_low", "bits_high")
-    closed = {f"closed_set_{end}": record.get(end) for end in ends}
-    has_evidence = record.get("evidence_bits") is not None
-    bits = {end: record.get(f"evidence_{end}") for end in ends} if has_evidence else {}
-    return {**record, **closed, **bits, "headline": "evidence" if has_evidence else "closed-set"}
+    if record["type"] == "alert":
+        return Alert.from_record(record)
+    return KeptReading.from_record(record)
 
 
 def _json(text: object) -> Any:

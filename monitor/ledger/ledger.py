@@ -5,23 +5,26 @@ from __future__ import annotations
 import os
 import shlex
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import Any
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from monitor.errors import Argument, Message, StoreError, UsageError
-from monitor.events.keys import limits
+from monitor.events.declaration import Event, declared, key
+from monitor.events.run import HistoryPoint
 from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.lazy import Managed
 from monitor.ledger.database import (
+    HeardPart,
+    SessionRow,
+    event_of_row,
     open_database,
     reason_of,
-    record_of_row,
     session_of_row,
     total_of,
     transaction,
@@ -29,10 +32,48 @@ from monitor.ledger.database import (
 )
 from monitor.protocols import Provenance
 from monitor.stream.accumulator import FeatureTotals
-from monitor.types import TICKS_PER_SECOND
+from monitor.types import TICKS_PER_SECOND, Record
 
 HISTORY_POINTS = 300
-_FIGURES = tuple(limits("bits", "evidence_bits", "closed_set_bits"))
+_FIGURES = tuple(
+    f"{name}bits{end}" for name in ("", "evidence_", "closed_set_") for end in ("", "_low", "_high")
+)
+
+
+@declared(kw_only=True)
+class SessionSummary(Event):
+    """A session of a speaker.
+
+    Attributes:
+        ended: None while it goes on, or where it was cut off.
+        seconds, speech: of this session alone.
+        bits, evidence_bits, closed_set_bits: with their limits, of all sessions up to then, at the
+            last reading that is kept.
+        readings, alerts: how many.
+    """
+
+    type: ClassVar[Literal["session"]] = "session"
+    session: int = key("count")
+    speaker: str = key()
+    started: str = key()
+    ended: str | None = key()
+    recordings: tuple[str, ...] = key()
+    features: tuple[str, ...] = key()
+    seconds: float = key("seconds")
+    speech: float = key("seconds")
+    peak_bits: float | None = key("bits")
+    headline: str | None = key()
+    bits: float | None = key("bits")
+    bits_low: float | None = key("bits")
+    bits_high: float | None = key("bits")
+    evidence_bits: float | None = key("bits")
+    evidence_bits_low: float | None = key("bits")
+    evidence_bits_high: float | None = key("bits")
+    closed_set_bits: float | None = key("bits")
+    closed_set_bits_low: float | None = key("bits")
+    closed_set_bits_high: float | None = key("bits")
+    readings: int = key("count")
+    alerts: int = key("count")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +149,12 @@ class Ledger(Managed):
         parts, left_out, peak = [], 0, 0.0
         with translated(self.path):
             for session in self._rows(speaker):
-                if not session["speech"] or (before is not None and session["id"] >= before):
+                if not session.speech or (before is not None and session.id >= before):
                     continue
                 rows = {
                     row["feature"]: row
                     for row in self.connection.execute(
-                        "SELECT * FROM sketches WHERE session = ?", (session["id"],)
+                        "SELECT * FROM sketches WHERE session = ?", (session.id,)
                     )
                 }
                 if not set(features) <= set(rows):
@@ -121,48 +162,37 @@ class Ledger(Managed):
                     continue
                 sketches = {name: rows[name] for name in features}
                 parts.append(self._heard_in(session, sketches, features))
-                if headline in (None, session["start"].get("headline", "closed-set")):
-                    peak = max(peak, session["peak_bits"] or 0.0)
+                if headline in (None, session.start.headline or "closed-set"):
+                    peak = max(peak, session.peak_bits or 0.0)
         return Carried(reduce(add, parts) if parts else None, len(parts), left_out, peak)
 
-    def sessions(self, speaker: str | None = None) -> list[dict[str, Any]]:
-        """List the sessions, oldest first: plain values.
-
-        Returns:
-            ``session``, ``speaker``, ``started``, ``ended`` (None while it goes on, or where it
-            was cut off), ``recordings``, ``features``, ``seconds``, ``speech`` (of this session),
-            ``headline``, ``bits``, ``evidence_bits`` and ``closed_set_bits`` with their limits (of
-            all sessions up to then, at the last reading that is kept), ``peak_bits``, ``readings``
-            and ``alerts`` (how many).
-        """
+    def sessions(self, speaker: str | None = None) -> list[SessionSummary]:
+        """List the sessions, oldest first."""
         count = "(SELECT count(*) FROM {} t WHERE t.session = s.id) AS {}"
         with translated(self.path):
             rows = self._rows(speaker, *(count.format(t, t) for t in ("readings", "alerts")))
             return [
-                {
-                    "session": row["id"],
-                    "speaker": row["name"],
-                    "started": row["started"],
-                    "ended": row["ended"],
-                    "recordings": row["recordings"],
-                    "features": row["start"]["features"],
-                    "seconds": row["seconds"],
-                    "speech": row["speech"] / TICKS_PER_SECOND,
-                    "peak_bits": row["peak_bits"],
-                    **self._figures_of(row["id"]),
-                    "readings": row["readings"],
-                    "alerts": row["alerts"],
-                }
+                SessionSummary(
+                    session=row.id,
+                    speaker=row.name,
+                    started=row.started,
+                    ended=row.ended,
+                    recordings=row.recordings,
+                    features=row.start.features,
+                    seconds=row.seconds,
+                    speech=row.speech / TICKS_PER_SECOND,
+                    peak_bits=row.peak_bits,
+                    **self._figures_of(row.id),
+                    readings=row.readings,
+                    alerts=row.alerts,
+                )
                 for row in rows
             ]
 
-    def history(self, speaker: str, most: int = HISTORY_POINTS) -> list[dict[str, Any]]:
-        """List the longitudinal curve of a speaker, thinned evenly to at most so many readings.
+    def history(self, speaker: str, most: int = HISTORY_POINTS) -> list[HistoryPoint]:
+        """List the longitudinal curve of a speaker, oldest first, the last reading always in it.
 
-        Returns:
-            ``session``, ``time`` of day, ``seconds`` of the session, ``speech`` seconds of all
-            sessions, ``bits``, ``evidence_bits`` and ``closed_set_bits`` with their limits; oldest
-            first, the last one always among them.
+        It is thinned evenly to at most so many readings.
         """
         query = """
             SELECT r.session, r.record FROM readings r JOIN sessions s ON s.id = r.session
@@ -173,13 +203,13 @@ class Ledger(Managed):
         every = max(1, -(-len(rows) // max(1, most)))
         points = []
         for row in rows[::-1][::every][::-1]:
-            record = record_of_row(self.path.name, row["session"], row["record"])
-            place = {key: record[key] for key in ("time", "seconds", "speech")}
-            bits = {key: record.get(key) for key in _FIGURES}
-            points.append({"session": row["session"], **place, **bits})
+            kept = event_of_row(self.path.name, row["session"], row["record"])
+            names = ("time", "seconds", "speech", *_FIGURES)
+            figures: Record = {name: getattr(kept, name, None) for name in names}
+            points.append(HistoryPoint(session=row["session"], **figures))
         return points
 
-    def export(self, speaker: str | None = None) -> Iterator[dict[str, Any]]:
+    def export(self, speaker: str | None = None) -> Iterator[Record]:
         """Yield everything there is: by session, a record of it, its sketches, readings and alerts.
 
         Yields:
@@ -187,8 +217,8 @@ class Ledger(Managed):
             three latter say of which ``session``.
         """
         for session in self.sessions(speaker):
-            number = session["session"]
-            yield {"type": "session", **session}
+            number = session.session
+            yield session.record()
             with translated(self.path):
                 of = "WHERE session = ?"
                 for row in self.connection.execute(f"SELECT * FROM sketches {of}", (number,)):
@@ -200,8 +230,8 @@ class Ledger(Managed):
                         f"SELECT record FROM {table} {of} ORDER BY seconds, rowid", (number,)
                     ).fetchall()
                     for row in rows:
-                        record = record_of_row(self.path.name, number, row["record"])
-                        yield {**record, "session": number}
+                        event = event_of_row(self.path.name, number, row["record"])
+                        yield {**event.record(), "session": number}
 
     def refuse_twice(
         self, speaker: str, parts: Iterable[Provenance], own: int | None = None
@@ -227,18 +257,17 @@ class Ledger(Managed):
         """Return the error of ``refuse_twice``, or None."""
         parts = list(parts)
         for row in self._rows(speaker):
-            if row["id"] == own or not row["speech"]:
+            if row.id == own or not row.speech:
                 continue
-            for label, hashes, start, end in row["heard"]:
+            for heard in row.heard:
                 for part in parts:
-                    same = set(hashes) & set(part.hashes)
-                    if same and _overlap((start, end), (part.start_seconds, part.end_seconds)):
+                    if set(heard.hashes) & set(part.hashes) and _overlap(heard, part):
                         return Message(
-                            f"{part.label}: was heard as {label} in session {row['id']} of "
+                            f"{part.label}: was heard as {heard.label} in session {row.id} of "
                             f"{self.path.name} and would count twice; leave ",
                             Argument("ledger", python="the ledger"),
                             " away, or first: monitor ledger forget "
-                            f"{shlex.join((self.path.name, speaker))} --session {row['id']}",
+                            f"{shlex.join((self.path.name, speaker))} --session {row.id}",
                         )
         return None
 
@@ -255,9 +284,7 @@ class Ledger(Managed):
             StoreError: no such speaker or session; or another process is reading, so that old pages
                 are still in the WAL (the rows are gone all the same).
         """
-        sessions = [
-            row["id"] for row in self._rows(speaker) if session is None or row["id"] == session
-        ]
+        sessions = [row.id for row in self._rows(speaker) if session in (None, row.id)]
         rows = self.connection.execute("SELECT id FROM speakers WHERE name = ?", (speaker,))
         row = rows.fetchone()
         if row is None or (session is not None and not sessions):
@@ -291,7 +318,7 @@ class Ledger(Managed):
                 f"for {why}; then: monitor ledger scrub {name}"
             )
 
-    def _rows(self, speaker: str | None = None, *more: str) -> list[dict[str, Any]]:
+    def _rows(self, speaker: str | None = None, *more: str) -> list[SessionRow]:
         columns = ", ".join(("s.*", "p.name", *more))
         query = f"SELECT {columns} FROM sessions s JOIN speakers p ON p.id = s.speaker"
         if speaker is None:
@@ -300,19 +327,19 @@ class Ledger(Managed):
             rows = self.connection.execute(f"{query} WHERE p.name = ? ORDER BY s.id", (speaker,))
         return [session_of_row(self.path.name, row) for row in rows]
 
-    def _figures_of(self, session: int) -> dict[str, Any]:
+    def _figures_of(self, session: int) -> Record:
         """Return the figures of a session's last reading that is kept."""
         row = self.connection.execute(
             "SELECT record FROM readings WHERE session = ? "
             "ORDER BY seconds DESC, rowid DESC LIMIT 1",
             (session,),
         ).fetchone()
-        record = {} if row is None else record_of_row(self.path.name, session, row["record"])
-        return {key: record.get(key) for key in ("headline", *_FIGURES)}
+        kept = None if row is None else event_of_row(self.path.name, session, row["record"])
+        return {name: getattr(kept, name, None) for name in ("headline", *_FIGURES)}
 
     def _heard_in(
         self,
-        session: Mapping[str, Any],
+        session: SessionRow,
         rows: Mapping[str, sqlite3.Row],
         features: Mapping[str, FeatureSpec],
     ) -> FeatureTotals:
@@ -322,22 +349,22 @@ class Ledger(Managed):
                 row["frame_seconds"], spec.frame_seconds
             ):
                 raise StoreError(
-                    f"{self.path.name}: session {session['id']} has {name} as {row['kind']} of "
+                    f"{self.path.name}: session {session.id} has {name} as {row['kind']} of "
                     f"size {row['size']}, the population as {spec}: they "
                     "do not add up; use another ledger"
                 )
             if row["network"] != spec.network:
-                where = f"session {session['id']} in {self.path.name}"
+                where = f"session {session.id} in {self.path.name}"
                 what = unlike_networks(name, where, row["network"], "the population", spec.network)
                 raise StoreError(f"{what}, and do not add up; use another ledger")
         return FeatureTotals(
-            session["speech"],
+            session.speech,
             {name: total_of(self.path.name, row) for name, row in rows.items()},
             {name: row["frames"] for name, row in rows.items()},
             {name: row["usable"] for name, row in rows.items()},
         )
 
 
-def _overlap(first: Sequence[float | None], second: Sequence[float | None]) -> bool:
-    (a, b), (c, d) = first, second
-    return (d is None or (a or 0.0) < d) and (b is None or (c or 0.0) < b)
+def _overlap(first: HeardPart, second: Provenance) -> bool:
+    (a, b), (c, d) = ((part.start_seconds or 0.0, part.end_seconds) for part in (first, second))
+    return (d is None or a < d) and (b is None or c < b)

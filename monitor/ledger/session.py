@@ -6,17 +6,26 @@ import json
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 from monitor.errors import Argument, Message, StoreError, UsageError
-from monitor.ledger.database import reason_of, transaction, translated
+from monitor.events.declaration import Event, to_json
+from monitor.events.reading import Reading
+from monitor.events.run import Alert, CarriedEvidence, RunStart
+from monitor.ledger.database import (
+    KeptReading,
+    SessionStart,
+    reason_of,
+    transaction,
+    translated,
+)
 from monitor.ledger.ledger import Ledger
 from monitor.protocols import Provenance
 from monitor.sinks.jsonl import line_of
 from monitor.stream.monitor import Monitor
-from monitor.types import Notice
+from monitor.types import Notice, Record
 
 READING_SECONDS = 10.0
 FLUSH_SECONDS = 1.0
@@ -26,12 +35,6 @@ WAIT_MS = 20
 """For another process, while the stream goes on; at its end there is more patience."""
 LAST_WAIT_MS = 10_000
 _ROWS = ("readings", "alerts")
-_KEPT = (
-    "seconds", "speech", "bits", "bits_low", "bits_high", "sum_bits", "gain_bits", "peak_bits",
-    "expected_bits", "ceiling", "headline",
-    "closed_set_bits", "closed_set_bits_low", "closed_set_bits_high",
-)  # fmt: skip
-_OF_EVIDENCE = ("evidence_bits", "evidence_bits_low", "evidence_bits_high", "at_least")
 
 
 def check(monitor: Monitor) -> str:
@@ -100,7 +103,7 @@ class LedgerSession:
         self._waiting: deque[tuple[str, float, str]] = deque(maxlen=MOST_WAITING)
         self._due = self._saved_to = 0.0
         self._flushed: float | None = None
-        self._last: Mapping[str, Any] | None = None
+        self._last: KeptReading | None = None
         self._trouble = ""
         self._settled = self._closed = False
         self.notices: list[Notice] = []
@@ -114,11 +117,11 @@ class LedgerSession:
             ledger.close()
             raise
 
-    def begin(self, start: Mapping[str, Any]) -> dict[str, Any]:
+    def begin(self, start: RunStart) -> RunStart:
         """Begin the session, or take it up again.
 
         Returns:
-            the ``start`` record with what is carried on added to it; `notices` say it.
+            the start with what is carried on added to it; `notices` say it.
 
         Raises:
             UsageError: a recording was heard in an earlier session.
@@ -126,8 +129,11 @@ class LedgerSession:
         """
         self._ledger.refuse_twice(self._speaker, self._heard, self._id)
         recordings = [[h.label, h.hashes, h.start_seconds, h.end_seconds] for h in self._heard]
-        settings = {key: start[key] for key in _OF_START}
-        lists = map(json.dumps, (start["recordings"], recordings, settings))
+        settings = SessionStart(
+            start.version, start.features, start.speakers, start.ceiling, start.fingerprint,
+            start.headline,
+        )  # fmt: skip
+        lists = map(json.dumps, (start.recordings, recordings, to_json(settings)))
         self._begun = (self._speaker, self._time(), *lists)
         with translated(self._ledger.path), transaction(self._ledger.connection):
             if self._id is None:
@@ -159,35 +165,34 @@ class LedgerSession:
                 )
             )
         history = self._ledger.history(self._speaker) if carried.sessions else []
-        brought = {"sessions": carried.sessions, "speech": speech, "history": history}
-        return {**start, "carried": brought}
+        brought = CarriedEvidence(carried.sessions, speech, tuple(history))
+        return replace(start, carried=brought)
 
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Take one record of the run."""
-        kind = record["type"]
-        if kind == "reading":
-            self._last = record
-            if record["seconds"] >= self._due - 1e-6:
-                self._due = record["seconds"] + self._every
-                self._wait("readings", {"type": "reading", **_kept(record)})
+    def write(self, event: Event) -> None:
+        """Take one event of the run."""
+        if isinstance(event, Reading):
+            self._last = KeptReading.of(event)
+            if event.seconds >= self._due - 1e-6:
+                self._due = event.seconds + self._every
+                self._wait("readings", self._last)
             if self._flushed is None:  # not before there is a checkpoint to resume from
                 self._flushed = self._clock()
             elif self._clock() - self._flushed >= FLUSH_SECONDS:
                 self._flush()
-        elif kind == "alert":
-            self._wait("alerts", record)
+        elif isinstance(event, Alert):
+            self._wait("alerts", event)
 
     def drain(self) -> list[str]:
         """Write the rest, and that the session has ended."""
-        if self._last is not None and self._last["seconds"] > self._due - self._every:
-            self._wait("readings", {"type": "reading", **_kept(self._last)})
+        if self._last is not None and self._last.seconds > self._due - self._every:
+            self._wait("readings", self._last)
         self._patience(LAST_WAIT_MS)
         self._flush(ended=True)
         self._settled = True
         if not self._trouble:
             return []
         self.incomplete = True
-        lost = (self._last or {}).get("seconds", 0.0) - self._saved_to
+        lost = (0.0 if self._last is None else self._last.seconds) - self._saved_to
         return [
             f"ledger {self._ledger.path.name}: {self._trouble}; "
             f"{max(lost, 0.0):.0f} s of this session are not in it"
@@ -203,18 +208,18 @@ class LedgerSession:
             self._flush()
         self._ledger.close()
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Record:
         """Return what a checkpoint keeps; JSON-able."""
         return {
             "session": self._id,
             "there": self._there,
             "due": self._due,
-            "last": None if self._last is None else _kept(self._last),
+            "last": None if self._last is None else to_json(self._last),
             "written": dict(self._written),
             "waiting": list(self._waiting),
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Record) -> None:
         """Continue the session of a ``state``; the monitor's own brings its totals.
 
         Raises:
@@ -222,7 +227,8 @@ class LedgerSession:
         """
         if state["session"] is None:
             raise self._forgotten()
-        self._id, self._due, self._last = int(state["session"]), float(state["due"]), state["last"]
+        self._id, self._due, last = int(state["session"]), float(state["due"]), state["last"]
+        self._last = None if last is None else KeptReading.from_record(last)
         self._there = bool(state.get("there", True))
         self._written = {table: int(state["written"][table]) for table in _ROWS}
         self._waiting.extend((table, seconds, row) for table, seconds, row in state["waiting"])
@@ -272,9 +278,9 @@ class LedgerSession:
                     " to start anew")
         )  # fmt: skip
 
-    def _wait(self, table: str, record: Mapping[str, Any]) -> None:
-        text = line_of({**record, "time": self._time()}).decode().rstrip()
-        self._waiting.append((table, record["seconds"], text))
+    def _wait(self, table: str, event: KeptReading | Alert) -> None:
+        text = line_of(replace(event, time=self._time()).record()).decode().rstrip()
+        self._waiting.append((table, event.seconds, text))
 
     def _flush(self, *, ended: bool = False) -> None:
         """Write what waits and the sketches, all or nothing; trouble is kept for later."""
@@ -305,14 +311,14 @@ class LedgerSession:
                 self._written[table] += 1
             self._waiting.clear()
             self._trouble = ""
-            self._saved_to = (self._last or {}).get("seconds", 0.0)
+            self._saved_to = 0.0 if self._last is None else self._last.seconds
 
     def _store(self, ended: bool) -> None:
         connection, last, own = self._ledger.connection, self._last, self._monitor.own_totals
         for table, seconds, record in self._waiting:
             connection.execute(f"INSERT INTO {table} VALUES (?, ?, ?)", (self._id, seconds, record))
         if last is not None:
-            figures = [last[k] for k in ("seconds", "bits", "bits_low", "bits_high", "peak_bits")]
+            figures = last.seconds, last.bits, last.bits_low, last.bits_high, last.peak_bits
             connection.execute(
                 "UPDATE sessions SET seconds = ?, bits = ?, bits_low = ?, bits_high = ?, "
                 "peak_bits = ?, speech = ? WHERE id = ?",
@@ -343,12 +349,3 @@ class LedgerSession:
 
     def _time(self) -> str:
         return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _kept(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Choose the keys of a reading that a ledger keeps; of evidence only where there is any."""
-    evidence = [key for key in _OF_EVIDENCE if record.get(key) is not None]
-    return {key: record[key] for key in (*_KEPT, *evidence)}
-
-
-_OF_START: Sequence[str] = ("version", "features", "speakers", "ceiling", "fingerprint", "headline")

@@ -5,42 +5,31 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import cycle, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from monitor.crowds import (
-    SCALE,
-    axis_top,
-    best_match,
-    bits_or_more,
-    crowd_of,
-    format_matches,
-    narrowed_sentence,
-    people,
-    rounded,
-)
+from monitor.crowds import SCALE, axis_top, crowd_of, people, rounded
 from monitor.errors import UsageError
-from monitor.phrases import (
-    AT_ALL,
-    STYLE_CAVEAT,
+from monitor.events.declaration import Event, find_first
+from monitor.events.phrases import (
     another_voice,
     attacker_of,
+    best_match,
+    bits_or_more,
     caveat_of,
-    clock_time,
-    closed_set,
     enrolment,
     fewer_in_words,
-    is_evidence,
-    is_impostor,
-    odds,
-    plural,
-    verdict,
+    format_matches,
+    narrowed_sentence,
     voice_since,
 )
+from monitor.events.reading import Reading
+from monitor.events.run import Alert, Change, GapEvent, NoticeEvent, RunEnd, RunStart
+from monitor.phrases import AT_ALL, STYLE_CAVEAT, clock_time, odds, plural, verdict
 from monitor.plots.canvas import (
     BLACK,
     BLUE,
@@ -56,10 +45,10 @@ from monitor.plots.canvas import (
     scale_seconds,
     spread_apart,
 )
-from monitor.plots.people import INCHES as PEOPLE_INCHES
-from monitor.plots.people import make_painter as make_people_painter
+from monitor.plots.recording import INCHES as PEOPLE_INCHES
+from monitor.plots.recording import make_people_painter
 from monitor.safe_text import short_name
-from monitor.types import BoolArray, FloatArray, IntArray, Record
+from monitor.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,39 +60,39 @@ Pieces: TypeAlias = Sequence[slice]
 Label: TypeAlias = tuple[float, str, str]
 """Bits at the end of a line, its text and colour."""
 
-# --- The records of a run as columns of numbers, ready to be drawn.
+# --- The events of a run as columns of numbers, ready to be drawn.
 
 POWERS = {"linear": 1.0, "sqrt": 0.5}
 """The guides, by the power of the speech that they grow with."""
 COMPOSITION = {"basic": (0, (1, 1)), "advanced": (0, (4, 1, 1, 1)), "optimal": (0, (8, 2))}
 """How a declared epsilon composes, by the dashes it is drawn with."""
 LIMITED = ("bits", "bits_low", "bits_high")
-COLUMNS = (
-    *("seconds", "speech", "support_bits"), *LIMITED,
-    *(f"expected_{name}" for name in LIMITED),
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class RunColumns:
-    """Records of a run as columns: everything that a plot needs of it."""
+    """Events of a run as columns: everything that a plot needs of it."""
 
     columns: Columns
     speakers: int
     ceiling: float
     plateau: float | None
     watch: str | None
-    alerts: Sequence[Record] = ()
-    gaps: Sequence[tuple[float, float | None]] = field(default=())
-    changes: Sequence[Record] = ()
-    notices: Sequence[str] = ()
-    fresh: Sequence[int] = ()
-    doubtful: BoolArray = field(default_factory=lambda: np.zeros(0, bool))
-    doubt: str = ""
-    last: Record = field(default_factory=dict)
-    alone: Columns = field(default_factory=dict)
-    protected: str = ""
-    evidence: bool = False
+    last: Reading
+    evidence: bool
+    protected: str
+    alerts: Sequence[Alert]
+    gaps: Sequence[GapEvent]
+    changes: Sequence[Change]
+    notices: Sequence[str]
+    fresh: Sequence[int]
+    doubtful: BoolArray
+    alone: Columns
+
+    @property
+    def doubt(self) -> str:
+        """Warning while a change is open in the end; else empty."""
+        return another_voice(self.last, self.watch)
 
     def speech_at(self, seconds: float) -> float:
         """Return speech seconds at a stream time."""
@@ -114,73 +103,75 @@ class RunColumns:
         return float(np.interp(seconds, times[is_finite], speech[is_finite]))
 
 
-def read_columns(records: Sequence[Record]) -> RunColumns:
-    """Sort the records of a run by type; a missing ``start`` or ``end`` is no harm.
+def read_columns(events: Sequence[Event]) -> RunColumns:
+    """Sort the events of a run by type; a missing start or end is no harm.
 
     Examples:
-        >>> run = read_columns([{"type": "reading", "seconds": 2.0, "speech": 1.5, "bits": None,
-        ...                  "ceiling": 5.64}])
+        >>> reading = {"seconds": 2.0, "speech": 1.5, "bits": None, "ceiling": 5.64}
+        >>> run = read_columns([Reading.from_record(reading)])
         >>> run.speakers, run.columns["speech"], run.columns["bits"]
         (50, array([1.5]), array([nan]))
     """
-    readings = [record for record in records if record.get("type") == "reading"]
-    start = next((record for record in records if record.get("type") == "start"), {})
-    ended = next((record for record in records if record.get("type") == "end"), {})
-    last: Record = readings[-1] if readings else {}
-    columns = {name: _column([r.get(name) for r in readings]) for name in COLUMNS}
-    evidence = any(map(is_evidence, readings))
-    for end in ("", "_low", "_high"):
-        columns[f"closed_set_bits{end}"] = _column([closed_set(r, end) for r in readings])
-        # a reading without evidence has the other figure: one curve is of one kind
-        of_one_kind = [is_evidence(r) == evidence for r in readings]
-        columns[f"bits{end}"] = np.where(of_one_kind, columns[f"bits{end}"], np.nan)
-    for name in ("spread_low", "spread_high"):
-        columns[name] = _column([r.get(name) if is_evidence(r) else None for r in readings])
-    changes = [r for r in records if r.get("type") == "change"]
+    readings = [event for event in events if isinstance(event, Reading)]
+    start = find_first(events, RunStart) or RunStart.from_record({})
+    end = find_first(events, RunEnd)
+    last = readings[-1] if readings else Reading.from_record({})
+    evidence = any(reading.is_evidence for reading in readings)
+    changes = [event for event in events if isinstance(event, Change)]
+    columns = _make_columns(readings, evidence=evidence)
     fresh = _find_restarts(columns, changes)
     columns["speech"] = _chain_speech(columns["speech"], fresh)
-    guides = [r.get("evidence_guides" if evidence else "guides") or {} for r in readings]
-    for name in POWERS:
-        columns[name] = _column([guide.get(name) for guide in guides])
-    declared = [reading.get("declared") or {} for reading in readings]
-    for name in COMPOSITION:
-        nats = [promise.get(f"{name}_nats") for promise in declared]
-        columns[name] = _column(nats) / math.log(2.0)
-    sides = [reading.get("protected") or {} for reading in readings]
-    for name in LIMITED:
-        columns[f"protected_{name}"] = _column([side.get(name) for side in sides])
-    ceiling = float(last.get("ceiling") or start.get("ceiling") or 0.0)
-    speakers = int(start.get("speakers") or round(2.0 ** min(ceiling, 64.0)))
-    plateau = last.get("plateau", start.get("plateau"))
-    watch = start.get("watch", ended.get("watch"))
-    if watch is None and last.get("assumes_enrolled") is False:
+    ceiling = float(last.ceiling or start.ceiling or 0.0)
+    watch = end.watch if start.watch is None and end is not None else start.watch
+    if watch is None and last.assumes_enrolled is False:
         watch = "the watched speaker"
-    names = tuple(last.get("features") or {})
-    key = "gain_bits" if watch is None else "local_bits"
-    figures = [reading.get("features") or {} for reading in readings]
-    alone = {n: _column([(f.get(n) or {}).get(key) for f in figures]) for n in names}
+    names = tuple(last.features or {})
+    figures = [reading.features or {} for reading in readings]
+    own = "gain_bits" if watch is None else "local_bits"
+    alone = {n: _column([getattr(f.get(n), own, None) for f in figures]) for n in names}
     return RunColumns(
         columns=columns,
-        speakers=speakers,
+        speakers=int(start.speakers or round(2.0 ** min(ceiling, 64.0))),
         ceiling=ceiling,
-        plateau=None if plateau is None else float(plateau),
+        plateau=start.plateau if last.plateau is None else last.plateau,
         watch=None if watch is None else short_name(watch),
-        alerts=[r for r in records if r.get("type") == "alert" and r.get("level") != "warning"],
-        gaps=[
-            (r["seconds"], r.get("lost_seconds"))
-            for r in records
-            if r.get("type") == "gap" and r.get("reason") != "words ended"  # no audio is lost
+        last=last,
+        evidence=evidence,
+        protected="" if start.protected is None else short_name(start.protected.method),
+        alerts=[e for e in events if isinstance(e, Alert) and e.level != "warning"],
+        gaps=[  # when words end no audio is lost
+            e for e in events if isinstance(e, GapEvent) and e.reason != "words ended"
         ],
         changes=changes,
-        notices=[short_name(r.get("text", ""), 160) for r in records if r.get("type") == "notice"],
+        notices=[short_name(e.text or "", 160) for e in events if isinstance(e, NoticeEvent)],
         fresh=fresh,
-        doubtful=np.array(["change" in reading for reading in readings], bool),
-        doubt=another_voice(last, None if watch is None else short_name(watch)),
-        last=last,
+        doubtful=np.array([reading.change is not None for reading in readings], bool),
         alone=alone if len(names) > 1 else {},
-        evidence=evidence,
-        protected=short_name((start.get("protected") or {}).get("method", "")),
     )
+
+
+def _make_columns(readings: Sequence[Reading], *, evidence: bool) -> dict[str, FloatArray]:
+    """Return a column of each figure that is drawn; one curve is of one kind of figure."""
+
+    def column(get: Callable[[Reading], object], names: Sequence[str], under: str = "") -> None:
+        """Add attributes of what ``get`` gives of each reading."""
+        parts = [get(reading) for reading in readings]
+        for name in names:
+            columns[under + name] = _column([getattr(part, name, None) for part in parts])
+
+    columns: dict[str, FloatArray] = {}
+    column(lambda reading: reading, ("seconds", "speech", "support_bits"))
+    column(lambda reading: reading, [f"expected_{name}" for name in LIMITED])
+    column(lambda reading: reading if reading.is_evidence == evidence else None, LIMITED)
+    column(lambda reading: reading if reading.is_evidence else None, ("spread_low", "spread_high"))
+    for end in ("", "_low", "_high"):
+        columns[f"closed_set_bits{end}"] = _column([r.closed_set(end) for r in readings])
+    column(lambda r: r.evidence_guides if evidence else r.guides, tuple(POWERS))
+    column(lambda reading: reading.protected, LIMITED, "protected_")
+    column(lambda reading: reading.declared, [f"{name}_nats" for name in COMPOSITION])
+    for name in COMPOSITION:
+        columns[name] = columns.pop(f"{name}_nats") / math.log(2.0)
+    return columns
 
 
 def curve_points(x: FloatArray, y: FloatArray, limit: int = 1200) -> IntArray:
@@ -202,15 +193,15 @@ def curve_points(x: FloatArray, y: FloatArray, limit: int = 1200) -> IntArray:
     return np.unique(np.concatenate([heads, tails, order[heads], highest]))
 
 
-def _find_restarts(columns: Columns, changes: Sequence[Record]) -> list[int]:
+def _find_restarts(columns: Columns, changes: Sequence[Change]) -> list[int]:
     """Find readings with which evidence began afresh: after a reset or split, or where T fell."""
     seconds, speech = columns["seconds"], columns["speech"]
     indices = np.flatnonzero(np.isfinite(speech))
     starts = set(indices[1:][np.diff(speech[indices]) < 0].tolist())
     for change in changes:
-        if change.get("action") in ("reset", "split"):
+        if change.action in ("reset", "split"):
             # the reading that comes with the change is the last one on the old evidence
-            after = np.flatnonzero(seconds > change["seconds"])
+            after = np.flatnonzero(seconds > change.seconds)
             starts |= set(after[:1].tolist())
     return sorted(starts - {0})
 
@@ -240,20 +231,12 @@ def heading(run: RunColumns) -> str:
     """Format the last value of the figure shown first, as one sentence.
 
     Examples:
-        >>> from monitor.plots.curve import read_columns
-        >>> reading = {"type": "reading", "seconds": 20.0, "speech": 15.0, "bits": 2.0}
-        >>> heading(read_columns([{"type": "start", "speakers": 40, "watch": "ann"}, reading]))
-        'After 15 s of speech, the attacker gives ann a chance of 1 in 10'
-        >>> heading(read_columns([{"type": "start", "speakers": 40}, reading]))
+        >>> reading = {"seconds": 20.0, "speech": 15.0, "bits": 2.0, "ceiling": 5.321928}
+        >>> heading(read_columns([Reading.from_record(reading)]))
         'After 15 s of speech, the attacker has narrowed 40 people to about 10'
-        >>> told = {"headline": "evidence", "among": [{"people": 1e6, "bits": 11.3}]}
-        >>> told |= {"bits": 11.3, "closed_set_bits": 5.0}
-        >>> heading(read_columns([{"type": "start", "watch": "ann"}, {**reading, **told}]))
-        'After 15 s of speech, about 400 people in a city of a million match'
-        >>> change = {"since_seconds": 12.0, "features": ["f0"]}
-        >>> start = {"type": "start", "watch": "ann"}
-        >>> heading(read_columns([start, {**reading, "change": change}]))
-        "Another voice since 0:12: these bits may not be ann's"
+        >>> start = RunStart.from_record({"speakers": 40, "watch": "ann"})
+        >>> heading(read_columns([start, Reading.from_record(reading)]))
+        'After 15 s of speech, the attacker gives ann a chance of 1 in 10'
     """
     if run.doubt:
         return _sentence(run.doubt)
@@ -265,11 +248,11 @@ def heading(run: RunColumns) -> str:
     if narrowing := narrowed_sentence(run.last, run.watch or "", fit=False):
         text = short_name(narrowing, 110)
     care = f": {caution}" if (caution := caveat_of(run.last)) else ""
-    begun = [change for change in run.changes if change.get("action") in ("reset", "split")]
+    begun = [change for change in run.changes if change.action in ("reset", "split")]
     before = float(speech[run.fresh[-1] - 1]) if run.fresh else 0.0
     length = format_seconds(float(speech[indices[-1]]) - before)
     if begun and run.fresh:
-        since = clock_time(begun[-1]["since_seconds"])
+        since = clock_time(begun[-1].since_seconds)
         return f"The voice since {since}: after {length} of it, {text}{care}"
     return f"After {length} of speech, {text}{care}"
 
@@ -281,7 +264,7 @@ def summary(run: RunColumns) -> str:
     parts = []
     if match := best_match(run.last, run.speakers):
         parts = [short_name(match, 100)]
-    closed = closed_set(run.last) if run.evidence else None
+    closed = run.last.closed_set() if run.evidence else None
     of_set = []
     if closed is not None:
         of_set = [f"closed-set: {in_bits(round(closed, 1))}{_ceiling_note(run)}"]
@@ -291,7 +274,7 @@ def summary(run: RunColumns) -> str:
         owner = " of an earlier voice" if run.fresh and peak < run.fresh[-1] else ""
         if not run.evidence:
             parts += [f"{in_bits(now)}{_ceiling_note(run)}", f"peak {in_bits(highest)}{owner}"]
-        elif is_evidence(run.last):
+        elif run.last.is_evidence:
             evidence = bits_or_more(run.last, f"{in_bits(round(now, 1))} of evidence")
             parts += [evidence, f"peak {in_bits(round(highest, 1))}{owner}", *of_set]
         else:  # the evidence has ended
@@ -299,9 +282,9 @@ def summary(run: RunColumns) -> str:
     if run.watch is not None and not run.evidence:
         parts.append(f"by chance it would be {one_in_words(run, 0.0)}")
     if run.gaps:
-        lost = sum(seconds or 0.0 for _, seconds in run.gaps)
+        lost = sum(gap.lost_seconds or 0.0 for gap in run.gaps)
         parts.append(f"{plural(len(run.gaps), 'gap')}, {lost:.2g} s of audio lost")
-    if withheld := run.last.get("withheld"):
+    if withheld := run.last.withheld:
         parts.append(f"withheld: {short_name(withheld, 60)}")
     return "  ·  ".join(parts)
 
@@ -319,7 +302,7 @@ def caption(run: RunColumns) -> str:
 def _caption(run: RunColumns) -> str:
     if run.evidence:
         bands = "Bands: 95 % interval"
-        if run.last.get("spread_low") is not None and not run.protected:
+        if run.last.spread_low is not None and not run.protected:
             bands += "; lighter: 9 of 10 voices watched by their own name"
         text = (
             f"Evidence for {run.watch}; below 0 it speaks against. {bands}.\nNo certainty: "
@@ -337,7 +320,7 @@ def _caption(run: RunColumns) -> str:
     text += " Bands: 95 % interval."
     if run.watch is None:
         text += "\n1 in k: as sure as if k equally likely speakers were left."
-    if run.last.get("session") == "same":
+    if run.last.session == "same":
         text += " Templates from the same session."
     enrolled = (
         _enrolment_note(run) if run.watch is None else _enrolment_note(run).replace(" ", "\n", 1)
@@ -347,7 +330,7 @@ def _caption(run: RunColumns) -> str:
 
 def _style_note(run: RunColumns) -> str:
     """Return the caveat of ``style``, where it is used."""
-    is_used = "style" in (run.last.get("features") or ())
+    is_used = "style" in (run.last.features or ())
     return f"\n{STYLE_CAVEAT[:1].upper()}{STYLE_CAVEAT[1:]}." if is_used else ""
 
 
@@ -361,7 +344,7 @@ def _format_notices(run: RunColumns) -> str:
 def _enrolment_note(run: RunColumns) -> str:
     """Format whether anybody enrolled speaks."""
     sentence = _sentence(enrolment(run.last))
-    if is_impostor(run.last):
+    if run.last.is_impostor:
         return f" {sentence}."
     return f" {AT_ALL} {sentence}." if sentence else ""
 
@@ -374,8 +357,7 @@ def one_in_words(run: RunColumns, bits: float) -> str:
     """Format what these bits mean among the N of the run.
 
     Examples:
-        >>> from monitor.plots.curve import read_columns
-        >>> run = read_columns([{"type": "start", "speakers": 3000}])
+        >>> run = read_columns([RunStart.from_record({"speakers": 3000})])
         >>> one_in_words(run, 0.0), one_in_words(run, 8.0), one_in_words(run, 11.0)
         ('1 in 3,000', '1 in 12', '1 or 2 left')
     """
@@ -449,7 +431,7 @@ def mark_changes(axes: Axes, run: RunColumns) -> None:
     """Draw upright lines where another voice or channel began, with the recording's time."""
     free = 0.0
     for change in run.changes:
-        x = _locate(axes, run, change["since_seconds"])
+        x = _locate(axes, run, change.since_seconds)
         axes.axvline(x, color=PURPLE, linewidth=1.2, linestyle=(0, (1, 2)))
         position = across(axes, x)
         if position < free:
@@ -467,13 +449,13 @@ def mark_alerts(axes: Axes, run: RunColumns) -> None:
     """Draw upright lines where alerts were raised and where they were over."""
     free = 0.0
     for alert in run.alerts:
-        x = _locate(axes, run, alert["seconds"])
-        raised = alert["state"] == "raised"
+        x = _locate(axes, run, alert.seconds)
+        raised = alert.state == "raised"
         axes.axvline(
             x, color=RED, linewidth=1.3 if raised else 1, alpha=0.9 if raised else 0.5,
             linestyle="-" if raised else (0, (4, 3)),
         )  # fmt: skip
-        text = f"alert: {short_name(alert['rule'], 40)}" if raised else "alert over"
+        text = f"alert: {short_name(alert.rule, 40)}" if raised else "alert over"
         half = len(text) * CHARACTER_WIDTH / 2
         centre = min(max(across(axes, x), half), 1 - half)
         if centre - half >= free:
@@ -487,7 +469,7 @@ def mark_gaps(axes: Axes, run: RunColumns) -> None:
     """Draw ticks on the axis where audio was lost."""
     if not run.gaps:
         return
-    places = sorted({_locate(axes, run, seconds) for seconds, _ in run.gaps})
+    places = sorted({_locate(axes, run, gap.seconds) for gap in run.gaps})
     upwards = axes.get_xaxis_transform()
     axes.vlines(places, 0.0, 0.035, transform=upwards, color=BLACK, linewidth=2.5)
     first, last = across(axes, places[0]), across(axes, places[-1])
@@ -526,7 +508,7 @@ _INCHES = (12, 7.5)
 
 
 def plot_run(
-    records: Sequence[Record],
+    events: Sequence[Event],
     path: Path,
     *,
     title: str | None = None,
@@ -535,14 +517,14 @@ def plot_run(
     """Draw a run: its headline with limits, ceilings, guides, alerts, changes and gaps.
 
     Of several people side by side it is a curve each, on the clock of the recording
-    (`monitor.plots.people`).
+    (`monitor.plots.recording`).
 
     Bits stand against speech seconds on a log axis (readings before the first speech cannot be
     shown on it); every line is labelled where it ends, and every bit is translated to
     "1 in k", k = N / 2^bits.
 
     Args:
-        records: the records of one run, in order; any of them may be missing.
+        events: those of one run, in order; any of them may be missing.
         path: where to write; .png, .svg or .pdf.
         title: replaces the sentence that says what is seen.
         guides: draw composition beside evidence: its guides, what calibration supports, and what a
@@ -550,42 +532,32 @@ def plot_run(
 
     Raises:
         UsageError: another suffix, or the place cannot be written.
-
-    Examples:
-        >>> import tempfile
-        >>> records = [{"type": "reading", "seconds": t, "speech": t, "bits": t / 10,
-        ...             "ceiling": 5.64} for t in range(1, 31)]
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     plot_run(records, Path(folder) / "run.png")
-        ...     (Path(folder) / "run.png").stat().st_size > 10_000
-        True
     """
-    draw(path, *_make_painter(records, title, guides=guides))
+    draw(path, *_make_painter(events, title, guides=guides))
 
 
-def draw_run(
-    records: Sequence[Record], *, title: str | None = None, guides: bool = False
-) -> Figure:
+def draw_run(events: Sequence[Event], *, title: str | None = None, guides: bool = False) -> Figure:
     """Draw the picture that `plot_run` writes, as a figure of matplotlib.
 
     Args:
-        records: the records of one run, in order.
+        events: those of one run, in order.
         title: replaces the sentence that says what is seen.
         guides: as of `plot_run`.
 
     Raises:
         StoreError: matplotlib has no place for its cache.
     """
-    return make_figure(*_make_painter(records, title, guides=guides))
+    return make_figure(*_make_painter(events, title, guides=guides))
 
 
 def _make_painter(
-    records: Sequence[Record], title: str | None, *, guides: bool
+    events: Sequence[Event], title: str | None, *, guides: bool
 ) -> tuple[Callable[[Figure], None], tuple[float, float]]:
     """Return what paints a run, of one person or of several side by side, and its inches."""
-    if any(record.get("type") == "start" and "people" in record for record in records):
-        return make_people_painter(records, title), PEOPLE_INCHES
-    run = read_columns(records)
+    start = find_first(events, RunStart)
+    if start is not None and start.people is not None:
+        return make_people_painter(events, title), PEOPLE_INCHES
+    run = read_columns(events)
     title_text = short_name(heading(run) if title is None else title, 2 * TITLE_COLUMNS)
     lines = textwrap.wrap(title_text, TITLE_COLUMNS) or [""]
     guided = not run.protected and (guides or not run.evidence)
@@ -689,7 +661,7 @@ def _draw_levels(axes: Axes, run: RunColumns) -> list[Label]:
         text = f"{which} plateau: {run.plateau:.2f} bits\naverages never exceed it"
         labels.append((run.plateau, text, GREEN))
     headline = "evidence_bits" if run.evidence else "closed_set_bits"
-    for shown, threshold in sorted({(a["field"], a["threshold"]) for a in run.alerts})[:3]:
+    for shown, threshold in sorted({(a.field, a.threshold) for a in run.alerts})[:3]:
         if shown in ("bits", headline, "closed_set_bits"):
             of = "" if shown in ("bits", headline) else "closed-set "
             axes.axhline(threshold, color=RED, linewidth=0.9, linestyle=(0, (1, 3)))
@@ -781,8 +753,9 @@ def _draw_protected(axes: Axes, run: RunColumns, shown: Columns, pieces: Pieces)
         axes.fill_between(x[keep], low, high, color=ORANGE, alpha=0.16, linewidth=0)
         axes.plot(x[keep], y[keep], color=ORANGE, linewidth=2.2, linestyle=(0, (4, 1.2)))
     last = float(y[indices[-1]])
-    at_least = (run.last.get("protected") or {}).get("at_least")
-    bits = f"{'at least ' if at_least else ''}{in_bits(round(last, 1))}"
+    bits = in_bits(round(last, 1))
+    if run.last.protected is not None:
+        bits = bits_or_more(run.last.protected, bits)
     difference, attacker = fewer_in_words(run.last), attacker_of(run.last)
     until = _until(x, indices)
     difference = "" if until else difference  # of the last reading
@@ -861,10 +834,9 @@ def _until(x: FloatArray, indices: IntArray) -> str:
 
 def _end_reason(run: RunColumns) -> str:
     """Explain why the figure shown first has ended."""
-    if withheld := run.last.get("withheld"):
+    if withheld := run.last.withheld:
         return f"withheld since: {short_name(withheld, 60)}"
-    features: Mapping[str, Record] = run.last.get("features") or {}
-    names = [name for name, figures in features.items() if figures.get("usable")]
+    names = [name for name, figures in (run.last.features or {}).items() if figures.usable]
     of = f" of {short_name('+'.join(names))}" if names else ""
     return f"none since, as no rank model tells it{of}"
 
@@ -895,7 +867,7 @@ _LABEL_HEIGHT = 0.115
 
 
 def plot_crowds(
-    records: Sequence[Record],
+    events: Sequence[Event],
     path: Path,
     among: Sequence[int],
     *,
@@ -904,7 +876,7 @@ def plot_crowds(
     """Draw the bits of the watched speaker among each crowd; each line bends below its own ceiling.
 
     Args:
-        records: the records of one run, with evidence.
+        events: those of one run, with evidence.
         path: where to write; .png, .svg or .pdf.
         among: sizes of crowds, at least N each.
         title: replaces the one that says what is seen.
@@ -912,8 +884,8 @@ def plot_crowds(
     Raises:
         UsageError: the run has no evidence, or a crowd is smaller than N.
     """
-    run = read_columns(records)
-    lines = [(m, bits_in(records, m)) for m in among]
+    run = read_columns(events)
+    lines = [(m, bits_in(events, m)) for m in among]
     if not any(np.isfinite(bits).any() for _, bits in lines):
         raise UsageError(
             "this run has no evidence to draw among other people: it takes a watched speaker "
@@ -935,30 +907,29 @@ def plot_crowds(
     draw(path, paint, (9, 5))
 
 
-def bits_in(records: Sequence[Record], crowd: float) -> FloatArray:
+def bits_in(events: Sequence[Event], crowd: float) -> FloatArray:
     """Compute ``log2(M p)`` of the watched speaker among M people at each reading, or NaN.
 
     What all enrolled speakers together hold against the watched one is in the reading's own crowd
     and evidence: ``M1 p1 = M1 LR / (D + M1)`` gives D, and D gives every other M.
 
     Example:
-        >>> reading = {"type": "reading", "evidence_bits": 10.0,
-        ...            "among": [{"people": 1000, "bits": 9.0, "bits_low": 8.0}]}
-        >>> bits_in([reading], 1e6).round(3), bits_in([reading], 1000)
-        (array([9.999]), array([9.]))
+        >>> reading = {"evidence_bits": 10.0, "among": [{"people": 1000, "bits": 9.0}]}
+        >>> bits_in([Reading.from_record(reading)], 1e6).round(3)
+        array([9.999])
     """
-    return np.array([_bits(record, crowd) for record in records if record.get("type") == "reading"])
+    return np.array([_bits(event, crowd) for event in events if isinstance(event, Reading)])
 
 
-def _bits(reading: Record, crowd: float) -> float:
-    evidence = reading.get("evidence_bits")
-    crowds = [entry for entry in reading.get("among") or () if entry.get("bits") is not None]
+def _bits(reading: Reading, size: float) -> float:
+    evidence = reading.evidence_bits
+    crowds = [crowd for crowd in reading.among or () if crowd.bits is not None]
     if evidence is None or not crowds:
         return float("nan")
     # of the smallest crowd the digits that were written down say most
-    smallest = min(crowds, key=lambda entry: float(entry["people"]))
-    others = smallest["people"] * (2.0 ** (evidence - smallest["bits"]) - 1.0)
-    return float(np.log2(crowd) + evidence - np.log2(max(others + crowd, 1e-300)))
+    smallest = min(crowds, key=lambda crowd: crowd.people)
+    others = smallest.people * (2.0 ** (evidence - smallest.bits) - 1.0)
+    return float(np.log2(size) + evidence - np.log2(max(others + size, 1e-300)))
 
 
 def _paint(axes: Axes, run: RunColumns, lines: Sequence[tuple[int, FloatArray]]) -> None:
@@ -987,7 +958,7 @@ def _paint(axes: Axes, run: RunColumns, lines: Sequence[tuple[int, FloatArray]])
         means = (
             f"1 of about {rounded(matches)} left" if matches >= 1.5 else "hardly anybody else left"
         )
-        clipped = "at least " if run.last.get("at_least") and m > run.speakers else ""
+        clipped = "at least " if run.last.at_least and m > run.speakers else ""
         label = f"{name}:\n{clipped}{last:.1f} of {np.log2(m):.1f} bits,\n{means}"
         labels.append((last, label, colour))
     labels.sort(key=lambda label: label[0])

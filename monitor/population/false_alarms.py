@@ -9,6 +9,7 @@ import numpy as np
 
 from monitor.errors import Argument, Message, UsageError
 from monitor.events.keys import HEADLINES
+from monitor.events.run import FalseAlarmTerms
 from monitor.phrases import length_in_words, percent, plural
 from monitor.population.rank_model import Maxima, RankModel, RankModels
 from monitor.types import FloatArray
@@ -28,10 +29,11 @@ class FalseAlarms:
     template_seconds: float  # to which templates were cut there
     most_bits: float = math.inf  # what no reading exceeds; infinity where nothing is known
 
-    def record(self) -> dict[str, float | str]:
-        """Return what an alert quotes of it, JSON-able."""
-        names = ("share", "horizon_seconds", "speakers", "repeated", "session")
-        return {name: getattr(self, name) for name in names}
+    def terms(self) -> FalseAlarmTerms:
+        """Return what an alert quotes of it."""
+        return FalseAlarmTerms(
+            self.share, self.horizon_seconds, self.speakers, self.repeated, self.session
+        )
 
 
 def false_alarms(

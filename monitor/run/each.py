@@ -20,6 +20,9 @@ import numpy as np
 from monitor.alerts.crossings import as_text, from_text
 from monitor.corpus import natural, recordings_below
 from monitor.errors import MonitorError, SourceError, StoreError, UsageError
+from monitor.events.declaration import Event
+from monitor.events.reading import Reading
+from monitor.events.run import Alert, DelayRow, RunEnd
 from monitor.files import csv_text, is_ours, lock, not_written, open_private, plain_cell
 from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.lazy import Managed
@@ -146,7 +149,7 @@ def process_one(path: Path, open_run: OpenRun, state: Path | None = None) -> Rec
     try:
         with open_run(path, None if state is None else Unfinished(state, (tally,))) as run:
             for event in run:
-                tally.add(event.record())
+                tally.add(event)
     except MonitorError as error:
         if state is not None and is_resumed:
             state.unlink(missing_ok=True)
@@ -164,11 +167,11 @@ def process_one(path: Path, open_run: OpenRun, state: Path | None = None) -> Rec
         exit_status=status_of(run),
         undecided="; ".join(run.totals.undecided),
         error=_outcome_line("; ".join(run.totals.failures)),
-        session=run.start["rank_model_session"],
+        session=run.start.rank_model_session,
         enrolled_too=run.monitor.session == "same",
         crossings=as_text(tally.disclosure_delay),
         notices=_outcome_line("; ".join(_list_notices(run))),
-        watch=run.start["watch"] or "",
+        watch=run.start.watch or "",
         incomplete="; ".join(run.shortfalls),
     )
 
@@ -185,24 +188,22 @@ class _Tally:
     def __init__(self) -> None:
         self.figures: dict[str, Any] = {"seconds": 0.0, "speech": 0.0}
         self.first_alert: float | None = None
-        self.disclosure_delay: Sequence[Mapping[str, object]] = ()
+        self.disclosure_delay: Sequence[DelayRow] = ()
 
-    def add(self, record: Mapping[str, Any]) -> None:
-        if record["type"] == "reading":
-            names = ("seconds", "speech", "enrolled", *_FIGURES)
-            plain = {name: record.get(name) for name in names}
-            sound = record.get("conditions") or {}
-            differs = " ".join(record.get("differs", ()))
-            side = record.get("protected") or {}
-            protected = {f"protected_{name}": side.get(name) for name in _PROTECTED}
-            protected["protected_by"] = side.get("by") or ""
-            self.figures = {**plain, **protected, **sound, "differs": differs}
-        elif record["type"] == "end":
-            self.disclosure_delay = record.get("disclosure_delay", ())
-        elif (record["type"], record.get("state")) == ("alert", "raised"):
-            warning = record.get("level", "alert") != "alert"
-            if self.first_alert is None and not warning:
-                self.first_alert = record["seconds"]
+    def add(self, event: Event) -> None:
+        match event:
+            case Reading():
+                names = ("seconds", "speech", "enrolled", *_FIGURES)
+                plain = {name: getattr(event, name) for name in names}
+                sound = {} if event.conditions is None else event.conditions.record()
+                side = event.protected
+                protected = {f"protected_{n}": getattr(side, n, None) for n in _PROTECTED}
+                protected["protected_by"] = (side and side.by) or ""
+                self.figures = {**plain, **protected, **sound, "differs": " ".join(event.differs)}
+            case RunEnd():
+                self.disclosure_delay = event.disclosure_delay or ()
+            case Alert(state="raised", level="alert") if self.first_alert is None:
+                self.first_alert = event.seconds
 
     def state(self) -> dict[str, object]:
         return {"figures": self.figures, "first_alert": self.first_alert}

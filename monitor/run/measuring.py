@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from html import escape
@@ -14,15 +14,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.events.declaration import Event
+from monitor.events.phrases import bits_now, limits_in_words
+from monitor.events.reading import Among, Reading
+from monitor.events.run import GapEvent, PersonEnd, RunEnd, RunStart
+from monitor.events.schema import compact
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.kinds import FeatureSpec
+from monitor.maths.condition import Condition
 from monitor.phrases import CAVEAT, clock_time, plural
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
 from monitor.run.parts import Protection
 from monitor.run.run import Run, RunSettings
 from monitor.safe_text import printable
-from monitor.sinks.summary import bits_now, limits_in_words
 from monitor.sources.base import Samples
 from monitor.sources.people import Diarised, PerChannel
 from monitor.sources.registry import open_source
@@ -52,7 +57,7 @@ class Measurement:
         among: what it means in each crowd (docs/records.md), M as ``people``.
         lost: gaps of the recording that could not be heard.
         notices: what a person should know beside the figures.
-        records: the run, as docs/records.md has it; its JSON lines hold the same.
+        events: the run, as docs/records.md has it; its JSON lines hold the same.
         people: of a recording of several people, each one's own; the figures of the whole are then
             left out.
         label: of one of several people, what the turns call the voice.
@@ -85,15 +90,15 @@ class Measurement:
     at_least: bool | None = None
     spread_low: float | None = None
     spread_high: float | None = None
-    among: Sequence[Record] | None = None
+    among: Sequence[Among] | None = None
     session: str = "cross"
     excluded_seconds: float | None = None
-    conditions: Mapping[str, float | None] | None = None
+    conditions: Condition | None = None
     differs: Sequence[str] = ()
     withheld: str = ""
     lost: int = 0
     notices: tuple[Notice, ...] = ()
-    records: Sequence[Record] = field(default=(), compare=False)
+    events: Sequence[Event] = field(default=(), compare=False)
     people: tuple[Measurement, ...] = ()
     label: str | None = None
     person: str | None = None
@@ -103,58 +108,59 @@ class Measurement:
     purity: float | None = None
 
     @classmethod
-    def from_records(cls, records: Sequence[Record], notices: Sequence[Notice]) -> Measurement:
-        """Build it from all records of a run, from ``start`` to ``end``, and its notices."""
-        start, end = records[0], records[-1]
-        if "people" in end:
-            names = {"seconds", "speech", "overlap_seconds"}
-            last = end
-            people = tuple(cls._from_person(row, records, notices) for row in end["people"])
-            lost = end["gaps"]
-        else:
-            own = {"recording", "watch", "notices", "records"}
-            names = {attribute.name for attribute in fields(cls)} - own
-            last = next((r for r in reversed(records) if r["type"] == "reading"), {})
-            people = ()
-            lost = sum(record["type"] == "gap" for record in records)
-        figures = {"ceiling": start["ceiling"]} | {n: last[n] for n in names & last.keys()}
-        return cls(
-            recording=", ".join(start["recordings"]),
-            watch=start["watch"],
-            speakers=start["speakers"],
-            lost=lost,
-            notices=tuple(notices),
-            records=tuple(records),
-            people=people,
-            **figures,
-        )
+    def from_events(cls, events: Sequence[Event], notices: Sequence[Notice]) -> Measurement:
+        """Build it from all events of a run, from start to end, and its notices."""
+        start, end = events[0], events[-1]
+        assert isinstance(start, RunStart)
+        same: Record = {
+            "recording": ", ".join(start.recordings),
+            "watch": start.watch,
+            "speakers": start.speakers,
+            "ceiling": start.ceiling,
+            "notices": tuple(notices),
+            "events": tuple(events),
+        }
+        if isinstance(end, RunEnd) and end.people is not None:
+            return cls(
+                **same,
+                seconds=end.seconds,
+                speech=end.speech,
+                overlap_seconds=end.overlap_seconds,
+                lost=end.gaps,
+                people=tuple(cls._from_person(row, events, notices) for row in end.people),
+            )
+        readings = [event for event in events if isinstance(event, Reading)]
+        figures = {}
+        if readings:
+            names = {one.name for one in fields(cls)} & {one.name for one in fields(Reading)}
+            figures = {name: getattr(readings[-1], name) for name in names - same.keys()}
+        return cls(**same, **figures, lost=sum(isinstance(event, GapEvent) for event in events))
 
     @classmethod
     def _from_person(
-        cls, row: Record, records: Sequence[Record], notices: Sequence[Notice]
+        cls, row: PersonEnd, events: Sequence[Event], notices: Sequence[Notice]
     ) -> Measurement:
-        """Build it from one row of the ``end`` record, and the records of this person alone."""
-        start, label = records[0], row["label"]
-        several = "watched" in start
+        """Build it from one row of the end, and the events of this person alone."""
+        start = events[0]
+        assert isinstance(start, RunStart)
+        several = start.watched is not None
         own = [
-            record
-            for record in records
-            if record.get("label") == label
-            and (not several or record.get("watch") in (None, row["watch"]))
+            event
+            for event in events
+            if getattr(event, "label", None) == row.label
+            and (not several or getattr(event, "watch", None) in (None, row.watch))
         ]
-        own_start = {key: value for key, value in start.items() if key not in ("people", "watched")}
-        if several:
-            own_start["watch"] = row["watch"]
-        name = f"{printable(label)}: "
-        own_notices = [notice for notice in notices if str(notice).startswith(name)]
-        measurement = cls.from_records([own_start, *own], own_notices)
-        names = ("person", "probability", "enrolled", "overlap_seconds", "purity")
-        return replace(measurement, label=label, **{name: row[name] for name in names})
+        watch, prefix = row.watch if several else start.watch, f"{printable(row.label)}: "
+        own_start = replace(start, people=None, watched=None, watch=watch)
+        own_notices = [notice for notice in notices if str(notice).startswith(prefix)]
+        measurement = cls.from_events([own_start, *own], own_notices)
+        names = ("label", "person", "probability", "enrolled", "overlap_seconds", "purity")
+        return replace(measurement, **{name: getattr(row, name) for name in names})
 
     @property
     def readings(self) -> Readings:
         """All readings as a table: ``to_pandas()``, ``write("talk.csv")``."""
-        return Readings(self.records)
+        return Readings(self.events)
 
     def plot(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> Any:
         """Draw bits against speech, as ``monitor show``; ``path`` is .png, .svg or .pdf.
@@ -165,8 +171,8 @@ class Measurement:
         from monitor.plots.curve import draw_run, plot_run
 
         if path is None:
-            return draw_run(self.records, title=title)
-        return plot_run(self.records, Path(path), title=title)
+            return draw_run(self.events, title=title)
+        return plot_run(self.events, Path(path), title=title)
 
     def __str__(self) -> str:
         if self.people:
@@ -315,5 +321,4 @@ def measure(
         protect=settings.protect, allow_overlap=settings.allow_overlap, jobs=settings.jobs
     )
     with Run(recording, monitors, settings=run_settings) as run:
-        records = [event.record() for event in run]
-        return Measurement.from_records(records, run.notices)
+        return Measurement.from_events(compact(run), run.notices)

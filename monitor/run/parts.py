@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Self
 from monitor.alerts.actions.registry import ACTION_OPTIONS, BackgroundDelivery
 from monitor.alerts.rules import EarlyWarning, Threshold
 from monitor.errors import Argument, Message, StoreError, UsageError
+from monitor.events.phrases import declared_in_words
 from monitor.events.reading import DeclaredReading, Reading
-from monitor.phrases import declared_in_words
+from monitor.events.run import DeclaredStart, ProtectedAttacker, ProtectedStart, RunStart
 from monitor.population.population import Population
 from monitor.protocols import AlertAction, ExplainedRule, LiveSource, Provenance, Source, Stateful
 from monitor.sinks.jsonl import JsonLines, refuse_overwrite, standing
@@ -120,14 +121,13 @@ _GROWING = ("bits", "closed_set_bits", "evidence_bits", "gain_bits", "expected_b
 def fit_rules(
     rules: Sequence[ExplainedRule],
     actions: Sequence[AlertAction],
-    start: dict[str, object],
+    start: RunStart,
     monitor: Monitor,
-) -> list[Notice]:
-    """Show the rules the ``start`` record, and add theirs; return what to know of them."""
-    if thresholds := [rule.terms() for rule in rules if isinstance(rule, Threshold)]:
-        start["alerts"] = thresholds
-    if alarms := [record for rule in rules if (record := rule.record()) is not None]:
-        start["alarms"] = alarms
+) -> tuple[RunStart, list[Notice]]:
+    """Show the rules the start, add theirs to it; return it, and what to know of them."""
+    thresholds = tuple(rule.alert_terms() for rule in rules if isinstance(rule, Threshold))
+    alarms = tuple(terms for rule in rules if (terms := rule.terms()) is not None)
+    start = replace(start, alerts=thresholds or None, alarms=alarms or None)
     for rule in rules:
         rule.update(start)
     notices = [Notice("rule", note) for rule in rules if (note := rule.note(start))]
@@ -137,7 +137,7 @@ def fit_rules(
     if not rules and any(isinstance(action, BackgroundDelivery) for action in actions):
         receivers = " and ".join(option.name for option in ACTION_OPTIONS if option.environment)
         notices.append(Notice("nothing sent", f"no --alert is set: nothing is sent to {receivers}"))
-    return notices
+    return start, notices
 
 
 def _too_late(rule: EarlyWarning, monitor: Monitor) -> str:
@@ -179,25 +179,22 @@ class DeclaredEpsilon:
         return None if declared is None else cls(declared, monitor, side)
 
     @property
-    def record(self) -> dict[str, object]:
-        """Mechanism, epsilon and window, for the ``start`` record."""
+    def terms(self) -> DeclaredStart:
+        """Mechanism, epsilon and window, for the start."""
         from monitor.anonymisers.laplace import empty_after
 
         declared = self._declared
-        return {
-            "mechanism": declared.mechanism,
-            "epsilon_nats": declared.epsilon,
-            "window_seconds": declared.window_seconds,
-            "delta": declared.delta,
-            "empty_after": empty_after(declared.epsilon),
-        }
+        return DeclaredStart(
+            declared.mechanism, declared.epsilon, declared.window_seconds, declared.delta,
+            empty_after(declared.epsilon),
+        )  # fmt: skip
 
     @property
     def notice(self) -> Notice:
         """Notice before the stream is heard."""
         return Notice(
             "declared",
-            f"{declared_in_words(self.record)} (33 bits tell one person from all others alive). It "
+            f"{declared_in_words(self.terms)} (33 bits tell one person from all others alive). It "
             "holds in exact arithmetic, and is not proved of floating-point numbers; "
             "what is measured is of attackers that were tried, and no promise",
             level="info",
@@ -292,20 +289,13 @@ class ProtectedSide:
     anonymiser: ProtectedBlocks
     pair: MonitorPair
 
-    def record(self) -> dict[str, object]:
-        """Return its part of the ``start`` record."""
+    def terms(self) -> ProtectedStart:
+        """Return its part of the start of a run."""
         attackers = {
-            name: {
-                "support_bits": monitor.attacker.support_bits,
-                "fingerprint": fingerprint(monitor),
-            }
+            name: ProtectedAttacker(monitor.attacker.support_bits, fingerprint(monitor))
             for name, monitor in self.pair.attackers.items()
         }
-        return {
-            "method": self.name,
-            "latency_seconds": self.anonymiser.latency_seconds,
-            "attackers": attackers,
-        }
+        return ProtectedStart(self.name, self.anonymiser.latency_seconds, attackers)
 
     def notices(self) -> list[Notice]:
         """Return notices for people before it is heard."""

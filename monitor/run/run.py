@@ -5,21 +5,22 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from monitor.alerts.budgets import Budget
 from monitor.alerts.crossings import Crossings
-from monitor.alerts.rules import Holding, explained
+from monitor.alerts.rules import explained
 from monitor.errors import Message, StoreError, UsageError
-from monitor.events.occurrences import Alert, LevelReached, NoticeEvent, RunEnd, RunStart
+from monitor.events.declaration import to_json
 from monitor.events.reading import Reading
+from monitor.events.run import Alert, LevelReached, NoticeEvent, RunEnd, RunStart
 from monitor.lazy import Managed
 from monitor.phrases import plural
 from monitor.population.people import nearest_spelling
@@ -60,10 +61,10 @@ from monitor.stream.notices import (
 from monitor.stream.records import (
     RunTotals,
     coverage_notices,
-    coverage_record,
+    list_coverage,
+    list_transcripts,
     placed,
-    start_record,
-    transcripts_record,
+    start_event,
 )
 from monitor.types import Notice
 
@@ -153,7 +154,7 @@ class Run(Managed):
 
     Attributes:
         phase: ``"made"``, ``"opened"``, ``"running"``, ``"ended"``, ``"closed"``.
-        start, end: the ``start`` record, and the ``end`` record once there is one.
+        start, end: the first event, once it is entered, and the last one, once there is one.
         notices: what a person should know beside the figures, so far.
         totals: counts so far, and in the end what a person should know.
         people: where the source is split by person, everybody in it, at the end.
@@ -211,8 +212,8 @@ class Run(Managed):
         self.actions: list[AlertAction] = []
         self.sinks: list[Sink] = []
         self.rules: list[ExplainedRule] = []
-        self.start: dict[str, Any] = {}
-        self.end: dict[str, Any] = {}
+        self.start = RunStart.from_record({})
+        self.end = RunEnd.from_record({})
         self.notices: list[Notice] = []
         self.totals = RunTotals()
 
@@ -249,9 +250,10 @@ class Run(Managed):
         self._parts: tuple[Provenance, ...] | None = None
         start = self._compose_start()
         self.rules = [*map(explained, rules(self.monitor) if callable(rules) else rules)]
-        self.notices += fit_rules(self.rules, self.actions, start, self.monitor)
+        start, notices = fit_rules(self.rules, self.actions, start, self.monitor)
+        self.notices += notices
         if self._split is not None:  # when the rules have seen that somebody is watched
-            start |= self._split.start_record()
+            start = self._split.complete_start(start)
         if self._ledger_file is not None:
             parts = dict.fromkeys(self.source.provenance() or ())
             recordings = [part for part in parts if part.hashes]
@@ -269,7 +271,7 @@ class Run(Managed):
         if self._session is not None:
             start = self._session.begin(start)
             self.notices += self._session.notices
-        self.start = {**start, "notices": [str(notice) for notice in self.notices]}
+        self.start = replace(start, notices=tuple(str(notice) for notice in self.notices))
         self.notices += self.monitor.noticed  # before it was stopped
 
     def _open_monitors(self, factories: Sequence[MonitorFactory]) -> None:
@@ -288,21 +290,21 @@ class Run(Managed):
         if self.source.stream_info.words:
             self.monitor.front_end.word_features()
 
-    def _compose_start(self) -> dict[str, object]:
-        """Compose the ``start`` record, but for rules and people, with its notices."""
-        start = start_record(self.monitor, self._labels)
-        start |= transcripts_record(self.source, self._labels)
+    def _compose_start(self) -> RunStart:
+        """Compose the start, but for rules and people, with its notices."""
+        start = start_event(self.monitor, self._labels)
+        start = replace(start, transcripts=list_transcripts(self.source, self._labels))
         self.notices = [*setup_notices(self.monitor), *protected_recordings(self.source)]
         self.notices += self._describe_words()
         if self._split is not None:
             self.notices += self._split.notices()
         if self._side is not None:
-            start["protected"] = self._side.record()
+            start = replace(start, protected=self._side.terms())
             self.notices += self._side.notices()
             self._crossings = Crossings(start)
         self._declared_epsilon = DeclaredEpsilon.of_run(self.monitor, self._side)
         if self._declared_epsilon is not None:
-            start["declared"] = self._declared_epsilon.record
+            start = replace(start, declared=self._declared_epsilon.terms)
             self.notices.append(self._declared_epsilon.notice)
         return start
 
@@ -331,7 +333,7 @@ class Run(Managed):
 
         self._split = SideBySide(self.source, monitors)
 
-    def _open_checkpoint(self, start: Mapping[str, object]) -> None:
+    def _open_checkpoint(self, start: RunStart) -> None:
         assert self._log is not None
         assert self._log_file is not None
         parts = None
@@ -347,7 +349,7 @@ class Run(Managed):
         if self._resumed:
             self._log.go_on_at(self._take_up(self._checkpoint))
 
-    def _open_unfinished(self, unfinished: Unfinished, start: Mapping[str, object]) -> None:
+    def _open_unfinished(self, unfinished: Unfinished, start: RunStart) -> None:
         if isinstance(self.source, LiveSource):
             return
         parts = self._parts = self.source.provenance()
@@ -358,14 +360,11 @@ class Run(Managed):
         if unfinished.path.exists():
             self._take_up(self._checkpoint)
 
-    def _configuration(
-        self, parts: Sequence[Provenance], start: Mapping[str, object]
-    ) -> dict[str, object]:
+    def _configuration(self, parts: Sequence[Provenance], start: RunStart) -> dict[str, object]:
         """Return the settings that must be the same for the run to be resumed."""
         intervals = [[part.start_seconds, part.end_seconds] for part in parts]
         alike = all(interval == intervals[0] for interval in intervals)
-        attacker, fingerprint = self.monitor.attacker, start["fingerprint"]
-        assert isinstance(fingerprint, dict)
+        attacker = self.monitor.attacker
         configuration: dict[str, object] = {
             "recordings": [[part.label, *part.hashes] for part in parts],
             "interval": intervals[0] if alike else intervals,
@@ -375,17 +374,14 @@ class Run(Managed):
             "watch": self.monitor.watch,
             "template_seconds": attacker.scoring.seconds,
             **self.monitor.configuration(),
-            **fingerprint,
+            **start.fingerprint,
             "alerts": [rule.rule for rule in self.rules],
             "ledger": self._session is not None,
             "words": [note.mark for note in self.source.transcripts],
         }
-        if self._protect is not None:  # as it was given: records do not tell a command
-            side = start["protected"]
-            assert isinstance(side, dict)
-            configuration["protect"] = [
-                self._protect.method, self._protect.speaker, side["attackers"]
-            ]  # fmt: skip
+        if self._protect is not None and start.protected is not None:
+            attackers = to_json(start.protected)["attackers"]  # records do not tell a command
+            configuration["protect"] = [self._protect.method, self._protect.speaker, attackers]
         return configuration
 
     def _take_up(self, checkpoint: Checkpoint) -> int:
@@ -489,7 +485,7 @@ class Run(Managed):
             for sink in (*self.sinks, *self.actions):
                 sink.write(self.start)
         else:
-            yield from self._give(RunStart(self.start))
+            yield from self._give(self.start)
             for alert in self._alert_spent_budgets():
                 rule = self._ending_rule(alert)  # every alert is asked about
                 ended_by = ended_by or rule
@@ -560,21 +556,18 @@ class Run(Managed):
         for rule in self.rules:
             for alert in rule.begin(reading) if isinstance(rule, Budget) else ():
                 placed_there = replace(alert, recording=self._labels[0])
-                self._write(placed_there, placed_there.record())
+                self._write(placed_there)
                 yield placed_there
 
     def _give(self, event: RunEvent, recording: int = 0) -> Iterator[RunEvent]:
         """Give an event, and the alerts that it gives rise to, each written to all."""
-        record = event.record()
         label_of_recording = self._labels[recording] if recording < len(self._labels) else ""
         happened: list[RunEvent] = [event]
         label, watched = getattr(event, "label", None), getattr(event, "watch", None)
         for watch, rule in self._select_rules(label, watched):
             alerts = [
                 replace(alert, recording=label_of_recording, label=label, watch=watch)
-                for alert in (
-                    rule.update(event) if isinstance(rule, Holding) else rule.update(record)
-                )
+                for alert in rule.update(event)
             ]
             happened += alerts
             if label is not None:
@@ -583,7 +576,7 @@ class Run(Managed):
         if self._crossings is not None:
             happened += self._crossings.update(event)
         for written in happened:
-            self._write(written, record if written is event else written.record())
+            self._write(written)
             yield written
 
     def _select_rules(
@@ -604,12 +597,12 @@ class Run(Managed):
             rules += [(name, rule) for rule in self._rules_of[label, name]]
         return rules
 
-    def _write(self, event: RunEvent, record: Mapping[str, Any]) -> None:
+    def _write(self, event: RunEvent) -> None:
         self.totals.count(event)
         if self._log is not None:
-            self._log.write(record)
+            self._log.write(event)
         for sink in (*self.sinks, *self.actions):
-            sink.write(record)
+            sink.write(event)
 
     def _note(self, *notices: Notice) -> None:
         self.notices += notices
@@ -643,24 +636,21 @@ class Run(Managed):
             ended = recording_notices(self.monitor, self._labels) if is_processed else []
             if totals.against is not None and self.monitor.watch is not None:
                 ended.append(evidence_against(totals.against, self.monitor.watch))
-        transcripts = {}
+        transcripts = None
         if self.monitor.coverage is not None:
             coverage = self.monitor.coverage.measure()
-            transcripts = {"transcripts": coverage_record(coverage, self._labels)}
-            begun_transcripts = self.start.get("transcripts", ())
-            ended += coverage_notices(coverage, self._labels, begun_transcripts)
+            transcripts = list_coverage(coverage, self._labels)
+            ended += coverage_notices(coverage, self._labels, self.start.transcripts or ())
         self._note(*ended)
-        end = totals.end_record(
+        end = totals.end_event(
             self.monitor, self._labels, complete=totals.gaps == 0, stopped=ended_by, notices=ended
         )
-        end |= transcripts
         if self._split is not None:
-            end |= self._split.end_record(self.people, self._raised)
+            end = self._split.complete_end(end, self.people, self._raised)
         if self._crossings is not None:
-            end["disclosure_delay"] = self._crossings.table
-        end["incomplete"] = self.shortfalls
-        self.end = end
-        yield from self._give(RunEnd(end))
+            end = replace(end, disclosure_delay=self._crossings.table)
+        self.end = replace(end, transcripts=transcripts, incomplete=tuple(self.shortfalls))
+        yield from self._give(self.end)
         if self._saves is not None:
             if self._log is not None:
                 self._log.flush()

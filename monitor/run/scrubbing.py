@@ -24,11 +24,12 @@ import soundfile
 from monitor.anonymisers.recording import sound_file
 from monitor.errors import MonitorError, SourceError, StoreError, UsageError
 from monitor.events.reading import Reading
+from monitor.events.schema import compact
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.phrases import clock_time, plural
-from monitor.plots.scrubbed import ScrubCurves
+from monitor.plots.recording import ScrubCurves
 from monitor.population.population import Population
 from monitor.protocols import Source
 from monitor.run.measuring import Measurement
@@ -380,7 +381,7 @@ class ScrubbedRecording:
         return notices
 
     def curves(self) -> ScrubCurves:
-        """Return the curves that `monitor.plots.scrubbed` draws."""
+        """Return the curves that `monitor.plots.recording` draws."""
         changed = [(s.start, s.end) for s in self.stretches if not s.is_kept]
         seconds, bits = _compute_maxima(self.after, WHOLE)
         if self.how == CUT:
@@ -558,7 +559,7 @@ def scrub(
     after = candidates.score_all(choice)
     published = Samples(candidates.encode(choice), source.rate, output.name)
     measured = _measure_published(published, attackers.first, settings.setup)
-    peak = max((r["bits"] or 0.0 for r in measured.records if r["type"] == "reading"), default=0.0)
+    peak = max((reading.bits or 0.0 for reading in measured.readings), default=0.0)
     if peak > budget:
         raise MonitorError(f"an ordinary run over the file finds {peak:.2f} bits; please report it")
     samples = candidates.mix(choice)
@@ -674,4 +675,4 @@ def _measure_published(published: Samples, first: Monitor, setup: FeatureSetup) 
         watch=first.watch, on_change="note", setup=setup,
     )  # fmt: skip
     with Run(published, create) as run:
-        return Measurement.from_records([event.record() for event in run], run.notices)
+        return Measurement.from_events(compact(run), run.notices)

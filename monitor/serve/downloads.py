@@ -8,22 +8,20 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import orjson
 
-from monitor import phrases
+from monitor.events.declaration import Event, encode, find_first
+from monitor.events.phrases import describe_event
+from monitor.events.reading import Reading
+from monitor.events.run import Alert, Change, GapEvent, LevelReached, NoticeEvent, RunEnd, RunStart
+from monitor.events.schema import event_of
+from monitor.phrases import clock_time
 from monitor.plots.canvas import write_figure
 from monitor.plots.curve import draw_run, heading, read_columns
 from monitor.sinks.console import RunBuffer
 from monitor.sinks.jsonl import line_of
-from monitor.sinks.summary import (
-    PEOPLE_COLUMNS,
-    describe_event,
-    people_rows,
-    summary_notes,
-    summary_rows,
-)
+from monitor.sinks.summary import PEOPLE_COLUMNS, people_rows, summary_notes, summary_rows
 from monitor.version import __version__
 
 MOST_KEPT_BYTES = 32 * 1024 * 1024
@@ -36,9 +34,9 @@ class KeptRun:
 
     Example:
         >>> kept = KeptRun()
-        >>> kept.write({"type": "reading", "seconds": 1.0})
-        >>> b"".join(kept.lines())
-        b'{"type":"reading","seconds":1.0}\n'
+        >>> kept.write(GapEvent(1.0, "dropped", None))
+        >>> b"".join(kept.lines())[:28]
+        b'{"type":"gap","seconds":1.0,'
     """
 
     def __init__(self) -> None:
@@ -46,12 +44,12 @@ class KeptRun:
         self._pack, self._packed = zlib.compressobj(6), bytearray()
         self._thinned: RunBuffer | None = None  # once the packed ones are too many
 
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Take one record."""
-        line = line_of(record)
+    def write(self, event: Event) -> None:
+        """Take one event."""
+        line = line_of(encode(event))
         with self._lock:
             if self._thinned is not None:
-                self._thinned.write(record)
+                self._thinned.write(event)
                 return
             self._packed += self._pack.compress(line)
             if len(self._packed) > MOST_KEPT_BYTES:
@@ -62,24 +60,28 @@ class KeptRun:
         """Nothing is left to do: it can be read on."""
 
     @property
-    def records(self) -> list[dict[str, Any]]:
-        """Records to draw: readings are thinned evenly on a log axis."""
+    def events(self) -> list[Event]:
+        """Events to draw: readings are thinned evenly on a log axis."""
         with self._lock:
-            return (self._thinned or self._thin()).records
+            return (self._thinned or self._thin()).events
 
     def lines(self) -> Iterator[bytes]:
         """Yield the JSON lines so far, in pieces: those that ``--jsonl`` writes."""
         with self._lock:
-            pieces = map(line_of, self._thinned.records) if self._thinned else self._unpack()
+            if self._thinned is None:
+                pieces = self._unpack()
+            else:
+                pieces = (line_of(event.record()) for event in self._thinned.events)
         yield from pieces
 
     def _thin(self) -> RunBuffer:
-        """Choose the packed records that are drawn."""
+        """Choose the packed events that are drawn."""
         thinned, rest = RunBuffer(), b""
         for piece in self._unpack():
             *lines, rest = (rest + piece).split(b"\n")
             for line in lines:
-                thinned.write(orjson.loads(line))
+                if (event := event_of(orjson.loads(line))) is not None:
+                    thinned.write(event)
         return thinned
 
     def _unpack(self) -> Iterator[bytes]:
@@ -101,12 +103,12 @@ _DRAWING = threading.Lock()
 
 def _picture(run: KeptRun) -> Iterator[bytes]:
     with _DRAWING:
-        return iter([_png(run.records)])
+        return iter([_png(run.events)])
 
 
 def _report(run: KeptRun) -> Iterator[bytes]:
     with _DRAWING:
-        return iter([run_report(run.records).encode(errors="replace")])
+        return iter([run_report(run.events).encode(errors="replace")])
 
 
 DOWNLOADS: Mapping[str, tuple[str, Callable[[KeptRun], Iterator[bytes]]]] = {
@@ -120,62 +122,55 @@ DOWNLOADS: Mapping[str, tuple[str, Callable[[KeptRun], Iterator[bytes]]]] = {
 # ------------------------------------------------------------------------------------------- report
 # A run as a document: what was given away, its curve, its figures and what happened.
 
-_EVENTS = ("alert", "gap", "change", "crossing")
 
-
-def run_report(records: Sequence[Mapping[str, Any]]) -> str:
-    """Format one HTML file of a run, of its records in order; it may not have ended.
+def run_report(events: Sequence[Event]) -> str:
+    """Format one HTML file of a run, of its events in order; it may not have ended.
 
     Example:
-        >>> start = {"type": "start", "recordings": ["a.wav"], "speakers": 50, "watch": "ann"}
+        >>> start = RunStart.from_record({"recordings": ["a.wav"], "speakers": 50, "watch": "ann"})
         >>> "a.wav" in run_report([start])
         True
     """
     from jinja2 import Environment, FileSystemLoader
 
-    start = next((r for r in records if r["type"] == "start"), {})
-    end = next((r for r in records if r["type"] == "end"), {})
-    recordings = any(r["type"] == "reading" for r in records)
-    names = ", ".join(map(str, start.get("recordings") or ["a run"]))
+    start = find_first(events, RunStart) or RunStart.from_record({})
+    end, has_reading = find_first(events, RunEnd), find_first(events, Reading) is not None
     numbers: dict[str, object] = {}
-    if "people" in end:
-        rows: Sequence[Sequence[str]] = people_rows(records)
+    if end is not None and end.people is not None:
+        rows: Sequence[Sequence[str]] = people_rows(events)
         numbers = {"heading": "Everybody", "head": PEOPLE_COLUMNS, "rows": rows}
-    elif recordings and "people" not in start:
-        rows = [row for row in summary_rows(records) if row[0] != "note"]
-        numbers = {"heading": "In numbers", "rows": rows, "notes": summary_notes(records)}
-    facts = [f"{names}, {start.get('time', '')}".removesuffix(", ")]
-    if not recordings:
+    elif has_reading and start.people is None:
+        rows = [row for row in summary_rows(events) if row[0] != "note"]
+        numbers = {"heading": "In numbers", "rows": rows, "notes": summary_notes(events)}
+    names = ", ".join(start.recordings or ["a run"])
+    facts = [f"{names}, {start.time or ''}".removesuffix(", ")]
+    if not has_reading:
         facts.append("Nothing was heard: no bits disclosed.")
-    elif "people" not in start:
-        facts.append(f"{heading(read_columns(records))}.")
-    if not end:
+    elif start.people is None:
+        facts.append(f"{heading(read_columns(events))}.")
+    if end is None:
         facts.append("The run had not ended.")
+    notices = [*(start.notices or ())]
+    notices += [event.text for event in events if isinstance(event, NoticeEvent)]
+    notices += (end and end.notices) or ()
     pages = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True
     )
     return pages.get_template("report.html.jinja").render(
         facts=facts,
-        picture=base64.b64encode(_png(records)).decode() if recordings else "",
+        picture=base64.b64encode(_png(events)).decode() if has_reading else "",
         **numbers,
         log=[
-            f"{phrases.clock_time(r['seconds'])} {': '.join(filter(None, describe_event(r)))}"
-            for r in records
-            if r["type"] in _EVENTS
+            f"{clock_time(event.seconds)} {': '.join(filter(None, describe_event(event)))}"
+            for event in events
+            if isinstance(event, Alert | GapEvent | Change | LevelReached)
         ],
-        notices=list(dict.fromkeys(_notices(records))),
+        notices=list(dict.fromkeys(notices)),
         version=__version__,
     )
 
 
-def _png(records: Sequence[Mapping[str, Any]]) -> bytes:
+def _png(events: Sequence[Event]) -> bytes:
     file = BytesIO()
-    write_figure(draw_run(records), file, ".png")
+    write_figure(draw_run(events), file, ".png")
     return file.getvalue()
-
-
-def _notices(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for record in records:
-        yield from map(str, record.get("notices") or ())
-        if record["type"] == "notice":
-            yield str(record["text"])

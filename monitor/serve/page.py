@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -29,7 +28,7 @@ from monitor.errors import MonitorError, UsageError
 from monitor.serve.downloads import DOWNLOADS
 from monitor.serve.protecting import choices
 from monitor.serve.recording import MOST_TURNS_BYTES, UploadHeader
-from monitor.serve.session import RefusedError, ServeSettings, Session
+from monitor.serve.session import Message, RefusedError, ServeSettings, Session
 from monitor.serve.templates import checked_name
 from monitor.web.guard import Access, Guard, is_loopback, not_ours
 from monitor.web.hub import Wakeup
@@ -51,13 +50,13 @@ class Outbox:
     def __init__(self, wakeup: Wakeup) -> None:
         self._wakeup = wakeup
         self._lock = threading.Lock()
-        self._waiting: deque[Mapping[str, Any]] = deque(maxlen=MOST_WAITING)
+        self._waiting: deque[Message] = deque(maxlen=MOST_WAITING)
         self._sounds: deque[bytes] = deque(maxlen=MOST_SOUNDS)
 
-    def put(self, message: Mapping[str, Any]) -> None:
+    def put(self, message: Message) -> None:
         """Add a message, from any thread; never waits."""
         with self._lock:
-            last = self._waiting[-1] if self._waiting else {}
+            last: Message = self._waiting[-1] if self._waiting else {}
             if last.get("type") == message["type"] and message["type"] in self.NEWS:
                 self._waiting.pop()
             self._waiting.append(message)
@@ -74,7 +73,7 @@ class Outbox:
         with self._lock:
             return self._sounds.popleft() if self._sounds else None
 
-    def take(self) -> list[Mapping[str, Any]]:
+    def take(self) -> list[Message]:
         """Take all messages that wait."""
         with self._lock:
             messages = list(self._waiting)
@@ -322,7 +321,7 @@ class Sessions:
                 held.outbox.put({"type": "error", "text": str(error)})
 
     @staticmethod
-    def _do(session: Session, wish: Mapping[str, Any]) -> None:
+    def _do(session: Session, wish: Mapping[str, object]) -> None:
         doing = wish.get("do")
         if doing == "enrol":
             replace = wish.get("replace") is True
@@ -367,7 +366,7 @@ class _Held:
         self._leaving = asyncio.get_running_loop().call_later(seconds, then, self)
 
 
-def _parse_object(text: str) -> dict[str, Any]:
+def _parse_object(text: str) -> dict[str, object]:
     """Parse a JSON object, or raise RefusedError."""
     try:
         message = json.loads(text)
@@ -378,7 +377,7 @@ def _parse_object(text: str) -> dict[str, Any]:
     return message
 
 
-def _number(wish: Mapping[str, Any], key: str) -> float:
+def _number(wish: Mapping[str, object], key: str) -> float:
     value = wish.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e9:
         raise RefusedError(f"{key} must be a number")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -51,7 +50,9 @@ class UploadHeader:
             )
 
     @classmethod
-    def of(cls, wish: Mapping[str, Any], key: str, most: int = MOST_BYTES) -> UploadHeader | None:
+    def of(
+        cls, wish: Mapping[str, object], key: str, most: int = MOST_BYTES
+    ) -> UploadHeader | None:
         """Parse the file of a message's ``key``, by name and ``size``; None where there is none."""
         header = wish.get(key)
         if header is None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TypeAlias
 
 from monitor.alerts.rules import AdjustableThreshold, most_bits
 from monitor.errors import MonitorError, UsageError
@@ -29,6 +29,7 @@ from monitor.serve.templates import TemplateFolder, checked_name
 from monitor.sources.microphone import AudioQueue
 from monitor.sources.pipe import pcm_to_float
 from monitor.stream.monitor import Monitor, MonitorSettings
+from monitor.stream.records import start_event
 from monitor.training.enrolling import LiveEnrolment
 from monitor.types import Block, Gap
 from monitor.web.hub import Hub
@@ -112,6 +113,8 @@ class BrowserMicrophone(AudioQueue):
 
 # --- A session: what a browser asks for, done in a thread; what it is told.
 
+Message: TypeAlias = "Mapping[str, object]"
+"""A message to a browser, by its ``type``."""
 PROGRESS_SECONDS = 0.2
 BITS = (0.0, 40.0)
 """Thresholds that can be asked for."""
@@ -182,7 +185,7 @@ class Session:
     def __init__(
         self,
         settings: ServeSettings,
-        tell: Callable[[Mapping[str, Any]], None],
+        tell: Callable[[Message], None],
         send: Callable[[bytes], object] | None = None,
     ) -> None:
         self.id = secrets.token_urlsafe(16)
@@ -417,7 +420,7 @@ class Session:
                 if self._stopped:
                     run.stop()
                 details = {"name": name, "seconds": source.seconds, "most": rule.most,
-                        "people": "people" in run.start}  # fmt: skip
+                        "people": run.start.people is not None}  # fmt: skip
                 self._tell({"type": "measuring", "recording": source.label, **details})
                 run.to_end()
         finally:
@@ -425,7 +428,7 @@ class Session:
             settings.room.release()
 
 
-def _progress(take: LiveEnrolment, seconds: float) -> dict[str, Any]:
+def _progress(take: LiveEnrolment, seconds: float) -> Message:
     recent = take.recent
     return {
         "type": "progress",
@@ -441,14 +444,7 @@ def _within_reach(
     rule: AdjustableThreshold, hub: Hub, monitor: Monitor
 ) -> list[AdjustableThreshold]:
     """Lower the threshold of a run to what its figures can reach."""
-    most, _ = most_bits(
-        "bits",
-        {
-            "headline": monitor.headline,
-            "support_bits": monitor.attacker.support_bits,
-            "reachable_bits": monitor.attacker.reachable_bits,
-        },
-    )
+    most, _ = most_bits("bits", start_event(monitor, ()))
     rule.limit(BITS[1] if most is None else math.floor(most / STEP_BITS) * STEP_BITS)
     hub.stand_on([("bits", rule.bits)])
     return [rule]

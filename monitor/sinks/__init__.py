@@ -1,4 +1,4 @@
-"""Sinks for the records of a run: a file of JSON lines, a terminal, memory."""
+"""Sinks for the events of a run: a file of JSON lines, a terminal, memory."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from monitor.lazy import lazily
 if TYPE_CHECKING:
     from monitor.sinks.console import RunBuffer
     from monitor.sinks.jsonl import JsonLines
-    from monitor.sinks.live import LiveView
-    from monitor.sinks.terminal import LiveCurve, ReplayProgress
+    from monitor.sinks.live import LiveCurve, LiveView
+    from monitor.sinks.progress import ReplayProgress
 
 __all__ = ["JsonLines", "LiveCurve", "LiveView", "ReplayProgress", "RunBuffer"]
 
 _HOMES = {
     "console": "RunBuffer",
     "jsonl": "JsonLines",
-    "live": "LiveView",
-    "terminal": "LiveCurve ReplayProgress",
+    "live": "LiveCurve LiveView",
+    "progress": "ReplayProgress",
 }
 
 # rich is slow to load

@@ -1,14 +1,18 @@
-"""A rich console whose output texts from files cannot steer, and records kept in memory."""
+"""A rich console whose output texts from files cannot steer, and events kept in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
 
 import orjson
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from monitor.events.declaration import Event, encode
+from monitor.events.reading import Reading
+from monitor.events.run import Alert, GapEvent, NoticeEvent
+from monitor.events.schema import event_of
 from monitor.safe_text import printable
 
 # --- A rich console whose output texts from files cannot steer: control characters are replaced.
@@ -37,35 +41,37 @@ class PlainConsole(Console):
                 yield Segment("\n".join(lines), segment.style)
 
 
-# --- Keeps the records of a run in memory, thinned so that hours of it can be drawn.
+# --- Keeps the events of a run in memory, thinned so that hours of it can be drawn.
 
 _Voice: TypeAlias = "tuple[str | None, str | None]"
 """Label and watched speaker; None where there are no several."""
 
 
 class _Packed(NamedTuple):
-    """A record as JSON; of a reading also whose, and where in the run."""
+    """An event as JSON; of a reading also whose, and where in the run."""
 
     data: bytes
     whose: _Voice | None
     seconds: float
 
 
-def _packed(record: Mapping[str, Any], whose: _Voice | None) -> _Packed:
-    data = orjson.dumps(record, option=orjson.OPT_SERIALIZE_NUMPY)
-    # a copy: what orjson has written keeps the memory that it was given for more
-    return _Packed(bytes(memoryview(data)), whose, 0.0 if whose is None else record["seconds"])
+def _packed(event: Event) -> _Packed:
+    data = orjson.dumps(encode(event), option=orjson.OPT_SERIALIZE_NUMPY)
+    data = bytes(memoryview(data))  # what orjson has written keeps the memory it was given for more
+    if isinstance(event, Reading):
+        return _Packed(data, (event.label, event.watch), event.seconds)
+    return _Packed(data, None, 0.0)
 
 
 class RunBuffer:
-    """A sink that thins the readings evenly on a log axis and keeps the other records.
+    """A sink that thins the readings evenly on a log axis and keeps the other events.
 
     Of several people side by side each one's readings are thinned by themselves.
 
     The first 600 readings are kept; after that one in every 0.3 % of added length, about 2 000 for
     ten hours at one a second. Where that is more than `MOST_READINGS` in all, as of many people,
     half as many first ones are kept of each, and then at steps twice as long. Of losses and alerts
-    the first 1000 are kept. Records wait as JSON, which takes a third of the memory.
+    the first 1000 are kept. They wait as JSON, which takes a third of the memory.
     """
 
     FIRST = 600
@@ -82,28 +88,30 @@ class RunBuffer:
         self._last: dict[_Voice, _Packed] = {}
 
     @property
-    def records(self) -> list[dict[str, Any]]:
-        """Records kept, in order; the last reading is always among them."""
-        return [orjson.loads(packed.data) for packed in (*self._records, *self._last.values())]
+    def events(self) -> list[Event]:
+        """Events kept, in order; the last reading is always among them."""
+        packed = (*self._records, *self._last.values())
+        events = (event_of(orjson.loads(one.data)) for one in packed)
+        return [event for event in events if event is not None]
 
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Take one record."""
-        reading = record["type"] == "reading"
-        whose = (record.get("label"), record.get("watch")) if reading else None
-        if whose is None:
-            if record["type"] in ("gap", "alert", "notice"):
+    def write(self, event: Event) -> None:
+        """Take one event."""
+        if isinstance(event, Reading):
+            self._take(_packed(event))
+        else:
+            if isinstance(event, GapEvent | Alert | NoticeEvent):
                 self._others += 1
                 if self._others > self.MOST_OTHERS:
                     return
             self._kept += len(self._last)
-            self._records += [*self._last.values(), _packed(record, None)]
+            self._records += [*self._last.values(), _packed(event)]
             self._last = {}
-        else:
-            self._take(whose, _packed(record, whose))
         if self._kept > max(self.MOST_READINGS, 4 * len(self._readings)):
             self._thin()
 
-    def _take(self, whose: _Voice, packed: _Packed) -> None:
+    def _take(self, packed: _Packed) -> None:
+        whose = packed.whose
+        assert whose is not None
         self._readings[whose] = self._readings.get(whose, 0) + 1
         first = self._readings[whose] <= self._first
         if first or packed.seconds >= self._length[whose] * self._growth:
@@ -124,7 +132,7 @@ class RunBuffer:
                 if packed.whose is None:
                     self._records.append(packed)
                 else:
-                    self._take(packed.whose, packed)
+                    self._take(packed)
             if self._kept <= max(self.MOST_READINGS // 2, 2 * voices):
                 return
             self._first, self._growth = max(1, self._first // 2), 2 * self._growth - 1

@@ -1,4 +1,4 @@
-"""Records as JSON lines, in a file or on standard output; and whether a run stands there."""
+"""Events as JSON lines, in a file or on standard output; and whether a run stands there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ import numpy as np
 import orjson
 
 from monitor.errors import StoreError, UsageError
+from monitor.events.declaration import Event, encode
 from monitor.files import is_ours, is_still_at, keep_private, lock
+from monitor.types import Record
 
 # --- Checks a path before a run is written there: is there a run already, and did it end?
 
@@ -130,7 +132,7 @@ class JsonLines:
         >>> import tempfile, pathlib
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     sink = JsonLines(f"{folder}/run.jsonl")
-        ...     sink.write({"type": "alert", "seconds": 1.0000000001})
+        ...     sink.write_record({"type": "alert", "seconds": 1.0000000001})
         ...     sink.close()
         ...     print(pathlib.Path(folder, "run.jsonl").read_text(), sink.offset)
         {"type":"alert","seconds":1.0}
@@ -211,8 +213,12 @@ class JsonLines:
                 raise
             return file
 
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Write one record."""
+    def write(self, event: Event) -> None:
+        """Write one event."""
+        self.write_record(encode(event))
+
+    def write_record(self, record: Record) -> None:
+        """Write one JSON object."""
         line = line_of(record)
         self.begin()
         rest = memoryview(line)
@@ -264,7 +270,7 @@ class JsonLines:
         return StoreError(f"cannot write {name}: {reason}; make room or choose another file")
 
 
-def line_of(record: Mapping[str, Any]) -> bytes:
+def line_of(record: Record) -> bytes:
     """A record as one line of JSON, floats at six decimals."""
     try:
         rounded = _rounded(record)

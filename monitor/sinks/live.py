@@ -1,22 +1,29 @@
-"""The live view of `monitor listen`: everything that counts, on 80 by 24 characters."""
+"""Live views on 80 by 24 characters: all of `monitor listen`, and the curve of `monitor demo`."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from monitor import phrases
-from monitor.protocols import ThresholdForecast
-from monitor.sinks.summary import (
+from monitor.events.declaration import Event
+from monitor.events.phrases import (
     among_enrolled,
     bits_now,
     clean,
+    enrolment,
+    is_headline,
     limits_in_words,
     number,
+    promise_now,
+    protected_figure,
     protected_now,
 )
+from monitor.events.reading import Reading
+from monitor.events.run import Alert, GapEvent, RunStart
+from monitor.phrases import VOICED, clock_time, plural
+from monitor.protocols import ThresholdForecast
 from monitor.sinks.terminal import (
     LINEAR,
     PLATEAU,
@@ -26,6 +33,7 @@ from monitor.sinks.terminal import (
     THRESHOLD,
     TerminalSink,
     TextCurve,
+    standing_banner,
     top_rows,
 )
 
@@ -68,68 +76,59 @@ class LiveView(TerminalSink):
         self._beyond: list[float] = []  # thresholds that nothing can reach
         super().__init__(None, console, clock)
 
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Take one record of the run."""
-        if record.get("type") == "start":
-            self._rules = [clean(alert["rule"], 60) for alert in record.get("alerts") or ()]
-            self._label = ", ".join(clean(name, 20) for name in record.get("recordings") or ())
+    def write(self, event: Event) -> None:
+        """Take one event of the run."""
         for forecast in self._forecasts:
-            forecast.update(record)
-        if record.get("type") == "start":  # a forecast of one's own may not know
+            forecast.update(event)
+        if isinstance(event, RunStart):
+            self._rules = [clean(alert.rule, 60) for alert in event.alerts or ()]
+            self._label = ", ".join(clean(name, 20) for name in event.recordings or ())
             self._beyond = [
                 forecast.threshold_bits
                 for forecast in self._forecasts
-                if getattr(forecast, "beyond_reach", False)
+                if getattr(forecast, "beyond_reach", False)  # one of one's own may not know
             ]
-        super().write(record)
+        super().write(event)
 
-    def say(self, line: str) -> None:
-        """Tell a person something that is no record."""
-        self._say(clean(line, 200))
-
-    def _show(self, record: Mapping[str, Any]) -> None:
-        if (followed := self._follow(record)) is None:
+    def _show(self, reading: Reading) -> None:
+        if (followed := self._follow(reading)) is None:
             return
         seconds, fresh = followed
-        if (figure := phrases.protected_figure(record)) is not None:
+        if (figure := protected_figure(reading)) is not None:
             self._other.add(seconds, figure[0], fresh=fresh)
             self._lowest = min(self._lowest, figure[0])
-        of = "evidence_guides" if phrases.is_evidence(record) else "guides"
-        guides = {} if self.protected else record.get(of) or {}  # two sides are enough to draw
-        for curve, name in ((self._linear, "linear"), (self._root, "sqrt")):
-            if guides.get(name):
-                curve.add(seconds, guides[name], fresh=fresh)
+        guides = reading.evidence_guides if reading.is_evidence else reading.guides
+        if guides is None or self.protected:  # two sides are enough to draw
+            return
+        for curve, bits in ((self._linear, guides.linear), (self._root, guides.sqrt)):
+            if bits:
+                curve.add(seconds, bits, fresh=fresh)
 
-    def _gap(self, record: Mapping[str, Any]) -> None:
-        if record.get("reason") not in ("thinned", "words ended"):
-            super()._gap(record)
+    def _gap(self, gap: GapEvent) -> None:
+        if gap.reason not in ("thinned", "words ended"):
+            super()._gap(gap)
             return
         self._gaps += 1
         if self._gaps <= SHOWN_GAPS:
-            at = phrases.clock_time(record.get("seconds") or 0.0)
-            self._say(f"at {at} {clean(record.get('detail'), 100)}")
+            self._say(f"at {clock_time(gap.seconds or 0.0)} {clean(gap.detail, 100)}")
 
     def _line(self) -> str:
-        reading = self.reading
-        parts = [
-            f"{self._place()} audio, {phrases.clock_time(reading.get('speech') or 0.0)} speech"
-        ]
-        parts.append(bits_now(reading))
-        if self.protected:
-            parts.append(protected_now(reading))
-        parts += [text for text in (phrases.promise_now(reading),) if text]
-        if (peak := reading.get("peak_bits")) is not None:
-            parts.append(f"peak {number(peak)}")
-        if self.evidence:
-            who = self.enrolled or "few"
-            parts.append(f"closed-set, among the {who} enrolled: {among_enrolled(reading)}")
-        parts += [text for text in (self._others, self._forecast(), self._lag()) if text]
-        if self.raised:
-            parts.append(f"ALERT {next(iter(self.raised))}")
-        return ", ".join(parts)
+        reading, peak = self.reading, self.reading.peak_bits
+        enrolled = f"closed-set, among the {self.enrolled or 'few'} enrolled"
+        parts = (
+            f"{self._place()} audio, {clock_time(reading.speech or 0.0)} speech",
+            bits_now(reading),
+            protected_now(reading) if self.protected else "",
+            promise_now(reading),
+            "" if peak is None else f"peak {number(peak)}",
+            f"{enrolled}: {among_enrolled(reading)}" if self.evidence else "",
+            *(self._others, self._forecast(), self._lag()),
+            f"ALERT {next(iter(self.raised))}" if self.raised else "",
+        )
+        return ", ".join(filter(None, parts))
 
     def _forecast(self) -> str:
-        """The nearest threshold ahead, in words."""
+        """Format the nearest threshold ahead, as precisely as a forecast deserves."""
         ahead = [
             (left, forecast.threshold_bits)
             for forecast in self._forecasts
@@ -138,10 +137,11 @@ class LiveView(TerminalSink):
         if not ahead:
             return ""
         left, bits = min(ahead)
-        return f"{number(bits)} bits in about {_about(left)}"
+        about = f"{max(5, 5 * round(left / 5))} s" if left < 60 else f"{round(left / 60)} min"
+        return f"{number(bits)} bits in about {about}"
 
     def _lag(self) -> str:
-        lag = self.reading.get("lag")
+        lag = self.reading.lag
         return "" if lag is None else f"lag {lag:.1f} s"
 
     def _view(self) -> RenderableType:
@@ -153,8 +153,8 @@ class LiveView(TerminalSink):
         below = _side_by_side(
             _feature_rows(self.reading, self.watch is not None), self._top(width), width
         )
-        if enrolled := phrases.enrolment(self.reading):
-            if phrases.is_impostor(self.reading):
+        if enrolled := enrolment(self.reading):
+            if self.reading.is_impostor:
                 below += [Text(f" {line}", "yellow") for line in wrap(clean(enrolled, 300), width)]
             else:
                 below.append(Text(f" enrolled at all? {clean(enrolled, 60)}", "dim"))
@@ -176,18 +176,16 @@ class LiveView(TerminalSink):
     def _banner(self) -> Text:
         from rich.text import Text
 
-        reading = self.reading
+        speech, lag = self.reading.speech or 0.0, self.reading.lag or 0.0
         text = Text(f" {self._place()}", style="bold")
-        text.append(
-            f"  {phrases.clock_time(reading.get('speech') or 0.0)} of it speech", style="not bold"
-        )
+        text.append(f"  {clock_time(speech)} of it speech", style="not bold")
         if self._label:
             text.append(f"  from {self._label}", style="not bold dim")
-        if lag := self._lag():
-            late = reading["lag"] >= LATE_SECONDS
-            text.append(f"  {lag}", style="not bold yellow" if late else "not bold dim")
+        if words := self._lag():
+            colour = "yellow" if lag >= LATE_SECONDS else "dim"
+            text.append(f"  {words}", style=f"not bold {colour}")
         if self._gaps:
-            text.append(f"  {phrases.plural(self._gaps, 'gap')}", style="not bold yellow")
+            text.append(f"  {plural(self._gaps, 'gap')}", style="not bold yellow")
         return text
 
     def _shown_first(self, width: int) -> Text:
@@ -197,12 +195,12 @@ class LiveView(TerminalSink):
         reading = self.reading
         text = Text(" ")
         text.append(bits_now(reading), style="bold reverse" if self.raised else "bold")
-        low, high = reading.get("bits_low"), reading.get("bits_high")
-        cut = phrases.is_evidence(reading) and bool(reading.get("at_least"))
+        low, high, peak = reading.bits_low, reading.bits_high, reading.peak_bits
+        cut = reading.is_evidence and bool(reading.at_least)
         notes: list[tuple[str, str]] = []
-        if low is not None and high is not None and not (cut and low == reading.get("bits")):
+        if low is not None and high is not None and not (cut and low == reading.bits):
             notes.append((limits_in_words(low, high, cut=cut), ""))
-        if (peak := reading.get("peak_bits")) is not None and not (cut and peak == reading["bits"]):
+        if peak is not None and not (cut and peak == reading.bits):
             notes.append((f"peak {number(peak)}", ""))
         for words, style in (*notes, (self._whose(), "dim")):
             if len(text) + len(words) + 2 <= width:  # half a word would say something else
@@ -218,10 +216,7 @@ class LiveView(TerminalSink):
             text.append(f" {self.doubt} ", style="bold reverse yellow")
             text.append("   alerts rest" if self._rules or self._forecasts else "", style="yellow")
         elif self.raised:
-            rule, since = next(iter(self.raised.items()))
-            text.append(
-                f" ALERT {rule}, since {phrases.clock_time(since)} ", style="bold reverse red"
-            )
+            standing_banner(text, self.raised.items(), "ALERT")
         elif self._forecasts:
             bits = ", ".join(number(f.threshold_bits) for f in self._forecasts)
             text.append(f"no alert (threshold {bits} bits)", style="" if self._beyond else "green")
@@ -238,10 +233,10 @@ class LiveView(TerminalSink):
 
     def _plot(self, width: int, rows: int) -> list[Text]:
         levels = []
-        if (plateau := self.reading.get("plateau")) and not self.evidence:
+        if (plateau := self.reading.plateau) and not self.evidence:
             levels.append((plateau, PLATEAU))
         for forecast in self._forecasts:
-            if phrases.is_headline(forecast.field, self.reading):
+            if is_headline(forecast.field, self.reading):
                 levels.append((forecast.threshold_bits, THRESHOLD))
         guides = ((self._other, PROTECTED), (self._linear, LINEAR), (self._root, ROOT))
         return self._chart(width, rows, levels, guides)
@@ -255,29 +250,23 @@ class LiveView(TerminalSink):
         return [Text("most probable", style="dim"), *rows]
 
 
-def _feature_rows(reading: Mapping[str, Any], watched: bool) -> list[Text]:
+def _feature_rows(reading: Reading, watched: bool) -> list[Text]:
     """Format a row a feature: length used, rank, bits of the rank, bits (or confidence)."""
     from rich.text import Text
 
-    features: Mapping[str, Mapping[str, Any]] = reading.get("features") or {}
+    features = reading.features or {}
     heads = f"{'rank':>6}{'rank alone':>12}{'bits':>7}" if watched else f"{'confidence':>25}"
     rows = [Text(f" {'feature':<10}{'usable':>7}{heads}", "dim")]
     for name, feature in features.items():
-        rank = feature.get("rank")
-        bits = feature.get("local_bits") if watched else feature.get("gain_bits")
-        cells = (
-            phrases.clock_time(feature.get("usable") or 0.0),
-            f"{rank:g}" if rank is not None else "?" if watched else "",
-            number(feature.get("rank_bits")) if watched else "",
-            number(bits),
-        )
-        rows.append(
-            Text(f" {clean(name, 9):<10}{cells[0]:>7}{cells[1]:>6}{cells[2]:>12}{cells[3]:>7}")
-        )
-    expected = reading.get("expected_bits")
-    if expected is not None:
-        rows.append(Text(f" {'average voice, this length':<35}{number(expected):>7}", "dim"))
-    if any(name in phrases.VOICED for name in features):
+        rank = f"{feature.rank:g}" if feature.rank is not None else "?" if watched else ""
+        alone = number(feature.rank_bits) if watched else ""
+        bits = number(feature.local_bits if watched else feature.gain_bits)
+        usable = clock_time(feature.usable or 0.0)
+        rows.append(Text(f" {clean(name, 9):<10}{usable:>7}{rank:>6}{alone:>12}{bits:>7}"))
+    if reading.expected_bits is not None:
+        expected = number(reading.expected_bits)
+        rows.append(Text(f" {'average voice, this length':<35}{expected:>7}", "dim"))
+    if any(name in VOICED for name in features):
         rows.append(Text(" usable: of f0 the voiced speech alone", "dim"))
     return rows
 
@@ -296,8 +285,93 @@ def _side_by_side(left: list[Text], right: list[Text], width: int) -> list[Text]
     return lines
 
 
-def _about(seconds: float) -> str:
-    """Format seconds as precisely as a forecast deserves."""
-    if seconds < 60:
-        return f"{max(5, 5 * round(seconds / 5)):d} s"
-    return f"{round(seconds / 60):d} min"
+class LiveCurve(TerminalSink):
+    """A live view of one curve: the first figure, likeliest speakers and the state of alerts.
+
+    Fits 80 x 24 and shrinks below. Where stderr is no terminal, lines as of `LiveView`.
+
+    Args:
+        total_seconds: audio seconds to come, None where unknown.
+        console: where to draw; stderr by default.
+        threshold_bits: a line to draw; alerts on ``bits`` bring their own.
+        clock: wall seconds.
+    """
+
+    leaves_view = True
+
+    def __init__(
+        self,
+        total_seconds: float | None,
+        console: Console | None = None,
+        *,
+        threshold_bits: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.threshold_bits = threshold_bits
+        super().__init__(total_seconds, console, clock)
+
+    def _show(self, reading: Reading) -> None:
+        self._follow(reading)
+
+    def _alert(self, alert: Alert) -> None:
+        if is_headline(alert.field, self.reading):
+            self.threshold_bits = alert.threshold
+        super()._alert(alert)
+
+    def _line(self) -> str:
+        peak = self.reading.peak_bits
+        parts = [f"{self._place()} audio", bits_now(self.reading)]
+        return ", ".join([*parts, *([] if peak is None else [f"peak {number(peak)}"])])
+
+    def _view(self) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        width, height = self.console.size
+        top = (
+            top_rows(self.reading, self.watch, max(1, max(20, width - 2) - 25), 15, " ")
+            + self._caveat_lines()
+        )
+        crowd = self._crowd_lines(width)
+        # The cursor rests on a line of its own; banner, first figure, axis, legend and two blank
+        # lines are 7.
+        rows = max(3, height - 1 - 7 - len(top) - len(crowd))
+        lines: list[Text] = [self._banner(), self._shown_first(), *crowd, Text("")]
+        lines += self._plot(max(20, width - 2), rows)
+        lines += [Text(""), *top]
+        for line in lines:
+            line.no_wrap, line.overflow = True, "crop"
+        return Group(*lines[: max(1, height - 1)])
+
+    def _banner(self) -> Text:
+        from rich.text import Text
+
+        text = Text(f" {self._place()}")
+        if self.doubt:
+            text.append("   ")
+            text.append(f" {self.doubt} ", style="bold reverse yellow")
+        elif self.raised or self.warned:
+            text.append("   ")
+            level = "ALERT" if self.raised else "WARNING"
+            standing_banner(text, (self.raised or self.warned).items(), level)
+        elif self.threshold_bits is not None:
+            text.append(
+                f"   no alert (threshold {number(self.threshold_bits)} bits)", style="green"
+            )
+        if self._gaps:
+            text.append(f"   {plural(self._gaps, 'gap')}", style="yellow")
+        return text
+
+    def _shown_first(self) -> Text:
+        from rich.text import Text
+
+        text = Text(" ")
+        text.append(bits_now(self.reading), style="bold")
+        if (peak := self.reading.peak_bits) is not None:
+            text.append(f"   peak {number(peak)}")
+        text.append(f"   {self._whose()}", style="dim")
+        return text
+
+    def _plot(self, width: int, rows: int) -> list[Text]:
+        levels = [] if self.threshold_bits is None else [(self.threshold_bits, THRESHOLD)]
+        return self._chart(width + 1, rows, levels, end=self.total_seconds)

@@ -4,29 +4,38 @@ from __future__ import annotations
 
 import math
 import sys
-import time
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from monitor import phrases
-from monitor.crowds import SCALE, axis_top, bits_or_more
-from monitor.safe_text import printable
-from monitor.sinks.summary import (
-    alert_in_words,
-    also_narrowed_down,
+from monitor.crowds import SCALE, axis_top
+from monitor.events.declaration import Event
+from monitor.events.phrases import (
+    NARROWED,
     among_enrolled,
+    another_voice,
+    attacker_of,
     bits_now,
+    bits_or_more,
     clean,
+    crossing_words,
     describe_event,
+    event_in_words,
+    fewer_in_words,
     in_a_crowd,
     limits_in_words,
+    narrowed_names,
     number,
-    protected_now,
-    speed_text,
+    promise_now,
+    protected_figure,
+    uninformed,
 )
+from monitor.events.reading import Reading
+from monitor.events.run import Alert, Change, GapEvent, LevelReached, NoticeEvent, RunStart
+from monitor.phrases import clock_time, level_in_words
+from monitor.safe_text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -237,7 +246,7 @@ class TerminalSink:
     ) -> None:
         self._console = console
         self.total_seconds = total_seconds
-        self.reading: Mapping[str, Any] = {}
+        self.reading = Reading.from_record({})
         self.watch: str | None = None
         self.enrolled = 0
         self.support_bits: float | None = None
@@ -277,30 +286,36 @@ class TerminalSink:
         unicode = self.console.encoding.lower().replace("-", "").startswith("utf")
         return unicode and self.console.is_terminal and not self.console.is_dumb_terminal
 
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Take one record of the run."""
-        kind = record.get("type")
-        if kind == "start":
-            self.watch = None if record.get("watch") is None else str(record["watch"])
-            self.enrolled = int(record.get("speakers") or 0)
-            self.support_bits = record.get("support_bits")
-            self.evidence = phrases.is_evidence(record)
-            self.protected = clean((record.get("protected") or {}).get("method", ""), 24)
-        elif kind == "reading":
-            self.reading = record
-            self.evidence |= phrases.is_evidence(record)
-            self._show(record)
-        elif kind == "alert":
-            self._alert(record)
-        elif kind == "gap":
-            self._gap(record)
-        elif kind == "notice":
-            self._notice(record)
-        elif kind == "change":
-            self._change(record)
-        elif kind == "crossing":
-            self._crossing(record)
-        self._refresh(record)
+    def write(self, event: Event) -> None:
+        """Take one event of the run."""
+        match event:
+            case RunStart():
+                self.watch = None if event.watch is None else clean(event.watch, 16)
+                self.enrolled = event.speakers or 0
+                self.support_bits = event.support_bits
+                self.evidence = event.headline == "evidence"
+                self.protected = (
+                    "" if event.protected is None else clean(event.protected.method, 24)
+                )
+            case Reading():
+                self.reading = event
+                self.evidence |= event.is_evidence
+                self._show(event)
+            case Alert():
+                self._alert(event)
+            case GapEvent():
+                self._gap(event)
+            case NoticeEvent():
+                self._say(event_in_words(event))
+            case Change():
+                self._change(event)
+            case LevelReached():
+                self._crossing(event)
+        if self._live is not None:
+            if self._clock() - self._drawn >= REFRESH_SECONDS:
+                self._draw(self._live)
+        elif isinstance(event, Reading):
+            self._plain()
 
     def close(self) -> None:
         """Leave one line that sums up, or the view as it stands."""
@@ -313,7 +328,11 @@ class TerminalSink:
         if self._live is None or not self.leaves_view:
             self._say(self._last_words())
 
-    def _show(self, record: Mapping[str, Any]) -> None:
+    def say(self, line: str) -> None:
+        """Tell a person something that is no event."""
+        self._say(clean(line, 200))
+
+    def _show(self, reading: Reading) -> None:
         """Keep what this view needs of a reading."""
 
     def _view(self) -> RenderableType:
@@ -324,13 +343,6 @@ class TerminalSink:
 
     def _last_words(self) -> str:
         return self._line()
-
-    def _refresh(self, record: Mapping[str, Any]) -> None:
-        if self._live is not None:
-            if self._clock() - self._drawn >= REFRESH_SECONDS:
-                self._draw(self._live)
-        elif record.get("type") == "reading":
-            self._plain()
 
     def _plain(self) -> None:
         """Print a line now and then, if it says anything new: there is no view."""
@@ -351,59 +363,49 @@ class TerminalSink:
             return
         self.console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
-    def _alert(self, record: Mapping[str, Any]) -> None:
-        standing = self.warned if record.get("level") == "warning" else self.raised
-        rule = clean(record.get("rule"), 60)
-        if record.get("state") == "raised":
-            standing[rule] = record.get("seconds") or 0.0
+    def _alert(self, alert: Alert) -> None:
+        standing = self.warned if alert.level == "warning" else self.raised
+        rule = clean(alert.rule, 60)
+        if alert.state == "raised":
+            standing[rule] = alert.seconds or 0.0
         else:
             standing.pop(rule, None)
-        self._say(alert_in_words(record))
+        self._say(event_in_words(alert))
 
-    def _gap(self, record: Mapping[str, Any]) -> None:
+    def _gap(self, gap: GapEvent) -> None:
         self._gaps += 1
         if self._gaps <= SHOWN_GAPS:
             more = " (further gaps are only counted)" if self._gaps == SHOWN_GAPS else ""
-            title, words = describe_event(record)
-            self._say(
-                f"{title} at {phrases.clock_time(record.get('seconds') or 0.0)}: {words}{more}"
-            )
+            self._say(f"{event_in_words(gap)}{more}")
 
-    def _notice(self, record: Mapping[str, Any]) -> None:
-        title, words = describe_event(record)
-        self._say(f"{title} at {phrases.clock_time(record.get('seconds') or 0.0)}: {words}")
-
-    def _change(self, record: Mapping[str, Any]) -> None:
+    def _change(self, change: Change) -> None:
         self._changes += 1
-        if record.get("action") != "note":
-            self._begun = f"voice since {phrases.clock_time(record.get('since_seconds') or 0.0)}"
+        if change.action != "note":
+            self._begun = f"voice since {clock_time(change.since_seconds or 0.0)}"
         if self._changes <= SHOWN_GAPS:
             more = " (further ones are only counted)" if self._changes == SHOWN_GAPS else ""
-            self._say(f"{': '.join(describe_event(record))}{more}")
+            self._say(f"{': '.join(describe_event(change))}{more}")
 
-    def _crossing(self, record: Mapping[str, Any]) -> None:
-        level = float(record.get("bits") or 0.0)
-        since = float(record.get("since_seconds") or 0.0)
-        self.crossings.setdefault(level, {})[str(record.get("side"))] = since
-        is_informed = record.get("delay_seconds") is None or not phrases.uninformed(self.reading)
-        whom = "" if is_informed else f", from {phrases.attacker_of(self.reading)}"
-        self._say(f"{phrases.crossing_in_words(record)}{whom}")
+    def _crossing(self, event: LevelReached) -> None:
+        self.crossings.setdefault(event.bits, {})[event.side] = event.since_seconds
+        is_informed = event.delay_seconds is None or not uninformed(self.reading)
+        whom = "" if is_informed else f", from {attacker_of(self.reading)}"
+        self._say(f"{level_in_words(event.bits)} {crossing_words(event)}{whom}")
 
     @property
     def doubt(self) -> str:
         """Warning while a change is open: the bits may be another voice's."""
-        return phrases.another_voice(
-            self.reading, None if self.watch is None else clean(self.watch, 16)
-        )
+        return another_voice(self.reading, self.watch)
 
-    def _own(self, reading: Mapping[str, Any]) -> float | None:
-        """The headline, where it is of the run's kind: a curve is of one figure."""
-        return reading.get("bits") if phrases.is_evidence(reading) == self.evidence else None
+    def _follow(self, reading: Reading) -> tuple[float, bool] | None:
+        """Add a reading to the curve: where it lies, and whether the evidence began afresh.
 
-    def _follow(self, record: Mapping[str, Any]) -> tuple[float, bool] | None:
-        """Add a reading to the curve: where it lies, and whether the evidence began afresh."""
-        bits, speech = self._own(record), record.get("speech")
+        A curve is of one figure: nothing is added where the headline is not of the run's kind.
+        """
+        bits, speech = reading.bits, reading.speech
         if bits is None or speech is None or not math.isfinite(bits):
+            return None
+        if reading.is_evidence != self.evidence:
             return None
         if fresh := speech < self._speech:  # the axis does not go back
             self._before += self._speech
@@ -424,7 +426,7 @@ class TerminalSink:
         from rich.text import Text
 
         points = self._curve.points
-        ceiling = self.reading.get("ceiling") or 1.0
+        ceiling = self.reading.ceiling or 1.0
         y_range = low, high = min(0.0, self._lowest), self._top_bits(self._curve)
         crowds = crowd_rows(rows, y_range) if self.evidence else {}
         columns = width - LEFT - (CROWD_COLUMNS if crowds else 0)
@@ -458,7 +460,7 @@ class TerminalSink:
 
     def _top_bits(self, curve: TextCurve) -> float:
         """Compute the top of the bits axis: evidence knows no ceiling."""
-        ceiling: float = self.reading.get("ceiling") or 1.0
+        ceiling = self.reading.ceiling or 1.0
         if not self.evidence:
             return ceiling
         highest = max(ceiling, self.support_bits or 0.0, *(bits for _, bits in curve.points))
@@ -468,15 +470,11 @@ class TerminalSink:
         """Explain the evidence in a crowd, and, second to it, among the enrolled."""
         from rich.text import Text
 
-        watch = None if self.watch is None else clean(self.watch, 16)
-        sentences = [
-            clean(in_a_crowd(self.reading, watch, self.enrolled, fit=fit), 200)
-            for fit in (True, False)
-        ]
-        shortest = next(
-            (sentence for sentence in sentences if len(sentence) < width), sentences[-1]
-        )
-        lines = [Text(f" {part}") for part in wrap(shortest, max(20, width - 2))]
+        for fit in (True, False):
+            words = in_a_crowd(self.reading, self.watch, self.enrolled, fit=fit)
+            if len(sentence := clean(words, 200)) < width:
+                break
+        lines = [Text(f" {part}") for part in wrap(sentence, max(20, width - 2))]
         if self.evidence:
             among = Text(f" closed-set, among the {self.enrolled or 'few'} enrolled: ", "dim")
             among.append(among_enrolled(self.reading))
@@ -489,49 +487,36 @@ class TerminalSink:
 
         if not self.protected:
             return []
-        figure = phrases.protected_figure(self.reading)
-        if figure is None:
+        reading, side, figure = self.reading, self.reading.protected, protected_figure(self.reading)
+        if side is None or figure is None:
             return [Text(" protected: no figure yet", style="bold")]
-        bits = bits_or_more(self.reading["protected"], f"{number(figure[0])} bits")
-        fewer = phrases.fewer_in_words(self.reading)
+        bits, fewer = bits_or_more(side, f"{number(figure[0])} bits"), fewer_in_words(reading)
         # of an attacker who does not know the anonymiser the words are the headline, not the bits
-        is_informed = not phrases.uninformed(self.reading)
+        is_informed = not uninformed(reading)
         text = Text(" ")
         text.append(f"protected {bits}", style="bold" if is_informed else "")
         text.append(f", {fewer}" if fewer else "", style="bold")
-        cut = self.reading["protected"].get("at_least")
-        text.append(f"  {limits_in_words(figure[1], figure[2], cut=cut)}")
+        text.append(f"  {limits_in_words(figure[1], figure[2], cut=side.at_least)}")
         text.append(f"  through {self.protected}", style="dim")
-        lines = [
-            text,
-            Text(
-                f" to {phrases.attacker_of(self.reading)}",
-                "yellow" if is_informed else "bold yellow",
-            ),
-        ]
-        if disclosure_delay := self._disclosure_delay(width):
-            lines.append(Text(f" {disclosure_delay}"))
-        return lines
+        to = Text(f" to {attacker_of(reading)}", "yellow" if is_informed else "bold yellow")
+        delay = self._disclosure_delay(width)
+        return [text, to, *([Text(f" {delay}")] if delay else [])]
 
     def _caveat_lines(self) -> list[Text]:
         """Warn, in few words, that style is the author's."""
         from rich.text import Text
 
-        has_style = "style" in (self.reading.get("features") or {})
-        return (
-            [Text(" of read text style tells the author, not the reader", "dim")]
-            if has_style
-            else []
-        )
+        caveat = Text(" of read text style tells the author, not the reader", "dim")
+        return [caveat] if "style" in (self.reading.features or {}) else []
 
     def _promise_lines(self) -> list[Text]:
         """Format the promise over the stream so far, against every attacker."""
         from rich.text import Text
 
-        sentence = phrases.promise_now(self.reading)
-        if not sentence:
+        promise = self.reading.declared
+        if promise is None:
             return []
-        return [Text(f" {sentence}", "yellow" if self.reading["declared"]["empty"] else "")]
+        return [Text(f" {promise_now(self.reading)}", "yellow" if promise.empty else "")]
 
     def _disclosure_delay(self, width: int) -> str:
         """Format the disclosure delay so far: as many levels as there is room."""
@@ -540,13 +525,9 @@ class TerminalSink:
             if "clear" not in since:
                 continue
             later = since.get("protected", math.nan) - since["clear"]
-            disclosure_delay = "not yet out" if math.isnan(later) else f"{later:.0f} s"
-            level = f"{bits:g} bit{'' if bits == 1 else 's'}"
-            more = (
-                f"{text}, {level} {disclosure_delay}"
-                if text
-                else f"delay: {level} {disclosure_delay}"
-            )
+            delay = "not yet out" if math.isnan(later) else f"{later:.0f} s"
+            more = f"{text}, " if text else "delay: "
+            more += f"{level_in_words(bits)} {delay}"
             if len(more) >= width:
                 break
             text = more
@@ -555,246 +536,49 @@ class TerminalSink:
     @property
     def _others(self) -> str:
         """Bystanders narrowed down, while the evidence is of one voice."""
-        return "" if self.doubt else also_narrowed_down(self.reading.get("bystanders"))
+        bystanders = None if self.doubt else self.reading.bystanders
+        return f"{NARROWED}: {narrowed_names(bystanders)}" if bystanders else ""
 
     def _whose(self) -> str:
         """Name the person whose bits these are, as far as known."""
         if self.doubt:
             return ""
-        who = "" if self.watch is None else clean(self.watch, 16)
         if self._begun:
-            return f"{self._begun}: {who}?" if who else f"the {self._begun}"
-        return f"watching {who}" if who else "an attacker's, if enrolled"
+            return f"{self._begun}: {self.watch}?" if self.watch else f"the {self._begun}"
+        return f"watching {self.watch}" if self.watch else "an attacker's, if enrolled"
 
     def _place(self) -> str:
-        done = phrases.clock_time(self.reading.get("seconds") or 0.0)
-        return (
-            done
-            if self.total_seconds is None
-            else f"{done} of {phrases.clock_time(self.total_seconds)}"
-        )
+        done = clock_time(self.reading.seconds or 0.0)
+        total = self.total_seconds
+        return done if total is None else f"{done} of {clock_time(total)}"
 
 
-# --- Both take every record of a run, draw at most ten times a second, leave stdout alone, and turn
-# into plain lines where stderr is no terminal.
+def standing_banner(text: Text, standing: Iterable[tuple[str, float]], level: str) -> None:
+    """Add the rule of the first alert or warning that stands."""
+    rule, since = next(iter(standing))
+    colour = "red" if level == "ALERT" else "yellow"
+    text.append(f" {level} {rule}, since {clock_time(since)} ", style=f"bold reverse {colour}")
+
 
 TICKS = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400)
 
 
-class ReplayProgress(TerminalSink):
-    r"""A bar for a replay: audio done, times real time, time left, bits now.
-
-    Where stderr is no terminal, a line every 10 s of wall time, where the bits have changed. Either
-    way one line at the end.
-
-    Args:
-        total_seconds: audio seconds to come, None where unknown.
-        console: where to draw; stderr by default.
-        clock: wall seconds.
-
-    Examples:
-        >>> import io
-        >>> from rich.console import Console
-        >>> console = Console(file=io.StringIO(), force_terminal=False)
-        >>> progress = ReplayProgress(60.0, console)
-        >>> progress.write({"type": "reading", "seconds": 30.0, "bits": 2.06, "ceiling": 5.64})
-        >>> progress.close()
-        >>> console.file.getvalue()
-        '0:30 of 1:00 audio, 2.1 of 5.6 bits, 1 in 12\n'
-    """
-
-    def __init__(
-        self,
-        total_seconds: float | None,
-        console: Console | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._first: tuple[float, float] | None = None
-        self._latest = (0.0, 0.0)
-        super().__init__(total_seconds, console, clock)
-
-    def _show(self, record: Mapping[str, Any]) -> None:
-        # Speed counts from the first reading on: what a resumed run skipped is not in it.
-        self._latest = (self._clock(), record.get("seconds") or 0.0)
-        self._first = self._first or self._latest
-
-    @property
-    def times_real_time(self) -> float | None:
-        """Audio seconds per wall second; None before two readings."""
-        if self._first is None or self._latest[0] <= self._first[0]:
-            return None
-        return (self._latest[1] - self._first[1]) / (self._latest[0] - self._first[0])
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Wall seconds until the end; None where nobody can know."""
-        speed = self.times_real_time
-        if not speed or self.total_seconds is None:
-            return None
-        return max(0.0, self.total_seconds - self._latest[1]) / speed
-
-    def _parts(self) -> list[str]:
-        speed, left = self.times_real_time, self.seconds_left
-        return [
-            self._place(),
-            "" if speed is None else speed_text(speed),
-            f"{phrases.clock_time(left)} left" if left is not None and not self._closed else "",
-            bits_now(self.reading),
-        ]
-
-    def _line(self) -> str:
-        place, speed, left, bits = self._parts()
-        parts = [f"{place} audio", speed and f"{speed} x real time", left, bits]
-        parts = [part for part in parts if part]
-        if self.protected:
-            parts.append(protected_now(self.reading))
-        if promise := phrases.promise_now(self.reading):
-            parts.append(promise)
-        return ", ".join(parts)
-
-    def _last_words(self) -> str:
-        gaps = f", {phrases.plural(self._gaps, 'gap')}" if self._gaps else ""
-        return ", ".join(part for part in (self._line() + gaps, self._others) if part)
-
-    def _view(self) -> RenderableType:
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
-        from rich.text import Text
-
-        place, speed, left, bits = self._parts()
-        grid = Table.grid(padding=(0, 1), expand=True)
-        for _ in range(4):
-            grid.add_column(no_wrap=True)
-        grid.add_column(ratio=1)
-        done = self.reading.get("seconds") or 0.0
-        bar = ProgressBar(
-            total=self.total_seconds, completed=done, pulse=self.total_seconds is None
-        )
-        urgent = "bold yellow" if self.doubt or self.warned else "bold"
-        style = "bold red" if self.raised and not self.doubt else urgent
-        grid.add_row(
-            place, speed and f"{speed}x", left, Text(bits, style=style), bar,
-        )  # fmt: skip
-        return grid
-
-
-class LiveCurve(TerminalSink):
-    """A live view: the first figure, its curve, the likeliest speakers and the state of alerts.
-
-    Fits 80 x 24 and shrinks below; without colour every part still has its own shape. Where
-    stderr is no terminal, a line every 10 s of wall time, where the bits have changed.
-
-    Args:
-        total_seconds: audio seconds to come, None where unknown.
-        console: where to draw; stderr by default.
-        threshold_bits: a line to draw; alerts on ``bits`` bring their own.
-        clock: wall seconds.
-    """
-
-    leaves_view = True
-
-    def __init__(
-        self,
-        total_seconds: float | None,
-        console: Console | None = None,
-        *,
-        threshold_bits: float | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.threshold_bits = threshold_bits
-        super().__init__(total_seconds, console, clock)
-
-    def _show(self, record: Mapping[str, Any]) -> None:
-        self._follow(record)
-
-    def _alert(self, record: Mapping[str, Any]) -> None:
-        if phrases.is_headline(str(record.get("field")), self.reading):
-            self.threshold_bits = record.get("threshold")
-        super()._alert(record)
-
-    def _line(self) -> str:
-        peak = self.reading.get("peak_bits")
-        parts = [f"{self._place()} audio", bits_now(self.reading)]
-        parts.append("" if peak is None else f"peak {number(peak)}")
-        return ", ".join(part for part in parts if part)
-
-    def _view(self) -> RenderableType:
-        from rich.console import Group
-        from rich.text import Text
-
-        width, height = self.console.size
-        top = (
-            top_rows(self.reading, self.watch, max(1, max(20, width - 2) - 25), 15, " ")
-            + self._caveat_lines()
-        )
-        crowd = self._crowd_lines(width)
-        # The cursor rests on a line of its own; banner, first figure, axis, legend and two blank
-        # lines are 7.
-        rows = max(3, height - 1 - 7 - len(top) - len(crowd))
-        lines: list[Text] = [self._banner(), self._shown_first(), *crowd, Text("")]
-        lines += self._plot(max(20, width - 2), rows)
-        lines += [Text(""), *top]
-        for line in lines:
-            line.no_wrap, line.overflow = True, "crop"
-        return Group(*lines[: max(1, height - 1)])
-
-    def _banner(self) -> Text:
-        from rich.text import Text
-
-        text = Text(f" {self._place()}")
-        if self.doubt:
-            text.append("   ")
-            text.append(f" {self.doubt} ", style="bold reverse yellow")
-        elif self.raised:
-            rule, since = next(iter(self.raised.items()))
-            text.append("   ")
-            text.append(
-                f" ALERT {rule}, since {phrases.clock_time(since)} ", style="bold reverse red"
-            )
-        elif self.warned:
-            rule, since = next(iter(self.warned.items()))
-            text.append("   ")
-            text.append(
-                f" WARNING {rule}, since {phrases.clock_time(since)} ", style="bold reverse yellow"
-            )
-        elif self.threshold_bits is not None:
-            text.append(
-                f"   no alert (threshold {number(self.threshold_bits)} bits)", style="green"
-            )
-        if self._gaps:
-            text.append(f"   {phrases.plural(self._gaps, 'gap')}", style="yellow")
-        return text
-
-    def _shown_first(self) -> Text:
-        from rich.text import Text
-
-        text = Text(" ")
-        text.append(bits_now(self.reading), style="bold")
-        peak = self.reading.get("peak_bits")
-        if peak is not None:
-            text.append(f"   peak {number(peak)}")
-        text.append(f"   {self._whose()}", style="dim")
-        return text
-
-    def _plot(self, width: int, rows: int) -> list[Text]:
-        levels = [] if self.threshold_bits is None else [(self.threshold_bits, THRESHOLD)]
-        return self._chart(width + 1, rows, levels, end=self.total_seconds)
-
-
 def top_rows(
-    reading: Mapping[str, Any], watch: str | None, room: int, wide: int, left: str = ""
+    reading: Reading, watch: str | None, room: int, wide: int, left: str = ""
 ) -> list[Text]:
-    """The most probable speakers, a bar each of at most ``room`` characters."""
+    """Format the most probable speakers, a bar each of at most ``room`` characters."""
     from rich.text import Text
 
     rows = []
-    for name, share in list(reading.get("top") or [])[:5]:
-        share = 0.0 if share is None or not math.isfinite(share) else min(max(share, 0.0), 1.0)
+    for name, probability in (reading.top or ())[:5]:
+        share = 0.0
+        if probability is not None and math.isfinite(probability):
+            share = min(max(probability, 0.0), 1.0)
         watched = str(name) == watch
         label = f"{left}{clean(name, wide)}{' *' if watched else ''}"
         bar = "█" * round(share * room) or "▏"
-        style = "red" if watched else "blue"
         cell = f"{label:<{wide + 3 + len(left)}}"
+        style = "red" if watched else "blue"
         rows.append(Text.assemble(cell, (f"{share:4.0%} ", "bold"), (bar, style)))
     return rows
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.events.keys import HEADLINES
-from monitor.events.occurrences import Change, GapEvent, NoticeEvent
 from monitor.events.reading import Reading
+from monitor.events.run import Change, GapEvent, NoticeEvent
 from monitor.features.channel import CONDITION
 from monitor.features.framing import columns_of
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, superseded, takes

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from monitor.crowds import YOU
 from monitor.errors import Argument, Message, OverlapError
-from monitor.events.occurrences import GapEvent, NoticeEvent
+from monitor.events.run import GapEvent, NoticeEvent
 from monitor.features.registry import caveats, takes
 from monitor.phrases import format_best_feature, plural
 from monitor.population.interpolation import same_session_bias

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from monitor.errors import UsageError
-from monitor.events.occurrences import Change
 from monitor.events.reading import ProtectedReading, Reading
+from monitor.events.run import Change
 from monitor.features.registry import make
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source

@@ -10,9 +10,18 @@ from typing import NamedTuple
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.events.occurrences import Change, GapEvent, NoticeEvent
+from monitor.events.phrases import overlap_in_words
 from monitor.events.reading import OpenChange, Reading
-from monitor.phrases import overlap_in_words, plural
+from monitor.events.run import (
+    Change,
+    GapEvent,
+    NoticeEvent,
+    PersonEnd,
+    PersonStart,
+    RunEnd,
+    RunStart,
+)
+from monitor.phrases import plural
 from monitor.safe_text import printable
 from monitor.sources.base import SplitSource, Stretch
 from monitor.stream.accumulator import FeatureTotals
@@ -65,24 +74,26 @@ class Person:
     purity: float | None
     changes: int
 
-    def record(self) -> dict[str, object]:
-        """Return JSON-able values; every figure is of the last reading."""
+    def row(self, alerts: Sequence[float]) -> PersonEnd:
+        """Return their row of the end; figures are of the last reading, ``alerts`` in seconds."""
         last = self.reading
         figures = ("bits", "bits_low", "bits_high", "headline", "at_least", "peak_bits")
-        return {
-            "label": self.label,
-            "person": self.person,
-            "probability": self.probability,
-            "enrolled": self.enrolled,
-            "seconds": self.seconds,
-            "overlap_seconds": self.overlap_seconds,
-            "speech": 0.0 if last is None else last.speech,
-            "watch": self.watch,
+        return PersonEnd(
+            label=self.label,
+            person=self.person,
+            probability=self.probability,
+            enrolled=self.enrolled,
+            seconds=self.seconds,
+            overlap_seconds=self.overlap_seconds,
+            speech=0.0 if last is None else last.speech,
+            watch=self.watch,
             **{name: None if last is None else getattr(last, name) for name in figures},
-            "purity": self.purity,
-            "changes": self.changes,
-            "differs": [] if last is None else list(last.differs),
-        }
+            purity=self.purity,
+            changes=self.changes,
+            differs=() if last is None else last.differs,
+            alerts=len(alerts),
+            first_alert_seconds=alerts[0] if alerts else None,
+        )
 
 
 class SideBySide:
@@ -255,40 +266,32 @@ class SideBySide:
             for place in places
         }
 
-    def start_record(self) -> dict[str, object]:
-        """Return keys of the ``start`` record: the voices, and who is watched."""
+    def complete_start(self, start: RunStart) -> RunStart:
+        """Add the voices, and who is watched."""
         source = self._source
-        record: dict[str, object] = {
-            "people": [
-                {"label": label, "seconds": seconds}
-                for label, seconds in zip(source.people, source.alone_seconds(), strict=True)
-            ]
-        }
+        people = map(PersonStart, source.people, source.alone_seconds())
+        start = replace(start, people=tuple(people))
         if self.watched:
-            record |= {"watch": None, "watched": self.watched}
-        return record
+            start = replace(start, watch=None, watched=tuple(self.watched))
+        return start
 
-    def end_record(
-        self, people: Sequence[Person], raised: Mapping[str, Sequence[float]]
-    ) -> dict[str, object]:
-        """Return the ``end`` record: a row a person; ``raised`` has seconds of alerts by label."""
-        rows = []
-        for person in people:
-            alerts = raised.get(person.label, ())
-            first = alerts[0] if alerts else None
-            rows.append({**person.record(), "alerts": len(alerts), "first_alert_seconds": first})
+    def complete_end(
+        self, end: RunEnd, people: Sequence[Person], raised: Mapping[str, Sequence[float]]
+    ) -> RunEnd:
+        """Add a row a person; ``raised`` has seconds of alerts by label."""
         most = max(people, key=lambda person: _bits(person.reading))
         last = most.reading
-        return {
-            "seconds": self.seconds,
-            "speech": sum(0.0 if p.reading is None else p.reading.speech for p in people),
-            "bits": None if last is None else last.bits,
-            "peak_bits": None if last is None else last.peak_bits,
-            "top": [],
-            "people": rows,
-            "overlap_seconds": self._source.overlap_seconds,
-            **({"watch": None} if self.watched else {}),
-        }
+        return replace(
+            end,
+            seconds=self.seconds,
+            speech=sum(0.0 if p.reading is None else p.reading.speech for p in people),
+            bits=None if last is None else last.bits,
+            peak_bits=None if last is None else last.peak_bits,
+            top=(),
+            people=tuple(person.row(raised.get(person.label, ())) for person in people),
+            overlap_seconds=self._source.overlap_seconds,
+            watch=None if self.watched else end.watch,
+        )
 
     def list_end_notices(self) -> list[Notice]:
         """List notices on the voices at the end."""

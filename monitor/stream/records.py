@@ -1,80 +1,74 @@
-"""The first and the last line of a run, and the losses between (JSON-able records)."""
+"""The first and the last event of a run, and what it counts in between."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
-from monitor.crowds import speaks_against
 from monitor.events import declaration
-from monitor.events.declaration import to_json
-from monitor.events.occurrences import Alert, Change, GapEvent, NoticeEvent
-from monitor.events.reading import Reading
-from monitor.events.run import SCHEMA_VERSION
-from monitor.events.schema import event_of
+from monitor.events.declaration import from_json, to_json
+from monitor.events.phrases import speaks_against
+from monitor.events.reading import Bystander, Reading
+from monitor.events.run import (
+    SCHEMA_VERSION,
+    Alert,
+    BystanderTerms,
+    Change,
+    GapEvent,
+    NoticeEvent,
+    RunEnd,
+    RunStart,
+    TranscriptEnd,
+    TranscriptStart,
+)
 from monitor.population.rank_model import RankModel
 from monitor.protocols import Source
 from monitor.stream.front_end import RecordingCoverage
 from monitor.stream.monitor import Event, Monitor
 from monitor.stream.notices import setup_notices
-from monitor.types import Notice
+from monitor.types import Notice, Record
 from monitor.version import __version__
 
 
-def transcripts_record(source: Source, labels: Sequence[str]) -> dict[str, Any]:
-    """Return the transcripts for the ``start`` record; nothing where no words come."""
+def list_transcripts(source: Source, labels: Sequence[str]) -> tuple[TranscriptStart, ...] | None:
+    """Return the transcripts for the start of a run; None where no words come."""
     if not source.stream_info.words:
-        return {}
-    transcripts = [
-        {
-            "recording": _name_of(labels, place),
-            "transcript": transcript.label,
-            "words": transcript.words,
-            "spread": transcript.spread,
-            "speaker": transcript.speaker,
-        }
-        for place, transcript in enumerate(source.transcripts)
-    ]
-    return {"transcripts": transcripts}
+        return None
+    return tuple(
+        TranscriptStart(_name_of(labels, place), t.label, t.words, t.spread, t.speaker)
+        for place, t in enumerate(source.transcripts)
+    )
 
 
-def coverage_record(
+def list_coverage(
     coverages: Sequence[RecordingCoverage], labels: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Return how well the words of each recording fit its speech, for the ``end`` record."""
-    return [
-        {
-            "recording": _name_of(labels, recording.recording),
-            "words": recording.words,
-            "words_in_speech": recording.coverage and recording.coverage.in_speech,
-            "speech_with_words": recording.coverage and recording.coverage.covered,
-            "as_well_elsewhere": recording.coverage and recording.coverage.as_well,
-        }
-        for recording in coverages
-    ]
+) -> tuple[TranscriptEnd, ...]:
+    """Return how well the words of each recording fit its speech, for the end of a run."""
+    rows = []
+    for recording in coverages:
+        coverage = recording.coverage
+        shares: tuple[float | None, float | None, float | None] = (None, None, None)
+        if coverage is not None:
+            shares = coverage.in_speech, coverage.covered, coverage.as_well
+        name = _name_of(labels, recording.recording)
+        rows.append(TranscriptEnd(name, recording.words, *shares))
+    return tuple(rows)
 
 
 def coverage_notices(
     coverages: Sequence[RecordingCoverage],
     labels: Sequence[str],
-    transcripts: Sequence[Mapping[str, Any]],
+    transcripts: Sequence[TranscriptStart],
 ) -> Iterator[Notice]:
-    """Yield how the words of each recording lie in its speech.
-
-    Args:
-        coverages: of the recordings.
-        labels: names of all recordings.
-        transcripts: from `transcripts_record`.
-    """
+    """Yield how the words of each recording, by its label, lie in its speech."""
     for recording in coverages:
         index = recording.recording
         name = _name_of(labels, index)
         if index < len(transcripts):
-            name = transcripts[index]["transcript"]
+            name = transcripts[index].transcript
         if recording.coverage is not None:
             sentence = recording.coverage.sentence(name)
         else:
@@ -95,47 +89,41 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def start_record(monitor: Monitor, recordings: Sequence[str]) -> dict[str, Any]:
+def start_event(monitor: Monitor, recordings: Sequence[str]) -> RunStart:
     """Return everything a reader of the run needs before its first reading."""
-    attacker = monitor.attacker
+    attacker, asked = monitor.attacker, monitor.bystanders
     rank_model, templates = attacker.rank_model, monitor.conditions.templates
-    return {
-        "type": "start",
-        "schema": SCHEMA_VERSION,
-        "version": __version__,
-        "time": _now(),
-        "features": list(monitor.features),
-        "speakers": attacker.speakers,
-        "ceiling": attacker.ceiling,
-        "reachable_bits": attacker.reachable_bits,
-        "plateau": attacker.joint.expected.plateau_bits,
-        "watch": monitor.watch,
-        "headline": monitor.headline,
-        "assumes_enrolled": monitor.watch is None,
-        "step_seconds": monitor.step_seconds,
-        "template_seconds": attacker.scoring.seconds,
-        "similarity": dict(zip(rank_model.features, rank_model.similarities, strict=True)),
-        "ties": "spread",
-        "rank_model": "mismatched" if monitor.mismatched else "own",
-        "rank_model_prior": rank_model.prior_share,
-        "rank_model_session": attacker.session,
-        "rank_model_speakers": rank_model.speakers,
-        "rank_model_candidates": rank_model.candidates,
-        "among": list(attacker.among),
-        "enrolled_prior": attacker.enrolled_prior,
-        "support_bits": attacker.support_bits,
-        **_bystanders(monitor),
-        "on_change": monitor.on_change,
-        "conditions": None if templates is None else templates.record(),
-        "recordings": list(recordings),
-        "fingerprint": fingerprint(monitor),
-        "notices": [str(notice) for notice in setup_notices(monitor)],
-    }
-
-
-def _bystanders(monitor: Monitor) -> dict[str, Any]:
-    asked = monitor.bystanders
-    return {} if asked is None else {"bystanders": {"above": asked.level, "people": asked.people}}
+    return RunStart(
+        schema=SCHEMA_VERSION,
+        version=__version__,
+        time=_now(),
+        features=tuple(monitor.features),
+        speakers=attacker.speakers,
+        ceiling=attacker.ceiling,
+        reachable_bits=attacker.reachable_bits,
+        plateau=attacker.joint.expected.plateau_bits,
+        watch=monitor.watch,
+        headline=monitor.headline,
+        assumes_enrolled=monitor.watch is None,
+        step_seconds=monitor.step_seconds,
+        template_seconds=attacker.scoring.seconds,
+        similarity=dict(zip(rank_model.features, rank_model.similarities, strict=True)),
+        ties="spread",
+        rank_model="mismatched" if monitor.mismatched else "own",
+        rank_model_prior=rank_model.prior_share,
+        rank_model_session=attacker.session,
+        rank_model_speakers=rank_model.speakers,
+        rank_model_candidates=rank_model.candidates,
+        among=tuple(attacker.among),
+        enrolled_prior=attacker.enrolled_prior,
+        support_bits=attacker.support_bits,
+        bystanders=None if asked is None else BystanderTerms(asked.level, asked.people),
+        on_change=monitor.on_change,
+        conditions=templates,
+        recordings=tuple(recordings),
+        fingerprint=fingerprint(monitor),
+        notices=tuple(str(notice) for notice in setup_notices(monitor)),
+    )
 
 
 def fingerprint(monitor: Monitor) -> dict[str, str]:
@@ -163,7 +151,7 @@ def _fingerprint(rank_model: RankModel, evidence_model: RankModel | None) -> str
 
 
 class RunTotals:
-    """Totals of a run, for the ``end`` record; they survive a checkpoint.
+    """Totals of a run, for its end; they survive a checkpoint.
 
     Attributes:
         failures: what could not be done with the run, a line each.
@@ -172,6 +160,7 @@ class RunTotals:
         noticed, notices: what was said in the middle of the stream, and of its recordings.
         undecided: alert rules of which a stream so short says nothing, a line each.
         bystanders: the most that each of them came to, by name.
+        last: figures of the last reading.
         against: the last reading's bits where they are strong evidence against the watched speaker.
     """
 
@@ -184,13 +173,13 @@ class RunTotals:
         self.notices: list[str] = []
         self.noticed: list[str] = []
         self.undecided: list[str] = []
-        self.bystanders: dict[str, dict[str, Any]] = {}
-        self.last: Mapping[str, Any] = {}
+        self.bystanders: dict[str, Bystander] = {}
+        self.last: Record = {}
         self.against: float | None = None
 
-    def count(self, record: declaration.Event | Mapping[str, Any]) -> None:
-        """Count one event of the run, or its record."""
-        match event := event_of(record):
+    def count(self, event: declaration.Event) -> None:
+        """Count one event of the run."""
+        match event:
             case Reading():
                 self._count_reading(event)
             case GapEvent():
@@ -214,10 +203,9 @@ class RunTotals:
         self.readings += 1
         for bystander in reading.bystanders or ():
             highest = self.bystanders.get(bystander.name)
-            if highest is None or bystander.probability > highest["probability"]:
-                self.bystanders[bystander.name] = to_json(bystander)
-        headline = {"bits": reading.bits, "headline": reading.headline}
-        against = speaks_against(headline) and reading.change is None
+            if highest is None or bystander.probability > highest.probability:
+                self.bystanders[bystander.name] = bystander
+        against = speaks_against(reading) and reading.change is None
         self.against = reading.bits if against else None
         self.last = {
             "seconds": reading.seconds,
@@ -227,7 +215,7 @@ class RunTotals:
             "top": [list(pair) for pair in reading.top],
         }
 
-    def end_record(
+    def end_event(
         self,
         monitor: Monitor,
         recordings: Sequence[str] = (),
@@ -235,52 +223,47 @@ class RunTotals:
         complete: bool,
         stopped: str | None = None,
         notices: Sequence[Notice] = (),
-    ) -> dict[str, Any]:
+    ) -> RunEnd:
         """Summarise the run; ``stopped`` is the rule that ended it."""
         self.silent = [
             recordings[notice.recording] for notice in notices if notice.kind == "no speech"
         ]
         self.notices = [str(notice) for notice in notices]
-        conditions = monitor.conditions.now
-        empty = {"seconds": 0.0, "speech": 0.0, "bits": 0.0, "peak_bits": 0.0, "top": []}
-        return {
-            "type": "end",
-            "time": _now(),
-            **empty,
-            **self.last,
-            "readings": self.readings,
-            "conditions": None if conditions is None else conditions.record(),
-            "differs": list(monitor.conditions.differs),
-            "gaps": self.gaps,
-            "changes": self.changes,
-            "lost_seconds": self.lost_seconds,
-            "alerts": self.alerts,
-            "warnings": self.warnings,
-            "failures": self.failures,
-            "undecided": self.undecided,
-            "stopped": stopped,
-            "complete": complete,
-            "watch": monitor.watch,
-            "recordings": list(recordings),
-            "notices": [*self.noticed, *self.notices],
-            **({"repeated_seconds": monitor.repeated_seconds} if monitor.repeated_seconds else {}),
-            **self._bystanders(monitor),
-        }
-
-    def _bystanders(self, monitor: Monitor) -> dict[str, Any]:
-        """Return each with their largest probability, the most probable first; nothing without."""
-        if monitor.bystanders is None:
-            return {}
-        ranked = sorted(self.bystanders.values(), key=lambda bystander: -bystander["probability"])
-        return {"bystanders": ranked}
+        ranked = sorted(self.bystanders.values(), key=lambda bystander: -bystander.probability)
+        empty = {"seconds": 0.0, "speech": 0.0, "bits": 0.0, "peak_bits": 0.0, "top": ()}
+        last = {**empty, **self.last}
+        return RunEnd(
+            time=_now(),
+            **{**last, "top": tuple((name, share) for name, share in last["top"])},
+            readings=self.readings,
+            conditions=monitor.conditions.now,
+            differs=tuple(monitor.conditions.differs),
+            gaps=self.gaps,
+            changes=self.changes,
+            lost_seconds=self.lost_seconds,
+            alerts=self.alerts,
+            warnings=self.warnings,
+            failures=tuple(self.failures),
+            undecided=tuple(self.undecided),
+            stopped=stopped,
+            complete=complete,
+            watch=monitor.watch,
+            recordings=tuple(recordings),
+            notices=(*self.noticed, *self.notices),
+            repeated_seconds=monitor.repeated_seconds or None,
+            bystanders=None if monitor.bystanders is None else tuple(ranked),
+        )
 
     def state(self) -> str:
         """Return it as text, for a checkpoint."""
-        return json.dumps(vars(self))
+        bystanders = {name: to_json(one) for name, one in self.bystanders.items()}
+        return json.dumps({**vars(self), "bystanders": bystanders})
 
     def restore(self, text: str) -> None:
         """Continue from a ``state``."""
         vars(self).update(json.loads(text))
+        records: Record = vars(self)["bystanders"]
+        self.bystanders = {name: from_json(Bystander, one) for name, one in records.items()}
 
 
 def placed(event: Event, recordings: Sequence[str], on_change: str = "note") -> Event:

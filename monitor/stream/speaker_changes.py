@@ -11,8 +11,8 @@ import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.events.declaration import from_json, to_json
-from monitor.events.occurrences import Change
 from monitor.events.reading import OpenChange
+from monitor.events.run import Change
 from monitor.kinds import (
     FeatureSpec,
     FollowedVoice,

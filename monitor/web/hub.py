@@ -11,130 +11,147 @@ import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
-from numbers import Real
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import orjson
 
-from monitor import phrases
 from monitor.alerts.rules import Forecast
-from monitor.crowds import SCALE, format_matches, people
-from monitor.sinks.summary import NARROWED, bits_now, describe_event, in_a_crowd, narrowed_names
+from monitor.crowds import SCALE, people
+from monitor.events.declaration import Event, encode
+from monitor.events.phrases import (
+    NARROWED,
+    another_voice,
+    attacker_of,
+    bits_now,
+    caveat_of,
+    composed_in_words,
+    delay_cells,
+    describe_event,
+    enrolment,
+    fewer_in_words,
+    format_attribution,
+    format_matches,
+    in_a_crowd,
+    narrowed_names,
+    overlap_in_words,
+    people_in_words,
+    promise_now,
+    spread_in_words,
+    uninformed,
+    voice_since,
+)
+from monitor.events.reading import Reading
+from monitor.events.run import Alert, Change, GapEvent, LevelReached, NoticeEvent, RunEnd, RunStart
+from monitor.events.schema import event_of
+from monitor.phrases import (
+    AT_ALL,
+    FEATURE_NAMES,
+    IMPOSTOR,
+    clock_time,
+    odds,
+    usable_in_words,
+    verdict,
+)
 
-# --- What the page says of a record, in the words of all views.
+# --- What the page says of an event, in the words of all views.
 
 _MOST_TICKS = 64
-_EVENTS = ("alert", "gap", "notice", "change", "crossing")
+_Words: TypeAlias = "dict[str, object]"
 
 
-def words_of(record: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, Any]:
-    """Format a record in words; nothing of one that makes no sense.
+def words_of(event: Event, start: RunStart | None = None) -> _Words:
+    """Format an event in words; nothing of one that makes no sense.
 
-    Examples:
-        >>> start = {"type": "start", "watch": "ann", "ceiling": 5.64}
-        >>> reading = {"type": "reading", "bits": 2.06, "ceiling": 5.64}
-        >>> said = words_of(reading, start)
-        >>> said["odds"], said["verdict"]
+    Example:
+        >>> start = RunStart.from_record({"watch": "ann"})
+        >>> words = words_of(Reading.from_record({"bits": 2.06, "ceiling": 5.64}), start)
+        >>> words["odds"], words["verdict"]
         ('1 in 12', 'the attacker gives ann a chance of 1 in 12')
-        >>> words_of({"type": "change", "since_seconds": 9.0, "action": "reset"}, start)["words"]
-        'the evidence begins afresh'
     """
-    kind = record["type"]
+    start = start or RunStart.from_record({})
+    words: _Words = {}
     try:
-        if kind == "start":
-            sentences = _words_of_start(record)
-        elif kind == "reading":
-            sentences = _words_of_reading(record, start)
-        elif kind == "end":
-            overlap = record.get("overlap_seconds")
-            sentences = {
-                "delay": [phrases.delay_cells(row) for row in record.get("disclosure_delay") or ()],
-                "overlap": phrases.overlap_in_words(overlap) if overlap else "",
-            }
-        elif kind in _EVENTS:
-            title, words = describe_event(record)
-            sentences = {"title": title, "words": words}
-            if kind == "change":
-                sentences["voice"] = f"voice since {phrases.clock_time(record['since_seconds'])}"
-            elif kind == "crossing":
-                delay = record.get("delay_seconds")
-                sentences["delay"] = None if delay is None else f"{delay:.3g} s"
-        else:
-            sentences = {}
+        match event:
+            case RunStart():
+                words = _words_of_start(event)
+            case Reading():
+                words = _words_of_reading(event, start)
+            case RunEnd():
+                overlap = event.overlap_seconds
+                words = {
+                    "delay": [delay_cells(row) for row in event.disclosure_delay or ()],
+                    "overlap": overlap_in_words(overlap) if overlap else "",
+                }
+            case GapEvent() | NoticeEvent() | Change() | LevelReached() | Alert():
+                words["title"], words["words"] = describe_event(event)
+                if isinstance(event, Change):
+                    words["voice"] = f"voice since {clock_time(event.since_seconds)}"
+                elif isinstance(event, LevelReached) and event.delay_seconds is not None:
+                    words["delay"] = f"{event.delay_seconds:.3g} s"
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return {}
-    return {key: value for key, value in sentences.items() if value}
+    return {key: value for key, value in words.items() if value}
 
 
-def level_meaning(bits: float, start: Mapping[str, Any]) -> str:
+def level_meaning(bits: float, start: RunStart | None) -> str:
     """Explain so many bits of the headline: of evidence one in 2^bits, whatever the crowd."""
-    if phrases.is_evidence(start):
+    if start is not None and start.headline == "evidence":
         return f"one person in {people(float(f'{2.0**bits:.2g}'))}"
-    ceiling = start.get("ceiling")
-    return (
-        "" if ceiling is None else phrases.odds(bits, ceiling, assumed=start.get("watch") is None)
-    )
+    if start is None or start.ceiling is None:
+        return ""
+    return odds(bits, start.ceiling, assumed=start.watch is None)
 
 
-def _words_of_start(start: Mapping[str, Any]) -> dict[str, Any]:
-    ceiling, assumed = min(float(start["ceiling"]), _MOST_TICKS), start.get("watch") is None
+def _words_of_start(start: RunStart) -> _Words:
+    ceiling, assumed = min(float(start.ceiling), _MOST_TICKS), start.watch is None
     ticks = range(-_MOST_TICKS, int(ceiling + 0.05) + 1)
+    evidence = start.headline == "evidence"
     return {
-        "ticks": {str(b): phrases.odds(b, ceiling, assumed=assumed, short=True) for b in ticks},
-        "chance": f"by guessing it would be {phrases.odds(0.0, ceiling)}",
+        "ticks": {str(b): odds(b, ceiling, assumed=assumed, short=True) for b in ticks},
+        "chance": f"by guessing it would be {odds(0.0, ceiling)}",
         "scale": [(crowd.bits, crowd.name) for crowd in SCALE],
-        "people": {str(count): people(count) for count in start.get("among") or ()},
-        "features": phrases.FEATURE_NAMES,
-        "asked": phrases.AT_ALL,
-        **_words_of_people(start),
+        "people": {str(count): people(count) for count in start.among or ()},
+        "features": FEATURE_NAMES,
+        "asked": AT_ALL,
+        "caption": "" if start.people is None else people_in_words(start, evidence=evidence),
     }
 
 
-def _words_of_people(start: Mapping[str, Any]) -> dict[str, str]:
-    """Explain the bits of a run of several people."""
-    if "people" not in start:
-        return {}
-    return {"caption": phrases.people_in_words(start, evidence=phrases.is_evidence(start))}
-
-
-def _words_of_reading(reading: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, Any]:
-    watch, ceiling, closed = start.get("watch"), reading.get("ceiling"), phrases.closed_set(reading)
-    change, others = reading.get("change"), reading.get("bystanders")
-    withheld = phrases.reasons(reading)
-    sentences = {
+def _words_of_reading(reading: Reading, start: RunStart) -> _Words:
+    watch, ceiling, closed = start.watch, reading.ceiling, reading.closed_set()
+    withheld, others = reading.enrolled_withheld, reading.bystanders
+    words: _Words = {
         "now": bits_now(reading),
-        "left": format_matches(reading) if phrases.is_evidence(reading) else "",
-        "crowd": in_a_crowd(reading, watch, start.get("speakers") or 0),
-        "care": phrases.caveat_of(reading),
-        "enrolled": phrases.enrolment(reading),
-        "nobody": phrases.IMPOSTOR if phrases.is_impostor(reading) else "",
+        "left": format_matches(reading) if reading.is_evidence else "",
+        "crowd": in_a_crowd(reading, watch, start.speakers or 0),
+        "care": caveat_of(reading),
+        "enrolled": enrolment(reading),
+        "nobody": IMPOSTOR if reading.is_impostor else "",
         "unknown": withheld[0] if withheld else "",
-        "attacker": phrases.attacker_of(reading),
-        "fewer": phrases.fewer_in_words(reading),
-        "uninformed": phrases.uninformed(reading),
-        "promise": phrases.promise_now(reading),
-        "composed": phrases.composed_in_words(start, reading),
+        "attacker": attacker_of(reading),
+        "fewer": fewer_in_words(reading),
+        "uninformed": uninformed(reading),
+        "promise": promise_now(reading),
+        "composed": composed_in_words(start, reading),
+        "spread": spread_in_words(reading),
         "usable": {
-            name: phrases.usable_in_words(name, feature["usable"])
-            for name, feature in (reading.get("features") or {}).items()
+            name: usable_in_words(name, feature.usable)
+            for name, feature in (reading.features or {}).items()
         },
     }
     if closed is not None and ceiling is not None:
-        sentences["odds"] = phrases.odds(closed, ceiling, assumed=watch is None)
-        sentences["verdict"] = phrases.verdict(closed, ceiling, watch)
-    if change is not None:
-        sentences["voice"], sentences["whose"] = (
-            phrases.voice_since(change),
-            phrases.format_attribution(reading, watch),
-        )
-        sentences["doubt"] = phrases.another_voice(reading, watch)
+        words["odds"] = odds(closed, ceiling, assumed=watch is None)
+        words["verdict"] = verdict(closed, ceiling, watch)
+    if reading.change is not None:
+        words["voice"] = voice_since(reading.change)
+        words["whose"] = format_attribution(reading, watch)
+        words["doubt"] = another_voice(reading, watch)
     elif others:
-        among = f" (among {people(others[0]['people'])} people)"
-        sentences["others"] = [NARROWED, f"{narrowed_names(others)}{among}"]
-    if reading.get("spread_low") is not None:
-        sentences["spread"] = phrases.spread_in_words(reading)
-    return sentences
+        among = f" (among {people(others[0].people)} people)"
+        words["others"] = [NARROWED, f"{narrowed_names(others)}{among}"]
+    return words
 
 
 # --- An event that another thread sets and coroutines of the server's loop wait for.
@@ -199,8 +216,39 @@ class NumberedRecord(NamedTuple):
     whose: tuple[str, str] = ("", "")  # label, and who is watched, of several people
 
 
+class TimeLeft(NamedTuple):
+    """Time until a threshold at this rate; None where it is not in sight."""
+
+    field: str
+    threshold: float
+    seconds_left: float | None
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class HubState:
+    """What no record holds.
+
+    Attributes:
+        start, reading: the newest of each.
+        people: the newest reading of each label and watched speaker, of several people.
+        counts: by type of event; alerts also as ``raised`` and ``warned``.
+        peaks: the largest bits by stream and feature.
+        raised: by rule, whether it stands.
+    """
+
+    start: RunStart | None
+    reading: Reading | None
+    people: Mapping[tuple[str, str], Reading]
+    counts: Mapping[str, int]
+    peaks: Mapping[tuple[str, str], float]
+    lost_seconds: float
+    raised: Mapping[str, bool]
+    forecast: Sequence[TimeLeft]
+
+
 class Hub:
-    """A bounded store of records that one thread writes and others read.
+    """A bounded store of events that one thread writes and others read, as records.
 
     A record's id is its number from 1. The newest `RECENT` records are all there; of older readings
     an ever coarser choice, evenly spaced on a log axis, and of other records the newest
@@ -219,7 +267,7 @@ class Hub:
     Example:
         >>> hub = Hub()
         >>> for second in range(1, 4):
-        ...     hub.write({"type": "reading", "seconds": second, "speech": second, "bits": 1.0})
+        ...     hub.write(Reading.from_record({"seconds": second, "bits": 1.0}))
         >>> [entry.id for entry in hub.after(1)]
         [2, 3]
     """
@@ -234,27 +282,28 @@ class Hub:
         self._last = self._bytes = 0
         self._bells: list[Callable[[], None]] = []
         self._forecasts = _forecasts(thresholds)
-        self._latest: dict[str, Mapping[str, Any]] = {}
-        self._people: dict[tuple[str, str], Mapping[str, Any]] = {}
+        self._start: RunStart | None = None
+        self._reading: Reading | None = None
+        self._people: dict[tuple[str, str], Reading] = {}
         self._counts: Counter[str] = Counter()
         self._peaks: dict[tuple[str, str], float] = {}
         self._lost_seconds = 0.0
         self._raised: dict[str, bool] = {}
-        self._state: dict[str, Any] | None = None
+        self._state: HubState | None = None
         self.heard: float | None = None
         self.closed = False
 
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Take one record: kept, and the readers told that there is one."""
-        data = _exact(orjson.dumps(record, option=orjson.OPT_SERIALIZE_NUMPY))
-        kind = str(record["type"])
-        sentences = _exact(orjson.dumps(words_of(record, self._latest.get("start", {}))))
+    def write(self, event: Event) -> None:
+        """Take one event: kept, and the readers told that there is one."""
+        data = _exact(orjson.dumps(encode(event), option=orjson.OPT_SERIALIZE_NUMPY))
+        sentences = _exact(orjson.dumps(words_of(event, self._start)))
+        seconds = float(getattr(event, "seconds", None) or 0.0)
+        whose = str(getattr(event, "label", None) or ""), str(getattr(event, "watch", None) or "")
         with self._lock:
             self._last += 1
-            at = record.get("seconds")  # of a type of a later version anything
-            seconds = float(at) if isinstance(at, Real) else 0.0
-            whose = str(record.get("label") or ""), str(record.get("watch") or "")
-            self._entries.append(NumberedRecord(self._last, kind, seconds, data, sentences, whose))
+            self._entries.append(
+                NumberedRecord(self._last, event.type, seconds, data, sentences, whose)
+            )
             self._bytes += len(data) + len(sentences)
             if len(self._entries) > MOST:
                 self._entries = thinned(self._entries)
@@ -266,7 +315,7 @@ class Hub:
                     if i % 2 or entry.kind == "start" or i >= len(self._entries) - NEWEST
                 ]
                 self._bytes = sum(len(entry.data) + len(entry.words) for entry in self._entries)
-            self._note(kind, record)
+            self._note(event)
             bells = tuple(self._bells)
         for bell in bells:
             bell()
@@ -289,9 +338,9 @@ class Hub:
         with self._lock:
             self._forecasts = self._afresh(thresholds)
             for entry in self._entries[-RECENT // 10 :]:  # more than a forecast looks back
-                record = orjson.loads(entry.data)
-                for forecast in self._forecasts.values():
-                    forecast.update(record)
+                if (event := event_of(orjson.loads(entry.data))) is not None:
+                    for forecast in self._forecasts.values():
+                        forecast.update(event)
             self._state = None
             bells = tuple(self._bells)
         for bell in bells:
@@ -321,78 +370,67 @@ class Hub:
         size = list(accumulate(len(entry.data) + len(entry.words) for entry in entries))
         return entries[: max(1, bisect_right(size, BATCH_BYTES))]
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> HubState:
         """Return what no record holds: counts, the newest of each kind, the time left."""
         with self._lock:
             if self._state is None:
-                self._state = {
-                    "latest": dict(self._latest),
-                    "people": dict(self._people),
-                    "counts": dict(self._counts),
-                    "peaks": dict(self._peaks),
-                    "lost_seconds": self._lost_seconds,
-                    "raised": dict(self._raised),
-                    "forecast": [
-                        {
-                            "field": field,
-                            "threshold": bits,
-                            "seconds_left": forecast.seconds_left,
-                            "meaning": level_meaning(bits, self._latest.get("start", {})),
-                        }
-                        for (field, bits), forecast in sorted(self._forecasts.items())
-                    ],
-                }
+                forecast = [
+                    TimeLeft(field, bits, left.seconds_left, level_meaning(bits, self._start))
+                    for (field, bits), left in sorted(self._forecasts.items())
+                ]
+                self._state = HubState(
+                    self._start, self._reading, dict(self._people), dict(self._counts),
+                    dict(self._peaks), self._lost_seconds, dict(self._raised), forecast,
+                )  # fmt: skip
             return self._state
 
-    def _note(self, kind: str, record: Mapping[str, Any]) -> None:
+    def _note(self, event: Event) -> None:
         """Count, and keep what a glance needs."""
         self._state = None
-        self._latest[kind] = record
-        self._counts[kind] += 1
-        if "label" in record:
-            self._note_of_person(kind, record)
+        self._counts[event.type] += 1
+        label = getattr(event, "label", None)
+        match event:
+            case RunStart():
+                self._start = event
+            case Reading():
+                self.heard, self._reading = time.monotonic(), event
+                self._note_reading(event)
+            case GapEvent():
+                self._lost_seconds += event.lost_seconds or 0.0
+            case Alert():
+                self._note_alert(event)
+            case Change(action="reset" | "split", label=None):
+                # the evidence begins afresh, and so does the line through it
+                self._forecasts = self._afresh(self._forecasts)
+        if label is None:  # nothing is forecast of several people together
+            for forecast in self._forecasts.values():
+                forecast.update(event)
+
+    def _note_reading(self, reading: Reading) -> None:
+        if reading.label is not None:
+            self._people[reading.label, reading.watch or ""] = reading
             return
-        for name, row in (record.get("features") or {}).items() if kind == "reading" else ():
-            bits = row.get("local_bits")
-            bits = row.get("gain_bits") if bits is None else bits
-            place = (str(record.get("stream", 1)), name)
+        for name, row in (reading.features or {}).items():
+            bits = row.gain_bits if row.local_bits is None else row.local_bits
+            place = (str(reading.stream), name)
             if bits is not None and bits > self._peaks.get(place, -math.inf):
                 self._peaks[place] = bits
-        if kind == "reading":
-            self.heard = time.monotonic()
-        elif kind == "gap":
-            self._lost_seconds += record.get("lost_seconds") or 0.0
-        elif kind == "alert":
-            self._raised[str(record["rule"])] = record["state"] == "raised"
-            if record["state"] == "raised":
-                self._counts["warned" if record.get("level") == "warning" else "raised"] += 1
-            place = (record["field"], record["threshold"])
-            if record["field"] in SHOWN and place not in self._forecasts:
-                self._forecasts |= self._afresh([place])
-        elif kind == "change" and record.get("action") in ("reset", "split"):
-            # the evidence begins afresh, and so does the line through it
-            self._forecasts = self._afresh(self._forecasts)
-        for forecast in self._forecasts.values():
-            forecast.update(record)
 
-    def _note_of_person(self, kind: str, record: Mapping[str, Any]) -> None:
-        """Note one of several people, as `_note`: nothing is forecast of them together."""
-        label = str(record["label"])
-        if kind == "reading":
-            self.heard = time.monotonic()
-            self._people[label, str(record.get("watch") or "")] = record
-        elif kind == "gap":
-            self._lost_seconds += record.get("lost_seconds") or 0.0
-        elif kind == "alert":
-            self._raised[f"{label}: {record['rule']}"] = record["state"] == "raised"
-            if record["state"] == "raised":
-                self._counts["warned" if record.get("level") == "warning" else "raised"] += 1
+    def _note_alert(self, alert: Alert) -> None:
+        name = alert.rule if alert.label is None else f"{alert.label}: {alert.rule}"
+        self._raised[name] = alert.state == "raised"
+        if alert.state == "raised":
+            self._counts["warned" if alert.level == "warning" else "raised"] += 1
+        place = (alert.field, alert.threshold)
+        if alert.label is None and alert.field in SHOWN and place not in self._forecasts:
+            self._forecasts |= self._afresh([place])
 
     def _afresh(self, thresholds: Iterable[tuple[str, float]]) -> dict[tuple[str, float], Forecast]:
         """Make forecasts of this run without a reading yet."""
         forecasts = _forecasts(thresholds)
         for forecast in forecasts.values():
-            forecast.update(self._latest.get("start", {"type": "start"}))
+            if self._start is not None:
+                forecast.update(self._start)
         return forecasts
 
 

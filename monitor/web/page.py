@@ -25,6 +25,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from monitor.errors import UsageError
+from monitor.events.declaration import Event
+from monitor.events.reading import Reading
 from monitor.web.guard import (
     SESSION_SECONDS,
     Access,
@@ -65,9 +67,6 @@ READING = (
     ("speech_seconds", "speech", "Speech among it"),
     ("lag_seconds", "lag", "From speech to its reading, where it is live"),
 )
-PROTECTED = (
-    ("protected_disclosure_bits", "bits", "The headline through the anonymiser, by attacker"),
-)
 FEATURE = (
     ("feature_rank", "rank", "Rank of the watched speaker, 1 the most similar"),
     ("feature_rank_bits", "rank_bits", "What the rank alone discloses"),
@@ -93,53 +92,47 @@ class _Collector:
 
     def collect(self) -> Iterator[Metric]:
         state = self._hub.state()
-        reading: Mapping[str, Any] = state["latest"].get("reading", {})
-        stream = str(reading.get("stream", 1))
-        if state["people"]:  # what follows is of one voice
-            yield from self._of_people(state["people"])
-            reading = {}
-        for name, key, text in READING if not state["people"] else ():
-            yield _gauge(name, text, ("stream",), {(stream,): reading.get(key)})
-        crowds = {
-            (stream, f"{crowd['people']:g}"): crowd.get("bits")
-            for crowd in reading.get("among") or ()
-        }
+        reading = state.reading or Reading.from_record({})
+        stream = str(reading.stream)
+        if state.people:  # the newest of each person, and of each watched speaker
+            for name, key, text in READING:
+                values = {place: getattr(r, key) for place, r in state.people.items()}
+                yield _gauge(name, text, ("label", "watch"), values)
+            reading = Reading.from_record({})  # what follows is of one voice
+        for name, key, text in READING if not state.people else ():
+            yield _gauge(name, text, ("stream",), {(stream,): getattr(reading, key)})
+        crowds = {(stream, f"{crowd.people:g}"): crowd.bits for crowd in reading.among or ()}
         yield _gauge("among_bits", "What that means among so many", ("stream", "people"), crowds)
-        attackers = (reading.get("protected") or {}).get("attackers") or {}
-        for name, key, text in PROTECTED:
-            values = {(stream, attacker): row.get(key) for attacker, row in attackers.items()}
-            yield _gauge(name, text, ("stream", "attacker"), values)
-        features = reading.get("features") or {}
+        attackers = {} if reading.protected is None else reading.protected.attackers or {}
+        bits = {(stream, attacker): row.bits for attacker, row in attackers.items()}
+        yield _gauge(
+            "protected_disclosure_bits", "The headline through the anonymiser, by attacker",
+            ("stream", "attacker"), bits,
+        )  # fmt: skip
+        features = reading.features or {}
         for name, key, text in FEATURE:
-            values = {(stream, feature): row.get(key) for feature, row in features.items()}
+            values = {(stream, feature): getattr(row, key) for feature, row in features.items()}
             yield _gauge(name, text, ("stream", "feature"), values)
         text = "Largest local bits of the feature so far; gain bits where nobody is watched"
-        yield _gauge("feature_peak_bits", text, ("stream", "feature"), state["peaks"])
-        ceilings = {(stream, feature): reading.get("ceiling") for feature in features}
+        yield _gauge("feature_peak_bits", text, ("stream", "feature"), state.peaks)
+        ceilings = {(stream, feature): reading.ceiling for feature in features}
         text = "log2 of the number of candidates"
         yield _gauge("feature_ceiling_bits", text, ("stream", "feature"), ceilings)
         for name, key, text in COUNTERS:
-            yield CounterMetricFamily(f"monitor_{name}", text, value=state["counts"].get(key, 0))
+            yield CounterMetricFamily(f"monitor_{name}", text, value=state.counts.get(key, 0))
         yield CounterMetricFamily(
-            "monitor_lost_seconds", "Audio lost, as far as known", value=state["lost_seconds"]
+            "monitor_lost_seconds", "Audio lost, as far as known", value=state.lost_seconds
         )
-        raised = {(rule,): float(on) for rule, on in state["raised"].items()}
+        raised = {(rule,): float(on) for rule, on in state.raised.items()}
         yield _gauge("alert_raised", "1 while the alert, or warning, is raised", ("rule",), raised)
         text = "1 while a noted change is open: the bits may be of another voice"
-        yield _gauge("change_open", text, (), {(): float(reading.get("change") is not None)})
-        left = {(e["field"], f"{e['threshold']:g}"): e["seconds_left"] for e in state["forecast"]}
+        yield _gauge("change_open", text, (), {(): float(reading.change is not None)})
+        left = {(f.field, f"{f.threshold:g}"): f.seconds_left for f in state.forecast}
         text = "Stream seconds until the threshold at this rate; absent where not in sight"
         yield _gauge("threshold_seconds_left", text, ("field", "threshold_bits"), left)
         yield _gauge("reading_age_seconds", "Since the newest reading", (), {(): self._age})
         yield _gauge("page_clients", "Pages that follow the run", (), {(): self._clients})
-        yield _gauge("ended", "1 once the run is over", (), {(): float("end" in state["latest"])})
-
-    @staticmethod
-    def _of_people(people: Mapping[tuple[str, str], Mapping[str, Any]]) -> Iterator[Metric]:
-        """Yield the newest reading of each person, and of each watched speaker."""
-        for name, key, text in READING:
-            values = {place: reading.get(key) for place, reading in people.items()}
-            yield _gauge(name, text, ("label", "watch"), values)
+        yield _gauge("ended", "1 once the run is over", (), {(): float("end" in state.counts)})
 
 
 def _gauge(
@@ -161,7 +154,7 @@ def exposition(hub: Hub, clients: int = 0) -> bytes:
 
     Example:
         >>> hub = Hub()
-        >>> hub.write({"type": "reading", "seconds": 3.0, "speech": 2.0, "bits": 1.5})
+        >>> hub.write(Reading.from_record({"seconds": 3.0, "speech": 2.0, "bits": 1.5}))
         >>> [line for line in exposition(hub).decode().splitlines() if "_bits{" in line]
         ['monitor_disclosure_bits{stream="1"} 1.5']
     """
@@ -193,9 +186,9 @@ def since_of(hub: Hub, text: str | None) -> int:
     return int(number) if number.isascii() and number.isdigit() and len(number) < 16 else 0
 
 
-def hello(hub: Hub, guarded: bool) -> dict[str, Any]:
+def hello(hub: Hub, guarded: bool) -> dict[str, object]:
     """Return what a page needs before the first record; of a guarded run, that it can be left."""
-    thresholds = [[f["field"], f["threshold"]] for f in hub.state()["forecast"]]
+    thresholds = [[f.field, f.threshold] for f in hub.state().forecast]
     return {
         "run": hub.run,
         "recorded": hub.recorded,
@@ -261,12 +254,12 @@ def _records(hub: Hub, part: list[NumberedRecord]) -> bytes:
     )
 
 
-def state_of(hub: Hub) -> dict[str, Any]:
+def state_of(hub: Hub) -> dict[str, object]:
     """Return what changes without being part of any record."""
-    return {"forecast": hub.state()["forecast"], "last": hub.last}
+    return {"forecast": [left._asdict() for left in hub.state().forecast], "last": hub.last}
 
 
-def _event(name: str, data: Any) -> bytes:
+def _event(name: str, data: Mapping[str, object]) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name.encode(), orjson.dumps(data))
 
 
@@ -415,7 +408,8 @@ class Pages:
         """The page."""
         if not request.state.known:
             return FileResponse(STATIC / "login.html", 401)
-        several = "people" in self.hub.state()["latest"].get("start", {})
+        start = self.hub.state().start
+        several = start is not None and start.people is not None
         name = "people.html" if several else "index.html"
         return FileResponse(STATIC / name, headers={"cache-control": "no-cache"})
 
@@ -484,7 +478,7 @@ def refused() -> Response:
 class Page:
     """Serves a run to any number of browsers while it is written.
 
-    ``write`` keeps the record and wakes the server's thread, no more: no client can hold the run
+    ``write`` keeps the event and wakes the server's thread, no more: no client can hold the run
     up. After ``close`` the clients get what is left, for two seconds at most.
 
     Args:
@@ -525,9 +519,9 @@ class Page:
         self.port, self.url = self._server.port, self._server.url
         self.connections = self._server.connections
 
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Take one record."""
-        self.hub.write(record)
+    def write(self, event: Event) -> None:
+        """Take one event."""
+        self.hub.write(event)
 
     def close(self) -> None:
         """Let the clients have the last records, then stop."""

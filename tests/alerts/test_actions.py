@@ -17,6 +17,7 @@ from monitor.alerts.actions.receivers import SECRETS, Bell, Command, Notify
 from monitor.alerts.actions.registry import ACTION_OPTIONS, BackgroundDelivery
 from monitor.errors import DeliveryError, UsageError
 from tests.alerts.receiver import START, alert, receiving
+from tests.records import event
 from tests.test_programs import gone
 
 CALM = threading.Event()
@@ -26,7 +27,7 @@ def test_a_command_gets_the_record_on_standard_input(tmp_path):
     target = tmp_path / "said.jsonl"
     delivery = BackgroundDelivery(Command(f"cat >> '{target}'"))
     for record in (START, alert(1.0), alert(2.0, state="cleared")):
-        delivery.write(record)
+        delivery.write(event(record))
     assert delivery.drain() == []
     delivery.close()
     first, second = map(json.loads, target.read_text().splitlines())
@@ -35,7 +36,7 @@ def test_a_command_gets_the_record_on_standard_input(tmp_path):
 
 
 def test_what_a_command_prints_is_not_data(capfd):
-    Command("echo loud; echo louder >&2").deliver(alert(), CALM)
+    Command("echo loud; echo louder >&2").deliver(event(alert()), CALM)
     out, err = capfd.readouterr()
     assert out == ""
     assert err == "loud\nlouder\n"
@@ -46,8 +47,10 @@ def test_what_a_command_prints_is_read_while_a_microphone_is_open():
         import os, threading
         from monitor.alerts.actions.receivers import Command
         from monitor.cli.inputs import quiet_libraries
+        from monitor.events import Alert
         with quiet_libraries():
-            Command("echo loud; echo louder >&2").deliver({}, threading.Event())
+            alert = Alert(1.0, 1.0, "bits>3", "bits", 3.0, "raised", 3.2)
+            Command("echo loud; echo louder >&2").deliver(alert, threading.Event())
             os.write(2, b"ALSA says something")
     """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -58,14 +61,14 @@ def test_a_command_is_not_told_secrets(tmp_path, monkeypatch):
     for name in ("MONITOR_WEB_TOKEN", "MONITOR_WEBHOOK", "MONITOR_NOTIFY"):
         monkeypatch.setenv(name, "hush")
     monkeypatch.setenv("OTHER", "told")
-    Command(f"env > '{tmp_path / 'env'}'").deliver(alert(), CALM)
+    Command(f"env > '{tmp_path / 'env'}'").deliver(event(alert()), CALM)
     text = (tmp_path / "env").read_text()
     assert "OTHER=told" in text
     assert "hush" not in text
 
 
 def test_a_command_that_does_not_read(tmp_path):
-    Command("true").deliver({**alert(), "rule": "x" * 1_000_000}, CALM)
+    Command("true").deliver(event({**alert(), "rule": "x" * 1_000_000}), CALM)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +81,7 @@ def test_a_command_that_does_not_read(tmp_path):
 )
 def test_a_command_that_fails_says_so(command, words):
     with pytest.raises(DeliveryError, match=f"^{words}$"):
-        Command(command).deliver(alert(), CALM)
+        Command(command).deliver(event(alert()), CALM)
 
 
 @pytest.mark.slow
@@ -88,7 +91,7 @@ def test_a_command_that_hangs_is_killed_with_all_that_it_started(tmp_path, start
     inner = shlex.quote(f"echo $$ > '{child}'; exec sleep 600")
     command = Command(f"{start}sh -c {inner} & wait", timeout_seconds=1.0)
     with pytest.raises(DeliveryError, match="took over 1 s and was killed"):
-        command.deliver(alert(), CALM)
+        command.deliver(event(alert()), CALM)
     assert gone(int(child.read_text()))
 
 
@@ -103,8 +106,8 @@ def test_a_notification_arrives(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with receiving((200, {})) as receiver:
         delivery = BackgroundDelivery(Notify(f"json://127.0.0.1:{receiver.port}/"))
-        delivery.write(START)
-        delivery.write(alert(level="warning", rule="bits>3 within 30 s", seconds_left=28.2))
+        delivery.write(event(START))
+        delivery.write(event(alert(level="warning", rule="bits>3 within 30 s", seconds_left=28.2)))
         assert delivery.drain() == []
         delivery.close()
     (got,) = receiver.got
@@ -116,7 +119,7 @@ def test_a_notification_that_is_not_taken_shows_no_address(monkeypatch, capfd):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with receiving((500, {})) as receiver:
         delivery = BackgroundDelivery(Notify(f"json://me:secret@127.0.0.1:{receiver.port}/"))
-        delivery.write(alert())
+        delivery.write(event(alert()))
         assert delivery.drain() == [
             "notify json: 1 of 1 alert not delivered: the service did not take it"
         ]
@@ -128,7 +131,7 @@ def test_a_notification_follows_no_redirect(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with receiving() as elsewhere, receiving((307, {"Location": elsewhere.url})) as receiver:
         with pytest.raises(DeliveryError):
-            Notify(f"json://127.0.0.1:{receiver.port}/").deliver(alert(), CALM)
+            Notify(f"json://127.0.0.1:{receiver.port}/").deliver(event(alert()), CALM)
         assert len(receiver.got) == 1
         assert elsewhere.got == []
 
@@ -146,11 +149,11 @@ def test_the_bell_rings_on_a_terminal_and_only_there():
     with open(theirs, "w") as terminal:  # noqa: PTH123
         bell = Bell(terminal)
         for record in (START, alert(), alert(state="cleared"), alert(level="warning")):
-            bell.write(record)
+            bell.write(event(record))
         assert os.read(ours, 1) + os.read(ours, 1) == b"\a\a"
     os.close(ours)
     text = io.StringIO()
-    Bell(text).write(alert())
+    Bell(text).write(event(alert()))
     assert text.getvalue() == ""
 
 

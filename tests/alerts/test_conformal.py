@@ -6,7 +6,9 @@ import pytest
 
 from monitor.alerts import Conformal, EarlyWarning
 from monitor.errors import UsageError
+from monitor.events.run import FalseAlarmTerms
 from monitor.population.false_alarms import FalseAlarms
+from tests.records import event
 
 QUOTE = FalseAlarms("bits", 8.5, 0.05, 60.0, 22, 3, "cross", 100.0, most_bits=12.0)
 
@@ -19,7 +21,7 @@ def readings(*values, start=1.0):
 
 
 def alerts(rule, records):
-    return [alert for record in records for alert in rule.update(record)]
+    return [alert for record in records for alert in rule.update(event(record))]
 
 
 def test_only_more_than_others_reached_raises_it():
@@ -33,14 +35,7 @@ def test_only_more_than_others_reached_raises_it():
 def test_an_alert_quotes_what_it_rests_on():
     (raised, cleared) = alerts(Conformal(QUOTE), readings(9.0, 8.3, 8.2))
     for alert in (raised, cleared):
-        assert alert.false_alarms == {
-            "share": 0.05,
-            "horizon_seconds": 60.0,
-            "speakers": 22,
-            "repeated": 3,
-            "session": "cross",
-            "beyond": False,
-        }
+        assert alert.false_alarms == FalseAlarmTerms(0.05, 60.0, 22, 3, "cross", beyond=False)
     assert cleared.state == "cleared"
     assert raised.rule == "bits>8.5 (5 % false alarms in 1 minute)"
 
@@ -50,7 +45,7 @@ def test_beyond_the_horizon_it_says_so():
     (at,) = alerts(rule, readings(9.0, start=60.0))
     rule = Conformal(QUOTE)
     (after,) = alerts(rule, readings(9.0, start=61.0))
-    assert (at.false_alarms["beyond"], after.false_alarms["beyond"]) == (False, True)
+    assert (at.false_alarms.beyond, after.false_alarms.beyond) == (False, True)
 
 
 def test_a_hold_is_optional():
@@ -84,12 +79,12 @@ def test_an_unknown_field_is_refused_with_the_nearest():
 
 def test_what_it_promises_is_said_beforehand():
     start = {"type": "start", "template_seconds": 100.0, "ceiling": 5.6}
-    said = Conformal(QUOTE).note(start)
+    said = Conformal(QUOTE).note(event(start))
     assert said == (
         "bits > 8.50 bits: of a hundred other people's streams of 1 minute at most 5 set "
         "it off, by 22 speakers (3 of whom said less and were heard again)"
     )
-    shorter = Conformal(QUOTE).note({**start, "template_seconds": 60.0})
+    shorter = Conformal(QUOTE).note(event({**start, "template_seconds": 60.0}))
     assert shorter.endswith("that was with templates of 100 s, these are cut to 60 s")
 
 
@@ -97,8 +92,8 @@ def test_what_nothing_can_exceed_is_said_beforehand():
     """Others reach the bound: nobody's stream, the speaker's own neither, exceeds it."""
     start = {"type": "start", "template_seconds": 100.0}
     rule = Conformal(replace(QUOTE, most_bits=8.49))
-    assert "it can never be raised: bits stops at 8.49 bits" in rule.note(start)
-    assert "never" not in Conformal(QUOTE).note(start)
+    assert "it can never be raised: bits stops at 8.49 bits" in rule.note(event(start))
+    assert "never" not in Conformal(QUOTE).note(event(start))
     assert alerts(rule, readings(8.49, 8.49)) == []
 
 

@@ -8,13 +8,16 @@ from hypothesis import strategies as st
 
 from monitor.alerts import Forecast
 from monitor.errors import UsageError
+from tests.records import event
 
 
 def feed(forecast: Forecast, bits_of: object, seconds: range, share: float = 1.0) -> None:
     assert callable(bits_of)
     for t in seconds:
         forecast.update(
-            {"type": "reading", "seconds": t, "speech": share * t, "bits": bits_of(share * t)}
+            event(
+                {"type": "reading", "seconds": t, "speech": share * t, "bits": bits_of(share * t)}
+            )
         )
 
 
@@ -43,7 +46,9 @@ def test_the_field_is_taken_at_its_word() -> None:
     for t in range(1, 17):
         f0 = {"local_bits": math.sqrt(t) + 2, "local_bits_low": math.sqrt(t)}
         for each in (low, plain):
-            each.update({"type": "reading", "seconds": t, "speech": t, "features": {"f0": f0}})
+            each.update(
+                event({"type": "reading", "seconds": t, "speech": t, "features": {"f0": f0}})
+            )
     assert low.seconds_left == pytest.approx(9)
     assert plain.seconds_left == 0
 
@@ -51,27 +56,29 @@ def test_the_field_is_taken_at_its_word() -> None:
 def test_it_waits_while_a_change_is_open() -> None:
     forecast = Forecast(5.0)
     feed(forecast, math.sqrt, range(1, 17))
-    forecast.update({"type": "change", "seconds": 17.0, "action": "note"})
+    forecast.update(event({"type": "change", "seconds": 17.0, "action": "note"}))
     assert forecast.seconds_left is None
     opened = {"since_seconds": 14.0, "features": ["f0"]}
     reading = {"type": "reading", "seconds": 17, "speech": 17, "bits": 6.0}
-    forecast.update({**reading, "change": opened})
+    forecast.update(event({**reading, "change": opened}))
     assert forecast.seconds_left is None
-    forecast.update(reading)
+    forecast.update(event(reading))
     assert forecast.seconds_left == 0
 
 
 def test_it_forgets_with_the_evidence() -> None:
     forecast = Forecast(5.0)
     feed(forecast, math.sqrt, range(1, 17))
-    forecast.update({"type": "reading", "seconds": 17, "speech": 0.5, "bits": 0.1})
+    forecast.update(event({"type": "reading", "seconds": 17, "speech": 0.5, "bits": 0.1}))
     assert forecast.seconds_left is None
 
 
 def test_state_does_not_grow_with_the_rate_of_readings() -> None:
     forecast = Forecast(100.0)
     for t in range(1, 5000):
-        forecast.update({"type": "reading", "seconds": t / 100, "speech": t / 100, "bits": t / 1e4})
+        forecast.update(
+            event({"type": "reading", "seconds": t / 100, "speech": t / 100, "bits": t / 1e4})
+        )
     assert len(forecast.state()) <= 42
     again = Forecast(100.0)
     again.restore(forecast.state())
@@ -99,7 +106,7 @@ def test_nothing_is_forecast_that_can_never_come() -> None:
     start = {"type": "start", "headline": "evidence", "support_bits": 8.7, "ceiling": 5.64}
     never, late = Forecast(9.0), Forecast(8.5)
     for forecast in (never, late):
-        forecast.update(start)
+        forecast.update(event(start))
         feed(forecast, math.sqrt, range(1, 65))
     assert never.beyond_reach
     assert never.seconds_left is None
@@ -109,9 +116,9 @@ def test_nothing_is_forecast_that_can_never_come() -> None:
 
 def test_silence_and_nulls_are_ignored() -> None:
     forecast = Forecast(3.0)
-    forecast.update({"type": "gap", "seconds": 1.0})
-    forecast.update({"type": "reading", "seconds": 1.0, "speech": 0.0, "bits": 0.0})
-    forecast.update({"type": "reading", "seconds": 2.0, "speech": 1.0, "bits": None})
+    forecast.update(event({"type": "gap", "seconds": 1.0}))
+    forecast.update(event({"type": "reading", "seconds": 1.0, "speech": 0.0, "bits": 0.0}))
+    forecast.update(event({"type": "reading", "seconds": 2.0, "speech": 1.0, "bits": None}))
     assert forecast.seconds_left is None
 
 
@@ -131,6 +138,6 @@ def test_never_fails_and_never_negative(steps: list[tuple[float, float | None]])
     speech = 0.0
     for t, (spoken, bits) in enumerate(steps):
         speech += spoken
-        forecast.update({"type": "reading", "seconds": t, "speech": speech, "bits": bits})
+        forecast.update(event({"type": "reading", "seconds": t, "speech": speech, "bits": bits}))
         left = forecast.seconds_left
         assert left is None or 0 <= left <= 600

@@ -11,6 +11,7 @@ from monitor.alerts import Threshold
 from monitor.alerts.budgets import Budget
 from monitor.alerts.rules import AdjustableThreshold
 from monitor.errors import UsageError
+from tests.records import event
 
 
 def reading(seconds: float, value: float | None, low: float | None = None) -> dict[str, Any]:
@@ -19,7 +20,7 @@ def reading(seconds: float, value: float | None, low: float | None = None) -> di
 
 
 def states(rule: Threshold, records: list[dict[str, Any]]) -> list[tuple[str, float]]:
-    return [(a.state, a.seconds) for r in records for a in rule.update(r)]
+    return [(a.state, a.seconds) for r in records for a in rule.update(event(r))]
 
 
 def slow(
@@ -94,10 +95,10 @@ def test_stop_and_resume_equals_never_stopped(records: list[dict[str, Any]], cut
     whole = Threshold("bits", 3.0, hold_seconds=1.0)
     first = Threshold("bits", 3.0, hold_seconds=1.0)
     second = Threshold("bits", 3.0, hold_seconds=1.0)
-    expected = [a for r in records for a in whole.update(r)]
-    found = [a for r in records[:cut] for a in first.update(r)]
+    expected = [a for r in records for a in whole.update(event(r))]
+    found = [a for r in records[:cut] for a in first.update(event(r))]
     second.restore(json.loads(json.dumps(first.state())))
-    found += [a for r in records[cut:] for a in second.update(r)]
+    found += [a for r in records[cut:] for a in second.update(event(r))]
     assert found == expected
     assert second.state() == whole.state()
 
@@ -105,7 +106,7 @@ def test_stop_and_resume_equals_never_stopped(records: list[dict[str, Any]], cut
 def test_golden_run() -> None:
     values = [1, 3.2, 3.2, 3.2, 3.2, 2.8, 2.8, 2.8, 2.7, 2.7, 2.7, 2.7, 3.5]
     rule = Threshold("bits", 3.0, hold_seconds=3.0)
-    alerts = [a for t, v in enumerate(values) for a in rule.update(reading(t, v))]
+    alerts = [a for t, v in enumerate(values) for a in rule.update(event(reading(t, v)))]
     assert alerts[0].record() == {
         "type": "alert",
         "seconds": 4,
@@ -131,7 +132,7 @@ def test_the_field_is_taken_at_its_word() -> None:
 
 def test_a_limit_is_a_figure_of_its_own() -> None:
     rule = Threshold("bits_low", 3.0, hold_seconds=0.0)
-    (alert,) = rule.update(reading(1, 4.0, 3.0))
+    (alert,) = rule.update(event(reading(1, 4.0, 3.0)))
     assert (alert.field, alert.value) == ("bits_low", 3.0)
     assert states(rule, [reading(2, 4.0, 2.75), reading(3, 4.0, 2.74)]) == [("cleared", 3)]
 
@@ -149,7 +150,7 @@ def test_nothing_stands_on_what_may_be_said_by_somebody_else() -> None:
     rule = Threshold("bits", 3.0)
     records = [reading(t, 4.0) for t in range(8)]
     records += [reading(t, 4.0) | OPEN for t in range(8, 30)]
-    found = [alert for record in records for alert in rule.update(record)]
+    found = [alert for record in records for alert in rule.update(event(record))]
     assert [(a.state, a.seconds) for a in found] == [("raised", 5), ("cleared", 8)]
     assert found[1].record()["change"] == OPEN["change"]
     assert states(rule, [reading(t, 4.0) for t in range(30, 40)]) == [("raised", 35)]
@@ -171,12 +172,12 @@ def test_nan_counts_as_withheld() -> None:
 def test_feature_fields() -> None:
     rule = Threshold.parse("f0.rank_bits_low>1 for 0 s")
     low = {"rank_bits": 1.5, "rank_bits_low": 0.9}
-    assert rule.update({"type": "reading", "seconds": 1, "features": {"f0": low}}) == []
+    assert rule.update(event({"type": "reading", "seconds": 1, "features": {"f0": low}})) == []
     high = {"rank_bits": 1.5, "rank_bits_low": 1.0}
-    (alert,) = rule.update({"type": "reading", "seconds": 2, "features": {"f0": high}})
+    (alert,) = rule.update(event({"type": "reading", "seconds": 2, "features": {"f0": high}}))
     assert (alert.field, alert.value) == ("f0.rank_bits_low", 1.0)
     plain = Threshold.parse("f0.rank_bits>1 for 0 s")
-    (alert,) = plain.update({"type": "reading", "seconds": 1, "features": {"f0": low}})
+    (alert,) = plain.update(event({"type": "reading", "seconds": 1, "features": {"f0": low}}))
     assert alert.value == 1.5
 
 
@@ -218,7 +219,7 @@ def test_after_how_much_speech(text: str, hold: float, least: float) -> None:
 def test_early_readings_do_not_count_and_the_hold_begins_after_them() -> None:
     high = [reading(t, 6.4) for t in range(1, 30)]  # 0.8 s of speech a second
     rule = Threshold("bits", 3.0, hold_seconds=5.0, least_speech_seconds=8.0)
-    (alert,) = (a for r in high for a in rule.update(r))
+    (alert,) = (a for r in high for a in rule.update(event(r)))
     assert (alert.seconds, alert.speech, alert.least_speech_seconds) == (15, 12.0, 8.0)
     falling = [reading(t, 6.4 if t < 6 else -10.1) for t in range(1, 30)]
     assert states(Threshold("bits", 3.0, 0.0), falling)[0] == ("raised", 1)
@@ -237,14 +238,14 @@ def test_a_threshold_of_the_page_is_lowered_to_what_can_be_reached() -> None:
 def test_a_rule_that_waits_for_no_speech_decides_after_ten_seconds() -> None:
     rule = Threshold.parse("bits>3")
     for t in range(1, 12):
-        rule.update(reading(t, 0.1))
+        rule.update(event(reading(t, 0.1)))
     assert rule.inconclusive_reason == (
         "alert bits>3: not decided, 8.8 s of speech of the 10 s that it needs"
     )
     high = [reading(t, 3.4) for t in range(1, 9)]
     assert states(Threshold.parse("bits>3"), high) == [("raised", 6)]
     at_once = Threshold.parse("bits>3 after 0 s")
-    at_once.update(reading(1, 0.1))
+    at_once.update(event(reading(1, 0.1)))
     assert not at_once.inconclusive_reason
 
 
@@ -252,21 +253,21 @@ def test_too_little_speech_decides_nothing() -> None:
     rule = Threshold("bits", 3.0, least_speech_seconds=10.0)
     assert "0.0 s of speech" in rule.inconclusive_reason  # nothing was heard
     for t in range(1, 12):
-        rule.update(reading(t, 0.1))
+        rule.update(event(reading(t, 0.1)))
     assert rule.inconclusive_reason == (
         "alert bits>3: not decided, 8.8 s of speech of the 10 s that it needs"
     )
-    rule.update(reading(13, 0.1))
+    rule.update(event(reading(13, 0.1)))
     assert len(rule.inconclusive_reason) == 0
     for t in range(14, 17):
-        rule.update(reading(t, 3.4))
+        rule.update(event(reading(t, 3.4)))
     reason = "alert bits>3: not decided, it held for 2.0 s of 5 s when it ended"
     assert rule.inconclusive_reason == reason
     copy = Threshold("bits", 3.0, least_speech_seconds=10.0)
     copy.restore(json.loads(json.dumps(rule.state())))
     assert copy.inconclusive_reason == rule.inconclusive_reason
     for t in range(17, 40):
-        rule.update(reading(t, 3.4 if t < 22 else 0.0))
+        rule.update(event(reading(t, 3.4 if t < 22 else 0.0)))
     assert not rule.raised
     assert not rule.inconclusive_reason  # it was raised, and cleared again
     budget, short = Budget(3.0), [reading(1, 5.0)]
@@ -349,20 +350,20 @@ def test_numbers_are_checked(numbers: tuple[float, float, float]) -> None:
 def test_a_rule_that_could_never_fire_is_refused() -> None:
     rule = Threshold.parse("fo.rank_bits>1")
     with pytest.raises(UsageError, match="did you mean f0"):
-        rule.update({"type": "start", "features": ["f0"], "watch": "a"})
+        rule.update(event({"type": "start", "features": ["f0"], "watch": "a"}))
     with pytest.raises(UsageError, match="did you mean f0"):
-        rule.update({"type": "reading", "seconds": 1, "features": {"f0": {}}})
+        rule.update(event({"type": "reading", "seconds": 1, "features": {"f0": {}}}))
     with pytest.raises(UsageError, match="watched speaker"):
         Threshold.parse("f0.rank_bits>1").update(
-            {"type": "start", "features": ["f0"], "watch": None}
+            event({"type": "start", "features": ["f0"], "watch": None})
         )
     with pytest.raises(UsageError, match="watched speaker"):
         Threshold.parse("f0.local_bits_low>1").update(
-            {"type": "start", "features": ["f0"], "watch": None}
+            event({"type": "start", "features": ["f0"], "watch": None})
         )
     good = Threshold.parse("f0.rank_bits>1")
-    assert good.update({"type": "start", "features": ["f0"], "watch": "a"}) == []
-    assert good.update({"type": "end"}) == []
+    assert good.update(event({"type": "start", "features": ["f0"], "watch": "a"})) == []
+    assert good.update(event({"type": "end"})) == []
 
 
 def test_restore_refuses_another_rule() -> None:
@@ -377,13 +378,15 @@ def test_evidence_and_bits_in_a_crowd_are_figures_like_others() -> None:
     evidence = Threshold.parse("evidence_bits_low>10 for 0 s")
     city = Threshold.parse("among.1e6.bits>10 for 0 s")
     for rule in (evidence, city):
-        assert rule.update(EVIDENCE) == []
-        assert rule.note(EVIDENCE) is None
+        assert rule.update(event(EVIDENCE)) == []
+        assert rule.note(event(EVIDENCE)) is None
     crowds = [{"people": 50, "bits": 5.6}, {"people": 1_000_000, "bits": 10.7}]
     first = {"type": "reading", "seconds": 1.0, "speech": 1.0, "among": crowds}
-    assert [r.value for r in city.update({**first, "evidence_bits_low": 9.9})] == [10.7]
-    assert evidence.update({**first, "evidence_bits_low": 9.9}) == []
-    assert evidence.update({**first, "evidence_bits_low": 10.0})[0].field == "evidence_bits_low"
+    assert [r.value for r in city.update(event({**first, "evidence_bits_low": 9.9}))] == [10.7]
+    assert evidence.update(event({**first, "evidence_bits_low": 9.9})) == []
+    assert (
+        evidence.update(event({**first, "evidence_bits_low": 10.0}))[0].field == "evidence_bits_low"
+    )
 
 
 @pytest.mark.parametrize(
@@ -399,20 +402,20 @@ def test_evidence_that_no_reading_will_have_is_refused(
     rule: str, start: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(UsageError, match=says):
-        Threshold.parse(rule).update(start)
+        Threshold.parse(rule).update(event(start))
 
 
 def test_more_than_the_data_can_support_can_never_be_raised() -> None:
     assert "calibration can support 14.20 bits" in str(
-        Threshold.parse("evidence_bits>15").note(EVIDENCE)
+        Threshold.parse("evidence_bits>15").note(event(EVIDENCE))
     )
     assert "calibration can support 14.20 bits" in str(
-        Threshold.parse("among.1e6.bits>15").note(EVIDENCE)
+        Threshold.parse("among.1e6.bits>15").note(event(EVIDENCE))
     )
-    assert Threshold.parse("among.1e6.bits>14").note(EVIDENCE) is None
+    assert Threshold.parse("among.1e6.bits>14").note(event(EVIDENCE)) is None
     few = {**EVIDENCE, "among": [50]}
     assert "among 50 people there are 5.64 bits" in str(
-        Threshold.parse("among.50.bits>6").note(few)
+        Threshold.parse("among.50.bits>6").note(event(few))
     )
     # the protected side is in the unit of the headline, of the attacker who can be told most of
     attackers = {"ignorant": {"support_bits": 9.0}, "lazy-informed": {"support_bits": 12.0}}
@@ -422,19 +425,23 @@ def test_more_than_the_data_can_support_can_never_be_raised() -> None:
         "ceiling": 5.64,
         "protected": {"attackers": attackers},
     }
-    assert Threshold.parse("protected.bits>11").note(both) is None
+    assert Threshold.parse("protected.bits>11").note(event(both)) is None
     assert "calibration can support 12.00 bits" in str(
-        Threshold.parse("protected.bits>13").note(both)
+        Threshold.parse("protected.bits>13").note(event(both))
     )
     # the headline is held to what its kind is held to
     evidence, closed = ({**EVIDENCE, "ceiling": 5.64, "speakers": 50, "headline": kind}
                         for kind in ("evidence", "closed-set"))  # fmt: skip
-    assert Threshold.parse("bits>8").note(evidence) is None
-    assert "calibration can support 14.20 bits" in str(Threshold.parse("bits>15").note(evidence))
-    assert "among 50 speakers a voice can reach 5.64" in str(Threshold.parse("bits>8").note(closed))
-    assert "among 50 speakers" in str(Threshold.parse("closed_set_bits>8").note(evidence))
+    assert Threshold.parse("bits>8").note(event(evidence)) is None
+    assert "calibration can support 14.20 bits" in str(
+        Threshold.parse("bits>15").note(event(evidence))
+    )
+    assert "among 50 speakers a voice can reach 5.64" in str(
+        Threshold.parse("bits>8").note(event(closed))
+    )
+    assert "among 50 speakers" in str(Threshold.parse("closed_set_bits>8").note(event(evidence)))
     # those among the N are not the limit of any crowd
-    assert Threshold.parse("evidence_bits>10").note({**EVIDENCE, "ceiling": 5.64}) is None
+    assert Threshold.parse("evidence_bits>10").note(event({**EVIDENCE, "ceiling": 5.64})) is None
 
 
 def test_a_field_that_is_no_plain_word_is_refused_in_one_line():

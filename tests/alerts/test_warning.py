@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from monitor.alerts import EarlyWarning, Threshold, budget
 from monitor.errors import UsageError
-from monitor.events.occurrences import Alert
+from monitor.events.run import Alert
+from tests.records import event
 
 
 def reading(t: float, bits: float | None, low: float | None = None) -> dict[str, Any]:
@@ -19,7 +20,7 @@ def reading(t: float, bits: float | None, low: float | None = None) -> dict[str,
 
 
 def fed(rule: EarlyWarning | Threshold, values: Iterable[float | None]) -> list[Alert]:
-    return [a for t, v in enumerate(values, 1) for a in rule.update(reading(float(t), v))]
+    return [a for t, v in enumerate(values, 1) for a in rule.update(event(reading(float(t), v)))]
 
 
 def test_it_warns_before_the_alert_and_not_after():
@@ -47,7 +48,7 @@ def test_it_looks_at_the_field_that_the_alert_stands_on(field, at):
     warning = EarlyWarning(Threshold(field, 3.0), 10.0)
     found = []
     for t in range(1, 60):
-        found += warning.update(reading(t, 5.0, np.sqrt(t) / 2))
+        found += warning.update(event(reading(t, 5.0, np.sqrt(t) / 2)))
     assert [a.seconds for a in found] == at
 
 
@@ -55,7 +56,7 @@ def test_a_change_ends_it_and_its_hold():
     warning = EarlyWarning(Threshold("bits", 3.0), 10.0)
     change = {"type": "change", "seconds": 30.0, "since_seconds": 28.0, "action": "note"}
     readings = [reading(t, np.sqrt(t) / 2) for t in range(1, 36)]
-    found = [a for r in [*readings[:30], change, *readings[30:]] for a in warning.update(r)]
+    found = [a for r in [*readings[:30], change, *readings[30:]] for a in warning.update(event(r))]
     assert [(a.seconds, a.state, a.seconds_left) for a in found] == [
         (26, "raised", pytest.approx(10.0)),
         (31, "cleared", None),
@@ -85,7 +86,7 @@ def test_stopped_and_resumed_equals_never_stopped(values, cut):
     found = fed(first, values[:cut])
     second.restore(json.loads(json.dumps(first.state())))
     for t, value in enumerate(values[cut:], min(cut, len(values)) + 1):
-        found += second.update(reading(float(t), value))
+        found += second.update(event(reading(float(t), value)))
     assert found == whole
     states = [a.state for a in whole]
     assert states == ["raised", "cleared"] * (len(states) // 2) + ["raised"] * (len(states) % 2)
@@ -106,7 +107,7 @@ def test_no_time_to_warn_in(seconds):
 def test_a_field_that_the_stream_will_not_have():
     with pytest.raises(UsageError, match="needs a watched speaker"):
         EarlyWarning(Threshold("f0.rank_bits", 3.0), 5.0).update(
-            {"type": "start", "features": ["f0"], "watch": None}
+            event({"type": "start", "features": ["f0"], "watch": None})
         )
 
 
@@ -130,15 +131,15 @@ def test_a_budget_warns_one_bit_before_and_then_alerts():
 
 def test_a_budget_stands_on_the_bits_that_are_shown():
     near, _ = budget(8.0)
-    (warning,) = [a for t in range(20) for a in near.update(reading(t, 7.5, 6.5))]
+    (warning,) = [a for t in range(20) for a in near.update(event(reading(t, 7.5, 6.5)))]
     assert warning.value == 7.5
 
 
 def test_what_can_never_be_raised_is_told():
     start = {"type": "start", "ceiling": 5.64, "speakers": 50}
-    assert Threshold("bits", 6.0).note(start) == (
+    assert Threshold("bits", 6.0).note(event(start)) == (
         "bits>6 for 5 s: can never be raised: among 50 speakers a voice can reach 5.64 bits at most"
     )
-    assert Threshold("bits", 5.0).note(start) is None
-    assert Threshold("sum_bits", 9.0).note(start) is None
-    assert "budget of 8 bits spent: can never" in (budget(8.0)[1].note(start) or "")
+    assert Threshold("bits", 5.0).note(event(start)) is None
+    assert Threshold("sum_bits", 9.0).note(event(start)) is None
+    assert "budget of 8 bits spent: can never" in (budget(8.0)[1].note(event(start)) or "")

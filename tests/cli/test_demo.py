@@ -6,11 +6,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from matplotlib.image import imread
 
-from monitor.crowds import narrowed_sentence
-from monitor.events.schema import SCHEMA, read_run
+from monitor.events.phrases import narrowed_sentence
+from monitor.events.schema import SCHEMA
 from monitor.features.registry import ready
 from monitor.population import DEMO_SPEAKER
 from monitor.population.population import Population
+from tests.records import event, read_records
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +21,7 @@ OWN = ("f0", "phones", "voice")
 def test_it_works_with_nothing_but_the_install(run, tmp_path):
     result = run("demo", "--speed", 6000, "-o", tmp_path, "--among", "50,1e4")
     assert result.code == 0
-    records = read_run(tmp_path / "demo.jsonl")
+    records = read_records(tmp_path / "demo.jsonl")
     valid = Draft202012Validator(SCHEMA)
     assert all(valid.is_valid(record) for record in records)
     start, end = records[0], records[-1]
@@ -42,7 +43,8 @@ def test_it_works_with_nothing_but_the_install(run, tmp_path):
     assert start["among"] == [50, 10_000]
     if start["support_bits"] is not None:
         (line,) = crowd
-        assert line.startswith(f"After 10 minutes {narrowed_sentence(last, start['watch'])}: ")
+        sentence = narrowed_sentence(event(last), start["watch"])
+        assert line.startswith(f"After 10 minutes {sentence}: ")
         assert f"{last['bits']:.1f} bits of evidence. That is no certainty" in line
         assert "a town of ten thousand" in line
     raised = [r for r in records if r["type"] == "alert" and r["state"] == "raised"]

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from monitor.events.schema import read_run
 from monitor.population.store import write_store
 from monitor.stream.checkpoint import state_path
+from tests.records import read_records
 from tests.sounds import RATE
 
 PATIENCE_SECONDS = 120
@@ -120,7 +120,7 @@ def test_what_is_there_is_overwritten_only_when_asked(run, talk, population, fin
         assert content(finished) == before
     result = run("replay", talk, "-p", population, "--jsonl", finished / name, "--replace")
     assert result.code == 0, result.err
-    assert read_run(finished / name)[-1]["type"] == "end"
+    assert read_records(finished / name)[-1]["type"] == "end"
     assert not state_path(finished / name).exists()
 
 
@@ -150,7 +150,7 @@ def test_two_runs_do_not_write_to_one_file(run, command, talk, population, tmp_p
         first.send_signal(signal.SIGKILL)
         first.communicate()
     assert run("replay", *options, "--resume").code == 0
-    records = read_run(path)
+    records = read_records(path)
     assert [r["seconds"] for r in records if r["type"] == "reading"] == [
         round(0.1 * n, 1) for n in range(1, 501)
     ]
@@ -163,7 +163,7 @@ def test_without_locks_it_is_said_and_goes_on(run, talk, population, tmp_path, m
     result = run("replay", talk, "-p", population, "--jsonl", path)
     assert result.code == 0
     assert f"note: the file system of {path} knows no locks; let nothing else write" in result.err
-    assert read_run(path)[-1]["type"] == "end"
+    assert read_records(path)[-1]["type"] == "end"
 
 
 @pytest.mark.slow

@@ -10,11 +10,11 @@ import pytest
 import soundfile
 
 from monitor.alerts.crossings import as_text
-from monitor.events.schema import read_run
 from monitor.population.people import Speaker
 from monitor.population.population import Population
 from monitor.run import LogFile, Run, RunSettings
 from monitor.stream.monitor import Monitor
+from tests.records import read_records
 from tests.sounds import RATE, synthetic
 
 METHOD = ("--features", "f0", "--watch", "19", "--protect", "mcadams:0.8")
@@ -158,7 +158,7 @@ def test_an_interrupted_replay_goes_on_with_the_same_draws(run, wav, tmp_path):
                 break
     found = run("replay", wav, *options, "--resume")
     assert found.code == 0
-    records = read_run(path)
+    records = read_records(path)
     assert [r["seconds"] for r in records if r["type"] == "reading"] == list(range(1, 13))
     assert records[-1]["type"] == "end"
     refused = run("replay", wav, *options)

@@ -103,7 +103,7 @@ def test_what_a_killed_run_has_not_folded_in_is_not_passed_over(
         assert killed.poll() is None
         assert time.monotonic() < until
         with suppress(StoreError), Ledger(path, create=False) as other:
-            if any(session["speech"] > 0 for session in other.sessions()):
+            if any(session.speech > 0 for session in other.sessions()):
                 break
         time.sleep(0.02)
     killed.send_signal(signal.SIGKILL)
@@ -111,7 +111,7 @@ def test_what_a_killed_run_has_not_folded_in_is_not_passed_over(
     there = frozen("ledger", "show", path)
     assert there.code == 0, there.err
     (session,) = there.records
-    assert session["speech"] > 0
+    assert session.speech > 0
     path.with_name("me.db-shm").unlink()
     there = frozen("ledger", "show", path)
     assert (there.code, there.out) == (1, "")

@@ -17,13 +17,14 @@ import soundfile
 from jsonschema import Draft202012Validator
 
 from monitor.errors import SourceError
-from monitor.events.schema import SCHEMA, read_run
+from monitor.events.schema import SCHEMA
 from monitor.population.population import Population
 from monitor.run import run as running
 from monitor.sources.frames import write_frames
 from monitor.stream.checkpoint import state_path
 from monitor.stream.records import RunTotals
 from monitor.types import Track
+from tests.records import read_records
 from tests.sounds import synthetic
 
 RATE = 16_000
@@ -315,7 +316,7 @@ def test_json_lines_in_a_file(run, wav, tmp_path):
     result = run("replay", wav, "--jsonl", path)
     assert (result.code, result.out) == (0, "")
     plain = run("replay", wav, "--jsonl", "-")
-    assert [r for r in read_run(path) if r["type"] == "reading"] == plain.readings
+    assert [r for r in read_records(path) if r["type"] == "reading"] == plain.readings
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert not state_path(path).exists()
     assert run("replay", wav, "--jsonl", os.devnull).code == 0
@@ -356,7 +357,7 @@ def test_a_table_on_a_terminal(terminal, talk, population, tmp_path):
     assert "attacker's confidence" in shown
     assert "assumes that the speaker is enrolled" in shown
     assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h") == 1  # the cursor is back
-    assert len(read_run(path)) == 52
+    assert len(read_records(path)) == 52
 
 
 @pytest.mark.slow
@@ -387,7 +388,7 @@ def test_interrupted_and_resumed(run, command, talk, population, tmp_path):
     assert "monitor: to go on later, run the same command with --resume" in err
     assert err.splitlines()[-1] == "monitor: interrupted"
     assert "Traceback" not in err
-    before = read_run(path)
+    before = read_records(path)
     assert 1 <= sum(r["type"] == "reading" for r in before) < 90
     assert before[-1]["type"] != "end"
 
@@ -401,7 +402,7 @@ def test_interrupted_and_resumed(run, command, talk, population, tmp_path):
     assert run("replay", *options[:-1], str(whole)).code == 3
 
     def timeless(file):
-        return [{**record, "time": None} for record in read_run(file)]
+        return [{**record, "time": None} for record in read_records(file)]
 
     assert timeless(path) == timeless(whole)
     assert not state_path(path).exists()
@@ -425,7 +426,7 @@ def test_a_rank_model_that_has_changed_is_another_run(run, talk, population, tmp
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "CHECKPOINT_SECONDS", -1.0)
-        patch.setattr(RunTotals, "end_record", stop)
+        patch.setattr(RunTotals, "end_event", stop)
         assert run(*command).code == 1
     assert state_path(path).exists()
     loaded = Population.load(us)

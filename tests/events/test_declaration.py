@@ -11,8 +11,8 @@ import pytest
 
 from monitor import Monitor, Population
 from monitor.events.declaration import Event, record_of
-from monitor.events.occurrences import Alert, Change, GapEvent, LevelReached, NoticeEvent
 from monitor.events.reading import DeclaredReading, OpenChange, ProtectedReading, Reading
+from monitor.events.run import Alert, Change, GapEvent, LevelReached, NoticeEvent
 from monitor.events.schema import EVENTS, SCHEMA, event_of
 from monitor.maths.condition import Condition
 from monitor.population import DEMO_SPEAKER, demo_frames

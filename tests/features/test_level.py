@@ -163,8 +163,8 @@ def test_evidence_and_conditions_are_the_same(voice, kind):
     figures = ("bandwidth_hz", "snr_db", "reverberation_seconds")
     tolerance = dict(zip(figures, (150, 3, 0.05), strict=True))
     for figure in figures:
-        expected = pytest.approx((clear.conditions or {})[figure], abs=tolerance[figure])
-        assert (other.conditions or {})[figure] == expected
+        expected = pytest.approx(getattr(clear.conditions, figure), abs=tolerance[figure])
+        assert getattr(other.conditions, figure) == expected
     said = [notice.kind for notice in other.notices]
     assert ("samples out of range" in said) == (kind == "whole numbers")
     assert not {"conditions differ", "poor sound"} & set(said)

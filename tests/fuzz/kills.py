@@ -141,7 +141,7 @@ def _disclosed(place: Path) -> tuple[object, ...]:
         last = ledger.sessions(WATCHED)[-1]
     heard = carried.totals
     assert heard is not None
-    return carried.sessions, heard.speech, heard.totals["f0"].tolist(), last["bits"]
+    return carried.sessions, heard.speech, heard.totals["f0"].tolist(), last.bits
 
 
 def _same(one: Path, other: Path) -> bool:

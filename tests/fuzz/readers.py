@@ -26,6 +26,8 @@ from monitor.alerts import Conformal, Threshold
 from monitor.anonymisers.recording import NAME, Journal, note
 from monitor.corpus import find, read_trial_lists
 from monitor.errors import UsageError
+from monitor.events.declaration import to_json
+from monitor.events.reading import Reading
 from monitor.events.schema import read_run
 from monitor.files import write_text
 from monitor.lab.attacks.results import read_results, results_json
@@ -57,7 +59,7 @@ from monitor.sources.frames import FramesFile, write_frames
 from monitor.sources.pipe import Pipe
 from monitor.stream.checkpoint import Checkpoint
 from monitor.stream.front_end import check_words
-from monitor.stream.records import RunTotals, start_record
+from monitor.stream.records import RunTotals, start_event
 from monitor.training import enrol
 from monitor.transcripts.formats import SUFFIXES, read_transcript
 from monitor.transcripts.turns import read_turns
@@ -185,7 +187,7 @@ def _parts() -> tuple[Monitor, RunTotals, list[Threshold]]:
 def _make_checkpoint(path: Path) -> None:
     monitor, tally, rules = _parts()
     for reading in monitor.push(both(12.0, 2)):
-        tally.count(reading.record())
+        tally.count(reading)
         rules[0].update(reading)
     Checkpoint(path, {"step": 1.0}).save(monitor, tally, rules, 100)
 
@@ -194,7 +196,7 @@ def _use_checkpoint(path: Path) -> None:
     monitor, tally, rules = _parts()
     Checkpoint(path, {"step": 1.0}).load(monitor, tally, rules)
     for reading in monitor.push(both(16.0, 2)):
-        tally.count(reading.record())
+        tally.count(reading)
         rules[0].update(reading)
     tally.state()
 
@@ -216,7 +218,7 @@ def _use_ledger(path: Path) -> None:
     monitor = Monitor(two_features(), ("f0", "timbre"), watch="s1")
     session = LedgerSession(Ledger(path), monitor)
     try:
-        session.begin(start_record(monitor, ["talk"]))
+        session.begin(start_event(monitor, ["talk"]))
         _one_reading(monitor)
     finally:
         session.close()
@@ -249,7 +251,7 @@ def _make_run(path: Path) -> None:
         records.alert(9, "cleared"),
         records.end(9),
     ):
-        sink.write(record)
+        sink.write_record(record)
     sink.close()
 
 
@@ -452,10 +454,10 @@ def _use_rules(path: Path) -> None:
         except UsageError as error:
             _is_a_line(str(error))
             continue
-        json.dumps(rule.terms(), allow_nan=False)
+        json.dumps(to_json(rule.alert_terms()), allow_nan=False)
         for second in range(20):
             heard = {"seconds": float(second), "speech": float(second), "bits": second / 2}
-            for alert in rule.update({**records.reading(second), **heard}):
+            for alert in rule.update(Reading.from_record({**records.reading(second), **heard})):
                 json.dumps(alert.record(), allow_nan=False)
 
 

@@ -46,8 +46,8 @@ def session(path, population, rules=(), watch="s1", stream=None):
     monitor = Monitor(population, FEATURES, watch)
 
     class Kept:
-        def write(self, record):
-            records.append(dict(record))
+        def write(self, event):
+            records.append(event.record())
 
         def close(self):
             pass
@@ -79,8 +79,10 @@ def test_evidence_is_of_all_that_was_heard(tmp_path):
         history = ledger.history("s1")
     told = [readings(each)[-1] for each in (first, second)]
     for name in ("evidence_bits", "evidence_bits_low", "evidence_bits_high"):
-        assert [row[name] for row in rows] == pytest.approx([r[name] for r in told], abs=1e-6)
-    assert history[-1]["evidence_bits"] == pytest.approx(told[-1]["evidence_bits"], abs=1e-6)
+        assert [getattr(row, name) for row in rows] == pytest.approx(
+            [r[name] for r in told], abs=1e-6
+        )
+    assert history[-1].evidence_bits == pytest.approx(told[-1]["evidence_bits"], abs=1e-6)
 
 
 def test_a_budget_of_evidence_is_spent_over_sessions(tmp_path):
@@ -113,10 +115,8 @@ def test_a_ledger_from_before_there_was_evidence_opens_and_goes_on(tmp_path):
     second = session(path, with_evidence())
     with Ledger(path) as ledger:
         rows = ledger.sessions()
-    assert rows[0]["evidence_bits"] is None
-    assert rows[1]["evidence_bits"] == pytest.approx(
-        readings(second)[-1]["evidence_bits"], abs=1e-6
-    )
+    assert rows[0].evidence_bits is None
+    assert rows[1].evidence_bits == pytest.approx(readings(second)[-1]["evidence_bits"], abs=1e-6)
 
 
 def test_a_peak_of_another_kind_of_headline_is_none_of_this_one(tmp_path):

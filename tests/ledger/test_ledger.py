@@ -20,7 +20,8 @@ from monitor.ledger.database import MIGRATIONS, open_database
 from monitor.protocols import Provenance
 from monitor.run import Run, RunSettings, status_of
 from monitor.sinks.console import RunBuffer
-from monitor.stream.records import start_record
+from monitor.stream.records import start_event
+from tests.records import as_records
 from tests.stream.streams import Listed, run_through, two_features
 from tests.stream.test_heard import both
 
@@ -62,9 +63,9 @@ def contents(path: Path) -> bytes:
 
 def test_the_next_session_goes_on_where_the_last_one_ended(path):
     first, kept = listen(path, 1)
-    assert kept.records[0]["carried"] == {"sessions": 0, "speech": 0.0, "history": []}
+    assert as_records(kept.events)[0]["carried"] == {"sessions": 0, "speech": 0.0, "history": []}
     second, kept = listen(path, 2)
-    start, begun = kept.records[0], kept.records[1]
+    start, begun = as_records(kept.events)[0], as_records(kept.events)[1]
     speech = first.totals.speech
     assert start["carried"]["sessions"] == 1
     assert start["carried"]["speech"] == speech / 100
@@ -79,10 +80,10 @@ def test_the_next_session_goes_on_where_the_last_one_ended(path):
     assert np.array_equal(counts, second.totals.totals["f0"])
     with Ledger(path) as ledger:
         one, two = ledger.sessions("s1")
-    assert one["speech"] + two["speech"] == pytest.approx(ticks / 100)
-    assert (one["session"], one["readings"], one["alerts"]) == (1, 4, 1)
-    assert one["ended"] is not None
-    assert one["features"] == ["f0", "timbre"]
+    assert one.speech + two.speech == pytest.approx(ticks / 100)
+    assert (one.session, one.readings, one.alerts) == (1, 4, 1)
+    assert one.ended is not None
+    assert one.features == ("f0", "timbre")
 
 
 def test_the_longitudinal_curve(path):
@@ -90,10 +91,10 @@ def test_the_longitudinal_curve(path):
         listen(path, seed)
     with Ledger(path) as ledger:
         history = ledger.history("s1")
-        assert [point["seconds"] for point in history] == [1, 11, 21, 30] * 3
-        speech = [point["speech"] for point in history]
+        assert [point.seconds for point in history] == [1, 11, 21, 30] * 3
+        speech = [point.speech for point in history]
         assert speech == sorted(speech)
-        assert [point["session"] for point in history] == [1] * 4 + [2] * 4 + [3] * 4
+        assert [point.session for point in history] == [1] * 4 + [2] * 4 + [3] * 4
         thin = ledger.history("s1", most=5)
         assert len(thin) <= 5
         assert thin[-1] == history[-1]
@@ -103,16 +104,19 @@ def test_the_longitudinal_curve(path):
 def test_speakers_are_apart(path):
     listen(path, 1)
     _, kept = listen(path, 2, watch="s2")
-    assert kept.records[0]["carried"]["sessions"] == 0
+    assert as_records(kept.events)[0]["carried"]["sessions"] == 0
 
 
 def test_a_session_without_a_feature_does_not_count_for_it(path):
     listen(path, 1, features=("f0",))
     _, kept = listen(path, 2)
-    assert kept.records[0]["carried"]["sessions"] == 0
-    assert "1 earlier session does not count, since f0+timbre" in kept.records[0]["notices"][-1]
+    assert as_records(kept.events)[0]["carried"]["sessions"] == 0
+    assert (
+        "1 earlier session does not count, since f0+timbre"
+        in as_records(kept.events)[0]["notices"][-1]
+    )
     _, kept = listen(path, 3, features=("f0",))  # f0 alone was heard in both
-    assert kept.records[0]["carried"]["sessions"] == 2
+    assert as_records(kept.events)[0]["carried"]["sessions"] == 2
 
 
 def test_the_file_is_private_and_in_wal_mode(path):
@@ -187,7 +191,7 @@ def test_forgetting_leaves_no_byte(path, named):
         assert [needle in left for needle in [*found, b"secret-talk", name.encode()]] == [False] * 6
     left = contents(path)
     assert not any(needle in left for needle in [*found, b"secret-talk", name.encode()])
-    assert [row["speaker"] for row in keeper.sessions()] == ["s2"]
+    assert [row.speaker for row in keeper.sessions()] == ["s2"]
     keeper.close()
     assert not any(needle in contents(path) for needle in found)
     with Ledger(path) as ledger, pytest.raises(StoreError, match=f"nobody is called {name}"):
@@ -215,13 +219,13 @@ def test_forgetting_one_session_keeps_the_others(path):
     listen(path, 2)
     with Ledger(path) as ledger:
         assert ledger.forget("s1", 2) == 1
-        assert [row["session"] for row in ledger.sessions("s1")] == [1]
+        assert [row.session for row in ledger.sessions("s1")] == [1]
         with pytest.raises(StoreError, match="s1 has no session 2"):
             ledger.forget("s1", 2)
     assert total(path)[0] == first.totals.speech
     listen(path, 3)
     with Ledger(path) as ledger:  # a number is never given twice
-        assert [row["session"] for row in ledger.sessions("s1")] == [1, 3]
+        assert [row.session for row in ledger.sessions("s1")] == [1, 3]
 
 
 def test_forgetting_while_somebody_reads_says_what_is_left_to_do(path):
@@ -242,14 +246,14 @@ def test_forgetting_while_somebody_reads_says_what_is_left_to_do(path):
 def test_a_session_forgotten_while_it_goes_on_stays_forgotten(path):
     monitor = Monitor(POPULATION, ["f0", "timbre"], watch="s1")
     session = LedgerSession(Ledger(path), monitor, clock=itertools.count().__next__)
-    session.write(session.begin(start_record(monitor, ["talk"])))
-    first, second, *rest = [reading.record() for reading in monitor.push(both(5.0, 1))]
-    for record in (first, second):  # from the second one on it is in the ledger
-        session.write(record)
+    session.write(session.begin(start_event(monitor, ["talk"])))
+    first, second, *rest = monitor.push(both(5.0, 1))
+    for reading in (first, second):  # from the second one on it is in the ledger
+        session.write(reading)
     with Ledger(path) as other:
         other.forget("s1")
-    for record in rest:
-        session.write(record)
+    for reading in rest:
+        session.write(reading)
     (line,) = session.drain()
     session.close()
     assert line.startswith("ledger ledger.db: this session was forgotten while it went on")
@@ -311,7 +315,7 @@ def test_an_older_schema_is_brought_up_to_date(path):
     assert ticks == 500
     assert np.array_equal(counts, f0)
     _, kept = listen(path, 1)
-    assert kept.records[0]["carried"]["speech"] == 5.0
+    assert as_records(kept.events)[0]["carried"]["speech"] == 5.0
 
 
 def test_a_newer_schema_is_left_alone(path):
@@ -382,7 +386,7 @@ def test_a_budget_that_earlier_sessions_spent_says_so_at_second_0(path, spent):
     monitor, rules = Monitor(POPULATION, watch=who), budget(bits - 0.1)
     with Run(source, monitor, rules=rules, sinks=[kept], ledger=path) as run:
         run.to_end()
-    start, *first = kept.records[:3]
+    start, *first = as_records(kept.events)[:3]
     assert start["type"] == "start"
     assert [(each["type"], each["level"], each["seconds"]) for each in first] == [
         ("alert", "warning", 0.0),
@@ -399,6 +403,11 @@ def test_a_run_that_stops_at_an_alert_hears_nothing_where_the_budget_was_spent(p
     settings = RunSettings(until=lambda alert: alert.level == "alert")
     with Run(source, monitor, rules=rules, sinks=[kept], ledger=path, settings=settings) as run:
         run.to_end()
-    assert [record["type"] for record in kept.records] == ["start", "alert", "alert", "end"]
-    assert kept.records[-1]["stopped"] == kept.records[2]["rule"]
+    assert [record["type"] for record in as_records(kept.events)] == [
+        "start",
+        "alert",
+        "alert",
+        "end",
+    ]
+    assert as_records(kept.events)[-1]["stopped"] == as_records(kept.events)[2]["rule"]
     assert (run.totals.readings, status_of(run)) == (0, 3)

@@ -22,7 +22,7 @@ from monitor.protocols import Provenance
 from monitor.run import LedgerFile, LogFile, RunSettings
 from monitor.sinks.console import RunBuffer
 from monitor.stream.checkpoint import state_path
-from monitor.stream.records import start_record
+from monitor.stream.records import start_event
 from tests.stream.streams import WATCHED, Listed, reference, run_through, simulated
 
 pytestmark = pytest.mark.slow
@@ -40,7 +40,7 @@ class Killing(RunBuffer):
         self._left = at
 
     def write(self, record: Any) -> None:
-        self._left -= record["type"] == "reading"
+        self._left -= record.type == "reading"
         if self._left < 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -117,7 +117,7 @@ def test_a_checkpoint_comes_before_anything_that_counts(tmp_path):
         assert ledger.sessions() == []
     go(tmp_path, 9.0, 9.0, None)  # from the beginning, into a session of its own
     with Ledger(tmp_path / "me.db") as ledger:
-        assert [session["seconds"] for session in ledger.sessions()] == [SECONDS]
+        assert [session.seconds for session in ledger.sessions()] == [SECONDS]
 
 
 def test_two_sessions_that_hear_the_same_at_once_count_once(tmp_path):
@@ -130,11 +130,11 @@ def test_two_sessions_that_hear_the_same_at_once_count_once(tmp_path):
             recordings=HEARD,
             clock=itertools.count(step=9).__next__,
         )
-        session.begin(start_record(monitor, ["talk"]))  # nobody has spoken in the other one yet
+        session.begin(start_event(monitor, ["talk"]))  # nobody has spoken in the other one yet
         made.append((monitor, session))
     for monitor, session in made:
         for reading in monitor.push(simulated(5.0)):
-            session.write(reading.record())
+            session.write(reading)
     said = [session.drain() for _, session in made]
     for _, session in made:
         session.close()

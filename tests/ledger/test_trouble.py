@@ -80,7 +80,7 @@ def whole_sessions(path: Path) -> list[float]:
             assert row["speech"] == round(100 * row["seconds"])
             assert row["frames"] == round(50 * row["seconds"])
             assert np.frombuffer(row["total"], "<i8").sum() == row["frames"]
-        return [row["seconds"] for row in ledger.sessions()]
+        return [row.seconds for row in ledger.sessions()]
 
 
 WRITER = """
@@ -88,7 +88,7 @@ import itertools, sys
 import numpy as np
 from monitor import Monitor
 from monitor.ledger import Ledger, LedgerSession
-from monitor.stream.records import start_record
+from monitor.stream.records import start_event
 from monitor.types import Frames, Track
 from tests.stream.streams import WATCHED, reference
 
@@ -96,7 +96,7 @@ count = itertools.count()
 monitor = Monitor(reference(), watch=WATCHED)
 clock = lambda: 10.0 * next(count)
 session = LedgerSession(Ledger("me.db"), monitor, reading_seconds=1, clock=clock)
-session.write(session.begin(start_record(monitor, ["talk"])))
+session.write(session.begin(start_event(monitor, ["talk"])))
 second = Frames(np.ones(100, bool), {"f0": Track(np.arange(2, 101, 2), np.full(50, 30))})
 for number in range(10**9):
     later = Frames(second.speech, {"f0": Track(second.tracks["f0"].ticks + 100 * number,
@@ -158,8 +158,8 @@ def test_a_killed_replay_is_resumed_into_its_own_session(tmp_path):
     with Ledger(tmp_path / "me.db") as ledger:
         (session,) = ledger.sessions()
         history = ledger.history(WATCHED)
-    assert session["ended"] is not None
-    assert [point["seconds"] for point in history] == [*np.arange(1.0, 237, 5), 240.0]
+    assert session.ended is not None
+    assert [point.seconds for point in history] == [*np.arange(1.0, 237, 5), 240.0]
     first = json.loads((tmp_path / "run.jsonl").read_text().splitlines()[0])
     assert first["carried"]["sessions"] == 0
 

@@ -16,6 +16,7 @@ from monitor.maths.statistics import (
     median_seconds,
     share_crossed,
 )
+from tests.records import event
 
 TIMES = st.lists(st.integers(1, 40).map(float), min_size=1, max_size=25)
 
@@ -67,7 +68,7 @@ def test_it_is_found_where_an_alert_is_raised(values, hold):
     raised = [
         alert.seconds
         for second, bits in enumerate(values, 1)
-        for alert in rule.update({"type": "reading", "seconds": float(second), "bits": bits})
+        for alert in rule.update(event({"seconds": float(second), "bits": bits}))
         if alert.state == "raised"
     ]
     found = crossing(values, hold_seconds=hold)

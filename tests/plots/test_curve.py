@@ -27,6 +27,7 @@ from monitor.plots.curve import (
     read_columns,
     summary,
 )
+from tests.records import events
 
 CEILING = math.log2(50)
 
@@ -143,7 +144,7 @@ RUNS: dict[str, list[dict[str, Any]]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_every_run_can_be_drawn_without_a_warning(name: str, tmp_path: Path) -> None:
-    plot_run(RUNS[name], tmp_path / "run.png")
+    plot_run(events(RUNS[name]), tmp_path / "run.png")
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -153,15 +154,15 @@ def test_every_run_can_be_drawn_without_a_warning(name: str, tmp_path: Path) -> 
 )
 def test_suffixes_and_repeatability(suffix: str, magic: bytes, tmp_path: Path) -> None:
     first, second = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
-    plot_run(RUNS["plain"], first)
-    plot_run(RUNS["plain"], second)
+    plot_run(events(RUNS["plain"]), first)
+    plot_run(events(RUNS["plain"]), second)
     assert first.read_bytes().startswith(magic)
     assert first.read_bytes() == second.read_bytes()
 
 
 def test_the_picture_says_what_it_shows(tmp_path: Path) -> None:
     path = tmp_path / "run.svg"
-    plot_run([start(watch="4088"), *rising(60), ALERT, GAP], path)
+    plot_run(events([start(watch="4088"), *rising(60), ALERT, GAP]), path)
     text = path.read_text()
     for words in (
         "the attacker gives 4088 a chance of 1 in",
@@ -182,7 +183,9 @@ def test_the_picture_says_what_it_shows(tmp_path: Path) -> None:
 
 def test_the_curve_of_evidence_goes_on_above_the_ceiling(tmp_path: Path) -> None:
     path = tmp_path / "run.svg"
-    plot_run([*evidence_run(), {**ALERT, "field": "evidence_bits", "threshold": 10.0}], path)
+    plot_run(
+        events([*evidence_run(), {**ALERT, "field": "evidence_bits", "threshold": 10.0}]), path
+    )
     text = path.read_text()
     for words in (
         "After 48 s of speech, about 400 people in a city of a million match",
@@ -202,14 +205,14 @@ def test_the_curve_of_evidence_goes_on_above_the_ceiling(tmp_path: Path) -> None
     assert "guide" not in text
     drawn: list[Any] = []
     with mock.patch("monitor.plots.curve.draw", lambda _, paint, __: drawn.append(paint)):
-        plot_run(evidence_run(), path)
+        plot_run(events(evidence_run()), path)
     figure = Figure()
     drawn[0](figure)
     highest = [
         np.max(line.get_ydata()) for line in figure.axes[0].lines if line.get_color() == BLUE
     ]
     assert max(highest) == pytest.approx(11.3)
-    plot_run(evidence_run(14.2), path)
+    plot_run(events(evidence_run(14.2)), path)
     assert "at least 14.2 bits" in path.read_text()
     assert "about 50 people or fewer" in path.read_text()
 
@@ -224,7 +227,7 @@ def test_nothing_that_is_written_leaves_the_picture(tmp_path: Path) -> None:
     drawn: list[Any] = []
     with mock.patch("monitor.plots.curve.draw", lambda _, paint, __: drawn.append(paint)):
         records = [start(watch="4088", headline="evidence"), *(told(t, 5.0) for t in range(1, 60))]
-        plot_run([*records, last, said], tmp_path / "run.png")
+        plot_run(events([*records, last, said]), tmp_path / "run.png")
     figure = Figure(figsize=(12, 7.5), dpi=100)
     drawn[0](figure)
     FigureCanvasAgg(figure).draw()
@@ -245,7 +248,7 @@ def test_a_figure_that_has_ended_is_not_that_of_now(why: dict[str, Any], tmp_pat
     path = tmp_path / "run.svg"
     features = {"f0": {"usable": 9.0}, "style": {"usable": 0.0}}
     later = [reading(t, 1.0, features=features, **why) for t in range(4, 41)]
-    plot_run([start(watch="4088"), *(told(t, t) for t in range(1, 4)), *later], path)
+    plot_run(events([start(watch="4088"), *(told(t, t) for t in range(1, 4)), *later]), path)
     text = path.read_text()
     for words in ("evidence until 2.4 s: 3 bits;", "closed-set: 1 bit of at most"):
         assert words in text, words
@@ -254,7 +257,10 @@ def test_a_figure_that_has_ended_is_not_that_of_now(why: dict[str, Any], tmp_pat
     assert "this voice now" not in text
     assert text.count("<!-- peak") == 0
     plot_run(
-        [start(watch="4088"), reading(1.0, 2.0), reading(2.0, None, withheld="no rank model")], path
+        events(
+            [start(watch="4088"), reading(1.0, 2.0), reading(2.0, None, withheld="no rank model")]
+        ),
+        path,
     )
     text = path.read_text()
     assert "bits until 0.8 s: 2 bits;" in text
@@ -264,19 +270,19 @@ def test_a_figure_that_has_ended_is_not_that_of_now(why: dict[str, Any], tmp_pat
 @pytest.mark.slow
 def test_one_voice_among_crowds_of_several_sizes(tmp_path: Path) -> None:
     path = tmp_path / "crowds.svg"
-    plot_crowds(evidence_run(), path, [50, 10**4, 10**6])
+    plot_crowds(events(evidence_run()), path, [50, 10**4, 10**6])
     text = path.read_text()
     for words in (
         "the 50 enrolled:", "a town of ten thousand:", "a city of a million:",
         "11.3 of 19.9 bits", "1 of about 400 left", "What the voice of 4088 was worth",
     ):  # fmt: skip
         assert words in text, words
-    plot_crowds(evidence_run(), tmp_path / "crowds.png", [50, 10**4, 10**6])
+    plot_crowds(events(evidence_run()), tmp_path / "crowds.png", [50, 10**4, 10**6])
     assert (tmp_path / "crowds.png").stat().st_size < 100_000
     with pytest.raises(UsageError, match="no evidence to draw"):
-        plot_crowds(RUNS["plain"], path, [50])
+        plot_crowds(events(RUNS["plain"]), path, [50])
     with pytest.raises(UsageError, match="no room for the 50 enrolled"):
-        plot_crowds(evidence_run(), path, [20])
+        plot_crowds(events(evidence_run()), path, [20])
 
 
 @pytest.mark.slow
@@ -289,15 +295,15 @@ def test_any_crowd_follows_from_one(bits: list[float], people: int) -> None:
 
     crowds = [{"people": m, "bits": among(m)} for m in (3, 10**6)]
     known = {"type": "reading", "evidence_bits": bits[0], "among": crowds}
-    (found,) = bits_in([known], people)
+    (found,) = bits_in(events([known]), people)
     assert found == pytest.approx(among(people), abs=1e-4)
 
 
 def test_other_suffixes_and_places_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"\.png, \.svg or \.pdf"):
-        plot_run([], tmp_path / "run.jpg")
+        plot_run(events([]), tmp_path / "run.jpg")
     with pytest.raises(StoreError, match="another place"):
-        plot_run([], tmp_path / "missing" / "run.png")
+        plot_run(events([]), tmp_path / "missing" / "run.png")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -312,33 +318,37 @@ def test_a_failed_write_leaves_the_old_file(
 
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
     with pytest.raises(StoreError, match="No space left"):
-        plot_run([], path)
+        plot_run(events([]), path)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.slow
 def test_ten_hours_are_drawn_small(tmp_path: Path) -> None:
-    plot_run([start(), *rising(36_000)], tmp_path / "run.svg")
+    plot_run(events([start(), *rising(36_000)]), tmp_path / "run.svg")
     assert (tmp_path / "run.svg").stat().st_size < 1_500_000
 
 
 def test_words() -> None:
-    watched = read_columns([start(watch="4088"), reading(60.0, CEILING - math.log2(12)), GAP])
+    watched = read_columns(
+        events([start(watch="4088"), reading(60.0, CEILING - math.log2(12)), GAP])
+    )
     assert heading(watched) == "After 48 s of speech, the attacker gives 4088 a chance of 1 in 12"
     assert "by chance it would be 1 in 50" in summary(watched)
     assert "1 gap, 0.01 s of audio lost" in summary(watched)
-    nobody = read_columns([start(), reading(60.0, CEILING)])
+    nobody = read_columns(events([start(), reading(60.0, CEILING)]))
     assert "hardly doubts which of 50 people it is" in heading(nobody)
     assert "assuming the speaker is enrolled" in caption(nobody)
     why = "f0 cannot tell; it takes a speaker embedding (voice)"
-    unknown = read_columns([start(), reading(60.0, 1.0, enrolled=None, enrolled_withheld=why)])
+    unknown = read_columns(
+        events([start(), reading(60.0, 1.0, enrolled=None, enrolled_withheld=why)])
+    )
     asked = "Is the speaker enrolled at all?"
     assert f"{asked} Not known: it takes a speaker embedding (voice)." in caption(unknown)
     assert f"{asked} 97 % likely." in caption(
-        read_columns([start(), reading(9.0, 1.0, enrolled=0.97)])
+        read_columns(events([start(), reading(9.0, 1.0, enrolled=0.97)]))
     )
-    assert heading(read_columns([])) == "Nothing can be said about this voice yet"
+    assert heading(read_columns(events([]))) == "Nothing can be said about this voice yet"
 
 
 @given(
@@ -426,26 +436,26 @@ def test_a_feature_has_panels_of_its_own_and_one_ceiling(tmp_path: Path) -> None
 
 
 def test_another_voice_is_marked_and_the_title_claims_nothing(tmp_path: Path) -> None:
-    plot_run(noted(), tmp_path / "run.svg")
+    plot_run(events(noted()), tmp_path / "run.svg")
     text = (tmp_path / "run.svg").read_text()
     assert "Another voice since 0:35: these bits may not be 4088" in text
     assert text.count("another voice since 0:35") == 1  # at its line
     assert "several voices now" in text
     assert "a chance of" not in text
-    run = read_columns(noted())
+    run = read_columns(events(noted()))
     assert run.doubtful.tolist() == [False] * 40 + [True] * 20
 
 
 @pytest.mark.parametrize("speech", [0.8, 3.0], ids=["shorter", "longer than the first voice's"])
 def test_the_line_breaks_at_a_split(speech: float, tmp_path: Path) -> None:
-    run = read_columns(split(speech))
+    run = read_columns(events(split(speech)))
     assert list(run.fresh) == [41]  # after the last reading on the old evidence
     assert np.all(np.diff(run.columns["speech"]) > 0)
     assert run.columns["speech"][41] == pytest.approx(0.8 * 41 + speech)
     assert heading(run).startswith("The voice since 0:35: after ")
     drawn: list[Any] = []
     with mock.patch("monitor.plots.curve.draw", lambda _, paint, __: drawn.append(paint)):
-        plot_run(split(speech), tmp_path / "run.png")
+        plot_run(events(split(speech)), tmp_path / "run.png")
     figure = Figure()
     drawn[0](figure)
     lines = [line for line in figure.axes[0].lines if line.get_color() == BLUE]
@@ -470,12 +480,12 @@ def test_the_protected_side_is_drawn_with_whom_it_is_told_to(tmp_path):
         save(figure, *args, **options)
 
     with mock.patch.object(Figure, "savefig", look):
-        plot_run(records, tmp_path / "both.svg")
-        plot_run([start(watch="ann"), *rising(40)], tmp_path / "one.svg")
+        plot_run(events(records), tmp_path / "both.svg")
+        plot_run(events([start(watch="ann"), *rising(40)]), tmp_path / "one.svg")
     (label,) = [" ".join(text.split()) for text in drawn if "mcadams" in text]
     assert label.startswith("through mcadams:0.8: ")
     assert "bits, 2.0 fewer, to the strongest attacker tried, who has enrolled" in label
-    run = read_columns(records)
+    run = read_columns(events(records))
     assert np.allclose(run.columns["bits"] - run.columns["protected_bits"], 2)
     assert run.protected == "mcadams:0.8"
 
@@ -491,7 +501,7 @@ def evident(seconds: float) -> dict[str, Any]:
 
 
 def lines_of(records: list[dict[str, Any]], **options: Any) -> list[tuple[Any, Any]]:
-    axes = draw_run(records, **options).axes[0]
+    axes = draw_run(events(records), **options).axes[0]
     return [(np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in axes.lines]
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from monitor.plots.curve import draw_run
-from monitor.plots.people import MOST_DRAWN, make_curves
+from monitor.plots.recording import MOST_DRAWN, make_curves
+from tests.records import events
 
 
 def run(people, watched=(), *, end=True):
@@ -50,7 +51,7 @@ def texts(figure):
 @pytest.mark.parametrize("people", [1, 2, 8])
 def test_everybody_has_a_curve_and_a_name_at_its_end(people):
     records = run(people)
-    figure = draw_run(records)
+    figure = draw_run(events(records))
     curves, strip = figure.axes
     drawn = {line.get_gid(): line for line in curves.lines if line.get_gid()}
     assert set(drawn) == {f"S{k}" for k in range(people)}
@@ -65,7 +66,7 @@ def test_everybody_has_a_curve_and_a_name_at_its_end(people):
 
 
 def test_names_do_not_lie_on_each_other():
-    figure = draw_run(run(8))
+    figure = draw_run(events(run(8)))
     figure.canvas.draw()
     names = [text for text in figure.axes[0].texts if "bits" in text.get_text()]
     boxes = sorted((text.get_window_extent() for text in names), key=lambda box: box.y0)
@@ -75,20 +76,20 @@ def test_names_do_not_lie_on_each_other():
 
 
 def test_of_more_than_eight_those_with_most_bits_are_drawn():
-    figure = draw_run(run(12))
+    figure = draw_run(events(run(12)))
     drawn = {line.get_gid() for line in figure.axes[0].lines if line.get_gid()}
     assert drawn == {f"S{k}" for k in range(12 - MOST_DRAWN, 12)}
     assert any("4 with less, or nothing, are not drawn" in text for text in texts(figure))
 
 
 def test_of_several_watched_the_curve_is_by_the_one_matched():
-    by_row = make_curves(run(2, ("ann", "bob")))[0]
+    by_row = make_curves(events(run(2, ("ann", "bob"))))[0]
     assert by_row.bits[0] == pytest.approx(0.02)
     assert by_row.alerts == [(30.0, 2.0)]
-    unfinished = make_curves(run(2, ("ann", "bob"), end=False))[0]
+    unfinished = make_curves(events(run(2, ("ann", "bob"), end=False)))[0]
     assert unfinished.bits[0] == pytest.approx(1.02)
 
 
 def test_a_run_in_which_nobody_was_heard_is_drawn_too():
     records = [r for r in run(2) if r["type"] in ("start", "end")]
-    assert draw_run(records).axes
+    assert draw_run(events(records)).axes

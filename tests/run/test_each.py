@@ -9,10 +9,8 @@ import math
 import os
 import random
 import stat
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +20,7 @@ import soundfile
 from monitor import Monitor, Run
 from monitor.alerts import Threshold
 from monitor.errors import StoreError, UsageError
+from monitor.events import Event, Reading
 from monitor.run import RunSettings
 from monitor.run.each import (
     COLUMNS,
@@ -287,10 +286,10 @@ class Stops:
         self.at = at
         self.seen: list[float] = []
 
-    def write(self, record: Mapping[str, Any]) -> None:
-        if record["type"] == "reading":
-            self.seen.append(record["seconds"])
-            if record["seconds"] >= self.at:
+    def write(self, event: Event) -> None:
+        if isinstance(event, Reading):
+            self.seen.append(event.seconds)
+            if event.seconds >= self.at:
                 raise KeyboardInterrupt
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ from matplotlib.figure import Figure
 
 from monitor import Measurement, measure
 from monitor.errors import UsageError
-from monitor.events.schema import read_run
+from monitor.events import Event, Reading, RunStart
 from monitor.population import demo_frames
 from monitor.run import MeasurementSettings
 from monitor.sinks.jsonl import line_of
 from monitor.types import Notice
+from tests.records import read_records
 from tests.sounds import RATE, synthetic
 
 
@@ -27,14 +29,14 @@ def replayed(tmp_path: Path, recording: Path, *options: str) -> list[dict[str, A
     log, picture = tmp_path / "run.jsonl", tmp_path / "replay.svg"
     arguments = ["replay", str(recording), "--jsonl", str(log), "--plot", str(picture), *options]
     subprocess.run([sys.executable, "-m", "monitor", *arguments], check=True, capture_output=True)
-    return read_run(log)
+    return read_records(log)
 
 
 def check_same(found: Measurement, records: list[dict[str, Any]], tmp_path: Path) -> None:
     readings = [each for each in records if each["type"] == "reading"]
     assert len(readings) > 5
     written = [
-        json.loads(line_of(each)) for each in found.records
+        json.loads(line_of(each.record())) for each in found.events
     ]  # six decimals, as a log has them
     assert [each for each in written if each["type"] == "reading"] == readings
     for name in ("bits", "bits_low", "speech", "ceiling", "closed_set_bits", "headline", "seconds"):
@@ -95,22 +97,22 @@ def test_nothing_at_all():
     assert str(found) in found._repr_html_().replace("&#x27;", "'")
 
 
-def records(**changes: Any) -> list[dict[str, Any]]:
+def happened(**changes: Any) -> list[Event]:
     made = measure(
         demo_frames(), settings=MeasurementSettings(step_seconds=100), features=["f0"]
-    ).records
-    return [{**r, **changes} if r["type"] == "reading" else dict(r) for r in made]
+    ).events
+    return [replace(e, **changes) if isinstance(e, Reading) else e for e in made]
 
 
 def test_low_bits_are_no_comfort_where_conditions_differ():
-    plain = Measurement.from_records(records(), [Notice("prior", "of no concern", level="info")])
+    plain = Measurement.from_events(happened(), [Notice("prior", "of no concern", level="info")])
     assert "Take care" not in str(plain)
-    apart = Measurement.from_records(records(differs=["clipping"]), [])
+    apart = Measurement.from_events(happened(differs=["clipping"]), [])
     assert apart.differs == ["clipping"]
     assert "Take care" in str(apart)
     assert "clipping" in str(apart)
     told = [Notice("one feature alone", "first"), Notice("conditions differ", "a telephone")]
-    assert "Take care: a telephone; 1 more notice" in str(Measurement.from_records(records(), told))
+    assert "Take care: a telephone; 1 more notice" in str(Measurement.from_events(happened(), told))
 
 
 def test_a_notebook_shows_sentence_and_picture():
@@ -124,6 +126,7 @@ def test_a_notebook_shows_sentence_and_picture():
 
 
 def test_a_name_is_no_markup():
-    made = records()
-    made[0]["recordings"] = ["<script>alert(1)</script>"]
-    assert "<script>" not in Measurement.from_records(made, [])._repr_html_()
+    start, *rest = happened()
+    assert isinstance(start, RunStart)
+    made = [replace(start, recordings=("<script>alert(1)</script>",)), *rest]
+    assert "<script>" not in Measurement.from_events(made, [])._repr_html_()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from monitor.sources import AudioQueue, Chain, File, FramesFile
 from monitor.sources.frames import Header, write_frames
 from monitor.tables import columns_of, flat
 from monitor.types import Track
+from tests.records import as_records, event
 from tests.run.test_run import VALIDATOR
 from tests.stream.streams import RATE, sounds
 
@@ -53,7 +54,7 @@ def told(
     monitor = Monitor(Population.reference(), [feature], watch="19")
     with Run(source, monitor, settings=RunSettings(protect=protect), sinks=[kept]) as run:
         run.to_end()
-    found: list[dict[str, Any]] = json.loads(json.dumps(kept.records))
+    found: list[dict[str, Any]] = as_records(kept.events)
     for record in found:
         VALIDATOR.validate(record)
     return found
@@ -93,11 +94,11 @@ def test_frames_without_noise_promise_nothing(tmp_path):
 
 
 def test_a_table_has_it_where_there_is_any(noisy):
-    readings = [record for record in noisy if record["type"] == "reading"]
+    readings = [event(record) for record in noisy if record["type"] == "reading"]
     names = [column.name for column in columns_of(readings)]
     assert "declared.most_bits" in names
     assert flat(readings[-1])["declared.windows"] == 20
-    plain = [{k: v for k, v in r.items() if k != "declared"} for r in readings]
+    plain = [replace(reading, declared=None) for reading in readings]
     assert not any(c.name.startswith("declared") for c in columns_of(plain))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Iterator
@@ -22,7 +21,6 @@ from monitor.alerts import Threshold
 from monitor.anonymisers.recording import protect
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.events.reading import ProtectedReading
-from monitor.events.schema import read_run
 from monitor.features import registry
 from monitor.features.f0 import F0
 from monitor.population.people import Speaker
@@ -33,6 +31,7 @@ from monitor.sources import AudioQueue, Chain, File, SideInputSource
 from monitor.stream.checkpoint import state_path
 from monitor.types import Block
 from tests.contracts import voice
+from tests.records import as_records, read_records
 from tests.run.test_run import VALIDATOR, Dying, KilledError, fresh, items, lines, listed, ticking
 from tests.stream.streams import RATE, WATCHED, audio, reference, run_through, simulated, sounds
 from tests.stream.test_beside import Style, population, said
@@ -45,7 +44,7 @@ def heard(source: Any, protect: Any = None, **options: Any) -> list[dict[str, An
     kept = RunBuffer()
     monitor = options.pop("monitor", None) or fresh()
     run_through(source, monitor, sinks=[kept], settings=RunSettings(protect=protect), **options)
-    found: list[dict[str, Any]] = json.loads(json.dumps(kept.records))
+    found: list[dict[str, Any]] = as_records(kept.events)
     for record in found:
         VALIDATOR.validate(record)
         record.pop("time", None)
@@ -139,7 +138,7 @@ def test_killed_and_resumed_the_file_is_the_same(tmp_path, monkeypatch, kill):
     assert state_path(path).exists()
     go(path, listed(items()), None)
     assert lines(path) == lines(tmp_path / "whole.jsonl")
-    assert any(record["type"] == "alert" for record in read_run(path))
+    assert any(record["type"] == "alert" for record in read_records(path))
 
 
 def test_it_is_resumed_with_the_same_anonymiser_and_seed_alone(tmp_path):
@@ -163,7 +162,7 @@ def test_it_is_resumed_with_the_same_anonymiser_and_seed_alone(tmp_path):
         with pytest.raises(StoreError, match=words):
             begin(other, None)
     begin(SEEDED, None)
-    assert read_run(path)[-1]["readings"] == 11
+    assert read_records(path)[-1]["readings"] == 11
 
 
 def voices() -> list[Block]:
@@ -376,7 +375,7 @@ def test_words_are_the_same_on_both_sides(tmp_path, monkeypatch, method):
     with Run(
         with_words(path), of_words("f0", "style"), settings=RunSettings(protect=protect)
     ) as run:
-        assert any("the same on both sides" in notice for notice in run.start["notices"])
+        assert any("the same on both sides" in notice for notice in run.start.notices)
         run.to_end()
         assert run._side is not None
         (other,) = run._side.pair.attackers.values()

@@ -15,8 +15,9 @@ from monitor import Monitor, Population, Run
 from monitor.alerts import Conformal, EarlyWarning, Threshold
 from monitor.alerts.actions.registry import BackgroundDelivery
 from monitor.errors import SourceError, StoreError, UsageError
-from monitor.events.occurrences import Alert
-from monitor.events.schema import read_run
+from monitor.events.declaration import Event
+from monitor.events.reading import Reading
+from monitor.events.run import Alert
 from monitor.ledger import Ledger
 from monitor.population.false_alarms import FalseAlarms
 from monitor.protocols import LiveSource, Provenance, Source
@@ -25,6 +26,7 @@ from monitor.sinks.jsonl import JsonLines
 from monitor.sources import AudioQueue, Chain, File, Paced, Samples
 from monitor.stream.checkpoint import state_path
 from monitor.types import Frames
+from tests.records import read_records
 from tests.sounds import RATE, synthetic
 from tests.stream.streams import WATCHED, Listed, frames, reference, run_through, simulated
 
@@ -61,9 +63,9 @@ class NotedAction:
         self._notes, self._name, self._fails = notes, name, fails
         notes.append(f"{name} made")
 
-    def write(self, record: Mapping[str, Any]) -> None:
-        if record["type"] in ("start", "end"):
-            self._notes.append(f"{self._name} {record['type']}")
+    def write(self, event: Event) -> None:
+        if event.type in ("start", "end"):
+            self._notes.append(f"{self._name} {event.type}")
 
     def drain(self) -> list[str]:
         self._notes.append(f"{self._name} settled")
@@ -108,7 +110,8 @@ def test_the_order_in_which_all_is_opened_and_closed(tmp_path, monkeypatch):
     ) as run:
         run.sinks.append(NotedAction(notes, "view"))
         assert (tmp_path / "run.jsonl").stat().st_size == 0
-        assert run.start["carried"]["sessions"] == 0
+        assert run.start.carried is not None
+        assert run.start.carried.sessions == 0
         run.to_end()
     assert notes == [
         *("action made", "page made", "source made", "monitor made", "source opened"),
@@ -117,7 +120,7 @@ def test_the_order_in_which_all_is_opened_and_closed(tmp_path, monkeypatch):
         *("view closed", "page closed", "source closed", "action closed", "log closed"),
     ]
     assert run.totals.failures == ["it rained"]
-    assert read_run(tmp_path / "run.jsonl")[-1]["failures"] == ["it rained"]
+    assert read_records(tmp_path / "run.jsonl")[-1]["failures"] == ["it rained"]
 
 
 def refusals(folder: Path) -> list[tuple[dict[str, Any], type[Exception], str]]:
@@ -174,7 +177,7 @@ def test_a_run_that_was_left_is_unfinished_and_goes_on(tmp_path):
             if record["type"] == "reading" and record["seconds"] == 5.0:
                 break
         assert run.resumable
-    assert read_run(path)[-1]["seconds"] == 5.0
+    assert read_records(path)[-1]["seconds"] == 5.0
     with pytest.raises(UsageError, match="holds an unfinished run: go on with it"):
         Run(source(), fresh(), log=path).__enter__()
     other = Listed([simulated(20.0)], provenance=(Provenance("talk", ("b",)),))
@@ -184,7 +187,9 @@ def test_a_run_that_was_left_is_unfinished_and_goes_on(tmp_path):
         Run(source(), fresh(step_seconds=2), log=LogFile(path, resume=True)).__enter__()
     totals = run_through(source(), fresh(), log=LogFile(path, resume=True))
     assert totals.readings == 20
-    assert [r["seconds"] for r in read_run(path) if r["type"] == "reading"] == list(range(1, 21))
+    assert [r["seconds"] for r in read_records(path) if r["type"] == "reading"] == list(
+        range(1, 21)
+    )
     assert not state_path(path).exists()
 
 
@@ -258,7 +263,7 @@ def test_a_paced_source_is_known_by_what_it_paces(tmp_path):
     soundfile.write(tmp_path / "a.wav", synthetic(3.0), RATE)
     paced = Paced(Chain([File(tmp_path / "a.wav")]), 1e6)
     run_through(paced, fresh(), log=tmp_path / "run.jsonl", ledger=tmp_path / "me.db")
-    assert read_run(tmp_path / "run.jsonl")[0]["recordings"] == ["a.wav"]
+    assert read_records(tmp_path / "run.jsonl")[0]["recordings"] == ["a.wav"]
     with pytest.raises(UsageError, match=r"a\.wav: was heard as a\.wav in session 1"):
         run_through(File(tmp_path / "a.wav"), fresh(), ledger=tmp_path / "me.db")
     with Ledger(tmp_path / "me.db") as ledger:
@@ -268,18 +273,18 @@ def test_a_paced_source_is_known_by_what_it_paces(tmp_path):
 class Nowhere:
     label = "nowhere"
 
-    def deliver(self, record: Mapping[str, Any], cancel: Any) -> None:  # noqa: ARG002
+    def deliver(self, alert: Alert, cancel: Any) -> None:  # noqa: ARG002
         raise AssertionError("there was no alert")
 
 
 def test_what_is_worked_out_and_what_is_missing_is_in_the_start_record():
     quote = FalseAlarms("bits", 4.5, 0.05, 600.0, 22, 0, "cross", 100.0)
     with Run(Listed([simulated(2.0)]), fresh(), rules=[Conformal(quote)]) as run:
-        assert run.start["alarms"] == [run.rules[0].record()]
-        assert any("bits > 4.50 bits" in notice for notice in run.start["notices"])
+        assert run.start.alarms == (run.rules[0].terms(),)
+        assert any("bits > 4.50 bits" in notice for notice in run.start.notices)
     with Run(Listed([simulated(2.0)]), fresh(), actions=[BackgroundDelivery(Nowhere())]) as run:
-        assert run.start["notices"][-1].startswith("no --alert is set: nothing is sent to")
-        assert "alarms" not in run.start
+        assert run.start.notices[-1].startswith("no --alert is set: nothing is sent to")
+        assert run.start.alarms is None
 
 
 class EveryTenth:
@@ -288,11 +293,11 @@ class EveryTenth:
     def __init__(self) -> None:
         self._count = 0
 
-    def update(self, record: Mapping[str, Any]) -> list[Alert]:
-        self._count += record["type"] == "reading"
-        if record["type"] != "reading" or self._count % 10:
+    def update(self, event: Event) -> list[Alert]:
+        self._count += isinstance(event, Reading)
+        if not isinstance(event, Reading) or self._count % 10:
             return []
-        return [Alert(record["seconds"], None, "tenth", "bits", 0.0, "raised", None)]
+        return [Alert(event.seconds, None, "tenth", "bits", 0.0, "raised", None)]
 
     def state(self) -> dict[str, Any]:
         return {"count": self._count}
@@ -307,7 +312,7 @@ def test_a_rule_needs_no_more_than_the_members_of_an_alert_rule(tmp_path):
         assert run.rules[0].rule == "EveryTenth"
         totals = run.to_end()
     assert (totals.alerts, totals.undecided) == (2, [])
-    assert "alarms" not in run.start
+    assert run.start.alarms is None
 
 
 def test_features_of_ones_own_are_computed_in_this_process(tmp_path):

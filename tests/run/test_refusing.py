@@ -32,7 +32,7 @@ def test_the_very_audio_that_was_enrolled_is_refused_unless_insisted(enrolled):
     with Run(
         path, Monitor(population, watch="me"), settings=RunSettings(allow_overlap=True)
     ) as run:
-        assert run.start["rank_model_session"] == "same"
+        assert run.start.rank_model_session == "same"
         assert run.to_end().readings == 4
 
 
@@ -46,7 +46,7 @@ def test_another_part_of_an_enrolled_recording_takes_the_same_session_rank_model
     ):
         log = tmp_path / f"{session}.jsonl"
         with Run(source, Monitor(population, watch="me"), log=log, ledger=tmp_path / "l") as run:
-            assert run.start["rank_model_session"] == session
+            assert run.start.rank_model_session == session
             readings = [event for event in run if event.type == "reading"]
         assert {reading.session for reading in readings} == {session}
 

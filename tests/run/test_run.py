@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from monitor import Monitor, MonitorSettings
 from monitor.alerts import Threshold
-from monitor.events.schema import SCHEMA, read_run
+from monitor.events import Event
+from monitor.events.schema import SCHEMA
 from monitor.protocols import Provenance, Source
 from monitor.run import LogFile, Run, RunSettings
 from monitor.sinks.console import RunBuffer
@@ -25,6 +26,7 @@ from monitor.sources import Chain, File, FramesFile
 from monitor.sources.frames import write_frames
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.types import Frames, Gap
+from tests.records import as_records, read_records
 from tests.stream.streams import (
     RATE,
     WATCHED,
@@ -78,14 +80,14 @@ def lines(path: Path) -> list[dict[str, Any]]:
 def test_a_run_has_a_beginning_an_end_and_valid_records(tmp_path):
     kept, path = RunBuffer(), tmp_path / "run.jsonl"
     totals = run_through(listed(items()), fresh(), sinks=[kept], rules=rules(), log=path)
-    records = read_run(tmp_path / "run.jsonl")
+    records = read_records(tmp_path / "run.jsonl")
     for record in records:
         VALIDATOR.validate(record)
     kinds = [record["type"] for record in records]
     assert (kinds[0], kinds[-1]) == ("start", "end")
     assert set(kinds[1:-1]) == {"reading", "gap", "alert", "notice"}
     assert kinds.count("start") == kinds.count("end") == 1
-    assert [record["type"] for record in kept.records] == kinds
+    assert [record["type"] for record in as_records(kept.events)] == kinds
     seconds = [record["seconds"] for record in records[1:]]
     assert seconds == sorted(seconds)
     end = records[-1]
@@ -109,11 +111,11 @@ def test_records_of_files_are_valid(tmp_path, watch):
     write_frames(tmp_path / "c.npz", made.speech, made.tracks, {"f0": 104}, {"f0": 0.01})
     source = FramesFile(tmp_path / "c.npz")
     run_through(source, Monitor(reference(), watch=watch), sinks=[kept])
-    for record in kept.records:
+    for record in as_records(kept.events):
         VALIDATOR.validate(json.loads(json.dumps(record)))
-    assert kept.records[0]["recordings"] == ["a.flac", "b.wav"]
+    assert as_records(kept.events)[0]["recordings"] == ["a.flac", "b.wav"]
     assert (totals.gaps, totals.readings) == (0, 8)
-    assert [r["complete"] for r in kept.records if r["type"] == "end"] == [True, True]
+    assert [r["complete"] for r in as_records(kept.events) if r["type"] == "end"] == [True, True]
 
 
 def test_a_broken_file_is_a_gap_and_the_run_goes_on(tmp_path):
@@ -122,17 +124,17 @@ def test_a_broken_file_is_a_gap_and_the_run_goes_on(tmp_path):
     chain = Chain([File(path), File(voice_file(tmp_path / "b.flac"))])
     kept = RunBuffer()
     totals = run_through(chain, fresh(), sinks=[kept])
-    (gap,) = [record for record in kept.records if record["type"] == "gap"]
+    (gap,) = [record for record in as_records(kept.events) if record["type"] == "gap"]
     assert (gap["recording"], gap["reason"]) == ("a.flac", "broken file")
     assert totals.lost_seconds == gap["lost_seconds"] > 1
-    assert kept.records[-1]["complete"] is False
-    assert kept.records[-1]["seconds"] > 4
+    assert as_records(kept.events)[-1]["complete"] is False
+    assert as_records(kept.events)[-1]["seconds"] > 4
 
 
 def test_alerts_follow_the_reading_they_are_of():
     kept = RunBuffer()
     run_through(listed([simulated(20.0)]), fresh(), sinks=[kept], rules=rules())
-    for before, record in itertools.pairwise(kept.records):
+    for before, record in itertools.pairwise(as_records(kept.events)):
         if record["type"] == "alert":
             assert before["type"] in ("reading", "alert")
             assert before["seconds"] == record["seconds"]
@@ -142,17 +144,15 @@ def test_a_record_is_in_the_log_before_anybody_sees_it(tmp_path):
     path = tmp_path / "run.jsonl"
 
     class Seeing(RunBuffer):
-        def write(self, record: Any) -> None:
-            written = read_run(path)[-1]
-            assert (written["type"], written.get("seconds")) == (
-                record["type"],
-                record.get("seconds"),
-            )
-            super().write(record)
+        def write(self, event: Event) -> None:
+            written = read_records(path)[-1]
+            now = event.record()
+            assert (written["type"], written.get("seconds")) == (now["type"], now.get("seconds"))
+            super().write(event)
 
     seeing = Seeing()
     run_through(listed([simulated(2.0)]), fresh(), sinks=[seeing], log=path)
-    assert len(seeing.records) == 6
+    assert len(as_records(seeing.events)) == 6
 
 
 def ticking(seconds: float) -> Callable[[], float]:
@@ -209,7 +209,7 @@ def test_a_finished_run_leaves_no_checkpoint_and_a_broken_one_does(tmp_path):
         run.to_end()
     assert run.resumable
     assert state_path(path).exists()
-    assert read_run(path)[-1]["type"] != "end"
+    assert read_records(path)[-1]["type"] != "end"
 
 
 class KilledError(Exception):
@@ -223,7 +223,7 @@ class Dying(RunBuffer):
         super().__init__()
         self._left = at
 
-    def write(self, record: Any) -> None:  # noqa: ARG002
+    def write(self, event: Event) -> None:  # noqa: ARG002
         self._left -= 1
         if self._left < 0:
             raise KilledError
@@ -274,12 +274,12 @@ def test_a_resumed_run_shows_people_its_start_but_writes_none(tmp_path):
         before = run.totals.readings
         assert before > 2
         run.to_end()
-    records = read_run(path)
+    records = read_records(path)
     assert [record["type"] for record in records].count("start") == 1
-    assert kept.records[0]["type"] == "start"
-    assert len([r for r in kept.records if r["type"] == "reading"]) == 11 - before
-    assert kept.records[-1] == {**records[-1], **kept.records[-1]}
-    assert kept.records[-1]["readings"] == 11
+    assert as_records(kept.events)[0]["type"] == "start"
+    assert len([r for r in as_records(kept.events) if r["type"] == "reading"]) == 11 - before
+    assert as_records(kept.events)[-1] == {**records[-1], **as_records(kept.events)[-1]}
+    assert as_records(kept.events)[-1]["readings"] == 11
 
 
 def test_a_run_that_is_iterated_again_goes_on_and_counts_nothing_twice(tmp_path):
@@ -290,4 +290,4 @@ def test_a_run_that_is_iterated_again_goes_on_and_counts_nothing_twice(tmp_path)
         assert [*run, *run] == []
         assert run.to_end().readings == len([e for e in rest if e.type == "reading"])
     assert [first.type, rest[-1].type] == ["start", "end"]
-    assert len(read_run(path)) == 1 + len(rest)
+    assert len(read_records(path)) == 1 + len(rest)

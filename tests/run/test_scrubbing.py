@@ -15,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import MonitorError, OverlapError, UsageError
+from monitor.events.declaration import find_first
+from monitor.events.run import RunStart
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.run.measuring import MeasurementSettings, measure
@@ -90,14 +92,16 @@ def test_no_second_of_what_is_written_exceeds_the_budget(talk, tmp_path):
     assert 1 < made.kept_seconds < made.speech_seconds / 2
     peak = max(heard.peak for heard in made.after.values())
     assert 0 < peak <= 10
+    start = find_first(made.measured.events, RunStart)
+    assert start is not None
     heard = measure(
         out,
         settings=MeasurementSettings(on_change="note"),
         watch=READER,
-        features=made.measured.records[0]["features"],
+        features=start.features,
     )
-    own = [r["bits"] for r in heard.records if r["type"] == "reading"]
-    claimed = [r["bits"] for r in made.measured.records if r["type"] == "reading"]
+    own = [reading.bits or 0.0 for reading in heard.readings]
+    claimed = [reading.bits or 0.0 for reading in made.measured.readings]
     assert own == claimed
     assert max(own) <= peak
     every = {who.features for who in made.after}

@@ -16,13 +16,13 @@ from websockets.exceptions import ConnectionClosed
 
 from monitor.cli import main
 from monitor.errors import SourceError, UsageError
-from monitor.events.schema import read_run
 from monitor.files import MemoryFile
 from monitor.serve.recording import MOST_BYTES, UploadHeader, opened
 from monitor.serve.session import ServeSettings, Session
 from monitor.serve.templates import TemplateFolder
 from monitor.sources import File
 from monitor.types import Block
+from tests.records import read_records
 from tests.serve.conftest import ENROL_SECONDS, TOKEN, frames
 from tests.serve.test_session import told, until
 
@@ -70,7 +70,7 @@ def replayed(path: Path, *options: str) -> list[dict[str, Any]]:
     with pytest.raises(SystemExit) as ended:
         main(["replay", str(path), *options, "--top", "100", "--jsonl", str(log)])
     assert ended.value.code == 0
-    return list(read_run(log))
+    return list(read_records(log))
 
 
 def readings(run: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -227,7 +227,7 @@ def test_a_recording_over_the_wire_and_what_can_be_taken_away(client, line, chap
         assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
     log = tmp_path / "taken.jsonl"
     log.write_bytes(taken["run.jsonl"].content)
-    run = read_run(log)
+    run = read_records(log)
     assert [each["type"] for each in run].count("reading") == 8
     assert run[-1]["type"] == "end"
     assert taken["run.png"].content.startswith(b"\x89PNG")
@@ -290,7 +290,7 @@ def test_a_recording_that_is_dropped_onto_the_page(browser, served, chapters, tm
     assert float(tab.inner_text("#bits")) > 1
     with tab.expect_download() as taken:
         tab.click("[id='download-run.jsonl']")
-    assert len(readings(read_run(taken.value.path()))) == 8
+    assert len(readings(read_records(taken.value.path()))) == 8
     tab.close()
 
 

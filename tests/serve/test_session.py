@@ -155,7 +155,7 @@ def test_the_threshold_moves_while_she_speaks(enrolled, chapters):
         session.receive_audio(frame)
     until(partial(reached, hub, 5))
     session.adjust(0.5)
-    assert [each["threshold"] for each in hub.state()["forecast"]] == [0.5]
+    assert [each.threshold for each in hub.state().forecast] == [0.5]
     for frame in frames(chapters[1][6 * RATE : 14 * RATE], 6 * RATE):
         session.receive_audio(frame)
     alert = until(lambda: [json.loads(e.data) for e in hub.after(0) if e.kind == "alert"])[0]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from monitor.events.phrases import bits_now
 from monitor.phrases import CAVEAT
 from monitor.plots.curve import heading, read_columns
 from monitor.run.each import COLUMNS, RecordingOutcome
-from monitor.sinks.summary import bits_now
 from monitor.tables import Readings
+from tests.records import event, events
 
 TELEPHONE = {
     "bandwidth_hz": 3600.0,
@@ -27,15 +28,15 @@ def test_the_headline_has_the_caveat_beside_it(more, bits):
     reading |= {"closed_set_bits": bits, **more}
     apart = {**reading, "conditions": TELEPHONE, "differs": ["bandwidth_hz"]}
     start = {"type": "start", "watch": "ann", "speakers": 50, "ceiling": 5.64}
-    assert CAVEAT in bits_now(apart)
-    assert CAVEAT not in bits_now(reading)
-    assert CAVEAT in heading(read_columns([start, apart]))
-    assert CAVEAT not in heading(read_columns([start, reading]))
+    assert CAVEAT in bits_now(event(apart))
+    assert CAVEAT not in bits_now(event(reading))
+    assert CAVEAT in heading(read_columns(events([start, apart])))
+    assert CAVEAT not in heading(read_columns(events([start, reading])))
 
 
 def test_tables_have_a_column_for_each_figure():
     reading = {"type": "reading", "seconds": 1.0, "conditions": TELEPHONE}
-    table = Readings([{**reading, "differs": ["bandwidth_hz", "clipping"]}])
+    table = Readings(events([{**reading, "differs": ["bandwidth_hz", "clipping"]}]))
     (row,) = table.rows()
     assert row["conditions.bandwidth_hz"] == 3600
     assert row["differs"] == "bandwidth_hz+clipping"

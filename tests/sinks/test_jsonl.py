@@ -35,9 +35,9 @@ def test_one_compact_line_a_record(tmp_path):
     path = tmp_path / "run.jsonl"
     sink = JsonLines(path)
     assert isinstance(sink, Sink)
-    sink.write(RECORD)
+    sink.write_record(RECORD)
     assert path.read_text() == LINE  # seen at once, by whoever follows the file
-    sink.write({"type": "end", "watch": "Zoë"})
+    sink.write_record({"type": "end", "watch": "Zoë"})
     sink.flush()
     assert sink.offset == path.stat().st_size
     sink.close()
@@ -55,7 +55,7 @@ def test_numpy_numbers_are_numbers(tmp_path):
         "e": np.array([1.5, 1e-9]),
         "f": (1, 2),
     }
-    sink.write(record)
+    sink.write_record(record)
     assert json.loads((tmp_path / "a").read_text()) == {
         "a": 1.234568,
         "b": 0.1,
@@ -71,9 +71,9 @@ def test_numpy_numbers_are_numbers(tmp_path):
 def test_what_is_not_finite_is_never_written(tmp_path, figure):
     sink = JsonLines(tmp_path / "a")
     with pytest.raises(ValueError, match="JSON compliant"):
-        sink.write({"bits": figure})
+        sink.write_record({"bits": figure})
     with pytest.raises(TypeError, match="cannot hold"):
-        sink.write({"bits": object()})
+        sink.write_record({"bits": object()})
     sink.close()
     assert not (tmp_path / "a").exists()
 
@@ -85,7 +85,7 @@ VALUES = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text() | 
 def test_every_record_is_one_line_that_reads_back(tmp_path_factory, record):
     path = tmp_path_factory.mktemp("run") / "a"
     sink = JsonLines(path)
-    sink.write(record)
+    sink.write_record(record)
     sink.close()
     (line,) = path.read_bytes().splitlines()
 
@@ -103,15 +103,15 @@ def test_every_record_is_one_line_that_reads_back(tmp_path_factory, record):
 def test_append_cuts_and_goes_on(tmp_path):
     path = tmp_path / "run.jsonl"
     sink = JsonLines(path)
-    sink.write({"n": 1})
+    sink.write_record({"n": 1})
     offset = sink.offset
-    sink.write({"n": 2})
+    sink.write_record({"n": 2})
     sink.close()
     with path.open("a") as file:
         file.write('{"n": to')
     again = JsonLines(path, append_at=offset)
     assert again.offset == offset
-    again.write({"n": 22})
+    again.write_record({"n": 22})
     again.close()
     assert path.read_text() == '{"n":1}\n{"n":22}\n'
     again = JsonLines(path)
@@ -134,7 +134,7 @@ import sys, time
 from monitor.sinks.jsonl import JsonLines
 
 sink = JsonLines(sys.argv[1])
-sink.write({"n": 1})
+sink.write_record({"n": 1})
 print("written", flush=True)
 time.sleep(600)
 """
@@ -182,7 +182,7 @@ def test_unwritable_places_are_one_line(tmp_path, monkeypatch):
 def test_full_disk():
     sink = JsonLines("/dev/full")
     with pytest.raises(StoreError, match=r"^cannot write /dev/full: No space left"):
-        sink.write(RECORD)
+        sink.write_record(RECORD)
     assert sink.offset == 0
     sink.close()
 
@@ -190,7 +190,7 @@ def test_full_disk():
 def test_a_torn_line_is_taken_back(tmp_path):
     path = tmp_path / "run.jsonl"
     sink = JsonLines(path)
-    sink.write({"n": 1})
+    sink.write_record({"n": 1})
 
     class Filling(io.FileIO):
         room = 5
@@ -206,7 +206,7 @@ def test_a_torn_line_is_taken_back(tmp_path):
     sink.close()
     sink._file = file
     with pytest.raises(StoreError, match="No space left"):
-        sink.write({"n": 2})
+        sink.write_record({"n": 2})
     sink.close()
     assert path.read_text() == '{"n":1}\n'
 
@@ -216,12 +216,12 @@ def test_closed_pipe_is_left_to_the_caller(tmp_path):
     os.mkfifo(path)
     reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     sink = JsonLines(path)
-    sink.write(RECORD)
+    sink.write_record(RECORD)
     sink.flush()
     assert os.read(reader, 1000).decode() == LINE
     os.close(reader)
     with pytest.raises(BrokenPipeError):
-        sink.write(RECORD)
+        sink.write_record(RECORD)
     sink.close()
 
 
@@ -229,7 +229,7 @@ def test_standard_output_stays_open(monkeypatch):
     buffer = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(buffer))
     sink = JsonLines("-")
-    sink.write(RECORD)
+    sink.write_record(RECORD)
     sink.flush()
     sink.close()
     assert buffer.getvalue().decode() == LINE

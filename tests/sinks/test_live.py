@@ -12,6 +12,7 @@ from monitor.anonymisers.laplace import Declared
 from monitor.events.declaration import to_json
 from monitor.events.reading import DeclaredReading
 from monitor.sinks.live import LiveView
+from tests.records import event
 from tests.sinks.test_terminal import Screen, reading
 
 START = {"type": "start", "watch": "4088", "recordings": ["USB Microphone"]}
@@ -49,7 +50,7 @@ def shown(view: LiveView) -> list[str]:
 def view_of(screen: Screen, *records: dict[str, Any], **options: Any) -> LiveView:
     view = LiveView(screen.console, clock=screen.clock, **options)
     for record in records:
-        view.write(record)
+        view.write(event(record))
     return view
 
 
@@ -90,7 +91,7 @@ def test_nobody_watched_and_nothing_heard_yet():
     view = view_of(screen, {**START, "watch": None})
     assert "no figure yet" in "\n".join(shown(view))
     features = {"f0": {**FEATURE, "rank": None, "rank_bits": None, "local_bits": None}}
-    view.write(live(1.0, None, features=features, withheld="too short"))
+    view.write(event(live(1.0, None, features=features, withheld="too short")))
     text = "\n".join(shown(view))
     view.close()
     assert "withheld: too short" in text
@@ -136,7 +137,7 @@ def test_without_a_terminal_a_line_every_ten_seconds():
     view = view_of(screen, START, forecasts=[Ahead(75.0)])
     for t in range(1, 32):
         screen.now = float(t)
-        view.write(live(float(t), 0.1 * t))
+        view.write(event(live(float(t), 0.1 * t)))
     view.say("USB Microphone is gone;\x1b[2J waiting")
     view.close()
     assert len(screen.lines) == 3 + 1 + 1
@@ -163,7 +164,7 @@ def test_whether_anybody_enrolled_speaks_or_what_it_takes_to_know():
     lines = shown(view)
     assert " enrolled at all? not known: it takes a speaker embedding (voice)" in lines
     assert len(lines) <= 23
-    view.write(live(10.0, enrolled=0.97))
+    view.write(event(live(10.0, enrolled=0.97)))
     assert " enrolled at all? 97 % likely" in shown(view)
     view.close()
 
@@ -177,15 +178,17 @@ def test_after_another_voice_nothing_is_claimed_of_the_watched_speaker():
     alert = {"type": "alert", "seconds": 9.0, "rule": "bits>2 for 5 s", "state": "raised"}
     view = view_of(screen, START, live(111.0), alert, forecasts=[Ahead(31.0)])
     assert "watching 4088" in shown(view)[1]
-    view.write({**CHANGE, "action": "note"})
-    view.write(live(112.0, change=OPEN))
-    view.write({**alert, "seconds": 112.0, "state": "cleared", "change": OPEN})
+    view.write(event({**CHANGE, "action": "note"}))
+    view.write(event(live(112.0, change=OPEN)))
+    view.write(event({**alert, "seconds": 112.0, "state": "cleared", "change": OPEN}))
     lines = shown(view)
     assert lines[1].rstrip() == " 2.1 of 5.6 bits, another voice since 1:47  (1.8 to 2.4)  peak 2.3"
     assert "another voice since 1:47: these bits may not be 4088's" in lines[2]
     assert "alerts rest" in lines[2]
-    view.write({**CHANGE, "seconds": 170.0, "since_seconds": 153.0, "action": "note", "back": True})
-    view.write(live(170.0))
+    view.write(
+        event({**CHANGE, "seconds": 170.0, "since_seconds": 153.0, "action": "note", "back": True})
+    )
+    view.write(event(live(170.0)))
     assert "watching 4088" in shown(view)[1]
     view.close()
     assert "the first voice is back since 2:33: alerts go on" in screen.text
@@ -196,8 +199,8 @@ def test_after_another_voice_nothing_is_claimed_of_the_watched_speaker():
 def test_after_a_split_the_bits_are_of_the_newest_voice():
     screen = Screen(True)
     view = view_of(screen, START, live(112.0), {**CHANGE, "action": "split"})
-    view.write(live(113.0, speech=0.7, stream=2))
-    view.write(live(114.0, speech=1.5, stream=2))
+    view.write(event(live(113.0, speech=0.7, stream=2)))
+    view.write(event(live(114.0, speech=1.5, stream=2)))
     first = shown(view)[1]
     assert len(view._curve.breaks) == 1
     view.close()
@@ -284,10 +287,10 @@ def test_evidence_claims_nothing_after_another_voice_and_says_at_least():
     assert shown(view)[1].rstrip() == (
         " at least 14.2 bits, at most 400 in a million  watching 4088"
     )
-    view.write({**live(10.0), **clipped})
+    view.write(event({**live(10.0), **clipped}))
     assert "(13.9 or more)" in shown(view)[1]  # what was cut has no upper limit
-    view.write({**CHANGE, "action": "note"})
-    view.write({**live(112.0, change=OPEN), **clipped})
+    view.write(event({**CHANGE, "action": "note"}))
+    view.write(event({**live(112.0, change=OPEN), **clipped}))
     text = "\n".join(shown(view))
     view.close()
     assert "at least 14.2 bits, another voice since 1:47" in text
@@ -310,7 +313,7 @@ def test_a_line_without_a_terminal_has_both():
     view = view_of(screen, TOLD)
     for t in range(1, 13):
         screen.now = float(t)
-        view.write({**live(float(t)), **EVIDENCE})
+        view.write(event({**live(float(t)), **EVIDENCE}))
     view.close()
     assert screen.lines[0] == (
         "0:11 audio, 0:08 speech, 11.3 bits, about 400 in a million, peak 11.5, closed-set, "
@@ -331,11 +334,13 @@ def test_both_sides_stand_on_the_screen_with_whom_and_what_was_disclosure_delay(
     screen = Screen(True, 80, 24)
     view = view_of(screen, {**START, **PROTECTED})
     for second in range(1, 41):
-        view.write(both(float(second), 0.1 * second, 0.05 * second))
+        view.write(event(both(float(second), 0.1 * second, 0.05 * second)))
     crossing = {"type": "crossing", "bits": 1.0, "delay_seconds": None}
-    view.write({**crossing, "side": "clear", "since_seconds": 10.0})
-    view.write({**crossing, "bits": 2.0, "side": "clear", "since_seconds": 20.0})
-    view.write({**crossing, "side": "protected", "since_seconds": 20.0, "delay_seconds": 10.0})
+    view.write(event({**crossing, "side": "clear", "since_seconds": 10.0}))
+    view.write(event({**crossing, "bits": 2.0, "side": "clear", "since_seconds": 20.0}))
+    view.write(
+        event({**crossing, "side": "protected", "since_seconds": 20.0, "delay_seconds": 10.0})
+    )
     lines = shown(view)
     view.close()
     assert len(lines) <= 23
@@ -379,7 +384,7 @@ def test_disclosure_delay_from_an_attacker_who_does_not_know_the_anonymiser_say_
     known = live(20.0, 4.0, protected={**side, "attackers": {"ignorant": {}}})
     view = view_of(screen, {**START, **PROTECTED}, known)
     crossing = {"type": "crossing", "bits": 1.0, "side": "protected", "since_seconds": 19.0}
-    view.write({**crossing, "delay_seconds": 9.0})
+    view.write(event({**crossing, "delay_seconds": 9.0}))
     view.close()
     assert any("9 s later, from an attacker who does not know" in line for line in screen.lines)
 
@@ -394,7 +399,7 @@ def test_what_is_promised_stands_beside_what_is_measured():
     screen = Screen(True, 80, 24)
     view = view_of(screen, {**START, **PROTECTED}, {**both(20.0, 4.0, 2.0), **promised(0.01, 500)})
     kept = "\n".join(shown(view))
-    view.write({**both(21.0, 4.0, 2.0), **promised(1.0, 525)})
+    view.write(event({**both(21.0, 4.0, 2.0), **promised(1.0, 525)}))
     lines = shown(view)
     view.close()
     assert "promised: no attacker has more than 7.2 bits" in kept

@@ -7,8 +7,9 @@ import io
 from rich.console import Console
 
 from monitor.sinks.console import RunBuffer
-from monitor.sinks.people import MOST_SHOWN, PeopleProgress
+from monitor.sinks.progress import MOST_SHOWN, PeopleProgress
 from monitor.sinks.summary import print_people
+from tests.records import as_records, event, events
 
 
 def reading(label, second, bits, **more):
@@ -21,9 +22,9 @@ def test_a_view_has_a_line_for_those_with_most_bits():
     console = Console(file=out, force_terminal=True, width=80, legacy_windows=False)
     progress = PeopleProgress(60.0, console, clock=lambda: 0.0)
     for k in range(MOST_SHOWN + 2):
-        progress.write(reading(f"person {k}", 5.0, 0.1 * k))
+        progress.write(event(reading(f"person {k}", 5.0, 0.1 * k)))
     alert = {"type": "alert", "seconds": 5.0, "rule": "bits>3", "state": "raised", "value": 3.0}
-    progress.write({**alert, "label": "person 4"})
+    progress.write(event({**alert, "label": "person 4"}))
     shown = io.StringIO()
     Console(file=shown, width=80).print(progress._view())
     text = shown.getvalue()
@@ -38,9 +39,9 @@ def test_a_view_has_a_line_for_those_with_most_bits():
 def test_the_line_is_of_whom_says_most_of_several_watched():
     out = io.StringIO()
     progress = PeopleProgress(None, Console(file=out, force_terminal=False))
-    progress.write(reading("S0", 5.0, 1.0, watch="ann"))
-    progress.write(reading("S0", 5.0, 2.5, watch="bob"))
-    progress.write(reading("S1", 6.0, None, watch="ann"))
+    progress.write(event(reading("S0", 5.0, 1.0, watch="ann")))
+    progress.write(event(reading("S0", 5.0, 2.5, watch="bob")))
+    progress.write(event(reading("S1", 6.0, None, watch="ann")))
     progress.close()
     assert "2 people, most: S0, 2.5 of 5.6 bits" in out.getvalue()
 
@@ -54,7 +55,7 @@ def test_a_table_has_a_row_for_everybody_and_for_nobody():
     silent = dict.fromkeys(row) | {"label": "\x1b[2Jeve", "speech": 0.0}
     end = {"type": "end", "people": [{**row, "label": "S0"}, silent], "overlap_seconds": 3.0}
     last = {**reading("S0", 61.0, 2.1), "assumes_enrolled": True}
-    print_people([last, end], console)
+    print_people(events([last, end]), console)
     text = out.getvalue()
     assert "\x1b" not in text
     assert "ann, 90 %" in text
@@ -66,9 +67,9 @@ def test_a_table_has_a_row_for_everybody_and_for_nobody():
 def test_everybodys_readings_are_thinned_by_themselves():
     kept = RunBuffer()
     for second in range(1, 4001):
-        kept.write(reading("S0" if second % 4 else "S1", float(second), 1.0))
+        kept.write(event(reading("S0" if second % 4 else "S1", float(second), 1.0)))
     for label, last in (("S0", 3999.0), ("S1", 4000.0)):
-        own = [r["seconds"] for r in kept.records if r["label"] == label]
+        own = [r["seconds"] for r in as_records(kept.events) if r["label"] == label]
         assert own[:600] == sorted(own)[:600]
         assert max(own) == last
         assert len(own) >= 600

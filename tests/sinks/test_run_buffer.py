@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import itertools
 
+from monitor.events.reading import Reading
 from monitor.sinks.console import RunBuffer
+from tests.records import as_records, event
 
 
 def test_kept_keeps_the_shape_of_a_long_run():
     kept = RunBuffer()
-    kept.write({"type": "start"})
+    kept.write(event({"type": "start"}))
     for second in range(1, 36_001):
-        kept.write({"type": "reading", "seconds": float(second)})
-        kept.write({"type": "gap", "seconds": float(second)})
-    kept.write({"type": "end"})
-    kinds = [record["type"] for record in kept.records]
+        kept.write(event({"type": "reading", "seconds": float(second)}))
+        kept.write(event({"type": "gap", "seconds": float(second)}))
+    kept.write(event({"type": "end"}))
+    kinds = [each.type for each in kept.events]
     assert (kinds[0], kinds[-1]) == ("start", "end")
     assert kinds.count("gap") == kept.MOST_OTHERS
-    seconds = [r["seconds"] for r in kept.records if r["type"] == "reading"]
+    seconds = [r.seconds for r in kept.events if isinstance(r, Reading)]
     assert seconds[:600] == [float(second) for second in range(1, 601)]
     assert seconds[-1] == 36_000
     # beside the gaps that are kept stands the reading before them
@@ -28,5 +30,5 @@ def test_kept_keeps_the_shape_of_a_long_run():
 def test_the_last_reading_is_kept_at_any_moment():
     kept = RunBuffer()
     for second in range(1, 3000):
-        kept.write({"type": "reading", "seconds": float(second)})
-        assert kept.records[-1]["seconds"] == second
+        kept.write(event({"type": "reading", "seconds": float(second)}))
+        assert as_records(kept.events)[-1]["seconds"] == second

@@ -13,18 +13,18 @@ from monitor.anonymisers.laplace import Declared
 from monitor.events.declaration import to_json
 from monitor.events.reading import DeclaredReading
 from monitor.protocols import Sink
-from monitor.sinks.live import LiveView
+from monitor.sinks.live import LiveCurve, LiveView
+from monitor.sinks.progress import ReplayProgress
 from monitor.sinks.summary import print_summary
 from monitor.sinks.terminal import (
     CEILING,
     THRESHOLD,
-    LiveCurve,
-    ReplayProgress,
     TerminalSink,
     TextCurve,
     draw_curve,
     row_of,
 )
+from tests.records import event, events
 
 CLEAR = "\x1b[2K"  # rich erases each line of the old view before it draws the next
 
@@ -119,10 +119,9 @@ def test_nulls_and_odd_orders_never_crash(
         {**ALERT, "value": None, "threshold": None, "seconds": None},
         odd,
         reading(10.0, 5.6, ceiling=0.0),
-        {"type": "unheard of"},
     ):
         screen.now += 11
-        sink.write(record)
+        sink.write(event(record))
     sink.close()
     sink.close()
     assert "\x1b[31m\x1b" not in screen.text
@@ -135,10 +134,10 @@ def test_without_a_terminal_a_line_every_ten_wall_seconds_that_says_something_ne
 ) -> None:
     screen = Screen(False)
     sink = view(6000.0, screen.console, clock=screen.clock)
-    sink.write(START)
+    sink.write(event(START))
     for second in range(130):
         screen.now = float(second)
-        sink.write(reading(100.0 * second, min(0.1 * second, 2.0)))
+        sink.write(event(reading(100.0 * second, min(0.1 * second, 2.0))))
     sink.close()
     assert [line.split()[0] for line in screen.lines] == [
         "16:40", "33:20",  # the bits stay as they are from here on
@@ -151,10 +150,10 @@ def test_without_a_terminal_a_line_every_ten_wall_seconds_that_says_something_ne
 def test_a_replay_without_a_terminal_says_how_fast_and_how_long() -> None:
     screen = Screen(False)
     progress = ReplayProgress(3600.0, screen.console, clock=screen.clock)
-    progress.write(START)
+    progress.write(event(START))
     for second in range(12):
         screen.now = float(second)
-        progress.write(reading(100.0 * second))
+        progress.write(event(reading(100.0 * second)))
     progress.close()
     assert screen.lines == [
         "16:40 of 1:00:00 audio, 100 x real time, 0:26 left, 2.1 of 5.6 bits, 1 in 12",
@@ -166,7 +165,9 @@ def test_without_a_terminal_a_text_cannot_steer_one_later(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     progress = ReplayProgress(60.0)
-    progress.write({"type": "notice", "seconds": 9.0, "text": "[b]odd \x1b[2J\n:smile: caf\u00e9"})
+    progress.write(
+        event({"type": "notice", "seconds": 9.0, "text": "[b]odd \x1b[2J\n:smile: caf\u00e9"})
+    )
     progress.close()
     out, err = capsys.readouterr()
     assert out == ""
@@ -179,11 +180,11 @@ def test_speed_leaves_out_what_a_resumed_run_skipped() -> None:
     screen = Screen(False)
     progress = ReplayProgress(2000.0, screen.console, clock=screen.clock)
     screen.now = 5.0
-    progress.write(reading(1000.0))
+    progress.write(event(reading(1000.0)))
     assert progress.times_real_time is None
     assert progress.seconds_left is None
     screen.now = 7.0
-    progress.write(reading(1100.0))
+    progress.write(event(reading(1100.0)))
     assert progress.times_real_time == 50.0
     assert progress.seconds_left == 18.0
 
@@ -196,7 +197,7 @@ def test_draws_at_most_ten_times_a_second(view: type[ReplayProgress | LiveCurve]
     sink._draw = lambda live, draw=sink._draw: (drawn.append(screen.now), draw(live))  # type: ignore
     for i in range(1000):
         screen.now = i / 500  # two seconds
-        sink.write(reading(i / 10))
+        sink.write(event(reading(i / 10)))
     assert 15 <= len(drawn) <= 20
     sink.close()
     assert len(drawn) <= 21
@@ -205,9 +206,9 @@ def test_draws_at_most_ten_times_a_second(view: type[ReplayProgress | LiveCurve]
 def test_progress_bar_fits_a_line() -> None:
     screen = Screen(True)
     progress = ReplayProgress(3600.0, screen.console, clock=screen.clock)
-    progress.write(reading(0.0))
+    progress.write(event(reading(0.0)))
     screen.now = 10.0
-    progress.write(reading(1800.0))
+    progress.write(event(reading(1800.0)))
     (line,) = rendered(progress)
     progress.close()
     plain = line.replace("\x1b", "")
@@ -220,11 +221,11 @@ def test_progress_bar_fits_a_line() -> None:
 def test_live_view_fits_the_screen(width: int, height: int) -> None:
     screen = Screen(True, width, height, color_system=None)
     live = LiveCurve(600.0, screen.console, clock=screen.clock)
-    live.write(START)
+    live.write(event(START))
     for second in range(1, 300):
-        live.write(reading(second, 4 * math.sin(second / 50)))
-    live.write(ALERT)
-    live.write(GAP)
+        live.write(event(reading(second, 4 * math.sin(second / 50))))
+    live.write(event(ALERT))
+    live.write(event(GAP))
     lines = rendered(live, color_system=None)
     live.close()
     assert len(lines) < height
@@ -234,12 +235,12 @@ def test_live_view_fits_the_screen(width: int, height: int) -> None:
 def test_live_view_shows_every_part_without_colour() -> None:
     screen = Screen(True, environ={"NO_COLOR": "1"})
     live = LiveCurve(100.0, screen.console, threshold_bits=3.0, clock=screen.clock)
-    live.write(START)
+    live.write(event(START))
     for second in range(1, 51):
-        live.write(reading(second, 4 * (1 - math.exp(-second / 10))))
+        live.write(event(reading(second, 4 * (1 - math.exp(-second / 10)))))
     before = "\n".join(rendered(live, environ={"NO_COLOR": "1"}))
     assert "no alert (threshold 3.0 bits)" in before
-    live.write(ALERT)
+    live.write(event(ALERT))
     text = "\n".join(rendered(live, environ={"NO_COLOR": "1"}))
     for words in (
         "0:50 of 1:40",
@@ -257,7 +258,7 @@ def test_live_view_shows_every_part_without_colour() -> None:
     ):
         assert words in text, words
     assert "\x1b[3" not in text  # no colour
-    live.write({**ALERT, "state": "cleared", "seconds": 50.0})
+    live.write(event({**ALERT, "state": "cleared", "seconds": 50.0}))
     assert "no alert" in "\n".join(rendered(live, environ={"NO_COLOR": "1"}))
     live.close()
 
@@ -268,7 +269,7 @@ def test_no_live_view_where_it_cannot_be_drawn(view: type[ReplayProgress | LiveC
         screen = Screen(True, **options)
         sink = view(10.0, screen.console, clock=screen.clock)
         for second in range(12):
-            sink.write(reading(second))
+            sink.write(event(reading(second)))
         sink.close()
         assert "\x1b[?25l" not in screen.text
         assert screen.text.isascii()
@@ -277,7 +278,7 @@ def test_no_live_view_where_it_cannot_be_drawn(view: type[ReplayProgress | LiveC
 def test_stdout_stays_free(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen(True)
     live = LiveCurve(10.0, screen.console, clock=screen.clock)
-    live.write(reading(1.0))
+    live.write(event(reading(1.0)))
     print('{"type":"reading"}')  # noqa: T201
     live.close()
     assert capsys.readouterr().out == '{"type":"reading"}\n'
@@ -287,7 +288,7 @@ def test_gaps_are_told_five_times_then_counted() -> None:
     screen = Screen(False)
     progress = ReplayProgress(None, screen.console, clock=screen.clock)
     for _ in range(50):
-        progress.write(GAP)
+        progress.write(event(GAP))
     progress.close()
     assert sum("audio lost" in line for line in screen.lines) == 5
     assert "50 gaps" in screen.lines[-1]
@@ -330,9 +331,9 @@ OPEN = {"since_seconds": 7.0, "features": ["channel"]}
 def test_a_bar_that_may_be_of_another_voice_claims_nothing() -> None:
     screen = Screen(False)
     progress = ReplayProgress(None, screen.console, clock=screen.clock)
-    progress.write(START)
-    progress.write({"type": "change", "seconds": 9.0, "action": "note", **OPEN})
-    progress.write(reading(9.0, change=OPEN))
+    progress.write(event(START))
+    progress.write(event({"type": "change", "seconds": 9.0, "action": "note", **OPEN}))
+    progress.write(event(reading(9.0, change=OPEN)))
     progress.close()
     assert screen.lines == [
         "another channel or voice since 0:07: alerts rest until the first is back",
@@ -344,7 +345,7 @@ def test_the_curve_of_the_demo_says_so_too() -> None:
     screen = Screen(True)
     live = LiveCurve(None, screen.console, threshold_bits=3.0, clock=screen.clock)
     for record in (START, reading(9.0, change=OPEN)):
-        live.write(record)
+        live.write(event(record))
     text = "\n".join(rendered(live, color_system=None))
     live.close()
     assert "another channel or voice since 0:07: these bits may not be 4088's" in text
@@ -369,12 +370,12 @@ def test_whose_style_is_heard_is_said_in_the_view_and_after_it(
     rest = {"expected_bits": 2.0, "assumes_enrolled": False, "beyond_grid": False}
     features = {name: {"usable": 9.0, "rank": 2.0} for name in names}
     last = reading(99.0, **limits, **rest, features=features)
-    print_summary([START, last])
+    print_summary(events([START, last]))
     said = " ".join(capsys.readouterr().out.split())
     assert ("that is its author, not the reader." in said) == ("style" in names)
     screen = Screen(True)
     for sink in (LiveCurve(None, screen.console), LiveView(screen.console)):
-        sink.write(last)
+        sink.write(event(last))
         seen = "\n".join(rendered(sink))
         sink.close()
         assert ("tells the author, not the reader" in seen) == ("style" in names)
@@ -388,12 +389,12 @@ def test_the_summary_names_nobody_after_another_voice(capsys: pytest.CaptureFixt
     }  # fmt: skip
     change = {"type": "change", "seconds": 112.0, "since_seconds": 107.0, "features": ["f0"]}
     last = reading(200.0, **whole)
-    print_summary([START, reading(99.0, **whole)])
+    print_summary(events([START, reading(99.0, **whole)]))
     assert "4088 disclosed" in capsys.readouterr().out
     opened = {"since_seconds": 107.0, "features": ["f0"]}
-    print_summary([START, {**change, "action": "note"}, {**last, "change": opened}])
+    print_summary(events([START, {**change, "action": "note"}, {**last, "change": opened}]))
     noted = capsys.readouterr().out
-    print_summary([START, {**change, "action": "split"}, last])
+    print_summary(events([START, {**change, "action": "split"}, last]))
     split = capsys.readouterr().out
     assert "another voice since 1:47: these bits may not be 4088's" in noted
     assert "another voice since 1:47, noticed at 1:52" in noted
@@ -413,10 +414,10 @@ EVIDENCE = {
 def test_the_curve_of_evidence_goes_on_above_the_ceiling(width: int, height: int) -> None:
     screen = Screen(True, width, height)
     live = LiveCurve(600.0, screen.console, threshold_bits=10.0, clock=screen.clock)
-    live.write({**START, "headline": "evidence", "speakers": 50, "support_bits": 14.2})
+    live.write(event({**START, "headline": "evidence", "speakers": 50, "support_bits": 14.2}))
     for second in range(1, 58):
-        live.write({**reading(second), **EVIDENCE, "bits": 0.2 * second})
-    live.write({**reading(58), **EVIDENCE})
+        live.write(event({**reading(second), **EVIDENCE, "bits": 0.2 * second}))
+    live.write(event({**reading(58), **EVIDENCE}))
     lines = rendered(live, color_system=None)
     live.close()
     assert len(lines) < height
@@ -440,7 +441,7 @@ def test_the_summary_begins_with_the_evidence(capsys: pytest.CaptureFixture[str]
         **{f"{name}_{end}": 1.0 for name in ("bits", "expected_bits") for end in ("low", "high")},
     }  # fmt: skip
     start = {**START, "headline": "evidence", "speakers": 50, "support_bits": 14.2}
-    print_summary([start, {**reading(200.0), **whole, **EVIDENCE}])
+    print_summary(events([start, {**reading(200.0), **whole, **EVIDENCE}]))
     told = " ".join(capsys.readouterr().out.split())
     for words in (
         "evidence for 4088 11.3 bits, about 400 in a million (10.5 to 12.1)",
@@ -450,7 +451,7 @@ def test_the_summary_begins_with_the_evidence(capsys: pytest.CaptureFixture[str]
     ):  # fmt: skip
         assert words in told, words
     crowds = [{"people": 10**6, "bits": 0.0, "favourite": ["4088", 0.0025]}]
-    print_summary([{**start, "watch": None}, reading(200.0, 5.4, **whole, among=crowds)])
+    print_summary(events([{**start, "watch": None}, reading(200.0, 5.4, **whole, among=crowds)]))
     told = " ".join(capsys.readouterr().out.split())
     assert "in a crowd in a city of a million: 1 in 400 that it is 4088, the best match" in told
 
@@ -467,7 +468,7 @@ def test_the_summary_puts_both_sides_beside_one_another(capsys: pytest.CaptureFi
            "protected": {"seconds": 99.0, "crossed": False}, "delay_seconds": 95.0,
            "at_least": True}  # fmt: skip
     last = reading(99.0, 3.5, **whole, protected=side)
-    print_summary([start, last, {"type": "end", "disclosure_delay": [row]}])
+    print_summary(events([start, last, {"type": "end", "disclosure_delay": [row]}]))
     text = " ".join(capsys.readouterr().out.split())
     for words in (
         "through noise:10 1.2 bits (0.9 to 1.4), 2.3 fewer",
@@ -486,9 +487,9 @@ def test_the_summary_says_what_was_promised_beside_what_was_measured(
              "expected_bits_high": 3.0, "features": {}, "top": [], "assumes_enrolled": False,
              "beyond_grid": False}  # fmt: skip
     promise = to_json(DeclaredReading.of(Declared("usc:15", 15.0, 0.04).after(1500)))
-    print_summary([start, reading(60.0, 3.5, **whole, declared=promise)])
+    print_summary(events([start, reading(60.0, 3.5, **whole, declared=promise)]))
     text = " ".join(capsys.readouterr().out.split())
     assert "usc:15 vacuous bound: 32,461 bits allowed" in text
     assert "that is 1,500 times epsilon 15 are 22,500 together, 22,500 by optimal" in text
-    print_summary([{**start, "declared": None}, reading(60.0, 3.5, **whole)])
+    print_summary(events([{**start, "declared": None}, reading(60.0, 3.5, **whole)]))
     assert "promise" not in capsys.readouterr().out

@@ -11,7 +11,7 @@ import soundfile
 import soxr
 
 from monitor.errors import MonitorError
-from monitor.events.occurrences import GapEvent
+from monitor.events.run import GapEvent
 from monitor.population.population import Population
 from monitor.run.pace import PrefetchedFrames
 from monitor.sources.base import Chain

@@ -16,12 +16,13 @@ from numpy.testing import assert_allclose
 from monitor import Monitor, MonitorSettings
 from monitor.errors import UsageError
 from monitor.events.reading import Bits
-from monitor.events.schema import SCHEMA, read_run
+from monitor.events.schema import SCHEMA
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.stream.posterior import choose_crowds, compute_crowds
-from monitor.stream.records import start_record
+from monitor.stream.records import start_event
 from monitor.types import Frames, Track
+from tests.records import read_records
 from tests.stream.streams import (
     Listed,
     cuts,
@@ -177,11 +178,13 @@ def test_the_prior_moves_the_odds_of_being_enrolled():
 
 
 def test_a_population_without_evidence_says_why_once():
-    record = start_record(Monitor(two_features(), watch="s1"), ["a.flac"])
+    record = start_event(Monitor(two_features(), watch="s1"), ["a.flac"]).record()
     (notice,) = [n for n in record["notices"] if n.startswith("nothing can be said beyond the 6")]
     assert "calibrate" in notice
     assert record["support_bits"] is None
-    told_of = start_record(fresh(with_evidence(), watch="s1", enrolled_prior=0.2), ["a.flac"])
+    told_of = start_event(
+        fresh(with_evidence(), watch="s1", enrolled_prior=0.2), ["a.flac"]
+    ).record()
     assert not [n for n in told_of["notices"] if "beyond" in n]
     assert told_of["among"] == [6, 1_000_000]
     assert told_of["enrolled_prior"] == 0.2
@@ -238,7 +241,7 @@ def test_runs_from_before_there_was_evidence_are_read(tmp_path):
     for records in (old, new):
         path = tmp_path / "run.jsonl"
         path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
-        assert read_run(path) == records
+        assert read_records(path) == records
 
 
 def test_all_enrolled_have_a_ratio_at_every_reading():

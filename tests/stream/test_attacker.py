@@ -12,7 +12,6 @@ from monitor.events.reading import Bits
 from monitor.kinds import EMBEDDING, FeatureSpec
 from monitor.maths.scores import EmbeddingSum, Histogram
 from monitor.maths.statistics import limits
-from monitor.phrases import reasons_as_text
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.people import Speaker
 from monitor.population.population import Population
@@ -515,7 +514,7 @@ def test_whether_anybody_enrolled_speaks_is_told_only_where_that_can_be_known(ar
     assert (nothing.enrolled, nothing.enrolled_withheld) == (None, ())
     found = attacker.assess(heard(*[voice(made, name, 4, 60) for name in BOTH]), 10.0)
     assert (found.enrolled is None) == bool(says)
-    why = reasons_as_text(found.enrolled_withheld)
+    why = "; ".join(found.enrolled_withheld)
     assert says in why
     assert why.startswith("f0+phones cannot tell impostors" if says else "")
 

@@ -26,7 +26,7 @@ from monitor.protocols import StreamInfo
 from monitor.sources import Chain, File, FramesFile, SideInputSource, write_frames
 from monitor.stream.checkpoint import Checkpoint
 from monitor.stream.front_end import check_words
-from monitor.stream.records import RunTotals, start_record
+from monitor.stream.records import RunTotals, start_event
 from monitor.types import Block, Track, Tracks, Words
 from tests.contracts import voice
 from tests.population.rank_models import some_rank_model
@@ -270,7 +270,9 @@ def test_a_feature_without_settings_is_followed_by_nobody_s_and_the_run_says_so(
     assert made("note").front_end.get_change_sensitivities() == {"f0": F0.follow}
 
     def told(monitor: Monitor) -> list[str]:
-        return [n for n in start_record(monitor, ["a"])["notices"] if "change of the voice" in n]
+        return [
+            n for n in start_event(monitor, ["a"]).record()["notices"] if "change of the voice" in n
+        ]
 
     assert told(made("note")) == []  # it is noticed by f0
     alone = Monitor(population(), [Style()], on_change="note")

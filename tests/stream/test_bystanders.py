@@ -15,7 +15,8 @@ from monitor import Monitor, MonitorSettings
 from monitor.errors import UsageError
 from monitor.events.schema import SCHEMA
 from monitor.stream.posterior import Bystanders
-from monitor.stream.records import RunTotals, placed, start_record
+from monitor.stream.records import RunTotals, placed, start_event
+from tests.records import event
 from tests.stream.streams import Listed, heard_by_both, run_reporter, two_features, with_evidence
 
 NAMES = ("ann", "ben", "cyd", "dee")
@@ -64,11 +65,11 @@ def heard(watch: str | None = "s0", level: float = 0.04, among=(30,)):
     settings = MonitorSettings(among=list(among), bystanders=level)
     monitor = Monitor(run_reporter(), ["f0", "timbre"], watch, settings=settings)
     tally = RunTotals()
-    records: list[Mapping[str, Any]] = [start_record(monitor, ["a"])]
+    records: list[Mapping[str, Any]] = [start_event(monitor, ["a"]).record()]
     records += [placed(e, ["a"]).record() for e in monitor.events(Listed([heard_by_both()]))]
     for record in records:
-        tally.count(record)
-    return monitor, [*records, tally.end_record(monitor, ["a"], complete=True)]
+        tally.count(event(record))
+    return monitor, [*records, tally.end_event(monitor, ["a"], complete=True).record()]
 
 
 def test_along_a_stream_they_are_those_of_the_readings_ratios():
@@ -106,18 +107,18 @@ def test_peaks_survive_a_checkpoint():
     _, records = heard()
     tally, again = RunTotals(), RunTotals()
     for record in records[1:-1]:
-        tally.count(record)
+        tally.count(event(record))
     again.restore(tally.state())
     assert again.bystanders == tally.bystanders != {}
 
 
 def test_unless_asked_for_nobody_is_named():
     monitor = Monitor(with_evidence(), ["f0", "timbre"], "s0")
-    assert "bystanders" not in start_record(monitor, ["a"])
+    assert "bystanders" not in start_event(monitor, ["a"]).record()
     (*_, last) = monitor.push(heard_by_both())
     assert last.bystanders is None
     assert "bystanders" not in last.record()
-    assert "bystanders" not in RunTotals().end_record(monitor, ["a"], complete=True)
+    assert "bystanders" not in RunTotals().end_event(monitor, ["a"], complete=True).record()
 
 
 def test_where_calibration_supports_too_little_it_is_said_beforehand():

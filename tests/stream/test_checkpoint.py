@@ -31,7 +31,7 @@ def saved(tmp_path):
     """A checkpoint of three seconds, and what it was made of."""
     monitor, tally, rules = parts()
     for reading in monitor.push(simulated(3.0)):
-        tally.count(reading.record())
+        tally.count(reading)
         rules[0].update(reading)
     checkpoint = Checkpoint(tmp_path / "run.jsonl.state", CONFIGURATION)
     checkpoint.save(monitor, tally, rules, 4711)

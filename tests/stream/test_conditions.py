@@ -11,8 +11,8 @@ import pytest
 
 from benchmarks.conditions import RATE, babble, clipped, cut, in_room, noisy, telephone
 from monitor import Monitor, Population
-from monitor.events.occurrences import NoticeEvent
 from monitor.events.reading import Reading
+from monitor.events.run import NoticeEvent
 from monitor.maths.condition import Condition
 from monitor.population import demo_frames
 from monitor.population.people import sound_of

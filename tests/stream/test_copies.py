@@ -13,7 +13,7 @@ from benchmarks.copies import COPIES
 from monitor import Monitor, Population
 from monitor.corpus import find
 from monitor.errors import StoreError
-from monitor.events.occurrences import NoticeEvent
+from monitor.events.run import NoticeEvent
 from monitor.features.channel import Landmarks
 from monitor.maths.landmarks import PITCHES, pack, unpack
 from monitor.population.people import Speaker

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from monitor.events.run import TranscriptStart
 from monitor.stream import front_end as coverage
 from monitor.stream.front_end import WordCoverage, find_coverage
-from monitor.stream.records import coverage_notices, coverage_record
+from monitor.stream.records import coverage_notices, list_coverage
 from monitor.transcripts.transcript import measure_coverage
 from monitor.types import Words
 
@@ -57,10 +58,10 @@ def test_each_recording_is_told_by_itself_and_one_without_words_too():
     made = found.measure()
     assert [(each.recording, each.words) for each in made] == [(0, 40), (1, 0), (2, 40)]
     assert [each.coverage is None for each in made] == [False, True, True]
-    record = coverage_record(made, ["a", "b", "c"])
-    assert record[1]["words_in_speech"] is None
-    assert record[0]["words_in_speech"] == measure_coverage(said(), speech()).in_speech
-    begun = [{"transcript": "a.vtt"}, {"transcript": "b.vtt"}]
+    rows = list_coverage(made, ["a", "b", "c"])
+    assert rows[1].words_in_speech is None
+    assert rows[0].words_in_speech == measure_coverage(said(), speech()).in_speech
+    begun = [TranscriptStart(name, f"{name}.vtt", 40, False, None) for name in ("a", "b")]
     lines = list(map(str, coverage_notices(made, ["a", "b", "c"], begun)))
     assert lines[0].startswith("a.vtt: ")
     assert lines[1:] == [

@@ -11,16 +11,17 @@ import pytest
 
 from monitor.alerts.rules import Threshold
 from monitor.errors import UsageError
-from monitor.events.occurrences import Change
 from monitor.events.reading import Reading
+from monitor.events.run import Change
 from monitor.events.schema import SCHEMA
 from monitor.kinds import adwin
 from monitor.sinks.console import RunBuffer
 from monitor.sources import Chain, FramesFile, write_frames
 from monitor.sources.frames import Header
 from monitor.stream.monitor import Monitor
-from monitor.stream.records import placed, start_record
+from monitor.stream.records import placed, start_event
 from monitor.types import Frames, Track
+from tests.records import as_records, event
 from tests.stream.streams import Listed, reference, run_through
 
 FIRST, SECOND = "19", "1088"
@@ -68,7 +69,7 @@ def test_in_frames_with_noise_no_change_is_looked_for_and_that_is_said(tmp_path,
     source = Chain([FramesFile(path)])
     one = Monitor(reference(), watch=SECOND, on_change="note")
     one.fit_to(source)
-    told = " ".join(start_record(one, ["a"])["notices"])
+    told = " ".join(start_event(one, ["a"]).record()["notices"])
     assert ("these frames have noise (laplace:30)" in told) == bool(noise)
     assert any(isinstance(event, Change) for event in one.listen(source)) == (not noise)
     one.restore(*one.state())  # rests there as well
@@ -118,8 +119,8 @@ def test_an_alert_does_not_stand_on_what_somebody_else_says(on_change):
     kept, rule = RunBuffer(), Threshold("bits", 1.0)
     monitor = Monitor(reference(), watch=FIRST, on_change=on_change)
     run_through(cut(1000), monitor, sinks=[kept], rules=[rule])
-    (change,) = [r for r in kept.records if r["type"] == "change"]
-    raised, cleared, *later = [r for r in kept.records if r["type"] == "alert"]
+    (change,) = [r for r in as_records(kept.events) if r["type"] == "change"]
+    raised, cleared, *later = [r for r in as_records(kept.events) if r["type"] == "alert"]
     assert on_change != "note" or not later  # fresh evidence may well raise it anew
     assert (raised["state"], raised["seconds"] < TURN) == ("raised", True)
     assert (cleared["state"], cleared["seconds"]) == ("cleared", change["seconds"])
@@ -171,16 +172,16 @@ def test_alerts_go_on_when_the_first_voice_is_back():
     turns, kept, rule = (FIRST, SECOND, FIRST), RunBuffer(), Threshold("bits", 0.5)
     monitor = Monitor(reference(), watch=FIRST, on_change="note")
     run_through(cut(1000, *turns), monitor, sinks=[kept], rules=[rule])
-    changes = [r for r in kept.records if r["type"] == "change"]
+    changes = [r for r in as_records(kept.events) if r["type"] == "change"]
     (back,) = [change for change in changes if "back" in change]
     assert (changes[0].get("back"), changes[-1]["back"]) == (None, True)
     assert 2 * TURN < back["seconds"] < 2 * TURN + 30
-    for record in kept.records:
+    for record in as_records(kept.events):
         VALIDATOR.validate(record)
         if record["type"] == "reading":
             opened = changes[0]["seconds"] <= record["seconds"] < back["seconds"]
             assert ("change" in record) == opened
-    alerts = [r for r in kept.records if r["type"] == "alert"]
+    alerts = [r for r in as_records(kept.events) if r["type"] == "alert"]
     assert [alert["state"] for alert in alerts[:2]] == ["raised", "cleared"]
     assert [alert["state"] for alert in alerts[2:]] in (["raised"], [])
     assert all(alert["seconds"] > back["seconds"] + 5 for alert in alerts[2:])
@@ -188,15 +189,15 @@ def test_alerts_go_on_when_the_first_voice_is_back():
     for stop in (changes[0]["seconds"] + 3, back["seconds"] - 2):
         one, again = (Monitor(reference(), watch=FIRST, on_change="note") for _ in range(2))
         done = []
-        for event in one.events(cut(1000, *turns)):
-            done.append(placed(event, ["call"], "note").record())
+        for each in one.events(cut(1000, *turns)):
+            done.append(placed(each, ["call"], "note").record())
             if done[-1]["type"] == "reading" and done[-1]["seconds"] >= stop:
                 break
         again.restore(*one.state())
         done += [
             placed(event, ["call"], "note").record() for event in again.events(cut(1000, *turns))
         ]
-        assert done == [r for r in kept.records if r["type"] in ("reading", "change")]
+        assert done == [r for r in as_records(kept.events) if r["type"] in ("reading", "change")]
 
 
 @pytest.mark.slow
@@ -206,8 +207,8 @@ def test_stopped_and_resumed_equals_never_stopped(on_change, stop):
     never = [placed(event, ["a"], on_change).record() for event in events(on_change)]
     monitor = Monitor(reference(), watch=SECOND, on_change=on_change)
     done = []
-    for event in monitor.events(cut(1000)):
-        done.append(placed(event, ["a"], on_change).record())
+    for each in monitor.events(cut(1000)):
+        done.append(placed(each, ["a"], on_change).record())
         if done[-1]["type"] == "reading" and done[-1]["seconds"] >= stop:
             break
     plain, arrays = monitor.state()
@@ -222,12 +223,12 @@ def test_an_alert_waits_for_the_new_voice():
     reading = {"type": "reading", "seconds": 1.0, "speech": 1.0, "bits": 3.0}
     change = {"type": "change", "action": "reset"}
     for second in range(1, 5):
-        assert rule.update({**reading, "seconds": float(second)}) == []
-    rule.update(change)
-    assert rule.update({**reading, "seconds": 5.5}) == []  # the last one on the old evidence
-    assert rule.update({**reading, "seconds": 6.5}) == []
-    assert rule.update({**reading, "seconds": 11.0}) == []
-    assert rule.update({**reading, "seconds": 11.5})[0].state == "raised"
+        assert rule.update(event({**reading, "seconds": float(second)})) == []
+    rule.update(event(change))
+    assert rule.update(event({**reading, "seconds": 5.5})) == []  # the last one on the old evidence
+    assert rule.update(event({**reading, "seconds": 6.5})) == []
+    assert rule.update(event({**reading, "seconds": 11.0})) == []
+    assert rule.update(event({**reading, "seconds": 11.5}))[0].state == "raised"
 
 
 def test_the_detector_that_comes_alone_is_the_one_of_rivers_package():

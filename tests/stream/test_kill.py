@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from monitor.events.schema import read_run
+from tests.records import read_records
 from tests.stream.streams import RATE, sounds
 
 pytestmark = pytest.mark.slow
@@ -107,7 +107,7 @@ def test_a_killed_run_resumed_equals_one_that_was_not(talk, whole, tmp_path):
     assert content(tmp_path / "run.jsonl") == content(whole)
     assert [path.name for path in tmp_path.iterdir()] == ["run.jsonl"]
     assert stat.S_IMODE((tmp_path / "run.jsonl").stat().st_mode) == 0o600
-    records = read_run(whole)
+    records = read_records(whole)
     assert len([record for record in records if record["type"] == "reading"]) == 2400
     assert any(record["type"] == "alert" for record in records)
     assert records[-1]["complete"] is True
@@ -135,7 +135,7 @@ def test_a_killed_run_is_not_resumed_as_another(talk, tmp_path):
     status, said = finish(tmp_path, *arguments, "--end", "5", "--replace")
     assert status in (0, RAISED, 4), said  # so little speech may leave an alert undecided
     assert [path.name for path in tmp_path.iterdir()] == ["run.jsonl"]
-    assert read_run(tmp_path / "run.jsonl")[-1]["seconds"] == 5.0
+    assert read_records(tmp_path / "run.jsonl")[-1]["seconds"] == 5.0
 
 
 def test_part_of_a_real_recording(shared, tmp_path):
@@ -148,7 +148,7 @@ def test_part_of_a_real_recording(shared, tmp_path):
     status, said = finish(tmp_path, *arguments, "--jsonl", "run.jsonl", "--resume")
     assert status == 0, said
     assert content(tmp_path / "run.jsonl") == content(tmp_path / "whole.jsonl")
-    assert read_run(tmp_path / "run.jsonl")[-1]["seconds"] == 100.0
+    assert read_records(tmp_path / "run.jsonl")[-1]["seconds"] == 100.0
 
 
 @pytest.mark.parametrize("output", [["--jsonl", "-"], []])

@@ -19,16 +19,17 @@ from rich.console import Console
 
 import monitor
 from monitor import Monitor
-from monitor.events.schema import SCHEMA, read_run
+from monitor.events.schema import SCHEMA
 from monitor.plots.curve import caption, read_columns
 from monitor.population import demo_frames
 from monitor.protocols import Provenance
 from monitor.run import LogFile, Run, RunSettings
 from monitor.sinks.console import RunBuffer
+from monitor.sinks.progress import ReplayProgress
 from monitor.sinks.summary import print_summary
-from monitor.sinks.terminal import ReplayProgress
 from monitor.sources.base import Chain, cut_frames
 from monitor.types import NOTICE_KINDS, Frames, Notice
+from tests.records import read_records
 from tests.stream.streams import WATCHED, Listed, frames, fresh, reference, simulated
 
 NARROW = Notice("narrow", "only a telephone's band", fields={"bandwidth_hz": 3400.0})
@@ -113,7 +114,7 @@ def test_nothing_is_printed_where_nobody_set_up_a_log(tmp_path):
         [sys.executable, "-m", "monitor", *options, "--jsonl", str(tmp_path / "a.jsonl")],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    for notice in read_run(tmp_path / "a.jsonl")[0]["notices"]:
+    for notice in read_records(tmp_path / "a.jsonl")[0]["notices"]:
         assert told.stderr.count(notice) == 1
 
 
@@ -124,7 +125,7 @@ def test_records_of_a_run_its_views_and_its_end_have_them(tmp_path):
     path = tmp_path / "run.jsonl"
     with Run(Listed(noticed()), Monitor(reference()), sinks=[kept, view], log=path) as run:
         run.to_end()
-    found = read_run(path)
+    found = read_records(path)
     for record in found:
         jsonschema.validate(record, SCHEMA)
     first, *_ = told = [record for record in found if record["type"] == "notice"]
@@ -136,15 +137,15 @@ def test_records_of_a_run_its_views_and_its_end_have_them(tmp_path):
     assert [each.kind for each in run.notices[-3:]] == ["narrow", "quiet", "quiet"]
     assert list(map(str, run.notices[:-3])) == found[0]["notices"]
     assert shown.getvalue().count("note at 0:07: only a telephone's band") == 1
-    assert "Note: only a telephone's band" in caption(read_columns(kept.records))
-    assert "(and 1 more)" in caption(read_columns(kept.records))
+    assert "Note: only a telephone's band" in caption(read_columns(kept.events))
+    assert "(and 1 more)" in caption(read_columns(kept.events))
 
 
 def test_the_summary_has_them(capsys):
     kept = RunBuffer()
     with Run(Listed(noticed()), Monitor(reference()), sinks=[kept]) as run:
         run.to_end()
-    print_summary(kept.records)
+    print_summary(kept.events)
     assert "only a telephone's band" in capsys.readouterr().out
 
 

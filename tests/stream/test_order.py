@@ -8,9 +8,10 @@ import jsonschema
 import pytest
 
 from monitor import Monitor, Run
-from monitor.events.schema import SCHEMA, read_run
+from monitor.events.schema import SCHEMA
 from monitor.stream.notices import MOST_NOTICES, EventOrder
 from monitor.types import Gap, Notice
+from tests.records import read_records
 from tests.stream.streams import Listed, frames, hear, reference, simulated, told
 
 NOTICE = Notice("channels differ", "use --channel 1")
@@ -60,7 +61,7 @@ def test_a_notice_reaches_the_log_and_the_end(tmp_path):
     source = Listed([noticing(), replace(noticing(), recording=1)], ["a.wav", "b.wav"])
     with Run(source, Monitor(reference()), log=path) as run:
         run.to_end()
-    records = read_run(path)
+    records = read_records(path)
     for record in records:
         jsonschema.validate(record, SCHEMA)
     notices = [record for record in records if record["type"] == "notice"]

@@ -15,7 +15,7 @@ import soundfile
 from monitor import Monitor, Population, measure
 from monitor.alerts import Threshold
 from monitor.errors import UsageError
-from monitor.events.schema import SCHEMA, read_run
+from monitor.events.schema import SCHEMA
 from monitor.features.f0 import F0
 from monitor.run import LogFile, MeasurementSettings, Run, RunSettings, status_of
 from monitor.sources import Diarised, PerChannel, Samples
@@ -25,6 +25,7 @@ from monitor.stream.people import _ALL_STRETCHES, _MOST_PIECES, SideBySide, _Voi
 from monitor.transcripts import Turn
 from monitor.types import Block
 from tests.contracts import voice
+from tests.records import read_records
 from tests.stream.streams import RATE, WATCHED, Listed, audio, reference
 
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -241,7 +242,7 @@ def test_what_does_not_go_together_is_refused(tmp_path):
 def test_the_log_holds_everybody_and_nothing_to_resume_from(tmp_path):
     log = tmp_path / "a.jsonl"
     records, _ = heard(PerChannel(Samples(CALL, RATE)), log=log)
-    assert [r["type"] for r in read_run(log)] == [r["type"] for r in records]
+    assert [r["type"] for r in read_records(log)] == [r["type"] for r in records]
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
 
 

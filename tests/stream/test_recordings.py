@@ -26,6 +26,7 @@ from monitor.stream.speaker_changes import (
     select_cohort,
 )
 from monitor.types import Block, Frames, Track
+from tests.records import as_records
 from tests.stream.streams import (
     RATE,
     Listed,
@@ -56,7 +57,7 @@ def silence(seconds: float, recording: int) -> Frames:
 def end_of(items: list[Any], names: list[str], **options: Any) -> dict[str, Any]:
     kept = RunBuffer()
     run_through(Listed(items, names), Monitor(reference(), **options), sinks=[kept])
-    return kept.records[-1]
+    return as_records(kept.events)[-1]
 
 
 def test_recordings_without_speech_are_named():
@@ -75,7 +76,7 @@ def test_so_are_those_of_audio(tmp_path):
     chain, kept = Chain([File(path) for path in paths]), RunBuffer()
     tally = run_through(chain, Monitor(reference()), sinks=[kept])
     assert tally.silent == ["b.wav"]
-    assert "b.wav: no speech in it" in kept.records[-1]["notices"]
+    assert "b.wav: no speech in it" in as_records(kept.events)[-1]["notices"]
 
 
 def test_an_alert_says_in_which_recording_it_was_raised():
@@ -84,7 +85,7 @@ def test_an_alert_says_in_which_recording_it_was_raised():
     rules = [Threshold("sum_bits", -99.0, hold, 0.0) for hold in (0.0, 3.0, 4.0, 8.0)]
     kept = RunBuffer()
     run_through(Listed(items, ["a", "b"]), Monitor(reference()), sinks=[kept], rules=rules)
-    alerts = [record for record in kept.records if record["type"] == "alert"]
+    alerts = [record for record in as_records(kept.events) if record["type"] == "alert"]
     assert [(alert["seconds"], alert["recording"]) for alert in alerts] == [
         (1.0, "a"), (4.0, "a"), (5.0, "b"), (9.0, "b")
     ]  # fmt: skip
@@ -157,8 +158,8 @@ def test_resumed_the_same_is_said(tmp_path):
                     break  # the checkpoint is of the reading before
         again, log = Monitor(reference(), on_change="note"), LogFile(path, resume=True)
         run_through(source(), again, sinks=[kept], log=log)
-        assert kept.records[-1]["notices"] == whole["notices"], stop
-        assert readings(kept.records)[0]["seconds"] == stop + 1
+        assert as_records(kept.events)[-1]["notices"] == whole["notices"], stop
+        assert readings(as_records(kept.events))[0]["seconds"] == stop + 1
 
 
 def test_alike_is_symmetric_and_knows_the_same_voice():
@@ -183,4 +184,4 @@ def test_frames_on_disk_are_told_apart_too(tmp_path):
         sources.append(FramesFile(path))
     chain, kept = Chain(sources), RunBuffer()
     run_through(chain, Monitor(reference()), sinks=[kept])
-    assert [notice.split(":")[0] for notice in kept.records[-1]["notices"]] == ["b.npz"]
+    assert [notice.split(":")[0] for notice in as_records(kept.events)[-1]["notices"]] == ["b.npz"]

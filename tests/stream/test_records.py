@@ -9,16 +9,16 @@ import jsonschema
 import numpy as np
 
 from monitor import Monitor, Population
-from monitor.events.occurrences import GapEvent
 from monitor.events.reading import Reading
-from monitor.events.run import SCHEMA_VERSION
+from monitor.events.run import SCHEMA_VERSION, GapEvent
 from monitor.events.schema import RECORDS, SCHEMA
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.rank_model import RankModel, RankModels
 from monitor.stream.notices import setup_notices
-from monitor.stream.records import RunTotals, placed, start_record
+from monitor.stream.records import RunTotals, placed, start_event
 from monitor.types import Frames, Gap
 from monitor.version import __version__
+from tests.records import event
 from tests.stream.streams import (
     WATCHED,
     Listed,
@@ -37,7 +37,7 @@ DECLARED = {record.title: record for record in RECORDS}
 
 def start(population: Population, *arguments: Any, **options: Any) -> dict[str, Any]:
     """Without the notice that these models, or these templates' cohort, say nothing of crowds."""
-    record = start_record(fresh(population, *arguments, **options), ["a.flac"])
+    record = start_event(fresh(population, *arguments, **options), ["a.flac"]).record()
     VALIDATOR.validate(record)
     told = [notice for notice in record["notices"] if not notice.startswith(BEYOND)]
     return {**record, "notices": told}
@@ -47,12 +47,12 @@ def test_nothing_is_written_that_is_not_declared():
     monitor = Monitor(reference(), watch=WATCHED)
     totals = RunTotals()
     (reading,) = [each for each in monitor.push(simulated(1.0)) if isinstance(each, Reading)]
-    totals.count(reading.record())
+    totals.count(reading)
     written = [
-        start_record(monitor, ["a.flac"]),
+        start_event(monitor, ["a.flac"]).record(),
         reading.record(),
         placed(GapEvent.of(1.0, Gap("dropped", 1.0)), ["a.flac"]).record(),
-        totals.end_record(monitor, ["a.flac"], complete=True),
+        totals.end_event(monitor, ["a.flac"], complete=True).record(),
     ]
     for record in written:
         keys = DECLARED[record["type"]].schema["properties"]
@@ -333,7 +333,7 @@ def test_a_gap_names_its_recording():
 def tallied(*records: Mapping[str, Any]) -> RunTotals:
     tally = RunTotals()
     for record in records:
-        tally.count(record)
+        tally.count(event(record))
     return tally
 
 
@@ -350,7 +350,7 @@ def test_the_tally_counts_for_the_end_record():
     monitor = Monitor(two_features(), watch="s1")
     made = [reading.record() for reading in monitor.push(simulated_small())]
     tally = tallied({"type": "start"}, *made, *GAPS, {"type": "change"}, *ALERTS, WARNING)
-    end = tally.end_record(monitor, ["a.flac"], complete=False)
+    end = tally.end_event(monitor, ["a.flac"], complete=False).record()
     VALIDATOR.validate(end)
     assert end.pop("time").endswith("Z")
     assert end == {
@@ -375,6 +375,7 @@ def test_the_tally_counts_for_the_end_record():
         "top": made[-1]["top"],
         "recordings": ["a.flac"],
         "notices": [],
+        "incomplete": [],
     }
 
 
@@ -386,7 +387,7 @@ def simulated_small() -> Frames:
 
 
 def test_the_end_of_a_run_in_which_nothing_was_heard():
-    end = RunTotals().end_record(Monitor(reference()), complete=True)
+    end = RunTotals().end_event(Monitor(reference()), complete=True).record()
     VALIDATOR.validate(end)
     assert (end["seconds"], end["readings"], end["bits"], end["top"]) == (0.0, 0, 0.0, [])
 
@@ -398,6 +399,6 @@ def test_the_tally_survives_a_checkpoint():
     second = RunTotals()
     second.restore(first.state())
     for record in (*GAPS[1:], *ALERTS):
-        second.count(record)
+        second.count(event(record))
     assert vars(second) == vars(whole)
     assert second.state() == whole.state()

@@ -7,8 +7,8 @@ import pytest
 import soundfile
 
 from monitor import Monitor, Run
-from monitor.events.occurrences import NoticeEvent
 from monitor.events.reading import Reading
+from monitor.events.run import NoticeEvent
 from monitor.maths.landmarks import PITCHES, StreamLandmarks
 from monitor.types import Block
 from tests.stream.streams import Listed, audio, reference, told

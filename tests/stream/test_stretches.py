@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from monitor.events.occurrences import Change
 from monitor.events.reading import Reading
+from monitor.events.run import Change
 from monitor.stream.accumulator import FeatureTotals, Moments
 from monitor.stream.monitor import Monitor
 from monitor.stream.reading_builder import SpeakerSegments, stack_totals

@@ -23,6 +23,7 @@ from monitor.events.keys import FIGURE, MAYBE_SECONDS, SECONDS
 from monitor.events.reading import Reading
 from monitor.tables import columns_of, crowd, flat, unit_of
 from tests.pages import fenced
+from tests.records import event, events
 from tests.sounds import RATE, synthetic
 from tests.stream.streams import reference
 
@@ -67,17 +68,17 @@ def test_every_figure_of_a_record_has_a_column_and_no_column_is_made_up(run_file
 def test_cells_are_the_figures_of_the_record(run_file):
     readings = Readings.read(run_file)
     frame = readings.to_pandas(posterior=True)
-    for i, record in enumerate(readings):
+    for i, reading in enumerate(readings):
         row = frame.iloc[i]
         assert row["run"] == run_file.as_posix()
         assert row["watch"] == WATCH
-        assert row["bits_low"] == record["bits_low"]
-        assert row["guides.sqrt"] == record["guides"]["sqrt"]
-        assert row["phones.rank"] == record["features"]["phones"]["rank"]
-        assert row["among.12500.bits_high"] == record["among"][1]["bits_high"]
-        best, probability = record["top"][0]
+        assert row["bits_low"] == reading.bits_low
+        assert row["guides.sqrt"] == reading.guides.sqrt
+        assert row["phones.rank"] == reading.features["phones"].rank
+        assert row["among.12500.bits_high"] == (reading.among or ())[1].bits_high
+        best, probability = reading.top[0]
         assert row[f"posterior.{best}"] == probability
-        named = {name for name, _ in record["top"]}
+        named = {name for name, _ in reading.top}
         rest = [c for c in frame if c.startswith("posterior.") and c[10:] not in named]
         assert row[rest].isna().all()
     assert frame["bits"].dtype == "float64"
@@ -115,25 +116,25 @@ def test_readings_of_a_monitor_and_of_a_run_are_the_same_table():
     def monitor() -> Monitor:
         return Monitor(reference(), ["f0"], step_seconds=120)
 
-    streamed = Readings(monitor().stream(demo_frames()))
+    streamed = Readings(events(monitor().stream(demo_frames())))
     with Run(demo_frames(), monitor()) as run:
-        ran = Readings(run)
+        ran = Readings(events(run))
     pd.testing.assert_frame_equal(streamed.to_pandas(), ran.to_pandas())
     assert len(streamed[1:3]) == 2
-    assert streamed[-1]["seconds"] == ran[-1]["seconds"]
+    assert streamed[-1].seconds == ran[-1].seconds
     assert "run" not in streamed.to_pandas()
 
 
 def test_no_readings_are_a_table_of_no_rows():
-    none = Readings([{"type": "start"}, {"type": "end"}])
+    none = Readings(events([{"type": "start"}, {"type": "end"}]))
     assert none.to_pandas().shape[0] == len(none) == 0
     assert "bits" in none.to_pandas()
 
 
 def test_what_is_withheld_or_of_an_older_version_is_an_empty_cell(tmp_path):
     old = {"type": "reading", "seconds": 1.0, "speech": 0.5, "bits": None, "at_least": None}
-    readings = Readings([old, {**old, "bits": 1.5, "change": {"since_seconds": 0.5,
-                         "features": ["f0", "voice"]}}])  # fmt: skip
+    readings = Readings(events([old, {**old, "bits": 1.5, "change": {"since_seconds": 0.5,
+                         "features": ["f0", "voice"]}}]))  # fmt: skip
     frame = readings.to_pandas()
     assert math.isnan(frame["bits"][0])
     assert frame["bits"][1] == 1.5
@@ -162,13 +163,15 @@ def test_crowds_are_called_as_in_alerts():
         field = f"among.{crowd(people)}.bits"
         assert among(field) == people
         reading = {"among": [{"people": people, "bits": 3.5}]}
-        assert flat(reading)[field] == figure(field, Reading.from_record(reading)) == 3.5
+        assert flat(event(reading))[field] == figure(field, Reading.from_record(reading)) == 3.5
 
 
 def test_the_protected_side_is_in_the_table_attacker_by_attacker():
     side = {"speech": 1.5, "bits": 2.0, "by": "lazy-informed", "attackers": {
         "ignorant": {"bits": 0.5, "at_least": False}, "lazy-informed": {"bits": 2.0}}}  # fmt: skip
-    readings = Readings([{"type": "reading", "bits": 4.0}, {"type": "reading", "protected": side}])
+    readings = Readings(
+        events([{"type": "reading", "bits": 4.0}, {"type": "reading", "protected": side}])
+    )
     frame = readings.to_pandas()
     assert frame["protected.bits"].isna().tolist() == [True, False]
     last = frame.iloc[-1]
@@ -185,7 +188,7 @@ def test_whom_a_reading_names_is_in_the_table_where_that_is_asked_for():
         "bystanders": [{"name": "bob", "probability": 0.25, "people": 50}],
         "among": [{"people": 50, "favourite": ["ann", 0.125], "favourite_one_in": 8.0}],
     }
-    readings = Readings([reading])
+    readings = Readings(events([reading]))
     assert not any("ann" in c.name or "bob" in c.name for c in readings.columns())
     (row,) = readings.to_pandas(posterior=True).to_dict("records")
     assert (row["posterior.ann"], row["bystander.bob"]) == (0.5, 0.25)
@@ -194,17 +197,19 @@ def test_whom_a_reading_names_is_in_the_table_where_that_is_asked_for():
 
 def test_what_lacks_its_name_has_no_column():
     lacks = {"among": [{"bits": 1.0}], "bystanders": [{"probability": 0.5}], "protected": {}}
-    (row,) = Readings([{"type": "reading", "bits": 1.5, **lacks}]).to_pandas().to_dict("records")
+    (row,) = (
+        Readings(events([{"type": "reading", "bits": 1.5, **lacks}])).to_pandas().to_dict("records")
+    )
     assert row["bits"] == 1.5
     assert not any(name.startswith(("among", "bystander")) for name in row)
 
 
 def test_columns_do_not_depend_on_what_happened():
-    plain = columns_of([{"features": {"f0": {}}, "among": [{"people": 50}]}])
-    noted = columns_of([
+    plain = columns_of(events([{"features": {"f0": {}}, "among": [{"people": 50}]}]))
+    noted = columns_of(events([
         {"features": {"f0": {}}, "among": None, "withheld": "why"},
         {"features": {}, "among": [{"people": 50}], "change": {"since_seconds": 1.0}},
-    ])  # fmt: skip
+    ]))  # fmt: skip
     assert plain == noted
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from monitor.web.page import Page
+from tests.records import event
 from tests.web import records
 
 SECRET = "correct horse battery"
@@ -39,5 +40,5 @@ def page() -> Iterator[Page]:
 @pytest.fixture
 def guarded() -> Iterator[Page]:
     with Page(token=SECRET) as made:
-        made.write(records.start())
+        made.write(event(records.start()))
         yield made

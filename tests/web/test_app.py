@@ -14,6 +14,7 @@ from monitor.serve.templates import TemplateFolder
 from monitor.web.guard import Access, Guard
 from monitor.web.hub import Hub
 from monitor.web.page import make_app
+from tests.records import event
 from tests.web import records
 
 SECURITY = (Path(__file__).resolve().parents[2] / "SECURITY.md").read_text(encoding="utf-8")
@@ -60,6 +61,6 @@ def test_without_the_token_what_needs_it_tells_nothing(guarded):
 
 
 def test_everything_else_is_not_there(page):
-    page.write(records.start())
+    page.write(event(records.start()))
     for path in ("records", "api", "docs", "openapi.json", "favicon.ico", "static/../app.py"):
         assert httpx.get(page.url + path, timeout=60.0).status_code == 404

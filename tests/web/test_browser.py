@@ -19,6 +19,7 @@ from monitor.events.declaration import to_json
 from monitor.events.reading import DeclaredReading
 from monitor.phrases import CAVEAT, odds, verdict
 from monitor.web.page import Page
+from tests.records import event
 from tests.web import records
 
 SECRET = "correct horse battery"
@@ -62,7 +63,7 @@ def visit(browser) -> Iterator[Callable[..., Any]]:
 
 def give(page: Page, *made: dict[str, Any]) -> None:
     for record in made:
-        page.write(record)
+        page.write(event(record))
 
 
 def text(tab: Any, selector: str) -> str:
@@ -325,7 +326,7 @@ def test_how_long_until_the_threshold(visit):
         for second in range(1, 17):
             reading = records.reading(second, bits=math.log2(second))
             give(page, reading)
-            forecast.update(reading)
+            forecast.update(event(reading))
         assert forecast.seconds_left is not None
         seconds = round(forecast.seconds_left)
         seconds = 5 * round(seconds / 5) if seconds >= 10 else seconds
@@ -487,7 +488,7 @@ def test_figures_may_be_withheld(page, visit):
 def test_every_moment_can_be_looked_at_by_keyboard(visit):
     with Page(recorded=True) as page:
         for record in records.run(60):
-            page.write(record)
+            page.write(event(record))
         tab = visit(page.url)
         reads(tab, "#status", "Recorded")
         assert text(tab, "#moment-text") == "1:00 of 1:00"
@@ -508,7 +509,7 @@ def test_every_moment_can_be_looked_at_by_keyboard(visit):
 
 def test_the_policy_holds_and_nothing_is_fetched_from_elsewhere(page, visit):
     for record in records.run(60):
-        page.write(record)
+        page.write(event(record))
     tab = visit(page.url)
     tab.wait_for_selector("#curve .scatterlayer path.js-line")
     box = tab.locator("#curve").bounding_box()
@@ -536,7 +537,7 @@ def test_a_page_that_was_cut_off_goes_on_with_the_next_run(visit):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_and_can_be_read(page, visit, size, scheme, tmp_path):
     for record in records.run(60):
-        page.write(record)
+        page.write(event(record))
     tab = visit(page.url, size, color_scheme=scheme)
     tab.wait_for_selector("#curve .scatterlayer path.js-line")
     assert tab.evaluate("document.documentElement.scrollWidth") <= size[0]
@@ -672,7 +673,7 @@ def test_what_to_do_knows_what_a_anonymiser_is_worth(page, visit, side, words):
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_both_axes_are_labelled(page, visit, size):
     for record in records.run(60):
-        page.write(record)
+        page.write(event(record))
     tab = visit(page.url, size)
     tab.wait_for_selector("#curve .scatterlayer path.js-line")
     labels = tab.locator("#curve .y2tick text")

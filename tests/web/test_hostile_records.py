@@ -6,18 +6,9 @@ import pytest
 
 from monitor.web.page import Page
 from tests.web import records
-from tests.web.test_browser import give, page, reads, text, visit
+from tests.web.test_browser import give, page, reads, visit
 
 __all__ = ["page", "visit"]
-
-
-@pytest.mark.parametrize("kind", ["constructor", "__proto__", "toString", "hasOwnProperty"])
-def test_a_type_that_every_object_has_is_no_event(page, visit, kind):
-    give(page, records.start(), {"type": kind, "seconds": 1.0, "rule": "x"}, records.reading(20))
-    tab = visit(page.url)
-    reads(tab, "#bits", "2.0")
-    assert text(tab, "#log") == "No events."
-    assert tab.problems == []
 
 
 @pytest.mark.parametrize("name", ["constructor", "__proto__", "toString"])

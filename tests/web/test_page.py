@@ -17,6 +17,7 @@ import pytest
 from monitor.errors import UsageError
 from monitor.protocols import Sink
 from monitor.web.page import MOST_BEHIND, Page
+from tests.records import event
 from tests.web import records
 from tests.web.conftest import SECRET
 
@@ -59,21 +60,24 @@ def test_it_is_a_sink(page):
     assert isinstance(page, Sink)
     page.close()
     page.close()
-    page.write(records.start())  # nobody is there; no harm
+    page.write(event(records.start()))  # nobody is there; no harm
+
+
+def written(seconds: int) -> list[Any]:
+    """The records of a run as its page has them."""
+    return [json.loads(json.dumps(event(record).record())) for record in records.run(seconds)]
 
 
 def test_a_client_gets_everything_from_the_beginning_to_the_end(page):
     for record in records.run(300):
-        page.write(record)
+        page.write(event(record))
     page.hub.close()
     events = whole(page)
     assert events[0]["event"] == "hello"
     assert json.loads(events[0]["data"])["run"] == page.hub.run
     shown = [json.loads(event["data"]) for event in events if event["event"] == "record"]
     assert all(each.pop("said") for each in shown if each["type"] == "reading")
-    assert [{k: v for k, v in each.items() if k != "said"} for each in shown] == list(
-        records.run(300)
-    )
+    assert [{k: v for k, v in each.items() if k != "said"} for each in shown] == written(300)
     assert ids(events) == list(range(1, 303))
     assert json.loads(events[-1]["data"])["last"] == 302
 
@@ -81,11 +85,11 @@ def test_a_client_gets_everything_from_the_beginning_to_the_end(page):
 def test_a_client_that_comes_back_misses_nothing(page):
     made = list(records.run(60))
     for record in made[:30]:
-        page.write(record)
+        page.write(event(record))
     first = until(page, 30)
     last = next(event["id"] for event in reversed(first) if "id" in event)
     for record in made[30:]:
-        page.write(record)
+        page.write(event(record))
     page.hub.close()
     second = whole(page, last)
     assert ids(first) + ids(second) == list(range(1, 63))
@@ -93,7 +97,7 @@ def test_a_client_that_comes_back_misses_nothing(page):
 
 def test_a_client_of_an_earlier_run_begins_again(page):
     for record in records.run(5):
-        page.write(record)
+        page.write(event(record))
     page.hub.close()
     assert ids(whole(page, "00000000-4")) == list(range(1, 8))
 
@@ -120,7 +124,7 @@ def test_fifty_clients_at_once(page):
 
             def write() -> None:
                 for record in made:
-                    page.write(record)
+                    page.write(event(record))
                 page.hub.close()
 
             await asyncio.to_thread(write)
@@ -138,14 +142,14 @@ def test_a_client_that_does_not_read_holds_nobody_up_and_gets_the_newest(page):
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
     slow.connect(("127.0.0.1", page.port))
     slow.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    page.write(records.start())
+    page.write(event(records.start()))
     assert slow.recv(9).startswith(b"HTTP/1.1")
     for second in range(1, 1001):  # 20 MB: no buffer between takes that much
-        page.write({"type": "reading", "seconds": second, "padding": padding})
+        page.write(event({"type": "reading", "seconds": second, "withheld": padding}))
         if second % 250 == 0:
             # one that reads is served meanwhile
             assert until(page, page.hub.last, {"last-event-id": f"{page.hub.run}-{second - 1}"})
-    page.write(records.end(1000))
+    page.write(event(records.end(1000)))
     page.hub.close()
     text = bytearray()
     slow.settimeout(30)
@@ -161,13 +165,13 @@ def test_a_client_that_does_not_read_holds_nobody_up_and_gets_the_newest(page):
 
 def test_readings_since(page):
     for record in records.run(5):
-        page.write(record)
+        page.write(event(record))
     answer = get(page.url + "readings")
     assert answer.headers["content-type"] == "application/json"
     found = answer.json()
     assert found["run"] == page.hub.run
     assert found["last"] == 7
-    assert [each["record"] for each in found["records"]] == list(records.run(5))
+    assert [each["record"] for each in found["records"]] == written(5)
     for since in ("5", f"{page.hub.run}-5"):
         later = get(page.url + "readings", params={"since": since}).json()
         assert [each["id"] for each in later["records"]] == [6, 7]
@@ -178,12 +182,12 @@ def test_metrics(page):
     from prometheus_client.parser import text_string_to_metric_families
 
     assert get(page.url + "metrics").status_code == 200  # before anything is known
-    page.write(records.start())
-    page.write(records.reading(10, bits=2.5, lag=0.3))
-    page.write({"type": "gap", "seconds": 10.0, "reason": "overflow", "lost_seconds": 0.5})
-    page.write({"type": "gap", "seconds": 11.0, "reason": "overflow", "lost_seconds": None})
-    page.write(records.alert(12))
-    page.write(records.reading(12, bits=None))
+    page.write(event(records.start()))
+    page.write(event(records.reading(10, bits=2.5, lag=0.3)))
+    page.write(event({"type": "gap", "seconds": 10.0, "reason": "overflow", "lost_seconds": 0.5}))
+    page.write(event({"type": "gap", "seconds": 11.0, "reason": "overflow", "lost_seconds": None}))
+    page.write(event(records.alert(12)))
+    page.write(event(records.reading(12, bits=None)))
     answer = get(page.url + "metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=")
     found = {
@@ -192,8 +196,8 @@ def test_metrics(page):
         for sample in family.samples
     }
     assert ("monitor_disclosure_bits", None) not in found  # withheld
-    page.write(records.reading(13, bits=3.5))
-    page.write(records.reading(14, bits=2.5, lag=0.3))
+    page.write(event(records.reading(13, bits=3.5)))
+    page.write(event(records.reading(14, bits=2.5, lag=0.3)))
     found = {
         (sample.name, sample.labels.get("feature")): sample.value
         for family in text_string_to_metric_families(get(page.url + "metrics").text)
@@ -305,11 +309,11 @@ def test_closing_ends_the_streams_and_the_thread():
     page = Page()
     got: list[Any] = []
     reader = threading.Thread(target=lambda: got.extend(whole(page)))
-    page.write(records.start())
+    page.write(event(records.start()))
     reader.start()
     while not page._server.answering:
         pass
-    page.write(records.end(1))
+    page.write(event(records.end(1)))
     page.close()
     reader.join(20)
     assert ids(got) == [1, 2]

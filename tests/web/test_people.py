@@ -11,6 +11,7 @@ import pytest
 
 from monitor.web.hub import Hub, NumberedRecord, thinned
 from monitor.web.page import Page, exposition
+from tests.records import event
 
 EVIL = "<img src=x onerror=alert(1)>"
 
@@ -63,12 +64,12 @@ def test_the_newest_reading_of_everybody_is_kept_however_long_the_others_talk():
 def test_metrics_are_of_each_person_and_nothing_is_forecast_of_all_together():
     hub = Hub(thresholds=[("bits", 3.0)])
     for record in run(["S0", "S1"], watched=("ann", "bob")):
-        hub.write(record)
+        hub.write(event(record))
     text = exposition(hub).decode()
     for label, watch, bits in (("S0", "ann", 0.40), ("S1", "bob", 1.79)):
         assert f'monitor_disclosure_bits{{label="{label}",watch="{watch}"}} {bits:g}' in text
     assert 'monitor_alert_raised{rule="S0: bits>1"} 1.0' in text
-    assert hub.state()["forecast"][0]["seconds_left"] is None
+    assert hub.state().forecast[0].seconds_left is None
     assert "bits{stream" not in text
 
 
@@ -91,7 +92,7 @@ def test_everybody_has_a_curve_and_a_row(tab):
     labels = [f"S{k}" for k in range(7)] + [EVIL]
     with Page() as page:
         for record in run(labels):
-            page.write(record)
+            page.write(event(record))
         tab.goto(page.url)
         tab.wait_for_selector("body[data-ready=yes]")
         assert tab.locator("#curves path.line").count() == 8
@@ -105,7 +106,7 @@ def test_everybody_has_a_curve_and_a_row(tab):
         tops = sorted(box["y"] for box in boxes)
         assert len(tops) == 8
         assert all(b - a > 10 for a, b in itertools.pairwise(tops))
-        page.write(end(labels))
+        page.write(event(end(labels)))
         tab.wait_for_selector("text=2.5 s of overlapping speech")
         assert cells(tab, 1)[1] == "ann, 90 %"
         assert cells(tab, 1)[6] == "95 %"
@@ -117,11 +118,11 @@ def test_a_page_that_waits_for_one_voice_becomes_the_page_of_several(tab):
     with Page() as page:
         tab.goto(page.url)
         for record in run(["S0", "S1"], watched=("ann", "bob")):
-            page.write(record)
+            page.write(event(record))
         tab.wait_for_selector("#curves path.line")
         assert tab.locator("#curves path.line").count() == 2
         assert "as bob" in cells(tab, 0)[4]
-        page.write(end(["S0", "S1"], watch="ann"))
+        page.write(event(end(["S0", "S1"], watch="ann")))
         tab.wait_for_selector("text=as ann")
         assert cells(tab, 0)[3] == "0.4"
 
@@ -131,7 +132,7 @@ def test_a_phone_shows_it_without_the_page_being_wider(browser):
     made = context.new_page()
     with Page(recorded=True) as page:
         for record in (*run(["S0", "S1"]), end(["S0", "S1"])):
-            page.write(record)
+            page.write(event(record))
         made.goto(page.url)
         made.wait_for_selector("body[data-ready=yes]")
         assert made.evaluate("document.documentElement.scrollWidth") <= 390

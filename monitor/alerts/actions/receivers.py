@@ -15,14 +15,22 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, TextIO
+from collections.abc import Sequence
+from typing import TextIO
 
 from monitor.errors import DeliveryError, UsageError
+from monitor.events.declaration import Event
+from monitor.events.phrases import event_in_words
+from monitor.events.run import Alert
 from monitor.programs import StartedProgram
 from monitor.sinks.jsonl import line_of
-from monitor.sinks.summary import alert_in_words
 from monitor.version import __version__
+
+
+def _as_line(alert: Alert) -> bytes:
+    """Return an alert as one JSON line; whom it is of is said even where that is nobody."""
+    return line_of({**alert.record(), "watch": alert.watch})
+
 
 # --- An alert rings the terminal's bell.
 
@@ -37,9 +45,9 @@ class Bell:
     def __init__(self, terminal: TextIO | None = None) -> None:
         self._terminal = terminal or sys.stderr
 
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Take one record of the run."""
-        if record["type"] == "alert" and record["state"] == "raised" and self._terminal.isatty():
+    def write(self, event: Event) -> None:
+        """Take one event of the run."""
+        if isinstance(event, Alert) and event.state == "raised" and self._terminal.isatty():
             self._terminal.write("\a")
             self._terminal.flush()
 
@@ -84,7 +92,7 @@ class Command:
             first = command.split()[0]
         self.label = f"command {os.path.basename(first)}"  # noqa: PTH119
 
-    def deliver(self, record: Mapping[str, Any], cancel: threading.Event) -> None:  # noqa: ARG002
+    def deliver(self, alert: Alert, cancel: threading.Event) -> None:  # noqa: ARG002
         """Run it and wait for its end.
 
         Raises:
@@ -100,7 +108,7 @@ class Command:
         with program:
             process = program.process
             try:
-                process.communicate(line_of(record), self._timeout)
+                process.communicate(_as_line(alert), self._timeout)
             except subprocess.TimeoutExpired:
                 raise DeliveryError(f"took over {self._timeout:g} s and was killed") from None
         if process.returncode < 0:
@@ -154,15 +162,14 @@ class Notify:
             )
         self.label = f"notify {scheme}"
 
-    def deliver(self, record: Mapping[str, Any], cancel: threading.Event) -> None:  # noqa: ARG002
+    def deliver(self, alert: Alert, cancel: threading.Event) -> None:  # noqa: ARG002
         """Notify once.
 
         Raises:
             DeliveryError: the service did not take it.
         """
-        who = record.get("watch")
-        title = "Disclosure monitor" if who is None else f"Disclosure of {who}"
-        if not self._to.notify(title=title, body=alert_in_words(record)):
+        title = "Disclosure monitor" if alert.watch is None else f"Disclosure of {alert.watch}"
+        if not self._to.notify(title=title, body=event_in_words(alert)):
             raise DeliveryError("the service did not take it")
 
 
@@ -214,13 +221,13 @@ class Webhook:
         self._timeout, self._waits = timeout_seconds, tuple(waits_seconds)
         self._opener = urllib.request.build_opener(_NoRedirect)
 
-    def deliver(self, record: Mapping[str, Any], cancel: threading.Event) -> None:
+    def deliver(self, alert: Alert, cancel: threading.Event) -> None:
         """Post one alert.
 
         Raises:
             DeliveryError: not taken, for good or after the last attempt.
         """
-        body = line_of(record)
+        body = _as_line(alert)
         for wait in (*self._waits, None):
             asked = 0.0
             try:
@@ -274,7 +281,7 @@ class Webhook:
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Leaves a redirect the answer that it is."""
 
-    def redirect_request(self, *_: Any) -> None:
+    def redirect_request(self, *_: object) -> None:
         return None
 
 

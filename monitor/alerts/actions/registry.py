@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from monitor.errors import DeliveryError
 
 if TYPE_CHECKING:
+    from monitor.events.declaration import Event
+    from monitor.events.run import Alert
     from monitor.protocols import AlertReceiver
 
 # --- Hands alerts to a slow receiver from a thread of its own: the stream never waits for it.
@@ -24,7 +26,7 @@ LAST_SECONDS = 0.5  # for the last attempt to own up
 class BackgroundDelivery:
     """A sink that takes the alerts of a run to one receiver.
 
-    What it hands over is the alert record with the time of day (``time``) and the watched speaker
+    What it hands over is the alert with the time of day (``time``) and the watched speaker
     (``watch``) added. At most 100 alerts wait; beyond that the oldest is given up.
 
     Args:
@@ -41,7 +43,7 @@ class BackgroundDelivery:
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
         self._receiver, self._patience = receiver, patience_seconds
-        self._waiting: deque[dict[str, Any]] = deque(maxlen=most_waiting)
+        self._waiting: deque[Alert] = deque(maxlen=most_waiting)
         self._changed = threading.Condition()
         self._cancel = threading.Event()
         self._thread: threading.Thread | None = None
@@ -50,11 +52,13 @@ class BackgroundDelivery:
         self._taken = self._failed = 0
         self._why = ""
 
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Take one record of the run; returns at once."""
-        if record["type"] == "start":
-            self._watch = record.get("watch")
-        if record["type"] != "alert":
+    def write(self, event: Event) -> None:
+        """Take one event of the run; returns at once."""
+        from monitor.events.run import Alert, RunStart  # help needs the options alone
+
+        if isinstance(event, RunStart):
+            self._watch = event.watch
+        if not isinstance(event, Alert):
             return
         now = datetime.now(UTC)
         time_of_day = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -62,7 +66,8 @@ class BackgroundDelivery:
             self._taken += 1
             if len(self._waiting) == self._waiting.maxlen:
                 self._give_up(1, "too many alerts at once")
-            self._waiting.append({**record, "time": time_of_day, "watch": self._watch})
+            watch = self._watch if event.watch is None else event.watch
+            self._waiting.append(replace(event, time=time_of_day, watch=watch))
             self._changed.notify_all()
         if self._thread is None:
             name = f"alerts to {self._receiver.label}"

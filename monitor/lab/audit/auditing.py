@@ -13,6 +13,9 @@ import numpy as np
 from monitor import crowds
 from monitor.corpus import Corpus, Recording, read_speaker_attributes
 from monitor.errors import CorpusError, UsageError
+from monitor.events.declaration import Event, find_first
+from monitor.events.reading import Reading
+from monitor.events.run import NoticeEvent, RunStart
 from monitor.features.registry import FEATURES, FeatureSetup, defaults, make, ready, superseded
 from monitor.features.registry import caveats as feature_caveats
 from monitor.kinds import FeatureSpec
@@ -54,7 +57,6 @@ from monitor.population.cohort import Cohort
 from monitor.population.population import Population, load_rank_models
 from monitor.population.rank_model import RankModels
 from monitor.training.voices import SpeakerSpeech, collect, units_of
-from monitor.types import Record
 
 _STRONGER = (
     "Stronger networks than those named, and attackers who train on speech of this very product."
@@ -547,19 +549,19 @@ def _list_commands(
 
 
 def audit_runs(
-    runs: Sequence[tuple[str, Sequence[Record]]], config: AuditConfig = DEFAULTS
+    runs: Sequence[tuple[str, Sequence[Event]]], config: AuditConfig = DEFAULTS
 ) -> Audit:
     """Audit recorded runs of watched speakers, by what their readings say.
 
     Args:
-        runs: by name, records as `monitor.events.schema.read_run` gives them.
+        runs: by name, events as `monitor.events.read_run` gives them.
         config: what is asked for.
 
     Raises:
         StoreError: nobody is watched, or runs cannot be put together.
     """
-    starts = [records[0] for _, records in runs]
-    features = [tuple(start.get("features") or ()) for start in starts]
+    starts = [find_first(events, RunStart) or RunStart.from_record({}) for _, events in runs]
+    features = [tuple(start.features or ()) for start in starts]
     names = sorted({name for names in features for name in names if name in FEATURES})
     shortest = _find_shortest_seconds(
         feature.spec for feature in make([name for name in names if ready(name)])
@@ -570,26 +572,24 @@ def audit_runs(
     )
     readings = [
         reading
-        for _, records in runs
-        for reading in [record for record in records if record["type"] == "reading"][-1:]
+        for _, events in runs
+        for reading in [event for event in events if isinstance(event, Reading)][-1:]
     ]
-    mixed = sum(bool(list_other_voices(records)) for _, records in runs)
+    mixed = sum(bool(list_other_voices(events)) for _, events in runs)
     notes = [
         f"In {mixed} of {plural(len(runs), 'run')} another voice or channel was noticed: what came "
         "with it is left out."
     ] * bool(mixed)
     notes += _report_short_lengths(rows, min(LEAST_PEOPLE, len(exposures.speakers)))
     notes += dict.fromkeys(
-        str(record["text"])
-        for _, records in runs
-        for record in records
-        if record["type"] == "notice" and record.get("level") == "warning"
+        event.text
+        for _, events in runs
+        for event in events
+        if isinstance(event, NoticeEvent) and event.level == "warning"
     )
-    notes += dict.fromkeys(
-        str(text) for start in starts for text in start.get("notices") or () if text
-    )
+    notes += dict.fromkeys(text for start in starts for text in start.notices or () if text)
     used = [name for name in features[0] if all(name in names for names in features)]
-    protected = any(start.get("protected") for start in starts)
+    protected = any(start.protected is not None for start in starts)
     not_tested = (
         *_report_unused_features(used, config.setup),
         "Linkability as an error rate: runs watch one person each and hear no impostor. Audit the "
@@ -598,22 +598,22 @@ def audit_runs(
         *(["The protected side of the runs: test the anonymiser (monitor attack)."] * protected),
         *_UNTRIED,
     )
-    speech = sum(float(reading["speech"]) for reading in readings)
+    speech = sum(reading.speech for reading in readings)
     return Audit(
         runs[0][0] if len(runs) == 1 else f"{len(runs)} runs",
         "runs", _describe_runs(starts, exposures, speech, config), config.among, config.budget,
         exposures, rows,
-        conditions=_summarise_conditions(Condition.parse(r.get("conditions")) for r in readings),
+        conditions=_summarise_conditions(reading.conditions for reading in readings),
         not_tested=not_tested, notes=tuple(notes), commands=("monitor show RUN.jsonl --csv",),
         replicates=config.replicates, seed=config.seed,
     )  # fmt: skip
 
 
 def _describe_runs(
-    starts: Sequence[Record], exposures: Exposures, speech: float, config: AuditConfig
+    starts: Sequence[RunStart], exposures: Exposures, speech: float, config: AuditConfig
 ) -> dict[str, str]:
-    among = {int(start.get("speakers", 0)) for start in starts}
-    attackers = dict.fromkeys(", ".join(start.get("features") or ()) for start in starts)
+    among = {start.speakers or 0 for start in starts}
+    attackers = dict.fromkeys(", ".join(start.features or ()) for start in starts)
     facts = {
         "Speech": f"{plural(len(starts), 'run')} of "
         f"{plural(len(exposures.speakers), 'watched speaker')}, {speech / 60:.1f} min of speech.",
@@ -630,16 +630,14 @@ def _describe_runs(
         f"(seed {config.seed})." if len(exposures.speakers) > 1
         else "95 %, of calibration: one speaker was watched.",
     }  # fmt: skip
-    prints = sorted({_format_fingerprint(start.get("fingerprint")) for start in starts} - {""})
+    prints = sorted({_format_fingerprint(start.fingerprint or {}) for start in starts} - {""})
     if prints:
         facts["Files"] = f"Templates and rank models: {', '.join(prints)}."
     return facts
 
 
-def _format_fingerprint(fingerprint: object) -> str:
-    if isinstance(fingerprint, Mapping):
-        return ", ".join(f"{key} {str(digest)[:12]}" for key, digest in fingerprint.items())
-    return str(fingerprint or "")[:12]
+def _format_fingerprint(fingerprint: Mapping[str, str]) -> str:
+    return ", ".join(f"{key} {digest[:12]}" for key, digest in fingerprint.items())
 
 
 # ------------------------------------------------------------------------------------ of an attack

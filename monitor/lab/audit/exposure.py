@@ -15,6 +15,9 @@ from typing import TypeVar
 import numpy as np
 
 from monitor.errors import CorpusError, StoreError
+from monitor.events.declaration import Event, find_first
+from monitor.events.reading import Reading
+from monitor.events.run import Change, RunStart
 from monitor.kinds import FeatureSpec
 from monitor.lab.evaluation.comparisons import leaving_out
 from monitor.lab.report.model import Figure
@@ -28,7 +31,7 @@ from monitor.population.rank_model import RankModels
 from monitor.stream.accumulator import RunningTotals
 from monitor.stream.attacker import Attacker
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, units_of
-from monitor.types import AnyArray, BoolArray, FloatArray, IntArray, Record
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 LENGTHS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
 """T, speech seconds, at which stretches are looked at."""
@@ -453,7 +456,7 @@ def measure_corpus(
 
 
 def measure_runs(
-    runs: Iterable[tuple[str, Sequence[Record]]], lengths: Sequence[float] = LENGTHS
+    runs: Iterable[tuple[str, Sequence[Event]]], lengths: Sequence[float] = LENGTHS
 ) -> Exposures:
     """Read runs of watched speakers at each length, a stretch a run.
 
@@ -461,7 +464,7 @@ def measure_runs(
     which another voice was noticed.
 
     Args:
-        runs: by name, records from ``start`` on, as `monitor.events.schema.read_run` gives them.
+        runs: by name, events from the start on, as `monitor.events.read_run` gives them.
         lengths: T.
 
     Raises:
@@ -470,33 +473,30 @@ def measure_runs(
     names: list[str] = []
     exposed: list[tuple[int, float, float, float, float, bool, bool]] = []
     kinds, sessions, candidates, depths = set(), set(), set(), set()
-    for run, records in runs:
-        start = records[0]
-        if start.get("people"):
+    for run, events in runs:
+        start = find_first(events, RunStart) or RunStart.from_record({})
+        if start.people:
             raise StoreError(f"{run} is of several people: audit each by itself")
-        watch = start.get("watch")
+        watch = start.watch
         if not watch:
             raise StoreError(f"{run} watches nobody: measure again with --watch NAME")
         if watch not in names:
             names.append(watch)
-        before = float((start.get("carried") or {}).get("speech", 0.0))
-        readings = [(own, reading) for own, reading in _select_readings(records) if own]
+        before = 0.0 if start.carried is None else start.carried.speech
+        readings = [(own, reading) for own, reading in _select_readings(events) if own]
         for seconds in lengths:
             first = next((reading for own, reading in readings if own >= seconds), None)
-            if seconds <= before or first is None or first.get("bits") is None:
+            if seconds <= before or first is None or first.bits is None:
                 continue
-            kinds.add(first.get("headline") or start.get("headline") or "closed-set")
-            sessions.add(first.get("session", "cross"))
-            top = first.get("top") or [[None]]
-            bits = float(first["bits"])
-            low, high = (
-                bits if first.get(f"bits_{end}") is None else float(first[f"bits_{end}"])
-                for end in ("low", "high")
-            )
-            clipped, best = bool(first.get("at_least")), top[0][0] == watch
+            kinds.add(first.headline or start.headline or "closed-set")
+            sessions.add(first.session or "cross")
+            best, bits = bool(first.top) and first.top[0][0] == watch, first.bits
+            low = bits if first.bits_low is None else first.bits_low
+            high = bits if first.bits_high is None else first.bits_high
+            clipped = bool(first.at_least)
             exposed.append((names.index(watch), seconds, bits, low, high, clipped, best))
-        candidates.add(int(start.get("speakers", 0)))
-        depths.add(start.get("template_seconds"))
+        candidates.add(start.speakers or 0)
+        depths.add(start.template_seconds)
     if not exposed:
         raise StoreError("no run has a reading with a figure: measure more speech")
     if len(kinds) > 1:
@@ -505,27 +505,27 @@ def measure_runs(
     return Exposures(
         tuple(names), *map(np.array, zip(*exposed, strict=True)), kind=kinds.pop(),
         candidates=min(candidates), session="cross" if sessions == {"cross"} else "same",
-        template_seconds=float(depth) if isinstance(depth, int | float) else None,
+        template_seconds=None if depth is None else float(depth),
     )  # fmt: skip
 
 
-def list_other_voices(records: Iterable[Record]) -> list[Record]:
+def list_other_voices(events: Iterable[Event]) -> list[Change]:
     """Return where another voice, or channel, was noticed in a run."""
-    return [record for record in records if record["type"] == "change" and not record.get("back")]
+    return [event for event in events if isinstance(event, Change) and not event.back]
 
 
-def _select_readings(records: Sequence[Record]) -> Iterator[tuple[float, Record]]:
+def _select_readings(events: Sequence[Event]) -> Iterator[tuple[float, Reading]]:
     """Select readings of the watched speaker, with the seconds of speech that count in each.
 
     Another voice counts from where it began until it is noticed; from then on it is left out
     where a change is noted. Where the evidence then begins afresh, it is that of the other.
     """
     spoilt = [
-        (record["since_seconds"], record["seconds"] if record.get("action") == "note" else np.inf)
-        for record in list_other_voices(records)
+        (change.since_seconds, change.seconds if change.action == "note" else np.inf)
+        for change in list_other_voices(events)
     ]
-    for record in records:
-        if record["type"] != "reading" or not record.get("speech"):
+    for event in events:
+        if not isinstance(event, Reading) or not event.speech:
             continue
-        if not any(since < record["seconds"] < until for since, until in spoilt):
-            yield record["speech"] - (record.get("excluded_seconds") or 0.0), record
+        if not any(since < event.seconds < until for since, until in spoilt):
+            yield event.speech - (event.excluded_seconds or 0.0), event

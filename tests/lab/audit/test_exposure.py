@@ -21,6 +21,7 @@ from monitor.population.population import Population
 from monitor.sources.frames import FramesFile
 from monitor.stream.monitor import Monitor
 from monitor.training.voices import SpeakerSpeech
+from tests.records import events
 
 LENGTHS = tuple(np.arange(1.0, 10.5, 0.5).tolist())
 
@@ -125,7 +126,7 @@ START = {"type": "start", "speakers": 50, "watch": "me", "features": ["f0"], "he
 
 def test_a_run_is_read_at_its_first_reading_with_as_much_speech():
     records = [START, record(0.5, 0.1), record(3.2, 4.0), record(5.0, 5.0, at_least=True)]
-    found = measure_runs([("a", records)], (3.0, 5.0, 10.0))
+    found = measure_runs([("a", events(records))], (3.0, 5.0, 10.0))
     assert found.lengths == (3.0, 5.0)
     assert found.bits.tolist() == [4.0, 5.0]
     assert found.at_least.tolist() == [False, True]
@@ -152,13 +153,14 @@ def change(since, seconds, **more):
     ],
 )  # fmt: skip
 def test_what_another_voice_says_does_not_count_as_the_speakers(records, bits):
-    found = measure_runs([("a", [START, *records])], (3.0, 10.0, 25.0))
+    found = measure_runs([("a", events([START, *records]))], (3.0, 10.0, 25.0))
     assert dict(zip(found.seconds.tolist(), found.bits.tolist(), strict=True)) == bits
 
 
 def test_a_run_that_goes_on_from_earlier_sessions_says_nothing_of_shorter_lengths():
     start = START | {"carried": {"sessions": 1, "speech": 20.0, "history": []}}
-    found = measure_runs([("a", [start, record(21.0, 9.0), record(31.0, 9.5)])], (3.0, 10.0, 30.0))
+    records = events([start, record(21.0, 9.0), record(31.0, 9.5)])
+    found = measure_runs([("a", records)], (3.0, 10.0, 30.0))
     assert found.lengths == (30.0,)
 
 
@@ -167,10 +169,10 @@ def test_a_run_that_goes_on_from_earlier_sessions_says_nothing_of_shorter_length
     [
         ([START | {"watch": None}, record(5, 1.0)], "watches nobody"),
         ([START, record(0.5, 1.0)], "no run has a reading"),
-        ([START | {"people": "turns"}, record(5, 1.0)], "several people"),
+        ([START | {"people": [{"label": "S0", "seconds": 1.0}]}, record(5, 1.0)], "several people"),
         ([START, record(3, 1.0), record(5, 1.0, headline="closed-set")], "some do not"),
     ],
 )
 def test_runs_that_cannot_be_audited_are_refused_in_a_line(records, what):
     with pytest.raises(StoreError, match=what):
-        measure_runs([("a", records)], (3.0, 5.0))
+        measure_runs([("a", events(records))], (3.0, 5.0))

@@ -1,21 +1,20 @@
-"""Picture of several people in one recording: a curve each, and who speaks when."""
+"""Pictures on the clock of a recording: of several people, and before and after a budget."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from monitor.phrases import (
-    clock_time,
-    is_evidence,
-    overlap_in_words,
-    people_in_words,
-    plural,
-)
+from monitor.events.declaration import Event, find_first
+from monitor.events.phrases import overlap_in_words, people_in_words
+from monitor.events.reading import Reading
+from monitor.events.run import Alert, PersonEnd, RunEnd, RunStart
+from monitor.phrases import clock_time, plural
 from monitor.plots.canvas import (
     BLACK,
     BLUE,
@@ -24,10 +23,13 @@ from monitor.plots.canvas import (
     ORANGE,
     PURPLE,
     RED,
+    draw,
+    legend_above,
+    nice_seconds,
     spread_apart,
 )
 from monitor.safe_text import short_name
-from monitor.types import FloatArray, Record
+from monitor.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,78 +62,71 @@ class PersonCurve:
         return float(finite_bits[-1]) if finite_bits.size else -math.inf
 
 
-def make_curves(records: Sequence[Record]) -> list[PersonCurve]:
+def make_curves(events: Sequence[Event]) -> list[PersonCurve]:
     """Return the curve of each person of a run, in the order of its labels.
 
     Where several are watched it is by the one that the label is matched to, or that it says most
     of; of a run without an end by the one that its last readings say most of.
     """
-    start = next((r for r in records if r.get("type") == "start"), {})
-    rows = {
-        row["label"]: row
-        for record in records
-        if record.get("type") == "end"
-        for row in record.get("people", ())
-    }
-    curves = []
-    begun = [person["label"] for person in start.get("people", ())]
-    for label in dict.fromkeys([*begun, *rows, *(r["label"] for r in records if "label" in r)]):
-        person_records = [r for r in records if r.get("label") == label]
-        readings = [r for r in person_records if r.get("type") == "reading"]
-        row = rows.get(label, {})
-        watch = row.get("watch") if rows else _choose_watch(readings)
-        shown = [r for r in readings if r.get("watch") in (None, watch)]
-        alerts = [
-            (r["seconds"], r["value"])
-            for r in person_records
-            if r.get("type") == "alert"
-            and r.get("state") == "raised"
-            and r.get("level") != "warning"
-            and r.get("value") is not None
-            and r.get("field") == "bits"
-            and r.get("watch") in (None, watch)
-        ]
-        bits = [r.get("bits") for r in shown]
-        curves.append(
-            PersonCurve(
-                label,
-                _format_label(label, row, bits),
-                np.array([r["seconds"] for r in shown], float),
-                np.array([math.nan if b is None else b for b in bits], float),
-                alerts,
-                any(map(is_evidence, shown)),
-            )
-        )
-    return curves
+    start, end = find_first(events, RunStart), find_first(events, RunEnd)
+    rows = {row.label: row for row in (end and end.people) or ()}
+    begun = [person.label for person in (start and start.people) or ()]
+    own: dict[str, list[Reading | Alert]] = {label: [] for label in [*begun, *rows]}
+    for event in events:
+        if isinstance(event, Reading | Alert) and event.label is not None:
+            own.setdefault(event.label, []).append(event)
+    return [_make_curve(label, events, rows) for label, events in own.items()]
 
 
-def _choose_watch(readings: Sequence[Record]) -> str | None:
-    last_bits = {r.get("watch"): r.get("bits") for r in readings}
+def _make_curve(
+    label: str, events: Sequence[Reading | Alert], rows: Mapping[str, PersonEnd]
+) -> PersonCurve:
+    row = rows.get(label)
+    last_bits = {event.watch: event.bits for event in events if isinstance(event, Reading)}
     bits = {name: -math.inf if last is None else last for name, last in last_bits.items()}
-    return max(bits, key=bits.__getitem__, default=None)
+    watch = max(bits, key=bits.__getitem__, default=None)
+    if rows:
+        watch = None if row is None else row.watch
+    shown = [event for event in events if event.watch in (None, watch)]
+    readings = [event for event in shown if isinstance(event, Reading)]
+    alerts = [
+        (event.seconds, event.value)
+        for event in shown
+        if isinstance(event, Alert)
+        and (event.state, event.field, event.level) == ("raised", "bits", "alert")
+        and event.value is not None
+    ]
+    return PersonCurve(
+        label,
+        _format_label(label, row, [reading.bits for reading in readings]),
+        np.array([reading.seconds for reading in readings], float),
+        np.array([math.nan if r.bits is None else r.bits for r in readings], float),
+        alerts,
+        any(reading.is_evidence for reading in readings),
+    )
 
 
-def _format_label(label: str, row: Record, bits: Sequence[float | None]) -> str:
+def _format_label(label: str, row: PersonEnd | None, bits: Sequence[float | None]) -> str:
     """Format a label with who it is and how many bits in the end."""
     parts = [short_name(label, 18)]
-    if row.get("person") is not None and row.get("probability") is not None:
-        parts.append(f"{short_name(row['person'], 14)} {100 * row['probability']:.0f} %")
+    if row is not None and row.person is not None and row.probability is not None:
+        parts.append(f"{short_name(row.person, 14)} {100 * row.probability:.0f} %")
     values = [value for value in bits if value is not None]
     if values:
         parts.append(f"{values[-1]:.1f} bits")
     return ", ".join(parts)
 
 
-def make_painter(records: Sequence[Record], title: str | None = None) -> Callable[[Figure], None]:
+def make_people_painter(
+    events: Sequence[Event], title: str | None = None
+) -> Callable[[Figure], None]:
     """Return the function that paints the people of a run."""
-    curves = make_curves(records)
+    curves = make_curves(events)
     nonempty = [curve for curve in curves if curve.seconds.size]
     curves_drawn = sorted(sorted(nonempty, key=lambda c: -c.last)[:MOST_DRAWN], key=curves.index)
-    start = next((r for r in records if r.get("type") == "start"), {})
-    end = next((r for r in records if r.get("type") == "end"), {})
-    length = max(
-        [end.get("seconds") or 0.0, *(float(c.seconds[-1]) for c in curves_drawn)], default=0.0
-    )
+    start = find_first(events, RunStart) or RunStart.from_record({})
+    end = find_first(events, RunEnd) or RunEnd.from_record({})
+    length = max([end.seconds or 0.0, *(float(c.seconds[-1]) for c in curves_drawn)])
     heading = f"What each of {plural(len(curves), 'person', 'people')} gave away"
     evidence = any(curve.evidence for curve in curves_drawn)
 
@@ -203,16 +198,74 @@ def _label_ends(axes: Axes, curves: Sequence[PersonCurve]) -> None:
         )  # fmt: skip
 
 
-def _summary(start: Record, end: Record, hidden: int) -> str:
-    parts = [short_name(", ".join(start.get("recordings", ())), 60)]
-    if end.get("overlap_seconds"):
-        parts.append(overlap_in_words(end["overlap_seconds"]))
+def _summary(start: RunStart, end: RunEnd, hidden: int) -> str:
+    parts = [short_name(", ".join(start.recordings or ()), 60)]
+    if end.overlap_seconds:
+        parts.append(overlap_in_words(end.overlap_seconds))
     if hidden:
         parts.append(f"{hidden} with less, or nothing, are not drawn")
     return "  ·  ".join(filter(None, parts))
 
 
-def _caption(start: Record, *, evidence: bool) -> str:
+def _caption(start: RunStart, *, evidence: bool) -> str:
     sentence = people_in_words(start, evidence=evidence)
     care = "everybody whom a voice fits as well is counted" if evidence else "it can be wrong"
     return f"{sentence}. Circles: alerts.\nNo certainty: {care}."
+
+
+# --- A recording before and after it was held to a budget of bits.
+
+_SCRUBBED_INCHES = (9.0, 4.4)
+_SHADE = "#E8E8E8"
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubCurves:
+    """Curves to draw; seconds are those of the recording.
+
+    Attributes:
+        title: what was done, in a line.
+        before, after: seconds and bits of the strongest attacker of each second, shape (k,) each.
+        changed: from when to when something was cut, silenced or protected.
+        change: what that was.
+    """
+
+    title: str
+    budget: float
+    before: tuple[FloatArray, FloatArray]
+    after: tuple[FloatArray, FloatArray]
+    changed: Sequence[tuple[float, float]]
+    change: str
+    seconds: float
+
+
+def plot_scrubbed(path: Path, curves: ScrubCurves) -> None:
+    """Write the picture as .png, .svg or .pdf."""
+
+    def paint(figure: Figure) -> None:
+        figure.set_layout_engine("constrained")
+        axes = figure.add_subplot()
+        for n, (start, end) in enumerate(curves.changed):
+            axes.axvspan(
+                start, end, color=_SHADE, linewidth=0, label=curves.change if not n else None
+            )
+        axes.plot(*curves.before, color=ORANGE, linewidth=1.6, label="before")
+        axes.plot(*curves.after, color=BLUE, linewidth=1.8, marker="o", markersize=2.5,
+                  label="after")  # fmt: skip
+        axes.axhline(curves.budget, color=RED, linewidth=1, linestyle="--", label="budget")
+        axes.set_xlim(0, curves.seconds)
+        axes.set_ylim(bottom=min(0.0, *curves.before[1].tolist(), *curves.after[1].tolist()))
+        ticks = [t for t in nice_seconds(curves.seconds / 8, curves.seconds) if t > 0]
+        step = ticks[0] if ticks else curves.seconds
+        axes.set_xticks([k * step for k in range(int(curves.seconds / step) + 1)])
+        axes.xaxis.set_major_formatter(lambda value, _: clock_time(value))
+        axes.set_xlabel("time in the recording")
+        axes.set_ylabel("bits, strongest attacker tried")
+        legend_above(axes)
+        figure.suptitle(curves.title, fontsize=11, color=BLACK, x=0.01, ha="left")
+        figure.supxlabel(
+            "At each second the most that any attacker tried has by then; stronger ones learn "
+            "more.", fontsize=8.5, color=GREY, x=0.01, ha="left",
+        )  # fmt: skip
+
+    draw(path, paint, _SCRUBBED_INCHES)

@@ -1,0 +1,574 @@
+"""Sentences about events: what every view, picture, page and notification says alike of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from monitor.crowds import NEARLY_ONE, YOU, crowd_of, format_probability, people, rounded
+from monitor.events.reading import Among, Bystander, OpenChange, ProtectedReading, Reading
+from monitor.events.run import (
+    Alert,
+    Change,
+    DeclaredStart,
+    DelayRow,
+    FalseAlarmTerms,
+    GapEvent,
+    LevelReached,
+    NoticeEvent,
+    Occurrence,
+    RunStart,
+)
+from monitor.maths.statistics import Crossing
+from monitor.phrases import (
+    ATTACKERS,
+    CAVEAT,
+    IGNORANT,
+    IMPOSTOR,
+    NO_MEASURE,
+    allowed_in_words,
+    attacker_in_words,
+    clock_time,
+    length_in_words,
+    level_in_words,
+    odds,
+    one_in,
+    plural,
+    sure,
+)
+from monitor.safe_text import printable
+
+# --- Figures.
+
+
+def clean(value: object, longest: int) -> str:
+    """Shorten a name or reason, so that it cannot steer the terminal."""
+    text = printable(value)
+    return text if len(text) <= longest else text[: longest - 1] + "~"
+
+
+def number(value: float | None) -> str:
+    """Format with one decimal, no negative zero; a question mark for nothing."""
+    text = "?" if value is None else f"{value:.1f}"
+    return "0.0" if text == "-0.0" else text
+
+
+def limits_in_words(low: float | None, high: float | None, *, cut: bool | None = False) -> str:
+    """Format the 95 % interval of a figure in brackets; one that was ``cut`` has no upper limit."""
+    return f"({number(low)} or more)" if cut else f"({number(low)} to {number(high)})"
+
+
+def bits_or_more(source: Reading | ProtectedReading, bits: str) -> str:
+    """Format bits of evidence, which may be more than the data can tell."""
+    return f"at least {bits}" if source.at_least else bits
+
+
+def is_headline(field: str, event: Reading | RunStart) -> bool:
+    """Return whether a field is the headline under any name."""
+    evidence = event.headline == "evidence"
+    return field in ("bits", "evidence_bits" if evidence else "closed_set_bits")
+
+
+def bits_now(reading: Reading) -> str:
+    """Format the headline of a reading, or why there is none.
+
+    Example:
+        >>> bits_now(Reading.from_record({"bits": -1.0, "ceiling": 5.64, "differs": ["clipping"]}))
+        '-1.0 of 5.6 bits, 1 in 100 (low bits do not mean safe)'
+    """
+    bits, care = reading.bits, caveat_of(reading)
+    caveat = f" ({care})" if care and bits is not None else ""
+    if not reading.is_evidence or bits is None or not math.isfinite(bits):
+        return f"{among_enrolled(reading)}{caveat}"
+    words = bits_or_more(reading, f"{number(bits)} bits")
+    if reading.change is not None:
+        return f"{words}, {voice_since(reading.change)}{caveat}"
+    return ", ".join(filter(None, (words, format_matches(reading)))) + caveat
+
+
+def among_enrolled(reading: Reading) -> str:
+    """Format the closed-set figure of a reading, or why there is none."""
+    bits, ceiling = reading.closed_set(), reading.ceiling
+    if bits is None or ceiling is None or not math.isfinite(bits):
+        return f"withheld: {clean(reading.withheld, 40)}" if reading.withheld else "no figure yet"
+    words = f"{number(bits)} of {number(ceiling)} bits"
+    if reading.change is not None:  # it claims nothing about anybody
+        return f"{words}, {voice_since(reading.change)}"
+    words = f"{words}, {odds(bits, ceiling, assumed=bool(reading.assumes_enrolled))}"
+    return f"{words} if it is one of them, {IMPOSTOR}" if reading.is_impostor else words
+
+
+def caveat_of(reading: Reading) -> str:
+    """Return what stands beside the headline where the sound is bad or not the templates'."""
+    return CAVEAT if reading.differs else ""
+
+
+def spread_in_words(reading: Reading) -> str:
+    """Format how far other voices lie apart, which the limits do not say; empty where unknown."""
+    if reading.spread_low is None:
+        return ""
+    low, high = number(reading.spread_low), number(reading.spread_high)
+    return f"9 of 10 voices of this length read between {low} and {high} bits"
+
+
+def enrolment(reading: Reading) -> str:
+    """Format whether anybody enrolled speaks, in a few words; empty where nothing was heard.
+
+    Where it is improbable it says in one sentence how that goes with whom the voice is most like,
+    whose probability assumes that one of them speaks.
+    """
+    if reading.enrolled is None:
+        withheld = reading.enrolled_withheld
+        return f"not known: {withheld[-1]}" if withheld else ""
+    likely = f"{sure(reading.enrolled)} likely"
+    if not reading.is_impostor:
+        return likely
+    if not reading.top or not reading.ceiling:
+        return f"{likely}: {IMPOSTOR}"
+    name, probability = reading.top[0]
+    return (
+        f"of the {round(2**reading.ceiling):,} enrolled it is most like {name} "
+        f"({sure(probability)} if it is one of them), but it is {IMPOSTOR} "
+        f"({sure(reading.enrolled)} that it is one of them)"
+    )
+
+
+NARROWED = "also narrowed down"
+SHOWN_BYSTANDERS = 3
+
+
+def narrowed_names(bystanders: Sequence[Bystander] | None) -> str:
+    """Format the first few bystanders, with their probabilities."""
+    everyone = list(bystanders or ())
+    shown = [f"{clean(b.name, 20)}, {one_in(b.probability)}" for b in everyone[:SHOWN_BYSTANDERS]]
+    more = len(everyone) - len(shown)
+    return "; ".join([*shown, *([f"and {more} more"] if more else [])])
+
+
+# --- Evidence among so many people.
+#
+# Bits of evidence hold in a crowd of any size: k bits leave one person in ``2^k``. So a voice with
+# 11 bits leaves some 500 people of a million, all of whom would fit as well as the one it is of.
+
+NOTHING_BITS = 0.05
+WIDE_BITS = 2.0  # limits further apart are a range of people: one number would promise too much
+AGAINST_BITS = -2.0
+CHANGED = "another voice, or a changed one; who knows the change may recognise it"
+"""What a voice is whose evidence `speaks_against` the watched speaker."""
+
+
+def select_largest_crowd(reading: Reading) -> Among | None:
+    """Return the largest crowd that was asked for; None where there is none."""
+    crowds = [c for c in reading.among or () if c.bits is not None and c.people is not None]
+    return max(crowds, key=lambda crowd: crowd.people, default=None)
+
+
+def format_matches(reading: Reading) -> str:
+    """Format how many people of the largest crowd match, in very few words.
+
+    Examples:
+        >>> reading = {"among": [{"people": 1e6, "bits": 11.3}]}
+        >>> format_matches(Reading.from_record(reading))
+        'about 400 in a million'
+        >>> format_matches(Reading.from_record({**reading, "at_least": True}))
+        'at most 400 in a million'
+    """
+    crowd = select_largest_crowd(reading)
+    if crowd is None:
+        return ""
+    if abs(crowd.bits) < NOTHING_BITS:
+        return "nothing yet"
+    if crowd.bits < 0:
+        return "evidence against"
+    fitting = _count_matches(crowd, crowd.bits)
+    if fitting < NEARLY_ONE:
+        return f"hardly anybody else in {people(crowd.people)}"
+    roughly = "at most" if reading.at_least else "about"
+    return f"{roughly} {rounded(fitting)} in {people(crowd.people)}"
+
+
+def in_a_crowd(reading: Reading, watch: str | None, enrolled: int, *, fit: bool = True) -> str:
+    """Explain the evidence in the largest crowd; empty where there is none to speak of.
+
+    While a change is open it may be of somebody else, and claims nothing.
+    """
+    if reading.change is not None:
+        return ""
+    if watch is None:
+        return best_match(reading, enrolled)
+    return narrowed_sentence(reading, watch, fit=fit)
+
+
+def narrowed_sentence(reading: Reading, watch: str, *, fit: bool = True) -> str:
+    """Format what the evidence of a reading means in the largest crowd; empty without any.
+
+    Without ``fit`` it is left unsaid as well as whom these people match.
+
+    Example:
+        >>> def sentence(bits, watch="ann", people=1e6):
+        ...     reading = {"bits": bits, "headline": "evidence"}
+        ...     reading["among"] = [{"people": people, "bits": bits}]
+        ...     return narrowed_sentence(Reading.from_record(reading), watch)
+        >>> sentence(11.3)
+        'about 400 people in a city of a million match as well as ann'
+        >>> sentence(13.1, "me", 1e4)
+        'hardly anybody but you matches in a town of ten thousand'
+        >>> sentence(0.01)
+        'no evidence yet: anybody in a city of a million matches as well as ann'
+        >>> sentence(-1.0)
+        'this voice is evidence against ann'
+    """
+    crowd, evidence = select_largest_crowd(reading), reading.bits if reading.is_evidence else None
+    if crowd is None or evidence is None:
+        return ""
+    person, name = "you" if watch.lower() in YOU else watch, crowd_of(crowd.people)
+    if abs(evidence) < NOTHING_BITS:
+        return f"no evidence yet: anybody in {name} matches as well as {person}"
+    if evidence < 0:
+        reason = f": {CHANGED}" if speaks_against(reading) else ""
+        return f"this voice is evidence against {person}{reason}"
+    if _count_matches(crowd, crowd.bits) < NEARLY_ONE:
+        return f"hardly anybody but {person} matches in {name}"
+    matches = _describe_matches(crowd, clipped=bool(reading.at_least))
+    return f"{matches} in {name} match{f' as well as {person}' if fit else ''}"
+
+
+def _describe_matches(crowd: Among, *, clipped: bool) -> str:
+    """Describe the people of a crowd who match."""
+    low, high = crowd.bits_low, crowd.bits_high
+    fitting = _count_matches(crowd, crowd.bits)
+    if low is None or high is None or high - low <= WIDE_BITS or clipped:
+        return f"about {rounded(fitting)} people{' or fewer' if clipped else ''}"
+    minimum, maximum = _count_matches(crowd, high), _count_matches(crowd, low)
+    if maximum >= crowd.people:
+        return f"about {rounded(fitting)} people, perhaps all,"
+    return f"between {rounded(minimum)} and {rounded(maximum)} people"
+
+
+def _count_matches(crowd: Among, bits: float) -> float:
+    """Count people of the crowd who would fit as well, the one included."""
+    return float(crowd.people * 2.0 ** -min(max(bits, -1000.0), 1000.0))
+
+
+def speaks_against(reading: Reading) -> bool:
+    """Return whether the evidence of a reading is strongly against the watched speaker."""
+    return reading.is_evidence and reading.bits is not None and reading.bits <= AGAINST_BITS
+
+
+def best_match(reading: Reading, enrolled: int) -> str:
+    """Format whom the voice fits best where nobody is watched, and how likely it is in a crowd.
+
+    The chance counts everybody who is not enrolled: to be the best match of a few is no evidence.
+
+    Example:
+        >>> among = [{"people": 1e3, "bits": 9.1, "favourite": ["1272", 0.97]}]
+        >>> best_match(Reading.from_record({"among": among}), 50)
+        'in a village of a thousand: 97 % that it is 1272, the best match of the 50 enrolled'
+    """
+    crowd = select_largest_crowd(reading)
+    if crowd is None or not crowd.favourite:
+        return ""
+    name, probability = crowd.favourite
+    probability = 1 / crowd.favourite_one_in if crowd.favourite_one_in else probability
+    match = f"that it is {name}, the best match of the {people(enrolled)} enrolled"
+    return f"in {crowd_of(crowd.people)}: {format_probability(probability)} {match}"
+
+
+# --- What happens.
+
+LONGEST_NOTE = 500
+ACTIONS = {
+    "note": "alerts rest until the first is back",
+    "reset": "the evidence begins afresh",
+    "split": "another stream begins",
+}
+"""What is done at a change."""
+_GAPS = {"thinned": "heard less, to keep up", "words ended": "words ended"}
+
+
+def describe_event(
+    event: GapEvent | NoticeEvent | Change | LevelReached | Alert,
+) -> tuple[str, str]:
+    """Describe an alert, gap, notice, change or crossing: a title, and its details.
+
+    Example:
+        >>> describe_event(GapEvent(3.0, "device lost", 8.4, detail="for 8.4 s", label="S0"))
+        ('S0: audio lost', 'device lost (for 8.4 s)')
+    """
+    title, words = _describe(event)
+    if isinstance(event, GapEvent | Change | Alert) and event.label is not None:
+        watch = event.watch if isinstance(event, Alert) else None
+        of = "" if watch is None else f" as {clean(watch, 20)}"
+        title = f"{clean(event.label, 20)}{of}: {title}"
+    return title, words
+
+
+def _describe(event: Occurrence) -> tuple[str, str]:
+    match event:
+        case GapEvent(reason=reason, detail=detail):
+            if reason in _GAPS:
+                return _GAPS[reason], clean(detail, 100)
+            return "audio lost", clean(f"{reason} ({detail})" if detail else reason, 160)
+        case NoticeEvent():
+            return "note", clean(event.text, LONGEST_NOTE)
+        case Change():
+            done = ACTIONS.get(event.action, ACTIONS["note"])
+            return voice_since(event), "alerts go on" if event.back else done
+        case LevelReached():
+            return level_in_words(event.bits), crossing_words(event)
+    return _describe_alert(event)
+
+
+def _describe_alert(alert: Alert) -> tuple[str, str]:
+    rule, level = clean(alert.rule, 60), clean(alert.level, 10)
+    if alert.state != "raised":
+        why = "" if alert.change is None else f" ({voice_since(alert.change)})"
+        return f"{level} over", f"{rule}{why}"
+    now, left = number(alert.value), alert.seconds_left
+    if left is not None:
+        soon = f"{alert.threshold:g} bits in about {max(1, round(left))} s"
+        return level, f"{soon} ({rule}, now {now})"
+    late = ""
+    if alert.false_alarms is not None and alert.false_alarms.beyond:
+        length = length_in_words(alert.false_alarms.horizon_seconds)
+        late = f"; later than the {length} this is known for"
+    return level, f"{rule} (now {now}{late})"
+
+
+def event_in_words(event: GapEvent | NoticeEvent | Alert) -> str:
+    """Format an alert, a gap or a notice in one line, with its time.
+
+    Examples:
+        >>> alert = Alert(41.0, 35.0, "bits>3 for 5 s", "bits", 3.0, "raised", 3.42)
+        >>> event_in_words(alert)
+        'alert at 0:41: bits>3 for 5 s (now 3.4)'
+        >>> soon = {"level": "warning", "rule": "bits>3 within 30 s", "seconds_left": 28.2}
+        >>> event_in_words(Alert.from_record({**alert.record(), **soon}))
+        'warning at 0:41: 3 bits in about 28 s (bits>3 within 30 s, now 3.4)'
+    """
+    title, words = describe_event(event)
+    return f"{title} at {clock_time(event.seconds or 0.0)}: {words}"
+
+
+def others_in_words(alarms: FalseAlarmTerms) -> str:
+    """Format how often others set an alert off, by what the alert quotes.
+
+    Example:
+        >>> print(others_in_words(FalseAlarmTerms(0.05, 600.0, 22, 0, "cross")))
+        of a hundred other people's streams of 10 minutes at most 5 set it off, by 22 speakers
+    """
+    size, name = next(
+        ((n, name) for n, name in _CROWDS if abs(alarms.share * n % 1) < 1e-9), _CROWDS[-1]
+    )
+    shorter = ""
+    if alarms.repeated:
+        shorter = f" ({alarms.repeated} of whom said less and were heard again)"
+    streams = f"other people's streams of {length_in_words(alarms.horizon_seconds)}"
+    return (
+        f"of {name} {streams} at most {alarms.share * size:g} set it off, by "
+        f"{plural(alarms.speakers, 'speaker')}{shorter}"
+    )
+
+
+_CROWDS = ((100, "a hundred"), (1000, "a thousand"), (100_000, "a hundred thousand"))
+
+
+def voice_since(change: Change | OpenChange) -> str:
+    """Format what a change noticed, and since when.
+
+    Examples:
+        >>> voice_since(OpenChange(107.0, ("f0", "channel")))
+        'another voice since 1:47'
+        >>> voice_since(OpenChange(107.0, ("channel",)))
+        'another channel or voice since 1:47'
+    """
+    since = f"since {clock_time(change.since_seconds or 0.0)}"
+    if isinstance(change, Change) and change.back:
+        return f"the first voice is back {since}"
+    is_channel = tuple(change.features or ()) == ("channel",)
+    return f"{'another channel or voice' if is_channel else 'another voice'} {since}"
+
+
+def another_voice(reading: Reading, watch: str | None) -> str:
+    """Format whose bits these may not be, while a change is open in a reading; else empty."""
+    if reading.change is None:
+        return ""
+    return f"{voice_since(reading.change)}: {format_attribution(reading, watch)}"
+
+
+def format_attribution(reading: Reading, watch: str | None) -> str:
+    """Format whose the bits of a reading are while a change is open."""
+    if watch is not None and reading.excluded_seconds:
+        return f"{reading.excluded_seconds:.0f} s of speech are left out of {watch}'s bits"
+    return f"these bits may not be {watch}'s" if watch else "these bits may be of more than one"
+
+
+def overlap_in_words(seconds: float) -> str:
+    """Format what becomes of time in which several people speak."""
+    return f"{seconds:.1f} s of overlapping speech excluded"
+
+
+def people_in_words(start: RunStart, *, evidence: bool) -> str:
+    """Explain what the bits of several people are.
+
+    Example:
+        >>> start = RunStart.from_record({"watched": ["ann", "bob"]})
+        >>> people_in_words(start, evidence=True)
+        'Evidence that a voice is ann or bob; below 0 it speaks against'
+    """
+    if evidence:
+        names = start.watched or [start.watch]
+        whom = " or ".join("".join(filter(str.isprintable, str(name)[:24])) for name in names)
+        return f"Evidence that a voice is {whom}; below 0 it speaks against"
+    return (
+        f"Of at most {start.ceiling or 0.0:.2f} bits among the {start.speakers} "
+        "enrolled: an attacker's confidence if it is one of them"
+    )
+
+
+# --- A declared epsilon: what is promised of a voice, beside what is measured.
+
+
+def declared_in_words(declared: DeclaredStart) -> str:
+    """Format what a mechanism declares.
+
+    Example:
+        >>> declared_in_words(DeclaredStart("usc:15", 15.0, 0.04, 1e-4, 2))
+        'usc:15 promises epsilon 15 in each 0.04 s; after 2 of them, 0.08 s, the bound is vacuous'
+    """
+    after, seconds = declared.empty_after, declared.window_seconds
+    return (
+        f"{declared.mechanism} promises epsilon {declared.epsilon_nats:g} in each "
+        f"{seconds:g} s; after {after:,} of them, {_short(after * seconds)} s, the bound is vacuous"
+    )
+
+
+def promise_now(reading: Reading) -> str:
+    """Format what is promised of all that was heard so far; empty where nothing is declared."""
+    promise = reading.declared
+    if promise is None:
+        return ""
+    allowed = allowed_in_words(promise.most_bits)
+    if promise.empty:
+        return f"vacuous bound: {allowed} allowed; 33 identify anyone alive"
+    return f"promised: no attacker has more than {allowed}"
+
+
+def composed_in_words(start: RunStart, reading: Reading) -> str:
+    """Format what the declared epsilons come to together; empty where nothing is declared.
+
+    Example:
+        >>> from monitor.events.declaration import to_json
+        >>> from monitor.events.reading import DeclaredReading
+        >>> declared = DeclaredStart("usc:0.1", 0.1, 0.04, 1e-4, 9)
+        >>> promise = DeclaredReading(250, 25.0, 9.41, 6.27, 36.0, empty=True)
+        >>> composed_in_words(
+        ...     RunStart.from_record({"declared": to_json(declared)}),
+        ...     Reading.from_record({"declared": to_json(promise)}))
+        '250 times epsilon 0.1 are 25 together, 9.41 by advanced and 6.27 by optimal composition \
+(delta 0.0001)'
+    """
+    declared, promise = start.declared, reading.declared
+    if declared is None or promise is None:
+        return ""
+    advanced = promise.advanced_nats
+    better = "" if advanced is None else f"{_short(advanced)} by advanced and "
+    return (
+        f"{promise.windows:,} times epsilon {declared.epsilon_nats:g} are "
+        f"{_short(promise.basic_nats)} together, {better}{_short(promise.optimal_nats)} by optimal "
+        f"composition (delta {declared.delta:g})"
+    )
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+# --- A protected side: to which attacker, how much less, and how much later.
+
+
+def protected_figure(reading: Reading) -> tuple[float, float, float] | None:
+    """Return the headline of the protected side with its limits; None where there is none."""
+    side = reading.protected
+    if side is None or side.bits is None:
+        return None
+    low, high = side.bits_low, side.bits_high
+    return side.bits, side.bits if low is None else low, side.bits if high is None else high
+
+
+def protected_now(reading: Reading) -> str:
+    """Format the protected side of a reading, and to which attacker."""
+    side, figure = reading.protected, protected_figure(reading)
+    if side is None or figure is None:
+        return "protected: no figure yet"
+    bits = bits_or_more(side, f"{number(figure[0])} bits")
+    parts = (f"protected {bits}", fewer_in_words(reading), f"to {attacker_of(reading)}")
+    return ", ".join(filter(None, parts))
+
+
+def attacker_of(reading: Reading) -> str:
+    """Name the attacker of the protected side's figure; empty where there is none.
+
+    Of an attacker who does not know the anonymiser, where no other was tried, it says what that is
+    worth.
+    """
+    side = reading.protected
+    if side is None or side.by is None:
+        return ""
+    if uninformed(reading):
+        return f"{attacker_in_words(IGNORANT)}: {NO_MEASURE}"
+    if len(side.attackers or ()) < 2:
+        return attacker_in_words(side.by)
+    return f"the strongest attacker tried, {ATTACKERS.get(side.by) or attacker_in_words(side.by)}"
+
+
+def uninformed(reading: Reading) -> bool:
+    """Return whether the only attacker tried does not know the anonymiser."""
+    return reading.protected is not None and set(reading.protected.attackers or ()) <= {IGNORANT}
+
+
+def fewer_in_words(reading: Reading) -> str:
+    """Format by how much the protected figure lies below the clear one; empty without either.
+
+    A figure that was cut to what calibration supports may be more: then no difference is known. And
+    what an attacker loses who does not know the anonymiser is no merit of it: nothing is said.
+    """
+    clear, side, figure = reading.bits, reading.protected, protected_figure(reading)
+    if clear is None or side is None or figure is None or uninformed(reading) or side.at_least:
+        return ""
+    cut = reading.is_evidence and reading.at_least
+    prefix = "at least " if cut and clear >= figure[0] else ""
+    difference = clear - figure[0]
+    return f"{prefix}{abs(difference):.1f} {'fewer' if difference >= 0 else 'more'}"
+
+
+def crossing_words(event: LevelReached) -> str:
+    """Format a crossing, without the level.
+
+    Example:
+        >>> crossing_words(LevelReached(24.0, 3.0, "protected", 19.0, 15.0))
+        'were reached through the anonymiser at 0:19: 15 s later'
+    """
+    was = "was" if event.bits == 1 else "were"
+    through = " through the anonymiser" if event.side == "protected" else ""
+    delay = event.delay_seconds
+    suffix = "" if delay is None else f": {delay:.3g} s later"
+    return f"{was} reached{through} at {clock_time(event.since_seconds or 0.0)}{suffix}"
+
+
+def delay_cells(row: DelayRow) -> tuple[str, str, str, str]:
+    """Format a row of the ``end`` record's table: level, when on either side, and the delay.
+
+    Example:
+        >>> delay_cells(DelayRow(2.0, Crossing(4.0, True), Crossing(60.0, False), 56.0, True))
+        ('2 bits', '0:04', 'not by 1:00', 'at least 56 s')
+    """
+    delay = "not known"
+    if row.delay_seconds is not None:
+        delay = f"{'at least ' if row.at_least else ''}{row.delay_seconds:.3g} s"
+    return level_in_words(row.bits or 0.0), _when(row.clear), _when(row.protected), delay
+
+
+def _when(crossing: Crossing | None) -> str:
+    time = clock_time((crossing and crossing.seconds) or 0.0)
+    return time if crossing and crossing.crossed else f"not by {time}"

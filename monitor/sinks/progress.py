@@ -1,0 +1,211 @@
+"""Progress of a replay on a terminal: a bar; of several people a line for each besides."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from monitor.events.phrases import bits_now, clean, number, promise_now, protected_now
+from monitor.events.reading import Reading
+from monitor.events.run import Alert
+from monitor.phrases import clock_time, plural
+from monitor.sinks.terminal import TerminalSink
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+
+class ReplayProgress(TerminalSink):
+    r"""A bar for a replay: audio done, times real time, time left, bits now.
+
+    Where stderr is no terminal, a line every 10 s of wall time, where the bits have changed. Either
+    way one line at the end.
+
+    Args:
+        total_seconds: audio seconds to come, None where unknown.
+        console: where to draw; stderr by default.
+        clock: wall seconds.
+
+    Examples:
+        >>> import io
+        >>> from rich.console import Console
+        >>> console = Console(file=io.StringIO(), force_terminal=False)
+        >>> progress = ReplayProgress(60.0, console)
+        >>> reading = {"seconds": 30.0, "bits": 2.06, "ceiling": 5.64}
+        >>> progress.write(Reading.from_record(reading))
+        >>> progress.close()
+        >>> console.file.getvalue()
+        '0:30 of 1:00 audio, 2.1 of 5.6 bits, 1 in 12\n'
+    """
+
+    def __init__(
+        self,
+        total_seconds: float | None,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._first: tuple[float, float] | None = None
+        self._latest = (0.0, 0.0)
+        super().__init__(total_seconds, console, clock)
+
+    def _show(self, reading: Reading) -> None:
+        # Speed counts from the first reading on: what a resumed run skipped is not in it.
+        self._latest = (self._clock(), reading.seconds or 0.0)
+        self._first = self._first or self._latest
+
+    @property
+    def times_real_time(self) -> float | None:
+        """Audio seconds per wall second; None before two readings."""
+        if self._first is None or self._latest[0] <= self._first[0]:
+            return None
+        return (self._latest[1] - self._first[1]) / (self._latest[0] - self._first[0])
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Wall seconds until the end; None where nobody can know."""
+        speed = self.times_real_time
+        if not speed or self.total_seconds is None:
+            return None
+        return max(0.0, self.total_seconds - self._latest[1]) / speed
+
+    def _parts(self) -> list[str]:
+        speed, left = self.times_real_time, self.seconds_left
+        speed_text = "" if speed is None else f"{speed:.1f}" if speed < 10 else f"{speed:,.0f}"
+        return [
+            self._place(),
+            speed_text,
+            f"{clock_time(left)} left" if left is not None and not self._closed else "",
+            bits_now(self.reading),
+        ]
+
+    def _line(self) -> str:
+        place, speed, left, bits = self._parts()
+        side = protected_now(self.reading) if self.protected else ""
+        parts = (f"{place} audio", speed and f"{speed} x real time", left, bits, side)
+        return ", ".join(filter(None, (*parts, promise_now(self.reading))))
+
+    def _last_words(self) -> str:
+        gaps = f", {plural(self._gaps, 'gap')}" if self._gaps else ""
+        return ", ".join(filter(None, (self._line() + gaps, self._others)))
+
+    def _view(self) -> RenderableType:
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        place, speed, left, bits = self._parts()
+        grid = Table.grid(padding=(0, 1), expand=True)
+        for _ in range(4):
+            grid.add_column(no_wrap=True)
+        grid.add_column(ratio=1)
+        done = self.reading.seconds or 0.0
+        bar = ProgressBar(
+            total=self.total_seconds, completed=done, pulse=self.total_seconds is None
+        )
+        urgent = "bold yellow" if self.doubt or self.warned else "bold"
+        style = "bold red" if self.raised and not self.doubt else urgent
+        grid.add_row(
+            place, speed and f"{speed}x", left, Text(bits, style=style), bar,
+        )  # fmt: skip
+        return grid
+
+
+MOST_SHOWN = 8
+"""People with a line of their own while the recording is heard: those with most bits."""
+_BAR = 24
+
+
+class PeopleProgress(ReplayProgress):
+    r"""A bar for a replay, with a line for each person in the recording.
+
+    Where stderr is no terminal, a line every 10 s of wall time, and one for each person at the end.
+
+    Examples:
+        >>> import io
+        >>> from rich.console import Console
+        >>> console = Console(file=io.StringIO(), force_terminal=False)
+        >>> progress = PeopleProgress(60.0, console, clock=lambda: 0.0)
+        >>> for label, bits in (("ann", 2.06), ("bob", 1.0)):
+        ...     reading = {"seconds": 30.0, "label": label, "bits": bits, "ceiling": 5.64}
+        ...     progress.write(Reading.from_record(reading))
+        >>> progress.close()
+        >>> print(progress.console.file.getvalue(), end="")
+        0:30 of 1:00 audio, 2 people, most: ann, 2.1 of 5.6 bits, 1 in 12
+    """
+
+    def __init__(
+        self,
+        total_seconds: float | None,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._people: dict[str, dict[str | None, Reading]] = {}  # last readings by whom watched
+        self._alerted: set[str] = set()
+        super().__init__(total_seconds, console, clock)
+
+    def _show(self, reading: Reading) -> None:
+        super()._show(reading)
+        self._people.setdefault(str(reading.label), {})[reading.watch] = reading
+
+    @property
+    def _others(self) -> str:
+        """Nothing: people narrowed down stand in their own lines."""
+        return ""
+
+    @property
+    def _most(self) -> list[tuple[str, Reading]]:
+        """Most revealing last reading of each person, those with most bits first."""
+        readings = [
+            (label, max(views.values(), key=_bits)) for label, views in self._people.items()
+        ]
+        return sorted(readings, key=lambda labelled: -_bits(labelled[1]))
+
+    def _parts(self) -> list[str]:
+        *parts, _ = super()._parts()
+        return [*parts, plural(len(self._people), "person", "people")]
+
+    def _line(self) -> str:
+        place, speed, left, people = self._parts()
+        most = self._most
+        parts = [f"{place} audio", speed and f"{speed} x real time", left, people]
+        if most:
+            label, reading = most[0]
+            parts.append(f"most: {clean(label, 20)}, {bits_now(reading)}")
+        return ", ".join(part for part in parts if part)
+
+    def _view(self) -> RenderableType:
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        grid = Table.grid(padding=(0, 2))
+        for _ in range(4):
+            grid.add_column(no_wrap=True)
+        shown = self._most[:MOST_SHOWN]
+        top = max([1.0, *(_bits(reading) for _, reading in shown)])
+        for label, reading in sorted(
+            shown, key=lambda labelled: list(self._people).index(labelled[0])
+        ):
+            bits = _bits(reading)
+            bar = "█" * round(_BAR * max(bits, 0.0) / top) or "▏"
+            style = "bold red" if label in self._alerted else "bold"
+            grid.add_row(
+                clean(label, 18),
+                clock_time(reading.speech or 0.0),
+                Text(number(reading.bits), style=style),
+                Text(bar, style="red" if label in self._alerted else "blue"),
+            )
+        more = len(self._people) - len(shown)
+        rest = [Text(f"and {more} more with less", style="dim")] if more else []
+        return Group(super()._view(), grid, *rest)
+
+    def _alert(self, alert: Alert) -> None:
+        if alert.level != "warning":
+            raised = alert.state == "raised"
+            (self._alerted.add if raised else self._alerted.discard)(str(alert.label))
+        super()._alert(alert)
+
+
+def _bits(reading: Reading) -> float:
+    return float("-inf") if reading.bits is None else reading.bits
