@@ -63,13 +63,7 @@ Scores: TypeAlias = (
 
 
 def evaluate(
-    scores: ScoreMatrix
-    | Comparisons
-    | EvaluationInput
-    | str
-    | PathLike[str]
-    | AnyArray
-    | DataFrame,
+    scores: Scores,
     dev: ScoreMatrix | None = None,
     settings: EvaluationSettings = _USUAL,
     *,
@@ -180,7 +174,7 @@ def _read(
     if isinstance(scores, DataFrame):
         speakers = tuple(map(str, scores.columns))
         if labels is None and all(isinstance(name, str) for name in scores.index):
-            labels = list(scores.index)
+            labels = list(map(str, scores.index))
         scores = scores.to_numpy()
     if labels is None or isinstance(labels, str | PathLike) or choose:
         raise UsageError(

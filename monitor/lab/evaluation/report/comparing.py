@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from operator import attrgetter
@@ -215,7 +215,7 @@ def compare(reports: Sequence[Report]) -> Comparison:
         figures = tuple(report.figures.get(key) for report in reports)
         differences = (None, *(compute_difference(first, other, key, error) for other in others))
         rows.append(Row(key, figures, differences, _most_private(figures) if others else None))
-    notes = _notes(reports, pairings, error) if others else ()
+    notes = tuple(_notes(reports, pairings, error)) if others else ()
     return Comparison(tuple(reports), pairings, 1 - error, tuple(rows), notes)
 
 
@@ -231,48 +231,46 @@ def _most_private(figures: Sequence[Figure | None]) -> int | None:
     return index if sum(distance == nearest for distance, _ in distances) == 1 else None
 
 
-def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> tuple[str, ...]:
+def _notes(reports: Sequence[Report], paired: Sequence[bool], error: float) -> Iterator[str]:
     first = reports[0]
-    notes = [
+    together = f" (95 % for all {len(reports) - 1} together, Bonferroni)" * (len(reports) > 2)
+    yield (
         f"* differs from {first.name}: the {100 * (1 - error):.4g} % limits of the difference "
-        "leave zero out"
-        + (f" (95 % for all {len(reports) - 1} together, Bonferroni)" if len(reports) > 2 else "")
-        + "; rows are not corrected for each other, so that one in twenty that do not differ is "
-        "marked by chance.",
+        f"leave zero out{together}; rows are not corrected for each other, so that one in twenty "
+        "that do not differ is marked by chance."
+    )
+    yield (
         "Figures without limits, LID- and the mean rank of the most exposed are not compared so: "
-        "few trials or speakers decide them.",
-    ]
+        "few trials or speakers decide them."
+    )
     for system, same in zip(reports[1:], paired[1:], strict=True):
-        notes += _describe_speakers(first, system, same)
+        yield from _describe_speakers(first, system, same)
     numbered = [set(system.tested) <= set(map(str, range(system.speakers))) for system in reports]
     if all(paired) and all(numbered):
-        notes.append("Speakers have no names: equal columns are taken for the same people.")
+        yield "Speakers have no names: equal columns are taken for the same people."
     if any(report.speakers != first.speakers for report in reports):
-        notes.append(
-            "The systems have different numbers of speakers N: bits, ranks and ceilings do not "
-            "compare."
-        )
-    notes += _weaker_joints(reports)
+        yield f"The systems {_SIZES}"
+    yield from _weaker_joints(reports)
     replicates = min(report.replicates for report in reports)
-    if replicates and error / 2 * (replicates - 1) < 0.5:
-        notes.append(
-            f"{replicates} resamples are few for so many systems: give "
-            f"{int(4 / error)} or more replicates."
-        )
     if not replicates:
-        notes.append("Nothing was resampled: no difference can be called significant.")
-    return tuple(notes)
+        yield "Nothing was resampled: no difference can be called significant."
+    elif error / 2 * (replicates - 1) < 0.5:
+        yield (
+            f"{replicates} resamples are few for so many systems: give {int(4 / error)} or more "
+            "replicates."
+        )
 
 
-def _weaker_joints(reports: Sequence[Report]) -> list[str]:
+_SIZES = "have different numbers of speakers N: bits, ranks and ceilings do not compare."
+
+
+def _weaker_joints(reports: Sequence[Report]) -> Iterator[str]:
     """Name systems whose best feature discloses more than all features together."""
-    means = {report.name: report.figures.get("srd.mean_bits_model") for report in reports}
     bits = {
-        tuple(name.split()): float(mean.value)
-        for name, mean in means.items()
-        if mean is not None and mean.value is not None
+        tuple(report.name.split()): float(mean.value)
+        for report in reports
+        if (mean := report.figures.get("srd.mean_bits_model")) and mean.value is not None
     }
-    notes = []
     for words, together in bits.items():
         if "joint" not in words:
             continue
@@ -283,33 +281,31 @@ def _weaker_joints(reports: Sequence[Report]) -> list[str]:
             if other != words and (*other[:at], "joint", *other[at + 1 :]) == words
         }
         if weaker := format_best_feature(together, alone, " ".join(words)):
-            notes.append(f"{weaker}.")
-    return notes
+            yield f"{weaker}."
 
 
-def _describe_speakers(first: Report, other: Report, paired: bool) -> list[str]:
+def _describe_speakers(first: Report, other: Report, paired: bool) -> Iterator[str]:
     """Describe how the speakers and trials of a system differ from those of the first."""
     first_people, other_people = set(first.tested), set(other.tested)
     if not paired:
-        same = first_people & other_people
         whom = (
             "the same speakers, but with other resamples"
             if first_people == other_people
-            else f"{len(same)} of the {plural(len(first_people), 'speaker')} of {first.name} "
-            f"and on {plural(len(other_people - first_people), 'other')}"
+            else f"{len(first_people & other_people)} of the "
+            f"{plural(len(first_people), 'speaker')} of {first.name} and on "
+            f"{plural(len(other_people - first_people), 'other')}"
         )
-        return [
+        yield (
             f"{other.name}: tested on {whom}; the difference is of independent resamples. With the "
             "same speakers it would be of pairs."
-        ]
-    if first.named_trials and other.named_trials and first.named_trials != other.named_trials:
+        )
+    elif first.named_trials and other.named_trials and first.named_trials != other.named_trials:
         both = len(first.named_trials & other.named_trials)
-        return [
+        yield (
             f"{other.name}: {both} of its {plural(len(other.named_trials), 'trial')} are among "
             f"the {len(first.named_trials)} of {first.name}: speakers are compared in pairs, "
             "trials are not all the same."
-        ]
-    return []
+        )
 
 
 # ---------------------------------------------------------------------------------------- pairwise
@@ -394,7 +390,7 @@ def p_text(p: float | None, least: float) -> str:
     return f"{p:.2g}" if p > least * (1 + 1e-9) else f"\N{LESS-THAN OR EQUAL TO} {p:.2g}"
 
 
-def explain_pairs(pairs: Sequence[Pair], replicates: int) -> tuple[str, ...]:
+def explain_pairs(pairs: Sequence[Pair], replicates: int) -> Iterator[str]:
     """Explain how to read differences, one sentence each."""
     count = len(pairs)
     together = (
@@ -403,18 +399,17 @@ def explain_pairs(pairs: Sequence[Pair], replicates: int) -> tuple[str, ...]:
         if count > 1
         else "limits are 95 %"
     )
-    sentences = [
+    yield (
         f"Differences of pairs (of shares in points of a percent): {together}; figures are not "
         "corrected for each other."
-    ]
-    if replicates and count / replicates > ERROR:
-        sentences.append(
+    )
+    if not replicates:
+        yield "Nothing was resampled: there are no limits and no p."
+    elif count / replicates > ERROR:
+        yield (
             f"{replicates} resamples cannot tell p below {count / replicates:.2g} of so many "
             f"pairs: give {int(4 * count / ERROR)} or more replicates."
         )
-    if not replicates:
-        sentences.append("Nothing was resampled: there are no limits and no p.")
-    return tuple(sentences)
 
 
 # ---------------------------------------------------------------------------------------- grouping
@@ -473,14 +468,13 @@ def by_group(
             f"{label}: {plural(len(reports), 'group')} of {every.name} can be measured, two are "
             f"needed. {' '.join(skipped)}"
         )
-    return join_groups(
-        every, reports, [*_describe_counts(every, reports, unknown, label), *skipped]
-    )
+    notes = (*_describe_counts(every, reports, unknown, label), *skipped)
+    return Grouped(every.name, _add_average(compare(reports)), notes)
 
 
 def _describe_counts(
     every: Comparisons, reports: Sequence[Report], unknown: Sequence[str], label: str
-) -> list[str]:
+) -> Iterator[str]:
     """Describe the comparisons that count."""
     sizes, left = [], every.usage.target + every.usage.nontarget
     for report in reports:
@@ -491,29 +485,22 @@ def _describe_counts(
             f"{report.name}: {usage.target:,} target and {usage.nontarget:,} non-target "
             f"comparisons with {plural(report.speakers, 'speaker')}"
         )
-    sentences = [
+    yield (
         "Each group by itself: its trials against its own enrolled speakers, as VoicePrivacy "
         f"reports women and men. {'; '.join(sizes)}. {left:,} other comparisons count in no group."
-    ]
+    )
     if unknown:
-        sentences.append(
+        yield (
             f"{len(unknown)} of {plural(len(every.speakers), 'speaker')} are not in {label} "
             f"(first: {unknown[0]})."
         )
     if len({report.speakers for report in reports}) > 1:
-        sentences.append(
-            "The groups have different numbers of speakers N: bits, ranks and ceilings do not "
-            "compare."
-        )
-    sentences.append(
-        "The average weighs every group alike; bounds, and what one trial decides, have none."
-    )
-    return sentences
+        yield f"The groups {_SIZES}"
+    yield "The average weighs every group alike; bounds, and what one trial decides, have none."
 
 
-def join_groups(every: Comparisons, reports: Sequence[Report], notes: Sequence[str]) -> Grouped:
-    """Put reports of groups side by side, with their average."""
-    comparison = compare(reports)
+def _add_average(comparison: Comparison) -> Comparison:
+    """Put the average beside groups, as a last column."""
     rows, means = [], {}
     for row in comparison.rows:
         rule = rule_of(row.key)  # none of a bound, nor of one trial's figure
@@ -523,14 +510,12 @@ def join_groups(every: Comparisons, reports: Sequence[Report], notes: Sequence[s
         rows.append(
             replace(row, figures=(*row.figures, mean), differences=(*row.differences, None))
         )
+    reports, paired = comparison.reports, (*comparison.paired, False)
     last = replace(
         reports[0], name=AVERAGE, trials=sum(r.trials for r in reports), figures=means, notes=(),
         warnings=(), usage=None,
     )  # fmt: skip
-    widened = replace(
-        comparison, reports=(*reports, last), paired=(*comparison.paired, False), rows=tuple(rows)
-    )
-    return Grouped(every.name, widened, tuple(notes))
+    return replace(comparison, reports=(*reports, last), paired=paired, rows=tuple(rows))
 
 
 def _average(figures: Sequence[Figure | None]) -> Figure | None:

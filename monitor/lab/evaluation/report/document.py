@@ -255,8 +255,8 @@ class Evaluation:
     def _replicates(self) -> int:
         return min(report.replicates for report in self.reports)
 
-    def _explain_pairs(self) -> tuple[str, ...]:
-        return explain_pairs(self.pairs, self._replicates)
+    def _explain_pairs(self) -> list[str]:
+        return list(explain_pairs(self.pairs, self._replicates))
 
     def _pair_tables(self, keys: Iterable[str]) -> Iterator[Table]:
         """Yield the differences of pairs, a table a figure, of those with limits."""
