@@ -183,12 +183,9 @@ class Extrapolation:
         is_resample = find_resamples(self.sample.weights)
         for value, replicates in zip(values.tolist(), drawn.T, strict=True):
             yield Estimate(
-                value,
-                replicates[is_resample],
-                replicates[~is_resample],
-                self.sample.units,
+                value, replicates[is_resample], replicates[~is_resample], self.sample.units,
                 self.sample.trials,
-            )
+            )  # fmt: skip
 
     def bracket(self, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """IdR from the lowest to the highest of the forms, with their limits; shape (K,) each."""
@@ -229,16 +226,12 @@ class Extrapolation:
         """Compute MeanD among M by a form of `RANKED`: of the rank model at N, and what it adds."""
         own, drawn = self.at_n(self.speakers)
         point, points = self.fitted(name)
-        total = own + float(self._gained(name, point, people)[0])
+        total = own + float(self.gained(name, point, people)[0])
         if drawn is None or points is None:
             return total, None
-        return total, drawn + self._gained(name, points, people)
+        return total, drawn + self.gained(name, points, people)
 
-    def least_bits(self, name: str, people: int, low: float) -> float:
-        """MeanD where rates fall as steeply as limits allow; `low` is its lower limit among N."""
-        return low + float(self._gained(name, self.steepest(name), people)[0])
-
-    def _gained(self, name: str, points: FloatArray, people: int) -> FloatArray:
+    def gained(self, name: str, points: FloatArray, people: int) -> FloatArray:
         """Compute bits from N to M; more than ``log2(M / N)`` nobody can gain."""
         mass = RANKED[name](points)
         gained = mean_bits(mass, people) - mean_bits(mass, self.speakers)
@@ -308,19 +301,18 @@ def _measured(forecast: Extrapolation, people: int, ties: str) -> Iterator[Figur
 
 def _extrapolated(forecast: Extrapolation, people: int, ties: str) -> Iterator[Figure]:
     at = np.array([float(people)])
-    figures_by_kind: dict[str, list[Figure]] = {"idr": [], "meand": []}
+    idr: list[Figure] = []
     for name, form in FORMS.items():
         points, ends = forecast.fitted(name)[1], forecast.limits(name, at)
         drawn = None if points is None else form.rate(points, at)[:, 0]
         figure = _figure("idr", name, people, float(forecast.rates(at)[name][0]), drawn, ties)
         if ends is not None:
             figure = replace(figure, low=float(ends[0][0]), high=float(ends[1][0]))
-        figures_by_kind["idr"].append(figure)
-    for name in RANKED:
-        figures_by_kind["meand"].append(
-            _figure("meand", name, people, *forecast.mean_bits(name, people), ties)
-        )
-    for kind, forms in figures_by_kind.items():
+        idr.append(figure)
+    meand = [
+        _figure("meand", name, people, *forecast.mean_bits(name, people), ties) for name in RANKED
+    ]
+    for kind, forms in (("idr", idr), ("meand", meand)):
         with_limits = add_limits(forms, forecast.sample)
         if kind == "meand" and forecast.replicates is not None and not forecast.seen_to_fall:
             with_limits = tuple(_steepest(forecast, people, figure) for figure in with_limits)
@@ -337,7 +329,8 @@ def _steepest(forecast: Extrapolation, people: int, figure: Figure) -> Figure:
     form = figure.key.removeprefix("among.meand_").rsplit("_", 1)[0]
     if own.low is None or figure.low is None:
         return figure
-    return replace(figure, low=min(figure.low, forecast.least_bits(form, people, own.low)))
+    least = own.low + float(forecast.gained(form, forecast.steepest(form), people)[0])
+    return replace(figure, low=min(figure.low, least))
 
 
 def _figure(
@@ -364,22 +357,20 @@ def _bracket(forecast: Extrapolation, kind: str, people: int, forms: Sequence[Fi
     included = ", limits included" if forecast.replicates is not None else ""
     note = f"the bracket over {len(forms)} forms{included}"
     if not holds:
-        note += (
-            f"; not supported by {forecast.speakers:,} enrolled: more than {FAR} times as many, "
-        )
-        note += _why(forecast, bracket.unit)
+        note += f"; not supported by {forecast.speakers:,} enrolled: more than {FAR} times as many"
+        note += f", and {_why(forecast, bracket.unit)}"
     text = "supported" if holds else "unsupported"
     return replace(bracket, note=note, low=low, high=high, text=text)
 
 
 def _why(forecast: Extrapolation, unit: str) -> str:
     if forecast.replicates is None:
-        return "and nothing was resampled"
+        return "nothing was resampled"
     if forecast.missed < FEWEST:
-        return f"and {plural(forecast.missed, 'speaker')} ever missed, where {FEWEST} are needed"
+        return f"{plural(forecast.missed, 'speaker')} ever missed, where {FEWEST} are needed"
     if unit == "share":
-        return f"and it becomes wider than {100 * NARROW[unit]:.0f} points of 100 on the way"
-    return f"and it is wider than {NARROW[unit]:g} bit"
+        return f"it becomes wider than {100 * NARROW[unit]:.0f} points of 100 on the way"
+    return f"it is wider than {NARROW[unit]:g} bit"
 
 
 def curve(forecast: Extrapolation, among: Iterable[int]) -> CrowdRates | None:
@@ -413,11 +404,9 @@ def notes(forecast: Extrapolation, among: Iterable[int]) -> Iterator[str]:
         yield f"Of N = {count} nothing is said among more: no rate is seen to fall."
         return
     yield (
-        f"Among more than the {forecast.speakers:,} enrolled four forms are fitted to the "
-        "rates among "
-        f"{forecast.sizes[0]:.0f} to {forecast.speakers:,} of them. Where they part "
-        "nobody knows who is "
-        "right: quote the bracket, never a form."
+        f"Among more than the {forecast.speakers:,} enrolled four forms are fitted to the rates "
+        f"among {forecast.sizes[0]:.0f} to {forecast.speakers:,} of them. Where they part nobody "
+        "knows who is right: quote the bracket, never a form."
     )
 
 
