@@ -9,7 +9,7 @@ own (docs/method.md section 8, `monitor.maths.likelihood_ratios`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -78,11 +78,6 @@ class LongitudinalCurve:
     rho: float
     note: str = ""
 
-    @property
-    def rules(self) -> tuple[str, ...]:
-        """The rules that were followed."""
-        return tuple(self.bits)
-
     def mean_bits(self, rule: str = "count") -> FloatArray:
         """Mean over speakers after each number of trials, shape (K,)."""
         return np.asarray(self._of(rule).mean(axis=0))
@@ -135,51 +130,39 @@ def longitudinal(
         array([1.4, 4.3])
     """
     sums = SpeakerSums.of(matrix, longest, LONGEST, as_rows)
+    bits: dict[str, FloatArray] = {}
+    temperings: list[Tempering] = []
+    note = ""
     if dev is not None:
         if not isinstance(calibration, LidCalibration):
             calibration = calibrate(dev, style)
         dev_sums = SpeakerSums.of(dev, None, LONGEST, as_rows)
-        dev_speakers = np.ones(len(dev_sums.tested), dtype=bool)
-        tempering = dev_sums.temper(calibration.row_weight(dev.population), dev_speakers)
-        everyone = np.ones(len(sums.tested), dtype=bool)
-        bits = sums.bits(calibration.row_weight(matrix.population), tempering, everyone)
-        return _curve(sums, bits, [tempering], "")
-    crossed = (
-        calibration if isinstance(calibration, CrossCalibration) else cross_calibrate(matrix, style)
-    )
-    fold = crossed.fold[sums.rows[:, 0]]
-    bits, temperings = {}, []
-    for index, fold_calibration in enumerate(crossed.calibrations):
-        inside = fold == index
-        if not inside.any():
-            continue
-        if inside.all():
-            raise UsageError(
-                f"{matrix.name}: only one fold of speakers has "
-                f"{plural(len(sums.trials), 'trial')} each: give a dev matrix or a shorter curve"
-            )
-        weight = fold_calibration.row_weight(matrix.population)
-        tempering = sums.temper(weight, ~inside)
-        temperings.append(tempering)
-        for rule, values in sums.bits(weight, tempering, inside).items():
-            bits.setdefault(rule, np.empty(sums.rows.shape))[inside] = values
-    return _curve(
-        sums, bits, temperings, f"cross-fitted over speakers, {plural(len(temperings), 'fold')}"
-    )
-
-
-def _curve(
-    sums: SpeakerSums, bits: Mapping[str, FloatArray], temperings: Sequence[Tempering], note: str
-) -> LongitudinalCurve:
+        weight = calibration.row_weight(dev.population)
+        temperings.append(dev_sums.temper(weight, np.ones(len(dev_sums.tested), dtype=bool)))
+        weight = calibration.row_weight(matrix.population)
+        bits = sums.bits(weight, temperings[0], np.ones(len(sums.tested), dtype=bool))
+    else:
+        if not isinstance(calibration, CrossCalibration):
+            calibration = cross_calibrate(matrix, style)
+        fold = calibration.fold[sums.rows[:, 0]]
+        for index, fold_calibration in enumerate(calibration.calibrations):
+            inside = fold == index
+            if inside.all():
+                raise UsageError(
+                    f"{matrix.name}: only one fold of speakers has "
+                    f"{plural(len(sums.trials), 'trial')} each: give a dev matrix or a shorter "
+                    "curve"
+                )
+            if inside.any():
+                weight = fold_calibration.row_weight(matrix.population)
+                temperings.append(sums.temper(weight, ~inside))
+                for rule, values in sums.bits(weight, temperings[-1], inside).items():
+                    bits.setdefault(rule, np.empty(sums.rows.shape))[inside] = values
+        note = f"cross-fitted over speakers, {plural(len(temperings), 'fold')}"
+    fits = [[fit.constant, fit.tau, fit.rho] for fit in temperings]
+    temperature, tau, rho = np.mean(fits, axis=0).tolist()
     return LongitudinalCurve(
-        sums.trials,
-        sums.tested,
-        bits,
-        sums.matrix.ceiling_bits,
-        temperature=float(np.mean([tempering.constant for tempering in temperings])),
-        tau=float(np.mean([tempering.tau for tempering in temperings])),
-        rho=float(np.mean([tempering.rho for tempering in temperings])),
-        note=note,
+        sums.trials, sums.tested, bits, matrix.ceiling_bits, temperature, tau, rho, note
     )
 
 
@@ -207,7 +190,7 @@ def figures(
     count = plural(last, "trial")
     who = f"over {speakers} of {tested or speakers} speakers, who have {count} or more"
     entries = []
-    for rule in curve.rules:
+    for rule in curve.bits:
         note = "; ".join(part for part in (_NOTES.get(rule, ""), curve.note, who) if part)
         drawn = None if weights is None else curve.replicates(weights, rule)[:, -1]
         entries.append(

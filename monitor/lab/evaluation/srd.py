@@ -127,16 +127,6 @@ class NullBand:
     chance: float
     dealt: str
 
-    @property
-    def limits(self) -> tuple[float, float]:
-        """2.5 and 97.5 percentiles of the plug-in MeanD."""
-        return limits(self.mean_bits)
-
-    @property
-    def model_limits(self) -> tuple[float, float]:
-        """2.5 and 97.5 percentiles of the rank model's MeanD."""
-        return limits(self.model_bits)
-
 
 def null_band(
     matrix: ScoreMatrix, permutations: int = PERMUTATIONS, seed: int = 0, ties: str = "spread"
@@ -391,10 +381,11 @@ def figures(
         "mean_bits_miller_madow": 0.0, "mean_bits_model": 0.0, "idr": 1 / matrix.population,
         "mean_bits": null_bias_bits(matrix.population, ranked.trials),
     }  # fmt: skip
-    limits: dict[str, tuple[float, float]] = {}
+    ends: dict[str, tuple[float, float]] = {}
     if permutations:
         band = null_band(matrix, permutations, seed, ties)
-        limits |= {"null_mean_bits": band.limits, "null_model_bits": band.model_limits}
+        ends["null_mean_bits"] = limits(band.mean_bits)
+        ends["null_model_bits"] = limits(band.model_bits)
         null = {
             "null_mean_bits": float(band.mean_bits.mean()),
             "null_model_bits": float(band.model_bits.mean()),
@@ -414,7 +405,7 @@ def figures(
         notes[key] = "of the rank model fitted to each speaker's own trials"
         if weights is not None:
             replicates[key] = weighted_quantile(by_speaker, weights, share)
-            limits[key] = quantile_limits(by_speaker, share, 0.0, matrix.ceiling_bits)
+            ends[key] = quantile_limits(by_speaker, share, 0.0, matrix.ceiling_bits)
     ceilings: dict[str, float] = {
         entry.key.removeprefix("srd."): matrix.ceiling_bits
         for entry in FAMILY.figures
@@ -425,7 +416,7 @@ def figures(
         FAMILY.figure(
             key, value, replicates.get(key), notes.get(key, ""), ties=ties,
             ceiling=ceilings.get(key), floor=floors.get(key),
-            low=limits.get(key, none)[0], high=limits.get(key, none)[1],
+            low=ends.get(key, none)[0], high=ends.get(key, none)[1],
         )
         for key, value in values.items()
     )  # fmt: skip
