@@ -12,13 +12,12 @@ references (its description of that experiment). Cosine is symmetric, the rank i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import Roles, ScoreMatrix
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Extremes,
@@ -79,36 +78,25 @@ def chance_mean_ranks(
     return means
 
 
-def roles_note(roles: Roles | None) -> str:
-    """Describe what was anonymised, as a sentence."""
-    who = f"{roles}." if roles else "What was anonymised, queries or references, was not given."
-    return who[0].upper() + who[1:]
-
-
 def figures(
-    matrix: ScoreMatrix,
-    weights: FloatArray | None = None,
-    *,
-    roles: Roles | None = None,
-    cuts: tuple[int, ...] = CUTS,
+    matrix: ScoreMatrix, weights: FloatArray | None = None, cuts: tuple[int, ...] = CUTS
 ) -> tuple[Figure, ...]:
     """Compute percentiles of the mean rank over speakers, P(rank <= k), and the worst trial."""
-    who = roles_note(roles)
     ranks = expected_ranks(matrix.better, matrix.tied)
     tests = np.bincount(matrix.owner)
     population = float(matrix.population)
-    entries = list(_percentiles(matrix, ranks, tests, weights, who))
+    entries = list(_percentiles(matrix, ranks, tests, weights))
     for k in cuts:
         if k < matrix.population:
             shares = np.bincount(matrix.owner, rank_shares(matrix.better, matrix.tied, k))
             drawn = None if weights is None else (weights @ shares) / (weights @ tests)
             value = float(shares.sum() / matrix.trials)
             entries.append(
-                FAMILY.figure(f"share_rank_at_most_{k}", value, drawn, who,
+                FAMILY.figure(f"share_rank_at_most_{k}", value, drawn,
                               label=f"P(rank ≤ {k})", floor=k / population)
             )  # fmt: skip
     note = (
-        f"{who} Rank 1 is the worst, and more trials can only bring it nearer; a resample "
+        "Rank 1 is the worst, and more trials can only bring it nearer; a resample "
         "holds no worse trial than this one, so it has no limits."
     )
     return (
@@ -118,7 +106,7 @@ def figures(
 
 
 def _percentiles(
-    matrix: ScoreMatrix, ranks: FloatArray, tests: IntArray, weights: FloatArray | None, who: str
+    matrix: ScoreMatrix, ranks: FloatArray, tests: IntArray, weights: FloatArray | None
 ) -> Iterator[Figure]:
     means = np.bincount(matrix.owner, ranks) / tests
     chance = chance_mean_ranks(matrix.population, np.sort(tests))
@@ -139,7 +127,7 @@ def _percentiles(
             low, high = quantile_limits(means, percent / 100, 1.0, population)
         value = float(interpolated_quantile(means, np.ones((1, means.size)), percent / 100)[0])
         plural_s = "" if tests_each == "1" else "s"
-        note = f"{who} Mean over {tests_each} test{plural_s} a speaker: {warning}"
+        note = f"Mean over {tests_each} test{plural_s} a speaker: {warning}"
         yield FAMILY.figure(
             f"mean_rank_p{percent}", value, replicates, note, ceiling=population, floor=floor,
             low=low, high=high,
@@ -147,12 +135,9 @@ def _percentiles(
 
 
 def _compute(context: EvaluationContext) -> FamilyResult:
-    """Say what was anonymised once, not at each figure."""
     roles = context.settings.roles
-    entries = figures(context.ranked, context.weights, roles=roles)
-    who = roles_note(roles)
-    bare = (replace(figure, note=figure.note.removeprefix(who).strip()) for figure in entries)
-    return FamilyResult(tuple(bare), (who,))
+    who = f"{roles}." if roles else "What was anonymised, queries or references, was not given."
+    return FamilyResult(figures(context.ranked, context.weights), (who[0].upper() + who[1:],))
 
 
 _AT_MOST = FigureEntry("rank_{k}", "anonymity.share_rank_at_most_{k}",
