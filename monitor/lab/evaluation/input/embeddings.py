@@ -296,6 +296,8 @@ _TRIALS = re.compile(
 )
 _CLEAR = ("asv_orig", "asv_ssl")
 _NEAR = 1e-3
+_WAV = ".wav"
+"""Of the names of utterances, in some files of the kit of 2026."""
 
 
 def read_map(path: Path) -> dict[str, str]:
@@ -324,7 +326,7 @@ def read_trials(path: Path) -> tuple[tuple[str, str, bool], ...]:
                 f"{path.name} line {number}: is not SPEAKER UTTERANCE target|nontarget"
             )
         target = words[2] == "target"
-        if targets.setdefault((words[0], words[1]), target) != target:
+        if targets.setdefault((words[0], words[1].removesuffix(_WAV)), target) != target:
             raise UsageError(f"{path.name} line {number}: {words[1]} is a target and is none")
     if not targets:
         raise UsageError(f"{path.name} is empty")
@@ -351,8 +353,8 @@ class SpeakerVectors:
             raise UsageError(f"{label}: {_VECTORS} has shape {stored.shape}, not (n, d) numbers")
         with np.errstate(invalid="ignore"):  # what is not finite is refused below
             values = np.asarray(stored, dtype=np.float64)
-        row = {name: _index(word, label, "id2idx") for name, word in
-               read_map(folder / "id2idx").items()}  # fmt: skip
+        row = {name.removesuffix(_WAV): _index(word, label, "id2idx")
+               for name, word in read_map(folder / "id2idx").items()}  # fmt: skip
         beyond = [name for name, index in row.items() if index >= len(values)]
         if beyond or len(set(row.values())) < len(row):
             raise UsageError(
@@ -368,13 +370,6 @@ class SpeakerVectors:
             listed = read_map(folder / "idx2spk")
             speakers = {_index(word, label, "idx2spk"): name for word, name in listed.items()}
         return cls(label, row, values, speakers)
-
-    def of(self, name: str) -> int | None:
-        """Find the row of an identifier, with or without the ``.wav`` of the kit of 2026."""
-        for spelling in (name, name.removesuffix(".wav"), f"{name}.wav"):
-            if spelling in self.row:
-                return self.row[spelling]
-        return None
 
 
 def _has_vectors(folder: Path) -> bool:
@@ -588,7 +583,7 @@ class VoicePrivacyResults:
             )
         listed = read_trials(entry.listed)
         missing = [pair for pair in listed
-                   if enrolled.of(pair[0]) is None or trials.of(pair[1]) is None]  # fmt: skip
+                   if pair[0] not in enrolled.row or pair[1] not in trials.row]  # fmt: skip
         if missing:
             gone = set(missing)
             listed = tuple(pair for pair in listed if pair not in gone)
@@ -612,8 +607,8 @@ class VoicePrivacyResults:
         speaker = np.array([column[name] for name, _, _ in listed], dtype=np.intp)
         trial = np.array([place[name] for _, name, _ in listed], dtype=np.intp)
         mated = np.array([target for _, _, target in listed])
-        rows = np.array([trials.of(name) for name in utterances])
-        templates = enrolled.values[np.array([enrolled.of(name) for name in speakers])]
+        rows = np.array([trials.row[name] for name in utterances])
+        templates = enrolled.values[np.array([enrolled.row[name] for name in speakers])]
         tests, templates = (near_one(vectors) for vectors in (trials.values[rows], templates))
         tests = tests / np.linalg.norm(tests, axis=1, keepdims=True)
         cosines = tests @ (templates / np.linalg.norm(templates, axis=1, keepdims=True)).T
@@ -636,7 +631,8 @@ class VoicePrivacyResults:
         names = (dataset, dataset.removesuffix(suffix) if suffix else dataset)
         files = [] if self.data is None else [self.data / name / "utt2spk" for name in names]
         file = next(filter(Path.is_file, files), None)
-        return {} if file is None else read_map(file)
+        words = {} if file is None else read_map(file)
+        return {name.removesuffix(_WAV): speaker for name, speaker in words.items()}
 
     def _read_templates(self, folder: Path, notes: list[str]) -> SpeakerVectors:
         """Average each speaker's utterances as they are, as the kit does."""
@@ -654,7 +650,7 @@ class VoicePrivacyResults:
             wrong = [
                 name
                 for name, row in vectors.row.items()
-                if (at := means.of(name)) is None
+                if (at := means.row.get(name)) is None
                 or not np.allclose(vectors.values[row], means.values[at], rtol=1e-3, atol=1e-4)
             ]
             if wrong:
@@ -671,8 +667,7 @@ class VoicePrivacyResults:
         spoken = self._utt2spk(folder.name)
         rows: dict[str, list[int]] = {}
         for name, row in vectors.row.items():
-            speaker = spoken.get(name) or spoken.get(name.removesuffix(".wav"))
-            speaker = speaker or vectors.speakers.get(row)
+            speaker = spoken.get(name) or vectors.speakers.get(row)
             if speaker is None:
                 raise UsageError(f"{vectors.label}: nobody says whose {name} is (utt2spk, idx2spk)")
             rows.setdefault(speaker, []).append(row)
