@@ -29,7 +29,7 @@ LAYERS = [
     {"crowds", "files", "jobs", "maths", "programs"},
     {"events", "kinds"},
     {"cluster", "networks", "protocols"},
-    {"documents", "transcripts"},
+    {"transcripts"},
     {"features", "population", "sources", "sinks", "plots", "tables"},
     {"corpus", "stream", "alerts"},
     {"ledger", "anonymisers", "training", "web"},
