@@ -36,17 +36,13 @@ CONTAINERS = frozenset(  # what holds audio too, but has to be converted
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One file of one speaker.
-
-    Attributes:
-        session: occasion on which it was recorded; only compared within a speaker.
-        words: which transcript goes with it, for features that are made of words.
-    """
+    """One file of one speaker."""
 
     speaker: str
-    session: str
+    session: str  # occasion on which it was recorded; only compared within a speaker
     path: Path
     words: TranscriptChoice = field(default=LIES_BESIDE, kw_only=True)
+    """Which transcript goes with it, for features that are made of words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +113,7 @@ def describe_unusable(path: Path, error: Exception, speaker: str = "") -> str:
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Return a sorting key that puts 9 before 10.
-
-    Example:
-        >>> sorted(["a10", "a9", "b"], key=natural)
-        ['a9', 'a10', 'b']
-    """
+    """Return a sorting key that puts 9 before 10."""
     parts = re.split(r"([0-9]+)", text)
     return (
         *((0, int(part), "") if i % 2 else (1, 0, part) for i, part in enumerate(parts) if part),
@@ -208,12 +199,9 @@ def find(*paths: str | os.PathLike[str], speaker: str | None = None) -> Corpus:
     """Find the recordings of a corpus, and who speaks in them.
 
     Understood, in this order: a manifest (``.csv`` or ``.tsv``, itself or in the folder as
-    ``manifest.csv``), a Kaldi data folder (``wav.scp``), LibriSpeech, a folder a speaker.
-
-    Args:
-        paths: the folder or the manifest; of one speaker any number of recordings and folders.
-        speaker: who speaks in all of it, a sub-folder or else a file being a session; None where
-            the corpus says so.
+    ``manifest.csv``), a Kaldi data folder (``wav.scp``), LibriSpeech, a folder a speaker. With a
+    ``speaker``, who speaks in all of it, any number of recordings and folders; a sub-folder, or
+    else a file, is a session.
 
     Raises:
         CorpusError: nothing is there.
@@ -258,8 +246,7 @@ def find(*paths: str | os.PathLike[str], speaker: str | None = None) -> Corpus:
 def _read_person(paths: Sequence[Path], speaker: str) -> Corpus:
     """Take all recordings, and those in all folders, as one speaker's.
 
-    Each folder below the one that is given (or, of several paths, below the one they have in
-    common) is a session, and so is each recording that lies in none.
+    Each folder below the one that paths have in common is a session, as is each recording in none.
     """
     files: list[Path] = []
     for path in paths:
@@ -361,10 +348,9 @@ def _open_table(path: Path, *, strict: bool = False) -> csv.DictReader[str]:
 
 
 def _read_manifest(path: Path) -> Corpus:
-    """Read a table with the columns ``path``, ``speaker`` and perhaps ``session``.
+    """Read a table with the columns ``path``, ``speaker`` and perhaps ``session``, or ``chapter``.
 
-    Without ``session`` a column ``chapter`` serves; without either each file is a session of its
-    own. Paths are relative to the table. Tabs separate the columns of a ``.tsv``.
+    Without either each file is a session of its own. Paths are relative to the table.
     """
     rows = _open_table(path, strict=True)
     gathering = _Gathering(path.parent)
@@ -393,13 +379,11 @@ def _read_manifest(path: Path) -> Corpus:
 
 
 def read_speaker_attributes(corpus: Path) -> dict[str, dict[str, str]]:
-    """Read what a corpus' table has of its speakers beside their names, such as gender and age.
+    """Read what a corpus' table has of its speakers beside their names, by column and speaker.
 
-    Returns:
-        by column, then by speaker: the columns of a manifest that say one thing of nearly every
-            speaker, or the gender of a Kaldi folder with ``spk2gender``. What is empty is left out,
-            and so is of whom a column says two things; where that is more than one speaker in ten
-            it is about something else.
+    These are the columns of a manifest that say one thing of nearly every speaker, or the gender of
+    a Kaldi folder with ``spk2gender``. What is empty is left out, and so is of whom a column says
+    two things; where that is more than one speaker in ten it is about something else.
 
     Raises:
         CorpusError: the table cannot be read.
@@ -530,23 +514,14 @@ _FOLDER = re.compile(r"(?P<set>.+)_trials(_(all|mixed|[fm](_(all|common))?))?(?P
 
 @dataclass(frozen=True, slots=True)
 class TrialLists:
-    """Lists of enrolment and trials of a folder.
+    """Lists of enrolment and trials of a folder."""
 
-    Attributes:
-        enrolment: utterances that enrol; None where the folder has no such list.
-        speakers: who is compared with, in the order of the lists.
-        spoken_by: of each trial utterance with a target, who that is.
-        impostors: trial utterances without one: their speaker is not among those compared with.
-        pairs: comparisons that are listed.
-        names: of the lists of trials.
-    """
-
-    enrolment: frozenset[str] | None
-    speakers: tuple[str, ...]
-    spoken_by: Mapping[str, str]
-    impostors: frozenset[str]
-    pairs: int
-    names: tuple[str, ...]
+    enrolment: frozenset[str] | None  # utterances that enrol; None: there is no such list
+    speakers: tuple[str, ...]  # who is compared with, in the order of the lists
+    spoken_by: Mapping[str, str]  # of each trial utterance with a target, who that is
+    impostors: frozenset[str]  # trial utterances without one
+    pairs: int  # comparisons that are listed
+    names: tuple[str, ...]  # of the lists of trials
 
     def trials(self, corpus: Corpus) -> Corpus:
         """Return the recordings that are trials, under the names that the lists have."""
@@ -636,17 +611,9 @@ def read_enrolment(folder: Path) -> frozenset[str] | None:
 
 
 def find_enrolment_folder(folder: Path) -> Path | None:
-    r"""Find the folder of enrolment that belongs to one of trials, by VoicePrivacy's names.
+    """Find the folder of enrolment that belongs to one of trials, by VoicePrivacy's names.
 
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as root:
-        ...     for name in ("libri_dev_enrolls_b2", "libri_dev_trials_f_b2"):
-        ...         Path(root, name).mkdir()
-        ...     _ = Path(root, "libri_dev_enrolls_b2", "enrolls").write_text("1462-170138-0000\n")
-        ...     _ = Path(root, "libri_dev_enrolls_b2", "wav.scp").write_text("")
-        ...     find_enrolment_folder(Path(root, "libri_dev_trials_f_b2")).name
-        'libri_dev_enrolls_b2'
+    That of ``libri_dev_trials_f_b2`` is ``libri_dev_enrolls_b2``.
     """
     match = _FOLDER.fullmatch(folder.name)
     if match is None:

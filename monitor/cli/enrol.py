@@ -193,13 +193,6 @@ def enrol_from_microphone(
 # --- The parts of monitor enrol and score that go by VoicePrivacy's lists of enrolment and trials.
 
 
-def lists_of(folder: Path) -> TrialLists | None:
-    """Read the lists of trials in a folder; None where there are none."""
-    from monitor.corpus import read_trial_lists
-
-    return read_trial_lists(folder)
-
-
 def select_enrolment(folder: Path, corpus: Corpus) -> Corpus:
     """Select the recordings that a folder's ``enrolls`` lists; all where there is no list."""
     from monitor.corpus import read_enrolment

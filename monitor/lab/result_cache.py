@@ -15,9 +15,8 @@ from pathlib import Path
 
 from monitor.files import atomic_write, is_ours, make_folder, not_written, sweep
 
-_SUFFIX = ".result"
-_OURS = re.compile(rf"[0-9a-f]{{64}}\{_SUFFIX}")
-_PART = re.compile(rf"\.([0-9a-f]{{64}}\{_SUFFIX})\.\w{{8}}\.unfinished")
+_OURS = re.compile(r"[0-9a-f]{64}\.result")
+_PART = re.compile(r"\.([0-9a-f]{64}\.result)\.\w{8}\.unfinished")
 
 
 class ResultCache:
@@ -27,15 +26,6 @@ class ResultCache:
 
     Raises:
         StoreError: the folder cannot be written.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     cache, key = ResultCache(Path(folder)), result_key({"seconds": 3.0})
-        ...     before = cache.read(key)
-        ...     cache.write(key, b"1.5")
-        ...     before, cache.read(key), ResultCache(Path(folder), fresh=True).read(key)
-        (None, b'1.5', None)
     """
 
     def __init__(self, folder: Path, *, fresh: bool = False) -> None:
@@ -74,15 +64,11 @@ class ResultCache:
         self._path(key).unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:
-        return self.folder / f"{key}{_SUFFIX}"
+        return self.folder / f"{key}.result"
 
 
 def result_key(depends_on: object) -> str:
     """Return the name of a result: a hash of what it depends on, as JSON.
-
-    Raises:
-        TypeError: something else is among them.
-        ValueError: a number is not finite.
 
     Example:
         >>> result_key({"T": 3.0, "D": 30.0}) == result_key({"D": 30.0, "T": 3.0})

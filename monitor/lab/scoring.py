@@ -326,6 +326,29 @@ def name_systems(specs: Mapping[str, FeatureSpec], scorings: Sequence[str]) -> d
     }
 
 
+def find_joint(
+    rank_models: RankModels, specs: Mapping[str, FeatureSpec], scoring: str, session: str,
+    template_seconds: float,
+) -> tuple[JointScores | None, str]:  # fmt: skip
+    """Find the model that weighs most features together, and what a person should know of it.
+
+    None for a scoring that not all features have, or where there is no model.
+    """
+    ways = select_similarities(specs, scoring)
+    if len(ways) < 2 or ways.keys() != select_similarities(specs, "average").keys():
+        return None, ""
+    modelled = {name: specs[name] for name in largest(rank_models, ways) if name in ways}
+    if len(modelled) < 2:
+        return None, f"no joint score: there is no rank model for any two of {', '.join(ways)}"
+    try:
+        joint = JointScores(rank_models, modelled, ways, session, template_seconds)
+    except StoreError as error:
+        return None, f"no joint score: {error}"
+    names = ", ".join(modelled)
+    fewer = f"the joint score is of {names}: no rank model knows more of them together"
+    return joint, fewer if len(modelled) < len(ways) else ""
+
+
 def check_size(scores: int) -> None:
     """Raise a UsageError where so many scores do not go into one file."""
     if 8 * scores > MOST_BYTES:
@@ -375,34 +398,31 @@ class ScoreGrid:
         check_size(scores * (len(systems) + len(self.scorings)))
         for session, _, template, _ in cells:
             for scoring in self.scorings:
-                _, reason = self.joint(scoring, session, template)
+                _, reason = find_joint(self.rank_models, self.specs, scoring, session, template)
                 if reason and reason not in self.problems:
                     self.problems.append(reason)
         return cells
 
     def _left_out(self, session: str, test: float, template: float, plan: Plan) -> list[str]:
         """Describe who has no trial in a cell, or no template, and why: a line each sort."""
-        where = f"T={test:g} D={template:g} {session}"
-        out = [
-            f"{v.name} ({_longest_seconds(v):g} s)"
-            for i, v in enumerate(self.voices)
-            if i not in plan.candidates
-        ]
         tested = set(plan.candidates[plan.mated].tolist())
-        mute = [self.voices[i].name for i in plan.candidates.tolist() if i not in tested]
         needed = template if session == "cross" else test + template
-        lines = []
-        for names, why in (
-            (out, f"left out, with less than {needed:g} s of speech in the longest session"),
-            (
-                mute,
-                f"compared with, but without a trial, for want of a second session with {test:g} s",
-            ),
-        ):
-            if names:
-                more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-                lines.append(f"{where}: {why}: {', '.join(names[:_MOST_NAMED])}{more}")
-        return lines
+        sorts = {
+            f"left out, with less than {needed:g} s of speech in the longest session": [
+                f"{voice.name} ({_longest_seconds(voice):g} s)"
+                for i, voice in enumerate(self.voices)
+                if i not in plan.candidates
+            ],
+            f"compared with, but without a trial, for want of a second session with {test:g} s": [
+                self.voices[i].name for i in plan.candidates.tolist() if i not in tested
+            ],
+        }
+        return [
+            f"T={test:g} D={template:g} {session}: {why}: {', '.join(names[:_MOST_NAMED])}"
+            + f" and {len(names) - _MOST_NAMED} more" * (len(names) > _MOST_NAMED)
+            for why, names in sorts.items()
+            if names
+        ]
 
     def score(self, session: str, test: float, template: float, plan: Plan) -> ScoreCell:
         """Score every trial of one of the `cells`; trials of a speaker stand together."""
@@ -420,7 +440,7 @@ class ScoreGrid:
             scores, has_frames = self._scores(ways, plan, *units)
             called = dict(zip(ways, name_systems(self.specs, (scoring,)), strict=True))
             scores_by_system |= {called[name]: matrix[order] for name, matrix in scores.items()}
-            joint, _ = self.joint(scoring, session, template)
+            joint, _ = find_joint(self.rank_models, self.specs, scoring, session, template)
             if joint is not None:
                 weighed = joint.features
                 name = "joint" if scoring == "average" else f"joint-{scoring}"
@@ -440,28 +460,6 @@ class ScoreGrid:
             np.array([placed[i][1] for i in order.tolist()]) / UNITS_PER_SECOND,
             weighed,
         )
-
-    def joint(self, scoring: str, session: str, template: float) -> tuple[JointScores | None, str]:
-        """Find the model that weighs most of a cell's features together; else None.
-
-        Returns:
-            that, and what a person should know of it; mostly nothing.
-        """
-        ways = select_similarities(self.specs, scoring)
-        if len(ways) < 2 or ways.keys() != select_similarities(self.specs, "average").keys():
-            return None, ""
-        names = largest(self.rank_models, ways)
-        specs = {name: self.specs[name] for name in names if name in ways}
-        if len(specs) < 2:
-            return None, f"no joint score: there is no rank model for any two of {', '.join(ways)}"
-        try:
-            joint_scores = JointScores(self.rank_models, specs, ways, session, template)
-        except StoreError as error:
-            return None, f"no joint score: {error}"
-        fewer = (
-            f"the joint score is of {', '.join(specs)}: no rank model knows more of them together"
-        )
-        return joint_scores, fewer if len(specs) < len(ways) else ""
 
     def _scores(
         self, ways: Mapping[str, Similarity], plan: Plan, test: int, template: int
@@ -499,15 +497,9 @@ class EnrolledGrid:
     problems: list[str] = field(default_factory=list)  # once `cells` was called
 
     def cells(self) -> list[tuple[str, float, float, tuple[Attacker, Stretches]]]:
-        """List the cells that can be filled: session, T, D, and who compares what.
-
-        Raises:
-            UsageError: a length or a feature that makes no sense, no feature has such scoring, or
-                it would be too much for one file.
-            CorpusError: nobody enrolled says as much.
-            StoreError: there is no rank model for these features.
-        """
+        """List the cells that can be filled: session, T, D, and who compares what."""
         cells = []
+        problems: list[str] = []
         for template in self.template_lengths:
             attacker = Attacker(
                 self.population,
@@ -517,38 +509,33 @@ class EnrolledGrid:
                 template_seconds=template,
             )
             compared = [voice for voice in self.voices if voice.name in attacker.names]
-            for voice in self.voices:
-                if voice.name not in attacker.names:
-                    self._note(self._why_out(voice.name, attacker))
+            others = (voice.name for voice in self.voices if voice.name not in attacker.names)
+            problems += (self._explain_missing(name, attacker) for name in others)
             if not compared:
-                raise CorpusError(f"nobody who speaks there is compared with: {self.problems[0]}")
+                raise CorpusError(f"nobody who speaks there is compared with: {problems[0]}")
             for seconds in self.lengths:
                 try:
                     trials = stretches(compared, attacker.names, attacker.features, seconds)
                 except CorpusError as error:
-                    self.problems.append(str(error))
+                    problems.append(str(error))
                     continue
-                for problem in trials.problems:
-                    self._note(problem)
+                problems += trials.problems
                 test = float(np.median(trials.seconds)) if seconds is None else seconds
                 lengths = test, attacker.scoring.seconds
                 cells.append((self.session, *lengths, (attacker, trials)))
         if not cells:
-            raise CorpusError(self.problems[-1])
+            raise CorpusError(problems[-1])
         systems = name_systems(self.population.specs, self.scorings)
         systems = {system: name for system, name in systems.items() if name in self.features}
         if not systems:
             raise UsageError(f"{', '.join(self.features)}: no feature has max scoring")
         scores = sum(len(trials.target) * attacker.speakers for *_, (attacker, trials) in cells)
         check_size(scores * (len(systems) + 1))
+        self.problems.extend(dict.fromkeys(problems))
         return cells
 
-    def _note(self, problem: str) -> None:
-        if problem not in self.problems:
-            self.problems.append(problem)
-
-    def _why_out(self, name: str, attacker: Attacker) -> str:
-        """Why somebody who speaks is not among those compared with."""
+    def _explain_missing(self, name: str, attacker: Attacker) -> str:
+        """Explain why somebody who speaks is not among those compared with."""
         if name not in self.population.names:
             return f"{name}: not enrolled, left out"
         have = self.population.template_seconds[self.population.index(name)]

@@ -40,10 +40,7 @@ _FIXED = (".gain", ".shift")
 
 
 class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not looked at
-    """Bands of windows to embeddings, as `monitor.networks.voice.VoiceNetwork` runs it.
-
-    Args:
-        weights: arrays by name, as of that; a copy is trained.
+    """Bands of windows to embeddings, by a copy of the weights of a `VoiceNetwork`.
 
     Raises:
         StoreError: the weights are of another network.
@@ -165,12 +162,7 @@ _MOST_BANDS, _MOST_TIME = 8, 0.15
 
 
 class Batches:
-    """Crops of one length, every voice as likely as the other.
-
-    Args:
-        speech: to cut them from.
-        seed: with the number of a step it gives that step's batch, whatever came before.
-    """
+    """Crops of one length, every voice as likely as the other, given by seed and step alone."""
 
     def __init__(self, speech: ProtectedSpeech, seed: int) -> None:
         self._speech, self._seed = speech, seed
@@ -290,15 +282,9 @@ def fine_tune(
     With steps, equal seeds give equal weights, stopped on the way or not; with seconds the rate of
     learning falls by the time spent.
 
-    Args:
-        speech: of two voices or more.
-        weights: where it begins: those that ship, or another network's.
-        length: of the whole training.
-        settings: of the training.
-        teacher: `embed_clear` of the same weights and speech; None: it is worked out here.
-        checkpoint: where the state is kept, and under which key, to go on from.
-        every_seconds: between checkpoints.
-        progress: called after each step with the fraction done, 0 to 1, and the loss.
+    The ``teacher`` is `embed_clear` of the same weights and speech; None: it is worked out here.
+    The state is kept in the cache and under the key of ``checkpoint``, to go on from; after each
+    step ``progress`` is called with the fraction done, 0 to 1, and the loss.
 
     Returns:
         the weights, float32, for `monitor.networks.voice.VoiceNetwork`.

@@ -58,22 +58,14 @@ class Length:
 
 @dataclass(frozen=True, slots=True)
 class FineTuning:
-    """Settings of a fine-tuning.
-
-    Attributes:
-        batch: crops a step.
-        highest, lowest: rates of learning.
-        decay: of weights.
-        seed: of batches.
-        bfloat16: compute the layers in bfloat16, which newer processors do faster.
-    """
+    """Settings of a fine-tuning: crops a step, rates of learning, and others."""
 
     batch: int = 32
     highest: float = 2e-4
     lowest: float = 5e-6
-    decay: float = 1e-4
-    seed: int = 1
-    bfloat16: bool = False
+    decay: float = 1e-4  # of weights
+    seed: int = 1  # of batches
+    bfloat16: bool = False  # of layers, which newer processors do faster
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +114,16 @@ _RIDGE = 0.3
 def fit_normalisation(
     embeddings: FloatArray, voices: IntArray, corpora: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Fit what embeddings are multiplied by once their centre is taken away.
+    """Fit what embeddings of crops, shape (n, m), are multiplied by, and their centre.
 
     Args:
         embeddings: shape (n, m): of crops, of each voice several.
         voices: shape (n,), whose each is.
-        corpora: shape (v,), of each voice: the centre is the mean of the corpora's means, however
-            large they are.
+        corpora: shape (v,), of each voice; however large, each has one say in the centre.
 
     Returns:
         shape (m, m), of which W = (turn turn^T)^-1 is the covariance within voices with a ridge,
-            scaled to leave lengths about as they are; shape (m,), the centre.
+            scaled to leave lengths about as they are; shape (m,), the centre to take away before.
     """
     counts = np.bincount(voices, minlength=len(corpora))
     sums = np.zeros((len(corpora), embeddings.shape[1]))
@@ -173,20 +164,13 @@ the same rate. Whoever trains can draw for one as often as for many."""
 
 @dataclass(frozen=True, slots=True)
 class ProtectedSpeech:
-    """Protected speech, pauses left out, as the voice network hears it.
+    """Protected speech, pauses left out, as the voice network hears it."""
 
-    Attributes:
-        bands, clear: decibels in mel bands of each stretch, less their means, protected and not,
-            shape (t, 80), float16.
-        voices: shape (n,): whose each is.
-        corpora: of the voices, shape (v,): which of the corpora each is of.
-    """
-
-    bands: tuple[FloatArray, ...]
-    clear: tuple[FloatArray, ...]
-    voices: IntArray
-    names: tuple[str, ...]
-    corpora: IntArray
+    bands: tuple[FloatArray, ...]  # of each stretch, decibels less their means, (t, 80), float16
+    clear: tuple[FloatArray, ...]  # likewise, not protected
+    voices: IntArray  # whose each is, shape (n,)
+    names: tuple[str, ...]  # of the voices
+    corpora: IntArray  # which of the corpora each voice is of, shape (v,)
     problems: tuple[str, ...]
 
 

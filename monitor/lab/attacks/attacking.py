@@ -15,7 +15,7 @@ import numpy as np
 from monitor.anonymisers.filters import Utterance
 from monitor.anonymisers.registry import make
 from monitor.corpus import Corpus, find
-from monitor.errors import CalibrationError, CorpusError, StoreError, UsageError
+from monitor.errors import CalibrationError, CorpusError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, caveats, defaults, takes
 from monitor.features.registry import make as make_features
 from monitor.files import make_folder, not_written
@@ -57,7 +57,7 @@ from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.report.model import Figure
 from monitor.lab.result_cache import ResultCache
-from monitor.lab.scoring import JointScores, largest, select_similarities
+from monitor.lab.scoring import JointScores, find_joint, select_similarities
 from monitor.lab.utility import MEASURES
 from monitor.maths.statistics import REPLICATES
 from monitor.phrases import plural
@@ -117,21 +117,8 @@ class Preparation:
 
     @property
     def seconds(self) -> float:
-        """Audio seconds to extract or read from the cache; without those for training."""
-        context = self.context
-        total = sum(request.piece.seconds for request in context.list_requests(self.tried))
-        readers = context.background.readers if context.background else None
-        background, judged = (
-            sum(piece.seconds for piece in group.pieces(*PARTS)) if group else 0.0
-            for group in (readers, context.judged)
-        )
-        for attackers in self.tried.values():
-            for attacker in attackers:  # who hears with features of its own
-                if attacker.features is not None:
-                    total += judged
-                    if len(context.features) > 1 or attacker.trains:
-                        total += background * (2 if attacker.trains else 1)
-        return total
+        """Audio seconds to extract or read from the cache, by the requested features."""
+        return sum(request.piece.seconds for request in self.context.list_requests(self.tried))
 
     @property
     def tried(self) -> dict[str, list[ThreatModel]]:
@@ -344,17 +331,16 @@ def try_methods(
         on_seconds(0.0)
 
     notes: list[str] = []
-    extractor = replace(prepared.context.extractor, progress=on_seconds)
-    context = replace(
-        prepared.context, extractor=extractor, on_progress=report, notes=notes, clear_bits={}
-    )
-    quiet = replace(context, extractor=replace(extractor, progress=lambda _: None))
+    extractor = prepared.context.extractor
+    context = replace(prepared.context, on_progress=report, notes=notes, clear_bits={})
     rows: list[AttackRow] = []
     measured: dict[str, Sequence[Figure]] = {}
     attributes: dict[str, list[AttributeRow]] = {}
     problems = list(prepared.problems)
     report("all methods")
-    extractor.prefetch(context.list_requests(prepared.tried), context.features)
+    replace(extractor, progress=on_seconds).prefetch(
+        context.list_requests(prepared.tried), context.features
+    )
     for method, attackers in prepared.tried.items():
         try:
             for attacker in attackers:
@@ -364,12 +350,12 @@ def try_methods(
                 )
                 if prepared.attribute_test is not None:
                     judged = judge_attributes(
-                        quiet, method, attacker, prepared.attribute_test,
+                        context, method, attacker, prepared.attribute_test,
                         replicates=config.replicates,
                     )  # fmt: skip
                     for name, row in judged:
                         attributes.setdefault(name, []).append(row)
-            measured[method] = _measure_utility(quiet, method)
+            measured[method] = _measure_utility(context, method)
         except CorpusError as error:
             problems.append(f"{method_name(method)}: {error}")
     problems += [f"left out: {why}" for why in dict.fromkeys(extractor.missing.values())]
@@ -490,7 +476,7 @@ def _choose_weighting(
     context: AttackContext, attacker: ThreatModel, method: str,
     features: Sequence[str | Feature], specs: Mapping[str, FeatureSpec],
 ) -> tuple[JointScores | None, str]:  # fmt: skip
-    """Return the joint scorer of an attacker and its rank model's origin; or None and why."""
+    """Return the joint scorer of an attacker, if there is one, and its rank model's origin."""
     voices = _collect_background(context, attacker, method, features, specs)
     seconds, template_seconds = context.amounts.seconds, context.amounts.template_seconds
     rank_models, reason = None, "there is no background"
@@ -515,16 +501,10 @@ def _choose_weighting(
     else:
         condition = method_name(method) if attacker.protects else "clear"
         origin = f"learnt on {len(voices)} background speakers, {condition} speech"
-    modelled = {name: specs[name] for name in largest(rank_models, specs)}
-    if len(modelled) < 2:
-        return None, f"there is no rank model for any two of {', '.join(specs)}"
-    if len(modelled) < len(specs):
-        origin = f"{origin}; of {', '.join(modelled)}, since it knows no more"
-    similarities = select_similarities(modelled, "average")
-    try:
-        return JointScores(rank_models, modelled, similarities, "cross", template_seconds), origin
-    except StoreError as error:
-        return None, str(error)
+    joint, fewer = find_joint(rank_models, specs, "average", "cross", template_seconds)
+    if joint is not None and fewer:
+        origin = f"{origin}; of {', '.join(joint.features)}, since it knows no more"
+    return joint, origin
 
 
 def _collect_background(

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     Grid: TypeAlias = ScoreGrid | EnrolledGrid
 
-_FILE = click.Path(path_type=Path)
 LENGTHS = (10.0,)
 SECONDS = 120.0
 """Of each speaker's enrolment in a folder with lists."""
@@ -136,23 +135,15 @@ def command(options: ScoreOptions) -> int:
 
     Scores say who sounds like whom: keep the file private.
     """
-    from monitor.cli.enrol import lists_of
-    from monitor.cli.inputs import (
-        check_model,
-        check_two,
-        keep_frames,
-        load_speaker_model,
-        plan_of,
-    )
+    from monitor.cli.inputs import check_model, check_two, load_speaker_model, plan_of
     from monitor.cli.options import progress_over
-    from monitor.corpus import find
+    from monitor.corpus import find, read_trial_lists
     from monitor.features.registry import caveats
     from monitor.lab.evaluation.input.scores import write_score_file
     from monitor.population.population import Population
     from monitor.run import INCOMPLETE
     from monitor.sources.registry import provenance_of
     from monitor.stream.notices import session_of
-    from monitor.training.voices import collect
 
     _check_options(options)
     population = None if options.store is None else Population.load(options.store)
@@ -160,7 +151,7 @@ def command(options: ScoreOptions) -> int:
         check_model(feature_setup().speaker, population, options.store)
     rank_models = _rank_models(options, population)
     everything = corpus = options.hearing.of(find(options.corpus))
-    lists = lists_of(options.corpus)
+    lists = read_trial_lists(options.corpus)
     if lists is not None:
         if options.session is not None:
             raise UsageError("--session goes without a list of trials, which says what is compared")
@@ -180,6 +171,42 @@ def command(options: ScoreOptions) -> int:
         parts = map(provenance_of, files)
         session = session_of(population, parts, allow_overlap=options.allow_overlap)
     load_speaker_model(options.features, files)
+    voices, specs, missing = _listen(options, corpus, files)
+    tests: Sequence[float | None] = options.lengths or ((None,) if lists is not None else LENGTHS)
+    grid = _grid(options, voices, specs, rank_models, population, tests, session)
+    pending: list[Any] = grid.cells()
+    cells: list[ScoreCell] = []
+    with progress_over(len(pending), "scoring") as step:
+        for session, test, template, plan in pending:
+            cells.append(grid.score(session, test, template, plan))
+            step(f"T={test:g} D={template:g} {session}", 1)
+    write_score_file(options.output, cells, attribute)
+    for note in (*grid.problems, *caveats(specs)):
+        say(f"monitor: note: {note}")
+    if None in tests:
+        say("monitor: note: each trial is one utterance as it is; T is the length in the middle")
+    for cell in cells:
+        shared = cell.matrix
+        say(
+            f"T={cell.test_seconds:g} D={cell.template_seconds:g} {cell.session}: "
+            f"{plural(shared.trials, 'trial')} of {plural(len(shared.tested), 'speaker')} against "
+            f"{shared.population}; {' '.join(cell.matrices)}"
+        )
+    say(
+        f"{options.output} is biometric: keep it private; to measure it: monitor evaluate "
+        f"{options.output}"
+    )
+    return INCOMPLETE if missing else 0
+
+
+def _listen(
+    options: ScoreOptions, corpus: Corpus, files: list[Path]
+) -> tuple[Sequence[SpeakerSpeech], Mapping[str, FeatureSpec], Sequence[str]]:
+    """Extract the speech of a corpus, the specs of its features, and what was skipped."""
+    from monitor.cli.inputs import keep_frames
+    from monitor.cli.options import progress_over
+    from monitor.training.voices import collect
+
     if options.frames is not None:
         corpus = keep_frames(
             corpus, options.corpus, options.frames, options.features, options.workers
@@ -196,21 +223,7 @@ def command(options: ScoreOptions) -> int:
         say(f"monitor: skipped: {problem}")
     if not voices:
         raise CorpusError("nothing of this could be heard: see what was skipped")
-    tests: Sequence[float | None] = options.lengths or ((None,) if lists is not None else LENGTHS)
-    grid = _grid(options, voices, specs, rank_models, population, tests, session)
-    cells = _score(grid)
-    write_score_file(options.output, cells, attribute)
-    for note in (*grid.problems, *caveats(specs)):
-        say(f"monitor: note: {note}")
-    if None in tests:
-        say("monitor: note: each trial is one utterance as it is; T is the length in the middle")
-    for cell in cells:
-        say(_describe(cell))
-    say(
-        f"{options.output} is biometric: keep it private; to measure it: monitor evaluate "
-        f"{options.output}"
-    )
-    return INCOMPLETE if missing else 0
+    return voices, specs, missing
 
 
 def _check_options(options: ScoreOptions) -> None:
@@ -286,30 +299,9 @@ def _grid(
             scorings,
         )  # fmt: skip
     several = any(len(voice.sessions) > 1 for voice in voices)
-    usual = session or ("cross" if several else "same")
-    sessions = ("same", "cross") if session == "both" else (usual,)
+    session = session or ("cross" if several else "same")
+    sessions = ("same", "cross") if session == "both" else (session,)
     return ScoreGrid(
         voices, specs, rank_models, options.lengths or LENGTHS, options.template_lengths or (30.0,),
         sessions, scorings, options.trials,
     )  # fmt: skip
-
-
-def _score(grid: Grid) -> list[ScoreCell]:
-    from monitor.cli.options import progress_over
-
-    pending: list[Any] = grid.cells()
-    cells = []
-    with progress_over(len(pending), "scoring") as step:
-        for cell in pending:
-            cells.append(grid.score(*cell))
-            step(f"T={cell[1]:g} D={cell[2]:g} {cell[0]}", 1)
-    return cells
-
-
-def _describe(cell: ScoreCell) -> str:
-    shared = cell.matrix
-    return (
-        f"T={cell.test_seconds:g} D={cell.template_seconds:g} {cell.session}: "
-        f"{plural(shared.trials, 'trial')} of {plural(len(shared.tested), 'speaker')} against "
-        f"{shared.population}; {' '.join(cell.matrices)}"
-    )
