@@ -248,14 +248,14 @@ def validate(
     messages = [*filter(None, [direction]), *notes]
     if llr is None and dev is None:
         messages.append(_of_scores(comparisons, seed))
+    settings = EvaluationSettings(replicates, seed)
+    total = _measure(listed, "", settings)
     parts: dict[str, tuple[ValidationPart, ...]] = {}
-    total = _measure(listed, "", replicates, seed)
     if groups is not None:
-        name = groups.name or "group"
-        parts[name] = tuple(_by_group(listed, groups, messages, replicates, seed))
+        parts[groups.name or "group"] = tuple(_by_group(listed, groups, messages, settings))
     for condition in conditions:
         parts[condition.name or condition.label] = tuple(
-            _by_condition(listed, comparisons.name, condition, messages, replicates, seed)
+            _by_condition(listed, comparisons.name, condition, messages, settings)
         )
     tens = nats / np.log(10.0)
     return Validation(
@@ -323,13 +323,7 @@ def _describe_bound(fit: Platt) -> str:
 
 
 def people_of(listed: ScoreList) -> tuple[IntArray, IntArray, tuple[str, ...]]:
-    """Find who tests and whose template each comparison has, (n,), as indices of names.
-
-    Example:
-        >>> matrix = ScoreMatrix(np.eye(2), np.arange(2), ("ann", "bob"))
-        >>> [each.tolist() for each in people_of(Comparisons.all_of(matrix).listed())[:2]]
-        [[0, 0, 1, 1], [0, 1, 0, 1]]
-    """
+    """Find who tests and whose template each comparison has, (n,), as indices of names."""
     names = tuple(sorted({*listed.people, *listed.speakers}, key=natural))
     place = {name: i for i, name in enumerate(names)}
     tester = np.array([place[name] for name in listed.people])[listed.spoken][listed.trial]
@@ -349,8 +343,8 @@ def _crosswise(listed: ScoreList, name: str, scores: FloatArray) -> tuple[FloatA
     bounded = False
     for k in range(folds):
         for j in range(k, folds):
-            held_out = ((test_fold == k) & (template_fold == j)) | (
-                (test_fold == j) & (template_fold == k)
+            held_out = (np.minimum(test_fold, template_fold) == k) & (
+                np.maximum(test_fold, template_fold) == j
             )
             if not held_out.any():
                 continue
@@ -373,14 +367,9 @@ def _crosswise(listed: ScoreList, name: str, scores: FloatArray) -> tuple[FloatA
 def _of_scores(every: Comparisons, seed: int) -> str:
     """Say why EER and min Cllr are not those of `monitor evaluate`, which has the scores'."""
     context = EvaluationContext.of(every, EvaluationSettings(replicates=0, seed=seed))
-    figures = {
-        figure.key: figure
-        for figure in verification.figures(every, context.pool_weights, context.counts)
-    }
-    eer, least = (
-        format_value(figures[f"verification.{key}"].value, unit)
-        for key, unit in (("eer_rocch", "share"), ("min_cllr_bits", "bits"))
-    )
+    figures = verification.figures(every, context.pool_weights, context.counts)
+    values = {figure.key: format_value(figure.value, figure.unit) for figure in figures}
+    eer, least = (values[f"verification.{key}"] for key in ("eer_rocch", "min_cllr_bits"))
     return (
         "EER and min Cllr are of the calibrated ratios: folds are calibrated apart, so that the "
         f"same score may give two ratios. Of the scores, as monitor evaluate has them: EER {eer}, "
@@ -391,18 +380,20 @@ def _of_scores(every: Comparisons, seed: int) -> str:
 # ---------------------------------------------------------------------------------------- measures
 
 
-def _measure(listed: ScoreList, name: str, replicates: int, seed: int) -> ValidationPart:
+def _measure(listed: ScoreList, name: str, settings: EvaluationSettings) -> ValidationPart:
     """Compute all measures of log-likelihood ratios in nats."""
     pool = Comparisons(listed.speakers, None, listed, name or "all")
-    context = EvaluationContext.of(pool, EvaluationSettings(replicates, seed))
+    context = EvaluationContext.of(pool, settings)
     of_pool = verification.figures(pool, context.pool_weights, context.counts)
     pooled = {figure.key: figure for figure in add_limits(of_pool, context.sample(True))}
+    cllr, min_cllr = (pooled[f"verification.{key}_bits"] for key in ("cllr", "min_cllr"))
+    assert cllr.value is not None
+    assert min_cllr.value is not None
     bits = np.asarray(listed.scores, np.float64) / np.log(2.0)
     mated, others = bits[listed.mated], bits[~listed.mated]
     tester, owner, _ = people_of(listed)
     by_people = TemplateComparisons(np.zeros((bits.size, 1)), ScorePairs(tester, owner))
-    weight = by_people.weights()
-    pairs = pair_count(by_people)
+    weight, pairs = by_people.weights(), pair_count(by_people)
     speakers = int(np.unique(tester[listed.mated]).size)
     # a name that stands for two people here and there would be mated with itself
     consistent = bool((by_people.mated == listed.mated).all())
@@ -415,40 +406,36 @@ def _measure(listed: ScoreList, name: str, replicates: int, seed: int) -> Valida
         else None
     )  # fmt: skip
     deviation = deviation_from_pav(*calibrated_by_pav(mated, others)) * _TENS
-    cllr, min_cllr = (pooled[f"verification.{key}_bits"] for key in ("cllr", "min_cllr"))
-    assert cllr.value is not None
-    assert min_cllr.value is not None
-    low, high = bounds_bits(mated, others)
-    invariant = invariance_bounds_bits(mated, others)
+    elub, invariance = bounds_bits(mated, others), invariance_bounds_bits(mated, others)
     values: dict[str, float | None] = {
         "cllr_cal": max(cllr.value - min_cllr.value, 0.0),
         "devpav": None if np.isnan(deviation) else deviation,
         "misleading_same": float((mated < 0).mean()),
         "misleading_different": float((others > 0).mean()),
-        "elub_low": low * _TENS,
-        "elub_high": high * _TENS,
+        "elub_low": elub[0] * _TENS,
+        "elub_high": elub[1] * _TENS,
         "elub_people": None if elub_people is None else elub_people * _TENS,
-        "invariance_low": invariant[0] * _TENS,
-        "invariance_high": invariant[1] * _TENS,
+        "invariance_low": invariance[0] * _TENS,
+        "invariance_high": invariance[1] * _TENS,
     }
-    pooled_measures = {
+    separated = "perfect separation: there is no calibrated ratio to compare"
+    figures = {
         "cllr": replace(cllr, note=""),
         "min_cllr": min_cllr,
         "eer": pooled["verification.eer_rocch"],
+    } | {
+        key: Figure(key, "", value, MEASURES[key][1],
+                    note=separated * (key == "devpav" and value is None))
+        for key, value in values.items()
+    }  # fmt: skip
+    named = {
+        key: replace(figures[key], key=key, label=label) for key, (label, *_) in MEASURES.items()
     }
-    figures = {}
-    for key, (label, unit, *_) in MEASURES.items():
-        figure = pooled_measures.get(key) or Figure(key, "", values[key], unit)
-        figures[key] = replace(figure, key=key, label=label)
-    if deviation != deviation:
-        figures["devpav"] = replace(
-            figures["devpav"], note="perfect separation: there is no calibrated ratio to compare"
-        )
-    return ValidationPart(name, speakers, mated.size, others.size, pairs, figures)
+    return ValidationPart(name, speakers, mated.size, others.size, pairs, named)
 
 
 def _by_group(
-    listed: ScoreList, groups: Attribute, messages: list[str], replicates: int, seed: int
+    listed: ScoreList, groups: Attribute, messages: list[str], settings: EvaluationSettings
 ) -> Iterator[ValidationPart]:
     comparisons = Comparisons(listed.speakers, None, listed)
     for group in groups.values:
@@ -457,7 +444,7 @@ def _by_group(
         except UsageError as error:
             messages.append(f"{group} is left out: {error}.")
             continue
-        yield _measure(part, group, replicates, seed)
+        yield _measure(part, group, settings)
 
 
 def _by_condition(
@@ -465,8 +452,7 @@ def _by_condition(
     name: str,
     condition: Attribute,
     messages: list[str],
-    replicates: int,
-    seed: int,
+    settings: EvaluationSettings,
 ) -> Iterator[ValidationPart]:
     values = [condition.of.get(trial, "") for trial in listed.trials]
     if not any(values):
@@ -485,7 +471,7 @@ def _by_condition(
             kind = "different speakers" if mated_count else "the same speaker"
             messages.append(f"{value} is left out: no comparison of {kind}.")
             continue
-        yield _measure(listed.of_trials(rows), value, replicates, seed)
+        yield _measure(listed.of_trials(rows), value, settings)
 
 
 def _lowest_first(value: str) -> tuple[float, str]:

@@ -93,8 +93,7 @@ def _paint(
     )  # fmt: skip
     axes.set_yticks(range(len(methods)), [method.name for method in methods])
     axes.tick_params(axis="y", length=0)
-    axes.set_ylim(len(methods) - 0.5, -0.85)
-    axes.set_xlim(0, ceiling * 1.03)
+    axes.set(ylim=(len(methods) - 0.5, -0.85), xlim=(0, ceiling * 1.03))
     axes.grid(axis="y", visible=False)
     axes.grid(axis="x", color=line if line != BLACK else "#E6E6E6", linewidth=0.6)
     axes.set_axisbelow(True)

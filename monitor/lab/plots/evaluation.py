@@ -58,8 +58,7 @@ def paint_crowd(axes: Axes, systems: Sequence[tuple[str, Curves]]) -> None:
         legend_above(axes, columns=2)
     _decades(axes)
     percents(axes.yaxis)
-    axes.set_xlabel("people to choose from")
-    axes.set_ylabel("share of trials: the right one first")
+    axes.set(xlabel="people to choose from", ylabel="share of trials: the right one first")
 
 
 def _mark(axes: Axes, crowd: CrowdRates) -> None:

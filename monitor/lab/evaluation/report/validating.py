@@ -272,74 +272,78 @@ def _cross_entropy(mated: FloatArray, others: FloatArray, odds: FloatArray) -> F
 
 def _pictures(validation: Validation, number: int) -> Columns:
     lines = curves(validation)
+
+    def plot(axes: Axes, *named: tuple[str, str, str, str]) -> None:
+        for name, colour, style, label in named:
+            axes.plot(lines[name].x, lines[name].y, color=colour, linestyle=style, label=label)
+        axes.axvline(0, color=MUTED, linewidth=0.9)
+
+    def tippett(axes: Axes) -> None:
+        plot(
+            axes,
+            ("tippett_same", _SAME, "-", "same speaker, up to this LR"),
+            ("tippett_different", _DIFFERENT, "--", "different speakers, from this LR on"),
+        )
+        axes.set_ylim(0, 1.02)
+        percents(axes.yaxis)
+        axes.set(xlabel="log10 LR", ylabel="share of comparisons")
+        legend_above(axes, columns=1)
+
+    def ece(axes: Axes) -> None:
+        plot(
+            axes,
+            ("ece_nothing", MUTED, ":", "no evidence"),
+            ("ece", _DIFFERENT, "-", "these LRs"),
+            ("ece_calibrated", _SAME, "--", "after PAV"),
+        )
+        axes.set(
+            xlim=(-3, 3),
+            ylim=(0, float(np.clip(1.1 * lines["ece"].y.max(), 1.1, 2.5))),
+            xlabel="log10 of the prior odds",
+            ylabel="empirical cross-entropy, bits",
+        )
+        legend_above(axes, columns=3)
+
     drawings = (
-        ("tippett", "Tippett plot", "Rising: same-speaker LRs up to x. Falling: different-speaker "
-         "LRs from x on. What lies on the wrong side of 0 misleads.",
-         partial(_paint_tippett, lines=lines)),
-        ("lrs", "Histograms of LRs", "Each kind by itself.",
-         partial(_paint_histogram, validation=validation, ends=lines["tippett_same"].x)),
-        ("pav", "PAV plot", "What the best monotone calibration makes of each LR; on the line the "
-         "LRs are calibrated. Triangles: only one kind of comparison is there.",
-         partial(_paint_pav, lines=lines)),
-        ("ece", "ECE plot", "Below the dotted line LRs help, at these prior odds; at 0 the solid "
-         "line reads Cllr, the dashed one min Cllr.", partial(_paint_ece, lines=lines)),
-        ("det", "DET curve", "Misses against false alarms at every threshold.",
-         partial(paint_det, lines=[(_SAME, lines["det"])])),
+        ("tippett", "Tippett plot", tippett, "Rising: same-speaker LRs up to x. Falling: "
+         "different-speaker LRs from x on. What lies on the wrong side of 0 misleads."),
+        ("lrs", "Histograms of LRs",
+         partial(_paint_histogram, validation=validation, ends=lines["tippett_same"].x),
+         "Each kind by itself."),
+        ("pav", "PAV plot", partial(_paint_pav, line=lines["pav"], ends=lines["tippett_same"].x),
+         "What the best monotone calibration makes of each LR; on the line the LRs are calibrated. "
+         "Triangles: only one kind of comparison is there."),
+        ("ece", "ECE plot", ece, "Below the dotted line LRs help, at these prior odds; at 0 the "
+         "solid line reads Cllr, the dashed one min Cllr."),
+        ("det", "DET curve", partial(paint_det, lines=[(_SAME, lines["det"])]),
+         "Misses against false alarms at every threshold."),
     )  # fmt: skip
     return Columns([
         Picture(title, inline_svg(paint, f"v{number}-{name}", title), caption)
-        for name, title, caption, paint in drawings
+        for name, title, paint, caption in drawings
     ])  # fmt: skip
 
 
-def _paint_tippett(axes: Axes, lines: Mapping[str, Line]) -> None:
-    for name, colour, style, label in (
-        ("tippett_same", _SAME, "-", "same speaker, up to this LR"),
-        ("tippett_different", _DIFFERENT, "--", "different speakers, from this LR on"),
-    ):
-        axes.plot(lines[name].x, lines[name].y, color=colour, linestyle=style, label=label)
-    axes.axvline(0, color=MUTED, linewidth=0.9)
-    axes.set_ylim(0, 1.02)
-    percents(axes.yaxis)
-    axes.set_xlabel("log10 LR")
-    axes.set_ylabel("share of comparisons")
-    legend_above(axes, columns=1)
-
-
-def _paint_pav(axes: Axes, lines: Mapping[str, Line]) -> None:
-    line = lines["pav"]
+def _paint_pav(axes: Axes, line: Line, ends: FloatArray) -> None:
     finite = np.isfinite(line.y)
-    left, right = lines["tippett_same"].x[[0, -1]]
-    ends = [-1.0, 1.0, *line.y[finite].tolist()]
-    low, high = 1.15 * min(ends), 1.15 * max(ends)
+    left, right = ends[[0, -1]]
+    values = [-1.0, 1.0, *line.y[finite].tolist()]
+    low, high = 1.15 * min(values), 1.15 * max(values)
     axes.plot([left, right], [left, right], color=MUTED, linestyle=":", label="calibrated")
     axes.plot(line.x[finite], line.y[finite], ".", markersize=3.5, color=_SAME, label="PAV")
     near = (line.x >= left) & (line.x <= right)
     for edge, mark, end in ((high, "^", np.inf), (low, "v", -np.inf)):
-        which = near & (line.y == end)
+        x = line.x[near & (line.y == end)]
         axes.plot(
-            line.x[which], np.full(int(which.sum()), edge), mark, color=_DIFFERENT,
-            markersize=2.5, label="one kind alone" if mark == "^" else None, clip_on=False,
+            x, np.full(x.size, edge), mark, color=_DIFFERENT, markersize=2.5, clip_on=False,
+            label="one kind alone" if mark == "^" else None,
         )  # fmt: skip
-    axes.set_xlim(left, right)
-    axes.set_ylim(low, high)
-    axes.set_xlabel("log10 LR of the system")
-    axes.set_ylabel("log10 LR after PAV")
-    legend_above(axes, columns=3)
-
-
-def _paint_ece(axes: Axes, lines: Mapping[str, Line]) -> None:
-    for name, colour, style, label in (
-        ("ece_nothing", MUTED, ":", "no evidence"),
-        ("ece", _DIFFERENT, "-", "these LRs"),
-        ("ece_calibrated", _SAME, "--", "after PAV"),
-    ):
-        axes.plot(lines[name].x, lines[name].y, color=colour, linestyle=style, label=label)
-    axes.axvline(0, color=MUTED, linewidth=0.6)
-    axes.set_xlim(-3, 3)
-    axes.set_ylim(0, float(np.clip(1.1 * lines["ece"].y.max(), 1.1, 2.5)))
-    axes.set_xlabel("log10 of the prior odds")
-    axes.set_ylabel("empirical cross-entropy, bits")
+    axes.set(
+        xlim=(left, right),
+        ylim=(low, high),
+        xlabel="log10 LR of the system",
+        ylabel="log10 LR after PAV",
+    )
     legend_above(axes, columns=3)
 
 
@@ -349,13 +353,12 @@ def _paint_histogram(axes: Axes, validation: Validation, ends: FloatArray) -> No
         (validation.mated, _SAME, f"{validation.total.same:,} of one speaker"),
         (validation.others, _DIFFERENT, f"{validation.total.different:,} of two"),
     ):
-        counts = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
-        axes.stairs(counts / values.size, edges, color=colour, fill=True, alpha=0.3)
-        axes.stairs(counts / values.size, edges, color=colour, linewidth=1.1, label=label)
+        shares = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0] / values.size
+        axes.stairs(shares, edges, color=colour, fill=True, alpha=0.3)
+        axes.stairs(shares, edges, color=colour, linewidth=1.1, label=label)
     axes.axvline(0, color=MUTED, linewidth=0.9)
     percents(axes.yaxis)
-    axes.set_xlabel("log10 LR")
-    axes.set_ylabel("share of its kind")
+    axes.set(xlabel="log10 LR", ylabel="share of its kind")
     legend_above(axes, columns=2)
 
 
@@ -470,9 +473,11 @@ def _draw_lengths(validations: Sequence[Validation]) -> list[Columns]:
         ticks = sorted({seconds for measured in lines.values() for seconds, _ in measured})
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.set_xticks([], minor=True)
-        axes.set_ylim(0)
-        axes.set_xlabel("T: seconds of speech in a trial")
-        axes.set_ylabel("Cllr, and dotted min Cllr, bits")
+        axes.set(
+            ylim=(0, None),
+            xlabel="T: seconds of speech in a trial",
+            ylabel="Cllr, and dotted min Cllr, bits",
+        )
         legend_above(axes, columns=2)
 
     svg = inline_svg(paint, "lengths", "Cllr by length")
