@@ -76,10 +76,10 @@ _UNTRIED = (
 )
 
 
-def _report_short_lengths(rows: Sequence[LengthRow], least_people: int) -> list[str]:
-    lengths = [f"{row.seconds:g}" for row in rows if row.speakers < least_people]
-    return [f"Lengths that fewer than {least_people} people reach are left out: "
-            f"{', '.join(lengths)} s."] * bool(lengths)  # fmt: skip
+def _report_short_lengths(rows: Sequence[LengthRow], least_people: int) -> Iterator[str]:
+    if lengths := [f"{row.seconds:g}" for row in rows if row.speakers < least_people]:
+        listed = ", ".join(lengths)
+        yield f"Lengths that fewer than {least_people} people reach are left out: {listed} s."
 
 
 def _find_shortest_seconds(specs: Iterable[FeatureSpec]) -> float:
@@ -235,17 +235,7 @@ def audit_corpus(
         [None if row is None else condition_of(row) for row in voice.sounds or ()]
         for voice in voices
     ]
-    trained = {voice.name for voice in voices} & corpus.learnt_on
-    notes = [
-        f"{plural(len(trained), 'of these speakers is', 'of these speakers are')} among those whom "
-        "the rank models were learnt from: their evidence may read a little high."
-    ] * bool(trained)
-    notes += [f"Of {plural(len(part.rest), 'speaker')} {MOST_TESTED} were watched, evenly taken."
-              ] * (len(part.rest) > MOST_TESTED)  # fmt: skip
-    notes += _report_short_lengths(rows, LEAST_PEOPLE)
-    notes += feature_caveats(specs)
-    if exposures.why:
-        notes.append(f"There is no evidence: {exposures.why}. Bits are those among the enrolled.")
+    untested = _list_untested(part, attributes, shortest)
     return Audit(
         corpus.name,
         "corpus",
@@ -258,17 +248,30 @@ def audit_corpus(
         attributes,
         _summarise_conditions(chain.from_iterable(sounds)),
         compare_sounds(sounds, config.seed),
-        (
-            *_report_unused_features(specs, config.setup),
-            *_list_untested(part, attributes, shortest),
-        ),
-        (*notes, *warnings),
+        (*_report_unused_features(specs, config.setup), *untested),
+        (*_list_notes(corpus, part, exposures, rows), *warnings),
         (*corpus.missing, *problems),
         _list_commands(corpus.name, part, tests, config),
         skipped=len(corpus.missing),
         replicates=config.replicates,
         seed=config.seed,
     )
+
+
+def _list_notes(
+    corpus: ExtractedCorpus, part: EnrolledPart, exposures: Exposures, rows: Sequence[LengthRow]
+) -> Iterator[str]:
+    if trained := {voice.name for voice in corpus.voices} & corpus.learnt_on:
+        yield (
+            f"{plural(len(trained), 'of these speakers is', 'of these speakers are')} among those "
+            "whom the rank models were learnt from: their evidence may read a little high."
+        )
+    if len(part.rest) > MOST_TESTED:
+        yield f"Of {plural(len(part.rest), 'speaker')} {MOST_TESTED} were watched, evenly taken."
+    yield from _report_short_lengths(rows, LEAST_PEOPLE)
+    yield from feature_caveats(corpus.specs)
+    if exposures.why:
+        yield f"There is no evidence: {exposures.why}. Bits are those among the enrolled."
 
 
 def _check_people(count: int) -> None:
@@ -570,11 +573,8 @@ def audit_runs(
     rows = summarise_lengths(
         exposures, config.budget, replicates=config.replicates, seed=config.seed
     )
-    readings = [
-        reading
-        for _, events in runs
-        for reading in [event for event in events if isinstance(event, Reading)][-1:]
-    ]
+    by_run = ([event for event in events if isinstance(event, Reading)] for _, events in runs)
+    readings = [readings[-1] for readings in by_run if readings]
     mixed = sum(bool(list_other_voices(events)) for _, events in runs)
     notes = [
         f"In {mixed} of {plural(len(runs), 'run')} another voice or channel was noticed: what came "

@@ -49,6 +49,7 @@ from monitor.lab.report.model import (
 )
 from monitor.phrases import plural
 from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above
+from monitor.types import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -217,7 +218,7 @@ def _list_figures(audit: Audit) -> Iterator[list[Cell]]:
             yield ["inference", *columns, *list_cells(judgement.error, "attribute.eer", label)]
 
 
-def audit_json(audit: Audit, salt: str = "") -> dict[str, object]:
+def audit_json(audit: Audit, salt: str = "") -> Record:
     """Return the document's content, for ``json.dumps(..., allow_nan=False)``."""
     retention, exposures = audit.retention, audit.exposures
     same_people = audit.same_people
@@ -610,9 +611,10 @@ def save_label(label: Label, path: Path) -> Path:
     return json_path
 
 
-def label_json(label: Label) -> dict[str, object]:
+def label_json(label: Label) -> Record:
     """Return the card's content, for ``json.dumps(..., allow_nan=False)``."""
-    return audit_json(label.audit, label.salt) | {
+    return {
+        **audit_json(label.audit, label.salt),
         "kind": "label",
         "schema": SCHEMA,
         "uniqueness": [

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -47,6 +47,8 @@ HEADLINE_PEOPLE = 10
 """Of a length that the report begins with, where so many were tested."""
 _SLICE_UNITS = round(SLICE_SECONDS * UNITS_PER_SECOND)
 _Value = TypeVar("_Value")
+_Stretch: TypeAlias = tuple[int, float, float, float, float, bool, bool]
+"""Owner, T, bits with limits, whether bits are at least, and whether the owner ranked first."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +57,12 @@ class Exposures:
 
     Attributes:
         speakers: names of those who were tested.
-        owner: place of each stretch's speaker among them, shape (n,).
-        seconds: T of each, speech seconds, shape (n,).
-        bits: evidence bits, or closed-set bits where nothing tells evidence, shape (n,).
-        low, high: their limits, of calibration, shape (n,).
-        at_least: whether calibration supports no more than that, shape (n,).
-        first: whether the speaker ranked first, shape (n,).
+        owner: place of each stretch's speaker among them, as all arrays of shape (n,).
+        seconds: T of each, speech seconds.
+        bits: evidence bits, or closed-set bits where nothing tells evidence.
+        low, high: their limits, of calibration.
+        at_least: whether calibration supports no more than that.
+        first: whether the speaker ranked first.
         kind: ``"evidence"`` or ``"closed-set"``.
         candidates: N, people whom each stretch was compared with.
         session: ``"cross"`` where templates are of another session, else ``"same"``.
@@ -96,9 +98,9 @@ class Exposures:
         return replace(self, **{name: getattr(self, name)[which] for name in parts})
 
     def select_common(self, lengths: Sequence[float]) -> Exposures:
-        """Return stretches of these lengths, of those who have one of each length."""
-        owners = [set(self.select_length(seconds).owner.tolist()) for seconds in lengths]
-        common = sorted(set.intersection(*owners)) if owners else []
+        """Return stretches of these lengths, one at least, of those who have one of each."""
+        owners = (self.select_length(seconds).owner for seconds in lengths)
+        common = reduce(np.intersect1d, owners)
         return self._select(np.isin(self.owner, common) & np.isin(self.seconds, list(lengths)))
 
     def by_person(self) -> Exposures:
@@ -123,6 +125,17 @@ class Exposures:
             for i in np.unique(self.owner).tolist()
         }
         return dict(sorted(bits.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _make_exposures(
+    names: Sequence[str], stretches: Sequence[_Stretch], kind: str, candidates: int, session: str,
+    template_seconds: float | None, why: str = "",
+) -> Exposures:  # fmt: skip
+    owner, seconds, bits, low, high, at_least, first = map(np.array, zip(*stretches, strict=True))
+    return Exposures(
+        tuple(names), owner, seconds, bits, low, high, at_least, first, kind, candidates, session,
+        template_seconds, why,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,11 +295,11 @@ def enrol_part(
     template_seconds: float,
     least_seconds: float = LENGTHS[0],
 ) -> EnrolledPart:
-    """Make a template of every speaker, and leave the rest of the speech.
+    """Make a template of every speaker, of D rounded down to 5 s, and leave the rest of the speech.
 
     The shortest session that is long enough is enrolled, so that much is left in the others. Where
     fewer than `LEAST_PEOPLE` have another session with `least_seconds`, the longest one is split,
-    template first. D is rounded down to slices of 5 s.
+    template first.
 
     Raises:
         CorpusError: fewer than `LEAST_PEOPLE` have a template, or speech beside it.
@@ -299,24 +312,16 @@ def enrol_part(
     for voice in voices:
         if long := [i for i in range(len(voice.sessions)) if voice.length(i) >= units]:
             chosen[voice.name] = min(long, key=voice.length)
-    rest = [
-        _drop_session(voice, chosen[voice.name])
-        for voice in voices
-        if voice.name in chosen
-        and any(voice.length(i) >= least and i != chosen[voice.name]
-                for i in range(len(voice.sessions)))
-    ]  # fmt: skip
+    rest = [_drop_session(voice, chosen[voice.name]) for voice in voices if voice.name in chosen]
+    rest = [v for v in rest if any(v.length(i) >= least for i in range(len(v.sessions)))]
     session = "cross"
     if len(rest) < LEAST_PEOPLE:
         session = "same"
-        guard = max((s.span for v in voices for s in v.sessions[0].values()), default=0)
-        chosen = {v.name: max(range(len(v.sessions)), key=v.length) for v in voices}
-        chosen = {v.name: chosen[v.name] for v in voices if v.length(chosen[v.name]) >= units}
-        rest = [
-            _cut_session(voice, chosen[voice.name], units + guard)
-            for voice in voices
-            if voice.name in chosen and voice.length(chosen[voice.name]) >= units + guard + least
-        ]
+        start = units + max((s.span for v in voices for s in v.sessions[0].values()), default=0)
+        longest = {v.name: max(range(len(v.sessions)), key=v.length) for v in voices}
+        chosen = {v.name: longest[v.name] for v in voices if v.length(longest[v.name]) >= units}
+        rest = [_cut_session(v, longest[v.name], start) for v in voices
+                if v.length(longest[v.name]) >= start + least]  # fmt: skip
     if len(rest) < LEAST_PEOPLE:
         raise CorpusError(
             f"fewer than {LEAST_PEOPLE} speakers have {count * SLICE_SECONDS:g} s of speech for a "
@@ -334,12 +339,10 @@ def enrol_part(
             ends = np.searchsorted(frames.units, np.arange(count + 1) * _SLICE_UNITS)
             slices[name] += [spec.kind.total(frames.values[a:b], spec.size)
                              for a, b in pairwise(ends)]  # fmt: skip
-        counts = voice.sounds[place] if voice.sounds else None
-        if counts is None:
-            speakers.append(Speaker(voice.name))
-        else:
-            sound = sound_of(condition_of(counts), template_seconds)
-            speakers.append(Speaker(voice.name, sound=sound))
+        speaker = Speaker(voice.name)
+        if voice.sounds and (counts := voice.sounds[place]) is not None:
+            speaker = replace(speaker, sound=sound_of(condition_of(counts), template_seconds))
+        speakers.append(speaker)
     templates = {
         name: FeatureTemplates(spec, spec.kind.packed(np.stack(slices[name])))
         for name, spec in specs.items()
@@ -387,11 +390,9 @@ def measure_corpus(
     trials: int = TRIALS,
     progress: Callable[[str], object] = lambda _: None,
 ) -> Exposures:
-    """Measure stretches of everybody's speech by the attacker of a run.
+    """Measure stretches of T seconds of everybody's speech as a run does that watches who speaks.
 
-    Consecutive stretches of T seconds, each by itself, as a run reads them at T whose watched
-    speaker is the one who speaks. A figure is evidence where the rank models and the cohort tell
-    it, else the closed-set one.
+    A figure is evidence where the rank models and the cohort tell it, else the closed-set one.
 
     Raises:
         StoreError: there is no rank model of these features.
@@ -401,55 +402,59 @@ def measure_corpus(
         rank_models = RankModels(replace(rank_model, evidence=None) for rank_model in rank_models)
     population = part.population.with_rank_models(rank_models, cohort)
     features = largest(population.rank_models, population.features)
-    tested = part.rest
-    if len(tested) > MOST_TESTED:
-        indices = np.linspace(0, len(tested) - 1, MOST_TESTED).round().astype(int)
-        tested = tuple(tested[i] for i in indices)
-    exposed: list[tuple[int, float, float, float, float, bool, bool]] = []
-    kinds, why, speakers = set(), "", 0
+    count = len(part.rest)
+    places = np.linspace(0, count - 1, min(count, MOST_TESTED)).round().astype(int)
+    tested = [part.rest[i] for i in places]
+    exposed: list[_Stretch] = []
+    kinds, why, speakers = set[str](), "", 0
     for owner, voice in enumerate(tested):
         attacker = Attacker(
             population, features, voice.name, session=part.session,
             template_seconds=part.template_seconds,
         )  # fmt: skip
         why, speakers = attacker.withheld or attacker.no_evidence_reason, attacker.speakers
-        conditions = {
-            voice.session_name(i): None if counts is None else condition_of(counts)
-            for i, counts in enumerate(voice.sounds or (None,) * len(voice.sessions))
-        }
-        for seconds in lengths:
-            try:
-                cut = stretches([voice], attacker.names, attacker.features, seconds)
-            except CorpusError:  # this voice says less
-                continue
-            count = len(cut.target)
-            sample = np.unique(np.linspace(0, count - 1, min(trials, count)).round()).astype(int)
-            running = {}
-            for name, totals in cut.totals.items():
-                rows = totals[sample]
-                frames = np.abs(rows).sum(axis=1).round().astype(np.int64)
-                running[name] = RunningTotals(rows, frames, frames.astype(np.float64))
-            for moment in attacker.assess_each(
-                running,
-                np.full(sample.size, seconds),
-                [conditions[cut.sessions[i]] for i in sample],
-            ):
-                evidence = moment.crowd_evidence.evidence
-                bits = evidence or moment.local
-                assert bits is not None  # somebody is watched
-                kinds.add("evidence" if evidence is not None else "closed-set")
-                clipped, best = moment.crowd_evidence.at_least, moment.top[0][0] == voice.name
-                exposed.append((owner, seconds, *bits, bool(clipped), best))
+        for kind, stretch in _expose(attacker, owner, voice, lengths, trials):
+            kinds.add(kind)
+            exposed.append(stretch)
         progress(voice.name)
     if not exposed:
         raise CorpusError(f"nobody has {min(lengths):g} s of speech beside the template")
     if len(kinds) > 1:
         raise StoreError("some stretches have evidence and some have none: calibrate again")
-    names = tuple(voice.name for voice in tested)
-    return Exposures(
-        names, *map(np.array, zip(*exposed, strict=True)), kind=kinds.pop(), candidates=speakers,
-        session=part.session, template_seconds=part.template_seconds, why=why,
-    )  # fmt: skip
+    names = [voice.name for voice in tested]
+    return _make_exposures(
+        names, exposed, kinds.pop(), speakers, part.session, part.template_seconds, why
+    )
+
+
+def _expose(
+    attacker: Attacker, owner: int, voice: SpeakerSpeech, lengths: Sequence[float], trials: int
+) -> Iterator[tuple[str, _Stretch]]:
+    """Yield what each stretch of the voice that is watched discloses, and of which kind that is."""
+    conditions = {
+        voice.session_name(i): None if counts is None else condition_of(counts)
+        for i, counts in enumerate(voice.sounds or (None,) * len(voice.sessions))
+    }
+    for seconds in lengths:
+        try:
+            cut = stretches([voice], attacker.names, attacker.features, seconds)
+        except CorpusError:  # this voice says less
+            continue
+        count = len(cut.target)
+        sample = np.unique(np.linspace(0, count - 1, min(trials, count)).round()).astype(int)
+        running = {}
+        for name, totals in cut.totals.items():
+            rows = totals[sample]
+            frames = np.abs(rows).sum(axis=1).round().astype(np.int64)
+            running[name] = RunningTotals(rows, frames, frames.astype(np.float64))
+        sounds = [conditions[cut.sessions[i]] for i in sample]
+        for moment in attacker.assess_each(running, np.full(sample.size, seconds), sounds):
+            crowd = moment.crowd_evidence
+            bits = crowd.evidence or moment.local
+            assert bits is not None  # somebody is watched
+            kind = "closed-set" if crowd.evidence is None else "evidence"
+            best = moment.top[0][0] == voice.name
+            yield kind, (owner, seconds, *bits, bool(crowd.at_least), best)
 
 
 # --------------------------------------------------------------------------------- of recorded runs
@@ -471,7 +476,7 @@ def measure_runs(
         StoreError: nobody is watched, or there is no reading.
     """
     names: list[str] = []
-    exposed: list[tuple[int, float, float, float, float, bool, bool]] = []
+    exposed: list[_Stretch] = []
     kinds, sessions, candidates, depths = set(), set(), set(), set()
     for run, events in runs:
         start = find_first(events, RunStart) or RunStart.from_record({})
@@ -502,10 +507,9 @@ def measure_runs(
     if len(kinds) > 1:
         raise StoreError("some runs read evidence and some do not: audit them apart")
     depth = depths.pop() if len(depths) == 1 else None
-    return Exposures(
-        tuple(names), *map(np.array, zip(*exposed, strict=True)), kind=kinds.pop(),
-        candidates=min(candidates), session="cross" if sessions == {"cross"} else "same",
-        template_seconds=None if depth is None else float(depth),
+    return _make_exposures(
+        names, exposed, kinds.pop(), min(candidates), "cross" if sessions == {"cross"} else "same",
+        None if depth is None else float(depth),
     )  # fmt: skip
 
 

@@ -145,8 +145,7 @@ def command(asked: AuditOptions) -> int:
         files = [output, *map(output.with_suffix, beside)]
         check_outputs(files, replace=asked.replace)
     audit = _audit_folder(asked) if asked.card else _audit(asked)
-    label = make_label(audit, asked.salt) if asked.card else None
-    if label is None:
+    if not asked.card:
         for area, lines in summarise(audit).items():
             say(TITLES[area], err=False)
             for line in lines:
@@ -154,9 +153,10 @@ def command(asked: AuditOptions) -> int:
     for problem in audit.problems:
         say(f"monitor: note: {problem}")
     if output is None:
-        click.echo(label_markdown(label), nl=False)
-    elif label is not None:
-        say(f"{output} is the card; {save_label(label, output).name} holds its figures")
+        click.echo(label_markdown(make_label(audit, asked.salt)), nl=False)
+    elif asked.card:
+        figures = save_label(make_label(audit, asked.salt), output)
+        say(f"{output} is the card; {figures.name} holds its figures")
     else:
         table, figures = save_audit(audit, output, asked.salt)
         say(f"{output} is the report; {table.name} and {figures.name} hold its figures")

@@ -15,6 +15,7 @@ from monitor.lab.experiment.material import Panel
 from monitor.maths.statistics import TAIL, Estimate
 from monitor.phrases import plural
 from monitor.plots.canvas import format_seconds
+from monitor.types import Record
 
 Place: TypeAlias = tuple[float, float]
 """T and D."""
@@ -151,7 +152,7 @@ class CorpusAnswer:
     session: str
     verdict: Verdict
     text: str
-    numbers: Mapping[str, object] = field(default_factory=dict)
+    numbers: Record = field(default_factory=dict)
 
 
 def choose_verdict(**cases: bool) -> Verdict:

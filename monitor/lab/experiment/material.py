@@ -46,13 +46,11 @@ class ExperimentSettings:
 
     Attributes:
         features: that are scored; None for all that were heard.
-        lengths: T of the sweep, speech seconds.
-        template_lengths: D of the sweep, likewise.
+        lengths, template_lengths: T and D of the sweep, speech seconds.
         tables_at: T and D of the tables and of figures 5 to 7.
         sessions: of ``"cross"`` and ``"same"``.
         trials: tests of each speaker in each cell.
-        replicates: resamples of speakers behind the limits.
-        seed: of the resamples.
+        replicates, seed: of the resamples of speakers behind the limits.
         trained: by feature, names of those on whose speech its network was trained: no test of
             theirs counts for it.
     """
@@ -87,11 +85,9 @@ class ExperimentSettings:
 
 
 # ------------------------------------------------------------------------------------------ panels
-# Who takes part in an experiment, and at which lengths: the same people in all of its cells.
-#
-# A cell has a test length T and a template length D. Were everybody taken who can fill a cell, long
-# cells would be of fewer and other people than short ones, and their difference would not be one of
-# length. So every cell of a panel is of the same speakers.
+# Who takes part, at which lengths T of tests and D of templates. Were everybody taken who can fill
+# a cell, long cells would be of fewer and other people than short ones, and their difference would
+# not be one of length. So every cell of a panel is of the same speakers.
 
 LENGTHS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0)
 """T that are offered, speech seconds."""
@@ -102,8 +98,10 @@ TABLES_SECONDS = 30.0
 _START_SECONDS = 10.0
 _FEWEST = 2
 
-Fills: TypeAlias = Callable[[str, float, float], tuple[Sequence[str], Sequence[str]]]
-"""From session, T and D to the speakers who have a template, and those of them who have tests."""
+Filled: TypeAlias = tuple[Sequence[str], Sequence[str]]
+"""Speakers who have a template in a cell, and those of them who have tests."""
+Fills: TypeAlias = Callable[[str, float, float], Filled]
+"""By session, T and D."""
 
 
 @dataclass(frozen=True)
@@ -136,9 +134,7 @@ class Panel:
 
 
 def choose_panels(
-    fills: Fills,
-    offered: tuple[Sequence[float], Sequence[float]],
-    settings: ExperimentSettings,
+    fills: Fills, offered: tuple[Sequence[float], Sequence[float]], settings: ExperimentSettings
 ) -> list[Panel]:
     """Choose the panels of tables and sweep, for each kind of session.
 
@@ -148,28 +144,14 @@ def choose_panels(
 
     Raises:
         CorpusError: nobody can be tested.
-
-    Example:
-        >>> spoken = {"ann": 50, "bob": 70, "cid": 300}
-        >>> def fills(session, test, template):
-        ...     found = [name for name in spoken if spoken[name] >= test + template]
-        ...     return found, found
-        >>> settings = ExperimentSettings(sessions=("same",))
-        >>> tables, sweep = choose_panels(fills, (LENGTHS, TEMPLATE_LENGTHS), settings)
-        >>> tables.lengths, tables.speakers, sweep.lengths[-1], sweep.speakers
-        ((30.0,), ('bob', 'cid'), 30.0, ('bob', 'cid'))
     """
     lengths = settings.lengths or offered[0]
     templates = settings.template_lengths or offered[1]
-    corners = sorted(  # the longest cells of squares that grow
-        {
-            (
-                max((t for t in lengths if t <= side), default=min(lengths)),
-                max((d for d in templates if d <= side), default=min(templates)),
-            )
-            for side in (*lengths, *templates)
-        }
-    )
+    corners = sorted({  # the longest cells of squares that grow
+        (max((t for t in lengths if t <= side), default=min(lengths)),
+         max((d for d in templates if d <= side), default=min(templates)))
+        for side in (*lengths, *templates)
+    })  # fmt: skip
     panels, has_tables = [], settings.tables_at is None
     for session in settings.sessions:
         counts = {corner: len(fills(session, *corner)[1]) for corner in corners}
@@ -232,13 +214,7 @@ def exclude_speakers(matrix: ScoreMatrix, names: frozenset[str]) -> ScoreMatrix 
 def select_speakers(
     matrix: ScoreMatrix, speakers: Sequence[str], tested: Sequence[str]
 ) -> ScoreMatrix:
-    """Select trials of those tested, compared with these speakers alone, in this order.
-
-    Example:
-        >>> matrix = ScoreMatrix(np.eye(3), np.arange(3), ("a", "b", "c"))
-        >>> select_speakers(matrix, ("c", "a"), ("a",)).scores.tolist()
-        [[0.0, 1.0]]
-    """
+    """Select trials of those tested, compared with these speakers alone, in this order."""
     column = {name: i for i, name in enumerate(matrix.speakers)}
     chosen = [column[name] for name in speakers]
     selected = select_rows(matrix, np.isin(matrix.target, [column[name] for name in tested]))
@@ -303,9 +279,7 @@ class ScoresAtLengths:
             sorted({entry.template_seconds for entry in self.entries}),
         )
 
-    def fills(
-        self, session: str, test: float, template: float
-    ) -> tuple[Sequence[str], Sequence[str]]:
+    def fills(self, session: str, test: float, template: float) -> Filled:
         """Return speakers of all shorter cells as well, so that a panel has them in each."""
         shorter = [
             entry
@@ -406,9 +380,7 @@ class Speech:
         """T and D to choose from."""
         return LENGTHS, TEMPLATE_LENGTHS
 
-    def fills(
-        self, session: str, test: float, template: float
-    ) -> tuple[Sequence[str], Sequence[str]]:
+    def fills(self, session: str, test: float, template: float) -> Filled:
         """Return the speakers with a template of D, and those of them with tests of T.
 
         Raises:
@@ -529,16 +501,9 @@ def read_speech(
     progress: Callable[[Recording], object] = lambda _: None,
     setup: FeatureSetup = AS_ENVIRONMENT,
 ) -> Speech:
-    """Read frames of a corpus; audio is heard once, into a folder (as `monitor hear` does).
+    """Read frames of a corpus, which lies at `path`; audio is heard once, into a folder of frames.
 
-    Args:
-        path: of the corpus.
-        corpus: what lies there.
-        folder: where frames are kept.
-        settings: whose features are heard and read.
-        jobs: who hears.
-        progress: called with each recording that was heard.
-        setup: from where features are made.
+    `progress` is called with each recording that was heard.
 
     Raises:
         SourceError: nothing of it can be heard, or read.

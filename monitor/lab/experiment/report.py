@@ -62,6 +62,7 @@ from monitor.lab.report.model import (
 from monitor.lab.result_cache import ResultCache
 from monitor.phrases import format_best_feature, plural
 from monitor.plots.canvas import format_seconds
+from monitor.types import Record
 from monitor.version import __version__
 
 KIND = "experiment"
@@ -149,7 +150,7 @@ class Experiment:
         """Return the findings about a question."""
         return [finding for finding in self.findings if finding.question == question]
 
-    def plain(self) -> dict[str, object]:
+    def plain(self) -> Record:
         """Return everything for JSON."""
         return {
             "schema": _SCHEMA,
@@ -305,12 +306,11 @@ def list_table_rows(cells: Sequence[MeasuredCell]) -> Iterator[list[Cell]]:
                 figure = _read_figure(measured, key)
                 yield [*place, "counted", key, figure.value, *figure.limits]
             for row in measured["losses"]:
-                keys: tuple[FittedKey | LossKey, ...] = (*_FITTED, *_MISFITS)
-                for name in keys:
-                    limits: list[Cell] = [None, None]
-                    if name == "left_out_bits":
-                        limits = [row["left_out_low"], row["left_out_high"]]
-                    yield [*place, row["loss"], name, row[name], *limits]
+                fits = [(name, row[name]) for name in _FITTED]
+                misfits = [(name, row[name]) for name in _MISFITS]
+                limits = {"left_out_bits": (row["left_out_low"], row["left_out_high"])}
+                for key, value in (*fits, *misfits):
+                    yield [*place, row["loss"], key, value, *limits.get(key, (None, None))]
 
 
 def tabulate_sweep(cells: Sequence[MeasuredCell], systems: Sequence[str]) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def surface(bits, by_template=(1.0, 1.0), spread=0.05, tested=30, speakers=64, c
     for t, d in panel.cells:
         value = float(at[t] * factors[d])
         noise = generator.normal(scale=spread, size=230)
-        found = {
+        found: Any = {
             "speakers": speakers, "tested": tested, "trials": 20 * tested,
             "figures": {"srd.mean_bits_model": {"value": value, "low": None, "high": None},
                         "srd.null_chance": {"value": chance}},
