@@ -60,7 +60,6 @@ class Cluster(Managed, Workers):
 
     Raises:
         UsageError: no such place, or the extra ``cluster`` is not installed.
-        MonitorError: the scheduler cannot be reached.
     """
 
     def __init__(self, where: str, tell: Callable[[str], None] = lambda _: None) -> None:

@@ -58,13 +58,7 @@ class Argument:
 
 
 class Message(str):
-    """A line for a person, in the words of Python, that knows which arguments it names.
-
-    Example:
-        >>> message = Message("name one with ", Argument("watch"))
-        >>> message, message.render(lambda argument: f"--{argument.name}")
-        ('name one with watch=', 'name one with --watch')
-    """
+    """A line for a person, in the words of Python, that knows which arguments it names."""
 
     parts: tuple[str | Argument, ...]
 

@@ -41,17 +41,7 @@ except ImportError:  # not on Windows
 
 @dataclass(frozen=True, slots=True)
 class MemoryFile:
-    """A whole file that is on no disk: it is opened and looked at as a `pathlib.Path` is.
-
-    Attributes:
-        name: what it is called, without a folder.
-        data: its bytes.
-
-    Example:
-        >>> file = MemoryFile("talk.WAV", b"RIFF")
-        >>> file.suffix, file.open().read(2)
-        ('.WAV', b'RI')
-    """
+    """A whole file that is on no disk: it is opened and looked at as a `pathlib.Path` is."""
 
     name: str
     data: bytes | memoryview = field(repr=False)
@@ -112,22 +102,8 @@ _UNKNOWN = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTS
 def lock(handle: int) -> bool:
     """Take the lock of an open file; closing the file, or the end of the process, gives it back.
 
-    Returns:
-        False where the system or the file system knows no locks.
-
-    Raises:
-        BlockingIOError: another process holds it.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.NamedTemporaryFile() as one, open(one.name) as two:
-        ...     print(lock(one.fileno()))
-        ...     try:
-        ...         lock(two.fileno())
-        ...     except BlockingIOError:
-        ...         print("taken")
-        True
-        taken
+    False where the system or the file system knows no locks; BlockingIOError where another process
+    holds it.
     """
     if fcntl is None:
         return False
@@ -159,21 +135,15 @@ _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 
 
 def is_ours(status: os.stat_result) -> bool:
-    """Return whether a file belongs to this process's user; root has no more files.
-
-    True on systems whose files have no such owner.
-    """
+    """Return whether a file belongs to this process's user; True where files have no owner."""
     return not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
 
 
 def open_private(path: Path, flags: int) -> int:
     """Open a plain file that is ours alone (mode 0600); make it where there is none.
 
-    A link is not followed; ``flags`` are of `os.open`, O_CREAT and all.
-
-    Raises:
-        OSError: it cannot be opened.
-        StoreError: it is another user's, or not only here.
+    A link is not followed; ``flags`` are of `os.open`, O_CREAT and all. StoreError where it is
+    another user's, or not only here.
     """
     handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), _PRIVATE)
     try:
@@ -185,21 +155,7 @@ def open_private(path: Path, flags: int) -> int:
 
 
 def keep_private(handle: int, name: str | os.PathLike[str]) -> None:
-    """Make an open plain file ours alone; anything else stays as it is.
-
-    One that others could read or write is made private (0600), where the file system can.
-
-    Raises:
-        StoreError: it is another user's, or has a second name elsewhere.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.NamedTemporaryFile() as file:
-        ...     os.fchmod(file.fileno(), 0o666)
-        ...     keep_private(file.fileno(), file.name)
-        ...     oct(os.fstat(file.fileno()).st_mode & 0o777)
-        '0o600'
-    """
+    """Make an open plain file ours alone (0600); StoreError for another's or a second name's."""
     status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode):
         return
@@ -210,12 +166,9 @@ def keep_private(handle: int, name: str | os.PathLike[str]) -> None:
 
 
 def check_private(path: Path) -> bool:
-    """Make a file ours alone, as `keep_private` does, without opening it.
+    """Make a file ours alone, as `keep_private` does, without opening it; False without one.
 
     SQLite's locks are POSIX's: to open and close its file anywhere in the process gives them back.
-
-    Returns:
-        False where there is no such file.
     """
     try:
         link, status = path.lstat(), path.stat()
@@ -233,17 +186,7 @@ def check_private(path: Path) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, where there is none, and those above it that are missing, all 0700.
-
-    `pathlib.Path.mkdir` makes those above open to everybody if the umask lets it.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as root:
-        ...     make_folder(Path(root, "a", "b"))
-        ...     oct(Path(root, "a").stat().st_mode & 0o777)
-        '0o700'
-    """
+    """Make a folder, where there is none, and those above it that are missing, all 0700."""
     try:
         folder.mkdir(stat.S_IRWXU)
     except FileNotFoundError:
@@ -255,13 +198,7 @@ def make_folder(folder: Path) -> None:
 
 
 def check_private_folder(folder: Path) -> None:
-    """Make sure that a folder, if it is there, is ours and closed to everybody else.
-
-    One that others could is made private (0700).
-
-    Raises:
-        StoreError: it is another user's, or no folder.
-    """
+    """Make a folder, if it is there, private (0700); StoreError for another user's."""
     try:
         link = folder.lstat()
         status = folder.stat()
@@ -329,7 +266,7 @@ def read_arrays(
     without: tuple[str, ...] = (),
     later: tuple[str, ...] = (),
 ) -> Arrays:
-    """Read arrays by name.
+    """Read arrays of an npz by name.
 
     Args:
         file: an npz.
@@ -337,14 +274,6 @@ def read_arrays(
         without: how the names begin of those that are not.
         later: how the names begin of those that stay compressed, if they are small, until they are
             used. Damage is noticed then, as a ValueError or zlib.error.
-
-    Example:
-        >>> import io
-        >>> file = io.BytesIO()
-        >>> np.savez(file, a=np.arange(3))
-        >>> _ = file.seek(0)
-        >>> read_arrays(file)["a"].tolist()
-        [0, 1, 2]
     """
     most = min(MOST_BYTES, FREE_BYTES + MOST_RATIO * file.seek(0, os.SEEK_END))
     with zipfile.ZipFile(file) as archive:
@@ -371,13 +300,7 @@ def read_arrays(
 
 
 class Arrays(MutableMapping[str, AnyArray]):
-    """Arrays by name; some are kept compressed, and decompressed each time they are asked for.
-
-    Example:
-        >>> arrays = Arrays({"a/one": np.arange(3), "b": np.arange(2)})
-        >>> list(arrays.below("a/"))
-        ['one']
-    """
+    """Arrays by name; some are kept compressed, and decompressed each time they are asked for."""
 
     def __init__(self, arrays: Mapping[str, AnyArray] | None = None) -> None:
         self._arrays: dict[str, AnyArray | _Deflated] = dict(arrays or {})
@@ -519,16 +442,7 @@ class Rows(NamedTuple):
 def write_arrays(
     file: IO[bytes], arrays: Mapping[str, AnyArray], mapped: Mapping[str, Rows]
 ) -> None:
-    """Write an npz: compressed arrays, and those that `mapped_arrays` finds, as they are.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryFile() as file:
-        ...     rows = Rows((2, 2), np.dtype(np.int64), [np.eye(1, 2), np.ones((1, 2))])
-        ...     write_arrays(file, {"a": np.arange(3)}, {"b": rows})
-        ...     read_arrays(file)["a"].tolist(), mapped_arrays(file)["b"].tolist()
-        ([0, 1, 2], [[1, 0], [1, 1]])
-    """
+    """Write an npz: compressed arrays, and those that `mapped_arrays` finds, as they are."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -550,9 +464,8 @@ def write_arrays(
 def mapped_arrays(file: BinaryIO) -> dict[str, AnyArray]:
     """Map the arrays that lie in an npz as they are: they cost no memory.
 
-    Raises:
-        ValueError: one is compressed, reaches beyond the file, or is of another length than it
-            says.
+    ValueError where one is compressed, reaches beyond the file, or is of another length than it
+    says.
     """
     length = file.seek(0, os.SEEK_END)
     arrays: dict[str, AnyArray] = {}
@@ -578,11 +491,10 @@ _handlers: list[object] = []
 
 
 def watch_mapped(path: Path) -> None:
-    """Say in one line if a mapped file is cut off while in use, which ends the process.
+    """Report in one line if a mapped file is cut off while in use, which ends the process.
 
     The system's signal (SIGBUS) comes in the midst of a product of numpy, where no exception can be
-    raised: Python does not see it, and the process would end without a word. In another program's
-    process that is left as it is.
+    raised. In another program's process that is left as it is.
     """
     _mapped[path] = path.stat().st_size
     if lazy.own_process and hasattr(signal, "SIGBUS") and not _handlers:
@@ -621,17 +533,7 @@ _WIPED_BYTES = 1 << 20
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Write a file, mode 0600, that takes the place of ``path`` when the block ends well.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "a")
-        ...     with atomic_write(path) as file:
-        ...         _ = file.write(b"all of it")
-        ...     path.read_bytes(), len(list(path.parent.iterdir()))
-        (b'all of it', 1)
-    """
+    """Write a file, mode 0600, that takes the place of ``path`` when the block ends well."""
     if path.exists() and not path.is_file():  # a device is not replaced by a file
         raise OSError(errno.EINVAL, "it is no plain file")
     _sweep_old(path.parent)
@@ -669,9 +571,7 @@ def unwritable(folder: Path) -> str:
 def held_by(folder: Path) -> list[str]:
     """List the visible files of a folder that is to be written; it need not exist.
 
-    Raises:
-        UsageError: it is a file.
-        StoreError: nothing can be written there.
+    UsageError where it is a file, StoreError where nothing can be written there.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"-o {file_name(folder)} is a file; name a folder")
@@ -682,12 +582,9 @@ def held_by(folder: Path) -> list[str]:
 
 
 def write_text(text: str, path: Path) -> None:
-    """Write a text to a file (mode 0600), at once or not at all.
+    """Write a text to a file (mode 0600), at once or not at all; StoreError where it cannot be.
 
     A half of a surrogate pair, which JSON can hold and UTF-8 cannot, becomes a question mark.
-
-    Raises:
-        StoreError: the place cannot be written.
     """
     try:
         with atomic_write(path) as file:
@@ -706,8 +603,8 @@ def csv_cell(value: object) -> object:
     """Return a cell that no spreadsheet takes for a formula; numbers stay as they are.
 
     Example:
-        >>> [csv_cell(each) for each in ("=1+1", "-1.5", -1.5, "-x", "'-x", "ann", None)]
-        ["'=1+1", '-1.5', -1.5, "'-x", "''-x", 'ann', None]
+        >>> [csv_cell(cell) for cell in ("=1+1", "-1.5", -1.5, "'-x", None)]
+        ["'=1+1", '-1.5', -1.5, "''-x", None]
     """
     if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
         return f"'{value}"
@@ -715,12 +612,7 @@ def csv_cell(value: object) -> object:
 
 
 def plain_cell(cell: str) -> str:
-    """Return the text of a cell that `csv_cell` made.
-
-    Example:
-        >>> [plain_cell(each) for each in ("'=1+1", "-1.5", "''-x", "'tis")]
-        ['=1+1', '-1.5', "'-x", "'tis"]
-    """
+    """Return the text of a cell that `csv_cell` made."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
@@ -732,12 +624,7 @@ def write_csv_rows(file: TextIO, rows: Iterable[Iterable[object]]) -> None:
 
 
 def csv_text(head: Sequence[object], rows: Iterable[Iterable[object]]) -> str:
-    r"""Format a table as CSV.
-
-    Example:
-        >>> csv_text(["a", "b"], [["x, y", None]])
-        'a,b\n"x, y",\n'
-    """
+    """Format a table as CSV."""
     text = StringIO(newline="")
     write_csv_rows(text, [head, *rows])
     return text.getvalue()
@@ -754,11 +641,7 @@ def finite(value: float | None) -> float | None:
 
 
 def sweep(path: Path) -> None:
-    """Remove what writers of this file have left behind that were killed.
-
-    Only what is surely that: named as `atomic_write` names it, a plain file of this user's, and
-    locked by nobody. Where the file system knows no locks, nothing is.
-    """
+    """Remove what killed writers of this file have left: plain files of ours that nobody locks."""
     _remove(path.parent.glob(f".{glob.escape(path.name)}.????????{_SUFFIX}"))
 
 
@@ -771,10 +654,7 @@ def sweep_folder(folder: Path, older: float = math.inf) -> None:
 
 @cache
 def _sweep_old(folder: Path) -> None:
-    """Sweep a folder, once in a process, of files that nobody writes any more.
-
-    Only what is old: another machine's lock may be unknown here.
-    """
+    """Sweep a folder, once in a process, of old parts: another machine's lock may be unknown."""
     sweep_folder(folder, time.time() - OLD_SECONDS)
 
 
@@ -800,10 +680,7 @@ def alone(path: Path) -> Iterator[bool]:
     """Keep other processes from a store between reading and writing it.
 
     The lock is that of the folder: a store is replaced when it is written, and nothing is left
-    behind.
-
-    Yields:
-        False where the system or the file system knows no locks.
+    behind. Yields False where the system or the file system knows no locks.
     """
     try:
         handle = os.open(path.parent, os.O_RDONLY)
@@ -830,21 +707,10 @@ def alone(path: Path) -> Iterator[bool]:
 
 @contextmanager
 def wiped(path: Path) -> Iterator[None]:
-    r"""Overwrite the old bytes of a file, where they lie, when the block has replaced it.
+    """Overwrite the old bytes of a file, where they lie, when the block has replaced it.
 
     As far as a program can: a file that has another name too (a hard link) is left as it is, and
     what a disk or a file system keeps of older versions is not reached.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "a")
-        ...     _ = path.write_bytes(b"old")
-        ...     with path.open("rb") as old:
-        ...         with wiped(path), atomic_write(path) as file:
-        ...             _ = file.write(b"new")
-        ...         path.read_bytes(), old.read()
-        (b'new', b'\x00\x00\x00')
     """
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
     try:

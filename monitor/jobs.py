@@ -32,11 +32,6 @@ def one_thread() -> AbstractContextManager[Any]:
 
     They are small here. More threads change their last bits, and on a machine that has something
     else to do they wait for one another twenty times as long as they work.
-
-    Example:
-        >>> import numpy as np
-        >>> with one_thread():
-        ...     product = np.ones((2, 2)) @ np.ones((2, 2))
     """
     limited: AbstractContextManager[Any] = _libraries().limit(limits=1)
     return limited
@@ -94,16 +89,7 @@ def cores() -> int:
 
 
 def worthwhile(lengths: Iterable[float], enough: float) -> int:
-    """Return the number of processes that have enough work, at most one a core.
-
-    Args:
-        lengths: of the tasks, such as seconds of audio; looked at until it is clear.
-        enough: how much makes a process worth its start.
-
-    Example:
-        >>> worthwhile([10.0, 20.0], enough=60.0)
-        1
-    """
+    """Return the number of processes that have ``enough`` work each, at most one a core."""
     most, total = cores(), 0.0
     for length in lengths:
         total += length
@@ -118,12 +104,7 @@ def absolute(path: Path) -> Path:
 
 
 def here(jobs: Jobs, tasks: Sized) -> bool:
-    """Return whether this very process would do these tasks.
-
-    Example:
-        >>> here(2, ["one"]), here(2, ["one", "two"])
-        (True, False)
-    """
+    """Return whether this very process would do these tasks."""
     return isinstance(jobs, int) and min(jobs, len(tasks)) <= 1
 
 
@@ -210,12 +191,8 @@ def in_order(
 ) -> Generator[_Result, None, None]:
     """Yield the results of tasks that are handed out, in order, whoever works on them.
 
-    Args:
-        tasks: taken as there is room for them.
-        submit: hands one out; what it gives has ``done()``.
-        result: waits for one, and calls its second argument now and then meanwhile.
-        room: how many may be out at once.
-        arrived: as of `each_in_order`.
+    ``submit`` hands one out; what it gives has ``done()``. ``result`` waits for one, and calls its
+    second argument now and then meanwhile. At most ``room()`` are out at once.
     """
     waiting: deque[_Future] = deque()
     reported: set[int] = set()
@@ -328,9 +305,6 @@ class GeneratorProcesses(Managed, Generic[_Task, _Result]):
     Each process does its tasks one after the other, with one thread, and waits when it is far
     ahead. Nothing is left of them after ``close``.
 
-    Args:
-        jobs: processes, as of `each_in_order`.
-
     Example:
         >>> with GeneratorProcesses(iter, ["ab", "c"], jobs=2) as processes:
         ...     [list(processes.of(place)) for place in range(2)]
@@ -360,11 +334,7 @@ class GeneratorProcesses(Managed, Generic[_Task, _Result]):
             self._processes.append(process)
 
     def of(self, place: int) -> Iterator[_Result]:
-        """Yield what the generator of this task yields; ask for each task once, in order.
-
-        Raises:
-            MonitorError: that of the work, or a process was ended from outside.
-        """
+        """Yield what the generator of this task yields; ask for each task once, in order."""
         worker = place % self._jobs
         while True:
             at, what, value = self._next(worker)

@@ -27,15 +27,8 @@ def lazily(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Make a ``__getattr__`` and a ``__dir__`` for a package, so that importing it loads nothing.
 
-    Args:
-        package: its ``__name__``.
-        homes: by module below it, the names that live there, with spaces between them.
-        rooms: modules below it that are attributes of it themselves.
-
-    Example:
-        >>> find, _ = lazily("monitor", {"errors": "MonitorError StoreError"})
-        >>> find("StoreError").__name__
-        'StoreError'
+    ``homes`` has, by module below it, the names that live there, with spaces between them;
+    ``rooms`` are modules below it that are attributes of it themselves.
     """
     modules = {name: module for module, names in homes.items() for name in names.split()}
 

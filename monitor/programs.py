@@ -45,13 +45,8 @@ class StartedProgram(Managed):
 
     The family is what the program started, and what that did: its process group, its descendants,
     and (where there is /proc) whoever has its environment, though it called setsid or its parent
-    has gone. Only a process that does both and forgets its environment is not found.
-
-    Args:
-        stdout: as `subprocess.Popen` takes it; so is ``stderr``.
-
-    Raises:
-        OSError: it cannot be started.
+    has gone. ``stdout`` and ``stderr`` are as `subprocess.Popen` takes them. OSError where it
+    cannot be started.
     """
 
     def __init__(
@@ -124,16 +119,9 @@ class StartedProgram(Managed):
 def run_program(
     command: Sequence[str], content: bytes, *, seconds: float, most_printed: int
 ) -> Ended:
-    """Run a program to its end: no shell, bytes in and bytes out.
+    """Run a program to its end: no shell, bytes in and bytes out; OSError where it cannot start.
 
     What it leaves running in the background stays, as long as that does not hold its pipes.
-
-    Raises:
-        OSError: it cannot be started.
-
-    Example:
-        >>> run_program(["cat"], b"abc", seconds=60, most_printed=10).printed
-        b'abc'
     """
     until = time.monotonic() + seconds
     with StartedProgram(command) as program, selectors.DefaultSelector() as pipes:

@@ -33,7 +33,6 @@ __all__ = [
     "Feature",
     "LiveSource",
     "MarkedEmbedder",
-    "RunLog",
     "ScoredComparisons",
     "Sink",
     "Sketch",
@@ -46,7 +45,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """Contents of a source, so that what cannot be heard is refused before it begins.
+    """Contents of a source, so that what cannot be used is refused before it begins.
 
     Attributes:
         audio: blocks of samples, which then keep the clock; else `Frames` do.
@@ -59,10 +58,6 @@ class StreamInfo:
         noise: what was added to ready-made embeddings, as ``"laplace:15"``; empty where none is.
         protected: of the recordings whose voice this program changed, each with how, as
             ``"talk.wav was anonymised (mcadams:0.8)"``.
-
-    Example:
-        >>> StreamInfo(channels=2).audio, StreamInfo(channels=2).words
-        (True, False)
     """
 
     audio: bool = True
@@ -80,7 +75,7 @@ class Provenance:
     """A recording, or a part of one, that a stream is made of.
 
     Attributes:
-        label: what to call it in front of a person.
+        label: name in messages.
         hashes: its fingerprints (`monitor.sources.registry.recording_hashes`); sharing one is
             being the same recording. Empty where it cannot be known again, as standard input.
         start_seconds, end_seconds: the part; None to its end.
@@ -99,13 +94,11 @@ class TranscriptNote:
     """A transcript that lies beside a recording, or words that come with a live one.
 
     Attributes:
-        label: what to call it in front of a person.
         words: how many; None where they are still to come.
         spread: whether times of words are shares of longer stretches; None where nobody knows yet.
         speaker: whose words they are, where it names one alone.
         mark: of the words and their times; empty where they are still to come.
         notices: a line each on what is not as it should be.
-        texts: of the words, of a whole transcript.
     """
 
     label: str
@@ -211,12 +204,7 @@ class Embedder(Protocol):
 
 
 class MarkedEmbedder(Embedder, Protocol):
-    """A speaker network whose embeddings are marked by it.
-
-    Attributes:
-        size: numbers in an embedding.
-        sha256: of its weights.
-    """
+    """A speaker network of ``size`` numbers whose weights have that ``sha256``."""
 
     size: int
     sha256: str
@@ -342,11 +330,7 @@ class LiveSource(Source, Protocol):
 
 
 class AudioDevice(Protocol):
-    """An opened input device: what `monitor.sources.Microphone` needs of a sound library.
-
-    It has the ``name`` that the sound system calls it, samples per second and channels of each
-    sample.
-    """
+    """An opened input device: what `monitor.sources.Microphone` needs of a sound library."""
 
     name: str
     rate: int
@@ -356,8 +340,7 @@ class AudioDevice(Protocol):
         """Begin to record; returns at once.
 
         From the device's thread ``hear`` is called with samples, (n, channels) float32, which it
-        copies, and whether some were lost before them; ``ended`` once, when the device gives no
-        more.
+        copies, and whether some were lost before them; ``ended`` once, at the end.
         """
 
     def close(self) -> None:
@@ -396,17 +379,6 @@ class Sink(Protocol):
         """Finish: everything has been written; may be called twice."""
 
 
-class RunLog(Sink, Protocol):
-    """A sink on disk that a checkpoint can be tied to.
-
-    Attributes:
-        offset: bytes written so far; a resumed run is cut back to it.
-    """
-
-    offset: int
-
-    def flush(self) -> None:
-        """Bring everything written so far to the disk."""
 
 
 class Stateful(Protocol):
@@ -461,28 +433,17 @@ class AlertAction(Sink, Protocol):
 class AlertReceiver(Protocol):
     """Receiver of a `monitor.alerts.actions.registry.BackgroundDelivery`, called from its thread.
 
-    Attributes:
-        label: what to call it in front of a person; holds no address with a secret.
+    Its ``label`` in messages holds no address with a secret.
     """
 
     label: str
 
     def deliver(self, alert: Alert, cancel: threading.Event) -> None:
-        """Hand one alert over, with ``time`` and ``watch``; may take long, until ``cancel`` is set.
-
-        Raises:
-            monitor.errors.DeliveryError: it was not taken; the message says why,
-                in a few words and without secrets.
-        """
+        """Hand one alert over, until ``cancel`` is set; DeliveryError where it was not taken."""
 
 
 class ThresholdForecast(Protocol):
-    """Forecast of how long a threshold is away, as `monitor.alerts.Forecast`.
-
-    Attributes:
-        threshold_bits: the threshold.
-        field: of the readings, which it is a threshold of.
-    """
+    """Forecast of how long a threshold of a field is away, as `monitor.alerts.Forecast`."""
 
     threshold_bits: float
     field: str
@@ -582,14 +543,7 @@ MOST_SAMPLES = 1 << 22  # of all channels, at one go: 16 MB. 30 s in stereo at 4
 
 
 def check_format(label: str, rate: int, channels: int) -> None:
-    """Refuse a format that no recording has.
-
-    Raises:
-        SourceError: it has too many channels, or an absurd rate.
-
-    Example:
-        >>> check_format("a.wav", 16_000, 2)
-    """
+    """Refuse (SourceError) a format that no recording has."""
     if not 1 <= channels <= MOST_CHANNELS:
         raise SourceError(
             f"{label} has {plural(channels, 'channel')} by its header: at most {MOST_CHANNELS} can "

@@ -32,12 +32,7 @@ def printable(text: object) -> str:
 
 
 def is_name(text: object) -> bool:
-    r"""Return whether a person, a session or a file can be called so: printed on one line.
-
-    Examples:
-        >>> is_name("Zoë"), is_name("a\nb"), is_name(" "), is_name(7)
-        (True, False, False, False)
-    """
+    """Return whether a person, a session or a file can be called so: printed on one line."""
     return (
         isinstance(text, str)
         and bool(text.strip())
@@ -47,22 +42,12 @@ def is_name(text: object) -> bool:
 
 
 def file_name(path: str | os.PathLike[str]) -> str:
-    r"""Return the name of a file, without its folder, as it is shown and written down.
-
-    Examples:
-        >>> file_name("talks/a.wav"), file_name("t\udcffk\x07.wav")
-        ('a.wav', 't?k?.wav')
-    """
+    """Return the name of a file, without its folder, as it is shown and written down."""
     return printable(Path(path).name)
 
 
 def short_name(name: object, longest: int = 24) -> str:
-    r"""Return a name as one line of printable text, cut to fit beside a line.
-
-    Examples:
-        >>> short_name("a\tb"), short_name("x" * 30, 8)
-        ('a b', 'xxxxxxx…')
-    """
+    """Return a name as one line of printable text, cut to fit beside a line."""
     text = "".join(c if c.isprintable() else " " for c in str(name))
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
@@ -78,22 +63,12 @@ def as_wav(path: str | os.PathLike[str], options: str = "") -> str:
 
 
 def as_pipe(path: str | os.PathLike[str]) -> str:
-    """Return the command that measures a recording that only ffmpeg reads.
-
-    Examples:
-        >>> print(as_pipe("film.m4a"))
-        ffmpeg -i film.m4a -f wav - | monitor replay -
-    """
+    """Return the command that measures a recording that only ffmpeg reads."""
     return f"ffmpeg -i {_quote(path)} -f wav - | monitor replay -"
 
 
 def as_raw(path: str | os.PathLike[str]) -> str:
-    """Return the command that measures samples without a header, of a format to be changed.
-
-    Examples:
-        >>> print(as_raw("my talk.pcm"))
-        monitor replay - --raw 16000:1:s16le < 'my talk.pcm'
-    """
+    """Return the command that measures samples without a header, of a format to be changed."""
     return f"monitor replay - --raw 16000:1:s16le < {shlex.quote(os.fspath(path))}"
 
 

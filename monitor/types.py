@@ -111,8 +111,7 @@ class Block:
     Attributes:
         samples: shape (n,) or (n, channels), floats in [-1, 1].
         rate: samples per second.
-        recording: which recording of the stream this is; another number starts resampling and voice
-            activity afresh.
+        recording: index in the stream; another one starts resampling and voice activity afresh.
     """
 
     samples: FloatArray
@@ -127,7 +126,7 @@ class Gap:
     Attributes:
         reason: a few words, one of `GAP_REASONS`; a source of your own may have others.
         lost_seconds: audio seconds lost; None where nobody can know.
-        recording: which recording of the stream.
+        recording: index in the stream.
         detail: one line for a person.
     """
 
@@ -144,16 +143,10 @@ class Notice:
     Attributes:
         kind: one of `NOTICE_KINDS`; parts of your own may have others.
         text: one line for a person: what is so, and what to do.
-        recording: which recording of the stream.
+        recording: index in the stream.
         level: ``"warning"`` where figures may mislead, else ``"info"``.
         fields: the figures behind it, by name: what JSON can hold.
-        seconds: where on the stream it was noticed, which the stream says; None of what is known
-            before it begins, and of whole recordings.
-
-    Example:
-        >>> notice = Notice("channels differ", "channels 1 and 2 differ: hear one of them")
-        >>> str(notice), notice.level
-        ('channels 1 and 2 differ: hear one of them', 'warning')
+        seconds: where on the stream it was noticed; None of the setup, and of whole recordings.
     """
 
     kind: str
@@ -251,9 +244,8 @@ class Frames:
     Attributes:
         speech: shape (n,), one decision of the voice activity detector for each tick.
         tracks: the usable frames of each feature; ticks count from the start of the stream.
-        gaps: losses that fall into this run, as (tick, Gap).
-        recording: which recording of the stream.
-        notices: what was noticed in the audio, as (tick, Notice).
+        gaps, notices: those of this run, as (tick, Gap) and (tick, Notice).
+        recording: index in the stream.
     """
 
     speech: BoolArray
@@ -265,11 +257,9 @@ class Frames:
 
 @dataclass(frozen=True, slots=True)
 class Tracks:
-    """Ready-made frames that lie beside audio, or beside frames that keep the clock.
+    """Ready-made frames beside audio, or beside frames that keep the clock.
 
-    Attributes:
-        tracks: by feature; ticks and spans count from the start of the recording.
-        recording: which recording of the stream.
+    Ticks and spans of the ``tracks`` count from the start of the recording.
     """
 
     tracks: Mapping[str, Track]
@@ -287,7 +277,7 @@ class Words:
         texts: the k words.
         begins, ends: shape (k,), when each was said, in ticks of the recording.
         known: shape (k,), when each was known, non-decreasing; never before its end.
-        recording: which recording of the stream.
+        recording: index in the stream.
     """
 
     texts: tuple[str, ...] = field(repr=False)  # what is printed may be logged

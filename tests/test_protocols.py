@@ -30,14 +30,12 @@ from monitor.protocols import (
     ExplainedRule,
     LiveSource,
     MarkedEmbedder,
-    RunLog,
     ScoredComparisons,
     Stateful,
     ThresholdForecast,
     WordFeature,
 )
 from monitor.run.pace import LoadShedding
-from monitor.sinks.jsonl import JsonLines
 from monitor.sources import AudioQueue, Microphone
 from monitor.sources.microphone import OpenedInput
 
@@ -63,7 +61,6 @@ FITS: list[tuple[type, type]] = [
     (Anonymiser, Noise),
     (Anonymiser, Program),
     (Anonymiser, Unchanged),
-    (RunLog, JsonLines),
     (ScoredComparisons, Comparisons),
     (Stateful, Threshold),
     (ThresholdForecast, Forecast),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from os import PathLike
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -40,26 +40,8 @@ def steps() -> int:
     return len(families())
 
 
-@runtime_checkable
-class DataFrame(Protocol):
-    """A table of pandas, which need not be installed."""
-
-    @property
-    def columns(self) -> Iterable[object]:
-        """Names of the columns."""
-
-    @property
-    def index(self) -> Iterable[object]:
-        """Names of the rows."""
-
-    def to_numpy(self) -> AnyArray:
-        """Return the values."""
-
-
-Scores: TypeAlias = (
-    ScoreMatrix | Comparisons | EvaluationInput | str | PathLike[str] | AnyArray | DataFrame
-)
-"""What `evaluate` takes."""
+Scores: TypeAlias = ScoreMatrix | Comparisons | EvaluationInput | str | PathLike[str] | AnyArray
+"""What `evaluate` takes, beside a data frame of pandas, which need not be installed."""
 
 
 def evaluate(
@@ -155,7 +137,7 @@ def evaluate(
 
 
 def _read(
-    scores: EvaluationInput | str | PathLike[str] | AnyArray | DataFrame,
+    scores: EvaluationInput | str | PathLike[str] | AnyArray,
     labels: str | PathLike[str] | Sequence[int] | Sequence[str] | AnyArray | None,
     choose: Sequence[str],
 ) -> EvaluationInput:
@@ -171,11 +153,10 @@ def _read(
             f"labels is a {type(labels).__name__}: give a file of labels with a file of scores"
         )
     speakers: tuple[str, ...] = ()
-    if isinstance(scores, DataFrame):
-        speakers = tuple(map(str, scores.columns))
-        if labels is None and all(isinstance(name, str) for name in scores.index):
-            labels = list(map(str, scores.index))
-        scores = scores.to_numpy()
+    if (columns := getattr(scores, "columns", None)) is not None:  # a data frame
+        speakers, index = tuple(map(str, columns)), list(getattr(scores, "index", ()))
+        if labels is None and all(isinstance(name, str) for name in index):
+            labels = index
     if labels is None or isinstance(labels, str | PathLike) or choose:
         raise UsageError(
             "an array of scores does not say who spoke: give labels=, the column (from 0) or the "
