@@ -79,3 +79,6 @@ from monitor.tables import Readings as Readings
 from monitor.training import calibrate as calibrate
 from monitor.training import enrol as enrol
 from monitor.version import __version__ as __version__
+
+__all__: list[str]
+_ROOMS: tuple[str, ...]

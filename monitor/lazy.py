@@ -8,8 +8,6 @@ from importlib import import_module
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["Managed", "lazily", "own_process", "take_process"]
-
 own_process = False
 """Whether this process is the command line's, or a worker's of it."""
 
@@ -21,9 +19,7 @@ def take_process() -> None:
 
 
 def lazily(
-    package: str,
-    homes: Mapping[str, str],
-    rooms: Collection[str] = (),
+    package: str, homes: Mapping[str, str], rooms: Collection[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Make a ``__getattr__`` and a ``__dir__`` for a package, so that importing it loads nothing.
 

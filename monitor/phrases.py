@@ -2,37 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
-
-__all__ = [
-    "ATTACKERS",
-    "AT_ALL",
-    "CAVEAT",
-    "FEATURE_NAMES",
-    "IGNORANT",
-    "IMPOSTOR",
-    "NO_MEASURE",
-    "STYLE_CAVEAT",
-    "VOICED",
-    "allowed_in_words",
-    "attacker_in_words",
-    "clock_time",
-    "condition_in_words",
-    "format_best_feature",
-    "length_in_words",
-    "level_in_words",
-    "mismatch_in_words",
-    "odds",
-    "one_in",
-    "percent",
-    "plural",
-    "poor_in_words",
-    "sure",
-    "usable_in_words",
-    "verdict",
-]
-
 
 # --- The wording of figures for people.
 
@@ -208,43 +179,27 @@ def condition_in_words(condition: Conditions | None) -> str:
         >>> condition_in_words({"bandwidth_hz": 3600.0, "snr_db": 14.2, "clipping": 0.02})
         'telephone band, 14 dB above noise, 2 % clipped'
     """
-    parts = []
-    for name, words in _WORDS.items():
-        value = (condition or {}).get(name)
-        if value is not None and (text := words(value)):
-            parts.append(text)
-    return ", ".join(parts)
+    figures = ((name, (condition or {}).get(name)) for name in _ADVICE)
+    texts = (_describe_condition(name, value) for name, value in figures if value is not None)
+    return ", ".join(filter(None, texts))
 
 
-def _band(hertz: float) -> str:
-    if hertz < _TELEPHONE_HZ:
-        return "telephone band"
-    return "wide band" if hertz >= _WIDE_HZ else f"band up to {hertz / 1000:.1f} kHz"
-
-
-def _noise(decibels: float) -> str:
-    return "little noise" if decibels >= _LOUD_DB else f"{decibels:.0f} dB above noise"
-
-
-def _echo(seconds: float) -> str:
-    return "dry" if seconds < _DRY_SECONDS else f"an echo of {seconds:.1f} s"
-
-
-def _clipping(fraction: float) -> str:
-    return f"{100 * fraction:.2g} % clipped" if fraction >= _CLIPPED else ""
-
-
-def _level(decibels: float) -> str:
-    return f"very quiet ({decibels:.0f} dB)" if decibels < _QUIET_DB else ""
-
-
-_WORDS: Mapping[str, Callable[[float], str]] = {
-    "bandwidth_hz": _band,
-    "snr_db": _noise,
-    "reverberation_seconds": _echo,
-    "clipping": _clipping,
-    "level_db": _level,
-}
+def _describe_condition(name: str, value: float) -> str:
+    """Describe one figure of a sound; empty where it is nothing to speak of."""
+    match name:
+        case "bandwidth_hz" if value < _TELEPHONE_HZ:
+            return "telephone band"
+        case "bandwidth_hz":
+            return "wide band" if value >= _WIDE_HZ else f"band up to {value / 1000:.1f} kHz"
+        case "snr_db":
+            return "little noise" if value >= _LOUD_DB else f"{value:.0f} dB above noise"
+        case "reverberation_seconds":
+            return "dry" if value < _DRY_SECONDS else f"an echo of {value:.1f} s"
+        case "clipping" if value >= _CLIPPED:
+            return f"{100 * value:.2g} % clipped"
+        case "level_db" if value < _QUIET_DB:
+            return f"very quiet ({value:.0f} dB)"
+    return ""
 
 
 def mismatch_in_words(

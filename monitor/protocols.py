@@ -379,8 +379,6 @@ class Sink(Protocol):
         """Finish: everything has been written; may be called twice."""
 
 
-
-
 class Stateful(Protocol):
     """State that a checkpoint keeps so that a stopped run can go on as if it had not stopped."""
 

@@ -6,17 +6,6 @@ import os
 import shlex
 from pathlib import Path
 
-__all__ = [
-    "LONGEST_NAME",
-    "as_pipe",
-    "as_raw",
-    "as_wav",
-    "file_name",
-    "is_name",
-    "printable",
-    "short_name",
-]
-
 LONGEST_NAME = 200
 """Characters of a name."""
 

@@ -28,7 +28,7 @@ def test_what_is_in_no_list_is_no_attribute():
 def test_the_declarations_for_type_checkers_are_the_names_that_are_found():
     stub = Path(monitor.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
     declared = {
-        alias.asname: f"{node.module}.{alias.name}"
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
         for node in ast.parse(stub).body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names

@@ -26,15 +26,7 @@ from monitor.protocols import (
     StreamInfo,
     TranscriptNote,
 )
-from monitor.types import (
-    TICK_SECONDS,
-    TICKS_PER_SECOND,
-    AnyArray,
-    Block,
-    Frames,
-    Gap,
-    Item,
-)
+from monitor.types import TICK_SECONDS, TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Item
 
 Given = TypeVar("Given", bound=Item, covariant=True)
 

@@ -18,17 +18,7 @@ from monitor.sources.base import WrappedLiveSource, WrappedSource
 from monitor.sources.frames import FramesFile, read_frames
 from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice, words_mark
 from monitor.transcripts.transcript import Transcript
-from monitor.types import (
-    TICKS_PER_SECOND,
-    AnyArray,
-    Block,
-    Frames,
-    Gap,
-    Item,
-    Track,
-    Tracks,
-    Words,
-)
+from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Item, Track, Tracks, Words
 
 if TYPE_CHECKING:
     from monitor.transcripts.live import WordPipe

@@ -23,15 +23,7 @@ from monitor.phrases import plural
 from monitor.protocols import Provenance, StreamInfo
 from monitor.safe_text import file_name, printable
 from monitor.sources.base import BaseSource, file_hash
-from monitor.types import (
-    TICKS_PER_SECOND,
-    AnyArray,
-    BoolArray,
-    EarlyFrames,
-    Frames,
-    Gap,
-    Track,
-)
+from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, EarlyFrames, Frames, Gap, Track
 
 SCHEMA = 1
 MOST_TICKS = 7 * 24 * 3600 * 100

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, Self
@@ -223,36 +224,30 @@ class _GapReports:
         self._heard = self._reported = 0.0
 
     def before(self, arrival: _Arrival) -> Iterator[Gap]:
-        if arrival.dropped:
-            yield self._of_dropped(arrival.dropped)
-        if arrival.missed:
-            yield self._of_missed(arrival.missed)
+        yield from self._losses(arrival.dropped, arrival.missed)
         self._overflows += arrival.lost
-        if self._overflows and self._heard >= self._reported:
-            yield self._of_overflows()
+        if self._heard >= self._reported:
+            yield from self._pop_overflows()
         self._heard += len(arrival.samples) / self._rate
 
     def rest(self, dropped: int, missed: int) -> Iterator[Gap]:
-        if self._overflows:
-            yield self._of_overflows()
-        if dropped:
-            yield self._of_dropped(dropped)
-        if missed:
-            yield self._of_missed(missed)
+        yield from self._pop_overflows()
+        yield from self._losses(dropped, missed)
 
-    def _of_overflows(self) -> Gap:
-        count, self._overflows = self._overflows, 0
-        self._reported = self._heard + GAP_SECONDS
-        times = "once" if count == 1 else f"{count} times"
-        return Gap("overflow", None, detail=f"the sound system lost audio {times}")
+    def _pop_overflows(self) -> Iterator[Gap]:
+        if count := self._overflows:
+            self._overflows, self._reported = 0, self._heard + GAP_SECONDS
+            times = "once" if count == 1 else f"{count} times"
+            yield Gap("overflow", None, detail=f"the sound system lost audio {times}")
 
-    def _of_dropped(self, samples: int) -> Gap:
-        seconds = samples / self._rate
-        return Gap("dropped", seconds, detail=f"{seconds:.2f} s came faster than they were heard")
-
-    def _of_missed(self, samples: int) -> Gap:
-        seconds = samples / self._rate
-        return Gap("dropped", seconds, detail=f"{seconds:.2f} s were lost on their way here")
+    def _losses(self, dropped: int, missed: int) -> Iterator[Gap]:
+        for samples, reason in (
+            (dropped, "came faster than they were heard"),
+            (missed, "were lost on their way here"),
+        ):
+            if samples:
+                seconds = samples / self._rate
+                yield Gap("dropped", seconds, detail=f"{seconds:.2f} s {reason}")
 
 
 LATENCY_SECONDS = 0.2
@@ -261,6 +256,7 @@ MIXED_CHANNELS = 2
 """A sound server offers dozens of channels, a recording interface has unused ones."""
 _UNAVAILABLE = -9985  # paDeviceUnavailable
 _LIST = "monitor doctor --devices lists them"
+_ANOTHER = f"choose another with --device ({_LIST})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,15 +285,25 @@ def library() -> Any:
     return sounddevice
 
 
-def devices() -> list[Device]:
-    """List the inputs, as PortAudio saw them when it was started or last rescanned."""
+@contextmanager
+def _portaudio(failure: str, advice: str) -> Iterator[Any]:
+    """Give sounddevice, whose errors become a SourceError."""
     sound = library()
     try:
+        yield sound
+    except sound.PortAudioError as error:
+        reason = " ".join(str(error.args[0] if error.args else error).split())
+        if _UNAVAILABLE in error.args[1:]:
+            reason = "it is busy or gone: close the program that uses it"
+        raise SourceError(f"{failure}: {reason}; {advice}") from None
+
+
+def devices() -> list[Device]:
+    """List the inputs, as PortAudio saw them when it was started or last rescanned."""
+    with _portaudio("PortAudio fails", "see monitor doctor") as sound:
         hosts = sound.query_hostapis()
         chosen = sound.default.device[0]
         entries = sound.query_devices()
-    except sound.PortAudioError as error:
-        raise SourceError(f"PortAudio fails: {_reason(error)}; see monitor doctor") from None
     if chosen < 0 and hosts:
         chosen = hosts[0]["default_input_device"]
     return [
@@ -345,14 +351,12 @@ class OpenedInput:
     """An opened input device, silent until started: a `monitor.protocols.AudioDevice`."""
 
     def __init__(self, device: Device, channels: int | None) -> None:
-        sound = library()
-        self.name = device.name
-        self.rate = device.rate
+        self.name, self.rate = device.name, device.rate
         self.channels = min(channels or MIXED_CHANNELS, device.channels)
         self._closing = False
         self._hear: Callable[[FloatArray, bool], None] = lambda _samples, _overflow: None
         self._ended: Callable[[], None] = lambda: None
-        try:
+        with _portaudio(f"{self.name} cannot be opened", _ANOTHER) as sound:
             self._stream = sound.InputStream(
                 device=device.index,
                 samplerate=device.rate,
@@ -362,39 +366,23 @@ class OpenedInput:
                 callback=self._callback,
                 finished_callback=self._finished,
             )
-        except sound.PortAudioError as error:
-            if len(error.args) > 1 and error.args[1] == _UNAVAILABLE:
-                raise SourceError(
-                    f"{self.name} is busy or gone: close the program that uses it, or choose "
-                    f"another with --device ({_LIST})"
-                ) from None
-            raise SourceError(
-                f"{self.name} cannot be opened: {_reason(error)}; choose another with --device "
-                f"({_LIST})"
-            ) from None
 
     def start(self, hear: Callable[[FloatArray, bool], None], ended: Callable[[], None]) -> None:
         """Begin; ``hear`` is called in another thread, ``ended`` when the device has gone."""
         self._hear, self._ended = hear, ended
-        sound = library()
         try:
-            self._stream.start()
-        except sound.PortAudioError as error:
+            with _portaudio(f"{self.name} cannot be started", _ANOTHER):
+                self._stream.start()
+        except SourceError:
             self.close()
-            raise SourceError(
-                f"{self.name} cannot be started: {_reason(error)}; choose another with --device "
-                f"({_LIST})"
-            ) from None
+            raise
 
     def close(self) -> None:
         """Release the device; no more audio comes."""
         self._closing = True
-        sound = library()
-        try:
+        with suppress(library().PortAudioError):  # a device that has gone
             self._stream.abort(ignore_errors=True)
             self._stream.close(ignore_errors=True)
-        except sound.PortAudioError:  # a device that has gone
-            return
 
     def _callback(self, samples: FloatArray, _frames: int, _time: Any, status: Any) -> None:
         self._hear(samples, bool(status.input_overflow))
@@ -416,16 +404,9 @@ def open_input(wanted: str | int | None = None, channels: int | None = None) -> 
 
 def rescan() -> None:
     """List the devices anew; none may be open."""
-    sound = library()
-    try:
+    with _portaudio("PortAudio fails", "see monitor doctor") as sound:
         sound._terminate()  # PortAudio has no other way
         sound._initialize()
-    except sound.PortAudioError as error:
-        raise SourceError(f"PortAudio fails: {_reason(error)}; see monitor doctor") from None
-
-
-def _reason(error: Exception) -> str:
-    return " ".join(str(error.args[0] if error.args else error).split())
 
 
 class InputSystem(NamedTuple):

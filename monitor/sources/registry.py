@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -164,37 +165,24 @@ def _find_entry(name: str | os.PathLike[str]) -> tuple[_Entry, str]:
     return _ENTRIES.get(Path(text).suffix.lower(), _ENTRIES[".wav"]), text
 
 
-def _file(path: str, **options: Any) -> Source:
-    from monitor.sources.file import File
-
-    return File(path, **options)
-
-
-def _frames(path: str) -> Source:
-    from monitor.sources.frames import FramesFile
-
-    return FramesFile(path)
-
-
-def _pipe(_name: str, **options: Any) -> Source:
-    from monitor.sources.pipe import Pipe
-
-    return Pipe(sys.stdin.buffer, **options)
-
-
-def _microphone(device: str, **options: Any) -> Source:
-    from monitor.sources.microphone import Microphone
-
-    return Microphone(device or None, **options)
+def _load(room: str) -> Any:
+    """Import a room of sources when the first one is opened."""
+    return import_module(f"monitor.sources.{room}")
 
 
 for _suffix in ("wav", "flac", "ogg", "opus", "mp3", "aiff", "aif", "au", "w64", "caf"):
-    register(f".{_suffix}", _file, options=("start_seconds", "end_seconds"))
+    register(
+        f".{_suffix}",
+        lambda path, **options: _load("file").File(path, **options),
+        options=("start_seconds", "end_seconds"),
+    )
 for _suffix in ("npz", "jsonl"):
-    register(f".{_suffix}", _frames, frames=True)
-register("-", _pipe, options=("raw",))
+    register(f".{_suffix}", lambda path: _load("frames").FramesFile(path), frames=True)
+register(
+    "-", lambda _, **options: _load("pipe").Pipe(sys.stdin.buffer, **options), options=("raw",)
+)
 register(
     "mic:",
-    _microphone,
+    lambda device, **options: _load("microphone").Microphone(device or None, **options),
     options=("seconds", "channels", "reconnect_seconds", "queue_seconds", "report"),
 )

@@ -26,12 +26,7 @@ from monitor.population.rank_model import RankModels
 from monitor.protocols import Feature, Source
 from monitor.sources.base import Samples
 from monitor.sources.registry import missing_members, open_source
-from monitor.stream.accumulator import (
-    AccumulatorState,
-    FeatureTotals,
-    FrameAccumulator,
-    Moments,
-)
+from monitor.stream.accumulator import AccumulatorState, FeatureTotals, FrameAccumulator, Moments
 from monitor.stream.attacker import Attacker, AttackerSettings
 from monitor.stream.choice import choose_features
 from monitor.stream.copies import CopyFinder, RepeatFinder

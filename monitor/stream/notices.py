@@ -239,8 +239,8 @@ def _feature_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
             "not looked for",
         )
     elif monitor.on_change != "ignore" and not monitor.front_end.get_change_sensitivities():
-        names = ", ".join(monitor.features)
-        yield Notice("changes unnoticed", f"no change of the voice can be noticed by {names}")
+        used = ", ".join(monitor.features)
+        yield Notice("changes unnoticed", f"no change of the voice can be noticed by {used}")
 
 
 def _rank_model_notices(monitor: NoticedMonitor) -> Iterator[Notice]:

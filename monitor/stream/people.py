@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from operator import attrgetter
 
 import numpy as np
 
@@ -51,13 +51,12 @@ class Person:
     Attributes:
         label: what the turns call the voice.
         person: whom of the enrolled it is matched to, one to one; None for nobody of them.
-        probability: that it is so, given that the others are matched rightly; None where nothing
-            was heard.
+        probability: that it is so, given that the others are matched rightly; None without speech.
         enrolled: probability that it is one of the enrolled at all; None where nobody can tell.
         seconds: that are theirs alone by the turns; None where nobody knows (channels).
-        overlap_seconds: of their turns, in which somebody else speaks too, and which were left out.
+        overlap_seconds: of their turns, excluded since somebody else speaks too.
         watch: of whom the figures of ``reading`` are, where somebody is watched.
-        reading: the last one; None where nothing was heard.
+        reading: the last one; None without speech.
         purity: the share of the speech, by stretches of `STRETCH_SECONDS`, that is more like the
             rest of this label than like any other; None where nobody can tell.
         changes: how often the voice seemed to change.
@@ -135,35 +134,26 @@ class SideBySide:
         self._voices: dict[int, _Voice] = {}
         self.seconds = 0.0
         self._earlier_notices = source.notices
-        self._silent: list[int] = []  # places with too little to be heard
-        alone = source.alone_seconds()
-        for place, seconds in enumerate(alone):
-            if seconds is not None and seconds < LEAST_SECONDS:
-                self._silent.append(place)
+        self._silent = [  # places with too little speech
+            place
+            for place, seconds in enumerate(source.alone_seconds())
+            if seconds is not None and seconds < LEAST_SECONDS
+        ]
 
     def notices(self) -> list[Notice]:
         """List notices on the turns, before the first block."""
         source, notices = self._source, [Notice("turns", line) for line in self._source.notices]
         if overlap := source.overlap_seconds:
-            notices.append(
-                Notice(
-                    "turns",
-                    overlap_in_words(overlap),
-                    level="info",
-                    fields={"overlap_seconds": overlap},
-                )
-            )
+            text, fields = overlap_in_words(overlap), {"overlap_seconds": overlap}
+            notices.append(Notice("turns", text, level="info", fields=fields))
         if self._silent:
             names = [printable(source.people[place]) for place in self._silent]
             listed = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
-            notices.append(
-                Notice(
-                    "turns",
-                    f"{plural(len(names), 'label')} with less than {LEAST_SECONDS:g} s alone, of "
-                    f"which nothing is said: {listed}",
-                    fields={"labels": names},
-                )
+            text = (
+                f"{plural(len(names), 'label')} with less than {LEAST_SECONDS:g} s alone, of which "
+                f"nothing is said: {listed}"
             )
+            notices.append(Notice("turns", text, fields={"labels": names}))
         return notices
 
     def listen(self, source: SplitSource) -> Iterator[Event]:
@@ -173,16 +163,18 @@ class SideBySide:
                 yield GapEvent.of(self.seconds, item, source.label)
                 continue
             events: list[Event] = []
-            for person, stretches in _group_by_person(item).items():
+            by_person: dict[int, list[Stretch]] = {}
+            for stretch in item:
+                by_person.setdefault(stretch.person, []).append(stretch)
+            for person, stretches in by_person.items():
                 if person not in self._silent:
                     events += self._voice(person).take(stretches)
                 last = stretches[-1]
                 end = last.seconds + len(last.block.samples) / last.block.rate
                 self.seconds = max(self.seconds, end)
-            yield from sorted(events, key=_get_seconds)
-        yield from sorted(
-            (event for voice in self._voices.values() for event in voice.end()), key=_get_seconds
-        )
+            yield from sorted(events, key=attrgetter("seconds"))
+        ends = [event for voice in self._voices.values() for event in voice.end()]
+        yield from sorted(ends, key=attrgetter("seconds"))
 
     def _voice(self, place: int) -> _Voice:
         if place not in self._voices:
@@ -207,20 +199,9 @@ class SideBySide:
             if place in voices:
                 watch, last = voices[place].choose_reading(name)
                 changes = voices[place].changes
-            people.append(
-                Person(
-                    label,
-                    name,
-                    probability,
-                    None if last is None else last.enrolled,
-                    alone[place],
-                    overlap[place],
-                    watch,
-                    last,
-                    purities.get(place),
-                    changes,
-                )
-            )
+            enrolled, purity = None if last is None else last.enrolled, purities.get(place)
+            known = name, probability, enrolled, alone[place], overlap[place]
+            people.append(Person(label, *known, watch, last, purity, changes))
         return people
 
     def _match_voices(self, places: Sequence[int]) -> list[tuple[str | None, float]]:
@@ -229,14 +210,13 @@ class SideBySide:
         lasts = [reading for reading in readings if reading is not None]
         if not lasts:
             return []
-        prior = self._monitors[0].attacker.enrolled_prior
-        shares = np.stack(
-            [last.posterior * (prior if last.enrolled is None else last.enrolled) for last in lasts]
-        )
-        names = lasts[0].names
+        prior, names = self._monitors[0].attacker.enrolled_prior, lasts[0].names
+        shares = [
+            last.posterior * (prior if last.enrolled is None else last.enrolled) for last in lasts
+        ]
         return [
             (None if person is None else names[person], probability)
-            for person, probability in one_to_one(shares)
+            for person, probability in one_to_one(np.stack(shares))
         ]
 
     def _compute_purities(self) -> dict[int, float]:
@@ -279,8 +259,7 @@ class SideBySide:
         self, end: RunEnd, people: Sequence[Person], raised: Mapping[str, Sequence[float]]
     ) -> RunEnd:
         """Add a row a person; ``raised`` has seconds of alerts by label."""
-        most = max(people, key=lambda person: _bits(person.reading))
-        last = most.reading
+        last = max((person.reading for person in people), key=_bits)
         return replace(
             end,
             seconds=self.seconds,
@@ -299,34 +278,15 @@ class SideBySide:
         notices = [
             Notice("turns", line) for line in source.notices if line not in self._earlier_notices
         ]
-        silent = [voice.label for voice in self._voices.values() if not voice.speech]
-        if len(silent) == len(self._voices):
+        voices = self._voices.values()
+        silent = [printable(voice.label) for voice in voices if not voice.speech]
+        if len(silent) == len(voices):
             return [*notices, Notice("no speech", f"{source.label}: no speech in it")]
-        notices += [
-            Notice("turns", f"{printable(label)}: no speech in its turns") for label in silent
-        ]
-        notices += [
-            Notice(
-                "turns",
-                f"{printable(voice.label)}: its first half and its second sound like two people",
-                fields={"label": voice.label},
-            )
-            for voice in self._voices.values()
-            if voice.two_voices
-        ]
+        notices += [Notice("turns", f"{label}: no speech in its turns") for label in silent]
+        for label in (voice.label for voice in voices if voice.two_voices):
+            text = f"{printable(label)}: its first half and its second sound like two people"
+            notices.append(Notice("turns", text, fields={"label": label}))
         return notices
-
-
-def _group_by_person(stretches: Sequence[Stretch]) -> dict[int, list[Stretch]]:
-    """Group stretches of a block by person, to be processed together."""
-    groups: dict[int, list[Stretch]] = {}
-    for stretch in stretches:
-        groups.setdefault(stretch.person, []).append(stretch)
-    return groups
-
-
-def _get_seconds(event: Event) -> float:
-    return event.seconds
 
 
 class _Voice:
@@ -499,19 +459,7 @@ class _Stretches:
 _LEAST = 1e-300
 
 
-class Match(NamedTuple):
-    """A voice's match among the enrolled.
-
-    Attributes:
-        person: the place of the person; None for nobody of them.
-        probability: that it is so, given that the other voices are matched rightly.
-    """
-
-    person: int | None
-    probability: float
-
-
-def one_to_one(shares: FloatArray) -> list[Match]:
+def one_to_one(shares: FloatArray) -> list[tuple[int | None, float]]:
     """Find the likeliest match of voices to people, each person to one voice at most.
 
     The product of the probabilities is the largest (the assignment problem; H. W. Kuhn, Naval
@@ -521,9 +469,13 @@ def one_to_one(shares: FloatArray) -> list[Match]:
         shares: shape (L, N), the probability that voice l is person j; what a row lacks of 1 is
             that it is nobody of them.
 
+    Returns:
+        for each voice its person, None for nobody, and the probability that it is so, given that
+        the other voices are matched rightly.
+
     Example:
-        >>> found = one_to_one(np.array([[0.8, 0.1], [0.7, 0.2], [0.1, 0.0]]))
-        >>> [(match.person, round(match.probability, 2)) for match in found]
+        >>> matches = one_to_one(np.array([[0.8, 0.1], [0.7, 0.2], [0.1, 0.0]]))
+        >>> [(person, round(probability, 2)) for person, probability in matches]
         [(0, 0.89), (1, 0.67), (None, 1.0)]
     """
     from scipy.optimize import linear_sum_assignment
@@ -536,7 +488,7 @@ def one_to_one(shares: FloatArray) -> list[Match]:
     chosen = linear_sum_assignment(cost)[1]
     is_matched = np.zeros(people, np.bool_)
     is_matched[chosen[chosen < people]] = True
-    matches = []
+    matches: list[tuple[int | None, float]] = []
     for voice, place in enumerate(chosen.tolist()):
         is_enrolled = place < people
         free = ~is_matched
@@ -544,5 +496,5 @@ def one_to_one(shares: FloatArray) -> list[Match]:
             free[place] = True
         of_all = float(shares[voice, free].sum() + nobody[voice])
         share = float(shares[voice, place] if is_enrolled else nobody[voice])
-        matches.append(Match(place if is_enrolled else None, share / of_all if of_all > 0 else 0.0))
+        matches.append((place if is_enrolled else None, share / of_all if of_all > 0 else 0.0))
     return matches

@@ -13,13 +13,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.events.declaration import from_json, to_json
 from monitor.events.reading import OpenChange
 from monitor.events.run import Change
-from monitor.kinds import (
-    FeatureSpec,
-    FollowedVoice,
-    Kind,
-    Sensitivity,
-    comparable_features,
-)
+from monitor.kinds import FeatureSpec, FollowedVoice, Kind, Sensitivity, comparable_features
 from monitor.population.population import SLICE_SECONDS, Population, Scoring
 from monitor.stream.accumulator import FeatureTotals, Moments, TotalsState
 from monitor.stream.attacker import Attacker
@@ -63,11 +57,7 @@ def select_cohort(readers: Population, feature: str, speech_seconds: float) -> A
     )
 
 
-LEAST: Mapping[tuple[str, ...], float] = {
-    ("voice",): 1.75,
-    ("f0", "phones"): 0.7,
-    ("f0",): 0.65,
-}
+LEAST: Mapping[tuple[str, ...], float] = {("voice",): 1.75, ("f0", "phones"): 0.7, ("f0",): 0.65}
 """Thresholds by features, the best first: a lower `score_likeness` means two people.
 
 One pair in twenty of one reader's recordings is below it, of the half of the readers that it was

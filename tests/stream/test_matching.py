@@ -27,7 +27,7 @@ def likelihood(shares, match):
 @given(SHARES)
 def test_no_other_match_is_likelier(shares):
     voices, people = shares.shape
-    found = [match.person for match in one_to_one(shares)]
+    found = [person for person, _ in one_to_one(shares)]
     named = [person for person in found if person is not None]
     assert len({*named}) == len(named)
     best = max(
@@ -41,16 +41,16 @@ def test_no_other_match_is_likelier(shares):
 @given(SHARES)
 def test_the_probability_is_bayes_over_what_the_others_leave(shares):
     found = one_to_one(shares)
-    for voice, match in enumerate(found):
-        others = {each.person for k, each in enumerate(found) if k != voice} - {None}
+    for voice, (person, probability) in enumerate(found):
+        others = {other for k, (other, _) in enumerate(found) if k != voice} - {None}
         free = [j for j in range(shares.shape[1]) if j not in others]
         total = shares[voice, free].sum() + 1 - shares[voice].sum()
-        own = 1 - shares[voice].sum() if match.person is None else shares[voice, match.person]
-        assert match.probability == pytest.approx(own / total)
+        own = 1 - shares[voice].sum() if person is None else shares[voice, person]
+        assert probability == pytest.approx(own / total)
 
 
 def test_a_voice_that_is_certainly_nobody_and_two_that_are_certainly_one():
     assert one_to_one(np.zeros((1, 3)))[0] == (None, 1.0)
     both = one_to_one(np.array([[1.0, 0.0], [1.0, 0.0]]))
-    assert {match.person for match in both} in ({0, None}, {0, 1})
-    assert min(match.probability for match in both) == 0.0  # one of the two is a contradiction
+    assert {person for person, _ in both} in ({0, None}, {0, 1})
+    assert min(probability for _, probability in both) == 0.0  # one of the two is a contradiction
