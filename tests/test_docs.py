@@ -70,8 +70,7 @@ def test_the_corpus_is_scored_and_evaluated(python_blocks, tmp_path):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_frames(path, said.speech, said.tracks, {"f0": SIZE}, {"f0": 0.01})
     enrolling, scoring, evaluating = python_blocks[3:6]
-    ((said,),) = run_blocks(tmp_path, enrolling)
-    assert said == "evidence 12"
+    assert run_blocks(tmp_path, enrolling) == [["evidence 12"]]
     (figures,) = run_blocks(tmp_path, evaluating)
     assert re.fullmatch(r"\d\.\d bits \(\d\.\d to \d\.\d\), ZEBRA [A-F0]", figures[0])
     ((trials, bits),) = run_blocks(tmp_path, scoring)
