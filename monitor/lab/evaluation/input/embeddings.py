@@ -99,7 +99,7 @@ def read_vectors(path: Path) -> Vectors:
     for number, line in text_lines(path):
         where = f"{path.name} line {number}"
         if read is None and not line.lstrip().startswith("{"):
-            read = _Table(where, line).line
+            read = _read_header(where, line)
             continue
         read = read or _json_line
         rows.append(read(where, line))
@@ -132,30 +132,29 @@ def _json_line(where: str, line: str) -> _Line:
     return str(speaker), str(session), np.array(values, np.float64)
 
 
-class _Table:
-    def __init__(self, where: str, header: str) -> None:
-        self._separator = separator_of(header)
-        names = fields(header, self._separator)
-        speaker = role_of(names, SPEAKER)
-        if speaker is None:
-            others = ", ".join(sorted(SPEAKER - {"speaker"}))
-            raise UsageError(
-                f"{where}: name the columns: speaker (or {others}), perhaps session, and numbers"
-            )
-        self._speaker, self._session = speaker, role_of(names, _SESSION)
-        self._width = len(names)
+def _read_header(where: str, header: str) -> Callable[[str, str], _Line]:
+    """Make the reader of the lines below a header."""
+    separator = separator_of(header)
+    names = fields(header, separator)
+    speaker, session = role_of(names, SPEAKER), role_of(names, _SESSION)
+    if speaker is None:
+        others = ", ".join(sorted(SPEAKER - {"speaker"}))
+        raise UsageError(
+            f"{where}: name the columns: speaker (or {others}), perhaps session, and numbers"
+        )
 
-    def line(self, where: str, line: str) -> _Line:
-        row = fields(line, self._separator)
-        if len(row) != self._width:
-            raise UsageError(f"{where}: has {plural(len(row), 'column')} and not {self._width}")
-        session = "" if self._session is None else row[self._session]
-        numbers = [x for i, x in enumerate(row) if i not in (self._speaker, self._session)]
+    def read(where: str, line: str) -> _Line:
+        row = fields(line, separator)
+        if len(row) != len(names):
+            raise UsageError(f"{where}: has {plural(len(row), 'column')} and not {len(names)}")
+        numbers = [x for i, x in enumerate(row) if i not in (speaker, session)]
         try:
             values = np.fromiter(map(float, numbers), np.float64, len(numbers))
         except ValueError as error:
             raise UsageError(f"{where}: {error}; all other columns are numbers") from None
-        return row[self._speaker], session, values
+        return row[speaker], "" if session is None else row[session], values
+
+    return read
 
 
 _BLOCK = 1 << 20
