@@ -266,10 +266,15 @@ def mean_bits(mass: FloatArray, people: int) -> _Doubles:
     """
     total = np.maximum(mass.sum(axis=1, keepdims=True), 1e-300)
     density = mass / np.maximum(total, 1.0)
-    ends = [density @ chances.T for chances in _ways(people)]
+    # each rank's chance at either end, by cell, (J, G); of all ranks where few
+    is_small, others = people <= 2 * _EACH, people - 1.0
+    j = np.arange(people if is_small else _EACH, dtype=np.float64)[:, None]
+    choose = rise(others - j + 1.0, j) - rise(1.0, j)
+    low = np.exp(choose + j * _LOG_P + (others - j) * _LOG_Q)
+    ends = [density @ chances.T for chances in ([low] if is_small else [low, low[:, ::-1]])]
     ends[0][:, 0] += 1.0 - density.sum(axis=1)
     bits = sum(_times_log(probability, probability * people).sum(axis=1) for probability in ends)
-    if people > 2 * _EACH:
+    if not is_small:
         edge = np.log((_EACH - 0.5) / (people - _EACH + 0.5))
         inside = np.clip((np.abs(edge) - np.abs(_ODDS)) / _WIDTH + 0.5, 0.0, 1.0)
         bits = bits + _times_log(density, density / _CELL) @ inside
@@ -278,13 +283,3 @@ def mean_bits(mass: FloatArray, people: int) -> _Doubles:
 
 def _times_log(probability: _Doubles, ratio: _Doubles) -> _Doubles:
     return np.asarray(probability * np.log2(np.where(probability > 0, ratio, 1.0)))
-
-
-def _ways(people: int) -> tuple[_Doubles, ...]:
-    """Compute each rank's chance at either end, by cell: shape (J, G); of all ranks where few."""
-    is_small = people <= 2 * _EACH
-    others = people - 1.0
-    j = np.arange(people if is_small else _EACH, dtype=np.float64)[:, None]
-    choose = rise(others - j + 1.0, j) - rise(1.0, j)
-    low = np.exp(choose + j * _LOG_P + (others - j) * _LOG_Q)
-    return (low,) if is_small else (low, low[:, ::-1])
