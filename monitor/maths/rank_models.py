@@ -206,10 +206,7 @@ def binomial_log_pmf_at(p: ArrayLike, speakers: int, rank: ArrayLike) -> _Double
     chance = np.asarray(p, dtype=np.float64)
     if not ((chance >= 0) & (chance <= 1)).all():
         raise UsageError("p of the binomial rank model is a probability: give a number from 0 to 1")
-    last, j = _impostors(speakers), _beaten_by(rank, speakers)
-    with np.errstate(divide="ignore"):
-        won, lost = np.log(chance), np.log1p(-chance)
-    return np.asarray(_log_choose(last, j) + _times(j, won) + _times(last - j, lost))
+    return _binomial_log(chance, _impostors(speakers), _beaten_by(rank, speakers))
 
 
 def mean_disclosure_bits(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
@@ -263,13 +260,9 @@ def mixed_mean_disclosure_bits(
         for coarse in (True, False):
             remaining = rows[np.isnan(bits[rows])]
             if remaining.size:
-                parts = (
-                    share[:, remaining],
-                    alpha[:, remaining],
-                    beta[:, remaining],
-                    binomial[:, remaining],
-                )
-                bits[remaining] = _mixed(*parts, uniform[remaining, None], speakers, coarse)
+                at = slice(None), remaining
+                parts = share[at], alpha[at], beta[at], binomial[at], uniform[remaining, None]
+                bits[remaining] = _mixed(*parts, speakers, coarse)
     return bits
 
 
@@ -298,12 +291,7 @@ def _mixed(
     ):
         if not part_share.any():
             continue
-        if narrow.any():
-            with np.errstate(divide="ignore"):
-                won, lost = np.log(a), np.log1p(-a)
-            log = _log_choose(last, j) + _times(j, won) + _times(last - j, lost)
-        else:
-            log = _log_at(a, b[:, None], last, j)
+        log = _binomial_log(a, last, j) if narrow.any() else _log_at(a, b[:, None], last, j)
         gamma += part_share * np.exp(log)
     is_exact = np.abs(gamma @ weight - 1.0) < _FINE_NEAR
     gamma = (1.0 - uniform) * gamma + uniform / n
@@ -405,9 +393,13 @@ def _log_product(x: _Doubles) -> _Doubles:
     return np.asarray(np.log(product))
 
 
-def _times(count: _Doubles, log: _Doubles) -> _Doubles:
-    """Compute ``count * log`` where nothing times minus infinity is nothing."""
-    return np.asarray(count * np.where((count == 0) & np.isinf(log), 0.0, log))
+def _binomial_log(p: _Doubles, last: int, j: _Doubles) -> _Doubles:
+    def times(count: _Doubles, log: _Doubles) -> _Doubles:  # nothing times minus infinity: nothing
+        return np.asarray(count * np.where((count == 0) & np.isinf(log), 0.0, log))
+
+    with np.errstate(divide="ignore"):
+        won, lost = np.log(p), np.log1p(-p)
+    return np.asarray(_log_choose(last, j) + times(j, won) + times(last - j, lost))
 
 
 def _entropy(a: _Doubles, b: _Doubles, last: int, *, coarse: bool) -> _Doubles:
