@@ -25,7 +25,7 @@ from monitor.maths.likelihood_ratios import (
     effective_pairs,
     exceeding,
     pair_count,
-    upper_bound_bits,
+    supported_bits,
 )
 from monitor.population.population import Population
 from monitor.types import FloatArray
@@ -92,7 +92,7 @@ def bounds(
     """ELUB, and the larger of it and what a tail supports, bits."""
     own = np.ones(mated.size) if own is None else own
     theirs, speakers, pairs = of.weights(), round(own.sum()), pair_count(of)
-    elub = upper_bound_bits(mated, others, own, theirs, speakers, pairs, of)
+    elub = supported_bits(mated, others, own, theirs, speakers, pairs, of)[0]
     return elub, max(elub, tail_bound_bits(mated, others, own, theirs, speakers, of))
 
 

@@ -49,7 +49,7 @@ from monitor.maths.likelihood_ratios import (
     TemplateComparisons,
     fit_each,
     pair_count,
-    upper_bound_bits,
+    supported_bits,
 )
 from monitor.maths.statistics import Crossing, FirstCrossing, median_seconds
 from monitor.protocols import Anonymiser
@@ -371,10 +371,10 @@ def _fitted(z: FloatArray, long: np.ndarray) -> tuple[list[FloatArray], float]:
         z.ravel()[there, None], ScorePairs(tester[there], owner[there])
     )
     weights, bits, mated = comparisons.weights(), left_out.ravel()[there], comparisons.mated
-    most = upper_bound_bits(
+    most = supported_bits(
         bits[mated], bits[~mated], weights[mated], weights[~mated], int(mated.sum()),
         pair_count(comparisons), comparisons.select(~mated),
-    )  # fmt: skip
+    )[0]  # fmt: skip
     return known, most
 
 

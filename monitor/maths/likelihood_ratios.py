@@ -513,7 +513,7 @@ def _supported(
     mated, others, mated_weight, other_weight = (
         np.concatenate(column) for column in zip(*parts, strict=True)
     )
-    return upper_bound_bits(mated, others, mated_weight, other_weight, len(people), len(pairs))
+    return supported_bits(mated, others, mated_weight, other_weight, len(people), len(pairs))[0]
 
 
 # -------------------------------------------------------------------------------------- calibrated
@@ -565,38 +565,22 @@ def exceeding(others: FloatArray, other_weight: FloatArray, bits: FloatArray) ->
     return np.asarray(np.maximum(1.0 - below, 0.0))
 
 
-def upper_bound_bits(
-    mated: FloatArray, others: FloatArray, mated_weight: FloatArray, other_weight: FloatArray,
-    speakers: int, pairs: int, comparisons: TemplateComparisons | None = None,
-) -> float:  # fmt: skip
-    """Compute the empirical upper bound of likelihood ratios (ELUB); more is extrapolation.
-
-    Vergeer, van Es, de Jongh, Alberink and Stoel, "Numerical likelihood ratios outputted by LR
-    systems are often based on extrapolation: When to stop extrapolating?", Science & Justice 56
-    (2016). With one misleading ratio added on either side, decisions by the ratios must cost no
-    more than decisions without any, at every threshold up to the bound.
-
-    The observations are speakers and pairs of people, all left out of the fit; pairs that share
-    people count as fewer where `comparisons` says who they are (`effective_pairs`).
-
-    Example:
-        >>> mated, others, ones = np.full(30, 9.0), np.full(200, -5.0), np.ones(230)
-        >>> round(upper_bound_bits(mated, others, ones[:30], ones[30:], 30, 200), 2)
-        7.6
-    """
-    bounds = supported_bits(mated, others, mated_weight, other_weight, speakers, pairs, comparisons)
-    return bounds[0]
-
-
 def supported_bits(
     mated: FloatArray, others: FloatArray, mated_weight: FloatArray, other_weight: FloatArray,
     speakers: int, pairs: int, comparisons: TemplateComparisons | None = None,
 ) -> tuple[float, float]:  # fmt: skip
-    """Compute `upper_bound_bits`, and up to where neither side contradicts the ratios.
+    """Compute the bits that ratios support (ELUB), and up to where nothing contradicts them.
 
-    The first t at which ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` fails, the
-    shares of one more than there are: the first bound adds a misleading other, the second half a
-    one to each (`invariance_bounds_bits`).
+    The empirical upper bound of Vergeer, van Es, de Jongh, Alberink and Stoel, "Numerical
+    likelihood ratios outputted by LR systems are often based on extrapolation: When to stop
+    extrapolating?", Science & Justice 56 (2016): with one misleading ratio added on either side,
+    decisions by the ratios must cost no more than decisions without any, at every threshold up to
+    it. The other bound is the upper of `invariance_bounds_bits`: each is the first t at which
+    ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` fails, with a misleading other
+    more, or half a one on each side.
+
+    The observations are speakers and pairs of people, all left out of the fit; pairs that share
+    people count as fewer where `comparisons` says who they are (`effective_pairs`).
 
     Example:
         >>> mated, others, ones = np.full(30, 9.0), np.full(200, -5.0), np.ones(230)
@@ -622,7 +606,7 @@ def supported_bits(
 def bounds_bits(mated: FloatArray, others: FloatArray) -> tuple[float, float]:
     """Compute ELUB as published, lower and upper: every comparison is an observation.
 
-    See `upper_bound_bits`; exact, without steps.
+    See `supported_bits`; exact, without steps.
 
     Example:
         >>> low, high = bounds_bits(np.full(30, 9.0), np.full(200, -5.0))

@@ -21,7 +21,7 @@ from monitor.maths.likelihood_ratios import (
     fit_condition_effects,
     least_cost_bits,
     mean_ratio,
-    upper_bound_bits,
+    supported_bits,
 )
 
 some = st.lists(st.floats(-30, 30), min_size=1, max_size=40).map(np.array)
@@ -68,9 +68,9 @@ unequal = st.floats(-12, -0.05) | st.floats(0.05, 12)
 )
 def test_upper_bound_is_that_of_the_oracle(mated, others):
     bayeserror = pytest.importorskip("lir.algorithms.bayeserror", reason="needs the extra peers")
-    found = upper_bound_bits(
+    found = supported_bits(
         mated, others, np.ones(mated.size), np.ones(others.size), mated.size, others.size
-    )
+    )[0]
     tens = np.log10(2)
     ratios = np.concatenate([mated, others]) * tens
     labels = np.repeat([1, 0], [mated.size, others.size])
@@ -82,12 +82,12 @@ def test_upper_bound_is_that_of_the_oracle(mated, others):
 def test_no_bound_beyond_what_pairs_can_show():
     mated, others = np.full(500, 50.0), np.full(500, -50.0)
     ones = np.ones(500)
-    assert upper_bound_bits(mated, others, ones, ones, 500, 10) == pytest.approx(
+    assert supported_bits(mated, others, ones, ones, 500, 10)[0] == pytest.approx(
         np.log2(11), abs=0.2
     )
     # one other person in ten who shows 8 bits ends it
     others[:50] = 8.0
-    assert upper_bound_bits(mated, others, ones, ones, 500, 500) < np.log2(10) + 0.1
+    assert supported_bits(mated, others, ones, ones, 500, 500)[0] < np.log2(10) + 0.1
 
 
 @given(st.integers(4, 12), st.integers(0, 2**32 - 1))
@@ -115,8 +115,8 @@ def test_pairs_that_share_people_support_less():
     like = (one < 3) & (rng.random(one.size) < 0.2)  # three are like many
     lambs = np.where(like, 4.0, -9.0)
     mated, ones = np.full(60, 12.0), np.ones(one.size)
-    apart = upper_bound_bits(mated, lambs, ones[:60], ones, 60, one.size)
-    assert upper_bound_bits(mated, lambs, ones[:60], ones, 60, one.size, of) < apart
+    apart = supported_bits(mated, lambs, ones[:60], ones, 60, one.size)[0]
+    assert supported_bits(mated, lambs, ones[:60], ones, 60, one.size, of)[0] < apart
 
 
 def comparisons(generator, lost, people=40, spread=2.0, template=30.0):

@@ -43,7 +43,7 @@ from monitor.maths.likelihood_ratios import (
     deviation_from_pav,
     invariance_bounds_bits,
     pair_count,
-    upper_bound_bits,
+    supported_bits,
 )
 from monitor.maths.logistic import Platt, platt
 from monitor.maths.statistics import REPLICATES
@@ -398,10 +398,10 @@ def _measure(listed: ScoreList, name: str, settings: EvaluationSettings) -> Vali
     # a name that stands for two people here and there would be mated with itself
     consistent = bool((by_people.mated == listed.mated).all())
     elub_people = (
-        upper_bound_bits(
+        supported_bits(
             mated, others, weight[listed.mated], weight[~listed.mated], speakers, pairs,
             by_people.select(~listed.mated),
-        )
+        )[0]
         if consistent
         else None
     )  # fmt: skip
