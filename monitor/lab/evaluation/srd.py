@@ -37,6 +37,7 @@ from monitor.lab.report.model import Figure
 from monitor.maths.rank_models import LOSSES, RankFit, fit, fit_many, mean_bits_of
 from monitor.maths.ranks import (
     RankStatistics,
+    all_rank_bounds,
     kl_bits,
     null_bias_bits,
     placed,
@@ -44,7 +45,6 @@ from monitor.maths.ranks import (
     rank_histogram,
     rank_histograms,
     rank_statistics,
-    some_rank_bounds,
 )  # fmt: skip
 from monitor.maths.statistics import limits, quantile_limits, weighted_quantile
 from monitor.plots.canvas import MUTED, legend_above, numbers, percents
@@ -153,7 +153,7 @@ def null_band(
     first, width = np.empty((2, len(places) + 1, matrix.trials), dtype=np.int32)
     first[0], width[0] = placed(matrix.better, matrix.tied, ties)
     for part, scores in matrix.blocks():
-        bounds = some_rank_bounds(scores, places[:, who[part]].T)
+        bounds = all_rank_bounds(scores, places[:, who[part]].T)
         first[1:, part], width[1:, part] = (rank_bounds.T for rank_bounds in placed(*bounds, ties))
     once = np.ones((1, matrix.trials))
     bits, counted, first_ranks, mean = np.empty((4, len(first)))
