@@ -173,10 +173,8 @@ def first_rank_bits(share: float, speakers: int) -> float:
     return float(bits)
 
 
-def all_rank_bounds(
-    scores: FloatArray, columns: IntArray | None = None
-) -> tuple[IntArray, IntArray]:
-    """Compute `rank_bounds` of every column of (n, N), or of some of each row, (n, P).
+def all_rank_bounds(scores: FloatArray) -> tuple[IntArray, IntArray]:
+    """Compute `rank_bounds` of every column of (n, N) at once, by one sort of each row.
 
     Example:
         >>> better, tied = all_rank_bounds(np.array([[0.9, 0.4, 0.4]]))
@@ -186,11 +184,19 @@ def all_rank_bounds(
     scores = np.asarray(scores)
     if scores.ndim != 2 or np.isnan(scores).any():
         raise UsageError("ranks need a matrix of scores, trials x speakers, without gaps")
-    chosen = scores if columns is None else np.take_along_axis(scores, columns, 1)
-    better, tied = np.empty((2, *chosen.shape), dtype=np.intp)
-    for row, ordered in enumerate(np.sort(scores, axis=1)):
-        last = np.searchsorted(ordered, chosen[row], "right")
-        better[row], tied[row] = ordered.size - last, last - np.searchsorted(ordered, chosen[row])
+    order = np.argsort(scores, axis=1)
+    rows, columns = scores.shape
+    better, tied = np.empty((2, rows, columns), dtype=np.intp)
+    position = np.arange(columns)
+    ordered = np.take_along_axis(scores, order, axis=1)
+    differs = ordered[:, 1:] != ordered[:, :-1]
+    edge = np.ones((rows, 1), dtype=bool)
+    first = np.where(np.hstack([edge, differs]), position, 0)
+    last = np.where(np.hstack([differs, edge]), position, columns - 1)
+    first = np.maximum.accumulate(first, axis=1)
+    last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
+    np.put_along_axis(better, order, columns - 1 - last, axis=1)
+    np.put_along_axis(tied, order, last - first + 1, axis=1)
     return better, tied
 
 

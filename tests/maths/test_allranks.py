@@ -17,15 +17,6 @@ def test_every_column_as_if_it_were_the_target(values):
         assert np.array_equal(tied[:, column], one[1])
 
 
-@pytest.mark.parametrize("many", [5, 17, 40])
-def test_some_columns_as_among_all(many):
-    generator = np.random.default_rng(many)
-    scores = generator.integers(0, 9, (30, 17)).astype(np.float64)
-    columns = generator.integers(0, 17, (30, many))
-    for some, every in zip(all_rank_bounds(scores, columns), all_rank_bounds(scores), strict=True):
-        assert np.array_equal(some, np.take_along_axis(every, columns, 1))
-
-
 def test_refusals():
     with pytest.raises(UsageError, match="matrix of scores"):
         all_rank_bounds(np.zeros(3))

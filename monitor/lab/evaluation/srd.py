@@ -153,7 +153,8 @@ def null_band(
     first, width = np.empty((2, len(places) + 1, matrix.trials), dtype=np.int32)
     first[0], width[0] = placed(matrix.better, matrix.tied, ties)
     for part, scores in matrix.blocks():
-        bounds = all_rank_bounds(scores, places[:, who[part]].T)
+        columns = places[:, who[part]].T
+        bounds = (np.take_along_axis(every, columns, 1) for every in all_rank_bounds(scores))
         first[1:, part], width[1:, part] = (rank_bounds.T for rank_bounds in placed(*bounds, ties))
     once = np.ones((1, matrix.trials))
     bits, counted, first_ranks, mean = np.empty((4, len(first)))
