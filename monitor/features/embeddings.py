@@ -221,13 +221,11 @@ class Kaldi:
         frames -= frames.mean(axis=1, keepdims=True)
         before = np.concatenate([frames[:, :1], frames[:, :-1]], axis=1)
         frames = (frames - _EMPHASIS * before) * self._window
-        levels = np.log(
-            np.maximum(_powers(frames) @ self._triangles(), float(np.finfo(np.float32).eps))
-        )
+        powers = _powers(frames) @ self._triangles()
+        levels = np.log(np.maximum(powers, float(np.finfo(np.float32).eps)))
         if self._centred:
             levels -= levels.mean(axis=0)
-        bands: FloatArray = levels.astype(np.float32)
-        return bands
+        return np.asarray(levels, np.float32)
 
     @staticmethod
     @cache
@@ -331,21 +329,28 @@ class Network:
         self._label = label
         self._session = _session(data, label)
         inputs = self._session.get_inputs()
-        if len(inputs) != 1 or inputs[0].type != "tensor(float)":
-            raise StoreError(f"{label}: {_TAKES}; {_describe_inputs(inputs)}")
-        self._input = inputs[0].name
         self._output = self._session.get_outputs()[0].name
         self._front: Kaldi | MelBanks | None = None
-        match inputs[0].shape:
-            case [_, length]:
+        match [(node.type, *node.shape) for node in inputs]:
+            case [("tensor(float)", _, length)]:
                 pass
-            case [_, length, Kaldi.bands]:
+            case [("tensor(float)", _, length, Kaldi.bands)]:
                 self._front = self._front_end(Kaldi.bands)
-            case [_, MelBanks.bands, length]:
+            case [("tensor(float)", _, MelBanks.bands, length)]:
                 self._front = self._front_end(MelBanks.bands)
             case _:
-                raise StoreError(f"{label}: {_TAKES}; {_describe_inputs(inputs)}")
-        self._samples = self._fixed(length)
+                shapes = "; ".join(f"{node.type} {node.shape}" for node in inputs)
+                takes = f"this one takes {shapes or 'nothing'}"[:200]
+                raise StoreError(f"{label}: {_TAKES}; {takes}")
+        self._input = inputs[0].name
+        self._samples: int | None = None
+        if isinstance(length, int):  # of samples or frames; else it takes any
+            self._samples = length if self._front is None else self._front.samples(length)
+            if not _LEAST_SAMPLES <= self._samples <= _MOST_SAMPLES:
+                raise StoreError(
+                    f"{label}: takes {self._samples / RATE:.3g} s of sound and no other length; "
+                    "give one that takes any length, or 0.5 to 60 s"
+                )
         # a hum, since silence is no speech: what it gives, for the shortest window as well
         hum = np.sin(np.arange(3 * SHORTEST) * (2 * np.pi * 150 / RATE)).astype(np.float32)
         self.size = self._embed(hum).size
@@ -355,18 +360,6 @@ class Network:
     def embed(self, windows: FloatArray) -> FloatArray:
         """Embed windows of one length, (b, n), one by one: shape (b, size), each of length 1."""
         return np.stack([self._embed(window) for window in windows])
-
-    def _fixed(self, length: Any) -> int | None:
-        """Samples of a fixed number of samples or frames; None where it takes any."""
-        if not isinstance(length, int):
-            return None
-        samples = length if self._front is None else self._front.samples(length)
-        if not _LEAST_SAMPLES <= samples <= _MOST_SAMPLES:
-            raise StoreError(
-                f"{self._label}: takes {samples / RATE:.3g} s of sound and no other length; give "
-                "one that takes any length, or 0.5 to 60 s"
-            )
-        return samples
 
     def _embed(self, window: FloatArray) -> FloatArray:
         if self._samples is None or self._samples == window.size:
@@ -459,18 +452,10 @@ def _session(data: bytes, label: str) -> Any:
             raise StoreError(f"{label}: is damaged, or no ONNX network: {_brief(error)}") from None
 
 
-def _describe_inputs(inputs: Any) -> str:
-    shapes = [f"{node.type} {node.shape}" for node in inputs]
-    return f"this one takes {'; '.join(shapes) or 'nothing'}"[:200]
-
-
 def _brief(error: BaseException) -> str:
     """Return a library's error in one line."""
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"[:200]
-
-
-_DIGITS = 16
 
 
 class SpeakerModel(SpeechWindows):
@@ -489,7 +474,7 @@ class SpeakerModel(SpeechWindows):
         data = network_bytes(Path(path))
         network = Network(data, Path(path).name)
         digest = hashlib.sha256(data).hexdigest()
-        spec = window_spec(SPEAKER_PREFIX + digest[:_DIGITS], network.size, digest)
+        spec = window_spec(SPEAKER_PREFIX + digest[:16], network.size, digest)
         super().__init__(spec, network, self.follow)
         self._network = network
 
