@@ -44,6 +44,7 @@ class LinePipe(Managed, Generic[Parsed]):
         malformed: lines that were left out; each is named.
         ahead: words, or turns, that were left out, since they end long after what was heard.
         beyond: those that were left out, since there are too many, or labels too many.
+        labels: of speakers, in the order in which they were named.
     """
 
     LOST: ClassVar[tuple[tuple[str, str], tuple[str, str]]]
@@ -58,6 +59,7 @@ class LinePipe(Managed, Generic[Parsed]):
     ) -> None:
         self.label = label
         self.count = self.malformed = self.ahead = self.beyond = 0
+        self.labels: dict[str, None] = {}
         self._lines, self._report = lines, report
         self._queue: Queue[list[Parsed] | str] = Queue(_MOST_WAITING)
         self._stopped, self._over = Event(), Event()
@@ -91,19 +93,16 @@ class LinePipe(Managed, Generic[Parsed]):
         try:
             while True:
                 entry = self._queue.get_nowait()
-                if isinstance(entry, str):
-                    self._report_malformed(entry)
-                else:
+                if not isinstance(entry, str):
                     items += entry
+                    continue
+                self.malformed += 1
+                if self.malformed <= _MOST_TOLD:
+                    self._report(f"{entry}; it is left out")
+                elif self.malformed == _MOST_TOLD + 1:
+                    self._report(f"{self.label}: more malformed lines are left out")
         except Empty:
             return items
-
-    def _report_malformed(self, line: str) -> None:
-        self.malformed += 1
-        if self.malformed <= _MOST_TOLD:
-            self._report(f"{line}; it is left out")
-        elif self.malformed == _MOST_TOLD + 1:
-            self._report(f"{self.label}: more malformed lines are left out")
 
     def report_lost(self) -> None:
         """Report how much was left out; nothing where nothing was."""
@@ -158,7 +157,7 @@ class WordPipe(LinePipe[TimedWord]):
     A line is a word, as in a `.words` file, or a segment as Whisper's JSON has it. Words may come
     late: one counts from when it is taken, or from its own ``known`` where that is later still.
     Words of ``speaker`` alone count; None takes all, until a second speaker is named: then those of
-    the first alone. ``speakers`` are those that were named so far.
+    the first alone.
 
     Example:
         >>> with WordPipe(['{"word": "well", "begin": 0.31, "end": 0.52}']) as pipe:
@@ -180,7 +179,6 @@ class WordPipe(LinePipe[TimedWord]):
     ) -> None:
         super().__init__(lines, label=label, report=report)
         self._room, self._seconds = float(_MOST_AT_ONCE), 0.0
-        self.speakers: tuple[str, ...] = ()
         self._speaker = speaker
 
     def _parse(self, where: str, line: bytes | str) -> list[TimedWord]:
@@ -202,11 +200,10 @@ class WordPipe(LinePipe[TimedWord]):
             seconds = audio_ticks / TICKS_PER_SECOND
             words_now = [w for w in words_now if not self._lies_ahead("word", w.end, seconds)]
             words_now = self._limit_rate(words_now, seconds)
-        speakers = [word.speaker for word in words_now if word.speaker]
-        self.speakers = tuple(dict.fromkeys([*self.speakers, *speakers]))
-        if self._speaker is None and len(self.speakers) > 1:
-            self._speaker = self.speakers[0]
-            names = ", ".join(map(printable, self.speakers))
+        self.labels |= dict.fromkeys(word.speaker for word in words_now if word.speaker)
+        if self._speaker is None and len(self.labels) > 1:
+            self._speaker = next(iter(self.labels))
+            names = ", ".join(map(printable, self.labels))
             consequence = f"those of {printable(self._speaker)} alone count from here on"
             self._report(
                 Message(
@@ -242,20 +239,10 @@ class TurnPipe(LinePipe[Turn]):
 
     A line comes when its turn is over, or so far; times are seconds from the start of what is
     heard. Left out are turns that end more than 10 s after what was heard, and those of a label
-    beyond the first `MOST_LABELS`. ``labels`` are those that were named so far.
+    beyond the first `MOST_LABELS`.
     """
 
     LOST = ("turn ahead", "turns ahead"), ("turn of a label too many", "turns of labels too many")
-
-    def __init__(
-        self,
-        lines: Iterable[bytes | str],
-        *,
-        label: str = "-",
-        report: Callable[[str], object] = lambda _: None,
-    ) -> None:
-        super().__init__(lines, label=label, report=report)
-        self.labels: dict[str, None] = {}
 
     def _parse(self, where: str, line: bytes | str) -> list[Turn]:
         turn = parse_turn(where, line)

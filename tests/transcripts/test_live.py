@@ -56,7 +56,7 @@ def test_segments_of_whisper_and_speakers():
         assert words is not None
         assert words.texts == ("so", "be", "it", "yes")
         assert words.known.tolist() == [200, 200, 200, 420]
-        assert pipe.speakers == ("ann", "bob")
+        assert list(pipe.labels) == ["ann", "bob"]
         assert pipe.malformed == 0
 
 
