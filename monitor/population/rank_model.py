@@ -36,60 +36,60 @@ def _require(holds: object, message: str) -> None:
         raise StoreError(message)
 
 
-def check_rank_model(rank_model: RankModel) -> None:
+def _refuse_invalid(of: str, valid: Mapping[str, object]) -> None:
+    """Refuse what has a part that is not valid, and name those parts."""
+    if wrong := [name for name, is_valid in valid.items() if not is_valid]:
+        raise StoreError(f"{', '.join(wrong)} of {of}: no calibration gives that")
+
+
+def _are_names(names: object) -> bool:
+    return isinstance(names, tuple) and all(map(is_name, names))
+
+
+def check_rank_model(model: RankModel) -> None:
     """Refuse a rank model that no calibration gives."""
-    names = ("features", "similarities", "rows", "left_out", "networks", "learnt_from")
-    _require(
-        all(isinstance(getattr(rank_model, name), tuple) for name in names),
-        "a rank model does not list its features, similarities, cells and speakers",
-    )
-    of = f"the rank model of {'+'.join(map(str, rank_model.features))}"
-    _check_kind(rank_model.features, rank_model.session, rank_model.learnt_from)
-    for count, fewest in (
-        (rank_model.speakers, 1), (rank_model.candidates, 2), (rank_model.forgotten, 0)
-    ):  # fmt: skip
-        _require(type(count) is int and count >= fewest, f"{of} counts {count!a:.20} people")
-    marks, share = rank_model.networks, rank_model.prior_speakers
-    is_marked = len(marks) in (0, len(rank_model.features)) and all(map(is_mark, marks))
-    _require(is_marked, f"{of} does not say which network made what")
-    is_known = all(map(is_name, rank_model.similarities)) and rank_model.origin in ORIGINS
-    _require(is_known, f"{of} is of no known kind")
-    _require(all(map(is_name, rank_model.left_out)), f"{of} names speakers who cannot be printed")
-    is_share = _is_number(share) and 0 <= share <= MOST_PEOPLE
-    _require(is_share, f"the prior of {of} counts {share!a:.20} people")
-    _require(all(map(_is_row, rank_model.rows)), f"the table of {of} makes no sense")
-    for axis in (rank_model.lengths, rank_model.template_lengths):
-        is_seconds = axis.dtype.kind in "iuf" and within(axis, 0.0, 1e9)
-        _require(is_seconds, f"the lengths of {of} are no seconds")
-    binomial, reached = rank_model.binomial, ~np.isnan(rank_model.alpha)
-    _require(binomial.dtype == np.bool_, f"{of} does not say which cells are binomial")
-    least, top = np.where(binomial, 0.0, LEAST_PARAMETER), np.where(binomial, 1.0, MOST_PARAMETER)
-    low, high = least[..., None], top[..., None]
-    for name, minimum, maximum in (
-        ("alpha", low, high),
-        ("beta", low, high),
-        ("floor", 0.0, 1.0),
-        ("weights", 0.0, MOST_PARAMETER),
-    ):
-        values = getattr(rank_model, name)
-        every = values.reshape(*reached.shape, -1)  # weights are of several features
-        is_there = values.dtype.kind == "f" and not np.isnan(every[reached]).any()
-        _require(is_there, f"{name} of {of} is not there in every cell")
-        in_range = ((every >= minimum) & (every <= maximum))[reached].all()
-        _require(in_range, f"{name} of {of} lies out of range")
-    open_set = rank_model.open_set
-    fitted = open_set.dtype.kind == "f" and ~np.isnan(open_set).any(axis=-1)
-    in_range = np.any(fitted) and (abs(open_set[fitted]) <= MOST_PARAMETER).all()
-    _require(in_range, f"the open-set coefficients of {of} are no numbers")
+    _check_kind(model.features, model.session, model.learnt_from)
+    binomial, reached = model.binomial, ~np.isnan(model.alpha)
+    least, most = np.where(binomial, 0.0, LEAST_PARAMETER), np.where(binomial, 1.0, MOST_PARAMETER)
+    fitted = ~np.isnan(model.open_set).any(axis=-1)
+
+    def lie_within(values: FloatArray, low: FloatArray | float, high: FloatArray | float) -> bool:
+        every = np.moveaxis(values.reshape(*reached.shape, -1), -1, 0)  # weights: of each feature
+        return values.dtype.kind == "f" and bool(
+            ((every >= low) & (every <= high))[:, reached].all()
+        )
+
+    counts = ((model.speakers, 1), (model.candidates, 2), (model.forgotten, 0))
+    share, marks, rows, open_set = model.prior_speakers, model.networks, model.rows, model.open_set
+    axes = model.lengths, model.template_lengths
+    valid = {
+        "people": all(type(count) is int and count >= fewest for count, fewest in counts),
+        "prior": _is_number(share) and 0 <= share <= MOST_PEOPLE,
+        "networks": isinstance(marks, tuple) and all(map(is_mark, marks)),
+        "features": len(marks) in (0, len(model.features)),
+        "similarities": _are_names(model.similarities),
+        "origin": model.origin in ORIGINS,
+        "left_out": _are_names(model.left_out),
+        "rows": isinstance(rows, tuple) and all(map(_is_row, rows)),
+        "lengths": all(axis.dtype.kind in "iuf" and within(axis, 0.0, 1e9) for axis in axes),
+        "binomial": binomial.dtype == np.bool_,
+        "alpha": lie_within(model.alpha, least, most),
+        "beta": lie_within(model.beta, least, most),
+        "floor": lie_within(model.floor, 0.0, 1.0),
+        "weights": lie_within(model.weights, 0.0, MOST_PARAMETER),
+        "open_set": open_set.dtype.kind == "f"
+        and fitted.any()
+        and (abs(open_set[fitted]) <= MOST_PARAMETER).all(),
+    }
+    _refuse_invalid(f"the rank model of {'+'.join(model.features)}", valid)
 
 
 def _check_kind(features: tuple[Any, ...], session: object, learnt_from: tuple[Any, ...]) -> None:
     """Refuse features, a session or names of speakers that no rank model has."""
     about = "+".join(map(str, features))
-    if session not in SESSIONS or not features or not all(map(is_name, features)):
+    if session not in SESSIONS or not features or not _are_names(features):
         raise StoreError(f"a rank model is of {about!a:.40} in session {session!a:.20}")
-    is_printable = all(map(is_name, learnt_from))
-    _require(is_printable, f"the rank model of {about} names speakers who cannot be printed")
+    _refuse_invalid(f"the rank model of {about}", {"learnt_from": _are_names(learnt_from)})
 
 
 def _is_number(value: object) -> bool:
@@ -219,27 +219,22 @@ def unpack_maxima(plain: Record, arrays: Mapping[str, AnyArray]) -> Maxima:
         **{name: arrays[name] for name in axes},
         template_seconds=plain["template_seconds"],
     )
-    of = "the maxima of a rank model"
-    is_printable = all(map(is_name, (*maxima.fields, *maxima.speakers)))
-    _require(is_printable, f"{of} are of fields or speakers that cannot be printed")
-    for names in (maxima.fields, maxima.speakers):
-        _require(len(set(names)) == len(names), f"{of} are of one field or speaker twice")
     horizons, values, seconds = maxima.horizons, maxima.values, maxima.seconds
     shape = (len(maxima.fields), len(maxima.speakers), horizons.size)
-    shapes = (values.shape, seconds.shape, horizons.shape)
-    fits = shapes == (shape, shape[1:2], shape[2:]) and 0 not in shape
-    _require(fits, f"{of} have shape {values.shape}, not {shape}")
+    bits = values[~np.isnan(values)].astype(float)
     d = maxima.template_seconds
-    is_length = _is_number(d) and 0 < d < MOST_SECONDS
-    _require(is_length, f"{of} do not say how long the templates were")
-    for axis in (horizons, seconds):
-        is_seconds = axis.dtype.kind == "f" and ((axis > 0) & (axis < MOST_SECONDS)).all()
-        _require(is_seconds, f"the lengths of {of} are no seconds")
-    _require((np.diff(horizons) > 0).all(), f"the lengths of {of} do not increase")
-    bits = np.asarray(values[~np.isnan(values)] if values.dtype.kind == "f" else [np.inf], float)
-    _require((np.abs(bits) <= MOST_BITS).all(), f"{of} are no bits")
-    is_falling = (np.diff(values.astype(float), axis=2) < 0).any()
-    _require(not is_falling, f"{of} shrink as streams grow")
+    valid = {
+        "fields": _are_names(maxima.fields) and len(set(maxima.fields)) == shape[0] > 0,
+        "speakers": _are_names(maxima.speakers) and len(set(maxima.speakers)) == shape[1] > 0,
+        "shape": (values.shape, seconds.shape, horizons.shape) == (shape, shape[1:2], shape[2:]),
+        "lengths": all(((x > 0) & (x < MOST_SECONDS)).all() for x in (horizons, seconds)),
+        "template_seconds": _is_number(d) and 0 < d < MOST_SECONDS,
+        "horizons": horizons.size and (np.diff(horizons) > 0).all(),
+        "numbers": all(array.dtype.kind == "f" for array in (values, horizons, seconds)),
+        "bits": (np.abs(bits) <= MOST_BITS).all(),
+        "growth": not (np.diff(values.astype(float), axis=2) < 0).any(),
+    }
+    _refuse_invalid("the maxima of a rank model", valid)
     return maxima
 
 
@@ -277,22 +272,19 @@ class EvidenceModel:
         reached = np.isfinite(self.support)
         intercept, slopes = self.intercept[:, reached], self.slopes[:, reached]
         support, area = self.support[reached], self.area[reached]
-        in_range = all((np.abs(x) <= _MOST).all() for x in (intercept, slopes, support))
-        _require(
-            replicates >= 2 and reached.any() and in_range,
-            "an evidence rank model needs a cell, a resample, and coefficients in range",
-        )
-        _require(
-            not ((slopes < 0).any() or (support < 0).any()) and ((area >= 0) & (area <= 1)).all(),
-            "an evidence rank model has negative slopes or support, or areas beyond 1",
-        )
-        if self.conditions is not None:
-            _check_effects(self.conditions, self.slopes.shape[-1])
-        marks = self.cohort if isinstance(self.cohort, tuple) else ()
-        _require(
-            len(marks) == self.slopes.shape[-1] and all(mark and is_mark(mark) for mark in marks),
-            "an evidence rank model does not say which cohort it was learnt against",
-        )
+        marks, features = self.cohort, self.slopes.shape[-1]
+        valid = {
+            "cells": reached.any(),
+            "replicates": replicates >= 2,
+            "intercept": (np.abs(intercept) <= _MOST).all(),
+            "slopes": ((slopes >= 0) & (slopes <= _MOST)).all(),
+            "support": ((support >= 0) & (support <= _MOST)).all(),
+            "area": ((area >= 0) & (area <= 1)).all(),
+            "cohort": isinstance(marks, tuple) and len(marks) == features and all(marks),
+            "digests": all(map(is_mark, marks)),
+            "conditions": self.conditions is None or _have_effect(self.conditions, features),
+        }
+        _refuse_invalid("an evidence rank model", valid)
 
     def pack(self) -> dict[str, AnyArray]:
         """Return arrays for a store; resamples in half precision."""
@@ -373,8 +365,8 @@ class EvidenceModel:
         return LengthEvidence(self.lengths[rows], table, bounds, effect)
 
 
-def _check_effects(effects: ConditionEffects, features: int) -> None:
-    """Refuse effects of another number of features."""
+def _have_effect(effects: ConditionEffects, features: int) -> bool:
+    """Return whether these are effects of conditions on so many features."""
     lengths, shapes = effects.template_lengths, ((UNLIKE,), (UNLIKE,), (features, UNLIKE))
     is_valid = lengths.shape == (len(effects.effects),) and lengths.size > 0
     is_valid = is_valid and bool((lengths > 0).all() and (np.diff(lengths) > 0).all())
@@ -383,7 +375,7 @@ def _check_effects(effects: ConditionEffects, features: int) -> None:
         is_valid = is_valid and tuple(array.shape for array in parts) == shapes
         is_valid = is_valid and all(bool((np.abs(array) <= _MOST).all()) for array in parts)
         is_valid = is_valid and not (effect.support < 0).any()
-    _require(is_valid, "an evidence rank model says what no condition does")
+    return is_valid
 
 
 @dataclass(frozen=True, slots=True)
