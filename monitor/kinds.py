@@ -488,12 +488,6 @@ class FeatureSpec:
         network: sha256 of the weights of the network that makes them; None where none does.
         takes: ``"audio"``, timed ``"words"``, or ready-made ``"frames"``; left out, audio where
             there is a rate, else frames.
-
-    Example:
-        >>> from monitor.kinds import HISTOGRAM
-        >>> codes = FeatureSpec("codes", HISTOGRAM, size=1024, frame_seconds=0.02)
-        >>> codes.sketch().total.shape
-        (1024,)
     """
 
     name: str

@@ -206,20 +206,16 @@ class Declared:
             return 0
         return math.ceil(round((seconds + self.ahead_seconds) / self.window_seconds, 6))
 
+    @lru_cache(maxsize=256)  # noqa: B019  # few are ever made
     def after(self, windows: int) -> Promise:
         """Compute the promise of so many windows together.
 
         Beyond a thousand windows the optimal bound is that of the next number of two digits and
         zeros: it is a bound for fewer as well, and need not be worked out at each reading.
         """
-        return _after(self, windows)
-
-
-@lru_cache(maxsize=256)
-def _after(declared: Declared, windows: int) -> Promise:
-    step = 1 if windows <= _EXACT else 10 ** (len(str(windows)) - 2)
-    spent = compute_spent(
-        declared.epsilon, windows, declared.delta, optimal_count=-(-windows // step) * step
-    )
-    seconds = windows * declared.window_seconds
-    return Promise("", declared.epsilon, declared.delta, seconds, spent)
+        step = 1 if windows <= _EXACT else 10 ** (len(str(windows)) - 2)
+        spent = compute_spent(
+            self.epsilon, windows, self.delta, optimal_count=-(-windows // step) * step
+        )
+        seconds = windows * self.window_seconds
+        return Promise("", self.epsilon, self.delta, seconds, spent)

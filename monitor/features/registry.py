@@ -189,10 +189,6 @@ def defaults(
     """Return the features of a default run: all usual ones that are ready and not superseded.
 
     They are chosen ``among`` some, such as the features of a population; None for all.
-
-    Example:
-        >>> "f0" in defaults(), defaults(["voice", "f0"])
-        (True, ('voice', 'f0'))
     """
     usual = (name for name in setup.names() if FEATURES.get(name, _MODEL).usual)
     able = tuple(name for name in (usual if among is None else among) if ready(name, setup))

@@ -42,11 +42,6 @@ class StyleTokens:
     What stands in brackets is the transcriber's, not the speaker's, and is dropped, be it one word
     (``[noise]``) or several. Hyphens part words, but for one at a word's end, which breaks it off.
     It knows no language; `StyleWords` does.
-
-    Example:
-        >>> tokens = StyleTokens()
-        >>> [*tokens.push("[NOISE]"), *tokens.push("WELL-KNOWN,"), *tokens.push("wa-")]
-        ['well', 'known', '-']
     """
 
     def __init__(self) -> None:

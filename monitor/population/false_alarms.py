@@ -201,12 +201,7 @@ def conformal_threshold(maxima: FloatArray, share: float) -> float:
 
 
 def fewest_maxima(share: float) -> int:
-    """Return how many maxima a share q takes: the least n of ``1/q - 1`` or more.
-
-    Example:
-        >>> fewest_maxima(0.05), fewest_maxima(0.01), fewest_maxima(0.5)
-        (19, 99, 1)
-    """
+    """Return how many maxima a share q takes: the least n of ``1/q - 1`` or more."""
     if not 0 < share < 1:
         raise UsageError(f"share={share:g} must be over 0 and under 1")
     return max(1, math.ceil(1 / share * (1 - _ROUNDING)) - 1)

@@ -159,11 +159,6 @@ class Population:
             say whom they were learnt from know better.
         about: whose voices these are: attribution, one paragraph.
         cohort: background speakers, or what reads them once they are asked for.
-
-    Example:
-        >>> reference = Population.reference()
-        >>> len(reference) >= 45
-        True
     """
 
     def __init__(

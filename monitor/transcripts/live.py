@@ -158,13 +158,6 @@ class WordPipe(LinePipe[TimedWord]):
     late: one counts from when it is taken, or from its own ``known`` where that is later still.
     Words of ``speaker`` alone count; None takes all, until a second speaker is named: then those of
     the first alone.
-
-    Example:
-        >>> with WordPipe(['{"word": "well", "begin": 0.31, "end": 0.52}']) as pipe:
-        ...     pipe.wait()
-        ...     words = pipe.collect(300)
-        >>> words.texts, words.ends, words.known
-        (('well',), array([52]), array([300]))
     """
 
     LOST = ("word ahead", "words ahead"), ("word too many", "words too many")

@@ -249,13 +249,6 @@ def spread_words(cue: Cue) -> Iterator[TimedWord]:
 
     Where a word really was said within its cue nobody knows, so that all of them are known only
     when the cue ends. The time of a word that is alone in its cue is its own.
-
-    Example:
-        >>> for word in spread_words(Cue("so it goes", 1.0, 2.1)):
-        ...     print(word.text, round(word.begin, 2), round(word.end, 2), word.known)
-        so 1.0 1.3 2.1
-        it 1.3 1.6 2.1
-        goes 1.6 2.1 2.1
     """
     texts = cue.text.split()
     sizes = [len(text) + 1 for text in texts]  # and the space after it
