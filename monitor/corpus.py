@@ -79,11 +79,7 @@ class Corpus:
         return sessions
 
     def with_words(self, choice: TranscriptChoice) -> Corpus:
-        """Return the same recordings, with these words of theirs.
-
-        Raises:
-            UsageError: one transcript cannot be that of several recordings.
-        """
+        """Return the same recordings, with these words of theirs."""
         if choice.path is not None and len(self.recordings) > 1:
             raise UsageError(
                 f"{file_name(choice.path)} is the transcript of one recording, and these are "
@@ -163,11 +159,7 @@ class _Gathering:
         return path.relative_to(self._root).as_posix() if inside else path.name
 
     def corpus(self, layout: str, identified_by: str = "") -> Corpus:
-        """Return everything, in natural order; ``layout`` is what names the recordings.
-
-        Raises:
-            CorpusError: nothing is left.
-        """
+        """Return everything, in natural order; ``layout`` is what names the recordings."""
         if not self._recordings:
             reason = f": {self._problems[0]}" if self._problems else ""
             raise CorpusError(f"{layout} names no recording that can be used{reason}")

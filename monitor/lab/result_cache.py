@@ -23,9 +23,6 @@ class ResultCache:
     """Results as bytes, each in a private file (mode 0600) that is whole or absent.
 
     Several programs may share a folder: equal keys have equal results.
-
-    Raises:
-        StoreError: the folder cannot be written.
     """
 
     def __init__(self, folder: Path, *, fresh: bool = False) -> None:

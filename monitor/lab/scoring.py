@@ -38,12 +38,7 @@ _KALDI = "spk2gender"
 def groups_of(
     corpus: Path, speakers: Collection[str], file: Path | None = None, column: str | None = None
 ) -> Attribute | None:
-    """Find an attribute of the speakers of a corpus; None where none is said, or asked for.
-
-    Raises:
-        UsageError: no such column, or a speaker with two values.
-        StoreError: the file cannot be read.
-    """
+    """Find an attribute of the speakers of a corpus; None where none is said, or asked for."""
     table = file or table_of(corpus)
     if file is None and table is not None and table.name == "wav.scp":
         kaldi_table = table.parent / _KALDI
@@ -71,11 +66,7 @@ def groups_of(
 
 
 class JointScores:
-    """Adds scores of features up as `Monitor` does, so that both rank alike.
-
-    Raises:
-        StoreError: there is no model of them, or it was learnt with other similarities or networks.
-    """
+    """Adds scores of features up as `Monitor` does, so that both rank alike."""
 
     def __init__(
         self,

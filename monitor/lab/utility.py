@@ -52,9 +52,6 @@ class RecordingContent:
 def extract_content(samples: FloatArray, rate: int) -> RecordingContent:
     """Extract the content of one channel: samples of shape (n,), in -1 to 1.
 
-    Raises:
-        UsageError: another shape, none, or not finite.
-
     Example:
         >>> tone = np.sin(2 * np.pi * 100 * np.arange(16000) / 16000)
         >>> heard = extract_content(tone, 16000)
@@ -185,9 +182,6 @@ def compute_figures(
     Phones and voiced frames are summed before they are divided; correlation, level and length are
     means over the recordings that have them. Limits are Student's, from speakers drawn anew. A
     figure that does not exist is without a value, and has a note.
-
-    Raises:
-        UsageError: no recording, or not a speaker for each.
 
     Example:
         >>> kept = Utility(100, 20, 50, 40, 0.9, "", 0.0, -1.0, 1.0)

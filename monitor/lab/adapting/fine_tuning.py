@@ -40,11 +40,7 @@ _FIXED = (".gain", ".shift")
 
 
 class TrainableVoice(nn.Module):  # type: ignore[misc]  # torch is not looked at
-    """Bands of windows to embeddings, by a copy of the weights of a `VoiceNetwork`.
-
-    Raises:
-        StoreError: the weights are of another network.
-    """
+    """Bands of windows to embeddings, by a copy of the weights of a `VoiceNetwork`."""
 
     def __init__(self, weights: Mapping[str, AnyArray]) -> None:
         super().__init__()
@@ -288,9 +284,6 @@ def fine_tune(
 
     Returns:
         the weights, float32, for `monitor.networks.voice.VoiceNetwork`.
-
-    Raises:
-        CorpusError: the loss is no number any more.
     """
     with one_torch_thread():
         student = TrainableVoice(weights)

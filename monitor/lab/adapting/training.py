@@ -313,10 +313,7 @@ def adapt(
         the network, marked by its own sha256, and one line for each file that could not be used.
 
     Raises:
-        UsageError: torch is not installed.
         CorpusError: fewer than two speakers can be used.
-        SourceError: a recording cannot be read.
-        StoreError: the cache cannot be written.
     """
     inputs = {
         "files": [[[r.speaker, file_hash(r.path)] for r in corpus] for corpus in corpora],

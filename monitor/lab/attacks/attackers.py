@@ -41,6 +41,7 @@ from monitor.lab.attacks.speech import (
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
+from monitor.lab.report.model import Figure
 from monitor.lab.result_cache import ResultCache
 from monitor.maths.scores import Similarity
 from monitor.networks.voice import VoiceNetwork, shipped
@@ -73,7 +74,6 @@ class ThreatModel:
     name: str
     knows: str
     protects: bool
-    needs_background: bool = False
     trains: bool = False
     features: Callable[[AttackContext, str], Mapping[str, str | Feature]] | None = None
 
@@ -205,26 +205,44 @@ class AttackContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Segments:
-    """Enrolled segments of N readers."""
+class AttackSpeech:
+    """Enrolled segments of N readers, and n trials: consecutive stretches of T speech seconds."""
 
     names: tuple[str, ...]
-    totals: Mapping[str, tuple[AnyArray, ...]]  # by feature, of each reader, shape (segments, M)
+    segments: Mapping[str, tuple[AnyArray, ...]]  # by feature, of each reader, (segments, M)
+    trials: Mapping[str, AnyArray]  # by feature, shape (n, M)
+    has_frames: Mapping[str, BoolArray]  # by feature, whether a trial has any of it, shape (n,)
+    target: IntArray  # position of each trial's reader, shape (n,)
+    trial_names: tuple[str, ...]
 
     @property
     def counts(self) -> list[int]:
         """Number of segments of each reader."""
-        return [len(totals) for totals in next(iter(self.totals.values()))]
+        return [len(totals) for totals in next(iter(self.segments.values()))]
 
+    def score(
+        self, feature: str, similarity: Similarity, count: int, columns: slice = slice(None)
+    ) -> FloatArray:
+        """Score trials against every reader's first segments: shape (n, N).
 
-@dataclass(frozen=True, slots=True)
-class ProtectedTrials:
-    """Consecutive stretches of T speech seconds."""
+        A similarity compares with the sum of L segments (all, of a reader with fewer), or
+        ``by_slice`` with each.
+        """
+        first = [rows[:count, columns] for rows in self.segments[feature]]
+        if similarity.by_slice:
+            longest = max(map(len, first))
+            # a segment more of what is there changes no maximum
+            first = [np.concatenate([s, s[:1].repeat(longest - len(s), 0)]) for s in first]
+        templates = np.stack(first if similarity.by_slice else [s.sum(axis=0) for s in first])
+        prepared = similarity.prepare(templates)
+        return similarity.score_each(prepared, self.trials[feature][:, columns])
 
-    totals: Mapping[str, AnyArray]  # by feature, shape (n, M)
-    has_frames: Mapping[str, BoolArray]  # by feature, whether a trial has any of it, shape (n,)
-    target: IntArray  # position of each one's reader, shape (n,)
-    names: tuple[str, ...]
+    def measure(
+        self, scores: FloatArray, feature: str, replicates: int, seed: int
+    ) -> Mapping[str, Figure]:
+        """Compute every metric on the scores of all trials."""
+        matrix = ScoreMatrix(scores, self.target, self.names, feature, self.trial_names)
+        return evaluate(matrix, settings=EvaluationSettings(replicates, seed)).figures
 
 
 def join_speech(
@@ -282,7 +300,7 @@ def collect_speech(
     specs: Mapping[str, FeatureSpec],
     enrolment: Mapping[Piece, ExtractedPiece],
     published: Mapping[Piece, ExtractedPiece],
-) -> tuple[Segments, ProtectedTrials]:
+) -> AttackSpeech:
     """Return segments and trials of the readers with every piece extracted.
 
     Raises:
@@ -300,37 +318,14 @@ def collect_speech(
         )
     sizes = {name: len(next(iter(trials.values()))) for name, (_, trials) in speech.items()}
     totals = {f: np.concatenate([trials[f] for _, trials in speech.values()]) for f in specs}
-    return (
-        Segments(
-            tuple(speech), {f: tuple(segments[f] for segments, _ in speech.values()) for f in specs}
-        ),
-        ProtectedTrials(
-            totals,
-            {name: np.any(rows, axis=1) for name, rows in totals.items()},
-            np.repeat(np.arange(len(sizes)), list(sizes.values())),
-            tuple(f"{name} {i + 1}" for name, size in sizes.items() for i in range(size)),
-        ),
+    return AttackSpeech(
+        tuple(speech),
+        {f: tuple(segments[f] for segments, _ in speech.values()) for f in specs},
+        totals,
+        {name: np.any(rows, axis=1) for name, rows in totals.items()},
+        np.repeat(np.arange(len(sizes)), list(sizes.values())),
+        tuple(f"{name} {i + 1}" for name, size in sizes.items() for i in range(size)),
     )
-
-
-def score_trials(
-    similarity: Similarity, segments: Sequence[AnyArray], trials: AnyArray, count: int
-) -> FloatArray:
-    """Score trials, shape (n, M), against every reader's first segments, shape (S, M): (n, N).
-
-    A similarity compares with the sum of L segments (all, of a reader with fewer), or ``by_slice``
-    with each.
-    """
-    first = [rows[:count] for rows in segments]
-    if similarity.by_slice:
-        longest = max(map(len, first))
-        # a segment more of what is there changes no maximum
-        templates = np.stack(
-            [np.concatenate([s, s[:1].repeat(longest - len(s), 0)]) for s in first]
-        )
-    else:
-        templates = np.stack([rows.sum(axis=0) for rows in first])
-    return similarity.score_each(similarity.prepare(templates), trials)
 
 
 # ------------------------------------------------------------------------------------ who trains
@@ -440,26 +435,21 @@ def _measure_candidates(
         context.extractor.extract(readers.pieces(part), method, context.attacker_seed, features)
         for part in PARTS
     )
-    enrolled, trials = collect_speech(replace(context, judged=readers), specs, enrolment, published)
+    speech = collect_speech(replace(context, judged=readers), specs, enrolment, published)
     bits, apartness = {}, {}
-    rows = np.arange(len(trials.target))
+    rows = np.arange(len(speech.target))
     for name, candidate in candidates.items():
         spec, columns = candidate.spec, slice(None)
         if _BOTH in candidates and name != _BOTH:  # both are scaled, which no cosine sees
             spec, first = candidates[_BOTH].spec, candidates["shipped"].spec.size
             columns = slice(first) if name == "shipped" else slice(first, None)
-        scores = score_trials(
-            candidate.spec.kind.similarity(),
-            [totals[:, columns] for totals in enrolled.totals[spec.name]],
-            trials.totals[spec.name][:, columns],
-            context.amounts.least_segments,
-        )
-        matrix = ScoreMatrix(scores, trials.target, enrolled.names, name, trials.names)
-        report = evaluate(matrix, settings=EvaluationSettings(_REPLICATES, context.seed))
-        bits[name] = report.figures[BITS].value or 0.0
+        similarity, count = candidate.spec.kind.similarity(), context.amounts.least_segments
+        scores = speech.score(spec.name, similarity, count, columns)
+        figures = speech.measure(scores, name, _REPLICATES, context.seed)
+        bits[name] = figures[BITS].value or 0.0
         others = scores.copy()
-        others[rows, trials.target] = -np.inf
-        margin = scores[rows, trials.target] - others.max(axis=1)
+        others[rows, speech.target] = -np.inf
+        margin = scores[rows, speech.target] - others.max(axis=1)
         spread = np.ma.masked_invalid(others).std(axis=1).filled(0.0)
         apartness[name] = float(np.mean(margin / np.maximum(spread, _LEAST_SPREAD)))
     return bits, apartness
@@ -515,7 +505,6 @@ ATTACKERS: dict[str, ThreatModel] = {
             "knows the method and has speech of other readers: trains the voice network on it, "
             "protected, beside what lazy-informed does",
             protects=True,
-            needs_background=True,
             trains=True,
             features=choose_features,
         ),

@@ -32,7 +32,6 @@ from monitor.lab.attacks.attackers import (
     collect_speech,
     get_attacker,
     join_speech,
-    score_trials,
 )
 from monitor.lab.attacks.attributes import (
     AttributeRow,
@@ -52,9 +51,6 @@ from monitor.lab.attacks.speech import (
     choose_readers,
     extract_protected,
 )
-from monitor.lab.evaluation.comparisons import ScoreMatrix
-from monitor.lab.evaluation.evaluating import evaluate
-from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.report.model import Figure
 from monitor.lab.result_cache import ResultCache
 from monitor.lab.scoring import JointScores, find_joint, select_similarities
@@ -197,7 +193,7 @@ def _check_config(
     """Refuse what makes no sense before anything is extracted."""
     for method in config.methods:
         make(method, Utterance(_ANY_RATE, "name", "speaker"))
-    missing = [a.name for a in chosen if a.needs_background and not has_background]
+    missing = [a.name for a in chosen if a.trains and not has_background]
     if missing:
         raise UsageError(f"{missing[0]} needs speech of background speakers: give --background")
     if any(attacker.trains for attacker in chosen):
@@ -254,7 +250,7 @@ def _select_able(
     """Return the attackers requested, else all who can be tried; and why others cannot."""
     able, unable = [], []
     for attacker in chosen or ATTACKERS.values():
-        if attacker.needs_background and background is None:
+        if attacker.trains and background is None:
             continue
         try:
             if attacker.trains and background is not None:
@@ -418,9 +414,6 @@ def attack_method(
 
     The counts are L, segments of a template, beside those that everybody has; where nobody has so
     many, no row is made.
-
-    Raises:
-        CorpusError: fewer than two readers are left under this method.
     """
     features_by_name = context.get_features(attacker, method)
     features = tuple(features_by_name.values())
@@ -430,7 +423,7 @@ def attack_method(
     }
     names = dict(zip(specs, features_by_name, strict=True))
     pieces = context.judged.pieces("enrolment")
-    enrolled, trials = collect_speech(
+    speech = collect_speech(
         context,
         specs,
         context.extract_own(pieces, attacker, method, features),
@@ -441,34 +434,32 @@ def attack_method(
         feature: str, scores: FloatArray, count: int, scoring: str, silent: BoolArray,
         rank_model: str = "",
     ) -> AttackRow:  # fmt: skip
-        matrix = ScoreMatrix(scores, trials.target, enrolled.names, feature, trials.names)
-        report = evaluate(matrix, settings=EvaluationSettings(replicates, context.seed))
-        figures = {key: report.figures[key] for key in FIGURES if key in report.figures}
-        complete = sum(segments >= count for segments in enrolled.counts)
+        found = speech.measure(scores, feature, replicates, context.seed)
+        complete = sum(segments >= count for segments in speech.counts)
         return AttackRow(
-            method, attacker.name, feature, count, scoring, figures, matrix.population,
-            matrix.trials, complete, int(silent.sum()), rank_model,
+            method, attacker.name, feature, count, scoring,
+            {key: found[key] for key in FIGURES if key in found},
+            len(speech.names), len(speech.target), complete, int(silent.sum()), rank_model,
         )  # fmt: skip
 
     main = context.amounts.least_segments
     for count in sorted({main, *counts}):
-        if count > max(enrolled.counts):
+        if count > max(speech.counts):
             continue
         for scoring in ("average", "max") if count > 1 else ("average",):
-            similarities = select_similarities(specs, scoring)
             scores_by_feature = {
-                name: score_trials(similarity, enrolled.totals[name], trials.totals[name], count)
-                for name, similarity in similarities.items()
+                name: speech.score(name, similarity, count)
+                for name, similarity in select_similarities(specs, scoring).items()
             }
             for name, scores in scores_by_feature.items():
-                yield measure(names[name], scores, count, scoring, ~trials.has_frames[name])
+                yield measure(names[name], scores, count, scoring, ~speech.has_frames[name])
             if count == main and scoring == "average" and len(specs) > 1:
                 joint, origin = _choose_weighting(context, attacker, method, features, specs)
                 if joint is not None:
                     scores = joint.add(
-                        scores_by_feature, trials.has_frames, context.amounts.seconds
+                        scores_by_feature, speech.has_frames, context.amounts.seconds
                     )
-                    silent = ~np.any([trials.has_frames[name] for name in joint.features], 0)
+                    silent = ~np.any([speech.has_frames[name] for name in joint.features], 0)
                     yield measure("joint", scores, count, scoring, silent, origin)
 
 

@@ -66,9 +66,6 @@ def find_attribute(
 
     The request is a column, or ``COLUMN<NUMBER``, which makes two groups of numbers.
 
-    Raises:
-        UsageError: there is no such column, it holds too many values, or no numbers.
-
     Example:
         >>> said = {"age": {"ann": "7", "bob": "33"}}
         >>> found = find_attribute("age<16", said, ["ann", "bob", "cid"])
@@ -170,9 +167,6 @@ def compute_log_odds(
 
     Returns:
         natural logarithm of the odds, shape (n,).
-
-    Raises:
-        UsageError: fewer than two readers with or without it to learn from.
     """
     readers = sorted(set(judged.whose))
     shared = not set(learnt.whose).isdisjoint(readers)
@@ -323,9 +317,6 @@ def judge_attribute(
     since few readers cannot say where another one would stand. The bound on epsilon is Clopper
     and Pearson's, one-sided at 0.025 for each rate, of as many independent trials as the readers'
     agreement leaves (`monitor.maths.statistics.share_limits`).
-
-    Raises:
-        UsageError: fewer than two readers with or without it.
     """
     readers, reader = np.unique(np.asarray(whose), return_inverse=True)
     having = np.array([has[who] for who in readers.tolist()], bool)
@@ -452,12 +443,7 @@ def prepare_attributes(
     amounts: Amounts,
     table: Path | None = None,
 ) -> AttributeTest:
-    """Find the attributes of readers, before anything is extracted.
-
-    Raises:
-        UsageError: an attribute is unknown, or all are alike.
-        CorpusError: nobody says enough.
-    """
+    """Find the attributes of readers, before anything is extracted."""
     attributes = _read_attributes(root, [folder for _, folder in background], table)
     corpora = (corpus, *(others for others, _ in background))
     speakers = [name for some in corpora for name in some.speakers]
@@ -481,11 +467,7 @@ def prepare_attributes(
 def check_attributes(
     corpus: Corpus, root: Path, background: Sequence[Path], names: Sequence[str], table: Path | None
 ) -> None:
-    """Check that attributes are known of the judged readers, before anything is extracted.
-
-    Raises:
-        UsageError: one is unknown, or all are alike.
-    """
+    """Check that attributes are known of the judged readers, before anything is extracted."""
     for name in names:
         find_attribute(name, _read_attributes(root, background, table), corpus.speakers)
 
@@ -515,9 +497,6 @@ def judge_attributes(
     An attribute of two values is told in both directions, since their rare errors differ. Relaxed:
     readers as they are. Strict: readers matched in the other attributes that were asked for. Values
     with too few readers are left out and noted.
-
-    Raises:
-        CorpusError: nobody could be heard.
     """
     for name, feature in context.get_features(attacker, method).items():
         spec = make((feature,), context.extractor.setup)[0].spec

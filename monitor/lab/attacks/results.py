@@ -196,13 +196,9 @@ def method_name(method: str) -> str:
 
 def _format_bits(row: AttackRow) -> str:
     """Format bits with their limits, as in 2.31 bits (1.90 to 2.70)."""
-    interval = _format_interval(row)
-    return f"{row.bits:.2f} bits" + f" ({interval})" * bool(interval)
-
-
-def _format_interval(row: AttackRow) -> str:
     low, high = row.figures[BITS].limits
-    return "" if low is None or high is None else f"{low:.2f} to {high:.2f}"
+    between = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
+    return f"{row.bits:.2f} bits{between}"
 
 
 def _format_attack(row: AttackRow) -> str:
@@ -364,7 +360,6 @@ _COLUMNS = (
     "anonymity.mean_rank_p1",
     "membership.tpr_at_1e-2",
 )
-_BRIEF = ("srd.idr", "verification.eer_rocch")
 _OPERATING_POINTS = (
     "verification.eer_rocch",
     "membership.epsilon_nats_at_1e-2",
@@ -380,8 +375,7 @@ _TOLD = (
     "As in VoxGuard's section 3.2: a logistic regression on embeddings, learnt from background "
     "speakers, or from some of the judged and tried on the others. Strict: of readers matched in "
     "the other attributes; what they say cannot be held fixed. Epsilon: nats, and what it is at "
-    "least by Clopper and Pearson's limits over readers. An asterisk: too few excerpts or readers "
-    "to tell of that rate."
+    "least by Clopper and Pearson's limits over readers."
 )
 
 
@@ -402,26 +396,6 @@ def tabulate_main(results: AttackResults) -> Table:
         cells = [*map(row.figures.get, _COLUMNS), bound, reached, row.speakers, row.trials]
         rows.append([method_name(row.method), row.attacker, row.feature, *cells])
     return Table.of([*head, "N", "trials"], rows, names=3, wide=True)
-
-
-def summarise_main(results: AttackResults) -> Table:
-    """Tabulate the same for a terminal, a line each."""
-    rows: list[list[Cell]] = [
-        [
-            method_name(row.method),
-            row.attacker,
-            row.feature,
-            f"{row.bits:.2f}",
-            _format_interval(row),
-            *(_format_value(row.figures.get(key)) for key in _BRIEF),
-            row.speakers,
-            row.trials,
-        ]
-        for method in results.settings.methods
-        for row in results.main(method)
-    ]
-    head = [*_NAMES, "bits", "limits", *map(FIGURES.__getitem__, _BRIEF), "N", "trials"]
-    return Table.of(head, rows, names=3)
 
 
 def tabulate_enrolment(results: AttackResults) -> Table:
@@ -458,40 +432,38 @@ def tabulate_enrolment(results: AttackResults) -> Table:
     )
 
 
-def tabulate_attributes(rows: Sequence[AttributeRow], *, brief: bool = False) -> Table:
-    """Tabulate what attackers infer of one attribute; ``brief``: at the highest of the rates."""
+def tabulate_attributes(rows: Sequence[AttributeRow]) -> Table:
+    """Tabulate what attackers infer of one attribute."""
     head = [*_NAMES, "told", "version", "EER"]
-    for rate in rows[0].judgement.at[: 1 if brief else None]:
+    for rate in rows[0].judgement.at:
         name = np.format_float_scientific(rate.asked, trim="-", exp_digits=1)
-        head += [f"TPR at FPR {name}", *(() if brief else ("epsilon, at least", "FPR reached"))]
+        head += [f"TPR at FPR {name}", "epsilon, at least", "FPR reached"]
     lines: list[list[Cell]] = []
     marks = {}
     for i, row in enumerate(rows):
         judgement = row.judgement
         line: list[Cell] = [method_name(row.method), row.attacker, row.feature, row.value]
         line += [row.version, judgement.error]
-        for rate in judgement.at[: 1 if brief else None]:
+        for rate in judgement.at:
             if rate.note:
                 marks[i, len(line)] = "*"
-            line.append(rate.accepted)
-            if not brief:
-                epsilon = math.inf if rate.epsilon_nats is None else rate.epsilon_nats
-                line += [
-                    f"{format_value(epsilon, 'nats')}\n\N{GREATER-THAN OR EQUAL TO} "
-                    f"{format_value(rate.epsilon_low_nats, 'nats')}",
-                    f"{format_value(rate.realised, 'share')}\n"
-                    f"\N{LESS-THAN OR EQUAL TO} {format_value(rate.realised_high, 'share')}",
-                ]
-        counts = [
+            epsilon = math.inf if rate.epsilon_nats is None else rate.epsilon_nats
+            line += [
+                rate.accepted,
+                f"{format_value(epsilon, 'nats')}\n\N{GREATER-THAN OR EQUAL TO} "
+                f"{format_value(rate.epsilon_low_nats, 'nats')}",
+                f"{format_value(rate.realised, 'share')}\n"
+                f"\N{LESS-THAN OR EQUAL TO} {format_value(rate.realised_high, 'share')}",
+            ]
+        line += [
             f"{judgement.readers_with} / {judgement.readers_without}",
             f"{judgement.excerpts_with} / {judgement.excerpts_without}",
             f"{row.learnt_with} / {row.learnt_without}",
         ]
-        lines.append([*line, *counts[: 1 if brief else None]])
-    head += ["readers with / without", "excerpts", "readers learnt from"][: 1 if brief else None]
-    notes = ["*: too few readers or excerpts to tell of that rate"] if brief else []
-    table = Table.of(head, lines, names=5, notes=notes, wide=not brief)
-    return replace(table, marks=marks)
+        lines.append(line)
+    head += ["readers with / without", "excerpts", "readers learnt from"]
+    notes = ["*: too few excerpts or readers to tell of that rate."]
+    return replace(Table.of(head, lines, names=5, notes=notes, wide=True), marks=marks)
 
 
 def tabulate_measures(results: AttackResults) -> Table:
@@ -594,20 +566,11 @@ def build_report(results: AttackResults) -> Document:
 def collect_bits(results: AttackResults) -> tuple[list[MethodBits], tuple[str, ...], float]:
     """Return what a picture shows: methods with bits, names of attackers, log2 N."""
     attackers = results.settings.attackers
-
-    def limit(row: AttackRow | None) -> tuple[float, float, float] | None:
-        if row is None:
-            return None
-        low, high = row.figures[BITS].limits
-        return row.bits, row.bits if low is None else low, row.bits if high is None else high
-
-    methods = [
-        MethodBits(
-            short_name(method_name(method).strip("`"), _LONGEST_NAME),
-            [limit(results.strongest(method, attacker)) for attacker in attackers],
-        )
-        for method in results.settings.methods
-    ]
+    methods = []
+    for method in results.settings.methods:
+        rows = (results.strongest(method, attacker) for attacker in attackers)
+        bits = [None if row is None else (row.bits, *row.figures[BITS].limits) for row in rows]
+        methods.append(MethodBits(short_name(method_name(method).strip("`"), _LONGEST_NAME), bits))
     return methods, attackers, math.log2(max(row.speakers for row in results.rows))
 
 
@@ -630,11 +593,7 @@ def check_folder(folder: Path) -> None:
 
 
 def write_results(results: AttackResults, folder: Path) -> None:
-    """Write all `FILES`, each private (mode 0600) and whole or not at all.
-
-    Raises:
-        StoreError: the folder cannot be written.
-    """
+    """Write all `FILES`, each private (mode 0600) and whole or not at all."""
     write_text(results_json(results), folder / "results.json")
     write_text(results_csv(results), folder / "results.csv")
     for name in ("bits.svg", "bits.png"):

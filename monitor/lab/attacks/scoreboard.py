@@ -105,14 +105,7 @@ class ScoreRow:
         return max(self.bits, key=lambda attacker: self.bits[attacker][0])
 
     def trained(self, attacker: str) -> str:
-        """Say how well an attacker's network was trained; empty where none was.
-
-        Example:
-            >>> bits = {"semi-informed": (1.0, None, None)}
-            >>> row = ScoreRow("x", "x", "x", 8, 9, bits, clear_share=0.97)
-            >>> row.trained("semi-informed")
-            'trained, 97 %'
-        """
+        """Say how well an attacker's network was trained; empty where none was."""
         if not get_attacker(attacker).trains:
             return ""
         if self.kept_shipped:
@@ -155,16 +148,7 @@ class ScoreRow:
 
 @dataclass(frozen=True, slots=True)
 class Scoreboard:
-    """Rows, with their common description.
-
-    Attributes:
-        about: sentences: how the rows that ship were measured.
-
-    Example:
-        >>> board = Scoreboard.shipped()
-        >>> board.rows[0].corpus, "nothing" in {row.how for row in board.rows}
-        ('dev-clean', True)
-    """
+    """Rows, with sentences on how those that ship were measured."""
 
     rows: tuple[ScoreRow, ...]
     about: tuple[str, ...] = ()
@@ -176,11 +160,7 @@ class Scoreboard:
 
     @classmethod
     def read(cls, path: Path) -> Scoreboard:
-        """Read a table from its JSON file.
-
-        Raises:
-            StoreError: it is none.
-        """
+        """Read a table from its JSON file."""
         try:
             contents = json.loads(path.read_text("utf-8"))
         except OSError as error:
@@ -261,10 +241,7 @@ class Scoreboard:
         """Return what a picture shows: methods with bits, names of attackers, the ceiling."""
         ceiling = max(math.log2(row.speakers) for row in self.rows)
         methods = [
-            MethodBits(
-                row.name, [_fill_limits(row.bits.get(attacker)) for attacker in self.attackers]
-            )
-            for row in self.ranked
+            MethodBits(row.name, [*map(row.bits.get, self.attackers)]) for row in self.ranked
         ]
         return methods, self.attackers, ceiling
 
@@ -294,12 +271,7 @@ class Scoreboard:
         )
 
     def save(self, path: Path) -> None:
-        """Write it as its suffix says (mode 0600).
-
-        Raises:
-            UsageError: the suffix is another.
-            StoreError: it cannot be written.
-        """
+        """Write it as its suffix says (mode 0600)."""
         check_suffix(path)
         writers = {".json": self.json, ".md": self.markdown, ".html": self.page}
         write_text(writers[path.suffix.lower()](), path)
@@ -339,10 +311,3 @@ def _format_limited(interval: _Limited | None, form: str, more: str = "") -> str
     limits = "" if low is None or high is None else f"[{form.format(low)}, {form.format(high)}]"
     below = ", ".join(line for line in (limits, more) if line)
     return "\n".join(line for line in (form.format(value), below) if line)
-
-
-def _fill_limits(interval: _Limited | None) -> tuple[float, float, float] | None:
-    if interval is None:
-        return None
-    value, low, high = interval
-    return value, value if low is None else low, value if high is None else high

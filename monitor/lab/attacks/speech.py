@@ -497,12 +497,7 @@ class PieceExtractor:
         self, pieces: Sequence[Piece], method: str, seed: int,
         features: Sequence[str | Feature], measures: Sequence[str] = (),
     ) -> dict[Piece, ExtractedPiece]:  # fmt: skip
-        """Protect and hear each piece, in order; what cannot be used is left out and noted.
-
-        Raises:
-            UsageError: the method or a feature makes no sense.
-            MonitorError: a process was ended from outside.
-        """
+        """Protect and hear each piece, in order; what cannot be used is left out and noted."""
         requests = [ExtractionRequest(piece, method, seed, tuple(measures)) for piece in pieces]
         contents = self._hear(requests, features)
         extracted = {request.piece: unpack(content) for request, content in contents.items()}
@@ -542,23 +537,24 @@ class PieceExtractor:
                 contents[request] = content
 
         def store(results: Sequence[_Extracted]) -> None:
-            for key, piece, outcome in results:
-                self.seconds.computed += self._count(key, piece)
+            for key, request, outcome in results:
+                self.seconds.computed += self._count(key, request.piece)
                 if isinstance(outcome, str):
-                    self._failed[key] = self.missing[piece.name] = outcome
-                elif self.cache:
+                    self._failed[key] = self.missing[request.piece.name] = outcome
+                    continue
+                if self.cache:
                     self.cache.write(key, outcome)
+                if give:
+                    contents[request] = outcome
 
         tasks = [tuple(tasks_of_piece.items()) for tasks_of_piece in todo.values()]
         outputs = each_in_order(
             partial(_extract_task, tuple(features), setup), tasks, self.jobs,
             reads=partial(_list_files, words), alike=describe, arrived=store,
         )  # fmt: skip
-        with closing(outputs) as results:
-            for task, outcomes in zip(tasks, results, strict=True):
-                for (_, request), (_, _, outcome) in zip(task, outcomes, strict=True):
-                    if give and not isinstance(outcome, str):
-                        contents[request] = outcome
+        with closing(outputs):
+            for _ in outputs:  # `store` takes what arrives
+                pass
         return contents
 
     def _count(self, key: str, piece: Piece) -> float:
@@ -570,7 +566,7 @@ class PieceExtractor:
         return piece.seconds
 
 
-_Extracted: TypeAlias = tuple[str, Piece, bytes | str]
+_Extracted: TypeAlias = tuple[str, ExtractionRequest, bytes | str]
 _Task: TypeAlias = tuple[tuple[str, ExtractionRequest], ...]
 
 
@@ -579,16 +575,12 @@ def _extract_task(
 ) -> list[_Extracted]:
     """Return every content of a task, or the reason without one, by its key."""
     outcomes: list[_Extracted] = []
-    for key, request in task:
-        piece, measures = request.piece, request.measures
-        content: bytes | str
+    for key, r in task:
         try:
-            content = pack(
-                extract_protected(piece, request.method, request.seed, features, measures, setup)
-            )
+            piece = extract_protected(r.piece, r.method, r.seed, features, r.measures, setup)
+            outcomes.append((key, r, pack(piece)))
         except SourceError as error:
-            content = str(error)
-        outcomes.append((key, piece, content))
+            outcomes.append((key, r, str(error)))
     return outcomes
 
 

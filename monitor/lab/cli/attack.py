@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -38,30 +38,39 @@ def print_attacks(results: AttackResults) -> None:
     from monitor.lab.attacks.results import (
         format_headline,
         list_caveats,
-        summarise_main,
         tabulate_attributes,
+        tabulate_main,
     )
-    from monitor.lab.report.model import Document, Paragraphs, Section
+    from monitor.lab.report.model import Document, Paragraphs, Section, Table
     from monitor.lab.report.terminal import print_document
+
+    def narrow(table: Table, *titles: str) -> Table:
+        """Select the columns that name rows, and the first of each title."""
+        heads = [column.title for column in table.columns]
+        places = [*range(table.names), *map(heads.index, titles)]
+        return replace(
+            table,
+            columns=[table.columns[j] for j in places],
+            rows=[[row[j] for j in places] for row in table.rows],
+            marks={(i, places.index(j)): m for (i, j), m in table.marks.items() if j in places},
+        )
 
     settings = results.settings
     note = (
         f"Templates of {settings.template_seconds:g} s of speech, trials of {settings.seconds:g} "
         "s, bits (MeanD) with 95 % interval. All figures: the page."
     )
-    document = Document(
-        "",
-        format_headline(results),
-        [
-            Section("", [summarise_main(results)]),
-            *(
-                Section(f"Told of a reader: {name}", [tabulate_attributes(rows, brief=True)])
-                for name, rows in results.attributes.items()
-            ),
-            Section("", [Paragraphs([note]), Paragraphs(list_caveats(results), muted=True)]),
-        ],
-    )
-    print_document(document, made_console(_WIDE))
+    attributes = {name: tabulate_attributes(rows) for name, rows in results.attributes.items()}
+    told = "TPR at FPR 1e-2", "readers with / without"
+    sections = [
+        Section("", [narrow(tabulate_main(results), "bits", "first", "EER", "N", "trials")]),
+        *(
+            Section(f"Told of a reader: {name}", [narrow(table, "EER", *told)])
+            for name, table in attributes.items()
+        ),
+        Section("", [Paragraphs([note]), Paragraphs(list_caveats(results), muted=True)]),
+    ]
+    print_document(Document("", format_headline(results), sections), made_console(_WIDE))
 
 
 @dataclass(frozen=True, slots=True)

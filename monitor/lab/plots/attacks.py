@@ -36,7 +36,7 @@ class MethodBits:
     """Bits that each attacker learns of one method."""
 
     name: str
-    bits: Sequence[tuple[float, float, float] | None]
+    bits: Sequence[tuple[float, float | None, float | None] | None]
 
 
 def plot_attacks(
@@ -85,7 +85,8 @@ def _paint(
             zorder=3,
         )
         for y, (_, low, high) in points:
-            axes.plot([low, high], [y, y], color=colour, linewidth=1.6)
+            if low is not None and high is not None:
+                axes.plot([low, high], [y, y], color=colour, linewidth=1.6)
     axes.axvline(ceiling, color=muted, linewidth=1, linestyle="--")
     axes.annotate(
         f"log2 N = {ceiling:.1f}", (ceiling, -0.62), (-5, 0), textcoords="offset points",

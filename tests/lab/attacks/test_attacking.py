@@ -68,9 +68,7 @@ def test_buzzes_of_their_own_pitch_are_told_apart(bench):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "attacker", [name for name, each in ATTACKERS.items() if not each.needs_background]
-)
+@pytest.mark.parametrize("attacker", [name for name, each in ATTACKERS.items() if not each.trains])
 def test_one_voice_for_all_gives_nothing_away(bench, one_voice, attacker):
     for row in attack_method(bench, "one-voice", ATTACKERS[attacker], [1, 2], replicates=20):
         assert row.bits <= (row.figures["srd.null_model_bits"].high or 0.0)

@@ -106,7 +106,7 @@ def test_a_program_that_fails_on_everything_is_no_result(corpora, tmp_path):
 
 
 def test_who_cannot_do_without_a_background_says_so(corpora, tmp_path):
-    needing = [name for name, each in ATTACKERS.items() if each.needs_background]
+    needing = [name for name, each in ATTACKERS.items() if each.trains]
     for name in needing:
         config = replace(WISHES, attackers=(name,))
         with pytest.raises(UsageError, match="--background"):
