@@ -8,10 +8,10 @@ speakers.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -251,43 +251,14 @@ def _divide(top: FloatArray, bottom: FloatArray) -> FloatArray:
 # ---------------------------------------------------------------------------------------- measures
 
 
-class Measure(ABC):
+class Measure(NamedTuple):
     """Compares clear with protected audio, piece by piece, while attackers' features hear it."""
 
-    version: str
-    """Raise it when results change."""
-
-    @abstractmethod
-    def measure(self, clear: FloatArray, protected: FloatArray, rate: int) -> Record:
-        """Measure one piece, samples of one channel each; return anything that goes into JSON."""
-
-    @abstractmethod
-    def figures(self, noted: Mapping[str, Sequence[Record]]) -> Sequence[Figure]:
-        """Summarise by reader what `measure` kept of each piece."""
-
-
-class Usefulness(Measure):
-    """The measure of utility: phone error, pitch, loudness, length.
-
-    Example:
-        >>> noted = Usefulness().measure(np.ones(800), np.ones(1600) / 10, 8000)
-        >>> round(noted["louder_db"], 3), noted["longer"]
-        (-20.0, 2.0)
-    """
-
-    version = "1"
-
-    def measure(self, clear: FloatArray, protected: FloatArray, rate: int) -> Record:
-        """Compare one protected piece with its clear one."""
-        both = (np.asarray(samples, np.float32).tobytes() for samples in (clear, protected))
-        return asdict(compare(*(_extract_content(samples, rate) for samples in both)))
-
-    def figures(self, noted: Mapping[str, Sequence[Record]]) -> Sequence[Figure]:
-        """Summarise all pieces, with confidence intervals over readers."""
-        rows = [(who, Utility(**utility)) for who, pieces in noted.items() for utility in pieces]
-        if not rows:
-            return ()
-        return compute_figures([utility for _, utility in rows], [who for who, _ in rows])
+    version: str  # raise it when results change
+    measure: Callable[[FloatArray, FloatArray, int], Record]
+    """Of a piece, from clear and protected samples of one channel and their rate."""
+    figures: Callable[[Mapping[str, Sequence[Record]]], Sequence[Figure]]
+    """Of what was measured of each piece, by reader."""
 
 
 @lru_cache(4)  # all methods are compared with a clear piece before the next one comes
@@ -295,5 +266,15 @@ def _extract_content(samples: bytes, rate: int) -> RecordingContent:
     return extract_content(np.frombuffer(samples, np.float32), rate)
 
 
-MEASURES: dict[str, Measure] = {"utility": Usefulness()}
+def _measure_utility(clear: FloatArray, protected: FloatArray, rate: int) -> Record:
+    both = (np.asarray(samples, np.float32).tobytes() for samples in (clear, protected))
+    return asdict(compare(*(_extract_content(samples, rate) for samples in both)))
+
+
+def _summarise_utility(noted: Mapping[str, Sequence[Record]]) -> Sequence[Figure]:
+    rows = [(who, Utility(**utility)) for who, pieces in noted.items() for utility in pieces]
+    return compute_figures([utility for _, utility in rows], [w for w, _ in rows]) if rows else ()
+
+
+MEASURES = {"utility": Measure("1", _measure_utility, _summarise_utility)}
 """Measures by name; called in the process that extracts."""

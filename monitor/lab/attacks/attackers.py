@@ -10,7 +10,6 @@ train can also leave it.
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -45,7 +44,6 @@ from monitor.lab.report.model import Figure
 from monitor.lab.result_cache import ResultCache
 from monitor.maths.scores import Similarity
 from monitor.networks.voice import VoiceNetwork, shipped
-from monitor.phrases import clock_time
 from monitor.protocols import Feature
 from monitor.training.calibrating import FEWEST_SPEAKERS
 from monitor.training.voices import SessionFrames, session_frames, units_of
@@ -330,7 +328,6 @@ def collect_speech(
 
 # ------------------------------------------------------------------------------------ who trains
 
-_TELL_SECONDS = 5.0
 _REPLICATES = 20
 _LEAST_SPREAD = 1e-9
 _BOTH = "both"  # the shipped network and the adapted one
@@ -386,13 +383,17 @@ def _choose_network(context: AttackContext, background: Background, method: str)
     """Return the network that discloses most of background speakers."""
     readers, training = split_background(background)
     assert readers is not None
+
+    def report(activity: str, done: float) -> None:
+        context.on_progress(f"{method}, semi-informed: {activity}, {done:.0%}")
+
     network, problems = adapt(
         training,
         partial(_protect, method, context.attacker_seed),
         [method, context.attacker_seed, hash_program(method)],
         ResultCache(context.folder / NETWORKS),
         context.training,
-        progress=_report_progress(context, method),
+        progress=report,
         jobs=context.extractor.jobs,
     )
     candidates: dict[str, Feature] = {
@@ -467,23 +468,6 @@ class BothNetworks:
         """Embed windows of one length, shape (b, n): shape (b, size)."""
         both = [network.embed(windows) for network in self._networks]
         return np.concatenate(both, axis=1) / np.float32(np.sqrt(2))
-
-
-def _report_progress(context: AttackContext, method: str) -> Callable[[str, float], None]:
-    """Return what reports the progress of an adaptation, with the time left."""
-    activity, began, last, first = "", 0.0, 0.0, 0.0
-
-    def report(what: str, done: float) -> None:
-        nonlocal activity, began, last, first
-        now = time.monotonic()
-        if what != activity:
-            activity, began, last, first = what, now, now, done
-        if now - last >= _TELL_SECONDS and done > first:
-            last = now
-            left = clock_time((now - began) * (1 - done) / (done - first))
-            context.on_progress(f"{method}, semi-informed: {what}, {done:.0%}, about {left} left")
-
-    return report
 
 
 ATTACKERS: dict[str, ThreatModel] = {

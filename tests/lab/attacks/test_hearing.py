@@ -19,7 +19,7 @@ from monitor.lab.attacks.speech import (
     extract_protected,
 )
 from monitor.lab.result_cache import ResultCache
-from monitor.lab.utility import MEASURES
+from monitor.lab.utility import MEASURES, Measure
 from monitor.sources.file import File
 from monitor.types import Block
 from tests.lab.attacks.conftest import AMOUNTS
@@ -139,24 +139,11 @@ def test_another_program_under_the_same_name_is_heard_anew(pieces, tmp_path):
     assert ears.extract(pieces[:1], f"command:{program}", 1, ["f0"]) == {}
 
 
-class Loudness:
-    """How much louder the protected piece is."""
-
-    name, version = "loudness", "1"
-
-    def measure(self, clear, protected, rate):
+def test_measures_hear_both_in_the_same_pass(pieces, monkeypatch, tmp_path: Path):
+    def measure(clear, protected, rate):
         return {"ratio": float(np.abs(protected).sum() / np.abs(clear).sum()), "rate": rate}
 
-    def figures(self, _noted):
-        return []
-
-
-@pytest.fixture
-def loudness(monkeypatch) -> None:
-    monkeypatch.setitem(MEASURES, "loudness", Loudness())
-
-
-def test_measures_hear_both_in_the_same_pass(pieces, loudness, tmp_path: Path):
+    monkeypatch.setitem(MEASURES, "loudness", Measure("1", measure, lambda _: []))
     ears = PieceExtractor(ResultCache(tmp_path))
     for _ in range(2):  # and are kept with the frames
         found = ears.extract(pieces, CLEAR, 1, ["f0"], ["loudness"])
