@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from monitor.protocols import Sink, Source
     from monitor.run import Run
     from monitor.run.each import SummaryRow
-    from monitor.run.parts import Unfinished
 
 # --- Every recording by itself, summed up in a table.
 
@@ -64,7 +63,7 @@ class OneOfMany:
     asked: ReplayOptions
     setup: FeatureSetup
 
-    def __call__(self, path: Path, unfinished: Unfinished | None) -> Run:
+    def __call__(self, path: Path) -> Run:
         """Make the run of a recording, not yet entered."""
         from monitor.sources.base import Chain
 
@@ -73,7 +72,7 @@ class OneOfMany:
             self.asked.options.check_channel(sources[0])
             return Chain(self._with_words(sources, path))
 
-        return self._run(opened, unfinished, allow_overlap=self.asked.allow_overlap)
+        return self._run(opened, allow_overlap=self.asked.allow_overlap)
 
     @property
     def words(self) -> bool:
@@ -145,7 +144,6 @@ class OneOfMany:
     def _run(
         self,
         opened: Source | Callable[[], Source],
-        unfinished: Unfinished | None = None,
         *,
         allow_overlap: bool,
     ) -> Run:
@@ -171,7 +169,6 @@ class OneOfMany:
                 until=alerting.until,
                 allow_overlap=allow_overlap,
                 protect=self.asked.protecting.protection(None),
-                unfinished=unfinished,
             ),
         )
 
@@ -269,7 +266,6 @@ def _measure_each(asked: ReplayOptions) -> int:
             sent,
             summary,
             jobs,
-            unfinished=summary.unfinished if isinstance(jobs, int) else None,
             reads=sent.needs(),
             side_files=sent.beside,
             alike=sent.marks,

@@ -9,27 +9,25 @@ import os
 import re
 import stat
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, fields
+from contextlib import closing
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from monitor.alerts.crossings import as_text, from_text
 from monitor.corpus import natural, recordings_below
 from monitor.errors import MonitorError, SourceError, StoreError, UsageError
-from monitor.events.declaration import Event
 from monitor.events.reading import Reading
-from monitor.events.run import Alert, DelayRow, RunEnd
-from monitor.files import csv_text, is_ours, lock, not_written, open_private, plain_cell
+from monitor.events.run import Alert
+from monitor.files import csv_text, lock, not_written, open_private, plain_cell
 from monitor.jobs import Jobs, absolute, each_in_order
 from monitor.lazy import Managed
 from monitor.maths.statistics import Crossing, disclosure_delay
 from monitor.phrases import attacker_in_words, level_in_words, plural
 from monitor.run import FAILED, status_of, status_of_error
-from monitor.run.parts import Unfinished
 from monitor.safe_text import printable
 from monitor.sources.base import file_hash
 from monitor.tables import Column, Kind, need, read_parquet, write
@@ -83,8 +81,8 @@ def _line(bits: float, clear: Sequence[Crossing], safe: Sequence[Crossing], hori
     )
 
 
-OpenRun: TypeAlias = "Callable[[Path, Unfinished | None], Run]"
-"""Gives the run of a recording, fresh, not yet entered, and able to go on from what was left."""
+OpenRun: TypeAlias = "Callable[[Path], Run]"
+"""Gives the run of a recording, fresh, not yet entered; picklable for several processes."""
 
 _FIGURES = (
     *("bits", "bits_low", "bits_high", "headline", "at_least", "peak_bits"),
@@ -139,28 +137,25 @@ class RecordingOutcome:
     incomplete: str = ""  # what keeps the run from being complete, with semicolons between
 
 
-def process_one(path: Path, open_run: OpenRun, state: Path | None = None) -> RecordingOutcome:
-    """Process a recording to its end; what goes wrong with it is part of the outcome.
-
-    ``state`` is where to leave what it is gone on from, should this process be killed.
-    """
-    tally = _Tally()
-    is_resumed = state is not None and state.exists()
+def process_one(path: Path, open_run: OpenRun) -> RecordingOutcome:
+    """Process a recording to its end; what goes wrong with it is part of the outcome."""
+    figures: dict[str, object] = {"seconds": 0.0, "speech": 0.0}
+    first_alert: float | None = None
     try:
-        with open_run(path, None if state is None else Unfinished(state, (tally,))) as run:
+        with open_run(path) as run:
             for event in run:
-                tally.add(event)
+                match event:
+                    case Reading():
+                        figures = _figures_of(event)
+                    case Alert(state="raised", level="alert") if first_alert is None:
+                        first_alert = event.seconds
     except MonitorError as error:
-        if state is not None and is_resumed:
-            state.unlink(missing_ok=True)
-            return process_one(path, open_run, state)
         return RecordingOutcome(exit_status=status_of_error(error), error=_outcome_line(str(error)))
     except Exception as error:  # one recording of thousands must not end the others
         problem = f"unexpected {type(error).__name__}: {error}"
         return RecordingOutcome(exit_status=FAILED, error=_outcome_line(problem))
-    return RecordingOutcome(
-        **tally.figures,
-        first_alert_seconds=tally.first_alert,
+    outcome = RecordingOutcome(
+        first_alert_seconds=first_alert,
         alerts=run.totals.alerts,
         gaps=run.totals.gaps,
         changes=run.totals.changes,
@@ -169,11 +164,23 @@ def process_one(path: Path, open_run: OpenRun, state: Path | None = None) -> Rec
         error=_outcome_line("; ".join(run.totals.failures)),
         session=run.start.rank_model_session,
         enrolled_too=run.monitor.session == "same",
-        crossings=as_text(tally.disclosure_delay),
+        crossings=as_text(run.end.disclosure_delay or ()),
         notices=_outcome_line("; ".join(_list_notices(run))),
         watch=run.start.watch or "",
         incomplete="; ".join(run.shortfalls),
     )
+    return replace(outcome, **figures)  # type: ignore[arg-type]
+
+
+def _figures_of(reading: Reading) -> dict[str, object]:
+    side, sound = reading.protected, reading.conditions
+    return {
+        **{name: getattr(reading, name) for name in ("seconds", "speech", "enrolled", *_FIGURES)},
+        **{f"protected_{name}": getattr(side, name, None) for name in _PROTECTED},
+        "protected_by": (side and side.by) or "",
+        **({} if sound is None else sound.record()),
+        "differs": " ".join(reading.differs),
+    }
 
 
 def _list_notices(run: Run) -> list[str]:
@@ -182,38 +189,6 @@ def _list_notices(run: Run) -> list[str]:
     lost = [f"audio was lost: {why}" for why in run.totals.lost]
     name = f"{run.source.label}: "
     return [line.replace(name, "") for line in (*lost, *map(str, noticed))]
-
-
-class _Tally:
-    def __init__(self) -> None:
-        self.figures: dict[str, Any] = {"seconds": 0.0, "speech": 0.0}
-        self.first_alert: float | None = None
-        self.disclosure_delay: Sequence[DelayRow] = ()
-
-    def add(self, event: Event) -> None:
-        match event:
-            case Reading():
-                names = ("seconds", "speech", "enrolled", *_FIGURES)
-                plain = {name: getattr(event, name) for name in names}
-                sound = {} if event.conditions is None else event.conditions.record()
-                side = event.protected
-                protected = {f"protected_{n}": getattr(side, n, None) for n in _PROTECTED}
-                protected["protected_by"] = (side and side.by) or ""
-                self.figures = {**plain, **protected, **sound, "differs": " ".join(event.differs)}
-            case RunEnd():
-                self.disclosure_delay = event.disclosure_delay or ()
-            case Alert(state="raised", level="alert") if self.first_alert is None:
-                self.first_alert = event.seconds
-
-    def state(self) -> dict[str, object]:
-        return {"figures": self.figures, "first_alert": self.first_alert}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        figures, first = state["figures"], state["first_alert"]
-        RecordingOutcome(**figures)  # refuses what is none of its figures
-        if not all(isinstance(x, float | int | str | None) for x in (*figures.values(), first)):
-            raise TypeError("figures are numbers, and texts say whose they are")
-        self.figures, self.first_alert = dict(figures), first
 
 
 def _outcome_line(text: str) -> str:
@@ -242,9 +217,8 @@ class SummaryFile(Managed):
     Each line is flushed to the disk at once (`append`); one that was cut off by a kill is dropped
     when the file is opened again. `finish` puts them into natural order. The file is private (mode
     0600). A Parquet file cannot grow: until `finish` its lines go to
-    ``NAME.parquet.unfinished.csv`` beside it. There is a folder ``NAME.unfinished`` (mode 0700) as
-    well, for what recordings that take long are gone on from. ``settings`` is a mark of everything
-    but the recording that a line depends on.
+    ``NAME.parquet.unfinished.csv`` beside it. ``settings`` is a mark of everything that a line
+    depends on but the recording.
     """
 
     def __init__(
@@ -258,7 +232,6 @@ class SummaryFile(Managed):
         if self._parquet:
             need("pyarrow.parquet")
             self._lines = path.with_name(f"{path.name}.unfinished.csv")
-        self.unfinished = path.with_name(f"{path.name}.unfinished")
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
             self._handle = open_private(self._lines, flags)
@@ -298,26 +271,8 @@ class SummaryFile(Managed):
         elif is_finished:
             self._read_parquet()
         os.ftruncate(self._handle, len(complete))
-        self._make_folder()
-        if not resume:
-            self._empty_folder()
         if not complete:
             self._write([COLUMNS, *(row.values() for row in self.rows.values())])
-
-    def _make_folder(self) -> None:
-        with suppress(FileExistsError):
-            self.unfinished.mkdir(0o700)
-        status = self.unfinished.lstat()
-        if not stat.S_ISDIR(status.st_mode) or not is_ours(status):
-            raise StoreError(
-                f"{self.unfinished} lies where unfinished recordings are kept; move it away"
-            )
-        if stat.S_IMODE(status.st_mode) & 0o077:
-            self.unfinished.chmod(0o700)
-
-    def _empty_folder(self) -> None:
-        for state in (*self.unfinished.glob("*.state"), *self.unfinished.glob(".*.unfinished")):
-            state.unlink(missing_ok=True)
 
     def _read(self, text: bytes) -> None:
         try:
@@ -375,7 +330,6 @@ class SummaryFile(Managed):
 
     def finish(self) -> None:
         """Put the lines into natural order, one a recording: the last that was written."""
-        self._empty_folder()
         rows = [self.rows[name] for name in sorted(self.rows, key=natural)]
         if not self._parquet:
             write(self.path, _TYPED, rows)
@@ -389,9 +343,6 @@ class SummaryFile(Managed):
         if handle >= 0:
             if self._ours and self._parquet and not os.fstat(handle).st_size:  # made for nothing
                 self._lines.unlink(missing_ok=True)
-            if self._ours:
-                with suppress(OSError):  # something is in it to go on from, or there is none
-                    self.unfinished.rmdir()
             os.close(handle)
 
 
@@ -477,7 +428,6 @@ def process_each(
     summary: SummaryFile,
     jobs: Jobs = 1,
     *,
-    unfinished: Path | None = None,
     reads: Sequence[Path] = (),
     side_files: FindSideFiles = lambda _: (),
     alike: Callable[[], object] = lambda: None,
@@ -485,11 +435,10 @@ def process_each(
     """Process every recording, and write its line; a broken one is a line with its error.
 
     Lines are written as they come: a kill loses no more than what is just being heard. When all are
-    done the summary is put in order; it does not depend on ``jobs``. ``unfinished`` is a folder for
-    what recordings that take longer than `Unfinished.every_seconds` are gone on from; ``reads`` are
-    files that every run needs, ``side_files`` give those of one.
+    done the summary is put in order; it does not depend on ``jobs``. ``reads`` are files that every
+    run needs, ``side_files`` give those of one.
     """
-    work = partial(_measure, open_run, summary.settings, unfinished, side_files)
+    work = partial(_measure, open_run, summary.settings, side_files)
     tasks = [(escape_path(path), absolute(path)) for path in recordings]
     outcomes = each_in_order(
         work,
@@ -516,20 +465,12 @@ def escape_path(path: Path) -> str:
 
 
 def _measure(
-    open_run: OpenRun,
-    settings: str,
-    unfinished: Path | None,
-    side_files: FindSideFiles,
-    task: tuple[str, Path],
+    open_run: OpenRun, settings: str, side_files: FindSideFiles, task: tuple[str, Path]
 ) -> dict[str, str]:
     """Make the line of a recording, in any process, on any machine that has the file."""
     name, path = task
     fingerprint = _fingerprint(path, side_files)
-    state = None
-    if unfinished is not None and fingerprint:
-        mark = hashlib.sha256(f"{settings} {fingerprint} {name}".encode()).hexdigest()
-        state = unfinished / f"{mark[:32]}.state"
-    return format_row(name, process_one(path, open_run, state), fingerprint, settings)
+    return format_row(name, process_one(path, open_run), fingerprint, settings)
 
 
 def _fingerprint(path: Path, side_files: FindSideFiles) -> str:

@@ -16,7 +16,7 @@ from monitor.events.phrases import declared_in_words
 from monitor.events.reading import DeclaredReading, Reading
 from monitor.events.run import DeclaredStart, ProtectedAttacker, ProtectedStart, RunStart
 from monitor.population.population import Population
-from monitor.protocols import AlertAction, ExplainedRule, LiveSource, Provenance, Source, Stateful
+from monitor.protocols import AlertAction, ExplainedRule, LiveSource, Provenance, Source
 from monitor.sinks.jsonl import JsonLines, refuse_overwrite, standing
 from monitor.stream.checkpoint import state_path
 from monitor.stream.monitor import Monitor
@@ -102,15 +102,6 @@ class LedgerFile:
         return LedgerSession(
             ledger, monitor, reading_seconds=self.reading_seconds, recordings=recordings
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """State that a run without a log leaves, to go on from should it be killed."""
-
-    path: Path  # of its checkpoint: taken up where there is one, removed when the run has ended
-    extras: Sequence[Stateful] = ()  # further state that goes on with the run
-    every_seconds: float = 10.0  # wall seconds between checkpoints, of which the first is as late
 
 
 SOON_SECONDS = 8.0

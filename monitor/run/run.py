@@ -9,7 +9,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self, TypeAlias
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from monitor.alerts.budgets import Budget
 from monitor.alerts.crossings import Crossings
 from monitor.alerts.rules import explained
-from monitor.errors import Message, StoreError, UsageError
+from monitor.errors import Message, UsageError
 from monitor.events.declaration import to_json
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, LevelReached, NoticeEvent, RunEnd, RunStart
@@ -42,7 +41,6 @@ from monitor.run.parts import (
     LogFile,
     ProtectedSide,
     Protection,
-    Unfinished,
     fit_rules,
 )
 from monitor.safe_text import printable
@@ -98,7 +96,6 @@ class RunSettings:
         jobs: processes that compute features of recordings; the records do not depend on it. None
             for as many as are worth it. With more than one a script must begin under
             ``if __name__ == "__main__":``. With an anonymiser it is one.
-        unfinished: without a log, where the run leaves what it goes on from.
         clock: wall seconds.
     """
 
@@ -107,7 +104,6 @@ class RunSettings:
     protect: str | Protection | None = None
     alert_labels: Sequence[str] = ()
     jobs: int | None = 1
-    unfinished: Unfinished | None = None
     clock: Callable[[], float] = time.monotonic
 
     @property
@@ -262,12 +258,8 @@ class Run(Managed):
             )
             self._stack.callback(self._session.close)
             self.actions.append(self._session)
-        if self._split is not None:
-            pass  # it is heard in one go
-        elif self._log is not None and self._log.plain:
-            self._open_checkpoint(start)
-        elif self._settings.unfinished is not None:
-            self._open_unfinished(self._settings.unfinished, start)
+        if self._split is None and self._log is not None and self._log.plain:
+            self._open_checkpoint(start)  # people are heard in one go
         if self._session is not None:
             start = self._session.begin(start)
             self.notices += self._session.notices
@@ -349,17 +341,6 @@ class Run(Managed):
         if self._resumed:
             self._log.go_on_at(self._take_up(self._checkpoint))
 
-    def _open_unfinished(self, unfinished: Unfinished, start: RunStart) -> None:
-        if isinstance(self.source, LiveSource):
-            return
-        parts = self._parts = self.source.provenance()
-        if parts is None:
-            return
-        self._checkpoint = Checkpoint(unfinished.path, self._configuration(parts, start))
-        self._checkpoint.check()
-        if unfinished.path.exists():
-            self._take_up(self._checkpoint)
-
     def _configuration(self, parts: Sequence[Provenance], start: RunStart) -> dict[str, object]:
         """Return the settings that must be the same for the run to be resumed."""
         intervals = [[part.start_seconds, part.end_seconds] for part in parts]
@@ -410,8 +391,7 @@ class Run(Managed):
     def _stateful(self) -> list[Stateful]:
         anonymiser = None if self._side is None else self._side.anonymiser
         own = (self._session, anonymiser, self._crossings)
-        extras = () if self._settings.unfinished is None else self._settings.unfinished.extras
-        return [*(component for component in own if component is not None), *extras]
+        return [component for component in own if component is not None]
 
     @property
     def locked(self) -> bool:
@@ -503,10 +483,7 @@ class Run(Managed):
 
     def _process_stream(self) -> Generator[RunEvent, None, str | None]:
         """Give what happens; return the rule of the alert that ended it."""
-        clock, unfinished = self._settings.clock, self._settings.unfinished
-        saved, every = -math.inf, CHECKPOINT_SECONDS  # the first reading can be resumed from
-        if unfinished is not None:
-            saved, every = clock(), unfinished.every_seconds
+        clock, saved = self._settings.clock, -math.inf  # the first reading can be resumed from
         ended_by: str | None = None
         for event in self._stream():
             if isinstance(event, NoticeEvent):
@@ -517,7 +494,7 @@ class Run(Managed):
                 yield written
             if ended_by is not None or self._stopped:
                 break
-            if isinstance(event, Reading) and clock() - saved >= every:
+            if isinstance(event, Reading) and clock() - saved >= CHECKPOINT_SECONDS:
                 self._save()
                 saved = clock()
         return ended_by
@@ -609,15 +586,10 @@ class Run(Managed):
         log_notices(notices)
 
     def _save(self) -> None:
-        if self._saves is None:
-            return
-        save = partial(self._saves.save, self._hearing, self.totals, [*self.rules, *self._stateful])
-        if self._log is not None:
+        if self._saves is not None and self._log is not None:
             self._log.flush()
-            save(self._log.offset)
-        else:
-            with suppress(StoreError):  # nobody asked for it: a full disk shall end no run
-                save(0)
+            stateful = [*self.rules, *self._stateful]
+            self._saves.save(self._hearing, self.totals, stateful, self._log.offset)
 
     @property
     def _saves(self) -> Checkpoint | None:

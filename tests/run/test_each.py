@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import json
-import math
 import os
 import random
 import stat
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,11 +17,8 @@ import soundfile
 from monitor import Monitor, Run
 from monitor.alerts import Threshold
 from monitor.errors import StoreError, UsageError
-from monitor.events import Event, Reading
-from monitor.run import RunSettings
 from monitor.run.each import (
     COLUMNS,
-    OpenRun,
     RecordingOutcome,
     SummaryFile,
     escape_path,
@@ -34,16 +28,13 @@ from monitor.run.each import (
     process_one,
     split_by_summary,
 )
-from monitor.run.parts import Unfinished
 from tests.sounds import RATE, synthetic
 from tests.stream.streams import reference
 
 
-def opened(path: Path, unfinished: Unfinished | None = None) -> Run:
+def opened(path: Path) -> Run:
     rules = [Threshold("bits", 0.1, hold_seconds=1.0)]
-    return Run(
-        path, Monitor(reference(), ["f0"]), settings=RunSettings(unfinished=unfinished), rules=rules
-    )
+    return Run(path, Monitor(reference(), ["f0"]), rules=rules)
 
 
 @pytest.fixture
@@ -100,7 +91,7 @@ def test_silence_is_incomplete_and_what_is_no_audio_has_failed(talks):
 
 
 def test_something_unforeseen_in_one_recording_is_a_line_too(talks):
-    def breaks(path: Path, unfinished: Unfinished | None) -> Run:
+    def breaks(path: Path) -> Run:
         raise ZeroDivisionError("once\nin a lifetime")
 
     outcome = process_one(talks / "a9.wav", breaks)
@@ -226,9 +217,9 @@ def test_a_parquet_that_is_no_summary_is_untouched(tmp_path):
 
 def test_what_another_run_holds_stays(tmp_path):
     table = tmp_path / "out.parquet"
-    with SummaryFile(table, "one") as first:
+    with SummaryFile(table, "one"):
         before = sorted(tmp_path.iterdir())
-        assert before == [first.unfinished, tmp_path / "out.parquet.unfinished.csv"]
+        assert before == [tmp_path / "out.parquet.unfinished.csv"]
         for how in ({"resume": True}, {"replace": True}, {}):
             with pytest.raises(StoreError, match="another run is writing"):
                 SummaryFile(table, "one", **how)
@@ -277,96 +268,3 @@ def test_a_recording_with_a_strange_name_is_known_again(tmp_path):
             list(process_each(left, opened, summary))
     (line,) = lines(path)
     assert line["recording"].endswith('a,"b\\nc.wav')
-
-
-class Stops:
-    """A sink that ends everything at a reading, as a kill would; it remembers what it was shown."""
-
-    def __init__(self, at: float = math.inf) -> None:
-        self.at = at
-        self.seen: list[float] = []
-
-    def write(self, event: Event) -> None:
-        if isinstance(event, Reading):
-            self.seen.append(event.seconds)
-            if event.seconds >= self.at:
-                raise KeyboardInterrupt
-
-    def close(self) -> None:
-        pass
-
-
-def hearing(sink: Stops) -> OpenRun:
-    def opened(path: Path, unfinished: Unfinished | None) -> Run:
-        rules = [Threshold("bits", 0.1, hold_seconds=1.0)]
-        often = None if unfinished is None else replace(unfinished, every_seconds=0.0)
-        monitor = Monitor(reference(), ["f0"])
-        return Run(path, monitor, settings=RunSettings(unfinished=often), rules=rules, sinks=[sink])
-
-    return opened
-
-
-@pytest.mark.slow
-def test_a_recording_that_takes_long_is_gone_on_with_where_it_was_killed(talks, tmp_path):
-    soundfile.write(talks / "long.wav", synthetic(12.0), RATE)
-    whole = process_one(talks / "long.wav", opened)
-    state = tmp_path / "a.state"
-    with pytest.raises(KeyboardInterrupt):
-        process_one(talks / "long.wav", hearing(Stops(at=7.0)), state)
-    assert stat.S_IMODE(state.stat().st_mode) == 0o600
-    rest = Stops()
-    assert process_one(talks / "long.wav", hearing(rest), state) == whole
-    assert rest.seen == [7.0, 8.0, 9.0, 10.0, 11.0, 12.0]  # the seventh had not been left behind
-    assert whole.first_alert_seconds is not None
-    assert whole.first_alert_seconds < 6
-    assert not state.exists()
-
-
-@pytest.mark.parametrize("content", [b"", b"no checkpoint", b"PK\x03\x04 and no more"])
-def test_what_is_no_checkpoint_is_heard_anew(talks, tmp_path, content):
-    state = tmp_path / "a.state"
-    state.write_bytes(content)
-    heard = Stops()
-    assert process_one(talks / "a9.wav", hearing(heard), state) == process_one(
-        talks / "a9.wav", opened
-    )
-    assert heard.seen[0] == 1.0
-    assert not state.exists()
-
-
-def test_the_checkpoint_of_another_recording_is_not_taken_up(talks, tmp_path):
-    state = tmp_path / "a.state"
-    with pytest.raises(KeyboardInterrupt):
-        process_one(talks / "a10.wav", hearing(Stops(at=3.0)), state)
-    heard = Stops()
-    assert process_one(talks / "a9.wav", hearing(heard), state) == process_one(
-        talks / "a9.wav", opened
-    )
-    assert heard.seen[0] == 1.0
-
-
-@pytest.mark.slow
-def test_what_is_left_unfinished_is_gone_on_with_or_begun_anew(talks, tmp_path):
-    table, found = tmp_path / "out.csv", [talks / "a9.wav", talks / "a10.wav"]
-
-    def go_on(at: float, **how: bool) -> list[float]:
-        sink = Stops(at)
-        with SummaryFile(table, "same", **how) as summary:
-            _, left = split_by_summary(found, summary)
-            with contextlib.suppress(KeyboardInterrupt):
-                list(process_each(left, hearing(sink), summary, unfinished=summary.unfinished))
-        return sink.seen
-
-    folder = tmp_path / "out.csv.unfinished"
-    assert go_on(3.0) == [1.0, 2.0, 3.0]
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert len(list(folder.iterdir())) == 1
-    assert go_on(math.inf, resume=True) == [3.0, 4.0, 1.0, 2.0, 3.0, 4.0, 5.0]
-    assert not folder.exists()
-    assert go_on(3.0, replace=True) == [1.0, 2.0, 3.0]
-    assert go_on(3.0, replace=True) == [1.0, 2.0, 3.0]
-    assert go_on(math.inf, resume=True)[0] == 3.0
-    assert [path.name for path in tmp_path.iterdir() if path.name != "talks"] == ["out.csv"]
-    folder.symlink_to(talks)
-    with pytest.raises(StoreError, match="move it away"):
-        SummaryFile(table, "same", resume=True)
