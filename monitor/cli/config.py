@@ -1,12 +1,12 @@
-"""The option --config: values of options from a TOML file, a table for each command.
+"""The option --config: options from a TOML file, which can run commands, as a script can.
 
-Such a file can run commands, and send alerts elsewhere: it is to be trusted as a script is. Of one
-that others can write, only options are taken that can do no harm.
+Of one that others can write, only options are taken that can do no harm.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,8 +29,8 @@ An option is refused from a file that others can write until it stands here.
 """
 _RUNS = {"on-alert", "anonymiser-command", "webhook", "notify", "scheduler"}
 """Options by which a file runs a program, or sends what is heard elsewhere."""
-_RUNS_AS = "command:"
-"""How a method begins that is a program."""
+_RUNS_AS = re.compile("command:").match
+"""Tells a method that is a program."""
 
 
 def defaults_from(
@@ -62,13 +62,15 @@ def defaults_from(
             )
     table = read.get(command.name or "", {})
     defaults = _defaults(path, command, table, str(command.name))
-    harmful = ", ".join(sorted(set(_names(table)) - HARMLESS))
+    given = list(_items(table))
+    harmful = ", ".join(sorted({name for name, _ in given} - HARMLESS))
     if harmful and others and not trusted:
         raise UsageError(
             f"--config {path} sets {harmful}, and others can write that file: read it, then make "
             f"it yours alone ({others} {path}), or give --trust-config"
         )
-    runs = ", ".join(sorted(set(_running(table))))
+    acting = {n for n, texts in given if n in _RUNS or any(map(_RUNS_AS, texts))}
+    runs = ", ".join(sorted(acting))
     if runs and not trusted:
         say(f"monitor: note: {path} runs commands or sends alerts: {runs} (--trust-config: unsaid)")
     return defaults
@@ -82,22 +84,13 @@ def _opened_to_others(status: os.stat_result) -> str:
     return "chmod 600" if writable else ""
 
 
-def _names(table: dict[str, Any]) -> Iterator[str]:
-    """Yield the options that a table sets, and the tables below it."""
-    for name, value in table.items():
-        yield from _names(value) if isinstance(value, dict) else (name,)
-
-
-def _running(table: dict[str, Any]) -> Iterator[str]:
-    """Yield the options of a table, and those below it, that run or send something."""
+def _items(table: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the options that a table, and the tables below it, set, with their texts."""
     for name, value in table.items():
         if isinstance(value, dict):
-            yield from _running(value)
-        elif name in _RUNS or any(
-            str(text).startswith(_RUNS_AS)
-            for text in (value if isinstance(value, list) else [value])
-        ):
-            yield name
+            yield from _items(value)
+        else:
+            yield name, [str(text) for text in (value if isinstance(value, list) else [value])]
 
 
 def _defaults(path: Path, command: click.Command, table: Any, where: str) -> dict[str, Any]:

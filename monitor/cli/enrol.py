@@ -230,13 +230,9 @@ def own_templates(
     load_speaker_model(features, files)
     with progress_over(len(files), "enrolling") as step:
         enrolment = enrol(
-            corpus,
-            features=features,
-            seconds=seconds,
-            progress=lambda recording: step(recording.speaker, 1),
-            jobs=workers.for_recordings(files),
-            setup=feature_setup(),
-        )
+            corpus, features=features, seconds=seconds, jobs=workers.for_recordings(files),
+            progress=lambda recording: step(recording.speaker, 1), setup=feature_setup(),
+        )  # fmt: skip
     for problem in enrolment.problems:
         say(f"monitor: skipped: {problem}")
     return enrolment.population
@@ -312,21 +308,11 @@ class EnrolOptions:
 def command(options: EnrolOptions) -> int:
     """Make a template of every speaker and store them as a population.
 
-    One person, among the shipped readers:
-
     \b
     monitor enrol me/ --speaker me --base reference -o me.npz         a folder, or recordings
     monitor enrol --microphone --speaker me --base reference -o me.npz
-    monitor enrol --microphone --speaker me --add -o me.npz           another day, or by telephone
-
-    Sessions that are added stay apart, with a template each: whichever is most like the voice that
-    is heard counts most.
-
-    Several people:
-
-    \b
-    monitor enrol voices/ -o us.npz
-    monitor enrol voices/ --features f0 -o us.npz                     the quickest
+    monitor enrol --microphone --speaker me --add -o me.npz           another day: a template more
+    monitor enrol voices/ -o us.npz                                   several people
     monitor enrol voices/ -o us.npz --frames frames                   heard once for all commands
 
     \b
@@ -335,9 +321,8 @@ def command(options: EnrolOptions) -> int:
     MANIFEST is a .csv or .tsv with the columns path, speaker and, if you have it, session. Who is
     taken for whom is printed before anything is heard.
 
-    A template is biometric data, even without the audio: keep the file private, and delete it when
-    it is not needed any more. Nothing of the audio itself is stored. `monitor people FILE.npz
-    --forget NAME` takes one person out again.
+    A template is biometric data, even without the audio: keep the file private. `monitor people
+    FILE.npz --forget NAME` takes one person out again.
     """
     from monitor.files import alone
     from monitor.population.population import Population
@@ -357,34 +342,28 @@ def command(options: EnrolOptions) -> int:
         base, excluded = _reduce_base(base, features)
     further = _find_further(options, base, corpus) if features is not None else []
     enrolment = _enrol(options, base, corpus, features, further)
-    with alone(options.output) as locked:
+    output = options.output
+    with alone(output) as locked:
         if options.add:  # others may have been added while these were listened to
-            base = Population.load(options.output)
-        elif options.output.exists() and not options.replace:
-            raise StoreError(
-                f"{options.output} has been written by another process; name another file"
-            )
+            base = Population.load(output)
+        elif output.exists() and not options.replace:
+            raise StoreError(f"{output} has been written by another process; name another file")
         population = enrolment.population
         if base is not None:
             population = (base.extended if options.add else base.joined)(population)
-        population.save(options.output)
+        population.save(output)
     if not locked:
-        say(unlocked(options.output))
+        say(unlocked(output))
     for problem in enrolment.problems:
         say(f"monitor: skipped: {problem}")
     if excluded:
-        say(
-            f"monitor: note: {options.output} is without {', '.join(excluded)}; choose with "
-            "--features"
-        )
+        say(f"monitor: note: {output} is without {', '.join(excluded)}; choose with --features")
     people = "PEOPLE" if options.speaker is not None else str(options.paths[0])
     unlike = []
     if base is not None:
         unlike = unlike_sessions(enrolment.population, enrolment.sessions, base)
         unlike += unlike_additions(base, population, enrolment.sessions)
-    for line in describe_enrolment(
-        population, enrolment.population, unlike, options.output, people
-    ):
+    for line in describe_enrolment(population, enrolment.population, unlike, output, people):
         say(line)
     return INCOMPLETE if enrolment.problems else 0
 
@@ -518,15 +497,10 @@ def _enrol(
         )
     with progress_over(len(files), "enrolling") as step:
         enrolment = enrol(
-            corpus,
-            features=features,
-            seconds=seconds,
-            channel=options.channel,
-            progress=lambda recording: step(recording.speaker, 1),
-            jobs=jobs,
-            notify=messages.append,
+            corpus, features=features, seconds=seconds, channel=options.channel, jobs=jobs,
+            progress=lambda recording: step(recording.speaker, 1), notify=messages.append,
             setup=feature_setup(),
-        )
+        )  # fmt: skip
     templates = enrolment.population.features
     say_of_transcripts([*caveats(templates), *messages])
     ready_made = templates if all(map(is_frames, files)) else ()

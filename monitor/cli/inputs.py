@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from monitor.corpus import Corpus
     from monitor.population.population import Population
     from monitor.protocols import Source
+    from monitor.training.feature_extraction import HearingOptions, HearingOrder, OrderOutcome
 
 # --- Opens what a command is asked to hear, and checks it before the long work.
 
@@ -169,7 +170,6 @@ def keep_frames(
     from monitor.training.feature_extraction import (
         HearingOptions,
         describe_difference,
-        keep,
         orders,
         write_manifest,
     )
@@ -181,43 +181,47 @@ def keep_frames(
     listed = orders(corpus, root, folder)
     if difference := describe_difference(listed, options):
         raise UsageError(f"--frames {folder}: {difference}; name another folder, or delete it")
-    lengths = {order: seconds_of(order.source) or UNKNOWN_SECONDS for order in listed}
-    jobs = workers.for_lengths(lengths.values())
     attributes = read_speaker_attributes(root)
     by_name = sorted(listed, key=lambda order: order.target)
     write_manifest(folder, by_name, attributes)
-    problems, messages, complete, new = list[str](), list[str](), set(), 0
-    # the longest first: else the last process works alone
-    wanted = sorted(listed, key=lambda order: -lengths[order])
-    try:
-        with (
-            progress_over(sum(lengths.values()) / 60, "extracting", "min") as step,
-            closing(keep(wanted, options, jobs, folder)) as outcomes,
-        ):
-            for outcome in outcomes:
-                step(outcome.order.source.name, lengths[outcome.order] / 60)
-                new += outcome.seconds > 0
-                problems += [outcome.problem] if outcome.problem else []
-                messages += outcome.messages
-                if outcome.is_complete:
-                    complete.add(outcome.order)
-    except (KeyboardInterrupt, MonitorError):
-        say("monitor: what was heard is kept; to go on, run the same command again")
-        raise
+    outcomes = _extract_missing(listed, options, workers, folder)
+    problems = [outcome.problem for outcome in outcomes if outcome.problem]
+    complete = {outcome.order for outcome in outcomes if outcome.is_complete}
     if not complete:
         raise SourceError("nothing could be heard: " + "; ".join(problems[:3]))
     write_manifest(folder, [order for order in by_name if order in complete], attributes)
-    say_of_transcripts(messages)
+    say_of_transcripts([line for outcome in outcomes for line in outcome.messages])
+    new = sum(outcome.seconds > 0 for outcome in outcomes)
     say(
         f"frames of {plural(new, 'recording')} written to {folder}, {len(complete) - new} there "
         "already; they are biometric: keep them private"
     )
-    kept = [
-        replace(recording, path=order.target)
-        for recording, order in zip(corpus.recordings, listed, strict=True)
-        if order in complete
-    ]
-    return replace(corpus, recordings=tuple(kept), problems=(*corpus.problems, *problems))
+    pairs = zip(corpus.recordings, listed, strict=True)
+    kept = tuple(replace(r, path=order.target) for r, order in pairs if order in complete)
+    return replace(corpus, recordings=kept, problems=(*corpus.problems, *problems))
+
+
+def _extract_missing(
+    orders: Sequence[HearingOrder], options: HearingOptions, workers: JobOptions, folder: Path
+) -> list[OrderOutcome]:
+    from monitor.training.feature_extraction import keep
+
+    lengths = {order: seconds_of(order.source) or UNKNOWN_SECONDS for order in orders}
+    # the longest first: else the last process works alone
+    wanted = sorted(orders, key=lambda order: -lengths[order])
+    outcomes = []
+    try:
+        with (
+            progress_over(sum(lengths.values()) / 60, "extracting", "min") as step,
+            closing(keep(wanted, options, workers.for_lengths(lengths.values()), folder)) as done,
+        ):
+            for outcome in done:
+                step(outcome.order.source.name, lengths[outcome.order] / 60)
+                outcomes.append(outcome)
+    except (KeyboardInterrupt, MonitorError):
+        say("monitor: what was heard is kept; to go on, run the same command again")
+        raise
+    return outcomes
 
 
 def say_of_transcripts(lines: Sequence[str]) -> None:

@@ -54,10 +54,6 @@ def command(asked: ListenOptions) -> int:
     my-recogniser | monitor listen -p us.npz --watch me --transcript -
     my-diariser | monitor listen -p us.npz --turns - --web 8000
 
-    In the view: the ceiling is what naming one person is worth, the plateau what voices disclose
-    on average however long they speak; the guides show how bits would add up if every second
-    counted in full (linear) or less and less (root). They are a scale, no promise.
-
     Audio is heard and forgotten: none is stored. Records are those of `monitor replay`, with the
     lag of every reading. Ctrl-C is a normal end. Should this machine be too slow, the feature that
     costs most hears less, and the records say so, before any audio is lost.

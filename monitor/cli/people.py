@@ -38,11 +38,10 @@ def command(asked: PeopleOptions) -> int:
     monitor people us.npz --forget ann
     monitor people us.npz --forget ann -o without-ann.npz
 
-    --forget deletes the template, the fingerprints of the recordings, and what calibration kept.
-    NAME need not be enrolled: a speaker of the calibration or of your own cohort can be deleted
-    too. Rank models fitted to many together cannot be parted: runs say so until you calibrate
-    again. The old bytes of the file are overwritten. Other copies, backups, frames, scores and runs
-    are not reached; a ledger has `monitor ledger forget`.
+    --forget deletes the template, the fingerprints of the recordings, and what calibration kept,
+    also of a speaker of the calibration or of your own cohort. Rank models fitted to many together
+    cannot be parted: runs say so until you calibrate again. The old bytes are overwritten. Other
+    copies, frames, scores and runs are not reached; a ledger has `monitor ledger forget`.
     """
     if asked.forget is not None:
         return _forget(asked.store, asked.forget, asked.output, replace=asked.replace)

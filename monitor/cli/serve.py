@@ -69,14 +69,10 @@ def command(asked: ServeOptions) -> int:
     monitor serve --web 8080 --data people/
     monitor serve --web 0.0.0.0:8443 --certificate page.pem --key page.key
 
-    At the page read a text aloud for a minute: it learns your voice. Then speak freely: the large
-    number says how many bits of your identity are out, the slider when you are told. Another
-    address than 127.0.0.1 needs a certificate; `openssl req -x509` makes one (docs/serve.md).
-
-    The sound goes from the browser's microphone to this program and nowhere else, and is never
-    stored. A template is: it is biometric data, in a file that only you can read, until "Forget me"
-    or `monitor people FILE.npz --forget NAME` removes it. `-p` of `monitor listen` and `monitor
-    replay` takes that file.
+    Another address than 127.0.0.1 needs a certificate (docs/serve.md). The sound goes from the
+    browser's microphone to this program and nowhere else, and is never stored. A template is: it is
+    biometric data, in a file that only you can read, until "Forget me" or `monitor people FILE.npz
+    --forget NAME` removes it. `-p` of `monitor listen` and `monitor replay` takes that file.
 
     The address holds a token, new each time unless --web-token gives one: whoever has it can enrol,
     listen and forget. Needs the extra 'web'. Ctrl-C ends it.
