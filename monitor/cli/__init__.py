@@ -102,8 +102,7 @@ class _Lazy(click.Group):
 
 
 @click.group(
-    cls=_Lazy,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(__version__, prog_name="monitor")
 @click.option(

@@ -221,9 +221,7 @@ def _disk() -> tuple[str, str]:
     "doctor", cls=HelpCommand, short_help="Check audio, models, extras and disk; set up the shell."
 )
 @click.option(
-    "--hear",
-    is_flag=True,
-    help="Also open the default input for a second, and say how loud it is.",
+    "--hear", is_flag=True, help="Also open the default input for a second, and say how loud it is."
 )
 @click.option("--devices", is_flag=True, help="List the audio inputs; a star marks the default.")
 @click.option(

@@ -35,10 +35,7 @@ if TYPE_CHECKING:
 
 
 def open_all(
-    recordings: Sequence[str],
-    raw: tuple[int, int, str] | None,
-    start: float,
-    end: float | None,
+    recordings: Sequence[str], raw: tuple[int, int, str] | None, start: float, end: float | None
 ) -> list[Source]:
     """Open every recording, and check that the options go with them."""
     from monitor.protocols import LiveSource

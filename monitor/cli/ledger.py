@@ -24,9 +24,7 @@ _speaker: Callable[..., Any] = click.option(
 
 
 @click.group(
-    "ledger",
-    short_help="Show, export or delete disclosure across sessions.",
-    no_args_is_help=False,
+    "ledger", short_help="Show, export or delete disclosure across sessions.", no_args_is_help=False
 )
 def command() -> None:
     """Show, export or delete what watched speakers have disclosed, session by session.

@@ -141,12 +141,7 @@ class OneOfMany:
                 continue
         return []
 
-    def _run(
-        self,
-        opened: Source | Callable[[], Source],
-        *,
-        allow_overlap: bool,
-    ) -> Run:
+    def _run(self, opened: Source | Callable[[], Source], *, allow_overlap: bool) -> Run:
         from monitor.run import Run, RunSettings
 
         class InOptions(Run):
@@ -262,13 +257,7 @@ def _measure_each(asked: ReplayOptions) -> int:
         earlier, left = split_by_summary(recordings, summary, open_run.beside)
         minutes = sum(lengths[recording] for recording in left) / 60
         measured = process_each(
-            left,
-            sent,
-            summary,
-            jobs,
-            reads=sent.needs(),
-            side_files=sent.beside,
-            alike=sent.marks,
+            left, sent, summary, jobs, reads=sent.needs(), side_files=sent.beside, alike=sent.marks
         )
         try:
             with progress_over(minutes, "measuring", "min") as step, closing(measured) as done:

@@ -44,8 +44,7 @@ class ServeOptions:
         "$XDG_DATA_HOME/speaker-disclosure-monitor/people, else under ~/.local/share]",
     )
     store: str | None = option(
-        "-p, --population FILE",
-        "Beside whom people are enrolled. [default: the shipped readers]",
+        "-p, --population FILE", "Beside whom people are enrolled. [default: the shipped readers]"
     )
     enrol_seconds: float = option(
         "--enrol-seconds D", "Speech seconds of a template.", type=Seconds(), default="60"
