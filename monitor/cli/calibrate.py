@@ -169,8 +169,7 @@ class CalibrateOptions:
     workers: JobOptions = group(JobOptions, "Processes")
     lengths: tuple[float, ...] | None = option(
         "--lengths",
-        "Test lengths T, speech seconds. [default: 0.3,1,2,3,"
-        "5,10,20,30,60,120,300 as far as the corpus reaches]",
+        "Test lengths T, speech seconds. [default: 0.3,1,2,3,5,10,20,30,60,120,300]",
         type=Numbers(),
     )
     template_lengths: tuple[float, ...] | None = option(
@@ -180,16 +179,15 @@ class CalibrateOptions:
     )
     similarities: tuple[str, ...] = option(
         "--similarity FEATURE=NAME",
-        "Score a feature by log-likelihood (default), hellinger, jensen-shannon, l1, l2, "
-        "cosine or wasserstein; embeddings by embedding-cosine (default: average scoring) or "
-        "embedding-max (max scoring).",
+        "Score a feature by log-likelihood (default), hellinger, jensen-shannon, l1, l2, cosine or "
+        "wasserstein; embeddings by embedding-cosine (default) or embedding-max.",
     )
     trainers: tuple[str, ...] = shared(trained_option)
     against: Path | None = option(
         "--cohort FILE.npz|DIR|MANIFEST",
         "Background speakers to set scores against, for the evidence in bits: those of a "
-        "population, or a corpus (or frames) of people like yours. Who is enrolled or calibrates "
-        "is left out. [default: the population's own, else the 219 that are shipped]",
+        "population, or a corpus of people like yours. Who is enrolled or calibrates is left out. "
+        "[default: the population's own, else the 219 that are shipped]",
     )
     trials: int = option("--trials", "Tests of each speaker at each length.", least=1, default=20)
     replicates: int = option(
@@ -203,21 +201,19 @@ class CalibrateOptions:
     no_prior: bool = option(
         "--no-prior",
         "Learn from these speakers alone. [default: the shipped rank model counts as 20 to 100 "
-        "further speakers, which keeps few of them from claiming too much]",
+        "further speakers]",
     )
     alarms: bool = option(
         "--alarms/--no-alarms",
-        "Hear each speaker as a stream of somebody else, for thresholds that hold over a whole "
-        "stream (--false-alarms of `monitor replay`): of at most 100 speakers, up to 10 minutes "
-        "each, under every rank model; a second for several of them. Needs a population in -o.",
+        "Hear each speaker as a stream of somebody else, for --false-alarms of `monitor replay`: "
+        "of at most 100 speakers, up to 10 minutes each. Needs a population in -o.",
         default=True,
     )
     as_json: bool = option("--json", "Print everything as JSON instead.")
     plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw expected bits against length.")
     reliability: Path | None = option(
         "--reliability FILE.png|.svg|.pdf",
-        "Draw whether probabilities come true (a reliability diagram): of all candidates given "
-        "30 %, are 30 % the speaker?",
+        "Draw whether probabilities come true (a reliability diagram).",
     )
 
 

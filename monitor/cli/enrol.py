@@ -263,8 +263,7 @@ class EnrolOptions:
     paths: tuple[Path, ...] = argument("[DIR|MANIFEST|RECORDING...]", nargs=-1)
     speaker: str | None = option(
         "--speaker NAME",
-        "All of it is this one person, whatever the folders are called; a sub-folder, or else a "
-        "file, is a session.",
+        "All of it is this one person; a sub-folder, or else a file, is a session.",
     )
     microphone: bool = option("--microphone", "Hear the speaker now, instead of recordings.")
     device: str | None = shared(device_option)
@@ -283,8 +282,7 @@ class EnrolOptions:
     )
     add: bool = option(
         "--add",
-        "Add these speakers to the population in -o; of one who is there, this is a further "
-        "session, with a template of its own.",
+        "Add these speakers to the population in -o; of one who is there, a further session.",
     )
     base: str | None = option(
         "--base FILE|reference",
@@ -293,8 +291,8 @@ class EnrolOptions:
     replace: bool = option("--replace", "Overwrite -o if it exists.")
     features: tuple[str, ...] | None = option(
         "--features",
-        "What to enrol, of f0, phones, voice, and style, of the transcripts beside the "
-        "recordings. [default: all but style; of ready-made frames whatever they hold]",
+        "What to enrol, of f0, phones, voice, and style (of transcripts). [default: all but style; "
+        "of frames whatever they hold]",
         type=Features(),
     )
     speaker_model: ClassVar[Any] = speaker_model_option

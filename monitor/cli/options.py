@@ -268,15 +268,13 @@ class JobOptions:
 
     jobs: int | None = option(
         "--jobs N",
-        "Processes that listen; the result does not depend on it. [default: one a core, where "
-        "there are minutes of audio]",
+        "Processes that listen. [default: one a core, where there are minutes of audio]",
         least=1,
     )
     scheduler: str | None = option(
         "--scheduler tcp://HOST:PORT|local",
         "Let the workers of a dask scheduler listen (docs/cluster.md), or those of a local "
-        "cluster, local:K of K processes; the result does not depend on it. Needs the extra "
-        "'cluster'.",
+        "cluster, local:K of K processes (extra 'cluster').",
     )
     _opened: Jobs | None = field(default=None, init=False)
 

@@ -62,8 +62,7 @@ class BudgetOptions:
     )
     features: tuple[str, ...] | None = option(
         "--features",
-        "What attackers listen for, together and each alone. [default: all that is installed and "
-        "calibrated]",
+        "What attackers listen for, together and each alone. [default: all that is calibrated]",
         type=Features(),
     )
     speaker_model: ClassVar[Any] = speaker_model_option
@@ -73,13 +72,11 @@ class BudgetOptions:
     protected_population: str | None = option(
         "--protected-population FILE",
         "The same people enrolled from speech protected by METHOD, and calibrated on such speech: "
-        "attackers who know the method are then tried, too. [default: they are not, and learn "
-        "more]",
+        "attackers who know the method are then tried, too.",
     )
     tries: int | None = option(
         "--tries N",
-        "Stretches that are tried one by one beside what was found quickly: more may keep more "
-        "speech. [default: 24]",
+        "Stretches that are tried one by one: more may keep more speech. [default: 24]",
         least=0,
     )
     plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw the bits before and after.")
@@ -129,8 +126,7 @@ class ProtectOptions:
     )
     jobs: int | None = option(
         "--jobs N",
-        "Processes; the files do not depend on it. [default: one a core, where there are minutes "
-        "of audio; of a program one, since it may use several cores itself]",
+        "Processes. [default: one a core, where there are minutes of audio; of a program one]",
         least=1,
     )
     replace: bool = option("--replace", "Replace files that are there already.")
@@ -152,8 +148,7 @@ def command(asked: ProtectOptions) -> int:
     monitor protect talk.flac -o out.wav --budget 6 -w me -p us.npz --method usc
 
     WAV and FLAC stay what they are, others become WAV. What an anonymiser of sound is worth
-    `monitor attack` measures, against those who know it too; of laplace, `monitor score NOISY -p
-    CLEAR.npz` and `monitor experiment` do, with clear templates: noisy ones tell less
+    `monitor attack` measures; of laplace, `monitor score NOISY -p CLEAR.npz` does
     (docs/anonymisers.md). A broken file is named and skipped (exit status 4).
 
     Of a folder that was interrupted or killed half-way, the same command again does what is

@@ -198,13 +198,12 @@ class BatchOptions:
 
     wanted: bool = option(
         "--each",
-        "Hear every recording by itself, and all in a DIR: a line of --summary each, also "
-        "of one that is broken. The exit status is the worst of all.",
+        "Hear every recording by itself, and all in a DIR: a line of --summary each. The exit "
+        "status is the worst of all.",
     )
     summary: Path | None = option(
         "--summary FILE.csv|.parquet",
-        "The table that --each writes, or --turns: a row a recording, or a person. Parquet needs "
-        "the extra 'tables'.",
+        "The table of --each, or --turns: a row a recording, or a person (Parquet: extra 'tables').",
         type=click.Path(path_type=Path, dir_okay=False),
     )
 

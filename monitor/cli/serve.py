@@ -34,8 +34,8 @@ class ServeOptions:
     web_token: str | None = shared(token_option)
     certificate: Path | None = option(
         "--certificate FILE",
-        "Speak https with this certificate (PEM, with its chain): needed where other machines can "
-        "reach the page, since browsers give it no microphone otherwise.",
+        "Speak https with this certificate (PEM, with its chain): browsers give other machines no "
+        "microphone otherwise.",
     )
     key: Path | None = option("--key FILE", "Its key. [default: in the same file]")
     data: Path | None = option(

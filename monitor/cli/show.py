@@ -41,13 +41,12 @@ class ShowOptions:
     title: str | None = option("--title", "Picture: a title of your own.")
     guides: bool = option(
         "--guides",
-        "Picture: draw composition beside the evidence, linear and square-root growth of an "
-        "average voice, what calibration supports, and what a declared epsilon allows.",
+        "Picture: draw composition, linear and square-root growth of an average voice, what "
+        "calibration supports, and what a declared epsilon allows.",
     )
     among: tuple[int, ...] | None = option(
         "--among",
-        "Picture: draw what the watched speaker's voice was worth among so many people, a line for "
-        "each, such as 100,1e4,1e6.",
+        "Picture: draw what the watched voice was worth among so many people, as 100,1e4,1e6.",
         type=CrowdSizes(),
     )
     posterior: bool = option(
@@ -77,9 +76,8 @@ def command(asked: ShowOptions) -> int:
     monitor show day1.jsonl day2.jsonl -o days.csv   a row a reading, a column a figure
 
     Columns of a table are called as in docs/records.md, with dots into a reading:
-    f0.rank_bits_low; `run` and `watch` say whose they are. A cell is empty where a figure is
-    withheld. In Python monitor.Readings gives the same as a data frame. The page needs the extra
-    'web', Parquet the extra 'tables'.
+    f0.rank_bits_low. A cell is empty where a figure is withheld. The page needs the extra 'web',
+    Parquet the extra 'tables'.
     """
     from monitor.plots.canvas import SUFFIXES as PICTURES
     from monitor.tables import SUFFIXES as TABLES

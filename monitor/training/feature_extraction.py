@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -383,10 +384,9 @@ def _extract_groups(
             yield summarise(outcomes, listener.specs)
         return
     words, setup = "words" in map(takes, names), listener.setup.elsewhere()
+    sent = Listener(names, listener.channel, setup, sounds=listener.sounds)
     results = each_in_order(
-        partial(
-            _extract_elsewhere, names, listener.channel, listener.sounds, setup, slices, summarise
-        ),
+        partial(_extract_elsewhere, sent, slices, summarise),
         tasks,
         jobs,
         reads=lambda group: [f for r in group for f in r.words.files(r.path, words=words)],
@@ -405,15 +405,12 @@ def _keep_all(
 
 
 def _extract_elsewhere(
-    names: tuple[str, ...],
-    channel: int | None,
-    sounds: bool,
-    setup: FeatureSetup,
+    sent: Listener,
     slices: int | None,
     summarise: _Summary[_Result],
     recordings: Sequence[Recording],
 ) -> tuple[dict[str, FeatureSpec], _Result]:
-    listener = Listener(names, channel, setup, sounds=sounds)
+    listener = copy(sent)  # each group its own
     outcomes = _extract(listener, slices, recordings)
     return listener.specs, summarise(outcomes, listener.specs)
 
@@ -456,9 +453,8 @@ def _extract_recording(
     except UsageError:  # of the call, not of this file
         raise
     except MonitorError as error:
-        return ExtractionOutcome(
-            recording, problem=describe_unusable(recording.path, error, recording.speaker)
-        )
+        problem = describe_unusable(recording.path, error, recording.speaker)
+        return ExtractionOutcome(recording, problem=problem)
     return ExtractionOutcome(recording, frames, hashes, frames.lost)
 
 
@@ -565,9 +561,8 @@ def keep(
 ) -> Generator[OrderOutcome, None, None]:
     """Hear what is not there yet, in order; what is there, whole and as it would be made, stays.
 
-    Features that are there and not wanted stay too; where the recording or the options have changed
-    they are heard anew with the others. Files are private (mode 0600) and whole or absent; an
-    interrupted call is taken up by the next.
+    Where the recording or the options have changed all features are heard anew. Files are private
+    (mode 0600) and whole or absent; an interrupted call is taken up by the next.
     """
     options = replace(options, setup=options.setup.elsewhere())
     features = make(options.features, options.setup)
