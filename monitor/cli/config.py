@@ -135,7 +135,7 @@ def _given(path: Path, option: click.Option, value: Any) -> Any:
     """Return a value as the command line would have it: text, or several of them."""
     if option.is_flag:
         if not isinstance(value, bool):
-            raise UsageError(f"--config {path}: {option.name} is true or false")
+            raise UsageError(f"--config {path}: {option.opts[-1]} is true or false")
         return value
     if isinstance(value, list):
         texts = [str(part) for part in value]

@@ -8,13 +8,7 @@ import click
 
 from monitor.cli.help import HelpCommand
 from monitor.cli.inputs import device_option, quiet_libraries
-from monitor.cli.monitor_options import (
-    Alerting,
-    RunOptions,
-    RunReporter,
-    alert_options,
-    refuse_beside,
-)
+from monitor.cli.monitor_options import RunOptions, RunReporter, refuse_beside
 from monitor.cli.options import Seconds, group, option, shared, with_options
 from monitor.cli.transcript_options import LiveTurns
 from monitor.errors import UsageError
@@ -37,7 +31,6 @@ class ListenOptions(RunOptions):
         default="60",
     )
     apart: LiveTurns = group(LiveTurns, "Words and turns")
-    alerting: Alerting = group(alert_options(bell=True), "Alerts")
 
 
 @click.command("listen", cls=HelpCommand, short_help="Measure the voice at the microphone, live.")
@@ -92,7 +85,7 @@ def command(asked: ListenOptions) -> int:
             return asked.transcribing.live(source, lambda line: view.say(line))
         return asked.apart.split(source, lambda line: view.say(line))
 
-    reporter = RunReporter(asked, split=split, alert_for=asked.apart.alert_for)
+    reporter = RunReporter(asked, split=split, alert_for=asked.apart.alert_for, bell=True)
     with quiet_libraries(), reporter.run(microphone) as run:
         if split:
             view = PeopleProgress(asked.seconds)

@@ -40,7 +40,7 @@ from monitor.phrases import plural
 from monitor.run import status_of
 
 if TYPE_CHECKING:
-    from monitor.alerts import Threshold
+    from monitor.alerts import EarlyWarning, Threshold
     from monitor.events.run import Alert
     from monitor.features.registry import FeatureSetup
     from monitor.population.population import Population
@@ -208,18 +208,116 @@ def _mark_of(name: str) -> object:
 HORIZON_SECONDS = 600.0
 
 
+def addresses(option: str, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the addresses of an option; ``@FILE`` stands for the lines of a file."""
+    lines_read: list[str] = []
+    for value in values:
+        if not value.startswith("@"):
+            lines_read.append(value)
+            continue
+        lines = read_lines(f"{option} {value}", value[1:])
+        lines_read += [line for line in lines if not line.startswith("#")]
+    return tuple(lines_read)
+
+
+def _read_receivers(**receivers: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    given = {kind: receivers[kind.parameter] for kind in ACTION_OPTIONS}
+    return {
+        kind.name: addresses(kind.name, values) if kind.environment else values
+        for kind, values in given.items()
+    }
+
+
+_RECEIVERS = OptionGroup(
+    [
+        click.option(
+            kind.name,
+            multiple=True,
+            metavar=kind.metavar,
+            envvar=kind.environment or None,
+            help=kind.help,
+        )
+        for kind in ACTION_OPTIONS
+    ],
+    [kind.parameter for kind in ACTION_OPTIONS],
+    _read_receivers,
+    dict.fromkeys((kind.parameter for kind in ACTION_OPTIONS), ""),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Alerting:
     """Alerts and what they do."""
 
-    rules: tuple[Any, ...]
-    open_rules: tuple[tuple[str, float, float | None], ...]
-    share: float | None
-    horizon_seconds: float
-    warn_seconds: float | None
-    receivers: Mapping[str, tuple[str, ...]]
-    bell: bool
-    stop: bool
+    alerts: tuple[str, ...] = option(
+        "--alert RULE",
+        "Such as 'bits>6 for 5 s after 10 s' (of speech); may be repeated. Raised ones give exit "
+        "status 3; a recording with less than 10 s of speech in which none was raised is not "
+        "decided (4). 'bits' is the value shown first, 'bits_low>6' stands on its lower limit, "
+        "'closed_set_bits>3' on the figure among the N enrolled, 'f0.rank_bits_low>1' on that of a "
+        "feature, 'among.1e6.bits>6' on what it is worth among a million people.",
+    )
+    share: float | None = option(
+        "--false-alarms",
+        "Work out the threshold of every --alert that is a field alone (--alert bits): at most "
+        "this share of other people's whole streams exceeds it.",
+        type=Share(),
+    )
+    horizon: float | None = option(
+        "--horizon LENGTH",
+        "How long these streams are, from their beginning. [default: 10m]",
+        type=Seconds(),
+    )
+    warn_seconds: float | None = option(
+        "--warn",
+        "Warn when an --alert is forecast to be raised within so long. A warning gives no exit "
+        "status.",
+        type=Seconds(),
+    )
+    receivers: Mapping[str, tuple[str, ...]] = group(_RECEIVERS, "")
+    bell: bool | None = option(
+        "--bell/--no-bell",
+        "Ring the terminal's bell when one is raised. [default: of listen]",
+        default=None,
+        show_default=False,
+    )
+    stop: bool = option("--stop-on-alert", "End the stream at the first alert.")
+
+    def __post_init__(self) -> None:
+        if self.horizon is not None and self.share is None:
+            raise UsageError(
+                "--horizon is how long --false-alarms shall hold: add --false-alarms 5%"
+            )
+        if self.share is not None and not self.open_rules:
+            raise UsageError(
+                "--false-alarms works out the threshold of an alert that has none: add --alert bits"
+            )
+        if self.warn_seconds is not None and not self.alerts:
+            raise UsageError("--warn needs a threshold to warn of: add --alert 'bits>6'")
+        _ = self.rules  # what is none is refused
+
+    @property
+    def open_rules(self) -> tuple[tuple[str, float, float | None], ...]:
+        """Alerts whose threshold is worked out: field, hold, least speech."""
+        from monitor.alerts import Conformal
+
+        parsed = () if self.share is None else map(Conformal.parse_field, self.alerts)
+        return tuple(rule for rule in parsed if rule is not None)
+
+    @property
+    def rules(self) -> tuple[EarlyWarning | Threshold, ...]:
+        """Fresh rules with thresholds, and warnings of them."""
+        from monitor.alerts import Conformal, EarlyWarning, Threshold
+
+        closed = (t for t in self.alerts if self.share is None or not Conformal.parse_field(t))
+        thresholds, warn = list(map(Threshold.parse, closed)), self.warn_seconds
+        early = [] if warn is None else [EarlyWarning(rule, warn) for rule in thresholds]
+        return (*early, *thresholds)
+
+    @property
+    def horizon_seconds(self) -> float:
+        """Length of the streams of false alarms."""
+        return HORIZON_SECONDS if self.horizon is None else self.horizon
 
     def check_ledger(self, path: Path | None) -> None:
         """Refuse what is about one stream where a ledger adds earlier ones to it."""
@@ -249,11 +347,11 @@ class Alerting:
             raise UsageError(f"{needing[0]} needs an alert: add --alert 'bits>6'")
         return rules
 
-    def actions(self) -> Iterator[AlertAction]:
+    def actions(self, *, bell: bool = False) -> Iterator[AlertAction]:
         """Open the actions of alerts one by one; close them when the run is over."""
         from monitor.alerts.actions.registry import BackgroundDelivery
 
-        if self.bell:
+        if bell if self.bell is None else self.bell:
             from monitor.alerts.actions.receivers import Bell
 
             yield Bell()
@@ -276,114 +374,6 @@ class Alerting:
         if not self.stop:
             return None
         return lambda alert: alert.code == "alert.raised"
-
-
-def addresses(option: str, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the addresses of an option; ``@FILE`` stands for the lines of a file."""
-    lines_read: list[str] = []
-    for value in values:
-        if not value.startswith("@"):
-            lines_read.append(value)
-            continue
-        lines = read_lines(f"{option} {value}", value[1:])
-        lines_read += [line for line in lines if not line.startswith("#")]
-    return tuple(lines_read)
-
-
-def _made(
-    alerts: Iterable[str],
-    false_alarms: float | None,
-    horizon: float | None,
-    warn: float | None,
-    bell: bool,
-    stop_on_alert: bool,
-    **receivers: tuple[str, ...],
-) -> Alerting:
-    from monitor.alerts import Conformal, EarlyWarning, Threshold
-
-    fields = [None if false_alarms is None else Conformal.parse_field(text) for text in alerts]
-    left_open = [field for field in fields if field is not None]
-    pairs = zip(alerts, fields, strict=True)
-    thresholds = [Threshold.parse(text) for text, field in pairs if field is None]
-    if horizon is not None and false_alarms is None:
-        raise UsageError("--horizon is how long --false-alarms shall hold: add --false-alarms 5%")
-    if false_alarms is not None and not left_open:
-        raise UsageError(
-            "--false-alarms works out the threshold of an alert that has none: add --alert bits"
-        )
-    if warn is not None and not fields:
-        raise UsageError("--warn needs a threshold to warn of: add --alert 'bits>6'")
-    early = [] if warn is None else [EarlyWarning(rule, warn) for rule in thresholds]
-    given = {kind: receivers[kind.parameter] for kind in ACTION_OPTIONS}
-    return Alerting(
-        (*early, *thresholds),
-        tuple(left_open),
-        false_alarms,
-        HORIZON_SECONDS if horizon is None else horizon,
-        warn,
-        {
-            kind.name: addresses(kind.name, values) if kind.environment else values
-            for kind, values in given.items()
-        },
-        bell,
-        stop_on_alert,
-    )
-
-
-def alert_options(*, bell: bool = False) -> OptionGroup:
-    """Declare the options for alerts."""
-    options = [
-        click.option(
-            "--alert",
-            "alerts",
-            multiple=True,
-            metavar="RULE",
-            help="Such as 'bits>6 for 5 s after 10 s' (of speech); may be repeated. Raised ones "
-            "give exit status 3; a recording with less than 10 s of speech in which none was "
-            "raised is not decided (4). 'bits' is the value shown first, 'bits_low>6' stands on "
-            "its lower limit, 'closed_set_bits>3' on the figure among the N enrolled, "
-            "'f0.rank_bits_low>1' on that of a feature, 'among.1e6.bits>6' on what it is worth "
-            "among a million people.",
-        ),
-        click.option(
-            "--false-alarms",
-            type=Share(),
-            help="Work out the threshold of every --alert that is a field alone (--alert bits): at "
-            "most this share of other people's whole streams exceeds it.",
-        ),
-        click.option(
-            "--horizon",
-            type=Seconds(),
-            metavar="LENGTH",
-            help="How long these streams are, from their beginning. [default: 10m]",
-        ),
-        click.option(
-            "--warn",
-            type=Seconds(),
-            help="Warn when an --alert is forecast to be raised within so long. A warning gives no "
-            "exit status.",
-        ),
-        *(
-            click.option(
-                kind.name,
-                multiple=True,
-                metavar=kind.metavar,
-                envvar=kind.environment or None,
-                help=kind.help,
-            )
-            for kind in ACTION_OPTIONS
-        ),
-        click.option(
-            "--bell/--no-bell",
-            default=bell,
-            show_default=True,
-            help="Ring the terminal's bell when one is raised.",
-        ),
-        click.option("--stop-on-alert", is_flag=True, help="End the stream at the first alert."),
-    ]
-    own = ("alerts", "false_alarms", "horizon", "warn", "bell", "stop_on_alert")
-    names = (*own, *(kind.parameter for kind in ACTION_OPTIONS))
-    return OptionGroup(options, names, _made, dict.fromkeys(names, ""))
 
 
 def _one(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str | None:
@@ -598,7 +588,7 @@ class RunOptions:
     options: MonitorOptions = group(MonitorOptions, "Speaker and attacker")
     protecting: Protecting = group(Protecting, "Anonymiser")
     transcribing: Transcribing = group(Transcribing, "Words and turns")
-    alerting: Alerting = group(alert_options(), "Alerts")
+    alerting: Alerting = group(Alerting, "Alerts")
     of_ledger: LedgerOptions = group(LedgerOptions, "Alerts")
     log: JsonLog = group(JsonLog, "Output")
     shown: DisplayOptions = group(DisplayOptions, "Output")
@@ -616,8 +606,10 @@ class RunReporter:
         resume: bool = False,
         split: bool = False,
         alert_for: Sequence[str] = (),
+        bell: bool = False,
     ) -> None:
         self._split, self._alert_for = split, alert_for  # by person, of these labels
+        self._bell = bell  # unless an option says otherwise
         asked.alerting.check_ledger(asked.of_ledger.ledger)
         self._asked = asked
         self._protection = asked.protecting.protection(asked.of_ledger.ledger)
@@ -658,7 +650,7 @@ class RunReporter:
                 alert_labels=self._alert_for,
             ),
             rules=lambda monitor: asked.alerting.rules_for(monitor, asked.of_ledger.rules()),
-            actions=asked.alerting.actions(),
+            actions=asked.alerting.actions(bell=self._bell),
             sinks=asked.shown.pages(asked.alerting.thresholds),
             log=self._log,
             ledger=asked.of_ledger.file(),

@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -154,7 +153,7 @@ class OneOfMany:
                     error.args = (in_options(error),)
                     raise
 
-        alerting, top = deepcopy(self.asked.alerting), self.asked.shown.top or 1
+        alerting, top = self.asked.alerting, self.asked.shown.top or 1
         return InOptions(
             opened,
             lambda source: self.asked.options.monitor(source, setup=self.setup, top=top),
@@ -203,7 +202,7 @@ class BatchOptions:
     )
     summary: Path | None = option(
         "--summary FILE.csv|.parquet",
-        "The table of --each, or --turns: a row a recording, or a person (Parquet: extra 'tables').",
+        "The table of --each, or --turns: a row a recording, or a person (Parquet: 'tables').",
         type=click.Path(path_type=Path, dir_okay=False),
     )
 

@@ -87,7 +87,7 @@ def test_flags_repeated_options_and_commands_of_a_group(run, talk, population, t
         ("a" + 200_000 * ".a" + " = 1", "nests far too deeply"),
         ("[replay]\nstep = " + 9999 * "1", "is no TOML"),
         ("#" * (1 << 21), "is far too large for options"),
-        ("[replay]\nstop-on-alert = [1]\n", "stop_on_alert is true or false"),
+        ("[replay]\nstop-on-alert = [1]\n", "--stop-on-alert is true or false"),
         (None, "No such file"),
     ],
 )
