@@ -44,7 +44,7 @@ them, and the figures say no more than that. Leave it out for recordings of your
 >>> from monitor import evaluate, score
 >>> scores = score("voices", people, seconds=10, allow_overlap=True).matrices["f0"]
 >>> report = evaluate(scores)  # or a file of scores, an array with ``labels=``, a data frame
->>> round(report["srd.mean_bits"].value, 1), round(report.ceiling_bits, 1)
+>>> round(report.srd.mean_bits.value, 1), round(report.ceiling_bits, 1)
 (..., 3.6)
 
 ``monitor.attack("voices", ["mcadams:0.8"])`` tries attackers who know the anonymiser.

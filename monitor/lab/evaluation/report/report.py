@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -172,6 +173,16 @@ class Report:
 
     def __getitem__(self, key: str) -> Figure:
         return self.figures[key]
+
+    def __getattr__(self, family: str) -> SimpleNamespace:
+        """Return the figures of a family by their names, as in ``report.srd.mean_bits.value``."""
+        keys = by_family(vars(self).get("figures", ())).get(family)
+        if keys is None:
+            raise AttributeError(f"a report has no {family!r}, neither field nor family of figures")
+        return SimpleNamespace(**{key.partition(".")[2]: self.figures[key] for key in keys})
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *by_family(self.figures)]
 
     def trials_of(self, key: str) -> int:
         """Count the trials that a figure stands on."""
