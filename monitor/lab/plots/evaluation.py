@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from monitor.lab.report.model import Picture
 from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above, percents
-from monitor.types import FloatArray
+from monitor.types import FloatArray, Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -144,16 +144,9 @@ class Curves:
     @classmethod
     def of(cls, name: str, speakers: int, non_mated: int, drawn: Mapping[str, object]) -> Curves:
         """Collect curves by name, those that are no attributes in `more`."""
-        attributes: dict[str, Any] = {
-            key: drawn[key] for key in drawn if key in cls.__dataclass_fields__
-        }
-        return cls(
-            name,
-            speakers,
-            non_mated,
-            **attributes,
-            more={key: value for key, value in drawn.items() if key not in attributes},
-        )
+        known: Record = {key: drawn[key] for key in drawn if key in cls.__dataclass_fields__}
+        more = {key: value for key, value in drawn.items() if key not in known}
+        return cls(name, speakers, non_mated, **known, more=more)
 
     def drawn(self) -> dict[str, object]:
         """Everything there is to draw, by name."""

@@ -428,13 +428,14 @@ class Grouped:
 
     def to_json(self, shown: Sequence[str] | None = None) -> dict[str, object]:
         """Everything but replicates and curves, ready for ``json.dumps(..., allow_nan=False)``."""
-        reports = {report.name: report.to_json(shown) for report in self.comparison.reports}
-        for document in reports.values():
-            del document["curves"]
+        *groups, average = self.comparison.reports
+        encoded = {report.name: dict(report.to_json(shown)) for report in groups}
+        for record in encoded.values():
+            del record["curves"]
         return {
             "notes": list(self.notes),
-            "groups": {name: document for name, document in reports.items() if name != AVERAGE},
-            AVERAGE: reports[AVERAGE]["figures"],
+            "groups": encoded,
+            AVERAGE: average.to_json(shown)["figures"],
             "comparison": self.comparison.to_json(shown),
         }
 

@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from monitor.lab.plots.evaluation import CrowdRates, Curves, Line
 from monitor.lab.report.export import curve_json, figure_json
 from monitor.lab.report.model import Figure
 from monitor.phrases import plural
+from monitor.types import Record
 
 # --------------------------------------------------------------------------------------- catalogue
 
@@ -191,13 +191,12 @@ class Report:
             return self.trials
         return self.usage.ranked_trials
 
-    def to_json(self, shown: Collection[str] | None = None) -> dict[str, Any]:
+    def to_json(self, shown: Collection[str] | None = None) -> Record:
         """Everything but the replicates, ready for ``json.dumps(..., allow_nan=False)``.
 
         `shown` are keys of figures, where not all are wanted.
         """
         drawn = {"non_mated": self.curves.non_mated, **self.curves.drawn()}
-        curves = {name: _curve_json(value) for name, value in drawn.items()}
         return {
             "schema": 1,
             "name": self.name,
@@ -220,18 +219,17 @@ class Report:
                 for key, figure in self.figures.items()
                 if shown is None or key in shown
             },
-            "curves": {name: curve for name, curve in curves.items() if curve is not None},
+            "curves": _encode({name: curve for name, curve in drawn.items() if curve is not None}),
         }
 
 
-def _curve_json(value: Any) -> Any:
+def _encode(value: object) -> object:
+    """Encode curves for JSON."""
     if isinstance(value, Line | CrowdRates):
-        return {key: _curve_json(part) for key, part in vars(value).items() if part is not None}
-    if isinstance(value, np.ndarray):
-        return curve_json(value)
+        value = {key: part for key, part in vars(value).items() if part is not None}
     if isinstance(value, Mapping):
-        return {key: _curve_json(part) for key, part in value.items()}
-    return value
+        return {key: _encode(part) for key, part in value.items()}
+    return curve_json(value) if isinstance(value, np.ndarray) else value
 
 
 # ----------------------------------------------------------------------------------------- wording

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,7 +43,7 @@ from monitor.lab.report.model import (
 from monitor.maths.likelihood_ratios import calibrated_by_pav
 from monitor.phrases import plural
 from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above, percents
-from monitor.types import FloatArray
+from monitor.types import FloatArray, Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -164,7 +164,7 @@ def validation_json(
     validations: Sequence[Validation],
     statement: ValidationStatement,
     sources: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
+) -> Record:
     """Everything in the document, ready for ``json.dumps(..., allow_nan=False)``."""
     return {
         "schema": SCHEMA,
