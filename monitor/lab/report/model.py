@@ -57,6 +57,11 @@ class Figure:
         return self.low, self.high
 
     @property
+    def significant(self) -> bool:
+        """True of a difference whose limits leave zero out."""
+        return None not in self.limits and not self.low <= 0.0 <= self.high  # type: ignore[operator]
+
+    @property
     def shown_unit(self) -> str:
         """Unit, where the value does not say it itself."""
         return "" if self.unit in ("share", "count") else self.unit

@@ -24,59 +24,45 @@ ERROR = 0.05
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A system less the first one, and the limits of that.
-
-    None where one of the two figures does not exist; no limits where either has none, or too seldom
-    existed.
-    """
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def significant(self) -> bool:
-        """True where zero lies outside the limits."""
-        return (
-            self.low is not None and self.high is not None and (self.low > 0.0 or self.high < 0.0)
-        )
-
-
 def paired(first: Report, other: Report) -> bool:
     """Return whether two systems were tested on the same speakers and resampled together."""
     setting = attrgetter("tested", "replicates", "seed")
     return bool(setting(first) == setting(other))
 
 
-def compute_difference(first: Report, other: Report, key: str, error: float = ERROR) -> Difference:
-    """Compute a figure of one system less that of the first, with limits at that error."""
+def compute_difference(first: Report, other: Report, key: str, error: float = ERROR) -> Figure:
+    """Compute a figure of one system less that of the first, with limits at that error.
+
+    The value is None where one of the two does not exist; there are no limits where either has
+    none, or too seldom existed.
+    """
     base, compared = first.figures.get(key), other.figures.get(key)
+    unknown = Figure(key, "", None, "" if base is None else base.unit)
     if base is None or compared is None or base.value is None or compared.value is None:
-        return Difference(None)
+        return unknown
     value = compared.value - base.value
     if np.isnan(value):  # both infinite
-        return Difference(None)
+        return unknown
+    difference = replace(unknown, value=value)
     a, b = _estimate(base, len(first.tested)), _estimate(compared, len(other.tested))
     if a is None or b is None:
-        return Difference(value)
+        return difference
     if paired(first, other) and a.left_out.shape == b.left_out.shape:
         gap = replace(
             b, value=value, replicates=b.replicates - a.replicates, left_out=b.left_out - a.left_out
         )
         if not gap.exists:
-            return Difference(value)
+            return difference
         reach = gap.reach(error / 2)
     else:
         reach = difference_reach(a, b, error / 2)
     if reach > _ROUNDING * max(abs(base.value), abs(compared.value)):
-        return Difference(value, value - reach, value + reach)
+        return replace(difference, low=value - reach, high=value + reach)
     # neither varies, as at the edges of shares: what their own limits allow
     (low, high), (other_low, other_high) = base.limits, compared.limits
     if low is None or high is None or other_low is None or other_high is None:
-        return Difference(value)
-    return Difference(value, other_low - high, other_high - low)
+        return difference
+    return replace(difference, low=other_low - high, high=other_high - low)
 
 
 def _estimate(figure: Figure, speakers: int) -> Estimate | None:
@@ -103,7 +89,7 @@ class Row:
 
     key: str
     figures: tuple[Figure | None, ...]
-    differences: tuple[Difference | None, ...]
+    differences: tuple[Figure | None, ...]
     most_private: int | None
 
     @property
@@ -178,7 +164,7 @@ class Comparison:
             "differences": {
                 row.key: {
                     name: {
-                        **figure_json(Figure("", "", d.value, "", low=d.low, high=d.high)),
+                        **figure_json(replace(d, unit="")),
                         "significant": d.significant,
                     }
                     for name, d in zip(self.names, row.differences, strict=True)
@@ -325,7 +311,7 @@ class Pair:
     first: str
     other: str
     paired: bool
-    differences: Mapping[str, Difference]
+    differences: Mapping[str, Figure]
     p: Mapping[str, float | None]
 
     def to_json(self) -> dict[str, object]:

@@ -40,7 +40,6 @@ from monitor.lab.report.model import (
     Columns,
     Definitions,
     Document,
-    Figure,
     Paragraphs,
     Section,
     Table,
@@ -272,14 +271,11 @@ class Evaluation:
                 continue
             rows = []
             for pair in have:
-                gap = pair.differences[key]
-                difference = Figure(
-                    key, "", gap.value, figures[key].unit, low=gap.low, high=gap.high
-                )
+                difference = pair.differences[key]
                 rows.append([
                     f"{pair.other} \N{MINUS SIGN} {pair.first}",
                     format_value(difference.value, difference.unit), format_limits(difference),
-                    p_text(pair.p[key], smallest), "*" * gap.significant,
+                    p_text(pair.p[key], smallest), "*" * difference.significant,
                 ])  # fmt: skip
             head = ("pair", "difference", "limits", "p", "")
             yield Table.of(head, rows, title=figures[key].label)

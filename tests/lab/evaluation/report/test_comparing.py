@@ -8,7 +8,7 @@ import pytest
 from monitor.errors import UsageError
 from monitor.lab.evaluation import anonymity
 from monitor.lab.evaluation.comparisons import ScoreMatrix
-from monitor.lab.evaluation.report.comparing import Difference, compare
+from monitor.lab.evaluation.report.comparing import compare
 from monitor.lab.evaluation.report.report import Report
 from monitor.lab.plots.evaluation import Curves
 from monitor.lab.report.model import Figure
@@ -54,9 +54,9 @@ def resampled_figure(value, noise):
     )
 
 
-def second(row) -> Difference:
+def second(row) -> Figure:
     """Of the second system."""
-    difference: Difference | None = row.differences[1]
+    difference: Figure | None = row.differences[1]
     assert difference is not None
     return difference
 
