@@ -47,12 +47,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Recordings in a fixed order, and what had to be left out.
-
-    Attributes:
-        recordings: by speaker, session and file.
-        problems: one line for everything that is missing or cannot be used.
-        identified_by: what names the speakers, for people; empty for one that was given.
+    """Recordings in a fixed order, and a line for everything that had to be left out.
 
     Example:
         >>> corpus = Corpus((Recording("ann", "1", Path("a.wav")),), ())
@@ -60,9 +55,9 @@ class Corpus:
         (('ann',), {'1': [PosixPath('a.wav')]})
     """
 
-    recordings: tuple[Recording, ...]
+    recordings: tuple[Recording, ...]  # by speaker, session and file
     problems: tuple[str, ...]
-    identified_by: str = ""
+    identified_by: str = ""  # what names the speakers, for people; empty for one that was given
 
     @property
     def speakers(self) -> tuple[str, ...]:

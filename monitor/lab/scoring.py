@@ -40,29 +40,25 @@ def groups_of(
 ) -> Attribute | None:
     """Find an attribute of the speakers of a corpus; None where none is said, or asked for."""
     table = file or table_of(corpus)
-    if file is None and table is not None and table.name == "wav.scp":
-        kaldi_table = table.parent / _KALDI
-        table = kaldi_table if kaldi_table.is_file() else None
-    if file is None and table is not None and table.name != _KALDI and column is None:
-        with table.open(encoding="utf-8-sig") as lines:
-            first = lines.readline()
-        head = fields(first, separator_of(first))
-        column = next((name for name in head if name.lower() in _USUAL), None)
-        table = table if column else None
-    if table is None and column is not None:
-        raise UsageError(f"no table of {corpus.name} says who is of which {column}: give --groups")
+    if file is None and table is not None:
+        if table.name == "wav.scp":
+            kaldi_table = table.parent / _KALDI
+            table = kaldi_table if kaldi_table.is_file() else None
+        elif column is None:
+            with table.open(encoding="utf-8-sig") as lines:
+                first = lines.readline()
+            head = fields(first, separator_of(first))
+            column = next((name for name in head if name.lower() in _USUAL), None)
+            table = table if column else None
     if table is None:
-        return None
+        if column is None:
+            return None
+        raise UsageError(f"no table of {corpus.name} says who is of which {column}: give --groups")
     attribute = read_attribute(table, column)
-    values_by_name = {
-        unicodedata.normalize("NFC", name): value for name, value in attribute.of.items()
-    }
+    values = {unicodedata.normalize("NFC", name): value for name, value in attribute.of.items()}
     named = attribute.name or ("gender" if table.name == _KALDI else "group")
-    return Attribute(
-        attribute.label,
-        named,
-        {name: values_by_name[name] for name in speakers if name in values_by_name},
-    )
+    by_speaker = {name: values[name] for name in speakers if name in values}
+    return Attribute(attribute.label, named, by_speaker)
 
 
 class JointScores:

@@ -58,22 +58,15 @@ _MOST_APART = 50
 
 @dataclass(frozen=True, slots=True)
 class ThreatModel:
-    """Knowledge and acts of one attacker; trials do not depend on it.
-
-    Attributes:
-        knows: in a sentence, for people.
-        protects: whether enrolled speech, and the background that rank models are learnt on, are
-            protected by the method too, with draws of the attacker's own.
-        trains: whether it trains on a part of the background; models are learnt on the rest.
-        features: from the context and the method to what it hears with, by the name under which it
-            is shown; None: with the features that were asked for.
-    """
+    """Knowledge and acts of one attacker; trials do not depend on it."""
 
     name: str
-    knows: str
+    knows: str  # in a sentence, for people
     protects: bool
-    trains: bool = False
+    """Whether enrolled speech and background are protected too, with the attacker's own draws."""
+    trains: bool = False  # on a part of the background; models are learnt on the rest
     features: Callable[[AttackContext, str], Mapping[str, str | Feature]] | None = None
+    """From context and method, what it hears with by name; None: with what was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,32 +103,21 @@ def split_background(
 
 @dataclass(frozen=True)
 class AttackContext:
-    """Speech, settings and tools of an attack.
-
-    Attributes:
-        judged: whose trials are attacked.
-        background: None where none was given.
-        features: that attackers hear with, where they have none of their own.
-        measures: of `MEASURES`, made of the trials when these features hear them.
-        folder: where an attacker may keep what it made, such as a network; private.
-        on_progress: called with the attacker's present step, for people.
-        notes: what an attacker found out about itself, for people; added to.
-        clear_bits: by method, what the network of an attacker who trains tells of unprotected
-            speech of background speakers, and what the shipped one does, MeanD in bits; added to.
-    """
+    """Speech, settings and tools of an attack."""
 
     judged: Readers
     background: Background | None
-    features: tuple[str, ...]
-    measures: tuple[str, ...]
+    features: tuple[str, ...]  # that attackers hear with, where they have none of their own
+    measures: tuple[str, ...]  # of `MEASURES`, made of the trials when these features hear them
     amounts: Amounts
     extractor: PieceExtractor
     seed: int
-    folder: Path
+    folder: Path  # where an attacker may keep what it made, such as a network; private
     training: TrainingPlan = field(default_factory=TrainingPlan)
     on_progress: Callable[[str], object] = lambda _: None
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # of attackers on themselves, for people
     clear_bits: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """By method, MeanD of background speakers' clear speech by a trained and our network."""
 
     def get_calibration_readers(self, attacker: ThreatModel) -> Readers | None:
         """Return the background readers an attacker calibrates on, or None.

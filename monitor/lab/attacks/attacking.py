@@ -72,31 +72,20 @@ _LEARNING_TRIALS = 2  # of each of them
 
 @dataclass(frozen=True)
 class AttackConfig:
-    """Settings of a test.
+    """Settings of a test."""
 
-    Attributes:
-        methods: of protection; ``none`` is tried first in any case.
-        attackers: names; empty for all who can be tried with this background and installation.
-        features: names; empty for those that are ready, and ``f0_robust``.
-        segments: L, of the table of enrolments.
-        session: ``"cross"``, ``"same"`` or None.
-        replicates: resamples of readers behind the limits.
-        attributes: of readers, to be told too, such as ``gender`` or ``age<16``.
-        attribute_table: that says them; None for the manifests of the corpora.
-    """
-
-    methods: tuple[str, ...] = (CLEAR,)
-    attackers: tuple[str, ...] = ("ignorant", "lazy-informed")
-    features: tuple[str, ...] = ()
+    methods: tuple[str, ...] = (CLEAR,)  # of protection; ``none`` is tried first in any case
+    attackers: tuple[str, ...] = ("ignorant", "lazy-informed")  # empty: all who can be tried here
+    features: tuple[str, ...] = ()  # empty: those that are ready, and ``f0_robust``
     amounts: Amounts = field(default_factory=Amounts)
-    segments: tuple[int, ...] = (1, 3, 30)
-    session: str | None = None
+    segments: tuple[int, ...] = (1, 3, 30)  # L, of the table of enrolments
+    session: str | None = None  # "cross" or "same"; None: whichever there is
     seed: int = 0
     jobs: Jobs = 1
-    replicates: int = REPLICATES
+    replicates: int = REPLICATES  # of readers behind the limits
     training: TrainingPlan = field(default_factory=TrainingPlan)
-    attributes: tuple[str, ...] = ()
-    attribute_table: Path | None = None
+    attributes: tuple[str, ...] = ()  # to be told too, such as ``gender`` or ``age<16``
+    attribute_table: Path | None = None  # that says them; None: the manifests of the corpora
     setup: FeatureSetup = AS_ENVIRONMENT
 
 

@@ -130,22 +130,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class AttackResults:
-    """All results of a test.
-
-    Attributes:
-        measured: by method, what was measured beside privacy.
-        attributes: rows of inferred attributes, by name.
-        notes: what a reader of the figures has to know.
-        problems: what could not be used.
-        clear_bits: as the context has it.
-    """
+    """All results of a test."""
 
     settings: Settings
     rows: tuple[AttackRow, ...]
-    measured: Mapping[str, Sequence[Figure]] = field(default_factory=dict)
-    attributes: Mapping[str, Sequence[AttributeRow]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
+    measured: Mapping[str, Sequence[Figure]] = field(default_factory=dict)  # utility, by method
+    attributes: Mapping[str, Sequence[AttributeRow]] = field(default_factory=dict)  # by name
+    notes: tuple[str, ...] = ()  # what a reader of the figures has to know
+    problems: tuple[str, ...] = ()  # what could not be used
     clear_bits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def main(self, method: str) -> list[AttackRow]:

@@ -65,34 +65,16 @@ class ScoreRow:
     corpus: str = key("", "on whose speech")
     speakers: int = key("count", "N, whom each trial was compared with", minimum=2)
     trials: int = key("count")
-    bits: Mapping[str, _Limited] = key(
-        "number", "by attacker, what the strongest of its ways learnt: MeanD with limits, bits"
-    )
+    bits: Mapping[str, _Limited] = key("number", "by attacker, what its best way learnt, MeanD")
     ways: Mapping[str, str] | None = key("", "by attacker, which feature that was", default=None)
-    phone_error: _Limited | None = key(
-        "number", "share, with limits; None where nobody measured", default=None
-    )
+    phone_error: _Limited | None = key("number", "share; None: not measured", default=None)
     seconds: Mapping[str, float | None] | None = key(
-        "seconds",
-        "by attacker, the median of speech seconds until the evidence is 6 bits; None where half "
-        "of the speakers had not got there within `heard`",
-        default=None,
+        "seconds", "by attacker, median until 6 bits; None: beyond what was heard", default=None
     )
-    heard: float = key("seconds", "of speech, of which ``seconds`` is known", default=0.0)
-    undertrained: bool = key(
-        "",
-        "whether the network of the attacker who trains tells too little of unprotected speech for "
-        "its figure to judge the method",
-        default=False,
-    )
-    clear_share: float | None = key(
-        "number",
-        "how much that is, over what the shipped network tells; None: nobody trained, or unknown",
-        default=None,
-    )
-    kept_shipped: bool = key(
-        "", "whether that attacker left its own network for the shipped one", default=False
-    )
+    heard: float = key("seconds", "of speech, of which `seconds` is known", default=0.0)
+    undertrained: bool = key("", "whether the trained network judges no method", default=False)
+    clear_share: float | None = key("number", "its bits of clear speech, of ours", default=None)
+    kept_shipped: bool = key("", "whether the shipped network was better", default=False)
 
     @property
     def strongest(self) -> float:

@@ -96,16 +96,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Speech used of one person.
-
-    Attributes:
-        enrolment: the pieces of each session that segments are taken from.
-        segments: of each the session (place in ``enrolment``) and the place in it, taking turns.
-    """
+    """Speech used of one person."""
 
     name: str
-    enrolment: tuple[tuple[Piece, ...], ...]
-    segments: tuple[tuple[int, int], ...]
+    enrolment: tuple[tuple[Piece, ...], ...]  # by session, what segments are taken from
+    segments: tuple[tuple[int, int], ...]  # of each the session and the place in it, taking turns
     trials: tuple[Piece, ...]
 
 
@@ -475,21 +470,14 @@ class ExtractedSeconds:
 
 @dataclass(frozen=True)
 class PieceExtractor:
-    """Extractor of pieces under any method, each once.
-
-    Attributes:
-        cache: keeps what was heard; None keeps nothing.
-        progress: called with seconds of audio done.
-        missing: by piece, why it could not be used; added to.
-        seconds: of all pieces so far, each once; added to.
-    """
+    """Extractor of pieces under any method, each once."""
 
     cache: ResultCache | None = None
     jobs: Jobs = 1
     setup: FeatureSetup = AS_ENVIRONMENT
-    progress: Callable[[float], None] = lambda _: None
-    missing: dict[str, str] = field(default_factory=dict)
-    seconds: ExtractedSeconds = field(default_factory=ExtractedSeconds)
+    progress: Callable[[float], None] = lambda _: None  # called with seconds of audio done
+    missing: dict[str, str] = field(default_factory=dict)  # by piece, why it could not be used
+    seconds: ExtractedSeconds = field(default_factory=ExtractedSeconds)  # of pieces, each once
     _failed: dict[str, str] = field(default_factory=dict)
     _counted: set[str] = field(default_factory=set)
 
