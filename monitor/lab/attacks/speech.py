@@ -169,17 +169,8 @@ def choose_readers(
     return Readers(tuple(readers), kind, tuple(problems))
 
 
-@dataclass(frozen=True, slots=True)
-class _RecordingSpeech:
-    """The ends of a recording's units of speech, audio seconds."""
-
-    path: Path
-    name: str
-    speaker: str
-    ends: tuple[float, ...]
-
-
-_Session: TypeAlias = Sequence[_RecordingSpeech]
+_Session: TypeAlias = Sequence[tuple[Piece, tuple[float, ...]]]
+"""Recordings, with the ends of their units of speech, audio seconds."""
 
 
 def _locate_speech(
@@ -192,7 +183,7 @@ def _locate_speech(
     problems: list[str] = []
     located: list[_Session] = []
     for paths in sessions:
-        remaining, recordings = units, list[_RecordingSpeech]()
+        remaining, recordings = units, list[tuple[Piece, tuple[float, ...]]]()
         for path in paths:
             if remaining <= 0:
                 break
@@ -206,7 +197,7 @@ def _locate_speech(
                 continue
             inside = path.is_relative_to(root)
             name = path.relative_to(root).as_posix() if inside else f"{speaker}/{path.name}"
-            recordings.append(_RecordingSpeech(path, name, speaker, tuple(ends)))
+            recordings.append((Piece(path, name, speaker, 0.0, 0.0), tuple(ends)))
             remaining -= len(ends)
         if recordings:
             located.append(recordings)
@@ -280,23 +271,23 @@ def _cut_pieces(session: _Session, begin: int, seconds: float) -> tuple[Piece, .
     """Cut pieces with so many seconds of speech from a unit on, and a little more."""
     pieces = []
     remaining = _to_units(seconds) + _to_units(_MARGIN_SECONDS)
-    for recording in session:
-        if begin >= len(recording.ends):
-            begin -= len(recording.ends)
+    for recording, ends in session:
+        if begin >= len(ends):
+            begin -= len(ends)
             continue
         if remaining <= 0:
             break
-        start = recording.ends[begin - 1] if begin else 0.0
-        last = min(begin + remaining, len(recording.ends)) - 1
+        start = ends[begin - 1] if begin else 0.0
+        last = min(begin + remaining, len(ends)) - 1
         name = f"{recording.name}@{start:g}" if start else recording.name
-        pieces.append(Piece(recording.path, name, recording.speaker, start, recording.ends[last]))
+        pieces.append(Piece(recording.path, name, recording.speaker, start, ends[last]))
         remaining -= last + 1 - begin
         begin = 0
     return tuple(pieces)
 
 
 def _count_units(session: _Session) -> int:
-    return sum(len(recording.ends) for recording in session)
+    return sum(len(ends) for _, ends in session)
 
 
 def _to_units(seconds: float) -> int:
