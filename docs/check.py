@@ -7,6 +7,7 @@ code cites exist, tables are whole, and what is generated is up to date.
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -200,7 +201,46 @@ def with_records(page: str) -> str:
     return page
 
 
-GENERATED: dict[str, Callable[[str], str]] = {"records.md": with_records}
+def with_families(page: str) -> str:
+    """Return docs/metrics.md with the table of the families as each declares itself."""
+    from monitor.lab.evaluation.family import families
+
+    stands_on = {"matrix": "ranks", "pool": "all scores"}
+    rows = ["| family | figures | stands on | shown first |", "| --- | --- | --- | --- |"]
+    for family in families():
+        needs = {need for entry in family.figures for need in entry.needs or ()} | {*family.needs}
+        names = [entry.name for entry in family.figures if entry.key in family.main]
+        cells = (
+            f"{family.title} (`{family.key}`)",
+            str(len(family.figures)),
+            ", ".join(sorted(stands_on.get(need, f"`--{need}`") for need in needs)),
+            " ".join(f"`{name}`" for name in names) or "-",
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return re.sub(r"\| family \|.*?(?=\n\n)", lambda _: "\n".join(rows), page, flags=re.DOTALL)
+
+
+def with_rooms(page: str) -> str:
+    """Return docs/architecture.md with the table of rooms, by what each docstring says first."""
+    from tests.test_layers import LAYERS
+
+    rows = ["| layer | room | what is in it |", "| --- | --- | --- |"]
+    for level, layer in enumerate(LAYERS, 1):
+        for room in sorted(layer):
+            path = ROOT / "monitor" / f"{room}.py"
+            path = path if path.exists() else ROOT / "monitor" / room / "__init__.py"
+            text = (ast.get_docstring(ast.parse(read(path))) or "").splitlines()[0]
+            rows.append(f"| {level} | `{room}` | {text.rstrip('.').replace('``', '`')} |")
+    return re.sub(
+        r"\| layer \| room \|.*?(?=\n\n)", lambda _: "\n".join(rows), page, flags=re.DOTALL
+    )
+
+
+GENERATED: dict[str, Callable[[str], str]] = {
+    "records.md": with_records,
+    "metrics.md": with_families,
+    "architecture.md": with_rooms,
+}
 """Pages with tables that are made of declarations, each with what makes the page anew."""
 CHECKS = (
     find_dead_links,
@@ -214,16 +254,16 @@ CHECKS = (
 
 
 def main(write: bool) -> int:
-    """Print what is wrong, a line each; return 1 where anything is."""
+    """Print what is wrong, a line each; return 1 where anything is. Or write what is generated."""
+    pages = {DOCS / name: make(read(DOCS / name)) for name, make in GENERATED.items()}
+    if write:
+        for page, text in pages.items():
+            page.write_text(text, encoding="utf-8")
+        return 0
     complaints = [(str(p.relative_to(ROOT)), line) for p in PAGES for c in CHECKS for line in c(p)]
     complaints += [*find_left_out(), *find_wrong_citations()]
-    for name, make in GENERATED.items():
-        page = DOCS / name
-        if (text := make(read(page))) != read(page):
-            if write:
-                page.write_text(text, encoding="utf-8")
-            else:
-                complaints.append((f"docs/{name}", "is not as declared: docs/check.py --write"))
+    stale = [page for page, text in pages.items() if text != read(page)]
+    complaints += [(str(p.relative_to(ROOT)), "is stale: docs/check.py --write") for p in stale]
     for place, line in complaints:
         print(f"{place}: {line}")  # noqa: T201
     return bool(complaints)

@@ -13,7 +13,6 @@ import pytest
 import soundfile
 
 from benchmarks.simulation import SIZE, Simulation
-from monitor.events.schema import RECORDS
 from monitor.sources import write_frames
 from tests.lab.experiment.made import score_file
 from tests.pages import fenced
@@ -107,36 +106,8 @@ def test_the_command_that_evaluates_runs(tmp_path):
         assert (tmp_path / made).stat().st_size > 10_000
 
 
-def with_tables(text: str) -> str:
-    """docs/records.md with the table of each record as `monitor.events` declares it."""
-    for record in RECORDS:
-        head, section = re.split(rf"(?m)^(?=## {record.title}$)", text, maxsplit=1)
-        text = head + re.sub(
-            r"^\|.*(?:\n\|.*)*", lambda _, r=record: r.table, section, count=1, flags=re.MULTILINE
-        )
-    return text
-
-
-def test_the_tables_of_the_records_are_those_declared():
-    text = (ROOT / "docs" / "records.md").read_text(encoding="utf-8")
-    assert text == with_tables(text)
-
-
-def test_a_key_that_is_added_is_missed_in_the_tables():
-    text = "## start\n\n| key | meaning |\n| --- | --- |\n\n" + "".join(
-        f"## {record.title}\n\n{record.table}\n\nprose\n\n" for record in RECORDS[1:]
-    )
-    assert with_tables(text).count("| `rank_model_speakers` |") == 1
-    assert with_tables(text).endswith(f"{RECORDS[-1].table}\n\nprose\n\n")
-
-
 def test_ci_runs_the_test_command_of_the_readme():
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     (install,) = re.findall(r"pip install -e '(\.\[[a-z,]+\])'", README)
     assert f"pip install -q -e '{install}'" in script
     assert "-m pytest -q -n 3" in script
-
-
-if __name__ == "__main__":
-    records = ROOT / "docs" / "records.md"
-    records.write_text(with_tables(records.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,14 +1,12 @@
 """A module imports only lower layers, no file takes part in a circle, and the monitor needs no lab.
 
 Rooms on one layer do not import one another; imports in functions and for types count.
-``python tests/test_layers.py`` writes the list of rooms in docs/architecture.md anew.
 """
 
 from __future__ import annotations
 
 import ast
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -22,7 +20,6 @@ from scipy.sparse.csgraph import connected_components
 import monitor
 
 ROOT = Path(monitor.__file__).parent
-ARCHITECTURE = Path(__file__).resolve().parents[1] / "docs" / "architecture.md"
 LAYERS = [
     {"errors", "lazy", "safe_text", "types", "version"},
     {"phrases"},
@@ -71,30 +68,6 @@ def imported(tree: ast.AST) -> set[str]:
             module = node.module or ""
             names |= {f"monitor.{a.name}" for a in node.names} if module == "monitor" else {module}
     return {name for name in names if name.split(".")[0] == "monitor"}
-
-
-def rooms() -> str:
-    """The table of docs/architecture.md: each room with what its docstring says first."""
-    rows = ["| layer | room | what is in it |", "| --- | --- | --- |"]
-    for level, layer in enumerate(LAYERS, 1):
-        for room in sorted(layer):
-            path = ROOT / f"{room}.py"
-            tree = ast.parse((path if path.exists() else ROOT / room / "__init__.py").read_text())
-            says = (ast.get_docstring(tree) or "").splitlines()[0].rstrip(".").replace("``", "`")
-            rows.append(f"| {level} | `{room}` | {says} |")
-    return "\n".join(rows)
-
-
-def with_rooms(page: str) -> str:
-    """The page with that table in the place of the one that it has."""
-    return re.sub(r"\| layer \| room \|.*?(?=\n\n)", lambda _: rooms(), page, flags=re.DOTALL)
-
-
-@pytest.mark.slow
-def test_the_architecture_lists_every_room():
-    page = ARCHITECTURE.read_text(encoding="utf-8")
-    assert with_rooms(page) == page, "python tests/test_layers.py writes it anew"
-    assert rooms() in page
 
 
 def violations(room: str, tree: ast.AST) -> list[str]:
@@ -184,7 +157,3 @@ def test_every_room_has_a_layer():
 )
 def test_the_test_can_fail(room, line, found):
     assert violations(room, ast.parse(line)) == found
-
-
-if __name__ == "__main__":
-    ARCHITECTURE.write_text(with_rooms(ARCHITECTURE.read_text("utf-8")), encoding="utf-8")

@@ -176,7 +176,7 @@ FAMILY = Family(
         ),
     },
     {
-        "docs/metrics.md": "tests/lab/evaluation/test_metrics_page.py",
+        "docs/metrics.md": "docs/check.py",
         "tests/stable.json": "tests/test_stable.py",
     },
     EVALUATE
@@ -204,7 +204,7 @@ FIGURE = Toy(
         ),
     },
     {
-        "docs/metrics.md": "tests/lab/evaluation/test_metrics_page.py",
+        "docs/metrics.md": "docs/check.py",
         "tests/stable.json": "tests/test_stable.py",
     },
     EVALUATE
@@ -353,7 +353,7 @@ KEY = Toy(
 """,
         ),
     },
-    {"docs/records.md": "tests/test_docs.py", "tests/stable.json": "tests/test_stable.py"},
+    {"docs/records.md": "docs/check.py", "tests/stable.json": "tests/test_stable.py"},
     RUN
     + """
 from monitor.events import SCHEMA, read_run
