@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from monitor.errors import CalibrationError, UsageError
-from monitor.maths.posterior import softmax_bits
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 # ---------------------------------------------------------------------------------------- logistic
@@ -257,11 +256,6 @@ _IN_CACHE = 1 << 15
 """Numbers taken at a time."""
 _WIDEST = 20.0
 """Range of log tau and of the logit of rho."""
-
-
-def tempered_bits(ratios: FloatArray, target: IntArray, temperature: FloatArray) -> _Doubles:
-    """Compute ``log2(N p_target)`` under softmax of ``ratios / temperature``: (..., N) to (...)."""
-    return softmax_bits(ratios / np.asarray(temperature)[..., None], target)
 
 
 def fit_temperature(

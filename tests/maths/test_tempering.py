@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from monitor.errors import UsageError
-from monitor.maths.logistic import fit_growing_temperature, fit_temperature, tempered_bits
-from monitor.maths.posterior import local_information_bits
+from monitor.maths.logistic import fit_growing_temperature, fit_temperature
+from monitor.maths.posterior import local_information_bits, softmax_bits
 
 
 def drawn(temperature, seed=0, trials=4000, count=12):
@@ -20,7 +20,7 @@ def drawn(temperature, seed=0, trials=4000, count=12):
 
 def tempered_loss(ratios, target, temperature):
     """Mean of -log p of the true speaker, nats, but for a constant."""
-    return -tempered_bits(ratios, target, np.asarray(temperature)).mean()
+    return -softmax_bits(ratios / np.asarray(temperature)[..., None], target).mean()
 
 
 def test_one_temperature_is_found_again():
@@ -67,7 +67,7 @@ def test_bits_are_those_of_lid():
     normalised = (scores - scores.mean(axis=1, keepdims=True)) / scores.std(axis=1, keepdims=True)
     target = np.arange(5)
     expected = local_information_bits(scores, target, 1.3, 0.0)
-    assert tempered_bits(2.6 * normalised, target, np.full(5, 2.0)) == pytest.approx(expected)
+    assert softmax_bits(1.3 * normalised, target) == pytest.approx(expected)
 
 
 def test_nothing_to_fit_on_is_refused():

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
 from monitor.errors import CalibrationError, UsageError
-from monitor.lab.evaluation.comparisons import ScoreMatrix, find_resamples, resamples, settled_order
+from monitor.lab.evaluation.comparisons import ScoreMatrix, find_resamples, resamples
 from monitor.lab.evaluation.family import (
     EvaluationContext,
     Extremes,
@@ -28,201 +28,28 @@ from monitor.lab.evaluation.family import (
     FigureEntry,
     LimitRule,
 )
-from monitor.lab.evaluation.input.files import release, scratch
 from monitor.lab.plots.evaluation import POINTS, Drawing, Line, Systems
 from monitor.lab.report.model import Figure
 from monitor.maths.logistic import (
     Platt,
-    fit_growing_temperature,
-    fit_temperature,
     logistic,
     platt,
-    tempered_bits,
 )
 from monitor.maths.posterior import (
     local_information_bits,
     normalise_rows,
     normalised_ceiling_bits,
 )  # fmt: skip
-from monitor.maths.rank_models import fit
-from monitor.maths.ranks import all_rank_bounds, first_rank_bits, rank_histogram
+from monitor.maths.ranks import first_rank_bits
 from monitor.phrases import plural
 from monitor.plots.canvas import MUTED, percents
-from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+from monitor.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# ------------------------------------------------------------------------------------ speaker sums
-# Evidence summed over the first K trials of each speaker, and the temperatures that suit it.
-
 FEWEST = 10
 """Speakers to fit a rank model on that is carried over to another number of them."""
-
-_CHUNK = 1 << 20
-_FITTED = 1 << 21
-"""Most numbers that a temperature is fitted on; of more, every so many speakers are taken."""
-
-
-@dataclass(frozen=True)
-class Tempering:
-    """Fits on development speakers: T, tau and rho of ``count``, and h, ranks counted, (N,)."""
-
-    constant: float
-    tau: float
-    rho: float
-    ranks: FloatArray
-
-    def rank_model(self, speakers: int) -> FloatArray | None:
-        """Compute the rank model among N speakers, shape (N,), one trial added to each rank.
-
-        Among as many as the development speakers ``(h + 1) / (n + N)``; elsewhere of the rank model
-        fitted to h, or None where they are fewer than ten.
-        """
-        trials = self.ranks.sum()
-        counts = self.ranks
-        if speakers != counts.size:
-            if counts.size < FEWEST:
-                return None
-            counts = trials * np.exp(fit(counts).log_pmf(speakers))
-        return np.asarray((counts + 1.0) / (trials + speakers))
-
-
-@dataclass(frozen=True)
-class SpeakerSums:
-    """The first K trials of every speaker who has as many: their rows, shape (S', K).
-
-    `tested` is an index into `ScoreMatrix.tested`, (S',).
-    """
-
-    matrix: ScoreMatrix
-    tested: IntArray
-    rows: IntArray
-
-    @classmethod
-    def of(
-        cls,
-        matrix: ScoreMatrix,
-        longest: int | None,
-        most: int,
-        as_rows: bool = True,
-    ) -> SpeakerSums:
-        """Choose the trials: in the order of the rows, or in `settled_order`."""
-        counts = np.bincount(matrix.owner)
-        length = min(int(np.median(counts)), most) if longest is None else longest
-        tested = np.flatnonzero(counts >= length)
-        if length < 1 or not tested.size:
-            raise UsageError(
-                f"{matrix.name}: no speaker has {plural(length, 'trial')}: ask for fewer"
-            )
-        order = np.arange(matrix.trials) if as_rows else settled_order(matrix)
-        order = order[np.argsort(matrix.owner[order], kind="stable")]
-        first = np.cumsum(counts) - counts
-        return cls(matrix, tested, order[first[tested][:, None] + np.arange(length)])
-
-    @property
-    def trials(self) -> IntArray:
-        """1 to K."""
-        return np.arange(1, self.rows.shape[1] + 1)
-
-    @property
-    def target(self) -> IntArray:
-        """Column of each speaker: shape (S',)."""
-        return self.matrix.tested[self.tested]
-
-    def temper(self, weight: float, speakers: BoolArray) -> Tempering:
-        """Learn the temperatures and the rank model of some of the speakers, shape (S',).
-
-        `weight` is of the calibration, for rows normalised with ddof = 0.
-        """
-        last = self.rows.shape[1]
-        chosen_speakers = np.flatnonzero(speakers)
-        target = self.target
-        constant = fit_temperature(
-            self._final, target, last, weight=weight, rows=chosen_speakers, after=release
-        )
-        at, sums = self._spaced
-        place = np.isin(at, chosen_speakers)
-        if not place.any():
-            place[0] = True
-        chosen = at[place]
-        steps = self._steps
-        ratios = weight * sums[place].reshape(-1, sums.shape[-1])
-        true_speakers = np.repeat(target[chosen], len(steps))
-        counts = np.tile(steps, len(chosen)).astype(np.float64)
-        tau, rho = fit_growing_temperature(ratios, true_speakers, counts)
-        rows = np.isin(self.matrix.owner, self.tested[chosen_speakers])
-        histogram = rank_histogram(
-            self.matrix.better[rows], self.matrix.tied[rows], self.matrix.population
-        )
-        return Tempering(constant, tau, rho, histogram)
-
-    def bits(
-        self, weight: float, tempering: Tempering, speakers: BoolArray
-    ) -> dict[str, FloatArray]:
-        """``log2(N p)`` of some speakers after each trial, by rule: shape (speakers, K)."""
-        chosen = np.flatnonzero(speakers)
-        rank_model = tempering.rank_model(self.matrix.population)
-        k = self.trials.astype(np.float64)
-        temperature = {
-            "sum": np.ones_like(k),
-            "average": k,
-            "temperature": np.full_like(k, tempering.constant),
-            "count": tempering.tau * (1.0 + tempering.rho * (k - 1.0)),
-        }
-        bits_by_rule: dict[str, list[FloatArray]] = {}
-        for part, normalised, scores in self._chunks(chosen):
-            target = self.target[part][:, None]
-            sums = weight * np.cumsum(normalised, axis=1)
-            for rule, heat in temperature.items():
-                bits_by_rule.setdefault(rule, []).append(tempered_bits(sums, target, heat))
-            if rank_model is not None:
-                evidence = np.cumsum(_rank_evidence(scores, rank_model), axis=1)
-                heat = tempered_bits(evidence, target, np.ones_like(k))
-                bits_by_rule.setdefault("rank", []).append(heat)
-        return {rule: np.concatenate(parts) for rule, parts in bits_by_rule.items()}
-
-    @cached_property
-    def _steps(self) -> IntArray:
-        """Numbers of trials, less one, at which ``count`` is fitted: 1, 2, 4 ... K trials."""
-        last = self.rows.shape[1]
-        return np.unique([*(2 ** np.arange(int(np.log2(last)) + 1)), last]) - 1
-
-    @cached_property
-    def _final(self) -> AnyArray:
-        """Sum of the normalised scores of all K trials: shape (S', N); many are mapped."""
-        sums = scratch((len(self.tested), self.matrix.population))
-        for part, normalised, _ in self._chunks(np.arange(len(self.tested))):
-            sums[part] = normalised.sum(axis=1)
-            release(sums[part[0] : part[-1] + 1])
-        return sums
-
-    @cached_property
-    def _spaced(self) -> tuple[IntArray, FloatArray]:
-        """Speakers at even distances, and their sums after each of `_steps`."""
-        cells = len(self._steps) * self.matrix.population
-        at = np.arange(0, len(self.tested), max(1, -(-len(self.tested) * cells // _FITTED)))
-        sums = [np.cumsum(z, axis=1)[:, self._steps] for _, z, _ in self._chunks(at)]
-        return at, np.concatenate(sums)
-
-    def _chunks(self, speakers: IntArray) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
-        """Yield speakers a few at a time: which, their normalised scores and scores (C, K, N)."""
-        cells = self.rows.shape[1] * self.matrix.population
-        step = max(1, _CHUNK // cells)
-        for start in range(0, len(speakers), step):
-            part = speakers[start : start + step]
-            rows = self.rows[part]
-            scores = np.asarray(self.matrix.scores[rows], dtype=np.float64)
-            release(*(self.matrix.scores[row] for row in rows.ravel().tolist()))
-            yield part, normalise_rows(scores, ddof=0), scores
-
-
-def _rank_evidence(scores: FloatArray, rank_model: FloatArray) -> FloatArray:
-    """Log of the model's probability of each candidate's rank, its mean over ranks that tie."""
-    better, tied = all_rank_bounds(scores.reshape(-1, scores.shape[-1]))
-    sums = np.concatenate([[0.0], np.cumsum(rank_model)])
-    shared = np.where(tied == 1, rank_model[better], (sums[better + tied] - sums[better]) / tied)
-    return np.asarray(np.log(shared).reshape(scores.shape))
 
 
 # ------------------------------------------------------------------------------------- calibration

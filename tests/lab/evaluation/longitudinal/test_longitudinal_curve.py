@@ -5,10 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation import lid as speaker_sums
+from monitor.lab.evaluation import longitudinal as speaker_sums
 from monitor.lab.evaluation.comparisons import ScoreMatrix, resamples
-from monitor.lab.evaluation.lid import Tempering
-from monitor.lab.evaluation.longitudinal import longitudinal
+from monitor.lab.evaluation.longitudinal import Tempering, longitudinal
 from monitor.maths.rank_models import fit
 
 REGIMES = ("plain", "mid", "weak", "random")
