@@ -183,12 +183,6 @@ def _log_ratio(upper: FloatArray, lower: FloatArray) -> FloatArray:
     return np.where(upper == 0, -np.inf, ratio)
 
 
-def finite_epsilon_nats(tpr: FloatArray, fpr: FloatArray) -> FloatArray:
-    """Compute `epsilon_nats`, at least 0, and NaN where infinite: for a figure's replicates."""
-    loss = epsilon_nats(tpr, fpr)
-    return np.where(np.isfinite(loss), np.maximum(loss, 0.0), np.nan)
-
-
 def epsilon_lower_nats(
     hits: int, mated: int, false_alarms: int, non_mated: int, delta: float = DELTA, *,
     tail: float = 0.025,

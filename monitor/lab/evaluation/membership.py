@@ -29,7 +29,7 @@ from monitor.lab.evaluation.family import (
     share_aloud,
 )
 from monitor.lab.report.model import Figure
-from monitor.maths.composition import DELTA, epsilon_lower_nats, epsilon_nats, finite_epsilon_nats
+from monitor.maths.composition import DELTA, epsilon_lower_nats, epsilon_nats
 from monitor.maths.roc import Highest, Tail
 from monitor.maths.statistics import REPLICATES
 from monitor.protocols import ScoredComparisons
@@ -78,7 +78,8 @@ class Rates:
     @property
     def epsilon_nats(self) -> FloatArray:
         """VoxGuard eq. (5), at least 0, shape (B,); NaN where it is infinite."""
-        return finite_epsilon_nats(self.tpr, self.fpr)
+        loss = epsilon_nats(self.tpr, self.fpr)
+        return np.where(np.isfinite(loss), np.maximum(loss, 0.0), np.nan)
 
 
 def operating_point(mated: FloatArray, non_mated: FloatArray, fpr: float) -> OperatingPoint:
@@ -106,8 +107,8 @@ def operating_points(
     """Look once at all scores for several rates; only the highest non-mated are kept.
 
     For each rate the point, both rates on each resample of speakers (None without weights, shape
-    (B, S), from `pooled_resamples`), and `half_trials` (None where there is but one score of a
-    kind).
+    (B, S), from `pooled_resamples`), and those of `half_trials` (None where there is but one score
+    of a kind).
     """
     total = int(scores.non_mated_counts.sum())
     keep = 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE
@@ -125,33 +126,10 @@ def operating_points(
         (
             _point(mated, tail, rate),
             resampled_rates[index] if resampled_rates else None,
-            _half(mated, tail, rate, REPLICATES, 0) if halves else None,
+            half_trials(mated, tail, rate) if halves else None,
         )
         for index, rate in enumerate(rates)
     )
-
-
-def mirrored_points(
-    scores: ScoredComparisons, rates: tuple[float, ...]
-) -> tuple[OperatingPoint, ...]:
-    """Compute points of the attacker who takes low scores for alike."""
-    total = int(scores.non_mated_counts.sum())
-    tail = _tail(scores, 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE, -1.0)
-    mated = _descending(-scores.mated)
-    return tuple(_point(mated, tail, rate) for rate in rates)
-
-
-def half_trials(
-    mated: FloatArray, non_mated: FloatArray, fpr: float, replicates: int = REPLICATES,
-    seed: int = 0,
-) -> Rates:  # fmt: skip
-    """Resample half as many mated and half as many non-mated scores, as VoxGuard does.
-
-    With replacement. The scores count as independent trials, which those of one speaker are not:
-    resampling speakers is right. No resample is written out: where its threshold falls and what
-    exceeds it are drawn from their exact distributions.
-    """
-    return _half(_descending(mated), _tail_of(non_mated, fpr), fpr, replicates, seed)
 
 
 def allowed_alarms(fpr: float, total: int) -> int:
@@ -184,7 +162,15 @@ def _resampled(
     return [Rates(tpr, fpr) for tpr, fpr in realised]
 
 
-def _half(mated: FloatArray, tail: Tail, fpr: float, replicates: int, seed: int) -> Rates:
+def half_trials(
+    mated: FloatArray, tail: Tail, fpr: float, replicates: int = REPLICATES, seed: int = 0
+) -> Rates:
+    """Resample half of the mated scores, descending, and of the others, as VoxGuard does.
+
+    With replacement. The scores count as independent trials, which those of one speaker are not:
+    resampling speakers is right. No resample is written out: where its threshold falls and what
+    exceeds it are drawn from their exact distributions.
+    """
     half, half_mated = tail.total // 2, mated.size // 2
     if half < 1 or half_mated < 1:
         raise UsageError("half of the trials is none: give at least two scores of each kind")
@@ -266,10 +252,13 @@ def figures(
     the (epsilon, delta)-privacy in question.
     """
     points = operating_points(scores, rates, weights)
-    mirrored = mirrored_points(scores, rates)
+    # of the attacker who takes low scores for alike
+    total = int(scores.non_mated_counts.sum())
+    tail = _tail(scores, 2 * max(allowed_alarms(rate, total) for rate in rates) + _SPARE, -1.0)
+    low = _descending(-scores.mated)
     entries: list[Figure] = []
-    for rate, (point, drawn, half), other in zip(rates, points, mirrored, strict=True):
-        entries += _at_rate(rate, point, drawn, half, other, delta)
+    for rate, (point, drawn, half) in zip(rates, points, strict=True):
+        entries += _at_rate(rate, point, drawn, half, _point(low, tail, rate), delta)
     return tuple(entries)
 
 

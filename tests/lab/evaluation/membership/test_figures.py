@@ -9,6 +9,8 @@ from monitor.errors import UsageError
 from monitor.lab.evaluation import comparisons as module
 from monitor.lab.evaluation.comparisons import ScoreMatrix, resamples
 from monitor.lab.evaluation.membership import (
+    Rates,
+    _tail_of,
     figures,
     half_trials,
     operating_point,
@@ -175,7 +177,7 @@ def test_half_trials_equals_resamples_written_out(levels):
     mated, others = generator.normal(2, 1, 400), generator.normal(0, 1, 3000)
     if levels:
         mated, others = np.round(mated * 5), np.round(others * 5)
-    found = half_trials(mated, others, 0.01, replicates=4000)
+    found = half_trials(np.sort(mated)[::-1], _tail_of(others, 0.01), 0.01, replicates=4000)
     slow = []
     for _ in range(1500):
         point = operating_point(generator.choice(mated, 200), generator.choice(others, 1500), 0.01)
@@ -183,8 +185,11 @@ def test_half_trials_equals_resamples_written_out(levels):
     for fast, written in zip((found.tpr, found.fpr), np.transpose(slow), strict=True):
         assert fast.mean() == pytest.approx(written.mean(), abs=5 * written.std() / np.sqrt(1500))
         assert fast.std() == pytest.approx(written.std(), rel=0.12, abs=1e-9)
-    again = half_trials(mated, others, 0.01, replicates=4000)
+    again = half_trials(np.sort(mated)[::-1], _tail_of(others, 0.01), 0.01, replicates=4000)
     assert np.array_equal(found.epsilon_nats, again.epsilon_nats, equal_nan=True)
+    losses = Rates(np.array([0.5, 0.0, 0.5]), np.array([0.0, 0.5, 0.1])).epsilon_nats
+    assert np.isnan(losses).tolist() == [True, False, False]
+    assert losses[1] == 0
 
 
 def test_the_mirrored_bound_is_that_of_the_negated_scores(golden):
@@ -227,7 +232,7 @@ def test_refusals():
     with pytest.raises(UsageError, match="different speakers"):
         operating_point(np.ones(1), np.array([0.1, np.nan]), 0.1)
     with pytest.raises(UsageError, match="half of the trials"):
-        half_trials(np.ones(1), np.ones(5), 0.1)
+        half_trials(np.ones(1), _tail_of(np.ones(5), 0.1), 0.1)
     matrix = ScoreMatrix(np.eye(3), np.arange(3))
     with pytest.raises(UsageError, match="holds no trial"):
         figures(matrix, np.zeros((1, 3)))
