@@ -750,18 +750,6 @@ _ERRORS = 3.0
 """Standard errors below chance, over trials and again over speakers."""
 
 
-def points_away(matrix: ScoreMatrix) -> bool:
-    """Return whether right speakers rank lower than chance allows.
-
-    Both tests must say so: over trials, as if they were independent, and over the means of the
-    speakers, whose own trials are alike.
-    """
-    count, trials = matrix.population, matrix.trials
-    below = 1.0 - (matrix.better + (matrix.tied - 1) / 2) / (count - 1)  # share of the others
-    error = float(np.sqrt((count + 1) / (12 * (count - 1) * trials)))
-    return _below_chance(below, matrix.owner, error)
-
-
 def _below_chance(below: FloatArray, owner: IntArray, error: float) -> bool:
     if 0.5 - float(below.mean()) <= _ERRORS * error:
         return False
@@ -789,8 +777,15 @@ def list_warning(scores: ScoredComparisons, counts: Counts) -> str:
 
 
 def warning(matrix: ScoreMatrix, what: str = "") -> str:
-    """Describe scores of `what` that point the wrong way; empty where they do not."""
-    if not points_away(matrix):
+    """Describe scores of `what` where right speakers rank lower than chance allows, else nothing.
+
+    Both tests must say so: over trials, as if they were independent, and over the means of the
+    speakers, whose own trials are alike.
+    """
+    count, trials = matrix.population, matrix.trials
+    below = 1.0 - (matrix.better + (matrix.tied - 1) / 2) / (count - 1)  # share of the others
+    error = float(np.sqrt((count + 1) / (12 * (count - 1) * trials)))
+    if not _below_chance(below, matrix.owner, error):
         return ""
     first = float((1.0 / matrix.tied * (matrix.better == 0)).mean())
     return (

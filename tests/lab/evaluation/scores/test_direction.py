@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from monitor.lab.evaluation.comparisons import ScoreMatrix, points_away, warning
+from monitor.lab.evaluation.comparisons import ScoreMatrix, warning
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.report.document import Evaluation
@@ -22,19 +22,19 @@ def _weak(seed, strength):
 
 def test_distances_are_found_out_and_scores_are_not():
     for seed in range(20):
-        assert points_away(_weak(seed, -1.0))
-        assert not points_away(_weak(seed, 0.5))
-        assert not points_away(chance(2, 4, seed))
-    assert sum(points_away(chance(20, 10, seed)) for seed in range(100)) <= 2
-    assert not points_away(constant())
-    assert points_away(rescored(perfect(2, 8), lambda scores: 1 - scores))
-    assert not points_away(rescored(perfect(2, 1), lambda scores: 1 - scores))
+        assert warning(_weak(seed, -1.0))
+        assert not warning(_weak(seed, 0.5))
+        assert not warning(chance(2, 4, seed))
+    assert sum(bool(warning(chance(20, 10, seed))) for seed in range(100)) <= 2
+    assert not warning(constant())
+    assert warning(rescored(perfect(2, 8), lambda scores: 1 - scores))
+    assert not warning(rescored(perfect(2, 1), lambda scores: 1 - scores))
 
 
 def test_trials_of_a_speaker_that_are_alike_are_not_taken_for_distances():
     repeated = chance(8, 1, seed=3)
     copies = ScoreMatrix(np.repeat(repeated.scores, 30, axis=0), np.repeat(repeated.target, 30))
-    assert not points_away(copies)
+    assert not warning(copies)
 
 
 def test_the_warning_says_what_was_seen_and_what_to_do():
