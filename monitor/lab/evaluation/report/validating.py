@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import product
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,32 +113,24 @@ def save_validation(
 # -------------------------------------------------------------------------------------- CSV, JSON
 
 
-def validation_csv(
-    validations: Iterable[Validation], statement: ValidationStatement | None = None
-) -> str:
+def validation_csv(validations: Iterable[Validation], statement: ValidationStatement) -> str:
     """Format one line a measure; what does not exist is empty."""
-    criteria = (statement or ValidationStatement()).criteria
     rows: list[list[Cell]] = []
     for validation in validations:
-        for by, part in _parts(validation):
-            for key, (label, unit, characteristic, _) in MEASURES.items():
-                figure = part.figures[key]
-                required = _criteria_of(key, criteria) if not by else ()
-                rows.append([
-                    validation.name, by, part.name, key, label, characteristic,
-                    figure.value, figure.low, figure.high, unit,
-                    "; ".join(map(str, required)), _verdict(figure, required), part.speakers,
-                    part.same, part.different, part.pairs,
-                    "; ".join(filter(None, (figure.note, *reservations(figure, required)))),
-                ])  # fmt: skip
+        parts = [("", validation.total)]
+        parts += [(by, part) for by, members in validation.parts.items() for part in members]
+        for (by, part), key in product(parts, MEASURES):
+            label, unit, characteristic, _ = MEASURES[key]
+            figure = part.figures[key]
+            required = () if by else _criteria_of(key, statement.criteria)
+            rows.append([
+                validation.name, by, part.name, key, label, characteristic,
+                figure.value, figure.low, figure.high, unit,
+                "; ".join(map(str, required)), _verdict(figure, required), part.speakers,
+                part.same, part.different, part.pairs,
+                "; ".join(filter(None, (figure.note, *reservations(figure, required)))),
+            ])  # fmt: skip
     return render_csv(Table.of(_HEAD, rows))
-
-
-def _parts(validation: Validation) -> Iterable[tuple[str, ValidationPart]]:
-    yield "", validation.total
-    for by, parts in validation.parts.items():
-        for part in parts:
-            yield by, part
 
 
 def _criteria_of(key: str, criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
@@ -170,11 +163,9 @@ def validation_json(
         "schema": SCHEMA,
         "kind": "validation",
         "statement": {
-            "h1": statement.h1 or None,
-            "h2": statement.h2 or None,
-            "population": statement.population or None,
-            "case": statement.case or None,
-            "criteria": [str(validation) for validation in statement.criteria],
+            **{part: getattr(statement, part) or None
+               for part in ("h1", "h2", "population", "case")},
+            "criteria": list(map(str, statement.criteria)),
         },
         "sources": dict(sources or {}),
         "systems": [
@@ -203,10 +194,7 @@ def validation_json(
 
 def _part_json(part: ValidationPart, criteria: Sequence[Criterion] = ()) -> dict[str, object]:
     return {
-        "speakers": part.speakers,
-        "same": part.same,
-        "different": part.different,
-        "pairs": part.pairs,
+        **{count: getattr(part, count) for count in ("speakers", "same", "different", "pairs")},
         "figures": {
             key: figure_json(figure) | {
                 "criteria": {str(rule): rule.met(figure.value) for rule in required},
