@@ -53,14 +53,7 @@ class Column:
 
 
 def unit_of(name: str) -> str:
-    """Return the unit of a figure, which its name says.
-
-    Examples:
-        >>> unit_of("f0.rank_bits_low"), unit_of("speech"), unit_of("change.since_seconds")
-        ('bits', 's', 's')
-        >>> unit_of("guides.linear"), unit_of("among.1e6.probability")
-        ('bits', '')
-    """
+    """Return the unit of a figure, which its name says."""
     first, last = name.partition(".")[0], name.rpartition(".")[2]
     if "bits" in last.split("_") or first in _BITS or first.startswith("spread_"):
         return "bits"
@@ -108,11 +101,7 @@ def write_csv(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Record]
 
 
 def write_parquet(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Record]) -> None:
-    """Write typed columns; the metadata of each field has its ``unit`` and its ``meaning``.
-
-    Raises:
-        UsageError: pyarrow is not installed.
-    """
+    """Write typed columns; the metadata of each field has its ``unit`` and its ``meaning``."""
     arrow = need("pyarrow")
     fields = [
         arrow.field(
@@ -128,13 +117,7 @@ def write_parquet(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Rec
 
 
 def read_parquet(path: Path, columns: Sequence[Column]) -> list[Record]:
-    """Read the rows of a Parquet file that has these columns.
-
-    Raises:
-        UsageError: pyarrow is not installed.
-        ValueError: it is none, or has others.
-        OSError: it cannot be read.
-    """
+    """Read the rows of a Parquet file that has these columns."""
     content = io.BytesIO(path.read_bytes())
     try:
         table = need("pyarrow.parquet").ParquetFile(content).read()
@@ -154,11 +137,7 @@ def _type(column: Column) -> Any:
 
 
 def data_frame(columns: Sequence[Column], rows: Iterable[Record]) -> pandas.DataFrame:
-    """Make a data frame; missing numbers are NaN, what else is missing is NA.
-
-    Raises:
-        UsageError: pandas is not installed.
-    """
+    """Make a data frame; missing numbers are NaN, what else is missing is NA."""
     frames = need("pandas")
     types = {"number": "float64", "integer": "Int64", "boolean": "boolean", "text": "string"}
     rows = list(rows)
@@ -192,26 +171,14 @@ _ENDS = {"_low": ", lower limit", "_high": ", upper limit"}
 
 
 def crowd(people: float) -> str:
-    """Format the size of a crowd as fields of alerts write it.
-
-    Example:
-        >>> crowd(50), crowd(12_500), crowd(1_000_000)
-        ('50', '12500', '1e6')
-    """
+    """Format the size of a crowd as fields of alerts write it."""
     plain, (digits, power) = f"{people:.0f}", f"{people:e}".split("e")
     short = f"{digits.rstrip('0').rstrip('.')}e{int(power)}"
     return short if len(short) < len(plain) else plain
 
 
 def flat(reading: Reading) -> dict[str, object]:
-    """Flatten a reading into one row.
-
-    Example:
-        >>> reading = {"bits": 2.0, "features": {"f0": {"rank": 3}}, "top": [["ann", 0.25]]}
-        >>> row = flat(Reading.from_record(reading))
-        >>> row["bits"], row["f0.rank"], row["posterior.ann"]
-        (2.0, 3, 0.25)
-    """
+    """Flatten a reading into one row."""
     apart = ("features", "among", "top", "bystanders")
     row = _flatten({name: part for name, part in to_json(reading).items() if name not in apart})
     for feature, figures in (reading.features or {}).items():
@@ -417,9 +384,6 @@ class Readings(Sequence[Reading]):
 
         Args:
             posterior: as of `columns`.
-
-        Raises:
-            UsageError: pandas is not installed.
         """
         return data_frame(self.columns(posterior=posterior), self.rows())
 

@@ -50,11 +50,7 @@ class Budget(Threshold):
         return ""
 
     def begin(self, reading: Reading) -> list[Alert]:
-        """Return the alerts of what earlier sessions spent, before this one begins.
-
-        Args:
-            reading: what they come to.
-        """
+        """Return the alerts of what earlier sessions spent, before this one begins."""
         value = figure(self.field, reading)
         return [] if value is None or value < self.bits else [self._flip(reading, value)]
 
@@ -67,9 +63,6 @@ class Budget(Threshold):
 
 def budget(bits: float) -> list[Threshold]:
     """Make the rules of a budget: a warning one bit before it is spent (a quarter of a small one).
-
-    Args:
-        bits: the budget.
 
     Examples:
         >>> [(each.rule, each.bits, each.level) for each in budget(8.0)]  # doctest: +ELLIPSIS
@@ -138,10 +131,6 @@ class Conformal(Threshold):
 
         Raises:
             UsageError: an unknown field.
-
-        Example:
-            >>> Conformal.parse_field("gain_bits for 5 s"), Conformal.parse_field("bits>3")
-            (('gain_bits', 5.0, None), None)
         """
         match = OPEN.fullmatch(text)
         if match is None:

@@ -26,16 +26,6 @@ class Crossings:
     (`monitor.maths.statistics`): a gap or an open change begins it anew. Where the
     evidence begins afresh, with another voice, what was not crossed by then stays so. Of an
     attacker's confidence, where nobody is watched, nothing is told: it may be in somebody else.
-
-    Example:
-        >>> start = {"watch": "ann", "headline": "closed-set", "ceiling": 5.64}
-        >>> watch = Crossings(RunStart.from_record(start), levels=[2.0])
-        >>> for second in range(1, 20):
-        ...     both = {"bits": 2.5 if second > 2 else 1.0, "protected": {"bits": second / 5}}
-        ...     for level in watch.update(Reading.from_record({"seconds": second, **both})):
-        ...         print(level.side, level.since_seconds, level.delay_seconds)
-        clear 3 None
-        protected 10 7
     """
 
     def __init__(self, start: RunStart, levels: Sequence[float] = LEVELS) -> None:
@@ -108,13 +98,7 @@ class Crossings:
 
 
 def as_text(table: Sequence[DelayRow]) -> str:
-    """Format a `Crossings.table` in one cell: seconds of the clear and of the protected side.
-
-    Example:
-        >>> row = DelayRow(2.0, Crossing(4.0, True), Crossing(60.0, False), 56.0, True)
-        >>> as_text([row]), from_text(as_text([row]))[2.0][1]
-        ('2:4/60+', Crossing(seconds=60.0, crossed=False))
-    """
+    """Format a `Crossings.table` in one cell: seconds of the clear and of the protected side."""
     return " ".join(f"{row.bits:g}:{_cell(row.clear)}/{_cell(row.protected)}" for row in table)
 
 

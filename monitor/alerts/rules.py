@@ -37,11 +37,7 @@ PROTECTED_FIELDS = _with_limits(("bits",))
 
 
 def check_field(field: str) -> None:
-    """Refuse what no reading has, or what no alert should stand on.
-
-    Raises:
-        UsageError: with the nearest field there is.
-    """
+    """Refuse what no reading has, or what no alert should stand on."""
     if not field.isprintable():
         raise UsageError(f"unknown alert field {field!a}: names are plain words")
     name, dot, last = field.rpartition(".")
@@ -73,11 +69,7 @@ def check_field(field: str) -> None:
 
 
 def check_stream(field: str, start: RunStart) -> None:
-    """Refuse a field that the stream of this start will never have.
-
-    Raises:
-        UsageError: it has no such feature, or watches nobody where the field needs it.
-    """
+    """Refuse a field that the stream of this start will never have."""
     name, _, last = field.rpartition(".")
     if name == PROTECTED and start.protected is None:
         raise UsageError(
@@ -94,12 +86,7 @@ def check_stream(field: str, start: RunStart) -> None:
 
 
 def among(field: str) -> float | None:
-    """Return the crowd size of a field such as ``among.1e6.bits``; None of others.
-
-    Examples:
-        >>> among("among.1e6.bits_low"), among("bits")
-        (1000000.0, None)
-    """
+    """Return the crowd size of a field such as ``among.1e6.bits``; None of others."""
     first, _, rest = field.partition(".")
     try:
         return float(rest.rpartition(".")[0]) if first == AMONG else None
@@ -112,13 +99,6 @@ def most_bits(field: str, start: RunStart) -> tuple[float | None, str]:
 
     Returns:
         None and an empty text where there is no such bound, or where it is not known.
-
-    Examples:
-        >>> start = {"headline": "evidence", "support_bits": 8.7}
-        >>> most_bits("bits", RunStart.from_record(start))
-        (8.7, 'calibration can support')
-        >>> most_bits("among.64.bits", RunStart.from_record(start))
-        (6.0, 'among 64 people there are')
     """
     if field == "sum_bits":
         return None, ""
@@ -181,9 +161,6 @@ def _check_evidence(field: str, start: RunStart) -> None:
 def figure(field: str, reading: Reading) -> float | None:
     """Return the field of a reading; None where it has none, or one that is no number.
 
-    Raises:
-        UsageError: the reading has no such feature.
-
     Examples:
         >>> figure("bits", Reading.from_record({"bits": 2.0, "bits_low": 1.5}))
         2.0
@@ -210,11 +187,6 @@ def assumes_too_much(field: str, reading: Reading) -> bool:
     """Return whether a figure assumes an enrolled speaker where probably nobody enrolled speaks.
 
     Crowds count people who are not enrolled, an average is nobody's.
-
-    Examples:
-        >>> reading = Reading.from_record({"assumes_enrolled": True, "enrolled": 0.1})
-        >>> assumes_too_much("bits", reading), assumes_too_much("among.1e6.bits", reading)
-        (True, False)
     """
     about_all = among(field) is not None or _unlimited(field.rpartition(".")[2]) == "expected_bits"
     return reading.assumes_enrolled and reading.is_impostor and not about_all
@@ -426,11 +398,7 @@ class Holding(BaseRule):
         }
 
     def restore(self, state: Record) -> None:
-        """Continue from a ``state``.
-
-        Raises:
-            UsageError: the state belongs to another rule.
-        """
+        """Continue from a ``state``."""
         if state.get("rule") != self.rule:
             raise UsageError(
                 f"the checkpoint was made with the alert {state.get('rule')!r}, not {self.rule!r}: "
@@ -568,16 +536,6 @@ class AdjustableThreshold(Threshold):
 
     With the reading after `adjust` what was raised is cleared, under the old threshold, and the
     hold begins anew under the new one.
-
-    Example:
-        >>> rule = AdjustableThreshold("bits", 3.0, hold_seconds=0.0)
-        >>> reading = Reading.from_record({"seconds": 1.0, "bits": 3.4})
-        >>> [alert.state for alert in rule.update(reading)]
-        ['raised']
-        >>> rule.adjust(3.2)
-        3.2
-        >>> [(a.state, a.threshold) for a in rule.update(replace(reading, seconds=2.0))]
-        [('cleared', 3.0), ('raised', 3.2)]
     """
 
     _next: float | None = None
@@ -747,13 +705,6 @@ class EarlyWarning(Holding):
     with no forecast within twice that time, for the rule's hold; or with a change of speaker or
     channel. It is a warning: it gives no exit status and stops no stream.
 
-    Args:
-        rule: the rule to speak for.
-        warn_seconds: how long before, in stream seconds.
-
-    Raises:
-        UsageError: no positive number of seconds.
-
     Examples:
         >>> from math import sqrt
         >>> warning = EarlyWarning(Threshold("bits", 3.0), 5.0)
@@ -806,10 +757,6 @@ class EarlyWarning(Holding):
         return {**super().state(), "points": self._forecast.state()}
 
     def restore(self, state: Record) -> None:
-        """Continue from a ``state``.
-
-        Raises:
-            UsageError: the state belongs to another rule.
-        """
+        """Continue from a ``state``."""
         super().restore(state)
         self._forecast.restore(state["points"])

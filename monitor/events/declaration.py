@@ -133,7 +133,12 @@ def key(
     return field(default=default, init=init, kw_only=kw_only, metadata={"key": declaration})
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(key,))
+def text_key(meaning: str, **options: Any) -> Any:
+    """Declare the key of a field without a unit."""
+    return key("", meaning, **options)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(key, text_key))
 def declared(*, kw_only: bool = False) -> Callable[[type[Declared]], type[Declared]]:
     """Make a class a frozen dataclass of keys."""
     return dataclass(frozen=True, slots=True, kw_only=kw_only)
@@ -192,13 +197,7 @@ class Event:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Read it back; what the record lacks is the default of its field, or None.
-
-        Example:
-            >>> from monitor.events.run import Change
-            >>> Change.from_record({"since_seconds": 7.0, "features": ["f0"]}).features
-            ('f0',)
-        """
+        """Read it back; what the record lacks is the default of its field, or None."""
         return decode(cls, record)
 
 
@@ -231,13 +230,7 @@ def record_of(kind: Any) -> Record:
 
 
 def to_json(value: Any) -> dict[str, Any]:
-    """Encode a dataclass key by key, as its fields declare.
-
-    Example:
-        >>> from monitor.events.reading import Bystander
-        >>> to_json(Bystander("ann", 0.2, 50))
-        {'name': 'ann', 'probability': 0.2, 'people': 50}
-    """
+    """Encode a dataclass key by key, as its fields declare."""
     kind: Any = type(value)
     encoded: dict[str, Any] = _encoder(kind)(value)
     return encoded

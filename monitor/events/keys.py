@@ -55,12 +55,7 @@ _LIMITS = ("", "_low", "_high")
 
 
 def object_of(optional: Sequence[str] = (), **properties: Any) -> dict[str, Any]:
-    """Return the schema of an object; all of its keys are there but the optional ones.
-
-    Example:
-        >>> object_of(["note"], bits=FIGURE, note=TEXT)["required"]
-        ['bits']
-    """
+    """Return the schema of an object; all of its keys are there but the optional ones."""
     required = [name for name in properties if name not in optional]
     return {"type": "object", "properties": properties, "required": required}
 
@@ -71,12 +66,7 @@ def list_of(items: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def limits(*names: str) -> dict[str, Any]:
-    """Return the schema of figures in bits, each with its lower and upper limit.
-
-    Example:
-        >>> list(limits("bits"))
-        ['bits', 'bits_low', 'bits_high']
-    """
+    """Return the schema of figures in bits, each with its lower and upper limit."""
     return {name + end: FIGURE for name in names for end in _LIMITS}
 
 

@@ -70,12 +70,7 @@ def is_headline(field: str, event: Reading | RunStart) -> bool:
 
 
 def bits_now(reading: Reading) -> str:
-    """Format the headline of a reading, or why there is none.
-
-    Example:
-        >>> bits_now(Reading.from_record({"bits": -1.0, "ceiling": 5.64, "differs": ["clipping"]}))
-        '-1.0 of 5.6 bits, 1 in 100 (low bits do not mean safe)'
-    """
+    """Format the headline of a reading, or why there is none."""
     bits, care = reading.bits, caveat_of(reading)
     caveat = f" ({care})" if care and bits is not None else ""
     if not reading.is_evidence or bits is None or not math.isfinite(bits):
@@ -164,15 +159,7 @@ def select_largest_crowd(reading: Reading) -> Among | None:
 
 
 def format_matches(reading: Reading) -> str:
-    """Format how many people of the largest crowd match, in very few words.
-
-    Examples:
-        >>> reading = {"among": [{"people": 1e6, "bits": 11.3}]}
-        >>> format_matches(Reading.from_record(reading))
-        'about 400 in a million'
-        >>> format_matches(Reading.from_record({**reading, "at_least": True}))
-        'at most 400 in a million'
-    """
+    """Format how many people of the largest crowd match, in very few words."""
     crowd = select_largest_crowd(reading)
     if crowd is None:
         return ""
@@ -259,11 +246,6 @@ def best_match(reading: Reading, enrolled: int) -> str:
     """Format whom the voice fits best where nobody is watched, and how likely it is in a crowd.
 
     The chance counts everybody who is not enrolled: to be the best match of a few is no evidence.
-
-    Example:
-        >>> among = [{"people": 1e3, "bits": 9.1, "favourite": ["1272", 0.97]}]
-        >>> best_match(Reading.from_record({"among": among}), 50)
-        'in a village of a thousand: 97 % that it is 1272, the best match of the 50 enrolled'
     """
     crowd = select_largest_crowd(reading)
     if crowd is None or not crowd.favourite:
@@ -289,12 +271,7 @@ _GAPS = {"thinned": "heard less, to keep up", "words ended": "words ended"}
 def describe_event(
     event: GapEvent | NoticeEvent | Change | LevelReached | Alert,
 ) -> tuple[str, str]:
-    """Describe an alert, gap, notice, change or crossing: a title, and its details.
-
-    Example:
-        >>> describe_event(GapEvent(3.0, "device lost", 8.4, detail="for 8.4 s", label="S0"))
-        ('S0: audio lost', 'device lost (for 8.4 s)')
-    """
+    """Describe an alert, gap, notice, change or crossing: a title, and its details."""
     title, words = _describe(event)
     if isinstance(event, GapEvent | Change | Alert) and event.label is not None:
         watch = event.watch if isinstance(event, Alert) else None
@@ -351,12 +328,7 @@ def event_in_words(event: GapEvent | NoticeEvent | Alert) -> str:
 
 
 def others_in_words(alarms: FalseAlarmTerms) -> str:
-    """Format how often others set an alert off, by what the alert quotes.
-
-    Example:
-        >>> print(others_in_words(FalseAlarmTerms(0.05, 600.0, 22, 0, "cross")))
-        of a hundred other people's streams of 10 minutes at most 5 set it off, by 22 speakers
-    """
+    """Format how often others set an alert off, by what the alert quotes."""
     size, name = next(
         ((n, name) for n, name in _CROWDS if abs(alarms.share * n % 1) < 1e-9), _CROWDS[-1]
     )
@@ -374,14 +346,7 @@ _CROWDS = ((100, "a hundred"), (1000, "a thousand"), (100_000, "a hundred thousa
 
 
 def voice_since(change: Change | OpenChange) -> str:
-    """Format what a change noticed, and since when.
-
-    Examples:
-        >>> voice_since(OpenChange(107.0, ("f0", "channel")))
-        'another voice since 1:47'
-        >>> voice_since(OpenChange(107.0, ("channel",)))
-        'another channel or voice since 1:47'
-    """
+    """Format what a change noticed, and since when."""
     since = f"since {clock_time(change.since_seconds or 0.0)}"
     if isinstance(change, Change) and change.back:
         return f"the first voice is back {since}"
@@ -409,13 +374,7 @@ def overlap_in_words(seconds: float) -> str:
 
 
 def people_in_words(start: RunStart, *, evidence: bool) -> str:
-    """Explain what the bits of several people are.
-
-    Example:
-        >>> start = RunStart.from_record({"watched": ["ann", "bob"]})
-        >>> people_in_words(start, evidence=True)
-        'Evidence that a voice is ann or bob; below 0 it speaks against'
-    """
+    """Explain what the bits of several people are."""
     if evidence:
         names = start.watched or [start.watch]
         whom = " or ".join("".join(filter(str.isprintable, str(name)[:24])) for name in names)
@@ -430,12 +389,7 @@ def people_in_words(start: RunStart, *, evidence: bool) -> str:
 
 
 def declared_in_words(declared: DeclaredStart) -> str:
-    """Format what a mechanism declares.
-
-    Example:
-        >>> declared_in_words(DeclaredStart("usc:15", 15.0, 0.04, 1e-4, 2))
-        'usc:15 promises epsilon 15 in each 0.04 s; after 2 of them, 0.08 s, the bound is vacuous'
-    """
+    """Format what a mechanism declares."""
     after, seconds = declared.empty_after, declared.window_seconds
     return (
         f"{declared.mechanism} promises epsilon {declared.epsilon_nats:g} in each "
@@ -455,19 +409,7 @@ def promise_now(reading: Reading) -> str:
 
 
 def composed_in_words(start: RunStart, reading: Reading) -> str:
-    """Format what the declared epsilons come to together; empty where nothing is declared.
-
-    Example:
-        >>> from monitor.events.declaration import to_json
-        >>> from monitor.events.reading import DeclaredReading
-        >>> declared = DeclaredStart("usc:0.1", 0.1, 0.04, 1e-4, 9)
-        >>> promise = DeclaredReading(250, 25.0, 9.41, 6.27, 36.0, empty=True)
-        >>> composed_in_words(
-        ...     RunStart.from_record({"declared": to_json(declared)}),
-        ...     Reading.from_record({"declared": to_json(promise)}))
-        '250 times epsilon 0.1 are 25 together, 9.41 by advanced and 6.27 by optimal composition \
-(delta 0.0001)'
-    """
+    """Format what the declared epsilons come to together; empty where nothing is declared."""
     declared, promise = start.declared, reading.declared
     if declared is None or promise is None:
         return ""
@@ -543,12 +485,7 @@ def fewer_in_words(reading: Reading) -> str:
 
 
 def crossing_words(event: LevelReached) -> str:
-    """Format a crossing, without the level.
-
-    Example:
-        >>> crossing_words(LevelReached(24.0, 3.0, "protected", 19.0, 15.0))
-        'were reached through the anonymiser at 0:19: 15 s later'
-    """
+    """Format a crossing, without the level."""
     was = "was" if event.bits == 1 else "were"
     through = " through the anonymiser" if event.side == "protected" else ""
     delay = event.delay_seconds
@@ -557,12 +494,7 @@ def crossing_words(event: LevelReached) -> str:
 
 
 def delay_cells(row: DelayRow) -> tuple[str, str, str, str]:
-    """Format a row of the ``end`` record's table: level, when on either side, and the delay.
-
-    Example:
-        >>> delay_cells(DelayRow(2.0, Crossing(4.0, True), Crossing(60.0, False), 56.0, True))
-        ('2 bits', '0:04', 'not by 1:00', 'at least 56 s')
-    """
+    """Format a row of the ``end`` record's table: level, when on either side, and the delay."""
     delay = "not known"
     if row.delay_seconds is not None:
         delay = f"{'at least ' if row.at_least else ''}{row.delay_seconds:.3g} s"

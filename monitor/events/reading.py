@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from monitor.events.declaration import Event, declared, key
+from monitor.events.declaration import Event, declared, key, text_key
 from monitor.events.keys import CONDITIONS, DIFFERS, HEADLINE, HEADLINES, SESSION, TEXT, VALUE
 from monitor.maths.condition import Condition
 from monitor.types import FloatArray
@@ -32,12 +32,7 @@ class Guides(NamedTuple):
 
 
 def with_limits(name: str, figure: Bits | None) -> dict[str, Any]:
-    """Return the three fields of a figure; all None where there is none.
-
-    Example:
-        >>> with_limits("bits", Bits(2.0, 1.5, 2.5))
-        {'bits': 2.0, 'bits_low': 1.5, 'bits_high': 2.5}
-    """
+    """Return the three fields of a figure; all None where there is none."""
     value, low, high = figure or (None,) * 3
     return {name: value, name + "_low": low, name + "_high": high}
 
@@ -278,14 +273,8 @@ class Reading(Event):
     """
 
     type: ClassVar[Literal["reading"]] = "reading"
-    seconds: float = key(
-        "seconds",
-        "audio seconds heard",
-    )
-    speech: float = key(
-        "seconds",
-        "T: speech seconds among them (voice activity)",
-    )
+    seconds: float = key("seconds", "audio seconds heard")
+    speech: float = key("seconds", "T: speech seconds among them (voice activity)")
     stream: int = key(
         "count",
         'which voice, from 1: another begins only where `on_change` is `"split"`',
@@ -300,10 +289,8 @@ class Reading(Event):
     )
     bits_low: float | None = key("bits")
     bits_high: float | None = key("bits")
-    headline: str = key(
-        "",
-        'which of the two `bits` is: `"evidence"` or `"closed-set"`',
-        schema=HEADLINE,
+    headline: str = text_key(
+        'which of the two `bits` is: `"evidence"` or `"closed-set"`', schema=HEADLINE
     )
     closed_set_bits: float | None = key(
         "bits",
@@ -319,14 +306,12 @@ class Reading(Event):
         "exceed the ceiling; no limits",
     )
     gain_bits: float = key(
-        "bits",
-        "the attacker's confidence, log2 N - H(p), assuming that the speaker is enrolled",
+        "bits", "the attacker's confidence, log2 N - H(p), assuming that the speaker is enrolled"
     )
     gain_bits_low: float = key("bits")
     gain_bits_high: float = key("bits")
     peak_bits: float | None = key(
-        "bits",
-        "the largest headline so far; no limits: nothing should stand on it",
+        "bits", "the largest headline so far; no limits: nothing should stand on it"
     )
     expected_bits: float = key(
         "bits",
@@ -334,28 +319,15 @@ class Reading(Event):
     )
     expected_bits_low: float = key("bits")
     expected_bits_high: float = key("bits")
-    ceiling: float = key(
-        "ceiling",
-        "log2 N",
-    )
-    plateau: float = key(
-        "bits",
-        "the largest expected bits",
-    )
+    ceiling: float = key("ceiling", "log2 N")
+    plateau: float = key("bits", "the largest expected bits")
     guides: Guides = key(
         "bits",
         "`linear` and `sqrt`: basic and advanced composition scaling from the rank model's "
         "first length",
     )
-    session: str = key(
-        "",
-        '`"cross"` or `"same"`',
-        schema=SESSION,
-    )
-    assumes_enrolled: bool = key(
-        "",
-        "as in `start`",
-    )
+    session: str = text_key('`"cross"` or `"same"`', schema=SESSION)
+    assumes_enrolled: bool = text_key("as in `start`")
     evidence_bits: float | None = key(
         "bits",
         "log2 of a likelihood ratio: how many times as likely this voice would be if it were "
@@ -380,8 +352,7 @@ class Reading(Event):
         required=False,
         default=None,
     )
-    at_least: bool | None = key(
-        "",
+    at_least: bool | None = text_key(
         "true where the evidence was more than `support_bits` and has been cut to it",
         required=False,
         default=None,
@@ -396,20 +367,14 @@ class Reading(Event):
         sparse=True,
         default=None,
     )
-    spread_high: float | None = key(
-        "bits",
-        "see `spread_low`",
-        sparse=True,
-        default=None,
-    )
+    spread_high: float | None = key("bits", "see `spread_low`", sparse=True, default=None)
     spread_others: float | None = key(
         "bits",
         "below this 19 of 20 voices of other people read, as long",
         sparse=True,
         default=None,
     )
-    among: Sequence[Among] | None = key(
-        "",
+    among: Sequence[Among] | None = text_key(
         "one object for each crowd of `start`, all of whom are taken as equally likely before: "
         "its size `people` (M, the N enrolled included), `bits` = log2(M p) with p the "
         "`probability` of the watched speaker, `one_in` = 2^bits, and `fitting` = M / 2^bits, "
@@ -427,23 +392,20 @@ class Reading(Event):
         "features cannot tell impostors. The figures among the N assume it",
         default=None,
     )
-    beyond_grid: bool = key(
-        "",
-        "true where T is longer than anything calibrated and the last rank model holds",
+    beyond_grid: bool = text_key(
+        "true where T is longer than anything calibrated and the last rank model holds"
     )
-    features: Mapping[str, FeatureReading] = key(
-        "",
+    features: Mapping[str, FeatureReading] = text_key(
         "by name: `usable` seconds of speech in which the feature finds what it measures (of "
         "`f0` voiced ones with a pitch: 7 to 56 % of the audio, so that 8.8 s of 147 s are no "
         "fault; of `style` words), `rank` of the watched speaker (1 the most similar; the mean "
-        "of tied ranks), `expected_bits`, `rank_bits`, `local_bits`, `gain_bits`",
+        "of tied ranks), `expected_bits`, `rank_bits`, `local_bits`, `gain_bits`"
     )
     top: Sequence[tuple[str, float]] = key(
         "bits",
         "the most probable speakers with their probability: five, more with `--top` or `--web`",
     )
-    bystanders: Sequence[Bystander] | None = key(
-        "",
+    bystanders: Sequence[Bystander] | None = text_key(
         "only with `--bystanders`: everybody enrolled but the watched speaker whose "
         "`probability` among `people` (the largest crowd of `--among`, N of them enrolled) "
         "lies above the level: `name`, `probability`, `people`, the most probable first",
@@ -458,15 +420,13 @@ class Reading(Event):
         sparse=True,
         default=None,
     )
-    change: OpenChange | None = key(
-        "",
+    change: OpenChange | None = text_key(
         "only while a noted change is open (see below): `since_seconds` and `features` of it. "
         "Where nobody is watched the figures are then of all that was heard",
         sparse=True,
         default=None,
     )
-    protected: ProtectedReading | None = key(
-        "",
+    protected: ProtectedReading | None = text_key(
         "only with `--protect`: what the same seconds disclose through the anonymiser: `bits` "
         "with limits, the headline of the strongest attacker who was tried (`by`), `at_least` "
         "where any evidence was cut, and `speech`, the seconds of it in the protected audio. "
@@ -475,8 +435,7 @@ class Reading(Event):
         sparse=True,
         default=None,
     )
-    enrolled_withheld: tuple[str, ...] = key(
-        "",
+    enrolled_withheld: tuple[str, ...] = text_key(
         "only where `enrolled` cannot be told: why. The rank model says how well it could in "
         "calibration, on speakers left out: under an area of 0.8 below the ROC curve no number "
         "is given",
@@ -486,12 +445,7 @@ class Reading(Event):
         encode="; ".join,
         decode=lambda text: tuple(text.split("; ")) if text else (),
     )
-    withheld: str = key(
-        "",
-        "only where figures are withheld: why",
-        sparse=True,
-        default="",
-    )
+    withheld: str = text_key("only where figures are withheld: why", sparse=True, default="")
     conditions: Condition | None = conditions_key(
         "only of audio: what it sounds like so far ([conditions](conditions.md)): where its "
         "band ends (`bandwidth_hz`), how far speech is above noise (`snr_db`), the time in "
@@ -514,8 +468,7 @@ class Reading(Event):
         sparse=True,
         default=None,
     )
-    declared: DeclaredReading | None = key(
-        "",
+    declared: DeclaredReading | None = text_key(
         "only where `start` has `declared`: what is promised of all that was heard so far, "
         "whoever attacks: `windows` so far, what their epsilons come to by `basic_nats`, "
         "`advanced_nats` (null where it is no better) and `optimal_nats` composition, "
@@ -525,18 +478,10 @@ class Reading(Event):
         sparse=True,
         default=None,
     )
-    label: str | None = key(
-        "",
-        "only of several people side by side: whose",
-        sparse=True,
-        default=None,
+    label: str | None = text_key(
+        "only of several people side by side: whose", sparse=True, default=None
     )
-    watch: str | None = key(
-        "",
-        "only where several are watched: whom",
-        sparse=True,
-        default=None,
-    )
+    watch: str | None = text_key("only where several are watched: whom", sparse=True, default=None)
     names: tuple[str, ...]
     posterior: FloatArray
     ratios: FloatArray | None = None

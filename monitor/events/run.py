@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal, TypeAlias
 
-from monitor.events.declaration import Event, declared, decode, key
+from monitor.events.declaration import Event, declared, decode, key, text_key
 from monitor.events.keys import FLAG, HEADLINE, HEADLINES, PEOPLE, SECONDS, SESSION
 from monitor.events.reading import Bystander, OpenChange, conditions_key, differs_key
 from monitor.maths.condition import Condition
@@ -144,34 +144,14 @@ class RunStart(Event):
     """A run begins; its attributes are the keys of the ``start`` record (docs/records.md)."""
 
     type: ClassVar[Literal["start"]] = "start"
-    schema: int = key(
-        "",
-        "version of these records",
-        schema={"const": SCHEMA_VERSION},
-        default=SCHEMA_VERSION,
+    schema: int = text_key(
+        "version of these records", schema={"const": SCHEMA_VERSION}, default=SCHEMA_VERSION
     )
-    version: str = key(
-        "",
-        "version of the program",
-    )
-    time: str = key(
-        "",
-        "time of day, UTC",
-    )
-    features: tuple[str, ...] = key(
-        "",
-        "what is listened for",
-        minItems=1,
-    )
-    speakers: int = key(
-        "count",
-        "N, the candidates",
-        minimum=2,
-    )
-    ceiling: float = key(
-        "ceiling",
-        "log2 N",
-    )
+    version: str = text_key("version of the program")
+    time: str = text_key("time of day, UTC")
+    features: tuple[str, ...] = text_key("what is listened for", minItems=1)
+    speakers: int = key("count", "N, the candidates", minimum=2)
+    ceiling: float = key("ceiling", "log2 N")
     reachable_bits: float | None = key(
         "bits",
         "the most that `closed_set_bits` can be: less than the ceiling, since a share of the "
@@ -179,67 +159,45 @@ class RunStart(Event):
         required=False,
     )
     plateau: float | None = key(
-        "bits",
-        "the largest expected bits over all lengths, at these templates",
+        "bits", "the largest expected bits over all lengths, at these templates"
     )
-    watch: str | None = key(
-        "",
-        "the speaker followed, or null",
-    )
-    headline: str = key(
-        "",
+    watch: str | None = text_key("the speaker followed, or null")
+    headline: str = text_key(
         'what `bits` of the readings is: `"evidence"` (of the watched speaker, in any crowd) '
         'or `"closed-set"` (among the N enrolled). A reading that has no evidence yet says '
         "the latter",
         schema=HEADLINE,
     )
-    assumes_enrolled: bool = key(
-        "",
-        "true where the headline assumes that the speaker is one of the N",
+    assumes_enrolled: bool = text_key(
+        "true where the headline assumes that the speaker is one of the N"
     )
-    step_seconds: float = key(
-        "seconds",
-        "audio seconds between readings",
-        exclusiveMinimum=0,
-    )
+    step_seconds: float = key("seconds", "audio seconds between readings", exclusiveMinimum=0)
     template_seconds: float | None = key(
         "seconds",
         "D: speech seconds to which all templates are cut: their common length, or that of "
         "`watch` where it has less",
     )
-    similarity: Mapping[str, str] = key(
-        "",
-        "by feature, how stream and template are compared",
+    similarity: Mapping[str, str] = text_key("by feature, how stream and template are compared")
+    ties: str = text_key(
+        "how tied ranks are counted", enum=["spread", "optimistic", "pessimistic", "mid"]
     )
-    ties: str = key(
-        "",
-        "how tied ranks are counted",
-        enum=["spread", "optimistic", "pessimistic", "mid"],
-    )
-    rank_model: str = key(
-        "",
+    rank_model: str = text_key(
         '`"own"`, or `"mismatched"` where it was learnt without some of these speakers: they '
         "were added later, the rank model is from `--rank-model`, or it is the shipped "
         "cross-session rank model because too few speakers had two sessions",
         enum=["own", "mismatched"],
     )
-    rank_model_prior: float | None = key(
-        "",
+    rank_model_prior: float | None = text_key(
         "what the shipped readers' rank model counts in this one as its prior: 0 (nothing) to "
         "1 (it is theirs); m / (S + m), S the speakers it was learnt on, m from 20 to 100 as "
         "speakers left out decide",
         required=False,
         schema=_SHARE,
     )
-    rank_model_session: str = key(
-        "",
-        '`"cross"` or `"same"`: the kind of rank model in use',
-        schema=SESSION,
+    rank_model_session: str = text_key(
+        '`"cross"` or `"same"`: the kind of rank model in use', schema=SESSION
     )
-    rank_model_speakers: int = key(
-        "count",
-        "mated speakers behind it",
-    )
+    rank_model_speakers: int = key("count", "mated speakers behind it")
     rank_model_candidates: int | None = key(
         "count",
         "N of the calibration: candidates of each of its tests",
@@ -252,8 +210,7 @@ class RunStart(Event):
         required=False,
         schema={"type": "array", "items": PEOPLE},
     )
-    enrolled_prior: float | None = key(
-        "",
+    enrolled_prior: float | None = text_key(
         "how likely it was taken to be, before anything was heard, that one of the N speaks "
         "(`--enrolled-prior`): what `enrolled` starts from",
         required=False,
@@ -266,15 +223,13 @@ class RunStart(Event):
         "are null, and a notice says what helps",
         required=False,
     )
-    bystanders: BystanderTerms | None = key(
-        "",
+    bystanders: BystanderTerms | None = text_key(
         "only with `--bystanders`: whom readings name: those `above` this probability among "
         "so many `people`",
         sparse=True,
         default=None,
     )
-    on_change: str = key(
-        "",
+    on_change: str = text_key(
         'what is done when another person, or channel, takes over: `"ignore"`, `"note"`, '
         '`"reset"` or `"split"`',
         enum=["ignore", "note", "reset", "split"],
@@ -284,30 +239,23 @@ class RunStart(Event):
         "`conditions` of a reading; null where nobody knows",
         required=False,
     )
-    recordings: tuple[str, ...] = key(
-        "",
-        "names of the recordings, without folders",
+    recordings: tuple[str, ...] = text_key("names of the recordings, without folders")
+    fingerprint: Mapping[str, str] = text_key(
+        "of population and rank model: equal ones, equal figures"
     )
-    fingerprint: Mapping[str, str] = key(
-        "",
-        "of population and rank model: equal ones, equal figures",
-    )
-    notices: tuple[str, ...] = key(
-        "",
+    notices: tuple[str, ...] = text_key(
         "what a person should know, one sentence each: among them by how many bits a "
         "same-session rank model may favour the attacker, from the difference between the "
-        "shipped rank models",
+        "shipped rank models"
     )
-    transcripts: tuple[TranscriptStart, ...] | None = key(
-        "",
+    transcripts: tuple[TranscriptStart, ...] | None = text_key(
         "only with words (`--transcript`): of each `recording` the `transcript` beside it, "
         "how many `words` it has, whether their times were `spread` over captions, and the "
         "`speaker` where it names one alone; null where words are still to come",
         sparse=True,
         default=None,
     )
-    protected: ProtectedStart | None = key(
-        "",
+    protected: ProtectedStart | None = text_key(
         "only with `--protect`: its `method`, the most by which protected audio lags "
         "(`latency_seconds`; null: until a recording is over), and by what each of the "
         "`attackers` knows, `support_bits` and the `fingerprint` of population and rank "
@@ -315,8 +263,7 @@ class RunStart(Event):
         sparse=True,
         default=None,
     )
-    declared: DeclaredStart | None = key(
-        "",
+    declared: DeclaredStart | None = text_key(
         "only where an anonymiser, or noise on frames, promises anything: the `mechanism`, "
         "its `epsilon_nats` for each window of `window_seconds`, the `delta` of the optimal "
         "and the advanced composition, and after how many windows nothing is promised any "
@@ -324,36 +271,29 @@ class RunStart(Event):
         sparse=True,
         default=None,
     )
-    alerts: tuple[AlertTerms, ...] | None = key(
-        "",
+    alerts: tuple[AlertTerms, ...] | None = text_key(
         "only with rules that have a threshold (`--alert`, `--budget`): each `rule` as text, "
         "its `field`, `threshold` and `level`, for how long it must hold (`hold_seconds`) and "
         "T of the first reading that counts (`least_speech_seconds`)",
         sparse=True,
         default=None,
     )
-    alarms: tuple[AlarmTerms, ...] | None = key(
-        "",
+    alarms: tuple[AlarmTerms, ...] | None = text_key(
         "only with `--false-alarms`: the thresholds that were worked out: `rule`, `field`, "
         "`threshold`, and the `false_alarms` that an alert quotes",
         sparse=True,
         default=None,
     )
-    people: tuple[PersonStart, ...] | None = key(
-        "",
+    people: tuple[PersonStart, ...] | None = text_key(
         "only of several [people](people.md): the `label` of each, and its `seconds` alone by "
         "the turns, or null",
         sparse=True,
         default=None,
     )
-    watched: tuple[str, ...] | None = key(
-        "",
-        "only where several are watched",
-        sparse=True,
-        default=None,
+    watched: tuple[str, ...] | None = text_key(
+        "only where several are watched", sparse=True, default=None
     )
-    carried: CarriedEvidence | None = key(
-        "",
+    carried: CarriedEvidence | None = text_key(
         "only with a ledger: the evidence that this session goes on from: how many "
         "`sessions`, their `speech` seconds, and the `history` of their readings (`session`, "
         "`time` of day, `seconds`, `speech`, `bits`, `evidence_bits`, `closed_set_bits`), "
@@ -430,90 +370,32 @@ class RunEnd(Event):
     """A run is over; its attributes are the keys of the ``end`` record (docs/records.md)."""
 
     type: ClassVar[Literal["end"]] = "end"
-    time: str = key(
-        "",
-        "time of day, UTC",
-    )
-    seconds: float = key(
-        "seconds",
-        "audio seconds heard, at the last reading",
-    )
-    speech: float = key(
-        "seconds",
-        "T, speech seconds, at the last reading",
-    )
-    bits: float | None = key(
-        "bits",
-        "the headline of the last reading",
-    )
-    peak_bits: float | None = key(
-        "bits",
-        "the largest headline of the run",
-    )
-    top: tuple[tuple[str, float], ...] = key(
-        "bits",
-        "of the last reading",
-    )
-    readings: int = key(
-        "count",
-        "how many readings",
-    )
-    conditions: Condition | None = conditions_key(
-        "of the last reading, or null",
-        required=False,
-    )
+    time: str = text_key("time of day, UTC")
+    seconds: float = key("seconds", "audio seconds heard, at the last reading")
+    speech: float = key("seconds", "T, speech seconds, at the last reading")
+    bits: float | None = key("bits", "the headline of the last reading")
+    peak_bits: float | None = key("bits", "the largest headline of the run")
+    top: tuple[tuple[str, float], ...] = key("bits", "of the last reading")
+    readings: int = key("count", "how many readings")
+    conditions: Condition | None = conditions_key("of the last reading, or null", required=False)
     differs: Sequence[str] = differs_key(
-        "of the last reading, empty where nothing does",
-        required=False,
+        "of the last reading, empty where nothing does", required=False
     )
-    gaps: int = key(
-        "count",
-        "how many gaps",
-    )
-    changes: int = key(
-        "count",
-        "how many changes",
-    )
-    lost_seconds: float | None = key(
-        "seconds",
-        "audio lost, as far as known",
-    )
-    alerts: int = key(
-        "count",
-        'alerts raised, of `level` `"alert"`',
-    )
-    warnings: int = key(
-        "count",
-        'alerts raised, of `level` `"warning"`',
-    )
-    failures: tuple[str, ...] = key(
-        "",
-        "what an action or the ledger could not do, a line each",
-    )
-    undecided: tuple[str, ...] = key(
-        "",
+    gaps: int = key("count", "how many gaps")
+    changes: int = key("count", "how many changes")
+    lost_seconds: float | None = key("seconds", "audio lost, as far as known")
+    alerts: int = key("count", 'alerts raised, of `level` `"alert"`')
+    warnings: int = key("count", 'alerts raised, of `level` `"warning"`')
+    failures: tuple[str, ...] = text_key("what an action or the ledger could not do, a line each")
+    undecided: tuple[str, ...] = text_key(
         "alerts of which a stream so short says nothing, a line each: it had less speech than "
-        "the rule needs (`after 10 s`), or ended while a rule's figure was held (`for 5 s`)",
+        "the rule needs (`after 10 s`), or ended while a rule's figure was held (`for 5 s`)"
     )
-    stopped: str | None = key(
-        "",
-        "the rule that ended the stream (`--stop-on-alert`), or null",
-    )
-    complete: bool = key(
-        "",
-        "false where anything was lost",
-    )
-    watch: str | None = key(
-        "",
-        "as in `start`",
-    )
-    recordings: tuple[str, ...] = key(
-        "",
-        "as in `start`",
-        required=False,
-    )
-    notices: tuple[str, ...] = key(
-        "",
+    stopped: str | None = text_key("the rule that ended the stream (`--stop-on-alert`), or null")
+    complete: bool = text_key("false where anything was lost")
+    watch: str | None = text_key("as in `start`")
+    recordings: tuple[str, ...] = text_key("as in `start`", required=False)
+    notices: tuple[str, ...] = text_key(
         "what a person should know of the recordings, one sentence each: all that was noticed "
         "in the middle of the stream (`notice`), nobody speaks in it, or it sounds like "
         "another person than what was heard before it (see "
@@ -527,14 +409,12 @@ class RunEnd(Event):
         sparse=True,
         default=None,
     )
-    bystanders: tuple[Bystander, ...] | None = key(
-        "",
+    bystanders: tuple[Bystander, ...] | None = text_key(
         "only with `--bystanders`: each of them with the largest `probability` of the run",
         sparse=True,
         default=None,
     )
-    transcripts: tuple[TranscriptEnd, ...] | None = key(
-        "",
+    transcripts: tuple[TranscriptEnd, ...] | None = text_key(
         "only with words: of each `recording` how many `words` came, the share of their time "
         "in which somebody speaks (`words_in_speech`), the share of the speech in which a "
         "word is said (`speech_with_words`), and the share of the other places along the "
@@ -544,8 +424,7 @@ class RunEnd(Event):
         sparse=True,
         default=None,
     )
-    people: tuple[PersonEnd, ...] | None = key(
-        "",
+    people: tuple[PersonEnd, ...] | None = text_key(
         "only of several [people](people.md), a row each: who it most probably is (`person`, "
         "null: nobody enrolled) and how probable that is, `seconds` alone by the turns, and "
         "the figures of the last reading. The run's own `bits` are then the largest",
@@ -558,8 +437,7 @@ class RunEnd(Event):
         only=lambda end: end.people is not None,
         default=None,
     )
-    disclosure_delay: tuple[DelayRow, ...] | None = key(
-        "",
+    disclosure_delay: tuple[DelayRow, ...] | None = text_key(
         "only with `--protect`, a row for each level of the headline (`bits`): when the clear "
         "and the protected side reached it (`clear`, `protected`: `seconds`, or, where "
         "`crossed` is false, until when it is known that they had not), and `delay_seconds`, "
@@ -568,8 +446,7 @@ class RunEnd(Event):
         sparse=True,
         default=None,
     )
-    incomplete: tuple[str, ...] = key(
-        "",
+    incomplete: tuple[str, ...] = text_key(
         "what keeps the run from being complete, a line each: lost audio, a recording without "
         "speech, an undecided alert, a ledger that lacks part of it. With `alerts` the exit "
         "status is 3, else 4",
@@ -592,18 +469,17 @@ class GapEvent(Event):
 
     type: ClassVar[Literal["gap"]] = "gap"
     seconds: float = key("seconds", "where on the stream it was noticed")
-    reason: str = key(
-        "",
+    reason: str = text_key(
         "a few words: "
         + "; ".join(f'`"{reason}"` ({meaning})' for reason, meaning in GAP_REASONS.items())
-        + ". A source of your own may have others",
+        + ". A source of your own may have others"
     )
     lost_seconds: float | None = key(
         "seconds", "audio lost, or not heard by a thinned feature; null where nobody can know"
     )
-    recording: str = key("", "which recording", default="")
-    detail: str = key("", "one line for a person", default="")
-    label: str | None = key("", _LABEL, sparse=True, default=None)
+    recording: str = text_key("which recording", default="")
+    detail: str = text_key("one line for a person", default="")
+    label: str | None = text_key(_LABEL, sparse=True, default=None)
     number: int = 0
 
     @classmethod
@@ -633,16 +509,15 @@ class NoticeEvent(Event):
     kind: str = key(
         "", "; ".join(f'`"{kind}"` ({meaning})' for kind, meaning in NOTICE_KINDS.items())
     )
-    text: str = key("", "one line for a person: what is so, and what to do")
-    recording: str = key("", "which recording", default="")
-    level: str = key(
-        "",
+    text: str = text_key("one line for a person: what is so, and what to do")
+    recording: str = text_key("which recording", default="")
+    level: str = text_key(
         '`"warning"` where figures may mislead, else `"info"`',
         enum=["warning", "info"],
         default="warning",
     )
-    fields: Mapping[str, object] = key("", "the figures behind it, by name", default=None)
-    label: str | None = key("", _LABEL, sparse=True, default=None)
+    fields: Mapping[str, object] = text_key("the figures behind it, by name", default=None)
+    label: str | None = text_key(_LABEL, sparse=True, default=None)
     number: int = 0
 
     @classmethod
@@ -679,10 +554,9 @@ class Change(Event):
     type: ClassVar[Literal["change"]] = "change"
     seconds: float = key("seconds", "where on the stream it was noticed")
     since_seconds: float = key("seconds", "where the new voice seems to have begun")
-    features: tuple[str, ...] = key(
-        "",
+    features: tuple[str, ...] = text_key(
         'which of them noticed; `"channel"` alone means another microphone, room, line or '
-        "gain, or a voice that came with one",
+        "gain, or a voice that came with one"
     )
     margin_before: float = key(
         "number",
@@ -691,22 +565,20 @@ class Change(Event):
         "usual levels, negative (`channel`)",
     )
     margin_after: float = key("number", "the same since then")
-    back: bool = key(
-        "",
+    back: bool = text_key(
         'only true, and only with `"note"`: nobody new, the first voice is back. The margins '
         "are those under it: the level that says so, and since then",
         sparse=True,
         default=False,
         encode=lambda back: back or None,
     )
-    action: str = key(
-        "",
+    action: str = text_key(
         'what was done: `"note"` carries on, `"reset"` forgets the evidence and keeps the '
         'peak, `"split"` begins another stream',
         enum=["note", "reset", "split"],
         default="note",
     )
-    label: str | None = key("", _LABEL, sparse=True, default=None)
+    label: str | None = text_key(_LABEL, sparse=True, default=None)
 
     @property
     def code(self) -> str:
@@ -725,24 +597,22 @@ class Alert(Event):
     type: ClassVar[Literal["alert"]] = "alert"
     seconds: float = key("seconds", "when, in audio seconds heard")
     speech: float | None = key("seconds", "when, in speech seconds", type="number")
-    rule: str = key(
-        "",
+    rule: str = text_key(
         "as it can be given to `--alert`; `bits>4.5 (5 % false alarms in 10 minutes)` where "
         "the threshold was worked out (`--false-alarms`); `bits>3 within 30 s` for a forecast "
         "(`--warn`), `budget of 8 bits nearly spent` and `budget of 8 bits spent` for a budget "
-        "(`--budget`)",
+        "(`--budget`)"
     )
-    field: str = key("", "the figure it watches")
+    field: str = text_key("the figure it watches")
     threshold: float = key("number", "its threshold, bits")
-    level: str = key(
-        "",
+    level: str = text_key(
         '`"alert"`, or `"warning"` for a forecast and a budget nearly spent: these give no '
         "exit status and stop nothing",
         enum=["alert", "warning"],
         default="alert",
         kw_only=True,
     )
-    state: str = key("", '`"raised"` or `"cleared"`', enum=["raised", "cleared"])
+    state: str = text_key('`"raised"` or `"cleared"`', enum=["raised", "cleared"])
     value: float | None = key("number", "the figure at that moment")
     least_speech_seconds: float = key(
         "seconds",
@@ -758,8 +628,7 @@ class Alert(Event):
         only=lambda alert: alert.kind == "forecast",
         default=None,
     )
-    false_alarms: FalseAlarmTerms | None = key(
-        "",
+    false_alarms: FalseAlarmTerms | None = text_key(
         "only with `--false-alarms`: at most this `share` of other people's streams of "
         "`horizon_seconds` sets it off, by so many `speakers` (`repeated` of whom said less "
         "and were heard again), under the rank model of this kind of `session`; `beyond` is "
@@ -767,18 +636,17 @@ class Alert(Event):
         sparse=True,
         default=None,
     )
-    change: OpenChange | None = key(
-        "",
+    change: OpenChange | None = text_key(
         "only where a change ended it: its `since_seconds` and `features`",
         sparse=True,
         default=None,
     )
-    recording: str | None = key("", "the name of the one it fell in", sparse=True, default=None)
-    label: str | None = key("", _LABEL, sparse=True, default=None)
+    recording: str | None = text_key("the name of the one it fell in", sparse=True, default=None)
+    label: str | None = text_key(_LABEL, sparse=True, default=None)
     time: str | None = key(
         "", "only in what is sent, and in a ledger: time of day, UTC", sparse=True, default=None
     )
-    watch: str | None = key("", "only where several are watched: whom", sparse=True, default=None)
+    watch: str | None = text_key("only where several are watched: whom", sparse=True, default=None)
     kind: str = "threshold"
 
     @property
@@ -800,14 +668,13 @@ class LevelReached(Event):
     type: ClassVar[Literal["crossing"]] = "crossing"
     seconds: float = key("seconds", "where on the stream it was certain")
     bits: float = key("number", "the level of the headline")
-    side: str = key("", '`"clear"` or `"protected"`', enum=["clear", "protected"])
+    side: str = text_key('`"clear"` or `"protected"`', enum=["clear", "protected"])
     since_seconds: float = key(
         "seconds",
         "since when the figure has stayed at or above it, for as long as an alert is held",
     )
     delay_seconds: float | None = key(
-        "number",
-        "with the crossing of the second side: how much later the protected side was",
+        "number", "with the crossing of the second side: how much later the protected side was"
     )
 
     @property

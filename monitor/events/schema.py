@@ -54,12 +54,7 @@ _NEEDED = {
 
 
 def event_of(record: Record) -> Event | None:
-    """Return the event of a record; None where a later version has such records.
-
-    Example:
-        >>> event_of({"type": "gap", "seconds": 1.0, "reason": "dropped"}).code
-        'gap.dropped'
-    """
+    """Return the event of a record; None where a later version has such records."""
     kind = _CLASSES.get(record["type"])
     return None if kind is None else kind.from_record(record)
 
@@ -77,15 +72,6 @@ def read_run(path: str | os.PathLike[str]) -> list[Event]:
     Raises:
         StoreError: the file is missing, or something other than a run.
         SchemaError: another version of the program wrote it.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "run.jsonl")
-        ...     _ = path.write_text('{"type":"start","schema":2,"watch":"ann"}\n{"type":"rea')
-        ...     [start] = read_run(path)
-        >>> start.watch
-        'ann'
     """
     return list(follow_run(path))
 
@@ -139,13 +125,7 @@ def _parse(name: str, number: int, line: bytes, *, first: bool) -> Record | None
 
 
 def wrong_in(record: Record) -> str | None:
-    """Return the first key that no run holds so, or that is missing and nothing is drawn without.
-
-    Examples:
-        >>> wrong_in({"type": "gap", "seconds": 1.0}), wrong_in({"type": "gap", "seconds": -1})
-        (None, 'seconds')
-        >>> wrong_in({"type": "of a later version"})
-    """
+    """Return the first key that no run holds so, or that is needed and missing."""
     kind = _KINDS.get(record["type"])
     if kind is None:
         return None

@@ -108,12 +108,6 @@ class Ledger(Managed):
     Raises:
         StoreError: it cannot be opened, or is something else.
         SchemaError: a newer version wrote it.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder, Ledger(f"{folder}/me.db") as ledger:
-        ...     ledger.sessions()
-        []
     """
 
     def __init__(
@@ -135,17 +129,7 @@ class Ledger(Managed):
         *,
         headline: str | None = None,
     ) -> Carried:
-        """Sum the sessions that the next one of a speaker continues, with these features.
-
-        Args:
-            speaker: whose.
-            features: listened for.
-            before: a session that is being resumed: only those before it.
-            headline: of that session, ``"evidence"`` or ``"closed-set"``; None for any.
-
-        Raises:
-            StoreError: a sketch is of another make, so that it cannot be added.
-        """
+        """Sum the sessions that the next one of a speaker continues, with these features."""
         parts, left_out, peak = [], 0, 0.0
         with translated(self.path):
             for session in self._rows(speaker):
@@ -236,16 +220,7 @@ class Ledger(Managed):
     def refuse_twice(
         self, speaker: str, parts: Iterable[Provenance], own: int | None = None
     ) -> None:
-        """Refuse audio that an earlier session heard: it would count twice.
-
-        Args:
-            speaker: whose sessions; those in which nobody spoke do not count.
-            parts: what is about to be heard.
-            own: the session that is being resumed.
-
-        Raises:
-            UsageError: some of it was heard already.
-        """
+        """Refuse audio that an earlier session heard: it would count twice."""
         with translated(self.path):
             twice = self.heard_before(speaker, parts, own)
         if twice is not None:
@@ -300,11 +275,7 @@ class Ledger(Managed):
         return len(sessions)
 
     def scrub(self) -> None:
-        """Build the file anew and empty the WAL: no old page is left in either.
-
-        Raises:
-            StoreError: another process is using the ledger, or there is no room.
-        """
+        """Build the file anew and empty the WAL: no old page is left in either."""
         why = "another process is using it"
         try:
             self.connection.execute("VACUUM")

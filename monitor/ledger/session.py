@@ -38,11 +38,7 @@ _ROWS = ("readings", "alerts")
 
 
 def check(monitor: Monitor) -> str:
-    """Check that a ledger can add up what a monitor watches, and return the speaker.
-
-    Raises:
-        UsageError: nobody is watched, or the monitor begins afresh at a change of speaker.
-    """
+    """Check that a ledger can add up what a monitor watches, and return the speaker."""
     if monitor.watch is None:
         raise UsageError(
             Message("a ledger remembers one speaker: name them with ", Argument("watch"))
@@ -122,10 +118,6 @@ class LedgerSession:
 
         Returns:
             the start with what is carried on added to it; `notices` say it.
-
-        Raises:
-            UsageError: a recording was heard in an earlier session.
-            StoreError: the ledger cannot be written, or the session was forgotten.
         """
         self._ledger.refuse_twice(self._speaker, self._heard, self._id)
         recordings = [[h.label, h.hashes, h.start_seconds, h.end_seconds] for h in self._heard]
@@ -220,11 +212,7 @@ class LedgerSession:
         }
 
     def restore(self, state: Record) -> None:
-        """Continue the session of a ``state``; the monitor's own brings its totals.
-
-        Raises:
-            StoreError: the session was forgotten.
-        """
+        """Continue the session of a ``state``; the monitor's own brings its totals."""
         if state["session"] is None:
             raise self._forgotten()
         self._id, self._due, last = int(state["session"]), float(state["due"]), state["last"]

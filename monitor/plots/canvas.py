@@ -145,12 +145,7 @@ def _in_style(style: Mapping[str, object] = STYLE) -> Iterator[None]:
 
 
 def format_seconds(seconds: float) -> str:
-    """Format a length for people.
-
-    Examples:
-        >>> [format_seconds(s) for s in (0.3, 12.34, 60, 100, 600, 5400, 36000)]
-        ['0.3 s', '12 s', '1 min', '100 s', '10 min', '1.5 h', '10 h']
-    """
+    """Format a length for people."""
     if seconds < 10:
         return f"{round(seconds, 2 if seconds < 0.1 else 1):g} s"
     if seconds < 600:
@@ -162,12 +157,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def nice_seconds(low: float, high: float) -> list[float]:
-    """Return round lengths within [low, high], for ticks of a log axis; never empty.
-
-    Examples:
-        >>> nice_seconds(0.5, 70)
-        [1, 3, 10, 30, 60]
-    """
+    """Return round lengths within [low, high], for ticks of a log axis; never empty."""
     inside = [tick for tick in NICE_SECONDS if low <= tick <= high]
     if len(inside) < 2:
         return [low, high] if low < high else [low]
@@ -281,13 +271,7 @@ _INCHES = (4.6, 3.1)  # so wide that its letters can be read on a phone
 
 
 def inline_svg(paint: Callable[[Axes], object], name: str, description: str) -> str:
-    """Paint one pair of axes and return an ``<svg>`` element to put into a page.
-
-    Example:
-        >>> picture = inline_svg(lambda axes: axes.plot([0, 1], color=INK), "a", "a <line>")
-        >>> "var(--ink)" in picture, 'aria-label="a &lt;line&gt;"' in picture
-        (True, True)
-    """
+    """Paint one pair of axes and return an ``<svg>`` element to put into a page."""
 
     def alone(figure: Figure) -> None:
         paint(figure.add_subplot())
@@ -313,14 +297,7 @@ def inline_figure(
 
 
 def standalone_svg(inline: str, palette: Palette) -> str:
-    """Make a picture of `inline_figure` a file of its own, on white, in a palette's colours.
-
-    Example:
-        >>> from monitor.plots.canvas import PRINT
-        >>> picture = inline_svg(lambda axes: axes.plot([0, 1], color=INK), "a", "a line")
-        >>> "var(" in standalone_svg(picture, PRINT)
-        False
-    """
+    """Make a picture of `inline_figure` a file of its own, on white, in a palette's colours."""
     for stand_in, colour in zip(_stand_ins(PAGE), _stand_ins(palette), strict=True):
         inline = inline.replace(f"var(--{_VARIABLES[stand_in]})", colour)
     head, body = inline.split(">", 1)

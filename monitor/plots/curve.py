@@ -104,14 +104,7 @@ class RunColumns:
 
 
 def read_columns(events: Sequence[Event]) -> RunColumns:
-    """Sort the events of a run by type; a missing start or end is no harm.
-
-    Examples:
-        >>> reading = {"seconds": 2.0, "speech": 1.5, "bits": None, "ceiling": 5.64}
-        >>> run = read_columns([Reading.from_record(reading)])
-        >>> run.speakers, run.columns["speech"], run.columns["bits"]
-        (50, array([1.5]), array([nan]))
-    """
+    """Sort the events of a run by type; a missing start or end is no harm."""
     readings = [event for event in events if isinstance(event, Reading)]
     start = find_first(events, RunStart) or RunStart.from_record({})
     end = find_first(events, RunEnd)
@@ -228,16 +221,7 @@ CAPTION_COLUMNS = 145
 
 
 def heading(run: RunColumns) -> str:
-    """Format the last value of the figure shown first, as one sentence.
-
-    Examples:
-        >>> reading = {"seconds": 20.0, "speech": 15.0, "bits": 2.0, "ceiling": 5.321928}
-        >>> heading(read_columns([Reading.from_record(reading)]))
-        'After 15 s of speech, the attacker has narrowed 40 people to about 10'
-        >>> start = RunStart.from_record({"speakers": 40, "watch": "ann"})
-        >>> heading(read_columns([start, Reading.from_record(reading)]))
-        'After 15 s of speech, the attacker gives ann a chance of 1 in 10'
-    """
+    """Format the last value of the figure shown first, as one sentence."""
     if run.doubt:
         return _sentence(run.doubt)
     speech, closed = run.columns["speech"], run.columns["closed_set_bits"]
@@ -354,23 +338,12 @@ def _sentence(words: str) -> str:
 
 
 def one_in_words(run: RunColumns, bits: float) -> str:
-    """Format what these bits mean among the N of the run.
-
-    Examples:
-        >>> run = read_columns([RunStart.from_record({"speakers": 3000})])
-        >>> one_in_words(run, 0.0), one_in_words(run, 8.0), one_in_words(run, 11.0)
-        ('1 in 3,000', '1 in 12', '1 or 2 left')
-    """
+    """Format what these bits mean among the N of the run."""
     return odds(bits, _ceiling(run), assumed=run.watch is None)
 
 
 def in_bits(bits: float) -> str:
-    """Format bits with their unit.
-
-    Examples:
-        >>> in_bits(3.0), in_bits(1.0), in_bits(-0.254), in_bits(-0.001)
-        ('3 bits', '1 bit', '−0.25 bits', '0 bits')
-    """
+    """Format bits with their unit."""
     text = f"{bits:.2f}".rstrip("0").rstrip(".")
     text = "0" if text == "-0" else text.replace("-", "\N{MINUS SIGN}")
     return f"{text} bit{'' if text == '1' else 's'}"
@@ -537,16 +510,7 @@ def plot_run(
 
 
 def draw_run(events: Sequence[Event], *, title: str | None = None, guides: bool = False) -> Figure:
-    """Draw the picture that `plot_run` writes, as a figure of matplotlib.
-
-    Args:
-        events: those of one run, in order.
-        title: replaces the sentence that says what is seen.
-        guides: as of `plot_run`.
-
-    Raises:
-        StoreError: matplotlib has no place for its cache.
-    """
+    """Draw the picture that `plot_run` writes, as a figure of matplotlib."""
     return make_figure(*_make_painter(events, title, guides=guides))
 
 
@@ -912,11 +876,6 @@ def bits_in(events: Sequence[Event], crowd: float) -> FloatArray:
 
     What all enrolled speakers together hold against the watched one is in the reading's own crowd
     and evidence: ``M1 p1 = M1 LR / (D + M1)`` gives D, and D gives every other M.
-
-    Example:
-        >>> reading = {"evidence_bits": 10.0, "among": [{"people": 1000, "bits": 9.0}]}
-        >>> bits_in([Reading.from_record(reading)], 1e6).round(3)
-        array([9.999])
     """
     return np.array([_bits(event, crowd) for event in events if isinstance(event, Reading)])
 

@@ -30,14 +30,7 @@ _CHUNK_BYTES = 64 * 1024
 
 
 class KeptRun:
-    r"""A sink that keeps a run in memory; one thread writes, others read.
-
-    Example:
-        >>> kept = KeptRun()
-        >>> kept.write(GapEvent(1.0, "dropped", None))
-        >>> b"".join(kept.lines())[:28]
-        b'{"type":"gap","seconds":1.0,'
-    """
+    """A sink that keeps a run in memory; one thread writes, others read."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -124,13 +117,7 @@ DOWNLOADS: Mapping[str, tuple[str, Callable[[KeptRun], Iterator[bytes]]]] = {
 
 
 def run_report(events: Sequence[Event]) -> str:
-    """Format one HTML file of a run, of its events in order; it may not have ended.
-
-    Example:
-        >>> start = RunStart.from_record({"recordings": ["a.wav"], "speakers": 50, "watch": "ann"})
-        >>> "a.wav" in run_report([start])
-        True
-    """
+    """Format one HTML file of a run, of its events in order; it may not have ended."""
     from jinja2 import Environment, FileSystemLoader
 
     start = find_first(events, RunStart) or RunStart.from_record({})

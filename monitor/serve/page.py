@@ -388,19 +388,7 @@ def _number(wish: Mapping[str, object], key: str) -> float:
 
 
 class ListeningPage:
-    """Serves the page that listens.
-
-    Args:
-        settings: of all sessions.
-        host: an address of this machine.
-        port: 0 takes any that is free.
-        token: what a browser must show once.
-        certificate: speak https; needed where other machines can reach it.
-
-    Raises:
-        UsageError: other machines could reach it, and there is no certificate; or the address
-            cannot be had.
-    """
+    """Serves the page that listens."""
 
     def __init__(
         self,

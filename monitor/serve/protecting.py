@@ -23,12 +23,7 @@ _NEVER = ("none", "command")
 
 @cache
 def choices() -> tuple[str, ...]:
-    """The anonymisers that a page may choose among: those that are heard live, and work here.
-
-    Example:
-        >>> "mcadams:random" in choices(), any("command" in each for each in choices())
-        (True, False)
-    """
+    """The anonymisers that a page may choose among: those that are heard live, and work here."""
     methods = []
     for name in ANONYMISERS:
         if name in _NEVER:
@@ -44,17 +39,7 @@ def choices() -> tuple[str, ...]:
 
 
 class ProtectedAudioSender:
-    """Sender of protected sound, packed as the page's own messages: mono, 16 bits.
-
-    Example:
-        >>> sent = []
-        >>> back = ProtectedAudioSender(sent.append)
-        >>> _ = back(Block(np.zeros((2, 1), np.float32), 16_000))
-        >>> back(Block(np.ones((1, 1), np.float32), 16_000)).samples * 32768
-        array([[32767.]], dtype=float32)
-        >>> [(int.from_bytes(each[:8], "little"), len(each)) for each in sent]
-        [(0, 12), (2, 10)]
-    """
+    """Sender of protected sound, packed as the page's own messages: mono, 16 bits."""
 
     def __init__(self, send: Callable[[bytes], object]) -> None:
         self._send = send
@@ -75,11 +60,7 @@ class ProtectedAudioSender:
 
 
 def protection(method: object, send: Callable[[bytes], object]) -> Protection | None:
-    """Make the protection that a browser asks for; None where it asks for nothing.
-
-    Raises:
-        UsageError: it is none of the `choices`.
-    """
+    """Make the protection that a browser asks for; None where it asks for nothing."""
     if method in (None, ""):
         return None
     if not isinstance(method, str) or method not in choices():

@@ -31,11 +31,7 @@ BLOCK_SAMPLES = 1 << 19
 
 @dataclass(frozen=True, slots=True)
 class UploadHeader:
-    """A file that a browser is about to send.
-
-    Raises:
-        UsageError: it is empty, or too large.
-    """
+    """A file that a browser is about to send."""
 
     name: str
     size: int
@@ -65,15 +61,7 @@ class UploadHeader:
 
 
 class Upload:
-    """A recording as it comes, and turns after it where there are any: in memory alone.
-
-    Example:
-        >>> upload = Upload(UploadHeader("a.wav", 4), UploadHeader("a.rttm", 2))
-        >>> upload.add(b"abc"), upload.add(b"def")
-        (False, True)
-        >>> [bytes(file.data) for file in upload.take()]
-        [b'abcd', b'ef']
-    """
+    """A recording as it comes, and turns after it where there are any: in memory alone."""
 
     def __init__(self, recording: UploadHeader, turns: UploadHeader | None = None) -> None:
         self._announced = [header for header in (recording, turns) if header is not None]
@@ -82,11 +70,7 @@ class Upload:
         self._came = 0
 
     def add(self, message: bytes) -> bool:
-        """Add the next bytes, and return whether all are there.
-
-        Raises:
-            UsageError: more came than was announced.
-        """
+        """Add the next bytes, and return whether all are there."""
         end = self._came + len(message)
         if end > len(self._bytes):
             raise UsageError("a file is larger than was said")
@@ -107,11 +91,7 @@ class Upload:
 def opened(
     recording: MemoryFile, turns: MemoryFile | None = None, *, longest_seconds: float
 ) -> Source:
-    """Open the recording as a source; with turns, split by person.
-
-    Raises:
-        SourceError: it is no recording, too long, or the turns cannot be read.
-    """
+    """Open the recording as a source; with turns, split by person."""
     source = File(recording)
     block_seconds = min(BLOCK_SECONDS, BLOCK_SAMPLES / (source.rate * source.channels))
     end_seconds = longest_seconds if source.seconds is None else None

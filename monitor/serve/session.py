@@ -60,18 +60,6 @@ class BrowserMicrophone(AudioQueue):
     Args:
         rate: samples per second, of the browser's audio context.
         seconds: the stream ends after so many.
-
-    Raises:
-        UsageError: no sound card has such a rate.
-
-    Example:
-        >>> with BrowserMicrophone(16_000, seconds=60) as microphone:
-        ...     microphone.receive_audio(bytes(8) + bytes(320))
-        ...     microphone.receive_audio((320).to_bytes(8, "little") + bytes(320))  # 160 were lost
-        ...     microphone.stop()
-        ...     [item.lost_seconds if hasattr(item, "lost_seconds") else len(item.samples)
-        ...      for item in microphone]
-        [0.01, 320]
     """
 
     def __init__(
@@ -207,11 +195,7 @@ class Session:
         return self._upload is not None or (self._thread is not None and self._thread.is_alive())
 
     def enrol(self, name: object, rate: int, *, replace: bool = False) -> None:
-        """Begin to make the template of somebody.
-
-        Raises:
-            UsageError: the name cannot be had, or something else is going on.
-        """
+        """Begin to make the template of somebody."""
         called = checked_name(name)
         templates = self._settings.templates
         templates.check_new(called)
@@ -226,10 +210,6 @@ class Session:
 
         With ``protect``, one of `monitor.serve.protecting.choices`, through that as well; what it
         makes of the voice is sent back.
-
-        Raises:
-            UsageError: there is no such anonymiser, or nobody of that name; or something else is
-                going on.
         """
         called = checked_name(name)
         if not self._settings.templates.has(called):
@@ -244,17 +224,7 @@ class Session:
     def measure(
         self, name: object, recording: UploadHeader, turns: UploadHeader | None, bits: float
     ) -> None:
-        """Measure a recording, which `receive_audio` brings, as ``monitor replay`` does.
-
-        Args:
-            name: who is watched; empty for nobody.
-            recording: what is about to come.
-            bits: the threshold.
-            turns: who speaks when in it, a file that comes after it.
-
-        Raises:
-            UsageError: nobody is called so, or something else is going on.
-        """
+        """Measure a recording, which `receive_audio` brings, as ``monitor replay`` does."""
         called = checked_name(name) if name else ""
         if called and not self._settings.templates.has(called):
             raise UsageError(f"nobody called {called} is enrolled")

@@ -36,19 +36,7 @@ def data_folder() -> Path:
 
 
 def checked_name(name: object) -> str:
-    """Return a name that a file can have, too, in one spelling of its letters.
-
-    Raises:
-        UsageError: it has other characters than letters with their marks, digits, spaces, ``.``,
-            ``-``, ``_`` and apostrophes, begins with no letter or digit, or is too long.
-
-    Examples:
-        >>> [checked_name(name) for name in (" Zoë B. ", "सुनीता", "O'Brien")]
-        ['Zoë B.', 'सुनीता', "O'Brien"]
-        >>> checked_name("../ann")
-        Traceback (most recent call last):
-        monitor.errors.UsageError: a name has letters, digits, spaces, dots, dashes and ...
-    """
+    """Return a name that a file can have, too, in one spelling of its letters."""
     text = unicodedata.normalize("NFC", name).strip() if isinstance(name, str) else ""
     if not _fits(text):
         raise UsageError(
@@ -103,11 +91,7 @@ class TemplateFolder:
         return people
 
     def prepare(self) -> None:
-        """Make the folder private if it is there, and remove what killed saves have left in it.
-
-        Raises:
-            StoreError: it is another user's, or cannot be private, or is no folder.
-        """
+        """Make the folder private if it is there, and remove what killed saves have left in it."""
         with suppress(OSError):  # it is not there, or may not be read
             others = stat.S_IMODE(self.folder.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
             names = (path.name for path in self.folder.iterdir() if path.suffix != ".npz")

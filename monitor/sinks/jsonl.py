@@ -27,11 +27,7 @@ _LAST_BYTES = 1 << 20  # an end record is far shorter
 def refuse_overwrite(
     output: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str] | None]
 ) -> None:
-    """Refuse to write over what is about to be read.
-
-    Raises:
-        UsageError: the output is one of the inputs.
-    """
+    """Refuse to write over what is about to be read."""
     for name in inputs:
         path = Path(name) if name else None
         if path is not None and path.exists() and Path(output).exists() and path.samefile(output):
@@ -44,22 +40,6 @@ def standing(path: str | os.PathLike[str]) -> str | None:
     Returns:
         ``"a finished run"``, ``"an unfinished run"``, ``"something else"``; None where there is
         nothing to lose: no such file, an empty one, a pipe or a device.
-
-    Raises:
-        OSError: it cannot be read.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "run.jsonl")
-        ...     for text in ('', 'dear diary', '{"type":"start"}\n{"type":"rea',
-        ...                  '{"type":"start"}\n{"type":"end"}\n'):
-        ...         _ = path.write_text(text)
-        ...         print(standing(path))
-        None
-        something else
-        an unfinished run
-        a finished run
     """
     path = Path(path)
     if not path.is_file() or not path.stat().st_size:

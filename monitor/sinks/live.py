@@ -52,11 +52,6 @@ class LiveView(TerminalSink):
     and the threshold, and a legend; a row a feature; peak; the five most probable speakers; alert
     and forecast; lag. Without colour every part still has its own shape. Where stderr is no
     terminal, a line every 10 s of wall time, where the bits have changed.
-
-    Args:
-        console: where to draw; stderr by default.
-        forecasts: of the thresholds that alerts stand on; the nearest is shown.
-        clock: wall seconds.
     """
 
     leaves_view = True
@@ -289,12 +284,6 @@ class LiveCurve(TerminalSink):
     """A live view of one curve: the first figure, likeliest speakers and the state of alerts.
 
     Fits 80 x 24 and shrinks below. Where stderr is no terminal, lines as of `LiveView`.
-
-    Args:
-        total_seconds: audio seconds to come, None where unknown.
-        console: where to draw; stderr by default.
-        threshold_bits: a line to draw; alerts on ``bits`` bring their own.
-        clock: wall seconds.
     """
 
     leaves_view = True

@@ -21,22 +21,6 @@ class ReplayProgress(TerminalSink):
 
     Where stderr is no terminal, a line every 10 s of wall time, where the bits have changed. Either
     way one line at the end.
-
-    Args:
-        total_seconds: audio seconds to come, None where unknown.
-        console: where to draw; stderr by default.
-        clock: wall seconds.
-
-    Examples:
-        >>> import io
-        >>> from rich.console import Console
-        >>> console = Console(file=io.StringIO(), force_terminal=False)
-        >>> progress = ReplayProgress(60.0, console)
-        >>> reading = {"seconds": 30.0, "bits": 2.06, "ceiling": 5.64}
-        >>> progress.write(Reading.from_record(reading))
-        >>> progress.close()
-        >>> console.file.getvalue()
-        '0:30 of 1:00 audio, 2.1 of 5.6 bits, 1 in 12\n'
     """
 
     def __init__(
@@ -120,18 +104,6 @@ class PeopleProgress(ReplayProgress):
     r"""A bar for a replay, with a line for each person in the recording.
 
     Where stderr is no terminal, a line every 10 s of wall time, and one for each person at the end.
-
-    Examples:
-        >>> import io
-        >>> from rich.console import Console
-        >>> console = Console(file=io.StringIO(), force_terminal=False)
-        >>> progress = PeopleProgress(60.0, console, clock=lambda: 0.0)
-        >>> for label, bits in (("ann", 2.06), ("bob", 1.0)):
-        ...     reading = {"seconds": 30.0, "label": label, "bits": bits, "ceiling": 5.64}
-        ...     progress.write(Reading.from_record(reading))
-        >>> progress.close()
-        >>> print(progress.console.file.getvalue(), end="")
-        0:30 of 1:00 audio, 2 people, most: ann, 2.1 of 5.6 bits, 1 in 12
     """
 
     def __init__(

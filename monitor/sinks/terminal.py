@@ -72,15 +72,7 @@ DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 
 
 class TextCurve:
-    """Points on a log axis, the latest of each bin: memory grows with the decades only.
-
-    Examples:
-        >>> curve = TextCurve()
-        >>> for second in range(1, 10_000):
-        ...     curve.add(second, 2.0)
-        >>> len(curve.points) < 260
-        True
-    """
+    """Points on a log axis, the latest of each bin: memory grows with the decades only."""
 
     def __init__(self) -> None:
         self._bins: dict[int, tuple[float, float]] = {}
@@ -106,12 +98,7 @@ class TextCurve:
 
 
 def legend(lines: Sequence[str]) -> str:
-    """Format the marks of a drawing, each with its meaning.
-
-    Examples:
-        >>> legend(["━━━━", " ⣀⣠⠤", "⠤⠊  "])
-        '⣀ bits  ━ ceiling'
-    """
+    """Format the marks of a drawing, each with its meaning."""
     marks = set("".join(lines))
     if any("\u2800" < mark <= "\u28ff" for mark in marks):
         marks.add("⣀")
@@ -119,23 +106,13 @@ def legend(lines: Sequence[str]) -> str:
 
 
 def row_of(bits: float, height: int, y_range: tuple[float, float]) -> int:
-    """Return the line, of ``height``, on which these bits are drawn; 0 is the top one.
-
-    Examples:
-        >>> row_of(0.0, 10, (0.0, 5.0)), row_of(5.0, 10, (0.0, 5.0))
-        (9, 0)
-    """
+    """Return the line, of ``height``, on which these bits are drawn; 0 is the top one."""
     bottom, top = y_range
     return _dot(bits, height, y_range) // 4 if top > bottom else 0
 
 
 def crowd_rows(height: int, y_range: tuple[float, float]) -> dict[int, str]:
-    """Return beside which lines a crowd is named: so many bits leave one person of it.
-
-    Examples:
-        >>> crowd_rows(10, (0.0, 14.0))
-        {8: 'household', 5: 'office', 2: 'village', 0: 'town'}
-    """
+    """Return beside which lines a crowd is named: so many bits leave one person of it."""
     rows: dict[int, str] = {}
     for crowd in SCALE:
         if y_range[0] <= crowd.bits <= y_range[1]:
@@ -144,12 +121,7 @@ def crowd_rows(height: int, y_range: tuple[float, float]) -> dict[int, str]:
 
 
 def crowd_legend(rows: Mapping[int, str]) -> str:
-    """Explain the names beside the lines.
-
-    Examples:
-        >>> crowd_legend({5: "office", 0: "town"}), crowd_legend({})
-        ('  right: one match per town', '')
-    """
+    """Explain the names beside the lines."""
     return f"  right: one match per {rows[min(rows)]}" if rows else ""
 
 
@@ -169,12 +141,7 @@ def draw_curve(
     levels: Sequence[tuple[float, str]] = (),
     breaks: Container[float] = (),
 ) -> list[str]:
-    """Draw the curve as ``height`` lines of ``width`` characters, the top one first.
-
-    Examples:
-        >>> draw_curve([(1, 0.0), (10, 2.0)], width=4, height=2, x_range=(1, 10), y_range=(0, 2))
-        ['  ⡠⠊', '⡠⠊  ']
-    """
+    """Draw the curve as ``height`` lines of ``width`` characters, the top one first."""
     columns = 2 * width
     (left, right), (bottom, top) = x_range, y_range
     per_log = (columns - 1) / max(math.log(right / left), 1e-9)

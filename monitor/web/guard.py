@@ -53,15 +53,6 @@ class Access:
     Args:
         secret: the token.
         clock: monotonic seconds.
-
-    Raises:
-        UsageError: it is too short.
-
-    Example:
-        >>> access = Access("correct horse battery")
-        >>> cookie = access.begin()
-        >>> access.knows(f"{COOKIE}_8000={cookie}"), access.knows(f"{COOKIE}_8000=somebody")
-        (True, False)
     """
 
     def __init__(self, secret: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -128,10 +119,6 @@ def cookie_name(host: str) -> str:
 
     A browser has one set of cookies for all ports of a machine, each of which may be a server of
     its own.
-
-    Examples:
-        >>> cookie_name("127.0.0.1:8000"), cookie_name("[::1]")
-        ('monitor_page_8000', 'monitor_page_')
     """
     _, colon, port = host.rpartition(":")
     return f"{COOKIE}_{port if colon and port.isdigit() else ''}"
@@ -187,12 +174,7 @@ HEADERS = {
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address.
-
-    Examples:
-        >>> [is_loopback(h) for h in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "example.org")]
-        [True, True, True, False, False]
-    """
+    """Return whether only this machine can reach an address."""
     if host == "localhost":
         return True
     try:
@@ -202,12 +184,7 @@ def is_loopback(host: str) -> bool:
 
 
 def host_of(header: str) -> str:
-    """Parse the host of a Host header, without its port; empty where it makes no sense.
-
-    Examples:
-        >>> [host_of(h) for h in ("LOCALHOST:80", "[::1]:80", "127.0.0.1", "a b", "x:y:z", "x:y")]
-        ['localhost', '::1', '127.0.0.1', '', '', '']
-    """
+    """Parse the host of a Host header, without its port; empty where it makes no sense."""
     header = header.strip().lower()
     if header.startswith("["):
         host, bracket, rest = header[1:].partition("]")
@@ -225,12 +202,6 @@ def may_ask_for(header: str, bound: str) -> bool:
     A page in a browser can make any name resolve here (DNS rebinding), but no address: where the
     server is bound to loopback it answers to loopback addresses and localhost; elsewhere to every
     address, to localhost and to the name of the machine.
-
-    Examples:
-        >>> may_ask_for("localhost:8000", "127.0.0.1"), may_ask_for("evil.org", "127.0.0.1")
-        (True, False)
-        >>> may_ask_for("192.0.2.1:8000", "0.0.0.0"), may_ask_for("192.0.2.1:8000", "127.0.0.1")
-        (True, False)
     """
     host = host_of(header)
     if is_loopback(host):
@@ -251,14 +222,6 @@ def same_origin(origin: str, host: str, scheme: str) -> bool:
     """Return whether an Origin header names a page of this server, by the Host header.
 
     A proxy in front may speak https for us.
-
-    Examples:
-        >>> same_origin("http://localhost:8000", "localhost:8000", "ws")
-        True
-        >>> same_origin("http://evil.example", "localhost:8000", "http")
-        False
-        >>> same_origin("http://localhost:8000", "localhost:8000", "wss")
-        False
     """
     schemes = ("https",) if scheme in ("https", "wss") else ("https", "http")
     return origin.lower() in {f"{protocol}://{host.strip().lower()}" for protocol in schemes}

@@ -62,14 +62,7 @@ _Words: TypeAlias = "dict[str, object]"
 
 
 def words_of(event: Event, start: RunStart | None = None) -> _Words:
-    """Format an event in words; nothing of one that makes no sense.
-
-    Example:
-        >>> start = RunStart.from_record({"watch": "ann"})
-        >>> words = words_of(Reading.from_record({"bits": 2.06, "ceiling": 5.64}), start)
-        >>> words["odds"], words["verdict"]
-        ('1 in 12', 'the attacker gives ann a chance of 1 in 12')
-    """
+    """Format an event in words; nothing of one that makes no sense."""
     start = start or RunStart.from_record({})
     words: _Words = {}
     try:
@@ -263,13 +256,6 @@ class Hub:
         recorded: as given.
         heard: when the newest reading came, on the monotonic clock; None before the first.
         closed: nothing more will come.
-
-    Example:
-        >>> hub = Hub()
-        >>> for second in range(1, 4):
-        ...     hub.write(Reading.from_record({"seconds": second, "bits": 1.0}))
-        >>> [entry.id for entry in hub.after(1)]
-        [2, 3]
     """
 
     def __init__(
@@ -439,14 +425,7 @@ def _forecasts(thresholds: Iterable[tuple[str, float]]) -> dict[tuple[str, float
 
 
 def thinned(entries: Sequence[NumberedRecord]) -> list[NumberedRecord]:
-    """Keep the newest as they are, older readings evenly on a log axis, some of the others.
-
-    Example:
-        >>> made = [NumberedRecord(i, "reading", i, b"") for i in range(1, 10_001)]
-        >>> kept = thinned(made)
-        >>> len(kept) < 2200, kept[0].id, kept[-RECENT:] == made[-RECENT:]
-        (True, 1, True)
-    """
+    """Keep the newest as they are, older readings evenly on a log axis, some of the others."""
     old, recent = entries[:-RECENT], entries[-RECENT:]
     others = [entry for entry in old if entry.kind not in ("reading", "start")][-MOST_OTHERS:]
     readings: list[NumberedRecord] = []

@@ -150,14 +150,7 @@ def _gauge(
 
 
 def exposition(hub: Hub, clients: int = 0) -> bytes:
-    """Format the text that Prometheus scrapes. It names no speaker.
-
-    Example:
-        >>> hub = Hub()
-        >>> hub.write(Reading.from_record({"seconds": 3.0, "speech": 2.0, "bits": 1.5}))
-        >>> [line for line in exposition(hub).decode().splitlines() if "_bits{" in line]
-        ['monitor_disclosure_bits{stream="1"} 1.5']
-    """
+    """Format the text that Prometheus scrapes. It names no speaker."""
     registry = CollectorRegistry(auto_describe=False)
     age = None if hub.heard is None else time.monotonic() - hub.heard
     registry.register(_Collector(hub, clients, age))
@@ -490,13 +483,6 @@ class Page:
 
     Raises:
         UsageError: no token where other machines could read, or the address cannot be had.
-
-    Example:
-        >>> from urllib.request import urlopen
-        >>> with Page("127.0.0.1", 0) as page:
-        ...     with urlopen(page.url + "healthz") as answer:
-        ...         answer.read().decode().strip()
-        'ok'
     """
 
     def __init__(

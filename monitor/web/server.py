@@ -41,12 +41,7 @@ STALLED_SECONDS = 60.0
 
 
 def most_connections() -> int:
-    """So many that descriptors are left for everything else.
-
-    Example:
-        >>> LEAST <= most_connections() <= MOST
-        True
-    """
+    """So many that descriptors are left for everything else."""
     try:
         import resource
     except ImportError:  # a system without such limits
@@ -306,9 +301,6 @@ class Server:
     Attributes:
         port, url: where it is.
         connections: of all browsers.
-
-    Raises:
-        UsageError: the address cannot be had.
     """
 
     def __init__(

@@ -36,11 +36,7 @@ def _as_line(alert: Alert) -> bytes:
 
 
 class Bell:
-    """A sink that rings once for every alert or warning raised, where stderr is a terminal.
-
-    Args:
-        terminal: where to; stderr by default.
-    """
+    """A sink that rings once for every alert or warning raised, where stderr is a terminal."""
 
     def __init__(self, terminal: TextIO | None = None) -> None:
         self._terminal = terminal or sys.stderr
@@ -73,13 +69,6 @@ class Command:
     hold for the monitor. What it prints goes to the monitor's stderr: stdout is for the records of
     the run. It has a session of its own, so that Ctrl-C does not cut it off, and is killed with all
     that it started when it takes too long (`monitor.programs`).
-
-    Args:
-        command: the command line.
-        timeout_seconds: how long it may take.
-
-    Raises:
-        UsageError: the command line is empty.
     """
 
     def __init__(self, command: str, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
@@ -93,11 +82,7 @@ class Command:
         self.label = f"command {os.path.basename(first)}"  # noqa: PTH119
 
     def deliver(self, alert: Alert, cancel: threading.Event) -> None:  # noqa: ARG002
-        """Run it and wait for its end.
-
-        Raises:
-            DeliveryError: it failed, or took too long.
-        """
+        """Run it and wait for its end."""
         environment = {name: value for name, value in os.environ.items() if name not in SECRETS}
         try:
             program = StartedProgram(
@@ -132,12 +117,6 @@ class Notify:
     """Notifies through one apprise address, such as ``ntfy://topic`` or ``mailto://...``.
 
     Redirects are not followed, unless the address itself says ``redirect=yes``.
-
-    Args:
-        url: as apprise writes them; it often holds a secret and is never shown.
-
-    Raises:
-        UsageError: the extra is not installed, or apprise does not know the address.
     """
 
     def __init__(self, url: str) -> None:
@@ -163,11 +142,7 @@ class Notify:
         self.label = f"notify {scheme}"
 
     def deliver(self, alert: Alert, cancel: threading.Event) -> None:  # noqa: ARG002
-        """Notify once.
-
-        Raises:
-            DeliveryError: the service did not take it.
-        """
+        """Notify once."""
         title = "Disclosure monitor" if alert.watch is None else f"Disclosure of {alert.watch}"
         if not self._to.notify(title=title, body=event_in_words(alert)):
             raise DeliveryError("the service did not take it")
@@ -200,9 +175,6 @@ class Webhook:
         url: ``http://`` or ``https://``; ``user:password@`` becomes basic authentication.
         timeout_seconds: how long the network may stay silent.
         waits_seconds: before each further attempt.
-
-    Raises:
-        UsageError: no such address.
     """
 
     def __init__(
@@ -222,11 +194,7 @@ class Webhook:
         self._opener = urllib.request.build_opener(_NoRedirect)
 
     def deliver(self, alert: Alert, cancel: threading.Event) -> None:
-        """Post one alert.
-
-        Raises:
-            DeliveryError: not taken, for good or after the last attempt.
-        """
+        """Post one alert."""
         body = _as_line(alert)
         for wait in (*self._waits, None):
             asked = 0.0

@@ -28,11 +28,6 @@ class BackgroundDelivery:
 
     What it hands over is the alert with the time of day (``time``) and the watched speaker
     (``watch``) added. At most 100 alerts wait; beyond that the oldest is given up.
-
-    Args:
-        receiver: where to.
-        most_waiting: alerts that may wait.
-        patience_seconds: how long the end of the run waits for what is under way.
     """
 
     def __init__(
@@ -157,12 +152,7 @@ class ActionOption:
 
     @property
     def parameter(self) -> str:
-        """Name as Python writes it.
-
-        Example:
-            >>> [option.parameter for option in ACTION_OPTIONS]
-            ['on_alert', 'webhook', 'notify']
-        """
+        """Name as Python writes it."""
         return self.name.removeprefix("--").replace("-", "_")
 
 
