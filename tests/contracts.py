@@ -34,8 +34,7 @@ from monitor.ledger import Ledger, LedgerSession
 from monitor.maths.scores import EmbeddingSum, Histogram
 from monitor.networks.usc import UscNetwork
 from monitor.protocols import Feature, Sink, Sketch, Source
-from monitor.sinks.console import RunBuffer
-from monitor.sinks.jsonl import JsonLines
+from monitor.sinks.jsonl import JsonLines, RunBuffer
 from monitor.sinks.live import LiveCurve, LiveView
 from monitor.sinks.progress import ReplayProgress
 from monitor.sources import (

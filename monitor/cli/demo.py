@@ -52,8 +52,7 @@ def command(asked: DemoOptions) -> int:
     from monitor.population import DEMO_SPEAKER, demo_frames
     from monitor.population.population import Population
     from monitor.run import Run
-    from monitor.sinks.console import RunBuffer
-    from monitor.sinks.jsonl import JsonLines
+    from monitor.sinks.jsonl import JsonLines, RunBuffer
     from monitor.sinks.live import LiveCurve
     from monitor.sources.base import Paced
     from monitor.sources.frames import FramesFile

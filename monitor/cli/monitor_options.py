@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from monitor.population.rank_model import RankModels
     from monitor.protocols import AlertAction, AlertRule, Sink, Source
     from monitor.run import LedgerFile, LogFile, Protection, Run
-    from monitor.sinks.console import RunBuffer
+    from monitor.sinks.jsonl import RunBuffer
     from monitor.stream.monitor import Monitor
     from monitor.web.page import Page
 
@@ -623,7 +623,7 @@ class RunReporter:
     @cached_property
     def _kept(self) -> RunBuffer:
         """Buffer of what is drawn and summed up; it brings rich, which is slow to import."""
-        from monitor.sinks.console import RunBuffer
+        from monitor.sinks.jsonl import RunBuffer
 
         return RunBuffer()
 

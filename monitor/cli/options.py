@@ -71,7 +71,7 @@ def _option(argument: Argument) -> str:
 
 def made_console(wide: int) -> Console:
     """Stdout as wide as its terminal or as COLUMNS says; ``wide`` where neither tells."""
-    from monitor.sinks.console import PlainConsole
+    from monitor.sinks.summary import PlainConsole
 
     console = PlainConsole(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
@@ -91,7 +91,7 @@ def progress_over(
 
     A bar on stderr where it is a terminal; a quiet line now and then where it is not.
     """
-    from monitor.sinks.console import PlainConsole
+    from monitor.sinks.summary import PlainConsole
 
     console = PlainConsole(stderr=True)
     if not console.is_terminal:

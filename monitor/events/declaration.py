@@ -104,7 +104,6 @@ def key(
     required: bool = True,
     only: Callable[[Any], bool] | None = None,
     default: Any = MISSING,
-    init: bool = True,
     kw_only: Any = MISSING,
     schema: Schema | None = None,
     encode: _Convert | None = None,
@@ -113,24 +112,11 @@ def key(
 ) -> Any:
     """Declare the key of a field; the rest is as of `Key` and `dataclasses.field`.
 
-    Args:
-        unit: a range: bits (nullable), seconds, probability, count, number, magnitude, people,
-            ceiling.
-        meaning: as of `Key`.
-        sparse: as of `Key`.
-        required: as of `Key`; a key that is added later is not.
-        only: as of `Key`.
-        default: as of a field.
-        init: as of a field.
-        kw_only: as of a field.
-        schema: JSON Schema in the place of what follows from type and unit.
-        encode: as of `Key`, where the type does not say it.
-        decode: as of `Key`, where the type does not say it.
-        words: of JSON Schema, besides.
+    ``unit`` is a range of `_UNITS`; ``words`` are further ones of JSON Schema.
     """
     required = required and not sparse and only is None
     declaration = _Declaration(unit, meaning, sparse, required, only, schema, encode, decode, words)
-    return field(default=default, init=init, kw_only=kw_only, metadata={"key": declaration})
+    return field(default=default, kw_only=kw_only, metadata={"key": declaration})
 
 
 def text_key(meaning: str, **options: Any) -> Any:

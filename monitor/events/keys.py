@@ -28,10 +28,6 @@ PROBABILITY = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
 SESSION = {"enum": ["cross", "same"]}
 CEILING = {"type": "number", "minimum": 0, "maximum": 64}
 PEOPLE = {"type": "number", "minimum": 2, "maximum": 1e10}
-TOP = {
-    "type": "array",
-    "items": {"type": "array", "prefixItems": [TEXT, FIGURE], "minItems": 2, "maxItems": 2},
-}
 HEADLINES = {"evidence": "evidence_bits", "closed-set": "closed_set_bits"}
 """What the headline may be, and under which key the same figure stands besides."""
 HEADLINE = {"enum": list(HEADLINES)}
@@ -51,7 +47,6 @@ DIFFERS = {
     "type": "array",
     "items": {"enum": ["bandwidth_hz", "snr_db", "reverberation_seconds", "clipping", "level_db"]},
 }
-_LIMITS = ("", "_low", "_high")
 
 
 def object_of(optional: Sequence[str] = (), **properties: Any) -> dict[str, Any]:
@@ -64,22 +59,6 @@ def list_of(items: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a list of such values."""
     return {"type": "array", "items": items}
 
-
-def limits(*names: str) -> dict[str, Any]:
-    """Return the schema of figures in bits, each with its lower and upper limit."""
-    return {name + end: FIGURE for name in names for end in _LIMITS}
-
-
-FALSE_ALARMS = object_of(
-    ["repeated", "beyond"],
-    share={"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-    horizon_seconds=SECONDS,
-    speakers=COUNT,
-    repeated=COUNT,
-    session=SESSION,
-    beyond=FLAG,
-)
-"""What a threshold that was worked out promises."""
 
 # --- Whether a value that was read is what a JSON Schema promises.
 #

@@ -19,8 +19,7 @@ from monitor.events.schema import event_of
 from monitor.phrases import clock_time
 from monitor.plots.canvas import write_figure
 from monitor.plots.curve import draw_run, heading, read_columns
-from monitor.sinks.console import RunBuffer
-from monitor.sinks.jsonl import line_of
+from monitor.sinks.jsonl import RunBuffer, line_of
 from monitor.sinks.summary import PEOPLE_COLUMNS, people_rows, summary_notes, summary_rows
 from monitor.version import __version__
 

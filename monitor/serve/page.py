@@ -26,9 +26,15 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from monitor.errors import MonitorError, UsageError
 from monitor.serve.downloads import DOWNLOADS
-from monitor.serve.protecting import choices
-from monitor.serve.recording import MOST_TURNS_BYTES, UploadHeader
-from monitor.serve.session import Message, RefusedError, ServeSettings, Session
+from monitor.serve.session import (
+    MOST_TURNS_BYTES,
+    Message,
+    RefusedError,
+    ServeSettings,
+    Session,
+    UploadHeader,
+    choices,
+)
 from monitor.serve.templates import checked_name
 from monitor.web.guard import Access, Guard, is_loopback, not_ours
 from monitor.web.hub import Wakeup

@@ -8,29 +8,37 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import TypeAlias
 
+import numpy as np
+
 from monitor.alerts.rules import AdjustableThreshold, most_bits
-from monitor.errors import MonitorError, UsageError
+from monitor.anonymisers.recording import ProtectedBlocks
+from monitor.anonymisers.registry import ANONYMISERS
+from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, defaults
+from monitor.files import MemoryFile
 from monitor.maths.condition import list_poor_figures
-from monitor.phrases import condition_in_words, poor_in_words
+from monitor.phrases import clock_time, condition_in_words, poor_in_words
 from monitor.population.population import Population
 from monitor.protocols import Source
 from monitor.run.pace import timed
 from monitor.run.parts import Protection
 from monitor.run.run import Run, RunSettings
+from monitor.safe_text import LONGEST_NAME, file_name
 from monitor.serve.downloads import KeptRun
-from monitor.serve.protecting import protection
-from monitor.serve.recording import MOST_AT_ONCE, Upload, UploadHeader, opened
 from monitor.serve.templates import TemplateFolder, checked_name
+from monitor.sources.base import Chain
+from monitor.sources.file import File
 from monitor.sources.microphone import AudioQueue
+from monitor.sources.people import Diarised
 from monitor.sources.pipe import pcm_to_float
 from monitor.stream.monitor import Monitor, MonitorSettings
 from monitor.stream.records import start_event
 from monitor.training.enrolling import LiveEnrolment
+from monitor.transcripts.turns import read_turns
 from monitor.types import Block, Gap
 from monitor.web.hub import Hub
 
@@ -97,6 +105,152 @@ class BrowserMicrophone(AudioQueue):
             self.miss(place - self._place)
         self._place = place + samples
         self.put(pcm_to_float(message[_HEADER.size :], "s16le", 1))
+
+
+# --- A recording dropped onto the page: in memory alone, opened as `monitor replay` opens it.
+
+MOST_BYTES = 225 * 1024 * 1024
+"""Of a recording: two hours of 16-bit samples at 16 kHz, or days of Opus; with all that is made of
+it 300 MB of memory."""
+MOST_TURNS_BYTES = 4 * 1024 * 1024
+MOST_AT_ONCE = 1
+"""Recordings in memory, of all browsers together."""
+BLOCK_SECONDS = 10.0
+"""Processed at one go: how soon progress is seen, and a wish to end it heeded."""
+BLOCK_SAMPLES = 1 << 19
+"""The same, of all channels: 2 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class UploadHeader:
+    """A file that a browser is about to send."""
+
+    name: str
+    size: int
+    most: int = MOST_BYTES
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise UsageError(f"{self.name} is empty")
+        if self.size > self.most:
+            raise UsageError(
+                f"{self.name} is too large: {self.most / 1e6:.0f} MB at most are measured here"
+            )
+
+    @classmethod
+    def of(
+        cls, wish: Mapping[str, object], key: str, most: int = MOST_BYTES
+    ) -> UploadHeader | None:
+        """Parse the file of a message's ``key``, by name and ``size``; None where there is none."""
+        header = wish.get(key)
+        if header is None:
+            return None
+        fields = header if isinstance(header, dict) else {}
+        name, size = fields.get("name"), fields.get("size")
+        if not isinstance(name, str) or type(size) is not int:
+            raise UsageError("a file has a name and a size")
+        return cls(file_name(name[-LONGEST_NAME:]) or "recording", size, most)
+
+
+class Upload:
+    """A recording as it comes, and turns after it where there are any: in memory alone."""
+
+    def __init__(self, recording: UploadHeader, turns: UploadHeader | None = None) -> None:
+        self._announced = [header for header in (recording, turns) if header is not None]
+        # takes memory as it is written
+        self._bytes = np.empty(sum(header.size for header in self._announced), np.uint8).data
+        self._came = 0
+
+    def add(self, message: bytes) -> bool:
+        """Add the next bytes, and return whether all are there."""
+        end = self._came + len(message)
+        if end > len(self._bytes):
+            raise UsageError("a file is larger than was said")
+        self._bytes[self._came : end] = message
+        self._came = end
+        return end == len(self._bytes)
+
+    def take(self) -> list[MemoryFile]:
+        """Take the recording, and the turns; they are in memory once, and not here any more."""
+        content, self._bytes = self._bytes, memoryview(b"")
+        files = []
+        for header in self._announced:
+            files.append(MemoryFile(header.name, content[: header.size]))
+            content = content[header.size :]
+        return files
+
+
+def opened(
+    recording: MemoryFile, turns: MemoryFile | None = None, *, longest_seconds: float
+) -> Source:
+    """Open the recording as a source; with turns, split by person."""
+    source = File(recording)
+    block_seconds = min(BLOCK_SECONDS, BLOCK_SAMPLES / (source.rate * source.channels))
+    end_seconds = longest_seconds if source.seconds is None else None
+    source = File(recording, block_seconds=block_seconds, end_seconds=end_seconds)
+    if source.seconds is not None and source.seconds > longest_seconds:
+        raise SourceError(
+            f"{source.label} is {clock_time(source.seconds)} long: "
+            f"{clock_time(longest_seconds)} at most are measured here"
+        )
+    if turns is None:
+        return Chain([source])
+    return Diarised(source, read_turns(turns, recording=recording.name), start_seconds=0.0)
+
+
+# --- An anonymiser chosen at the page, and its sound on the way back.
+
+_SETTINGS = {"noise": "noise:10"}
+"""Of those that neither draw a setting nor do without one."""
+_NEVER = ("none", "command")
+"""No program is run because a browser says so."""
+
+
+@cache
+def choices() -> tuple[str, ...]:
+    """The anonymisers that a page may choose among: those that are heard live, and work here."""
+    methods = []
+    for name in ANONYMISERS:
+        if name in _NEVER:
+            continue
+        for method in (f"{name}:random", name, _SETTINGS.get(name, name)):
+            try:
+                live = ProtectedBlocks(method).latency_seconds is not None
+            except MonitorError:
+                continue
+            methods += [method] if live else []
+            break
+    return tuple(methods)
+
+
+class ProtectedAudioSender:
+    """Sender of protected sound, packed as the page's own messages: mono, 16 bits."""
+
+    def __init__(self, send: Callable[[bytes], object]) -> None:
+        self._send = send
+        self._place = 0
+
+    def __call__(self, block: Block) -> Block:
+        """Send the sound of a block, half a second at most in a message, and return what was sent.
+
+        What is measured is what comes back, to the last bit: in noise a rounding may tip a frame
+        from speech to silence, and with it a reading.
+        """
+        mono = np.clip(np.rint(32768 * block.samples.mean(axis=1)), -32768, 32767).astype("<i2")
+        for low in range(0, len(mono), block.rate // 2):
+            part = mono[low : low + block.rate // 2]
+            self._send(struct.pack("<Q", self._place) + part.tobytes())
+            self._place += len(part)
+        return replace(block, samples=(mono / np.float32(32768))[:, None])
+
+
+def protection(method: object, send: Callable[[bytes], object]) -> Protection | None:
+    """Make the protection that a browser asks for; None where it asks for nothing."""
+    if method in (None, ""):
+        return None
+    if not isinstance(method, str) or method not in choices():
+        raise UsageError("no such anonymiser can be chosen here")
+    return Protection(method, on_block=ProtectedAudioSender(send))
 
 
 # --- A session: what a browser asks for, done in a thread; what it is told.
@@ -208,7 +362,7 @@ class Session:
     def listen(self, name: object, rate: int, bits: float, protect: object = None) -> None:
         """Begin to measure what the voice of somebody who is enrolled discloses.
 
-        With ``protect``, one of `monitor.serve.protecting.choices`, through that as well; what it
+        With ``protect``, one of `monitor.serve.session.choices`, through that as well; what it
         makes of the voice is sent back.
         """
         called = checked_name(name)

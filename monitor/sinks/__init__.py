@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.sinks.console import RunBuffer
-    from monitor.sinks.jsonl import JsonLines
+    from monitor.sinks.jsonl import JsonLines, RunBuffer
     from monitor.sinks.live import LiveCurve, LiveView
     from monitor.sinks.progress import ReplayProgress
 
 __all__ = ["JsonLines", "LiveCurve", "LiveView", "ReplayProgress", "RunBuffer"]
 
 _HOMES = {
-    "console": "RunBuffer",
-    "jsonl": "JsonLines",
+    "jsonl": "JsonLines RunBuffer",
     "live": "LiveCurve LiveView",
     "progress": "ReplayProgress",
 }

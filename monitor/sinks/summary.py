@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
 from monitor.events.declaration import Event, find_first
 from monitor.events.phrases import (
     NARROWED,
@@ -32,10 +35,38 @@ from monitor.events.phrases import (
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, Change, GapEvent, NoticeEvent, PersonEnd, RunEnd, RunStart
 from monitor.phrases import STYLE_CAVEAT, clock_time, condition_in_words, plural, usable_in_words
+from monitor.safe_text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+# --- A rich console whose output texts from files cannot steer: control characters are replaced.
+
+
+class PlainConsole(Console):
+    r"""rich's console, which itself lets escape sequences in a text through.
+
+    Example:
+        >>> import io
+        >>> console = PlainConsole(file=io.StringIO())
+        >>> console.print("a\x1b[2Jb")
+        >>> console.file.getvalue()
+        'a?[2Jb\n'
+    """
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render as a console does, with what cannot be printed replaced."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                lines = map(printable, segment.text.split("\n"))
+                yield Segment("\n".join(lines), segment.style)
+
+
+# --- The summary of a run of one voice.
 
 _Rows: TypeAlias = Iterator[tuple[str, str]]
 
@@ -44,8 +75,6 @@ def print_summary(events: Sequence[Event]) -> None:
     """Print the result of a run as a table on stdout."""
     from rich.table import Table
     from rich.text import Text
-
-    from monitor.sinks.console import PlainConsole
 
     console, end = PlainConsole(highlight=False), find_first(events, RunEnd)
     if end is not None and end.people is not None:

@@ -244,7 +244,7 @@ class TerminalSink:
     @cached_property
     def console(self) -> Console:
         """Console to draw on."""
-        from monitor.sinks.console import PlainConsole
+        from monitor.sinks.summary import PlainConsole
 
         return self._console or PlainConsole(stderr=True)
 

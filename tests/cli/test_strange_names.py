@@ -15,7 +15,7 @@ import pytest
 import soundfile
 
 import monitor.cli
-from monitor.sinks.console import PlainConsole
+from monitor.sinks.summary import PlainConsole
 
 pytestmark = pytest.mark.slow
 

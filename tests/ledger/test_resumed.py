@@ -20,7 +20,7 @@ from monitor.errors import StoreError
 from monitor.ledger import Ledger, LedgerSession
 from monitor.protocols import Provenance
 from monitor.run import LedgerFile, LogFile, RunSettings
-from monitor.sinks.console import RunBuffer
+from monitor.sinks.jsonl import RunBuffer
 from monitor.stream.checkpoint import state_path
 from monitor.stream.records import start_event
 from tests.stream.streams import WATCHED, Listed, reference, run_through, simulated

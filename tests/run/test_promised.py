@@ -16,7 +16,7 @@ from monitor.anonymisers.laplace import Laplace, promises
 from monitor.networks.usc import shipped_codec
 from monitor.protocols import Source
 from monitor.run import Protection, Run, RunSettings
-from monitor.sinks.console import RunBuffer
+from monitor.sinks.jsonl import RunBuffer
 from monitor.sources import AudioQueue, Chain, File, FramesFile
 from monitor.sources.frames import Header, write_frames
 from monitor.tables import columns_of, flat

@@ -26,7 +26,7 @@ from monitor.features.f0 import F0
 from monitor.population.people import Speaker
 from monitor.population.rank_model import RankModels
 from monitor.run import LogFile, Protection, Run, RunSettings
-from monitor.sinks.console import RunBuffer
+from monitor.sinks.jsonl import RunBuffer
 from monitor.sources import AudioQueue, Chain, File, SideInputSource
 from monitor.stream.checkpoint import state_path
 from monitor.types import Block

@@ -20,8 +20,7 @@ from monitor.events import Event
 from monitor.events.schema import SCHEMA
 from monitor.protocols import Provenance, Source
 from monitor.run import LogFile, Run, RunSettings
-from monitor.sinks.console import RunBuffer
-from monitor.sinks.jsonl import JsonLines
+from monitor.sinks.jsonl import JsonLines, RunBuffer
 from monitor.sources import Chain, File, FramesFile
 from monitor.sources.frames import write_frames
 from monitor.stream.checkpoint import Checkpoint, state_path

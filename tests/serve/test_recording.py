@@ -17,8 +17,7 @@ from websockets.exceptions import ConnectionClosed
 from monitor.cli import main
 from monitor.errors import SourceError, UsageError
 from monitor.files import MemoryFile
-from monitor.serve.recording import MOST_BYTES, UploadHeader, opened
-from monitor.serve.session import ServeSettings, Session
+from monitor.serve.session import MOST_BYTES, ServeSettings, Session, UploadHeader, opened
 from monitor.serve.templates import TemplateFolder
 from monitor.sources import File
 from monitor.types import Block

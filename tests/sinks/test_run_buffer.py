@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from monitor.events.reading import Reading
-from monitor.sinks.console import RunBuffer
+from monitor.sinks.jsonl import RunBuffer
 from tests.records import as_records, event
 
 

@@ -15,7 +15,7 @@ from monitor.events.reading import Reading
 from monitor.events.run import Change
 from monitor.events.schema import SCHEMA
 from monitor.kinds import adwin
-from monitor.sinks.console import RunBuffer
+from monitor.sinks.jsonl import RunBuffer
 from monitor.sources import Chain, FramesFile, write_frames
 from monitor.sources.frames import Header
 from monitor.stream.monitor import Monitor

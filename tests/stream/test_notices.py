@@ -24,7 +24,7 @@ from monitor.plots.curve import caption, read_columns
 from monitor.population import demo_frames
 from monitor.protocols import Provenance
 from monitor.run import LogFile, Run, RunSettings
-from monitor.sinks.console import RunBuffer
+from monitor.sinks.jsonl import RunBuffer
 from monitor.sinks.progress import ReplayProgress
 from monitor.sinks.summary import print_summary
 from monitor.sources.base import Chain, cut_frames

@@ -15,7 +15,7 @@ from monitor.events.reading import Reading
 from monitor.kinds import HISTOGRAM
 from monitor.protocols import Provenance
 from monitor.run import LogFile, Run, RunSettings
-from monitor.sinks.console import RunBuffer
+from monitor.sinks.jsonl import RunBuffer
 from monitor.sources import Chain, File
 from monitor.sources.frames import write_frames
 from monitor.stream.accumulator import FeatureTotals
