@@ -17,6 +17,7 @@ from monitor.events.run import (
     LevelReached,
     NoticeEvent,
     Occurrence,
+    PersonEnd,
     RunStart,
 )
 from monitor.maths.statistics import Crossing
@@ -56,6 +57,14 @@ def number(value: float | None) -> str:
 def limits_in_words(low: float | None, high: float | None, *, cut: bool | None = False) -> str:
     """Format the 95 % interval of a figure in brackets; one that was ``cut`` has no upper limit."""
     return f"({number(low)} or more)" if cut else f"({number(low)} to {number(high)})"
+
+
+def limits_of(figures: Reading | PersonEnd, name: str = "bits") -> str:
+    """Format the 95 % interval of the figure of that name."""
+    cut = name == "bits" and figures.headline == "evidence" and figures.at_least
+    return limits_in_words(
+        getattr(figures, f"{name}_low"), getattr(figures, f"{name}_high"), cut=cut
+    )
 
 
 def bits_or_more(source: Reading | ProtectedReading, bits: str) -> str:

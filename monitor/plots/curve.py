@@ -14,19 +14,9 @@ import numpy as np
 
 from monitor.crowds import SCALE, axis_top, crowd_of, people, rounded
 from monitor.errors import UsageError
+from monitor.events import phrases
 from monitor.events.declaration import Event, find_first
-from monitor.events.phrases import (
-    another_voice,
-    attacker_of,
-    best_match,
-    bits_or_more,
-    caveat_of,
-    enrolment,
-    fewer_in_words,
-    format_matches,
-    narrowed_sentence,
-    voice_since,
-)
+from monitor.events.phrases import enrolment
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, Change, GapEvent, NoticeEvent, RunEnd, RunStart
 from monitor.phrases import AT_ALL, STYLE_CAVEAT, clock_time, odds, plural, verdict
@@ -92,7 +82,7 @@ class RunColumns:
     @property
     def doubt(self) -> str:
         """Warning while a change is open in the end; else empty."""
-        return another_voice(self.last, self.watch)
+        return phrases.another_voice(self.last, self.watch)
 
     def speech_at(self, seconds: float) -> float:
         """Return speech seconds at a stream time."""
@@ -229,9 +219,9 @@ def heading(run: RunColumns) -> str:
     if not indices.size:
         return "Nothing can be said about this voice yet"
     text = verdict(float(closed[indices[-1]]), _ceiling(run), run.watch)
-    if narrowing := narrowed_sentence(run.last, run.watch or "", fit=False):
+    if narrowing := phrases.narrowed_sentence(run.last, run.watch or "", fit=False):
         text = short_name(narrowing, 110)
-    care = f": {caution}" if (caution := caveat_of(run.last)) else ""
+    care = f": {caution}" if (caution := phrases.caveat_of(run.last)) else ""
     begun = [change for change in run.changes if change.action in ("reset", "split")]
     before = float(speech[run.fresh[-1] - 1]) if run.fresh else 0.0
     length = format_seconds(float(speech[indices[-1]]) - before)
@@ -246,7 +236,7 @@ def summary(run: RunColumns) -> str:
     speech, bits = run.columns["speech"], run.columns["bits"]
     finite_bits = bits[np.isfinite(bits) & (speech > 0)]
     parts = []
-    if match := best_match(run.last, run.speakers):
+    if match := phrases.best_match(run.last, run.speakers):
         parts = [short_name(match, 100)]
     closed = run.last.closed_set() if run.evidence else None
     of_set = []
@@ -259,7 +249,7 @@ def summary(run: RunColumns) -> str:
         if not run.evidence:
             parts += [f"{in_bits(now)}{_ceiling_note(run)}", f"peak {in_bits(highest)}{owner}"]
         elif run.last.is_evidence:
-            evidence = bits_or_more(run.last, f"{in_bits(round(now, 1))} of evidence")
+            evidence = phrases.bits_or_more(run.last, f"{in_bits(round(now, 1))} of evidence")
             parts += [evidence, f"peak {in_bits(round(highest, 1))}{owner}", *of_set]
         else:  # the evidence has ended
             parts += [*of_set, f"peak {in_bits(round(highest, 1))} of evidence{owner}"]
@@ -411,7 +401,7 @@ def mark_changes(axes: Axes, run: RunColumns) -> None:
             continue
         is_left = position > APART
         axes.text(
-            position + (-0.004 if is_left else 0.004), 0.06, voice_since(change),
+            position + (-0.004 if is_left else 0.004), 0.06, phrases.voice_since(change),
             transform=axes.transAxes, rotation=90, ha="right" if is_left else "left",
             va="bottom", color=PURPLE, fontsize=10, zorder=1,
         )  # fmt: skip
@@ -719,16 +709,16 @@ def _draw_protected(axes: Axes, run: RunColumns, shown: Columns, pieces: Pieces)
     last = float(y[indices[-1]])
     bits = in_bits(round(last, 1))
     if run.last.protected is not None:
-        bits = bits_or_more(run.last.protected, bits)
-    difference, attacker = fewer_in_words(run.last), attacker_of(run.last)
+        bits = phrases.bits_or_more(run.last.protected, bits)
+    difference, attacker = phrases.fewer_in_words(run.last), phrases.attacker_of(run.last)
     until = _until(x, indices)
     difference = "" if until else difference  # of the last reading
-    phrases = [
+    parts = [
         f"through {run.protected}{until}: {bits}",
         difference,
         f"to {attacker}" if attacker else "",
     ]
-    label = textwrap.fill(", ".join(filter(None, phrases)), LABEL_COLUMNS)
+    label = textwrap.fill(", ".join(filter(None, parts)), LABEL_COLUMNS)
     return [(last, label, ORANGE)]
 
 
@@ -775,14 +765,14 @@ def _draw_curves(axes: Axes, run: RunColumns, shown: Columns, pieces: Pieces) ->
             owner = "the attacker" if run.watch is None else "this voice"
             bits = in_bits(last)
             if run.evidence:
-                bits = bits_or_more(run.last, in_bits(round(last, 1)))
+                bits = phrases.bits_or_more(run.last, in_bits(round(last, 1)))
             now = f"{'several voices' if run.doubt else owner} now: {bits}"
             peaked = ""
             if x[peak] < x[-1]:
                 mark_peak(axes, float(x[peak]), float(y[peak]))
             else:
                 peaked = "" if run.evidence else ", its peak"  # the line above has it
-            means = format_matches(run.last) if run.evidence else one_in_words(run, last)
+            means = phrases.format_matches(run.last) if run.evidence else one_in_words(run, last)
             meaning = f"\n= {means}" if means and not run.doubt else ""
             labels.append((last, f"{now}{meaning}{peaked}", colour))
         else:

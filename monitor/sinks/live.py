@@ -7,19 +7,9 @@ from collections.abc import Callable, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from monitor.events import phrases
 from monitor.events.declaration import Event
-from monitor.events.phrases import (
-    among_enrolled,
-    bits_now,
-    clean,
-    enrolment,
-    is_headline,
-    limits_in_words,
-    number,
-    promise_now,
-    protected_figure,
-    protected_now,
-)
+from monitor.events.phrases import clean, enrolment, number
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, GapEvent, RunStart
 from monitor.phrases import VOICED, clock_time, plural
@@ -89,7 +79,7 @@ class LiveView(TerminalSink):
         if (followed := self._follow(reading)) is None:
             return
         seconds, fresh = followed
-        if (figure := protected_figure(reading)) is not None:
+        if (figure := phrases.protected_figure(reading)) is not None:
             self._other.add(seconds, figure[0], fresh=fresh)
             self._lowest = min(self._lowest, figure[0])
         guides = reading.evidence_guides if reading.is_evidence else reading.guides
@@ -112,11 +102,11 @@ class LiveView(TerminalSink):
         enrolled = f"closed-set, among the {self.enrolled or 'few'} enrolled"
         parts = (
             f"{self._place()} audio, {clock_time(reading.speech or 0.0)} speech",
-            bits_now(reading),
-            protected_now(reading) if self.protected else "",
-            promise_now(reading),
+            phrases.bits_now(reading),
+            phrases.protected_now(reading) if self.protected else "",
+            phrases.promise_now(reading),
             "" if peak is None else f"peak {number(peak)}",
-            f"{enrolled}: {among_enrolled(reading)}" if self.evidence else "",
+            f"{enrolled}: {phrases.among_enrolled(reading)}" if self.evidence else "",
             *(self._others, self._forecast(), self._lag()),
             f"ALERT {next(iter(self.raised))}" if self.raised else "",
         )
@@ -189,12 +179,12 @@ class LiveView(TerminalSink):
 
         reading = self.reading
         text = Text(" ")
-        text.append(bits_now(reading), style="bold reverse" if self.raised else "bold")
+        text.append(phrases.bits_now(reading), style="bold reverse" if self.raised else "bold")
         low, high, peak = reading.bits_low, reading.bits_high, reading.peak_bits
         cut = reading.is_evidence and bool(reading.at_least)
         notes: list[tuple[str, str]] = []
         if low is not None and high is not None and not (cut and low == reading.bits):
-            notes.append((limits_in_words(low, high, cut=cut), ""))
+            notes.append((phrases.limits_in_words(low, high, cut=cut), ""))
         if peak is not None and not (cut and peak == reading.bits):
             notes.append((f"peak {number(peak)}", ""))
         for words, style in (*notes, (self._whose(), "dim")):
@@ -231,7 +221,7 @@ class LiveView(TerminalSink):
         if (plateau := self.reading.plateau) and not self.evidence:
             levels.append((plateau, PLATEAU))
         for forecast in self._forecasts:
-            if is_headline(forecast.field, self.reading):
+            if phrases.is_headline(forecast.field, self.reading):
                 levels.append((forecast.threshold_bits, THRESHOLD))
         guides = ((self._other, PROTECTED), (self._linear, LINEAR), (self._root, ROOT))
         return self._chart(width, rows, levels, guides)
@@ -303,13 +293,13 @@ class LiveCurve(TerminalSink):
         self._follow(reading)
 
     def _alert(self, alert: Alert) -> None:
-        if is_headline(alert.field, self.reading):
+        if phrases.is_headline(alert.field, self.reading):
             self.threshold_bits = alert.threshold
         super()._alert(alert)
 
     def _line(self) -> str:
         peak = self.reading.peak_bits
-        parts = [f"{self._place()} audio", bits_now(self.reading)]
+        parts = [f"{self._place()} audio", phrases.bits_now(self.reading)]
         return ", ".join([*parts, *([] if peak is None else [f"peak {number(peak)}"])])
 
     def _view(self) -> RenderableType:
@@ -355,7 +345,7 @@ class LiveCurve(TerminalSink):
         from rich.text import Text
 
         text = Text(" ")
-        text.append(bits_now(self.reading), style="bold")
+        text.append(phrases.bits_now(self.reading), style="bold")
         if (peak := self.reading.peak_bits) is not None:
             text.append(f"   peak {number(peak)}")
         text.append(f"   {self._whose()}", style="dim")

@@ -3,43 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
 
+from monitor.events import phrases
 from monitor.events.declaration import Event, find_first
-from monitor.events.phrases import (
-    NARROWED,
-    among_enrolled,
-    another_voice,
-    attacker_of,
-    bits_now,
-    bits_or_more,
-    clean,
-    composed_in_words,
-    delay_cells,
-    enrolment,
-    fewer_in_words,
-    in_a_crowd,
-    limits_in_words,
-    narrowed_names,
-    number,
-    overlap_in_words,
-    promise_now,
-    protected_figure,
-    spread_in_words,
-    uninformed,
-    voice_since,
-)
+from monitor.events.phrases import clean, enrolment, number, uninformed
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, Change, GapEvent, NoticeEvent, PersonEnd, RunEnd, RunStart
 from monitor.phrases import STYLE_CAVEAT, clock_time, condition_in_words, plural, usable_in_words
 from monitor.safe_text import printable
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 # --- A rich console whose output texts from files cannot steer: control characters are replaced.
 
 
@@ -73,9 +51,6 @@ _Rows: TypeAlias = Iterator[tuple[str, str]]
 
 def print_summary(events: Sequence[Event]) -> None:
     """Print the result of a run as a table on stdout."""
-    from rich.table import Table
-    from rich.text import Text
-
     console, end = PlainConsole(highlight=False), find_first(events, RunEnd)
     if end is not None and end.people is not None:
         print_people(events, console)
@@ -88,7 +63,7 @@ def print_summary(events: Sequence[Event]) -> None:
         table.add_row(Text(label, style="dim"), Text(value))
     console.print(table)
     if end is not None and end.disclosure_delay:
-        cells = map(delay_cells, end.disclosure_delay)
+        cells = map(phrases.delay_cells, end.disclosure_delay)
         names = ("reached", "clear at", "protected at", "disclosure delay")
         for block in ("", _table(names, cells), ""):
             console.print(block)
@@ -97,9 +72,6 @@ def print_summary(events: Sequence[Event]) -> None:
 
 
 def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=None, pad_edge=False)
     for name in names:
         table.add_column(Text(name, style="dim"))
@@ -148,7 +120,7 @@ def _bits(last: Reading, start: RunStart, events: Sequence[Event]) -> _Rows:
     if who and last.is_evidence:
         name = f"evidence for {who}"
     changes = [event for event in events if isinstance(event, Change) and event.action != "note"]
-    doubt = another_voice(last, who)
+    doubt = phrases.another_voice(last, who)
     if changes or doubt:
         label = name = "bits in the end"  # nobody knows of whom
     if last.bits is None:
@@ -157,23 +129,22 @@ def _bits(last: Reading, start: RunStart, events: Sequence[Event]) -> _Rows:
     if doubt:
         yield "take care", doubt
     if changes:  # with the last of them the evidence began afresh
-        yield "of the last voice", voice_since(changes[-1])
-    cut = last.is_evidence and last.at_least
-    yield name, f"{bits_now(last)} {limits_in_words(last.bits_low, last.bits_high, cut=cut)}"
-    if crowd := clean(in_a_crowd(last, who, start.speakers or 0), 200):
+        yield "of the last voice", phrases.voice_since(changes[-1])
+    yield name, f"{phrases.bits_now(last)} {phrases.limits_of(last)}"
+    if crowd := clean(phrases.in_a_crowd(last, who, start.speakers or 0), 200):
         yield "in other words" if who else "in a crowd", crowd
-    if spread := spread_in_words(last):
+    if spread := phrases.spread_in_words(last):
         yield "spread", spread
     yield "largest so far", f"{number(last.peak_bits)} bits"
     if last.is_evidence:
-        limits = limits_in_words(last.closed_set_bits_low, last.closed_set_bits_high)
-        yield f"closed-set, of {start.speakers or 'few'}", f"{among_enrolled(last)} {limits}"
+        closed = f"{phrases.among_enrolled(last)} {phrases.limits_of(last, 'closed_set_bits')}"
+        yield f"closed-set, of {start.speakers or 'few'}", closed
 
 
 def _comparisons(last: Reading, start: RunStart) -> _Rows:
     """Format the average, the part of each feature, and who else it may be."""
-    limits = limits_in_words(last.expected_bits_low, last.expected_bits_high)
     average = "closed-set average" if last.is_evidence else "average at this length"
+    limits = phrases.limits_of(last, "expected_bits")
     yield average, f"{number(last.expected_bits)} bits {limits}"
     for name, feature in last.features.items():
         rank = (
@@ -181,21 +152,22 @@ def _comparisons(last: Reading, start: RunStart) -> _Rows:
         )
         yield f"by {clean(name, 17)}", f"{usable_in_words(name, feature.usable)}{rank}"
     yield "most probable", ", ".join(f"{clean(name, 20)} {p:.0%}" for name, p in last.top[:5])
-    if last.change is None and (others := narrowed_names(last.bystanders)):
-        yield NARROWED, others
+    if last.change is None and (others := phrases.narrowed_names(last.bystanders)):
+        yield phrases.NARROWED, others
     if enrolled := enrolment(last):
         yield "speaker enrolled?", clean(enrolled, 300)
 
 
 def _protected(last: Reading, start: RunStart) -> _Rows:
     """Format the protected side: the strongest attacker who was tried, and who that is."""
-    side, figure = last.protected, protected_figure(last)
+    side, figure = last.protected, phrases.protected_figure(last)
     if start.protected is None or side is None or figure is None or last.bits is None:
         return
-    bits, fewer = bits_or_more(side, f"{number(figure[0])} bits"), fewer_in_words(last)
-    limits = limits_in_words(figure[1], figure[2], cut=side.at_least)
+    bits = phrases.bits_or_more(side, f"{number(figure[0])} bits")
+    fewer = phrases.fewer_in_words(last)
+    limits = phrases.limits_in_words(figure[1], figure[2], cut=side.at_least)
     sentence = ", ".join(filter(None, (f"{bits} {limits}", fewer)))
-    name, to = f"through {clean(start.protected.method, 14)}", f"to {attacker_of(last)}"
+    name, to = f"through {clean(start.protected.method, 14)}", f"to {phrases.attacker_of(last)}"
     # a figure of an attacker who does not know the anonymiser is never read without the words
     if uninformed(last):
         yield name, f"{to} ({sentence})"
@@ -206,9 +178,9 @@ def _protected(last: Reading, start: RunStart) -> _Rows:
 
 def _promised(last: Reading, start: RunStart) -> _Rows:
     """Format the promise over the whole stream, against every attacker."""
-    if sentence := promise_now(last):
+    if sentence := phrases.promise_now(last):
         yield "" if start.declared is None else clean(start.declared.mechanism, 14), sentence
-        yield "that is", composed_in_words(start, last)
+        yield "that is", phrases.composed_in_words(start, last)
 
 
 def _sound(last: Reading, start: RunStart) -> _Rows:
@@ -236,7 +208,7 @@ def _lengths(last: Reading, events: Sequence[Event]) -> _Rows:
 def _happened(event: Event) -> _Rows:
     match event:
         case Change():
-            yield "change", f"{voice_since(event)}, noticed at {clock_time(event.seconds)}"
+            yield "change", f"{phrases.voice_since(event)}, noticed at {clock_time(event.seconds)}"
         case NoticeEvent():
             yield "note", clean(event.text, 300)
         case Alert(state="raised"):
@@ -256,7 +228,7 @@ def print_people(events: Sequence[Event], console: Console) -> None:
     console.print(_table(PEOPLE_COLUMNS, people_rows(events)))
     end = find_first(events, RunEnd)
     if end is not None and end.overlap_seconds:
-        console.print(f"{overlap_in_words(end.overlap_seconds)}.")
+        console.print(f"{phrases.overlap_in_words(end.overlap_seconds)}.")
     console.print("Brackets: 95 % interval over calibration speakers.")
     if any(isinstance(event, Reading) and event.assumes_enrolled for event in events):
         console.print("This confidence assumes that each speaker is enrolled: it may be misplaced.")
@@ -283,10 +255,9 @@ def person_cells(row: PersonEnd, last: Reading | None) -> list[str]:
     who = "nobody enrolled" if row.person is None else clean(row.person, 20)
     bits, sentence = "", "too little to say"
     if last is not None:
-        sentence = bits_now(last)
+        sentence = phrases.bits_now(last)
         if row.bits is not None:
-            cut = row.headline == "evidence" and row.at_least
-            bits = f"{number(row.bits)} {limits_in_words(row.bits_low, row.bits_high, cut=cut)}"
+            bits = f"{number(row.bits)} {phrases.limits_of(row)}"
             sentence = sentence.partition(", ")[2]
         if row.watch is not None:
             sentence = f"as {clean(row.watch, 20)}{': ' if sentence else ''}{sentence}"

@@ -11,27 +11,9 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from monitor.crowds import SCALE, axis_top
+from monitor.events import phrases
 from monitor.events.declaration import Event
-from monitor.events.phrases import (
-    NARROWED,
-    among_enrolled,
-    another_voice,
-    attacker_of,
-    bits_now,
-    bits_or_more,
-    clean,
-    crossing_words,
-    describe_event,
-    event_in_words,
-    fewer_in_words,
-    in_a_crowd,
-    limits_in_words,
-    narrowed_names,
-    number,
-    promise_now,
-    protected_figure,
-    uninformed,
-)
+from monitor.events.phrases import clean, number, uninformed
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, Change, GapEvent, LevelReached, NoticeEvent, RunStart
 from monitor.phrases import clock_time, level_in_words
@@ -273,7 +255,7 @@ class TerminalSink:
             case GapEvent():
                 self._gap(event)
             case NoticeEvent():
-                self._say(event_in_words(event))
+                self._say(phrases.event_in_words(event))
             case Change():
                 self._change(event)
             case LevelReached():
@@ -313,7 +295,7 @@ class TerminalSink:
 
     def _plain(self) -> None:
         """Print a line now and then, if it says anything new: there is no view."""
-        now, bits = self._clock(), bits_now(self.reading)
+        now, bits = self._clock(), phrases.bits_now(self.reading)
         if self._drawn == -math.inf:
             self._drawn = now
         elif now - self._drawn >= (SAME_SECONDS if bits == self._told else LINE_SECONDS):
@@ -337,13 +319,13 @@ class TerminalSink:
             standing[rule] = alert.seconds or 0.0
         else:
             standing.pop(rule, None)
-        self._say(event_in_words(alert))
+        self._say(phrases.event_in_words(alert))
 
     def _gap(self, gap: GapEvent) -> None:
         self._gaps += 1
         if self._gaps <= SHOWN_GAPS:
             more = " (further gaps are only counted)" if self._gaps == SHOWN_GAPS else ""
-            self._say(f"{event_in_words(gap)}{more}")
+            self._say(f"{phrases.event_in_words(gap)}{more}")
 
     def _change(self, change: Change) -> None:
         self._changes += 1
@@ -351,18 +333,18 @@ class TerminalSink:
             self._begun = f"voice since {clock_time(change.since_seconds or 0.0)}"
         if self._changes <= SHOWN_GAPS:
             more = " (further ones are only counted)" if self._changes == SHOWN_GAPS else ""
-            self._say(f"{': '.join(describe_event(change))}{more}")
+            self._say(f"{': '.join(phrases.describe_event(change))}{more}")
 
     def _crossing(self, event: LevelReached) -> None:
         self.crossings.setdefault(event.bits, {})[event.side] = event.since_seconds
         is_informed = event.delay_seconds is None or not uninformed(self.reading)
-        whom = "" if is_informed else f", from {attacker_of(self.reading)}"
-        self._say(f"{level_in_words(event.bits)} {crossing_words(event)}{whom}")
+        whom = "" if is_informed else f", from {phrases.attacker_of(self.reading)}"
+        self._say(f"{level_in_words(event.bits)} {phrases.crossing_words(event)}{whom}")
 
     @property
     def doubt(self) -> str:
         """Warning while a change is open: the bits may be another voice's."""
-        return another_voice(self.reading, self.watch)
+        return phrases.another_voice(self.reading, self.watch)
 
     def _follow(self, reading: Reading) -> tuple[float, bool] | None:
         """Add a reading to the curve: where it lies, and whether the evidence began afresh.
@@ -438,13 +420,13 @@ class TerminalSink:
         from rich.text import Text
 
         for fit in (True, False):
-            words = in_a_crowd(self.reading, self.watch, self.enrolled, fit=fit)
+            words = phrases.in_a_crowd(self.reading, self.watch, self.enrolled, fit=fit)
             if len(sentence := clean(words, 200)) < width:
                 break
         lines = [Text(f" {part}") for part in wrap(sentence, max(20, width - 2))]
         if self.evidence:
             among = Text(f" closed-set, among the {self.enrolled or 'few'} enrolled: ", "dim")
-            among.append(among_enrolled(self.reading))
+            among.append(phrases.among_enrolled(self.reading))
             lines.append(among)
         return lines
 
@@ -454,18 +436,20 @@ class TerminalSink:
 
         if not self.protected:
             return []
-        reading, side, figure = self.reading, self.reading.protected, protected_figure(self.reading)
+        reading, side = self.reading, self.reading.protected
+        figure = phrases.protected_figure(reading)
         if side is None or figure is None:
             return [Text(" protected: no figure yet", style="bold")]
-        bits, fewer = bits_or_more(side, f"{number(figure[0])} bits"), fewer_in_words(reading)
+        bits = phrases.bits_or_more(side, f"{number(figure[0])} bits")
+        fewer = phrases.fewer_in_words(reading)
         # of an attacker who does not know the anonymiser the words are the headline, not the bits
         is_informed = not uninformed(reading)
         text = Text(" ")
         text.append(f"protected {bits}", style="bold" if is_informed else "")
         text.append(f", {fewer}" if fewer else "", style="bold")
-        text.append(f"  {limits_in_words(figure[1], figure[2], cut=side.at_least)}")
+        text.append(f"  {phrases.limits_in_words(figure[1], figure[2], cut=side.at_least)}")
         text.append(f"  through {self.protected}", style="dim")
-        to = Text(f" to {attacker_of(reading)}", "yellow" if is_informed else "bold yellow")
+        to = Text(f" to {phrases.attacker_of(reading)}", "yellow" if is_informed else "bold yellow")
         delay = self._disclosure_delay(width)
         return [text, to, *([Text(f" {delay}")] if delay else [])]
 
@@ -483,7 +467,7 @@ class TerminalSink:
         promise = self.reading.declared
         if promise is None:
             return []
-        return [Text(f" {promise_now(self.reading)}", "yellow" if promise.empty else "")]
+        return [Text(f" {phrases.promise_now(self.reading)}", "yellow" if promise.empty else "")]
 
     def _disclosure_delay(self, width: int) -> str:
         """Format the disclosure delay so far: as many levels as there is room."""
@@ -504,7 +488,7 @@ class TerminalSink:
     def _others(self) -> str:
         """Bystanders narrowed down, while the evidence is of one voice."""
         bystanders = None if self.doubt else self.reading.bystanders
-        return f"{NARROWED}: {narrowed_names(bystanders)}" if bystanders else ""
+        return f"{phrases.NARROWED}: {phrases.narrowed_names(bystanders)}" if bystanders else ""
 
     def _whose(self) -> str:
         """Name the person whose bits these are, as far as known."""

@@ -19,29 +19,9 @@ import orjson
 
 from monitor.alerts.rules import Forecast
 from monitor.crowds import SCALE, people
+from monitor.events import phrases
 from monitor.events.declaration import Event, encode
-from monitor.events.phrases import (
-    NARROWED,
-    another_voice,
-    attacker_of,
-    bits_now,
-    caveat_of,
-    composed_in_words,
-    delay_cells,
-    describe_event,
-    enrolment,
-    fewer_in_words,
-    format_attribution,
-    format_matches,
-    in_a_crowd,
-    narrowed_names,
-    overlap_in_words,
-    people_in_words,
-    promise_now,
-    spread_in_words,
-    uninformed,
-    voice_since,
-)
+from monitor.events.phrases import enrolment, uninformed
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, Change, GapEvent, LevelReached, NoticeEvent, RunEnd, RunStart
 from monitor.events.schema import event_of
@@ -74,11 +54,11 @@ def words_of(event: Event, start: RunStart | None = None) -> _Words:
             case RunEnd():
                 overlap = event.overlap_seconds
                 words = {
-                    "delay": [delay_cells(row) for row in event.disclosure_delay or ()],
-                    "overlap": overlap_in_words(overlap) if overlap else "",
+                    "delay": [phrases.delay_cells(row) for row in event.disclosure_delay or ()],
+                    "overlap": phrases.overlap_in_words(overlap) if overlap else "",
                 }
             case GapEvent() | NoticeEvent() | Change() | LevelReached() | Alert():
-                words["title"], words["words"] = describe_event(event)
+                words["title"], words["words"] = phrases.describe_event(event)
                 if isinstance(event, Change):
                     words["voice"] = f"voice since {clock_time(event.since_seconds)}"
                 elif isinstance(event, LevelReached) and event.delay_seconds is not None:
@@ -100,7 +80,9 @@ def level_meaning(bits: float, start: RunStart | None) -> str:
 def _words_of_start(start: RunStart) -> _Words:
     ceiling, assumed = min(float(start.ceiling), _MOST_TICKS), start.watch is None
     ticks = range(-_MOST_TICKS, int(ceiling + 0.05) + 1)
-    evidence = start.headline == "evidence"
+    caption = ""
+    if start.people is not None:
+        caption = phrases.people_in_words(start, evidence=start.headline == "evidence")
     return {
         "ticks": {str(b): odds(b, ceiling, assumed=assumed, short=True) for b in ticks},
         "chance": f"by guessing it would be {odds(0.0, ceiling)}",
@@ -108,7 +90,7 @@ def _words_of_start(start: RunStart) -> _Words:
         "people": {str(count): people(count) for count in start.among or ()},
         "features": FEATURE_NAMES,
         "asked": AT_ALL,
-        "caption": "" if start.people is None else people_in_words(start, evidence=evidence),
+        "caption": caption,
     }
 
 
@@ -116,19 +98,19 @@ def _words_of_reading(reading: Reading, start: RunStart) -> _Words:
     watch, ceiling, closed = start.watch, reading.ceiling, reading.closed_set()
     withheld, others = reading.enrolled_withheld, reading.bystanders
     words: _Words = {
-        "now": bits_now(reading),
-        "left": format_matches(reading) if reading.is_evidence else "",
-        "crowd": in_a_crowd(reading, watch, start.speakers or 0),
-        "care": caveat_of(reading),
+        "now": phrases.bits_now(reading),
+        "left": phrases.format_matches(reading) if reading.is_evidence else "",
+        "crowd": phrases.in_a_crowd(reading, watch, start.speakers or 0),
+        "care": phrases.caveat_of(reading),
         "enrolled": enrolment(reading),
         "nobody": IMPOSTOR if reading.is_impostor else "",
         "unknown": withheld[0] if withheld else "",
-        "attacker": attacker_of(reading),
-        "fewer": fewer_in_words(reading),
+        "attacker": phrases.attacker_of(reading),
+        "fewer": phrases.fewer_in_words(reading),
         "uninformed": uninformed(reading),
-        "promise": promise_now(reading),
-        "composed": composed_in_words(start, reading),
-        "spread": spread_in_words(reading),
+        "promise": phrases.promise_now(reading),
+        "composed": phrases.composed_in_words(start, reading),
+        "spread": phrases.spread_in_words(reading),
         "usable": {
             name: usable_in_words(name, feature.usable)
             for name, feature in (reading.features or {}).items()
@@ -138,12 +120,12 @@ def _words_of_reading(reading: Reading, start: RunStart) -> _Words:
         words["odds"] = odds(closed, ceiling, assumed=watch is None)
         words["verdict"] = verdict(closed, ceiling, watch)
     if reading.change is not None:
-        words["voice"] = voice_since(reading.change)
-        words["whose"] = format_attribution(reading, watch)
-        words["doubt"] = another_voice(reading, watch)
+        words["voice"] = phrases.voice_since(reading.change)
+        words["whose"] = phrases.format_attribution(reading, watch)
+        words["doubt"] = phrases.another_voice(reading, watch)
     elif others:
         among = f" (among {people(others[0].people)} people)"
-        words["others"] = [NARROWED, f"{narrowed_names(others)}{among}"]
+        words["others"] = [phrases.NARROWED, f"{phrases.narrowed_names(others)}{among}"]
     return words
 
 
