@@ -235,24 +235,27 @@ def summary(run: RunColumns) -> str:
     """Format bits now and at the peak, the closed-set figure beside evidence, and what was lost."""
     speech, bits = run.columns["speech"], run.columns["bits"]
     finite_bits = bits[np.isfinite(bits) & (speech > 0)]
-    parts = []
-    if match := phrases.best_match(run.last, run.speakers):
-        parts = [short_name(match, 100)]
-    closed = run.last.closed_set() if run.evidence else None
-    of_set = []
-    if closed is not None:
-        of_set = [f"closed-set: {in_bits(round(closed, 1))}{_ceiling_note(run)}"]
+    match, among = phrases.best_match(run.last, run.speakers), ""
+    parts = [short_name(match, 100)] if match else []
+    closed_set = run.last.closed_set()
+    closed = []
+    if run.evidence and closed_set is not None:
+        among = f" among the {run.speakers} enrolled"
+        closed = [
+            f"closed-set: {in_bits(round(closed_set, 1))} of at most {run.ceiling:.2f}{among}"
+        ]
     if finite_bits.size:
         now, highest = float(finite_bits[-1]), float(finite_bits.max())
         peak = int(np.nanargmax(np.where(speech > 0, bits, np.nan)))
         owner = " of an earlier voice" if run.fresh and peak < run.fresh[-1] else ""
         if not run.evidence:
-            parts += [f"{in_bits(now)}{_ceiling_note(run)}", f"peak {in_bits(highest)}{owner}"]
+            now_words = f"{in_bits(now)} of at most {run.ceiling:.2f}"
+            parts += [now_words, f"peak {in_bits(highest)}{owner}"]
         elif run.last.is_evidence:
             evidence = phrases.bits_or_more(run.last, f"{in_bits(round(now, 1))} of evidence")
-            parts += [evidence, f"peak {in_bits(round(highest, 1))}{owner}", *of_set]
+            parts += [evidence, f"peak {in_bits(round(highest, 1))}{owner}", *closed]
         else:  # the evidence has ended
-            parts += [*of_set, f"peak {in_bits(round(highest, 1))} of evidence{owner}"]
+            parts += [*closed, f"peak {in_bits(round(highest, 1))} of evidence{owner}"]
     if run.watch is not None and not run.evidence:
         parts.append(f"by chance it would be {one_in_words(run, 0.0)}")
     if run.gaps:
@@ -263,64 +266,43 @@ def summary(run: RunColumns) -> str:
     return "  ·  ".join(parts)
 
 
-def _ceiling_note(run: RunColumns) -> str:
-    among = f" among the {run.speakers} enrolled" if run.evidence else ""
-    return f" of at most {run.ceiling:.2f}{among}"
-
-
 def caption(run: RunColumns) -> str:
     """Explain which figure the curve is and what its band covers, no wider than the picture."""
-    return "\n".join(textwrap.fill(line, CAPTION_COLUMNS) for line in _caption(run).splitlines())
-
-
-def _caption(run: RunColumns) -> str:
+    lines = []
     if run.evidence:
         bands = "Bands: 95 % interval"
         if run.last.spread_low is not None and not run.protected:
             bands += "; lighter: 9 of 10 voices watched by their own name"
-        text = (
-            f"Evidence for {run.watch}; below 0 it speaks against. {bands}.\nNo certainty: "
-            "everybody whom the voice fits as well is counted. It assumes recordings like those "
-            "it was learnt from."
-        )
-        question = _enrolment_note(run).replace(" ", "\n", 1)
-        return f"{text}{question}{_style_note(run)}{_format_notices(run)}"
-    if run.watch is None:
-        text = "Attacker's confidence, assuming the speaker is enrolled; it can be wrong."
+        lines += [
+            f"Evidence for {run.watch}; below 0 it speaks against. {bands}.",
+            "No certainty: everybody whom the voice fits as well is counted. It assumes recordings "
+            "like those it was learnt from.",
+        ]
+    elif run.watch is None:
+        lines += [
+            "Attacker's confidence, assuming the speaker is enrolled; it can be wrong. Bands: 95 % "
+            "interval.",
+            "1 in k: as sure as if k equally likely speakers were left.",
+        ]
     else:
-        text = f"Bits of {run.watch}; below 0 the attacker is misled."
-        if run.doubtful.any():
-            text = text.replace(";", ", in the shade of more voices than one;")
-    text += " Bands: 95 % interval."
-    if run.watch is None:
-        text += "\n1 in k: as sure as if k equally likely speakers were left."
-    if run.last.session == "same":
-        text += " Templates from the same session."
-    enrolled = (
-        _enrolment_note(run) if run.watch is None else _enrolment_note(run).replace(" ", "\n", 1)
-    )
-    return text + enrolled + _style_note(run) + _format_notices(run)
-
-
-def _style_note(run: RunColumns) -> str:
-    """Return the caveat of ``style``, where it is used."""
-    is_used = "style" in (run.last.features or ())
-    return f"\n{STYLE_CAVEAT[:1].upper()}{STYLE_CAVEAT[1:]}." if is_used else ""
-
-
-def _format_notices(run: RunColumns) -> str:
-    """Format the notices of the stream, a line each: as many as there is room for."""
-    suffix = f" (and {len(run.notices) - MOST_NOTICES} more)" if run.notices[MOST_NOTICES:] else ""
-    lines = [f"\nNote: {notice}" for notice in run.notices[:MOST_NOTICES]]
-    return "".join(lines) + suffix
-
-
-def _enrolment_note(run: RunColumns) -> str:
-    """Format whether anybody enrolled speaks."""
-    sentence = _sentence(enrolment(run.last))
-    if run.last.is_impostor:
-        return f" {sentence}."
-    return f" {AT_ALL} {sentence}." if sentence else ""
+        shade = ", in the shade of more voices than one" if run.doubtful.any() else ""
+        lines.append(
+            f"Bits of {run.watch}{shade}; below 0 the attacker is misled. Bands: 95 % interval."
+        )
+    if run.last.session == "same" and not run.evidence:
+        lines[-1] += " Templates from the same session."
+    if sentence := _sentence(enrolment(run.last)):
+        question = "" if run.last.is_impostor else f"{AT_ALL} "
+        if run.watch is None:
+            lines[-1] += f" {question}{sentence}."
+        else:
+            lines.append(f"{question}{sentence}.")
+    if "style" in (run.last.features or ()):
+        lines.append(f"{_sentence(STYLE_CAVEAT)}.")
+    lines += [f"Note: {notice}" for notice in run.notices[:MOST_NOTICES]]
+    if run.notices[MOST_NOTICES:]:
+        lines[-1] += f" (and {len(run.notices) - MOST_NOTICES} more)"
+    return "\n".join(textwrap.fill(line, CAPTION_COLUMNS) for line in lines)
 
 
 def _sentence(words: str) -> str:
@@ -817,7 +799,6 @@ def _label_ends(axes: Axes, labels: list[Label], begin: float) -> None:
 # --- One voice among crowds of several sizes: bits against seconds of speech, a line for each.
 
 _COLOURS = (BLUE, ORANGE, GREEN, PURPLE, RED, BLACK)
-_LABEL_HEIGHT = 0.115
 
 
 def plot_crowds(
@@ -910,17 +891,7 @@ def _paint(axes: Axes, run: RunColumns, lines: Sequence[tuple[int, FloatArray]])
         clipped = "at least " if run.last.at_least and m > run.speakers else ""
         label = f"{name}:\n{clipped}{last:.1f} of {np.log2(m):.1f} bits,\n{means}"
         labels.append((last, label, colour))
-    labels.sort(key=lambda label: label[0])
-    low, high = axes.get_ylim()
-    targets = [(y - low) / (high - low) for y, _, _ in labels]
-    centres = spread_apart(targets, [_LABEL_HEIGHT * 1.3] * len(labels), 0.0, 1.0)
-    for target, centre, (_, text, colour) in zip(targets, centres, labels, strict=True):
-        axes.plot(
-            [1.005, 1.02, 1.03], [target, centre, centre], transform=axes.transAxes, color=colour,
-            linewidth=0.8, clip_on=False,
-        )  # fmt: skip
-        axes.text(1.04, centre, text, transform=axes.transAxes, va="center", color=colour,
-                  fontsize=10)  # fmt: skip
+    _label_ends(axes, labels, 1.005)
     axes.text(
         0.01, 0.98, "the more people there could be, the more the same voice tells",
         transform=axes.transAxes, va="top", color=GREY, fontsize=9.5,
