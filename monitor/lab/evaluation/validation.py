@@ -34,7 +34,7 @@ from monitor.lab.evaluation.comparisons import (
 from monitor.lab.evaluation.family import EvaluationContext, EvaluationSettings, add_limits
 from monitor.lab.evaluation.input.files import natural
 from monitor.lab.evaluation.input.labels import Attribute
-from monitor.lab.report.model import Figure, format_value
+from monitor.lab.report.model import Figure
 from monitor.maths.likelihood_ratios import (
     ScorePairs,
     TemplateComparisons,
@@ -368,7 +368,7 @@ def _of_scores(every: Comparisons, seed: int) -> str:
     """Say why EER and min Cllr are not those of `monitor evaluate`, which has the scores'."""
     context = EvaluationContext.of(every, EvaluationSettings(replicates=0, seed=seed))
     figures = verification.figures(every, context.pool_weights, context.counts)
-    values = {figure.key: format_value(figure.value, figure.unit) for figure in figures}
+    values = {figure.key: figure.shown for figure in figures}
     eer, least = (values[f"verification.{key}"] for key in ("eer_rocch", "min_cllr_bits"))
     return (
         "EER and min Cllr are of the calibrated ratios: folds are calibrated apart, so that the "

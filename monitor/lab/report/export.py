@@ -22,7 +22,6 @@ from monitor.lab.report.model import (
     Table,
     format_cell,
     format_limits,
-    format_value,
 )
 from monitor.types import FloatArray
 from monitor.version import __version__
@@ -220,7 +219,7 @@ def _latex_cell(cell: Cell, is_name: bool, mark: str) -> str:
         return escape_latex(format_cell(cell))
     if not isinstance(cell, Figure):
         return _math(format_cell(cell))
-    value = _math(format_value(cell.value, cell.unit, cell.text))
+    value = _math(cell.shown)
     value = f"\\textbf{{{value}}}" if "\N{DEGREE SIGN}" in mark else value
     limits = format_limits(cell)
     between = f" {{\\small [{_math(limits)}]}}" if limits else ""

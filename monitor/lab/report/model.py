@@ -62,6 +62,11 @@ class Figure:
         return None not in self.limits and not self.low <= 0.0 <= self.high  # type: ignore[operator]
 
     @property
+    def shown(self) -> str:
+        """Value as its unit wants it, or what stands for it."""
+        return format_value(self.value, self.unit, self.text)
+
+    @property
     def shown_unit(self) -> str:
         """Unit, where the value does not say it itself."""
         return "" if self.unit in ("share", "count") else self.unit
@@ -132,8 +137,7 @@ def format_cell(cell: Cell) -> str:
     """
     match cell:
         case Figure():
-            lines = (format_value(cell.value, cell.unit, cell.text), format_limits(cell))
-            return "\n".join(filter(None, lines))
+            return "\n".join(filter(None, (cell.shown, format_limits(cell))))
         case None:
             return "-"
         case str():

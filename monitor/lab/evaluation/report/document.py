@@ -274,11 +274,12 @@ class Evaluation:
                 difference = pair.differences[key]
                 rows.append([
                     f"{pair.other} \N{MINUS SIGN} {pair.first}",
-                    format_value(difference.value, difference.unit), format_limits(difference),
+                    difference.shown, format_limits(difference),
                     p_text(pair.p[key], smallest), "*" * difference.significant,
                 ])  # fmt: skip
             head = ("pair", "difference", "limits", "p", "")
-            yield Table.of(head, rows, title=figures[key].label)
+            unit = figures[key].shown_unit
+            yield Table.of(head, rows, title=figures[key].label + f" ({unit})" * bool(unit))
 
 
 def figure_table(comparison: Comparison, keys: Iterable[str], title: str = "") -> Table:
@@ -296,14 +297,10 @@ def figure_table(comparison: Comparison, keys: Iterable[str], title: str = "") -
         cells: Sequence[Cell] = row.figures
         if len(names) == 1:
             ceiling = row.first.ceiling
-            cells = (
-                format_value(row.first.value, row.first.unit, row.first.text),
-                format_limits(row.first),
-                "" if ceiling is None else format_value(ceiling, row.first.unit),
-            )
+            most = "" if ceiling is None else format_value(ceiling, row.first.unit)
+            cells = (row.first.shown, format_limits(row.first), most)
         elif len(names) > _LIMITS_FOR:
-            cells = [figure and format_value(figure.value, figure.unit, figure.text)
-                     for figure in row.figures]  # fmt: skip
+            cells = [figure and figure.shown for figure in row.figures]
         marks |= {(i, j): mark for j, mark in enumerate(row.marks, 1) if mark}
         rows.append([row.first.label, *cells, row.first.shown_unit, row.note(names)])
     columns = [
