@@ -223,7 +223,7 @@ def test_a_population_without_a_rank_model(run, talk, people, tmp_path):
     assert "no rank model for f0; learn one with: monitor calibrate" in result.complaint
     lent = run("replay", talk, "-p", tmp_path / "us.npz", "--rank-model", "reference")
     assert lent.code == 0, lent.complaint
-    assert "alibration lacks some of those enrolled" in lent.err
+    assert "alibration lacks some enrolled speakers" in lent.err
 
 
 def test_stores_that_cannot_be_used(run, talk, people, population, tmp_path):
