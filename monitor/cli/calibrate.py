@@ -177,11 +177,6 @@ class CalibrateOptions:
         "Template lengths D, speech seconds. [default: 10,30,60,120,300 and the population's own]",
         type=Numbers(),
     )
-    similarities: tuple[str, ...] = option(
-        "--similarity FEATURE=NAME",
-        "Score a feature by log-likelihood (default), hellinger, jensen-shannon, l1, l2, cosine or "
-        "wasserstein; embeddings by embedding-cosine (default) or embedding-max.",
-    )
     trainers: tuple[str, ...] = shared(trained_option)
     against: Path | None = option(
         "--cohort FILE.npz|DIR|MANIFEST",
@@ -260,15 +255,12 @@ def command(options: CalibrateOptions) -> int:
 
     for picture in filter(None, (options.plot, options.reliability)):
         check_picture(picture)
-    similarities = _read_similarities(options.similarities)
     population = _load_population(options)
     features = options.features or (None if population is None else tuple(population.features))
     own = set() if population is None else {population.scoring().seconds}
     template_lengths = options.template_lengths or tuple(sorted({*TEMPLATE_LENGTHS, *own}))
     corpus = options.hearing.of(find(options.corpus))
-    trained = trained_by_feature(
-        options.trainers, {recording.speaker for recording in corpus.recordings}
-    )
+    trained = trained_by_feature(options.trainers, corpus.speakers)
     for line in plan_of(corpus):
         say(line)
     check_speakers(len(corpus.speakers))
@@ -288,7 +280,6 @@ def command(options: CalibrateOptions) -> int:
     settings = CalibrationSettings(
         lengths=options.lengths or LENGTHS,
         template_lengths=template_lengths,
-        similarities=similarities,
         trained=trained,
         replicates=options.replicates,
         trials=options.trials,
@@ -306,20 +297,6 @@ def command(options: CalibrateOptions) -> int:
     if options.output is not None:
         say(f"the rank models are in {options.output}")
     return INCOMPLETE if problems or cohort_problems else 0
-
-
-def _read_similarities(texts: Sequence[str]) -> dict[str, str]:
-    from monitor.kinds import SIMILARITIES
-
-    similarities = {}
-    for text in texts:
-        feature, _, name = text.partition("=")
-        if name not in SIMILARITIES:
-            raise UsageError(
-                f"--similarity {text!r} must be FEATURE= and one of {', '.join(SIMILARITIES)}"
-            )
-        similarities[feature] = name
-    return similarities
 
 
 def _load_population(options: CalibrateOptions) -> Population | None:
@@ -349,13 +326,9 @@ def _collect(
     messages: list[str] = []
     with progress_over(len(corpus.recordings), "listening") as step:
         voices, specs, problems = collect(
-            corpus,
-            features=features,
-            progress=lambda recording: step(recording.speaker, 1),
-            jobs=jobs,
-            notify=messages.append,
-            setup=feature_setup(),
-        )
+            corpus, features=features, progress=lambda recording: step(recording.speaker, 1),
+            jobs=jobs, notify=messages.append, setup=feature_setup(),
+        )  # fmt: skip
     say_of_transcripts(messages)
     for problem in problems:
         say(f"monitor: skipped: {problem}")
@@ -397,7 +370,7 @@ def _choose_cohort(
 
     if options.against is None:
         return None if population is None else population.cohort, (), ()
-    names = {voice.name for voice in voices} | set(() if population is None else population.names)
+    names = {*(voice.name for voice in voices), *(() if population is None else population.names)}
     jobs = options.workers.for_recordings(files)
     cohort, excluded, problems = cohort_from(options.against, specs, names, jobs, feature_setup())
     for problem in problems:
@@ -419,25 +392,19 @@ def _fit(
     cells = 2 * len(set(settings.lengths)) * len(set(settings.template_lengths))
     with progress_over(cells, "fitting rank models") as step:
         calibration = calibrate(
-            voices,
-            specs,
-            settings,
-            jobs=options.workers.jobs,
+            voices, specs, settings, jobs=options.workers.jobs,
             progress=lambda _done, _all: step("", 1),
-        )
+        )  # fmt: skip
     if population is None or not options.alarms:
         return calibration
     streams = min(len(voices), MOST_STREAMS)
     worthwhile = streams * len(calibration.rank_models) >= _WORTHWHILE
     with progress_over(streams, "hearing each as somebody else") as step:
         calibrated = with_maxima(
-            population.calibrated(calibration),
-            voices,
-            trained=settings.trained,
-            seed=settings.seed,
-            jobs=options.workers.jobs or (cores() if worthwhile else 1),
+            population.calibrated(calibration), voices, trained=settings.trained,
+            seed=settings.seed, jobs=options.workers.jobs or (cores() if worthwhile else 1),
             progress=lambda _done, _all: step("", 1),
-        )
+        )  # fmt: skip
     return replace(calibration, rank_models=calibrated.rank_models)
 
 

@@ -19,7 +19,7 @@ RARE = frozenset(
         *("--speaker-model", "--horizon", "--protect-seed", "--turns-delay", "--scheduler"),
         *("--ledger-every", "--web-token", "--raw", "--speaker-in-transcript", "--allow-overlap"),
         *("--reconnect", "--bell", "--no-bell", "--alert-for", "--trained", "--replicates"),
-        *("--seed", "--trials", "--cohort", "--no-prior", "--similarity", "--delta"),
+        *("--seed", "--trials", "--cohort", "--no-prior", "--delta"),
         *("--command-timeout", "--salt", "--top", "--step", "--lengths"),
         *("--template-lengths", "--groups", "--criteria", "--enrolment-labels", "--dev-labels"),
         *("--epsilon", "--pairs", "--figures", "--choose", "--scoring"),

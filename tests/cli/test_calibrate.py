@@ -224,15 +224,6 @@ def test_a_picture(run, people, tmp_path):
 
 
 @pytest.mark.slow
-def test_similarities(run, people):
-    plain, named = (
-        json.loads(run("calibrate", people, "--json", *options, *ONE).out)
-        for options in ((), ("--similarity", "f0=log-likelihood"))
-    )
-    assert plain["cells"][0]["weights"] == named["cells"][0]["weights"]
-
-
-@pytest.mark.slow
 def test_who_trained_a_network_calibrates_none_of_its_rank_models(run, people, enrolled, tmp_path):
     names = sorted(folder.name for folder in people.iterdir())
     (tmp_path / "trainers").write_text("\n".join([*names[:2], "somebody else", ""]))
@@ -273,12 +264,6 @@ def test_lists_that_would_leave_nobody_out(run, people, tmp_path, text, words):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (
-            ["--similarity", "cosine"],
-            "must be FEATURE= and one of log-likelihood, embedding-cosine",
-        ),
-        (["--similarity", "f0=cosinus"], "must be FEATURE= and one of log-likelihood"),
-        (["--similarity", "fo=log-likelihood"], "no similarity for 'fo': calibrating f0"),
         (["--lengths", "0,1"], "must be positive seconds"),
         (["--lengths", "0.25"], "positive multiple of 0.1 s"),
         (["--lengths", "a"], "is not a list of seconds"),
