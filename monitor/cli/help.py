@@ -74,12 +74,9 @@ def first_sentence(text: str) -> str:
     tail = _TAIL.search(text)
     body = text[: tail.start()] if tail else text
     ends = (end.start() for end in _END.finditer(body))
-    body = body[: next((end for end in ends if _is_closed(body[:end])), len(body))].rstrip(".")
+    closed = (end for end in ends if body[:end].count("(") == body[:end].count(")"))
+    body = body[: next(closed, len(body))].rstrip(".")
     return f"{body}.  {tail[1].strip()}" if tail else f"{body}."
-
-
-def _is_closed(text: str) -> bool:
-    return text.count("(") == text.count(")")
 
 
 def _print_all(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

@@ -61,12 +61,12 @@ def in_options(message: str | MonitorError) -> str:
         'overwrite it (--replace), or begin at --start 4'
     """
     text = message.args[0] if isinstance(message, MonitorError) and message.args else message
-    return text.render(_option) if isinstance(text, Message) else str(message)
 
+    def render(argument: Argument) -> str:
+        option, value = _OPTIONS[argument.name], argument.value.strip('"')
+        return f"{option} {value}" if value not in ("", "True") else option
 
-def _option(argument: Argument) -> str:
-    option, value = _OPTIONS[argument.name], argument.value.strip('"')
-    return f"{option} {value}" if value not in ("", "True") else option
+    return text.render(render) if isinstance(text, Message) else str(message)
 
 
 def made_console(wide: int) -> Console:

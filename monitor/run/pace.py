@@ -230,7 +230,12 @@ class LoadShedding(WrappedLiveSource):
 
     def _shed(self, waiting: float) -> Gap | None:
         able = [sides for sides in self._features if not any(side.is_shedding for side in sides)]
-        if not able or waiting <= self._most(able):
+        most = LATE_SECONDS
+        if len(able) < len(self._features):
+            # without those that shed it will catch up, unless the others cost too much as well
+            quick = sum(map(_cost_of, able)) < BUSY
+            most = TOO_LATE_SECONDS if quick else 2 * LATE_SECONDS
+        if not able or waiting <= most:
             self._late_since = None
             return None
         now = self._clock()
@@ -246,13 +251,6 @@ class LoadShedding(WrappedLiveSource):
         name = slowest[0].spec.name
         detail = f"{name} leaves out {seconds:.1f} s: this machine cannot keep up"
         return Gap("thinned", seconds, detail=detail)
-
-    def _most(self, able: Sequence[Sequence[Timed]]) -> float:
-        """Return how much audio may wait before one more feature sheds."""
-        if len(able) == len(self._features):
-            return LATE_SECONDS
-        # without those that shed already it will catch up, unless the others cost too much as well
-        return TOO_LATE_SECONDS if sum(map(_cost_of, able)) < BUSY else 2 * LATE_SECONDS
 
 
 def _cost_of(sides: Iterable[Timed]) -> float:

@@ -339,16 +339,15 @@ class Run(Managed):
         self._checkpoint = Checkpoint(state_path(Path(self._log_file.path)), configuration)
         self._checkpoint.check()
         if self._resumed:
-            self._log.go_on_at(self._take_up(self._checkpoint))
+            self._goes_on = True
+            self._log.go_on_at(self._checkpoint.load(self._hearing, self.totals, self._stateful))
 
     def _configuration(self, parts: Sequence[Provenance], start: RunStart) -> dict[str, object]:
         """Return the settings that must be the same for the run to be resumed."""
-        intervals = [[part.start_seconds, part.end_seconds] for part in parts]
-        alike = all(interval == intervals[0] for interval in intervals)
         attacker = self.monitor.attacker
         configuration: dict[str, object] = {
             "recordings": [[part.label, *part.hashes] for part in parts],
-            "interval": intervals[0] if alike else intervals,
+            "interval": [[part.start_seconds, part.end_seconds] for part in parts],
             "raw": next((list(part.raw) for part in parts if part.raw is not None), None),
             "session": attacker.session,
             "features": list(self.monitor.features),
@@ -364,10 +363,6 @@ class Run(Managed):
             attackers = to_json(start.protected)["attackers"]  # records do not tell a command
             configuration["protect"] = [self._protect.method, self._protect.speaker, attackers]
         return configuration
-
-    def _take_up(self, checkpoint: Checkpoint) -> int:
-        self._goes_on = True
-        return checkpoint.load(self._hearing, self.totals, [*self.rules, *self._stateful])
 
     def _describe_words(self) -> Iterator[Notice]:
         features = self.monitor.front_end.word_features()
@@ -391,7 +386,7 @@ class Run(Managed):
     def _stateful(self) -> list[Stateful]:
         anonymiser = None if self._side is None else self._side.anonymiser
         own = (self._session, anonymiser, self._crossings)
-        return [component for component in own if component is not None]
+        return [*self.rules, *(component for component in own if component is not None)]
 
     @property
     def locked(self) -> bool:
@@ -485,7 +480,11 @@ class Run(Managed):
         """Give what happens; return the rule of the alert that ended it."""
         clock, saved = self._settings.clock, -math.inf  # the first reading can be resumed from
         ended_by: str | None = None
-        for event in self._stream():
+        if self._split is not None and isinstance(self.source, SplitSource):
+            events = self._split.listen(self.source)
+        else:
+            events = self._hearing.listen(self._prepare())
+        for event in events:
             if isinstance(event, NoticeEvent):
                 self._note(event.notice)
             for written in self._give(self._complete(event), self.monitor.recordings.number):
@@ -495,7 +494,10 @@ class Run(Managed):
             if ended_by is not None or self._stopped:
                 break
             if isinstance(event, Reading) and clock() - saved >= CHECKPOINT_SECONDS:
-                self._save()
+                if self._saves is not None and self._log is not None:
+                    self._log.flush()
+                    state = self._hearing, self.totals, self._stateful
+                    self._saves.save(*state, self._log.offset)
                 saved = clock()
         return ended_by
 
@@ -509,11 +511,6 @@ class Run(Managed):
             if self._declared_epsilon is not None:
                 event = replace(event, declared=self._declared_epsilon.of(event))
         return event
-
-    def _stream(self) -> Iterator[Event]:
-        if self._split is not None and isinstance(self.source, SplitSource):
-            return self._split.listen(self.source)
-        return self._hearing.listen(self._prepare())
 
     def _prepare(self) -> Source:
         from monitor.run.pace import add_load_shedding, prefetch_features  # libraries of audio
@@ -584,12 +581,6 @@ class Run(Managed):
     def _note(self, *notices: Notice) -> None:
         self.notices += notices
         log_notices(notices)
-
-    def _save(self) -> None:
-        if self._saves is not None and self._log is not None:
-            self._log.flush()
-            stateful = [*self.rules, *self._stateful]
-            self._saves.save(self._hearing, self.totals, stateful, self._log.offset)
 
     @property
     def _saves(self) -> Checkpoint | None:

@@ -450,10 +450,10 @@ class _Candidates:
         return np.asarray(samples[gain > 0] * gain[gain > 0, None])
 
     @property
-    def parts(self) -> tuple[str, ...]:
+    def parts(self) -> list[str]:
         """Parts of a candidate that attackers hear, the quickest to hear first."""
         parts = {attacker.hears for attacker in self.attackers.monitors}
-        return tuple(sorted(parts, key=(LEFT, WHOLE, CHANGED).index))
+        return sorted(parts, key=(LEFT, WHOLE, CHANGED).index)
 
     def score(self, choice: frozenset[int], part: str) -> dict[TriedAttacker, DisclosureCurve]:
         """Measure the bits of the attackers who hear this part of a candidate, once."""

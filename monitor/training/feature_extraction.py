@@ -632,6 +632,11 @@ def _keep(
     mark = None if current is None else current.header.settings.get("words")
     outdated = [name for name in options.features if takes(name) == "words"]
     transcript = None
+
+    def hear_again(names: Sequence[str]) -> Frames:
+        features = make(names, options.setup)
+        return hear(order.source, features, options, order.words, order.speaker)
+
     if outdated:
         try:
             transcript = order.words.read(order.source, own=order.speaker)
@@ -654,19 +659,18 @@ def _keep(
             missing = names = _in_order({*options.features, *audio}, options.setup)
             shapes = _shapes(make(missing, options.setup))
         hashes = recording_hashes(order.source)
-        frames = _hear_order(order, options, missing)
+        frames = hear_again(missing)
         if current is not None:
             before = join_runs(list(current))
             if np.array_equal(before.speech, frames.speech):
                 frames = replace(frames, tracks={**before.tracks, **frames.tracks})
             else:  # another voice activity: nothing that was there belongs to it
-                frames = _hear_order(order, options, names)
+                frames = hear_again(names)
                 shapes = _shapes(make(names, options.setup))
     except SourceError as error:
         order.target.unlink(missing_ok=True)  # of a recording that was another, or was whole
-        return OrderOutcome(
-            order, 0.0, False, describe_unusable(order.source, error, order.speaker)
-        )
+        problem = describe_unusable(order.source, error, order.speaker)
+        return OrderOutcome(order, 0.0, False, problem)
     shapes = {name: shapes[name] for name in names}
     words = {} if mark is None else {"words": mark}
     problem = _write(order, frames, shapes, hashes, {**note, "features": shapes}, words)
@@ -675,10 +679,6 @@ def _keep(
     if transcript is not None:
         messages += describe_transcript(transcript.words(), transcript.label, frames.speech)
     return OrderOutcome(order, len(frames.speech) / TICKS_PER_SECOND, True, problem, messages)
-
-
-def _hear_order(order: HearingOrder, options: HearingOptions, names: Sequence[str]) -> Frames:
-    return hear(order.source, make(names, options.setup), options, order.words, order.speaker)
 
 
 def _write(
