@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -12,7 +12,7 @@ from functools import partial
 from itertools import groupby
 from os import PathLike
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from monitor.training.feature_extraction import (
     speech_frames,
     summarise_in_order,
 )
-from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, IntArray
+from monitor.types import TICKS_PER_SECOND, AnyArray, Block, FloatArray, Frames, IntArray
 
 # --- Each session is heard as a stream whose template is made of the others, among people who are
 # somebody else, and the other way round. Where that leaves an attacker further from the speaker
@@ -398,14 +398,15 @@ class LiveEnrolment:
     @property
     def recent(self) -> Quality:
         """Quality of the last few seconds; of nothing until there are as many."""
+        quality = _assess(self._recent)
         if self._recent_seconds < RECENT_SECONDS - _ROUNDING:
-            return Quality(0.0, 0.0, _join([*self._recent]).level, 0.0)
-        return _join([*self._recent]).quality
+            return Quality(0.0, 0.0, quality.level_decibels, 0.0)
+        return quality
 
     @property
     def whole(self) -> Quality:
         """Quality of the whole take."""
-        return _join(self._stretches).quality
+        return _assess(self._stretches)
 
     def enrolment(
         self, speaker: str, heard_by: str, seconds: float, setup: FeatureSetup = AS_ENVIRONMENT
@@ -445,32 +446,14 @@ class LiveEnrolment:
         self.speech_seconds += float(frames.speech.sum()) / TICKS_PER_SECOND
 
 
-@dataclass(frozen=True, slots=True)
-class _Stretch:
-    """Measures of a stretch of audio that add up; powers by tick."""
+class _Stretch(NamedTuple):
+    """Measures of a stretch of audio; powers by tick."""
 
     seconds: float
     speech: float
-    powers: np.ndarray
+    powers: FloatArray
     samples: int
     clipped: int
-
-    @property
-    def level(self) -> float:
-        """Level of the loudest fifth, in decibels."""
-        if not self.powers.size:
-            return _NOTHING_DECIBELS
-        most = max(1, round(_LOUD_SHARE * self.powers.size))
-        loud = float(np.mean(np.partition(self.powers, -most)[-most:]))
-        return 10 * math.log10(loud) if loud > 1e-12 else _NOTHING_DECIBELS
-
-    @property
-    def quality(self) -> Quality:
-        """Quality of the stretch."""
-        if not self.samples:
-            return Quality(0.0, 0.0, _NOTHING_DECIBELS, 0.0)
-        share = self.speech / self.seconds
-        return Quality(self.seconds, share, self.level, self.clipped / self.samples)
 
 
 def _measure(block: Block, speech: float) -> _Stretch:
@@ -484,11 +467,18 @@ def _measure(block: Block, speech: float) -> _Stretch:
     return _Stretch(seconds, speech, np.square(full_ticks).mean(axis=1), samples.size, clipped)
 
 
-def _join(parts: Sequence[_Stretch]) -> _Stretch:
-    return _Stretch(
-        sum(part.seconds for part in parts),
-        sum(part.speech for part in parts),
-        np.concatenate([np.empty(0), *(part.powers for part in parts)]),
-        sum(part.samples for part in parts),
-        sum(part.clipped for part in parts),
-    )
+def _assess(stretches: Collection[_Stretch]) -> Quality:
+    """Assess stretches together, the level by their loudest fifth."""
+    powers = np.concatenate([np.empty(0), *(stretch.powers for stretch in stretches)])
+    samples = sum(stretch.samples for stretch in stretches)
+    if not samples:
+        return Quality(0.0, 0.0, _NOTHING_DECIBELS, 0.0)
+    level = _NOTHING_DECIBELS
+    if powers.size:
+        most = max(1, round(_LOUD_SHARE * powers.size))
+        loud = float(np.mean(np.partition(powers, -most)[-most:]))
+        level = 10 * math.log10(loud) if loud > 1e-12 else level
+    seconds = sum(stretch.seconds for stretch in stretches)
+    speech = sum(stretch.speech for stretch in stretches)
+    clipped = sum(stretch.clipped for stretch in stretches)
+    return Quality(seconds, speech / seconds, level, clipped / samples)
