@@ -109,12 +109,10 @@ def lock(handle: int) -> bool:
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise
     except OSError as error:
-        if error.errno in _UNKNOWN:
-            return False
-        raise
+        if error.errno not in _UNKNOWN:
+            raise
+        return False
     return True
 
 
@@ -177,12 +175,21 @@ def check_private(path: Path) -> bool:
     if not stat.S_ISREG(status.st_mode):
         raise StoreError(f"{printable(path)} is no plain file; name another")
     _refuse(status, path)
+    _close_to_others(path, link, status, _PRIVATE)
+    return True
+
+
+def _close_to_others(
+    path: Path, link: os.stat_result, status: os.stat_result, mode: int, *advice: str
+) -> None:
+    """Refuse what is another user's, or lies behind such a link; else set its mode."""
+    if not is_ours(status):
+        raise _of_another(status, path, *advice)
     if stat.S_ISLNK(link.st_mode) and not (is_ours(link) or link.st_uid == 0):
-        raise _of_another(link, path)
+        raise _of_another(link, path, *advice)
     if status.st_mode & _OTHERS:
         with suppress(OSError):  # a file system without modes
-            path.chmod(_PRIVATE)
-    return True
+            path.chmod(mode)
 
 
 def make_folder(folder: Path) -> None:
@@ -200,8 +207,7 @@ def make_folder(folder: Path) -> None:
 def check_private_folder(folder: Path) -> None:
     """Make a folder, if it is there, private (0700); StoreError for another user's."""
     try:
-        link = folder.lstat()
-        status = folder.stat()
+        link, status = folder.lstat(), folder.stat()
     except FileNotFoundError:
         if folder.is_symlink():
             raise StoreError(
@@ -211,13 +217,7 @@ def check_private_folder(folder: Path) -> None:
         return
     if not stat.S_ISDIR(status.st_mode):
         raise StoreError(f"{printable(folder)} is no folder; name another")
-    if not is_ours(status):
-        raise _of_another(status, folder, "name")
-    if stat.S_ISLNK(link.st_mode) and not (is_ours(link) or link.st_uid == 0):
-        raise _of_another(link, folder, "name")
-    if status.st_mode & _OTHERS:
-        with suppress(OSError):  # a file system without modes
-            folder.chmod(stat.S_IRWXU)
+    _close_to_others(folder, link, status, stat.S_IRWXU, "name")
 
 
 def _refuse(status: os.stat_result, name: str | os.PathLike[str]) -> None:

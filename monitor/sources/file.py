@@ -93,10 +93,7 @@ _ONE_AT_A_TIME = RLock()
 
 @contextmanager
 def _silenced_stderr() -> Iterator[None]:
-    """Send what C code writes to file descriptor 2 nowhere, for the command line alone.
-
-    In another program's process it stays as it is. Other threads wait for their turn.
-    """
+    """Drop what C code writes to file descriptor 2, in the command line's process alone."""
     if not lazy.own_process:
         yield
         return

@@ -155,14 +155,8 @@ class PrecomputedFrames:
 
 def _spec(label: str, name: str, values: AnyArray, header: Header) -> FeatureSpec:
     """Describe frames by their shape and type and by what the header states."""
-    kind = next(
-        (
-            candidate
-            for candidate in KINDS.values()
-            if candidate.enrolled and candidate.holds(values)
-        ),
-        None,
-    )
+    kinds = (kind for kind in KINDS.values() if kind.enrolled and kind.holds(values))
+    kind = next(kinds, None)
     if kind is None:
         raise SourceError(f"{label}: {name} must be integer bins (k,) or float embeddings (k, d)")
     try:
@@ -318,19 +312,8 @@ MOST_HEADER = 1 << 20
 """Characters of a first line."""
 _BESIDE = ("_ticks", "_spans")
 _BROKEN = (
-    OSError,
-    ValueError,
-    KeyError,
-    EOFError,
-    TypeError,
-    AttributeError,
-    NotImplementedError,
-    SyntaxError,
-    RuntimeError,
-    MemoryError,
-    OverflowError,
-    zipfile.BadZipFile,
-    zlib.error,
+    *(OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, SyntaxError),
+    *(RuntimeError, MemoryError, OverflowError, zipfile.BadZipFile, zlib.error),
 )
 """What numpy, zipfile and json raise on a file that is not what it says."""
 

@@ -122,11 +122,9 @@ class AudioQueue(BaseSource[Block | Gap]):
         return 0.0 if wall is None else max(0.0, self._clock() - wall)
 
     def put(self, samples: FloatArray, lost: bool = False) -> None:
-        """Take over a copy of these samples; returns at once. Ignored after `stop`.
+        """Take over a copy of samples, (n,) or (n, channels); ``lost``: audio before them was lost.
 
-        Args:
-            samples: shape (n,) or (n, channels), floats in [-1, 1]; the same channels each time.
-            lost: whether audio before them was lost.
+        Returns at once. Ignored after `stop`.
         """
         if self._over:
             return
@@ -321,12 +319,7 @@ def devices() -> list[Device]:
 
 
 def choose(inputs: list[Device], wanted: str | int | None) -> Device:
-    """Choose a device by index, by name or by a part of it; None for the default.
-
-    Raises:
-        SourceError: there is no input at all.
-        UsageError: no input fits, or more than one.
-    """
+    """Choose a device by index, name or a part of it; UsageError unless one fits."""
     if not inputs:
         raise SourceError(
             "no input device: plug in a microphone, or start the sound server (PipeWire, "
@@ -393,12 +386,7 @@ class OpenedInput:
 
 
 def open_input(wanted: str | int | None = None, channels: int | None = None) -> OpenedInput:
-    """Open a device, as `choose` finds it, at its own rate, with at most so many channels.
-
-    Raises:
-        SourceError: PortAudio is missing, there is no input, or it cannot be opened.
-        UsageError: no input is meant, or more than one.
-    """
+    """Open a device, as `choose` finds it, at its own rate, with at most so many channels."""
     return OpenedInput(choose(devices(), wanted), channels)
 
 

@@ -148,7 +148,7 @@ class _Feature(NamedTuple):
     rows: IntArray
     seconds: FloatArray
     posterior: Posterior
-    ranks: tuple[IntArray, IntArray] | None
+    ranks: tuple[IntArray, IntArray] | None  # who is better than the watched, and as good: (R,)
 
 
 class _Joint(NamedTuple):
@@ -276,10 +276,7 @@ class Attacker:
 
     @property
     def reachable_bits(self) -> float:
-        """The most closed-set bits that a reading can have: below the ceiling.
-
-        A share of the probability is held back for a mistake.
-        """
+        """The most closed-set bits of a reading: some probability is held back for a mistake."""
         models = (model.rank_model for model in self._models.values())
         share = min(model.least_floor for model in models) / self.speakers
         best = 1.0 - (self.speakers - 1) * share
@@ -306,10 +303,7 @@ class Attacker:
 
     @cached_property
     def first_evidence(self) -> tuple[float, float] | None:
-        """The first calibrated length T, and mean evidence of voices there: seconds and bits.
-
-        None where there are no ratios. The guides beside the evidence begin there.
-        """
+        """The first calibrated T and mean evidence there, or None: the guides begin there."""
         cell = self._find_nearest_cell(_FIRST_SECONDS)
         if self.joint.ratios is None or cell is None:
             return None
@@ -356,10 +350,7 @@ class Attacker:
         return e_value(means), float(means.mean())
 
     def assess(self, sketches: Mapping[str, AnySketch], speech_seconds: float) -> Assessment:
-        """Assess a sketch of each feature at T speech seconds.
-
-        Exact zeros, and an even posterior, as long as no feature has a frame.
-        """
+        """Assess a sketch of each feature at T speech seconds; exact zeros before any frame."""
         totals = {}
         for name in self.features:
             frames = np.array([sketches[name].frames])
@@ -373,10 +364,7 @@ class Attacker:
         speech_seconds: FloatArray,
         conditions: Sequence[Condition | None] | None = None,
     ) -> list[Assessment]:
-        """Assess R moments at T, (R,), each independently of the others.
-
-        Conditions are what the stream sounds like at each moment, as far as known.
-        """
+        """Assess R moments at T, (R,), in these conditions, each independently of the others."""
         totals = self._add_early_frames(totals)
         sounds = [None] * speech_seconds.size if conditions is None else conditions
         columns: list[AnyArray] = [speech_seconds]
@@ -483,7 +471,9 @@ class Attacker:
         """Compute the probability at each moment that the speaker is enrolled, or None and why."""
         if part.ratios is None:
             odds, area = part.model.enrolled(part.seconds, part.frames, part.posterior)
-            odds = _apply_prior(odds, self.enrolled_prior)
+            if (prior := self.enrolled_prior) != 0.5:  # the rank model's
+                odds = prior / (1.0 - prior) * odds / (1.0 - odds)
+                odds = odds / (1.0 + odds)
         else:
             area = part.ratios.area
             odds = enrolled_share(part.ratios.bits, self.enrolled_prior)
@@ -534,10 +524,7 @@ class Attacker:
         *,
         limits: bool = True,
     ) -> tuple[dict[str, _Feature], list[_Joint]]:
-        """Weigh each feature that has frames, and all of them together.
-
-        Scores, which do not depend on the rank model, are cached.
-        """
+        """Weigh each feature that has frames, and all of them together; scores are cached."""
         present = np.stack([totals[name].frames > 0 for name in self.features], axis=1)
         scorers = {name: partial(self._scores, name) for name in self.features}
         scores = np.stack(
@@ -555,7 +542,10 @@ class Attacker:
                 seconds = totals[name].length(speech_seconds)[rows]
                 own = scores[rows, f : f + 1]
                 posterior = weigh(self._alone[name], seconds, own, limits=limits)
-                alone[name] = _Feature(rows, seconds, posterior, self._count_ranks(own[:, 0]))
+                ranks = None
+                if self._watched is not None:
+                    ranks = rank_now(self._select_best_session(own[:, 0]), self._watched)
+                alone[name] = _Feature(rows, seconds, posterior, ranks)
         lengths, parts = speech_seconds, []
         for name in self.features:
             lengths = totals[name].length(lengths)
@@ -594,12 +584,6 @@ class Attacker:
 
     def _scores(self, name: str, totals: AnyArray) -> FloatArray:
         return self._scorers[name].score(totals, self._watched, self._top)
-
-    def _count_ranks(self, scores: FloatArray) -> tuple[IntArray, IntArray] | None:
-        """Count who is better than the watched speaker, and as good, by one feature: (R,) each."""
-        if self._watched is None:
-            return None
-        return rank_now(self._select_best_session(scores), self._watched)
 
     def _select_best_session(self, scores: FloatArray) -> FloatArray:
         """Select everybody's best session, (R, N), from scores of every template, (R, N + K)."""
@@ -673,10 +657,7 @@ class Attacker:
         return model.expected.at(speech_seconds).value
 
     def most_bits(self, field: str) -> float:
-        """Return a bound on a field of readings; infinity where none is known.
-
-        Probabilities keep a share e for everybody, at every length.
-        """
+        """Return a bound on a field of readings, as everybody keeps a share e; or infinity."""
         name, _, last = field.rpartition(".")
         if field == "evidence_bits" and self.support_bits is not None:
             return self.support_bits
@@ -718,11 +699,3 @@ def _compute_once(
     if key not in cache:
         cache[key] = compute(running.totals)
     return cache[key]
-
-
-def _apply_prior(probability: FloatArray, prior: float) -> FloatArray:
-    """Convert a probability at even prior odds to another prior."""
-    if prior == 0.5:
-        return probability
-    odds = prior / (1.0 - prior) * probability / (1.0 - probability)
-    return np.asarray(odds / (1.0 + odds))

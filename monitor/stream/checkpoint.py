@@ -20,8 +20,7 @@ from monitor.stream.records import RunTotals
 from monitor.types import AnyArray
 
 if TYPE_CHECKING:
-    from monitor.stream.accumulator import TotalsState
-    from monitor.stream.monitor import Monitor, MonitorState
+    from monitor.stream.monitor import Monitor
     from monitor.stream.pair import MonitorPair
 
 
@@ -173,8 +172,9 @@ def check_state(
         features = set(monitor["frames"])
         if not set(monitor["usable"]) <= features:
             wrong = "usable"
-        for evidence in _list_evidence(monitor):
-            if not set(evidence["frames"]) == set(evidence["usable"]) == features:
+        recordings = monitor["recordings"]
+        for part in (monitor.get("carried"), recordings.get("start"), recordings.get("voice")):
+            if part is not None and not set(part["frames"]) == set(part["usable"]) == features:
                 wrong = "what was heard"
     for rule in header["rules"]:
         if (
@@ -199,12 +199,6 @@ def check_state(
             wrong = "sum"
     if wrong is not None:
         raise StoreError(f"the checkpoint does not fit: its {printable(wrong)[:40]} makes no sense")
-
-
-def _list_evidence(monitor: MonitorState) -> list[TotalsState]:
-    recordings = monitor["recordings"]
-    parts = (monitor.get("carried"), recordings.get("start"), recordings.get("voice"))
-    return [part for part in parts if part is not None]
 
 
 _KIND = "checkpoint"

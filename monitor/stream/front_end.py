@@ -253,6 +253,9 @@ def find_coverage(words: Words, speech: BoolArray) -> Coverage | None:
     return measure_coverage(words, speech) if words.texts and speech.any() else None
 
 
+_NO_TIMES = np.empty((2, 0), np.int64)
+
+
 class WordCoverage:
     """Coverage of speech by words, of the last hours, as both arrive.
 
@@ -286,8 +289,11 @@ class WordCoverage:
         self._turn(recording)
         self._speech.append(speech)
         self._ticks += speech.size
-        if self._ticks > 2 * KEPT_TICKS:
-            self._drop(self._ticks - KEPT_TICKS)
+        if (ticks := self._ticks - KEPT_TICKS) > KEPT_TICKS:
+            self._speech = [np.concatenate(self._speech)[ticks:].copy()]
+            self._first, self._ticks = self._first + ticks, KEPT_TICKS
+            times = np.concatenate([_NO_TIMES, *self._times], axis=1)
+            self._times = [times[:, times[0] >= self._first]]
 
     def measure(self) -> tuple[RecordingCoverage, ...]:
         """Measure every recording so far."""
@@ -298,14 +304,8 @@ class WordCoverage:
             self._over = [*self.measure()]
             self._begin(recording)
 
-    def _drop(self, ticks: int) -> None:
-        self._speech = [np.concatenate(self._speech)[ticks:].copy()]
-        self._first, self._ticks = self._first + ticks, self._ticks - ticks
-        times = np.concatenate(self._times, axis=1) if self._times else np.empty((2, 0), np.int64)
-        self._times = [times[:, times[0] >= self._first]]
-
     def _now(self) -> RecordingCoverage:
-        begins, ends = np.concatenate(self._times or [np.empty((2, 0), np.int64)], axis=1)
+        begins, ends = np.concatenate([_NO_TIMES, *self._times], axis=1)
         is_recent = begins >= self._first
         begins, ends = begins[is_recent] - self._first, ends[is_recent] - self._first
         words = Words(("",) * begins.size, begins, ends, ends)

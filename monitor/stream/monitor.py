@@ -236,9 +236,6 @@ class Monitor:
 
         Where ``features`` is None, of ready-made frames the largest set of what they hold is taken,
         and words beside audio are processed too.
-
-        Raises:
-            MonitorError: as `Monitor`; or there is no rank model for what the source brings.
         """
         info, models = source.stream_info, settings.get_rank_models(population)
         available: list[str] = []
@@ -316,11 +313,7 @@ class Monitor:
 
         For `alerts.Conformal`: by how high streams of others got in calibration in
         ``horizon_seconds``, under the rank model in use, the watched speaker not among them.
-        ``field`` is a reading's.
-
-        Raises:
-            UsageError: the rank models do not know it of that field, of so long a stream, or of as
-                many speakers as the share needs.
+        UsageError where calibration does not know it of that field, length or share.
         """
         alarms = false_alarms(
             self._rank_models,
@@ -423,12 +416,7 @@ class Monitor:
         return sibling
 
     def begin_with(self, totals: FeatureTotals, peak_bits: float = 0.0) -> None:
-        """Start from the totals of earlier streams of the same voice: T and the bits go on there.
-
-        Raises:
-            UsageError: the stream has begun.
-            StoreError: they are of other features.
-        """
+        """Start from the totals of earlier streams of the same voice, and their peak."""
         if self._begun:
             raise UsageError("begin_with comes before the first block of a stream")
         self._accumulator.begin_with(totals)
@@ -529,17 +517,13 @@ class Monitor:
     ) -> Iterator[Reading]:
         """Process a source to its end, by the rank model that `fit_to` finds for it.
 
+        Yields a reading every ``step_seconds`` of audio, and one at the end for the rest.
+
         Args:
-            source: what to hear, the name of one (`monitor.sources.open_source`), or samples
+            source: a source, the name of one (`monitor.sources.open_source`), or samples
                 (`monitor.sources.Samples`).
             rate: samples per second, of an array of samples.
-            allow_overlap: hear audio that was enrolled, too; its figures are far too high.
-
-        Yields:
-            a reading every ``step_seconds`` of audio, and one at the end for the rest.
-
-        Raises:
-            MonitorError: at the first reading, as `fit_to`; or the source cannot be heard.
+            allow_overlap: measure audio that was enrolled, too; its figures are far too high.
         """
         for event in self.events(source, rate=rate, allow_overlap=allow_overlap):
             if isinstance(event, Reading):
@@ -573,14 +557,10 @@ class Monitor:
     def fit_to(self, source: Source, *, allow_overlap: bool = False) -> None:
         """Refuse a source that does not fit, and choose the rank model by what it is made of.
 
-        Audio that was enrolled is refused; for another part of an enrolled recording the
-        same-session rank model is taken (docs/method.md section 4), unless the monitor was made for
-        one kind of session.
-
-        Raises:
-            OverlapError: audio of the source was enrolled, and that is not allowed.
-            UsageError: it brings frames, and not those of the population; or it needs another rank
-                model than the stream began with.
+        OverlapError for audio that was enrolled; UsageError for frames of others, or where the
+        stream has begun under another rank model. For another part of an enrolled recording the
+        same-session rank model is taken (docs/method.md section 4), unless the monitor is of one
+        kind of session.
         """
         parts = [part for part in source.provenance() or () if part.hashes]
         session = session_of(self.population, parts, allow_overlap=allow_overlap)
@@ -620,13 +600,8 @@ class Monitor:
     def push(self, block: Block | Frames | Words | Tracks) -> list[Reading]:
         """Process one more block, of any length, or what lies beside it: in time, before it.
 
-        Returns:
-            the readings that fell due: none, one or many.
-
-        Raises:
-            SourceError: the block makes no sense; the stream stays as it was.
-            UsageError: the same of frames that do not fit, or that would keep the clock beside
-                audio; or the stream is over, or is that of a source.
+        Returns the readings that fell due. SourceError or UsageError, and the stream as it was,
+        where the block makes no sense, keeps another clock, or comes after the end.
         """
         return self._collect_readings(lambda: self._push(block))
 
@@ -678,7 +653,11 @@ class Monitor:
             yield from self._advance(self._beside.process(block), block.recording)
         else:
             for part in self._split_first(block):
-                *ended, frames = self._get_block_reader().process(part)
+                if self._block_reader is None:
+                    if self._accumulator.arrived:
+                        raise UsageError(_TWO_CLOCKS)
+                    self._block_reader = self.create_block_reader()
+                *ended, frames = self._block_reader.process(part)
                 for last in ended:
                     yield from self._advance(last, self.recordings.number)
                 yield from self._turn(block.recording)
@@ -699,13 +678,6 @@ class Monitor:
         last = self._beside.turn(recording, self._accumulator.arrived)
         if last is not None:
             yield from self._advance(last, self.recordings.number)
-
-    def _get_block_reader(self) -> BlocksToTicks:
-        if self._block_reader is None:
-            if self._accumulator.arrived:
-                raise UsageError(_TWO_CLOCKS)
-            self._block_reader = self.create_block_reader()
-        return self._block_reader
 
     def create_block_reader(self) -> BlocksToTicks:
         """Create what computes frames of the stream's audio."""
@@ -847,12 +819,12 @@ class Monitor:
         """Restore a ``state``; the stream must then be fed from its first sample again."""
         self._begin()
         self._accumulator.restore(plain, arrays)
-        self._turns.restore(plain, _select_arrays("change/", arrays))
+        self._turns.restore(plain, select_arrays("change/", arrays))
         if self._segments is not None:
             self._segments.before = self._accumulator.carried or self._segments.before
-            self._segments.restore(plain["stretches"], _select_arrays("stretches/", arrays))
-        self.recordings.restore(plain["recordings"], _select_arrays("recordings/", arrays))
-        sums = _select_arrays("conditions/", arrays)
+            self._segments.restore(plain["stretches"], select_arrays("stretches/", arrays))
+        self.recordings.restore(plain["recordings"], select_arrays("recordings/", arrays))
+        sums = select_arrays("conditions/", arrays)
         self.conditions.restore(int(plain["tick"]), plain["conditions"], sums)
         self._read, self._builder.peak = int(plain["read"]), float(plain["peak"])
         if not 0 <= self._accumulator.tick - self._read <= self._every:
@@ -876,5 +848,6 @@ def _get_name(feature: str | Feature | FeatureSpec) -> str:
     return feature.name if isinstance(feature, FeatureSpec) else feature.spec.name
 
 
-def _select_arrays(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+def select_arrays(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """Select arrays whose names begin so, by the rest of their names."""
     return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}

@@ -15,8 +15,8 @@ from monitor.features.registry import make
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
 from monitor.stream.front_end import BlocksToTicks
-from monitor.stream.monitor import Event, Monitor, MonitorState
-from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Tracks, Words
+from monitor.stream.monitor import Event, Monitor, MonitorState, select_arrays
+from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Item, Words
 
 IGNORANT = "ignorant"
 """Knows clear speech alone: templates and rank models of the clear side."""
@@ -27,7 +27,6 @@ _ONE_KIND = (
     "one of clear and protected population has no rank model of evidence: both sides show the "
     "closed-set figure, so that they compare (calibrate with a cohort)"
 )
-Item: TypeAlias = "Block | Frames | Gap | Words | Tracks"
 Protecting: TypeAlias = Callable[[Iterable[Item]], Iterator[Block]]
 
 
@@ -67,7 +66,17 @@ class MonitorPair:
         self.notices: list[str] = []
         twins = {IGNORANT: clear.twin()}
         if population is not None:
-            _check_people(clear.population, population)
+            # bits among others are no comparison
+            names, protected = (
+                {speaker.name for speaker in people.speakers}
+                for people in (clear.population, population)
+            )
+            if apart := sorted(names ^ protected):
+                more = f" and {len(apart) - 1} more" if len(apart) > 1 else ""
+                raise UsageError(
+                    "the protected population holds other people than the clear one "
+                    f"({apart[0]}{more}): enrol the same voices, protected"
+                )
             try:
                 twins[INFORMED] = clear.twin(population)
             except UsageError as error:
@@ -159,7 +168,14 @@ class MonitorPair:
             while waiting and waiting[0].recording <= recording:
                 yield waiting.popleft()
 
-        for block in self._protect(_set_aside(items, waiting)):
+        def set_aside() -> Iterator[Item]:
+            """Yield the items; queue words among them for the protected audio."""
+            for item in items:
+                if isinstance(item, Words):
+                    waiting.append(item)
+                yield item
+
+        for block in self._protect(set_aside()):
             *ended, frames = hearing.process(block)
             for rest in ended:
                 yield replace(rest, recording=recording, gaps=(), notices=())
@@ -183,32 +199,4 @@ class MonitorPair:
         """Restore a ``state``; the stream must then be fed from its first sample again."""
         self.clear.restore(plain, arrays)
         for name, monitor in self.attackers.items():
-            prefix = f"protected/{name}/"
-            theirs = {
-                key.removeprefix(prefix): array
-                for key, array in arrays.items()
-                if key.startswith(prefix)
-            }
-            monitor.restore(plain["protected"][name], theirs)
-
-
-def _set_aside(items: Iterable[Item], waiting: deque[Words]) -> Iterator[Item]:
-    """Yield the items; queue words among them for the protected audio."""
-    for item in items:
-        if isinstance(item, Words):
-            waiting.append(item)
-        yield item
-
-
-def _check_people(clear: Population, protected: Population) -> None:
-    """Refuse populations of different people: bits among others are no comparison."""
-    names, protected_names = (
-        {s.name for s in population.speakers} for population in (clear, protected)
-    )
-    if names != protected_names:
-        apart = sorted(names ^ protected_names)
-        more = f" and {len(apart) - 1} more" if len(apart) > 1 else ""
-        raise UsageError(
-            f"the protected population holds other people than the clear one ({apart[0]}{more}): "
-            "enrol the same voices, protected"
-        )
+            monitor.restore(plain["protected"][name], select_arrays(f"protected/{name}/", arrays))

@@ -174,10 +174,7 @@ def _compute_gains(bits: FloatArray, m: int, names: Sequence[str]) -> list[Among
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """The attacker's assessment of a stream; bits are of the joint posterior, shape (N,).
-
-    ``crowd_evidence`` is the evidence in any crowd; the rest is named as in a `Reading`.
-    """
+    """The attacker's assessment of a stream, named as in a `Reading`; the posterior is (N,)."""
 
     features: Mapping[str, FeatureReading]
     local: Bits | None
@@ -293,15 +290,11 @@ class LikelihoodRatioScorer:
         *,
         limits: bool = True,
     ) -> RatioBits:
-        """Weigh R moments.
+        """Weigh R moments of T seconds, (R,).
 
-        Args:
-            seconds: T, shape (R,).
-            levels: the cohort's, of each feature.
-            scores: raw ones, shape (R, F, N); of people with several sessions those of every
-                template, as `SessionMixture` has them.
-            conditions: what the stream sounds like at each moment, where that is known.
-            limits: False leaves NaN for the limits of the watched speaker's bits.
+        ``scores`` are raw, (R, F, N), of people with several sessions those of every template, as
+        `SessionMixture` has them; ``levels`` the cohort's, of each feature. Without ``limits``
+        those of the watched speaker's bits are NaN.
         """
         point = self.rank_model.at(seconds)
         effect = self._effect(point, conditions)
@@ -560,10 +553,7 @@ class PosteriorModel:
     def enrolled(
         self, seconds: FloatArray, frames: IntArray, weighed: Posterior
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the probability that the speaker is enrolled, or NaN, by frames (R, F).
-
-        And the area under the ROC curve by which it told impostors in calibration: (R,) each.
-        """
+        """Return the probability that the speaker is enrolled, or NaN, and ROC areas: (R,)."""
         scores, place = weighed.scores, weighed.posterior.argmax(axis=1)
         best = scores[np.arange(len(scores)), :, place]
         best = best / np.where(self._additive, np.maximum(frames, 1), 1)

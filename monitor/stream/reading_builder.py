@@ -534,6 +534,8 @@ class ReadingBuilder:
         closed = assessment.local if self._watching else assessment.gain
         is_evidence = self._headline == "evidence" and evidence is not None
         bits = evidence if is_evidence else closed
+        features = assessment.features.values()
+        parts = [part.local_bits if self._watching else part.gain_bits for part in features]
         spread = None
         if is_evidence and attacker.spread is not None:
             spread = attacker.spread.at(assessed.speech - (assessed.excluded_seconds or 0.0))
@@ -552,7 +554,7 @@ class ReadingBuilder:
             **with_limits("gain_bits", assessment.gain),
             **with_limits("expected_bits", assessment.expected),
             **with_limits("evidence_bits", evidence),
-            sum_bits=self._sum_bits(assessment),
+            sum_bits=None if None in parts else sum(part or 0.0 for part in parts),
             peak_bits=None if bits is None else self.peak,
             ceiling=attacker.ceiling,
             plateau=attacker.joint.expected.plateau_bits,
@@ -576,12 +578,6 @@ class ReadingBuilder:
             conditions=conditions.now,
             differs=conditions.differs,
         )
-
-    def _sum_bits(self, assessment: Assessment) -> float | None:
-        if not self._watching:
-            return sum(feature.gain_bits for feature in assessment.features.values())
-        parts = [feature.local_bits for feature in assessment.features.values()]
-        return None if None in parts else sum(bits or 0.0 for bits in parts)
 
 
 def _value(bits: Bits | None) -> float:

@@ -301,7 +301,7 @@ def test_the_watched_speakers_length_decides():
     one, other = (each.assess(counts, 10.0) for each in (attacker, same))
     assert one.local == other.local
     assert_allclose(one.posterior, other.posterior, rtol=0)
-    assert "of 10 and 100 s is interpolated" in attacker.length_notice
+    assert "interpolated between templates of 10 and 100 s" in attacker.length_notice
 
 
 def test_a_watched_template_too_short_for_the_rank_model_is_withheld():
