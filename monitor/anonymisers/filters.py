@@ -147,23 +147,8 @@ class McAdams:
         self.reset()
 
     def process(self, samples: FloatArray) -> FloatArray:
-        """Return what is complete after these samples."""
-        return self._process(check_samples(samples))
-
-    def flush(self) -> FloatArray:
-        """Return the last frames, as if zeros followed."""
-        missing = self._taken - self._hop * max(0, self._taken // self._hop - 1)
-        return self._process(np.zeros(2 * self._hop - self._rest.size))[:missing]
-
-    def reset(self) -> None:
-        """Begin again."""
-        self._rest: FloatArray = np.empty(0)
-        self._before: FloatArray = np.zeros(self._hop)
-        self._begun: FloatArray = np.zeros(self._hop)
-        self._taken, self._first = 0, True
-
-    def _process(self, samples: FloatArray) -> FloatArray:
-        """Add the frames up that overlap."""
+        """Return what is complete after these samples, where frames overlap and add up."""
+        samples = check_samples(samples)
         sound = np.concatenate((self._rest, samples))
         self._taken += len(samples)
         count = sound.size // self._hop
@@ -181,6 +166,18 @@ class McAdams:
         if self._first:  # it is of the time before
             output, self._first = output[1:], False
         return output.ravel()
+
+    def flush(self) -> FloatArray:
+        """Return the last frames, as if zeros followed."""
+        missing = self._taken - self._hop * max(0, self._taken // self._hop - 1)
+        return self.process(np.zeros(2 * self._hop - self._rest.size))[:missing]
+
+    def reset(self) -> None:
+        """Begin again."""
+        self._rest: FloatArray = np.empty(0)
+        self._before: FloatArray = np.zeros(self._hop)
+        self._begun: FloatArray = np.zeros(self._hop)
+        self._taken, self._first = 0, True
 
     def _move_formants(self, frames: FloatArray) -> FloatArray:
         """Move the formants of frames, shape (n, samples)."""

@@ -85,19 +85,6 @@ class GriffinLim:
         if bands.ndim != 2 or bands.shape[1] != self._bands:
             raise UsageError(f"frames have the shape (t, {self._bands}), not {bands.shape}")
         self._taken += len(bands)
-        return self._push(bands)
-
-    def flush(self) -> FloatArray:
-        """Return the rest of what the frames cover, as if silence followed; then `reset`."""
-        size = self._taken * HOP + (WIDTH - HOP if self._taken else 0)
-        blocks = -(-self._taken // SOUND_BLOCK) + 1
-        silence = np.full((blocks * SOUND_BLOCK + AHEAD - self._taken, self._bands), np.log(FLOOR))
-        before = max(0, self._taken // SOUND_BLOCK - AHEAD // SOUND_BLOCK) * SOUND_BLOCK * HOP
-        rest = self._push(silence)[: size - before]
-        self.reset()
-        return rest
-
-    def _push(self, bands: FloatArray) -> FloatArray:
         frames = np.concatenate([self._waiting, bands], dtype=np.float32)
         count = len(frames) - len(frames) % SOUND_BLOCK
         self._waiting = frames[count:].copy()
@@ -106,6 +93,16 @@ class GriffinLim:
         unborn = min(self._unborn, len(sounds))
         self._unborn -= unborn
         return np.concatenate([np.empty(0, np.float32), *sounds[unborn:]])
+
+    def flush(self) -> FloatArray:
+        """Return the rest of what the frames cover, as if silence followed; then `reset`."""
+        size = self._taken * HOP + (WIDTH - HOP if self._taken else 0)
+        blocks = -(-self._taken // SOUND_BLOCK) + 1
+        silence = np.full((blocks * SOUND_BLOCK + AHEAD - self._taken, self._bands), np.log(FLOOR))
+        before = max(0, self._taken // SOUND_BLOCK - AHEAD // SOUND_BLOCK) * SOUND_BLOCK * HOP
+        rest = self.push(silence)[: size - before]
+        self.reset()
+        return rest
 
     def _block(self, targets: FloatArray) -> FloatArray:
         """Make the oldest block final, with one more to look ahead to."""

@@ -177,14 +177,24 @@ class Vocoder:
 
     def process(self, samples: FloatArray) -> FloatArray:
         """Return what is complete after these samples."""
-        return self._process(check_samples(samples))
+        sound = np.concatenate((self._waiting, check_samples(samples)))
+        self._taken += len(samples)
+        size = self._block + 2 * self._around
+        starts = range(0, sound.size - size + 1, self._block)
+        parts = [self._synthesise(sound[start : start + size]) for start in starts]
+        self._waiting = sound[len(starts) * self._block :].copy()
+        output = np.concatenate([np.empty(0), *parts]).astype(np.float32)
+        if parts and not self._given:  # the first step is of the time before
+            output = output[self._step :]
+        self._given += output.size
+        return output
 
     def flush(self) -> FloatArray:
         """Return the rest, as if silence followed."""
         missing = self._taken - self._given
         parts = []
         while missing > 0:
-            parts.append(self._process(np.zeros(self._block))[:missing])
+            parts.append(self.process(np.zeros(self._block))[:missing])
             missing -= parts[-1].size
         return np.concatenate([np.empty(0, np.float32), *parts])
 
@@ -193,30 +203,10 @@ class Vocoder:
         utterance = self._utterance
         self._random = utterance.random("vocoder", utterance.name, utterance.channel)
         self._pulses = Pulses(self.rate, self._step)
-        self._waiting: list[FloatArray] = [np.zeros(self._around)]
-        self._waits = self._around
+        self._waiting: FloatArray = np.zeros(self._around)
         self._excited: FloatArray = np.zeros((2, self._step))
         self._begun: FloatArray = np.empty(0)
         self._taken = self._given = 0
-
-    def _process(self, samples: FloatArray) -> FloatArray:
-        self._waiting.append(samples)
-        self._waits += samples.size
-        self._taken += samples.size
-        size = self._block + 2 * self._around
-        if self._waits < size:
-            return np.empty(0, np.float32)
-        sound = np.concatenate(self._waiting)
-        parts: list[FloatArray] = []
-        start = 0
-        while sound.size - start >= size:
-            output = self._synthesise(sound[start : start + size])
-            parts.append(output if self._given or parts else output[self._step :])
-            start += self._block
-        self._waiting, self._waits = [sound[start:]], sound.size - start
-        joined = np.concatenate(parts).astype(np.float32)
-        self._given += joined.size
-        return joined
 
     def _synthesise(self, samples: FloatArray) -> FloatArray:
         """Make a block more: from a step before its begin to one before its end."""

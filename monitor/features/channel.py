@@ -155,13 +155,8 @@ class Landmarks:
 
     def process(self, samples: FloatArray) -> Track:
         """Return landmarks of every half second that further samples, shape (n,), complete."""
-        self._waiting.append(np.asarray(samples, np.float32))
-        self._samples += len(samples)
-        frames = len(self._power) + self._spectra - 2 * _BESIDE
-        if frames < _BLOCK:  # small blocks cost nothing until a half second is full
-            self._waiting[-1] = self._waiting[-1].copy()
-            return self.spec.no_frames()
-        return self._due(frames // _BLOCK * _BLOCK)
+        self._sound = np.concatenate((self._sound, samples), dtype=np.float32)
+        return self._due((len(self._power) + self._spectra - 2 * _BESIDE) // _BLOCK * _BLOCK)
 
     def flush(self) -> Track:
         """Return the landmarks of the rest of the recording."""
@@ -172,8 +167,7 @@ class Landmarks:
 
     def reset(self) -> None:
         """Start afresh: the next sample is the first of a recording."""
-        self._waiting: list[FloatArray] = []  # of which no spectra were made
-        self._samples = 0  # of those
+        self._sound: FloatArray = np.empty(0, np.float32)  # of which no spectra were made
         self._power = np.zeros((_BESIDE, _TILT.size), np.float32)
         self._frames = 0  # that were looked at
         self._loudest = _SILENCE
@@ -181,7 +175,7 @@ class Landmarks:
     @property
     def _spectra(self) -> int:
         """Count of spectra that can be made of the samples that wait."""
-        return max(0, (self._samples - _SIZE) // _STEP + 1)
+        return max(0, (self._sound.size - _SIZE) // _STEP + 1)
 
     def _due(self, count: int) -> Track:
         if count <= 0:
@@ -199,7 +193,7 @@ class Landmarks:
 
     def _peaks(self, count: int) -> tuple[IntArray, IntArray, FloatArray]:
         """Find frames and bins of all peaks of further frames, and power there and beside."""
-        sound, position = np.concatenate(self._waiting), 0
+        sound, position = self._sound, 0
         peaks = []
         for first in range(0, count, _PEAK_TOGETHER):
             size = min(_PEAK_TOGETHER, count - first)
@@ -215,8 +209,7 @@ class Landmarks:
             times, bins = indices // _INNER, indices % _INNER + _AROUND
             neighbours = power[times[:, None] + _BESIDE, bins[:, None] + _NEIGHBOURS]
             peaks.append((times + first, bins, neighbours))
-        self._waiting = [sound[position:].copy()]
-        self._samples = sound.size - position
+        self._sound = sound[position:].copy()
         frames, pitches, powers = zip(*peaks, strict=True)
         return np.concatenate(frames), np.concatenate(pitches), np.concatenate(powers)
 

@@ -213,11 +213,13 @@ def pack_maxima(maxima: Maxima) -> tuple[dict[str, object], dict[str, AnyArray]]
 
 def unpack_maxima(plain: Record, arrays: Mapping[str, AnyArray]) -> Maxima:
     """Reverse ``pack_maxima``; StoreError where no streams have them."""
-    names, axes = ("fields", "speakers"), ("horizons", "values", "seconds")
     maxima = Maxima(
-        **{name: tuple(plain[name]) for name in names},
-        **{name: arrays[name] for name in axes},
-        template_seconds=plain["template_seconds"],
+        tuple(plain["fields"]),
+        arrays["horizons"],
+        arrays["values"],
+        arrays["seconds"],
+        tuple(plain["speakers"]),
+        plain["template_seconds"],
     )
     horizons, values, seconds = maxima.horizons, maxima.values, maxima.seconds
     shape = (len(maxima.fields), len(maxima.speakers), horizons.size)
