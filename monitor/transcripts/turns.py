@@ -459,7 +459,7 @@ def _read_annotations(path: Path, recording: str) -> Turns:
     notices = _left_out(name, len(said) - len(lasting), "turn")
     if len(tiers) == 1:
         lasting = [(row[2].strip(), row) for _, row in lasting]
-    elif names := list(dict.fromkeys(label for label, _ in lasting)):
+    elif names := list(dict.fromkeys(printable(label) for label, _ in lasting)):
         notices.insert(0, f"{name}: {plural(len(names), 'tier')} taken as people: {_some(names)}")
     turns = [_turn(name, start, end, label) for label, (start, end, _) in lasting]
     return Turns.of(turns, name, notices)
@@ -510,11 +510,11 @@ def _find_origin(name: str, root: ElementTree.Element, recording: str) -> int:
     return next(iter(origins.values()), 0)
 
 
+# what counts in a text file of Praat: texts, numbers and flags that stand free, and comments
 _PRAAT = re.compile(
     r'"(?P<text>[^"]*(?:""[^"]*)*)"|(?<!\S)(?P<number>-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)(?!\S)'
     r"|(?<!\S)(?P<flag><\w+>)(?!\S)|(?<!\S)!.*"
 )
-# what counts in a text file of Praat: texts, numbers and flags that stand free, and comments
 
 
 def _parse_praat(name: str, text: str) -> _Tiers:

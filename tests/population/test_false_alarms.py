@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -147,14 +145,3 @@ def test_a_shorter_stream_is_named_where_there_are_enough_of_it():
     rank_models = RankModels([some_rank_model(("f0",), maxima=few)])
     with pytest.raises(UsageError, match=r"there are 10: ask for 1 minute, or allow 9\.1 %, or"):
         false_alarms(rank_models, ("f0",), "cross", "bits", 0.05, 600.0, watch="me")
-
-
-def test_bounds_go_with_the_quote():
-    assert quote().most_bits == np.inf
-    assert replace(quote(), share=0.2).record() == {
-        "share": 0.2,
-        "horizon_seconds": 60.0,
-        "speakers": 25,
-        "repeated": 0,
-        "session": "cross",
-    }
