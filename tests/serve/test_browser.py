@@ -113,6 +113,35 @@ def test_somebody_enrols_speaks_and_is_alerted(settings, speaker, chromium, chap
     context.close()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_where_nobody_is_enrolled_there_is_one_thing_to_do(settings, chromium, size, scheme):
+    """By the tree that a screen reader is given, and by keyboard alone."""
+    with ListeningPage(settings, token=TOKEN) as page:
+        viewport = {"width": size[0], "height": size[1]}
+        tab = opened(page, chromium, viewport=viewport, color_scheme=scheme)
+        tab.wait_for_selector("#begin:not([disabled])")
+        assert fits(tab)
+        tree = tab.locator("#welcome").aria_snapshot()
+        assert re.findall(r"- button \"(.*?)\"", tree) == ["Begin"]
+        assert 'textbox "Your name, or any other"' in tree
+        assert re.search(r"heading \".+\" \[level=2\]", tree)
+        tab.focus("#name")
+        tab.keyboard.press("Tab")
+        assert focused(tab) == "begin"
+        tab.keyboard.press("Tab")
+        assert tab.evaluate("document.activeElement.parentElement.id") == "other-sound"
+        tab.keyboard.press("Enter")
+        tree = tab.locator("#welcome").aria_snapshot()
+        assert re.findall(r"- button \"(.*?)\"", tree)[-1] == "Measure"
+        assert 'combobox "Whose voice"' in tree
+        assert fits(tab)
+        background = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, re.findall(r"\d+", background)[:3])) > 380) == (scheme == "light")
+        tab.close()
+
+
 def opened(page: ListeningPage, chromium: Any, **more: Any) -> Any:
     """The page, once the program has answered it."""
     tab = chromium.new_page(**more)
@@ -127,6 +156,7 @@ def measures(tab: Any, recording: Path) -> None:
     from playwright.sync_api import expect
 
     tab.set_input_files("#recording", recording)
+    tab.click("#other-sound summary")
     tab.get_by_role("button", name="Measure").click()
     expect(tab.locator("#listening-state")).to_have_text(re.compile("Measured"), timeout=PATIENCE)
 
@@ -224,6 +254,7 @@ def test_a_meeting_fits_on_a_phone(settings, chromium, chapters, tmp_path):
         tab = opened(page, chromium, viewport={"width": PHONE[0], "height": PHONE[1]})
         tab.set_input_files("#recording", tmp_path / "meeting.wav")
         tab.set_input_files("#turns", tmp_path / "turns.rttm")
+        tab.click("#other-sound summary")
         tab.get_by_role("button", name="Measure").click()
         tab.wait_for_selector("#people-rows tr:nth-child(2)")
         assert fits(tab)

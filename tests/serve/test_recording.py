@@ -307,6 +307,7 @@ def test_who_measures_at_once_waits_for_the_line(browser, served, chapters, tmp_
     tab.goto(f"{served.url}#{TOKEN}")
     tab.wait_for_selector("#whose option", state="attached")
     tab.set_input_files("#recording", path)
+    tab.click("#other-sound summary")
     tab.get_by_role("button", name="Measure").click()
     tab.wait_for_selector("#listening-state:has-text('Measured: talk.wav')", timeout=60_000)
     tab.close()
