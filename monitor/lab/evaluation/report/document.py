@@ -173,7 +173,9 @@ class Evaluation:
         if shown is None:
             for report in self.reports:
                 paragraphs = meaning(report)
-                yield from [f"{report.name}: {paragraphs[0]}"] if several else paragraphs
+                yield from (
+                    [f"{report.name}: {p}" for p in paragraphs[:1]] if several else paragraphs
+                )
         systems_by_note: dict[str, list[str]] = {}
         for report in self.reports:
             for note in report.notes if shown is None else report.notes_on(shown):
