@@ -121,13 +121,7 @@ class Criterion:
         return None if value is None else bool(_OPERATORS[self.sign](value, self.bound))
 
     def worst_end(self, figure: Figure) -> float | None:
-        """Return the end of a figure's interval that fails though its value meets; else None.
-
-        Example:
-            >>> cllr = Figure("cllr", "Cllr", 0.29, "bits", low=0.21, high=0.376)
-            >>> Criterion.of("cllr<=0.3").worst_end(cllr), Criterion.of("cllr<=0.4").worst_end(cllr)
-            (0.376, None)
-        """
+        """Return the end of a figure's interval that fails though its value meets; else None."""
         end = figure.high if self.sign.startswith("<") else figure.low
         return end if self.met(figure.value) and self.met(end) is False else None
 

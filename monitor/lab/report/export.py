@@ -30,14 +30,7 @@ from monitor.version import __version__
 
 
 def render_csv(table: Table) -> str:
-    """Render CSV: numbers with all their digits, figures by their values, else nothing.
-
-    Example:
-        >>> print(render_csv(Table.of(["name", "value"], [["a, b", 0.125], ["c", None]])), end="")
-        name,value
-        "a, b",0.125
-        c,
-    """
+    """Render CSV: numbers with all their digits, figures by their values, else nothing."""
     rows = (map(_csv_cell, row) for row in table.rows)
     return csv_text([column.title for column in table.columns], rows)
 

@@ -12,15 +12,7 @@ _SPACE = "\N{NO-BREAK SPACE}"
 
 
 def render_html(document: Document) -> str:
-    """Render a whole page; it prints as well.
-
-    Example:
-        >>> from monitor.lab.report.model import Paragraphs, Section
-        >>> made = Document("a < b", ["of 12"], [Section("Methods", [Paragraphs(["As is."])])])
-        >>> text = render_html(made)
-        >>> "<title>a &lt; b</title>" in text, "http" in text
-        (True, False)
-    """
+    """Render a whole page; it prints as well."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     pages = Environment(

@@ -197,25 +197,13 @@ class Evaluation:
         several = len(names) > 1
         have = [row.key for row in self.comparison.rows]
         families_here = by_family(have)
-        shared = [note for note in self.reports[0].notes
-                  if all(note in report.notes for report in self.reports)]  # fmt: skip
-        meanings = [
-            Section(
-                report.name if several else "",
-                [
-                    Paragraphs(meaning(report)),
-                    Bullets([note for note in report.notes if note not in shared], "notes"),
-                ],
-            )
-            for report in self.reports
-        ]
         legend = Paragraphs([_legend("the first system")], muted=True)
         notes: list[Block] = [Bullets(self.comparison.notes, "notes"), legend] if several else []
         keys = main_keys(have)
         curves = [report.curves for report in self.reports]
         drawings = [drawing for family in families() for drawing in family.drawings]
         sections = [
-            Section("What it means", [Columns(meanings), Bullets(shared, "notes")]),
+            self._meaning_section(),
             Section(_MAIN, [*notes, figure_table(self.comparison, keys)] if keys else []),
         ]
         if self.pairs:
@@ -246,6 +234,18 @@ class Evaluation:
             self._warnings(),
             _FOOT,
         )
+
+    def _meaning_section(self) -> Section:
+        """Explain each system, and say what all have in common once."""
+        several = len(self.reports) > 1
+        shared = [note for note in self.reports[0].notes
+                  if all(note in report.notes for report in self.reports)]  # fmt: skip
+        meanings = []
+        for report in self.reports:
+            own = Bullets([note for note in report.notes if note not in shared], "notes")
+            blocks = [Paragraphs(meaning(report)), own]
+            meanings.append(Section(report.name if several else "", blocks))
+        return Section("What it means", [Columns(meanings), Bullets(shared, "notes")])
 
     def _warnings(self) -> list[str]:
         return [warning for report in self.reports for warning in report.warnings]

@@ -44,12 +44,7 @@ def main_figures() -> tuple[str, ...]:
 
 
 def by_family(keys: Iterable[str]) -> dict[str, list[str]]:
-    """List keys by family, both in the order in which they come.
-
-    Example:
-        >>> by_family(["a.x", "b.y", "a.z"])
-        {'a': ['a.x', 'a.z'], 'b': ['b.y']}
-    """
+    """List keys by family, both in the order in which they come."""
     grouped: dict[str, list[str]] = {}
     for key in keys:
         grouped.setdefault(key.split(".")[0], []).append(key)
@@ -80,12 +75,7 @@ def main_keys(keys: Iterable[str]) -> list[str]:
 
 
 def short_name(key: str) -> str:
-    """Return the short name of a figure; its key where it has none.
-
-    Example:
-        >>> short_name("verification.eer_rocch")
-        'eer'
-    """
+    """Return the short name of a figure; its key where it has none."""
     family = family_of(key)
     listed = () if family is None else family.figures
     return next((entry.name for entry in listed if entry.key == key), key)
