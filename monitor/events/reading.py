@@ -283,9 +283,8 @@ class Reading(Event):
     )
     bits: float | None = key(
         "bits",
-        "the headline, which is shown first everywhere and on which an alert stands: "
-        "`evidence_bits` where somebody is watched and there is evidence, else "
-        "`closed_set_bits`",
+        "the headline, on which alerts stand: `evidence_bits` where somebody is watched and "
+        "there is evidence, else `closed_set_bits`",
     )
     bits_low: float | None = key("bits")
     bits_high: float | None = key("bits")
@@ -294,25 +293,21 @@ class Reading(Event):
     )
     closed_set_bits: float | None = key(
         "bits",
-        "among the N enrolled, from the joint posterior of all features, at most the ceiling: "
-        "log2(N p), p the attacker's probability of the watched speaker; `gain_bits` where "
-        "nobody is watched",
+        "among the N enrolled: log2(N p), p the attacker's probability of the watched speaker;"
+        " `gain_bits` where nobody is watched",
     )
     closed_set_bits_low: float | None = key("bits")
     closed_set_bits_high: float | None = key("bits")
     sum_bits: float | None = key(
         "bits",
-        "the closed-set figure as a sum over the features, as if they were independent; may "
-        "exceed the ceiling; no limits",
+        "the closed-set figure as a sum over the features, as if they were independent; no limits",
     )
     gain_bits: float = key(
         "bits", "the attacker's confidence, log2 N - H(p), assuming that the speaker is enrolled"
     )
     gain_bits_low: float = key("bits")
     gain_bits_high: float = key("bits")
-    peak_bits: float | None = key(
-        "bits", "the largest headline so far; no limits: nothing should stand on it"
-    )
+    peak_bits: float | None = key("bits", "the largest headline so far; no limits")
     expected_bits: float = key(
         "bits",
         "MeanD(T, D) of the rank model at N: what a voice of this length discloses on average",
@@ -323,16 +318,14 @@ class Reading(Event):
     plateau: float = key("bits", "the largest expected bits")
     guides: Guides = key(
         "bits",
-        "`linear` and `sqrt`: basic and advanced composition scaling from the rank model's "
-        "first length",
+        "`linear` and `sqrt`: how basic and advanced composition scale from the first length",
     )
     session: str = text_key('`"cross"` or `"same"`', schema=SESSION)
     assumes_enrolled: bool = text_key("as in `start`")
     evidence_bits: float | None = key(
         "bits",
-        "log2 of a likelihood ratio: how many times as likely this voice would be if it were "
-        "the watched speaker's as if it were somebody else's. It does not depend on N and may "
-        "exceed the ceiling. Null without `--watch`: to be the best match of N is no evidence",
+        "log2 of how many times as likely this voice is if it is the watched speaker's as if "
+        "somebody else's. It does not depend on N. Null without `--watch`",
         required=False,
         default=None,
     )
@@ -340,30 +333,26 @@ class Reading(Event):
     evidence_bits_high: float | None = key("bits", required=False, default=None)
     evidence_guides: Guides | None = key(
         "bits",
-        "`linear` and `sqrt`: how mean evidence would grow from the first calibrated length on "
-        "if every second disclosed as much as the first, or as advanced composition does, up "
-        "to `support_bits`; null without evidence",
+        "`linear` and `sqrt`: mean evidence at the first calibrated length, scaled as basic "
+        "and advanced composition, up to `support_bits`; null without evidence",
         required=False,
         default=None,
     )
     support_bits: float | None = key(
         "bits",
-        "the most bits of evidence that calibration can support at this length",
+        "the most evidence that calibration supports at this length",
         required=False,
         default=None,
     )
     at_least: bool | None = text_key(
-        "true where the evidence was more than `support_bits` and has been cut to it",
+        "true where the evidence was cut to `support_bits`",
         required=False,
         default=None,
     )
     spread_low: float | None = key(
         "bits",
-        "with `spread_high`: between these bits of evidence 9 of 10 voices read that were as "
-        "long and watched by their own name, of calibration's speakers left out of the fit. "
-        "The limits of `bits` say something else: how much it depends on the people it was "
-        "learnt from. Left out where the headline is no evidence, or the rank model does not "
-        "know: nothing as short was calibrated",
+        "with `spread_high`: 9 of 10 voices as long, watched by their own name, read between "
+        "these; left out where nothing as short was calibrated",
         sparse=True,
         default=None,
     )
@@ -375,70 +364,57 @@ class Reading(Event):
         default=None,
     )
     among: Sequence[Among] | None = text_key(
-        "one object for each crowd of `start`, all of whom are taken as equally likely before: "
-        "its size `people` (M, the N enrolled included), `bits` = log2(M p) with p the "
+        "for each crowd of `start`: its size `people`, `bits` = log2(M p) with p the "
         "`probability` of the watched speaker, `one_in` = 2^bits, and `fitting` = M / 2^bits, "
-        "how many people would fit as well, the watched one included. Limits: at those of the "
-        "evidence. Without `--watch` `bits` is the relative entropy of everybody's probability "
-        "to an even one, `probability` is null, and `favourite` names the most probable of the "
-        "N with the probability among M, which `favourite_one_in` has as 1 in so many",
+        "how many people match. Without `--watch` `bits` is the relative entropy of "
+        "everybody's probability to an even one, and `favourite` names the most probable of "
+        "the N",
         required=False,
         default=None,
     )
     enrolled: float | None = key(
         "probability",
-        "probability that the speaker is one of the N at all, at the odds before that `start` "
-        "tells (`enrolled_prior`); null as long as there is nothing to go by, and where these "
-        "features cannot tell impostors. The figures among the N assume it",
+        "probability that the speaker is one of the N at all; null where these features cannot"
+        " tell. The figures among the N assume it",
         default=None,
     )
-    beyond_grid: bool = text_key(
-        "true where T is longer than anything calibrated and the last rank model holds"
-    )
+    beyond_grid: bool = text_key("true where T is longer than anything calibrated")
     features: Mapping[str, FeatureReading] = text_key(
-        "by name: `usable` seconds of speech in which the feature finds what it measures (of "
-        "`f0` voiced ones with a pitch: 7 to 56 % of the audio, so that 8.8 s of 147 s are no "
-        "fault; of `style` words), `rank` of the watched speaker (1 the most similar; the mean "
-        "of tied ranks), `expected_bits`, `rank_bits`, `local_bits`, `gain_bits`"
+        "by name: `usable` seconds of speech (of `f0` voiced ones: 7 to 56 % of the audio), "
+        "`rank` of the watched speaker (1 the most similar), `expected_bits`, `rank_bits`, "
+        "`local_bits`, `gain_bits`"
     )
     top: Sequence[tuple[str, float]] = key(
         "bits",
-        "the most probable speakers with their probability: five, more with `--top` or `--web`",
+        "the most probable speakers with their probability",
     )
     bystanders: Sequence[Bystander] | None = text_key(
-        "only with `--bystanders`: everybody enrolled but the watched speaker whose "
-        "`probability` among `people` (the largest crowd of `--among`, N of them enrolled) "
-        "lies above the level: `name`, `probability`, `people`, the most probable first",
+        "only with `--bystanders`: whoever else is enrolled and lies above the level: `name`, "
+        "`probability` among so many `people`",
         sparse=True,
         default=None,
     )
     excluded_seconds: float | None = key(
         "seconds",
         "only once another voice was noticed while somebody is watched: of `speech`, what the "
-        "figures leave out: other voices' stretches, or what says less of the watched speaker. "
-        "They are judged at the rest",
+        "figures leave out",
         sparse=True,
         default=None,
     )
     change: OpenChange | None = text_key(
-        "only while a noted change is open (see below): `since_seconds` and `features` of it. "
-        "Where nobody is watched the figures are then of all that was heard",
+        "only while a noted change is open: its `since_seconds` and `features`",
         sparse=True,
         default=None,
     )
     protected: ProtectedReading | None = text_key(
         "only with `--protect`: what the same seconds disclose through the anonymiser: `bits` "
-        "with limits, the headline of the strongest attacker who was tried (`by`), `at_least` "
-        "where any evidence was cut, and `speech`, the seconds of it in the protected audio. "
-        "Under `attackers`, by what each knows of the anonymiser, `bits`, `evidence_bits`, "
-        "`closed_set_bits` and `gain_bits` with limits, `at_least` and `support_bits` as above",
+        "of the strongest attacker (`by`), `at_least`, `speech` in the protected audio, and "
+        "under `attackers` the figures of each",
         sparse=True,
         default=None,
     )
     enrolled_withheld: tuple[str, ...] = text_key(
-        "only where `enrolled` cannot be told: why. The rank model says how well it could in "
-        "calibration, on speakers left out: under an area of 0.8 below the ROC curve no number "
-        "is given",
+        "only where `enrolled` cannot be told: why",
         sparse=True,
         default=(),
         schema=TEXT,
@@ -447,17 +423,14 @@ class Reading(Event):
     )
     withheld: str = text_key("only where figures are withheld: why", sparse=True, default="")
     conditions: Condition | None = conditions_key(
-        "only of audio: what it sounds like so far ([conditions](conditions.md)): where its "
-        "band ends (`bandwidth_hz`), how far speech is above noise (`snr_db`), the time in "
-        "which an echo dies (`reverberation_seconds`, RT60), the share of samples that are cut "
-        "off (`clipping`), the level of the speech (`level_db`); each null while too little "
-        "was heard",
+        "only of audio: its [conditions](conditions.md) so far: `bandwidth_hz`, `snr_db`, "
+        "`reverberation_seconds`, `clipping`, `level_db`; each null while too little was heard",
         sparse=True,
         default=None,
     )
     differs: Sequence[str] = differs_key(
-        "only where it is so: which of these are unlike the templates', or bad in themselves: "
-        "low bits do not mean safe",
+        "only where any is: the conditions that are unlike the templates', or bad: low bits do"
+        " not mean safe",
         sparse=True,
         default=(),
         encode=lambda names: list(names) or None,
@@ -469,12 +442,9 @@ class Reading(Event):
         default=None,
     )
     declared: DeclaredReading | None = text_key(
-        "only where `start` has `declared`: what is promised of all that was heard so far, "
-        "whoever attacks: `windows` so far, what their epsilons come to by `basic_nats`, "
-        "`advanced_nats` (null where it is no better) and `optimal_nats` composition, "
-        "`most_bits`, the evidence that no attacker exceeds (basic / ln 2), and whether that "
-        "is `empty`: 33 bits or more, which tell one person from all others alive. The other "
-        "figures are measured, with the attackers that were tried",
+        "only where `start` has `declared`: what is promised so far, whoever attacks: "
+        "`windows`, their `basic_nats`, `advanced_nats` and `optimal_nats`, `most_bits` (basic"
+        " / ln 2), and whether that is `empty`: 33 bits or more",
         sparse=True,
         default=None,
     )

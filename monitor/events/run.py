@@ -154,8 +154,8 @@ class RunStart(Event):
     ceiling: float = key("ceiling", "log2 N")
     reachable_bits: float | None = key(
         "bits",
-        "the most that `closed_set_bits` can be: less than the ceiling, since a share of the "
-        "probability is held back for a mistake",
+        "the most that `closed_set_bits` can be: a share of the probability is held back for a"
+        " mistake",
         required=False,
     )
     plateau: float | None = key(
@@ -163,9 +163,8 @@ class RunStart(Event):
     )
     watch: str | None = text_key("the speaker followed, or null")
     headline: str = text_key(
-        'what `bits` of the readings is: `"evidence"` (of the watched speaker, in any crowd) '
-        'or `"closed-set"` (among the N enrolled). A reading that has no evidence yet says '
-        "the latter",
+        'what `bits` of the readings is: `"evidence"` of the watched speaker, or '
+        '`"closed-set"`, among the N',
         schema=HEADLINE,
     )
     assumes_enrolled: bool = text_key(
@@ -174,23 +173,19 @@ class RunStart(Event):
     step_seconds: float = key("seconds", "audio seconds between readings", exclusiveMinimum=0)
     template_seconds: float | None = key(
         "seconds",
-        "D: speech seconds to which all templates are cut: their common length, or that of "
-        "`watch` where it has less",
+        "D: speech seconds to which all templates are cut",
     )
     similarity: Mapping[str, str] = text_key("by feature, how stream and template are compared")
     ties: str = text_key(
         "how tied ranks are counted", enum=["spread", "optimistic", "pessimistic", "mid"]
     )
     rank_model: str = text_key(
-        '`"own"`, or `"mismatched"` where it was learnt without some of these speakers: they '
-        "were added later, the rank model is from `--rank-model`, or it is the shipped "
-        "cross-session rank model because too few speakers had two sessions",
+        '`"own"`, or `"mismatched"` where it was learnt without some of these speakers',
         enum=["own", "mismatched"],
     )
     rank_model_prior: float | None = text_key(
         "what the shipped readers' rank model counts in this one as its prior: 0 (nothing) to "
-        "1 (it is theirs); m / (S + m), S the speakers it was learnt on, m from 20 to 100 as "
-        "speakers left out decide",
+        "1 (it is theirs)",
         required=False,
         schema=_SHARE,
     )
@@ -206,87 +201,72 @@ class RunStart(Event):
     )
     among: tuple[int, ...] | None = key(
         "people",
-        "sizes of crowds, people (`--among`): what the readings' `among` is said of",
+        "sizes of the crowds in `among` of the readings",
         required=False,
         schema={"type": "array", "items": PEOPLE},
     )
     enrolled_prior: float | None = text_key(
-        "how likely it was taken to be, before anything was heard, that one of the N speaks "
-        "(`--enrolled-prior`): what `enrolled` starts from",
+        "how likely it was taken to be, before any speech, that one of the N speaks",
         required=False,
         schema=_SHARE,
     )
     support_bits: float | None = key(
         "bits",
-        "the most bits of evidence that these templates' rank model can support, at any "
-        "length; null where there is none: then `evidence_bits` and `among` of the readings "
-        "are null, and a notice says what helps",
+        "the most evidence that the rank model supports, at any length; null where there is none",
         required=False,
     )
     bystanders: BystanderTerms | None = text_key(
-        "only with `--bystanders`: whom readings name: those `above` this probability among "
-        "so many `people`",
+        "only with `--bystanders`: the probability `above` which readings name somebody, among"
+        " so many `people`",
         sparse=True,
         default=None,
     )
     on_change: str = text_key(
-        'what is done when another person, or channel, takes over: `"ignore"`, `"note"`, '
-        '`"reset"` or `"split"`',
+        "what is done when another person, or channel, takes over",
         enum=["ignore", "note", "reset", "split"],
     )
     conditions: Condition | None = conditions_key(
-        "what the template of `watch` sounds like, or most of the templates do, as "
-        "`conditions` of a reading; null where nobody knows",
+        "those of the template of `watch`, or of most templates; null where unknown",
         required=False,
     )
     recordings: tuple[str, ...] = text_key("names of the recordings, without folders")
     fingerprint: Mapping[str, str] = text_key(
         "of population and rank model: equal ones, equal figures"
     )
-    notices: tuple[str, ...] = text_key(
-        "what a person should know, one sentence each: among them by how many bits a "
-        "same-session rank model may favour the attacker, from the difference between the "
-        "shipped rank models"
-    )
+    notices: tuple[str, ...] = text_key("what a person should know, one sentence each")
     transcripts: tuple[TranscriptStart, ...] | None = text_key(
-        "only with words (`--transcript`): of each `recording` the `transcript` beside it, "
-        "how many `words` it has, whether their times were `spread` over captions, and the "
-        "`speaker` where it names one alone; null where words are still to come",
+        "only with words: of each `recording` its `transcript`, how many `words`, whether "
+        "their times were `spread`, and the `speaker`; null where words are still to come",
         sparse=True,
         default=None,
     )
     protected: ProtectedStart | None = text_key(
-        "only with `--protect`: its `method`, the most by which protected audio lags "
-        "(`latency_seconds`; null: until a recording is over), and by what each of the "
-        "`attackers` knows, `support_bits` and the `fingerprint` of population and rank "
-        'model: `"ignorant"` has not enrolled protected speech, `"lazy-informed"` has',
+        "only with `--protect`: its `method`, `latency_seconds` (null: until a recording is "
+        "over), and of each of the `attackers` `support_bits` and `fingerprint`",
         sparse=True,
         default=None,
     )
     declared: DeclaredStart | None = text_key(
-        "only where an anonymiser, or noise on frames, promises anything: the `mechanism`, "
-        "its `epsilon_nats` for each window of `window_seconds`, the `delta` of the optimal "
-        "and the advanced composition, and after how many windows nothing is promised any "
-        "more (`empty_after`)",
+        "only where anything is promised: the `mechanism`, `epsilon_nats` a window of "
+        "`window_seconds`, `delta`, and after how many windows nothing is promised any more "
+        "(`empty_after`)",
         sparse=True,
         default=None,
     )
     alerts: tuple[AlertTerms, ...] | None = text_key(
-        "only with rules that have a threshold (`--alert`, `--budget`): each `rule` as text, "
-        "its `field`, `threshold` and `level`, for how long it must hold (`hold_seconds`) and "
-        "T of the first reading that counts (`least_speech_seconds`)",
+        "only with rules that have a threshold: `rule`, `field`, `threshold`, `level`, "
+        "`hold_seconds`, and T of the first reading that counts (`least_speech_seconds`)",
         sparse=True,
         default=None,
     )
     alarms: tuple[AlarmTerms, ...] | None = text_key(
-        "only with `--false-alarms`: the thresholds that were worked out: `rule`, `field`, "
-        "`threshold`, and the `false_alarms` that an alert quotes",
+        "only with `--false-alarms`: `rule`, `field`, `threshold`, and the `false_alarms` that"
+        " an alert quotes",
         sparse=True,
         default=None,
     )
     people: tuple[PersonStart, ...] | None = text_key(
-        "only of several [people](people.md): the `label` of each, and its `seconds` alone by "
-        "the turns, or null",
+        "only of several [people](people.md): each `label`, and its `seconds` alone by the turns",
         sparse=True,
         default=None,
     )
@@ -294,10 +274,8 @@ class RunStart(Event):
         "only where several are watched", sparse=True, default=None
     )
     carried: CarriedEvidence | None = text_key(
-        "only with a ledger: the evidence that this session goes on from: how many "
-        "`sessions`, their `speech` seconds, and the `history` of their readings (`session`, "
-        "`time` of day, `seconds`, `speech`, `bits`, `evidence_bits`, `closed_set_bits`), "
-        "thinned to a few hundred",
+        "only with a ledger: the `sessions` that this one goes on from, their `speech` "
+        "seconds, and a thinned `history` of their readings",
         sparse=True,
         default=None,
     )
@@ -388,24 +366,19 @@ class RunEnd(Event):
     warnings: int = key("count", 'alerts raised, of `level` `"warning"`')
     failures: tuple[str, ...] = text_key("what an action or the ledger could not do, a line each")
     undecided: tuple[str, ...] = text_key(
-        "alerts of which a stream so short says nothing, a line each: it had less speech than "
-        "the rule needs (`after 10 s`), or ended while a rule's figure was held (`for 5 s`)"
+        "alerts of which a stream so short says nothing, a line each"
     )
     stopped: str | None = text_key("the rule that ended the stream (`--stop-on-alert`), or null")
     complete: bool = text_key("false where anything was lost")
     watch: str | None = text_key("as in `start`")
     recordings: tuple[str, ...] = text_key("as in `start`", required=False)
     notices: tuple[str, ...] = text_key(
-        "what a person should know of the recordings, one sentence each: all that was noticed "
-        "in the middle of the stream (`notice`), nobody speaks in it, or it sounds like "
-        "another person than what was heard before it (see "
-        "[measurements](../benchmarks/results/recordings.md))",
+        "what a person should know of the recordings, one sentence each",
         required=False,
     )
     repeated_seconds: float | None = key(
         "seconds",
-        "only where there was any: speech that repeats what was heard before in this stream, "
-        "and was left out of all figures",
+        "only where there was any: speech that was heard before in this stream, and left out",
         sparse=True,
         default=None,
     )
@@ -415,41 +388,34 @@ class RunEnd(Event):
         default=None,
     )
     transcripts: tuple[TranscriptEnd, ...] | None = text_key(
-        "only with words: of each `recording` how many `words` came, the share of their time "
-        "in which somebody speaks (`words_in_speech`), the share of the speech in which a "
-        "word is said (`speech_with_words`), and the share of the other places along the "
-        "recording where the words would lie in speech as well (`as_well_elsewhere`: near 0 "
-        "for the recording's own, anything for another's; null where pauses are too few to "
-        "tell)",
+        "only with words: of each `recording` how many `words`, the share of their time in "
+        "speech (`words_in_speech`), of speech with words (`speech_with_words`), and of other "
+        "places where they would fit as well (`as_well_elsewhere`)",
         sparse=True,
         default=None,
     )
     people: tuple[PersonEnd, ...] | None = text_key(
-        "only of several [people](people.md), a row each: who it most probably is (`person`, "
-        "null: nobody enrolled) and how probable that is, `seconds` alone by the turns, and "
-        "the figures of the last reading. The run's own `bits` are then the largest",
+        "only of several [people](people.md), a row each: the most probable `person` (null: "
+        "nobody enrolled), its probability, `seconds` alone, and the figures of the last "
+        "reading",
         sparse=True,
         default=None,
     )
     overlap_seconds: float | None = key(
         "seconds",
-        "only of several people: seconds in which more than one speaks, which count for nobody",
+        "only of several people: seconds in which several speak, which count for nobody",
         only=lambda end: end.people is not None,
         default=None,
     )
     disclosure_delay: tuple[DelayRow, ...] | None = text_key(
-        "only with `--protect`, a row for each level of the headline (`bits`): when the clear "
-        "and the protected side reached it (`clear`, `protected`: `seconds`, or, where "
-        "`crossed` is false, until when it is known that they had not), and `delay_seconds`, "
-        "the difference, which is `at_least` so much where the protected side had not; null "
-        "where the clear side had not. Empty where nobody is watched",
+        "only with `--protect`, a row for each level (`bits`): when either side reached it "
+        "(`clear`, `protected`: `seconds`, `crossed`), and `delay_seconds`, `at_least` so much"
+        " where the protected side had not",
         sparse=True,
         default=None,
     )
     incomplete: tuple[str, ...] = text_key(
-        "what keeps the run from being complete, a line each: lost audio, a recording without "
-        "speech, an undecided alert, a ledger that lacks part of it. With `alerts` the exit "
-        "status is 3, else 4",
+        "what keeps the run from being complete, a line each",
         required=False,
         default=(),
     )
@@ -475,7 +441,7 @@ class GapEvent(Event):
         + ". A source of your own may have others"
     )
     lost_seconds: float | None = key(
-        "seconds", "audio lost, or not heard by a thinned feature; null where nobody can know"
+        "seconds", "audio lost, or not heard by a thinned feature; null where unknown"
     )
     recording: str = text_key("which recording", default="")
     detail: str = text_key("one line for a person", default="")
@@ -555,26 +521,23 @@ class Change(Event):
     seconds: float = key("seconds", "where on the stream it was noticed")
     since_seconds: float = key("seconds", "where the new voice seems to have begun")
     features: tuple[str, ...] = text_key(
-        'which of them noticed; `"channel"` alone means another microphone, room, line or '
-        "gain, or a voice that came with one"
+        'which of them noticed; `"channel"` alone means another microphone, room or line'
     )
     margin_before: float = key(
         "number",
-        "how much the newest speech was like the voice so far rather than like anybody, on "
-        "average up to there: nats a frame (histograms), cosine (embeddings) or bels from the "
-        "usual levels, negative (`channel`)",
+        "how much the newest speech was like the voice so far rather than like anybody, up to "
+        "there: nats, cosine or bels",
     )
     margin_after: float = key("number", "the same since then")
     back: bool = text_key(
-        'only true, and only with `"note"`: nobody new, the first voice is back. The margins '
-        "are those under it: the level that says so, and since then",
+        "only true: the first voice is back; the margins are those under it",
         sparse=True,
         default=False,
         encode=lambda back: back or None,
     )
     action: str = text_key(
-        'what was done: `"note"` carries on, `"reset"` forgets the evidence and keeps the '
-        'peak, `"split"` begins another stream',
+        'what was done: `"note"` goes on, `"reset"` forgets the evidence, `"split"` begins '
+        "another stream",
         enum=["note", "reset", "split"],
         default="note",
     )
@@ -598,16 +561,13 @@ class Alert(Event):
     seconds: float = key("seconds", "when, in audio seconds heard")
     speech: float | None = key("seconds", "when, in speech seconds", type="number")
     rule: str = text_key(
-        "as it can be given to `--alert`; `bits>4.5 (5 % false alarms in 10 minutes)` where "
-        "the threshold was worked out (`--false-alarms`); `bits>3 within 30 s` for a forecast "
-        "(`--warn`), `budget of 8 bits nearly spent` and `budget of 8 bits spent` for a budget "
-        "(`--budget`)"
+        "as it can be given to `--alert`, or in words for a worked-out threshold, a forecast, "
+        "a budget"
     )
     field: str = text_key("the figure it watches")
     threshold: float = key("number", "its threshold, bits")
     level: str = text_key(
-        '`"alert"`, or `"warning"` for a forecast and a budget nearly spent: these give no '
-        "exit status and stop nothing",
+        '`"alert"`, or `"warning"` for a forecast and a budget nearly spent',
         enum=["alert", "warning"],
         default="alert",
         kw_only=True,
@@ -616,23 +576,21 @@ class Alert(Event):
     value: float | None = key("number", "the figure at that moment")
     least_speech_seconds: float = key(
         "seconds",
-        "only with a rule that waits for speech (`after 10 s`): T of the first reading that counts",
+        "only with a rule that waits for speech: T of the first reading that counts",
         sparse=True,
         default=0.0,
         encode=lambda seconds: seconds or None,
     )
     seconds_left: float | None = key(
         "seconds",
-        "only of a forecast: stream seconds until the threshold at this rate; null where there "
-        "is none any more",
+        "only of a forecast: stream seconds until the threshold at this rate",
         only=lambda alert: alert.kind == "forecast",
         default=None,
     )
     false_alarms: FalseAlarmTerms | None = text_key(
         "only with `--false-alarms`: at most this `share` of other people's streams of "
-        "`horizon_seconds` sets it off, by so many `speakers` (`repeated` of whom said less "
-        "and were heard again), under the rank model of this kind of `session`; `beyond` is "
-        "true after that time, of which nothing is known. See [alarms](alarms.md)",
+        "`horizon_seconds` sets it off, by so many `speakers` (`repeated` of whom were heard "
+        "again); `beyond` after that time ([alarms](alarms.md))",
         sparse=True,
         default=None,
     )
@@ -671,10 +629,10 @@ class LevelReached(Event):
     side: str = text_key('`"clear"` or `"protected"`', enum=["clear", "protected"])
     since_seconds: float = key(
         "seconds",
-        "since when the figure has stayed at or above it, for as long as an alert is held",
+        "since when the figure has stayed at or above it",
     )
     delay_seconds: float | None = key(
-        "number", "with the crossing of the second side: how much later the protected side was"
+        "number", "with the second side: how much later the protected one was"
     )
 
     @property
