@@ -1,15 +1,8 @@
 """Audits: one document of what a product's speech, or a dataset, discloses of its speakers."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from monitor.lazy import lazily
-
-if TYPE_CHECKING:
-    from monitor.lab.audit.audit import Audit, AuditConfig
-    from monitor.lab.audit.auditing import audit_attack, audit_corpus, audit_runs, extract_corpus
-    from monitor.lab.audit.document import Label, make_label
+from monitor.lab.audit.audit import Audit, AuditConfig
+from monitor.lab.audit.auditing import audit_attack, audit_corpus, audit_runs, extract_corpus
+from monitor.lab.audit.document import Label, make_label
 
 __all__ = [
     "Audit",
@@ -21,11 +14,3 @@ __all__ = [
     "extract_corpus",
     "make_label",
 ]
-
-_HOMES = {
-    "audit": "Audit AuditConfig",
-    "auditing": "audit_attack audit_corpus audit_runs extract_corpus",
-    "document": "Label make_label",
-}
-
-__getattr__, __dir__ = lazily(__name__, _HOMES)

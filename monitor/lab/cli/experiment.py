@@ -138,14 +138,14 @@ def command(asked: ExperimentOptions) -> int:
     except KeyboardInterrupt:
         say("monitor: what was measured is kept; to go on, run the same command again")
         raise
-    for problem in results.problems:
+    for problem in results.material.problems:
         say(f"monitor: skipped: {problem}")
-    if results.noise:
+    if results.noisy:
         say(f"monitor: {results.noisy}")
     for answer in results.plain()["answers"].values():
         say(f"{answer['question']} {answer['corpus'] or 'Not asked here.'}")
     say(f"{asked.output / 'index.html'} tells it all; {asked.output} is private")
-    return INCOMPLETE if results.problems else 0
+    return INCOMPLETE if results.material.problems else 0
 
 
 def _read_material(asked: ExperimentOptions, settings: ExperimentSettings) -> Material:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import takewhile
 from operator import itemgetter
@@ -199,17 +199,11 @@ def format_bits(value: float) -> str:
 
 
 def format_change(change: Contrast) -> str:
-    """Format a difference with its limits.
-
-    Example:
-        >>> format_change(Contrast(1.0, 0.5, 1.5))
-        '+1.00 (0.50 to 1.50)'
-    """
-    sign = "+" if change.value >= 0.005 else ""
-    if change.high - change.low < AGREED:
-        return f"{sign}{format_bits(change.value)} (all resamples agree)"
+    """Format a difference with its limits: +1.00 (0.50 to 1.50)."""
+    agreed = change.high - change.low < AGREED
     limits = f"{format_bits(change.low)} to {format_bits(change.high)}"
-    return f"{sign}{format_bits(change.value)} ({limits})"
+    sign = "+" * (change.value >= 0.005)
+    return f"{sign}{format_bits(change.value)} ({'all resamples agree' if agreed else limits})"
 
 
 # --------------------------------------------------------------------------------------- best loss
@@ -241,8 +235,9 @@ def _answer_loss(session: str, system: str, measured: SystemRecord) -> CorpusAns
     decided = choose_verdict(full=perfect, no=bool(better), yes=bool(outcomes and not open_))
     verdict: Verdict = "undecided" if is_small else decided
     parts = ["every trial has rank 1, so that all losses agree"] if perfect else []
-    parts += [f"nearest to the ranks counted is {_name_lowest(rows, 'kl_bits')} by divergence and "
-             f"{_name_lowest(rows, 'rank1_match_bits')} at rank 1"]  # fmt: skip
+    nearest = _name_lowest((row["kl_bits"], row["fitted"]) for row in rows)
+    first = _name_lowest((row["rank1_match_bits"], row["fitted"]) for row in rows)
+    parts.append(f"nearest to the ranks counted is {nearest} by divergence and {first} at rank 1")
     parts += [
         f"on speakers left out {_format_losses(rows, losses)} cost {how} than LL"
         for losses, how in ((worse, "more"), (better, "less"))
@@ -281,9 +276,9 @@ def _compare_loss(row: LossRecord) -> str:
     return "worse" if low > 0 else "better" if high < 0 else "open"
 
 
-def _name_lowest(rows: Sequence[LossRecord], key: Literal["kl_bits", "rank1_match_bits"]) -> str:
-    values = [(value, row["fitted"]) for row in rows if (value := row[key]) is not None]
-    return min(values, key=itemgetter(0))[1] if values else "none"
+def _name_lowest(values: Iterable[tuple[float | None, str]]) -> str:
+    known = [(value, loss) for value, loss in values if value is not None]
+    return min(known, key=itemgetter(0))[1] if known else "none"
 
 
 def _format_losses(rows: Sequence[LossRecord], losses: Sequence[str]) -> str:
@@ -364,9 +359,9 @@ def _format_below_ceiling(surface: Surface, first: float, power: float) -> str:
 
 
 def _format_times(times: Contrast) -> str:
-    if times.high - times.low < AGREED:
-        return f"{times.value:.3g} times as many (all resamples agree)"
-    return f"{times.value:.3g} times as many ({times.low:.3g} to {times.high:.3g})"
+    agreed = times.high - times.low < AGREED
+    limits = "all resamples agree" if agreed else f"{times.low:.3g} to {times.high:.3g}"
+    return f"{times.value:.3g} times as many ({limits})"
 
 
 # ------------------------------------------------------------------------------------------ trends
@@ -490,66 +485,47 @@ def answer_bound(surface: Surface) -> CorpusAnswer | None:
 
 # --------------------------------------------------------------------------------------- questions
 
-
-@dataclass(frozen=True)
-class Question:
-    """A question that SRD's experiments ask, and what the paper found."""
-
-    key: str
-    text: str
-    paper: str
-
-
-QUESTIONS = (
-    Question("rises", "Does disclosure rise with the length of the test, T?",
-             "yes, of the fundamental frequency (fig. 8)"),
-    Question("saturates_t", "Does it saturate with T: does the last doubling bring less than half "
-             "of the first?", "yes (fig. 8)"),
-    Question("falls", "Does it fall again at long T?",
-             "slightly, but for templates of 30 and 60 min (fig. 8)"),
-    Question("saturates_d", "Does it saturate so with the length of the templates, D?",
-             "yes, test and template have one role (fig. 8)"),
-    Question("bounded", "Is it bounded by the length of the templates?", "yes (abstract, fig. 8)"),
-    Question("guide_linear", "Is basic composition ten times the measured, or more, at the longest "
-             "T?", "yes, orders of magnitude (fig. 8)"),
-    Question("guide_root", "Is advanced composition?", "yes, orders of magnitude (fig. 8)"),
-    Question("loss", "Does LL fit as well as any other loss, on speakers left out?",
+QUESTIONS = {
+    "rises": ("Does disclosure rise with the length of the test, T?",
+              "yes, of the fundamental frequency (fig. 8)"),
+    "saturates_t": ("Does it saturate with T: does the last doubling bring less than half of the "
+                    "first?", "yes (fig. 8)"),
+    "falls": ("Does it fall again at long T?",
+              "slightly, but for templates of 30 and 60 min (fig. 8)"),
+    "saturates_d": ("Does it saturate so with the length of the templates, D?",
+                    "yes, test and template have one role (fig. 8)"),
+    "bounded": ("Is it bounded by the length of the templates?", "yes (abstract, fig. 8)"),
+    "guide_linear": ("Is basic composition ten times the measured, or more, at the longest T?",
+                     "yes, orders of magnitude (fig. 8)"),
+    "guide_root": ("Is advanced composition?", "yes, orders of magnitude (fig. 8)"),
+    "loss": ("Does LL fit as well as any other loss, on speakers left out?",
              "by divergence yes, at rank 1 CLL, which it takes for its tables (Table III)"),
-)  # fmt: skip
+}  # fmt: skip
+"""What SRD's experiments ask, and what the paper found, by key."""
 
 
 def answer_questions(cells: Sequence[MeasuredCell]) -> list[CorpusAnswer]:
-    """Answer all questions from the cells, in the order of `QUESTIONS`."""
-    answers: list[CorpusAnswer | None] = []
+    """Answer all questions from the cells, in their order."""
+    answers: list[CorpusAnswer | None] = [*answer_losses(cells)]
     for surface in make_surfaces(cells):
         answers += [answer_rise(surface), answer_fall(surface), answer_bound(surface)]
-        answers += [answer_saturation(surface, of) for of in ("T", "D")]
+        answers += [answer_saturation(surface, axis) for axis in ("T", "D")]
         answers += answer_guides(surface)
-    answers += answer_losses(cells)
-    ranks = {question.key: i for i, question in enumerate(QUESTIONS)}
-    return sorted(
-        (finding for finding in answers if finding is not None), key=lambda f: ranks[f.question]
-    )
+    keys = list(QUESTIONS)
+    return sorted(filter(None, answers), key=lambda answer: keys.index(answer.question))
 
 
 def summarise_answers(findings: Sequence[CorpusAnswer]) -> str:
-    """Summarise the answers to one question, in a line.
-
-    Example:
-        >>> pairs = [("f0", "yes"), ("voice", "full")]
-        >>> answers = [CorpusAnswer("rises", name, "same", said, "") for name, said in pairs]
-        >>> summarise_answers(answers)
-        'Yes: f0 (same). At the ceiling of log2 N: voice (same).'
-    """
+    """Summarise the answers to one question, in a line: Yes: f0 (same). No: voice (same)."""
     heads = {"yes": "Yes", "no": "No", "full": "At the ceiling of log2 N",
              "undecided": "Not decided"}  # fmt: skip
     parts = []
     for verdict, head in heads.items():
-        answers = [finding for finding in findings if finding.verdict == verdict]
-        by_session = [
-            f"{', '.join(a.system for a in answers if a.session == session)} ({session})"
-            for session in dict.fromkeys(answer.session for answer in answers)
-        ]
-        if answers:
-            parts.append(f"{head}: {'; '.join(by_session)}.")
+        by_session: dict[str, list[str]] = {}
+        for finding in findings:
+            if finding.verdict == verdict:
+                by_session.setdefault(finding.session, []).append(finding.system)
+        if by_session:
+            listed = (f"{', '.join(names)} ({session})" for session, names in by_session.items())
+            parts.append(f"{head}: {'; '.join(listed)}.")
     return " ".join(parts)

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -66,35 +67,31 @@ from monitor.types import Record
 from monitor.version import __version__
 
 KIND = "experiment"
-_SCHEMA = 1
-_WORKING = ("resampled", "left_out")
-"""What only limits are made of."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Results of an experiment.
+    """Results of an experiment: the cells of the tables come first."""
 
-    Attributes:
-        name: of the corpus.
-        settings, panels: what was asked for, and who took part.
-        cells: what was measured, those of the tables first.
-        findings: what it says in words.
-        frame_counts: by feature how often each bin was heard.
-        problems: a line for what could not be used.
-        heard: speech was compared here; else the scores are somebody's.
-        noise: what had been added to the embeddings of tests and templates; mostly empty.
-    """
-
-    name: str
+    material: Material
     settings: ExperimentSettings
     panels: Sequence[Panel]
     cells: Sequence[MeasuredCell]
-    findings: Sequence[CorpusAnswer]
-    frame_counts: Mapping[str, Sequence[int]]
-    problems: tuple[str, ...] = ()
-    heard: bool = True
-    noise: str = ""
+
+    @cached_property
+    def findings(self) -> list[CorpusAnswer]:
+        """What the cells say in words."""
+        return answer_questions(self.cells)
+
+    @property
+    def speakers(self) -> list[str]:
+        """Everybody who took part."""
+        return list(dict.fromkeys(who for panel in self.panels for who in panel.speakers))
+
+    @cached_property
+    def frame_counts(self) -> Mapping[str, Sequence[int]]:
+        """How often each bin was heard, by feature."""
+        return self.material.frame_counts(self.speakers)
 
     @property
     def tables(self) -> list[MeasuredCell]:
@@ -116,7 +113,7 @@ class Experiment:
             for warning in measured["warnings"]
         )
         caveats_here = [f"{caveat[:1].upper()}{caveat[1:]}." for caveat in caveats(self.systems)]
-        noisy = [self.noisy] if self.noise else []
+        noisy = [self.noisy] if self.noisy else []
         return [*noisy, *caveats_here, *dict.fromkeys(lines), *self._weaker_joints()]
 
     def _weaker_joints(self) -> Iterator[str]:
@@ -137,9 +134,10 @@ class Experiment:
 
     @property
     def noisy(self) -> str:
-        """Warning that noisy templates understate disclosure, and what to do instead."""
-        return (
-            f"These frames have noise ({self.noise}), and so have the templates here: clear "
+        """Warning that noisy templates understate disclosure, if they are noisy."""
+        noise = self.material.noise
+        return noise and (
+            f"These frames have noise ({noise}), and so have the templates here: clear "
             "templates learn more, up to many times as much. For an attacker who has clear speech "
             "of everybody: monitor enrol CLEAR_FRAMES -o clear.npz; monitor score NOISY_FRAMES "
             "-p clear.npz -o scores.npz; monitor experiment scores.npz -o DIR. One who weighs by "
@@ -153,39 +151,39 @@ class Experiment:
     def plain(self) -> Record:
         """Return everything for JSON."""
         return {
-            "schema": _SCHEMA,
+            "schema": 1,
             "kind": KIND,
             "program": __version__,
-            "corpus": self.name,
-            "problems": list(self.problems),
+            "corpus": self.material.name,
+            "problems": list(self.material.problems),
             "warnings": self.warnings,
             "settings": self.settings.plain(),
             "panels": [panel.plain() for panel in self.panels],
             "answers": {
-                question.key: {
-                    "question": question.text,
-                    "paper": question.paper,
-                    "corpus": summarise_answers(self.about(question.key)),
+                key: {
+                    "question": text,
+                    "paper": paper,
+                    "corpus": summarise_answers(self.about(key)),
                 }
-                for question in QUESTIONS
+                for key, (text, paper) in QUESTIONS.items()
             },
             "findings": [asdict(finding) for finding in self.findings],
-            "cells": [_encode_cell(cell) for cell in self.cells],
+            "cells": [
+                {
+                    "purpose": cell.panel.purpose,
+                    "session": cell.panel.session,
+                    "T": cell.test_seconds,
+                    "D": cell.template_seconds,
+                    "systems": {
+                        name: {key: value for key, value in measured.items()
+                               if key not in ("resampled", "left_out")}
+                        for name, measured in cell.systems.items()
+                    },
+                }
+                for cell in self.cells
+            ],
             "frame_counts": {name: list(counts) for name, counts in self.frame_counts.items()},
-        }
-
-
-def _encode_cell(cell: MeasuredCell) -> dict[str, object]:
-    return {
-        "purpose": cell.panel.purpose,
-        "session": cell.panel.session,
-        "T": cell.test_seconds,
-        "D": cell.template_seconds,
-        "systems": {
-            name: {key: value for key, value in measured.items() if key not in _WORKING}
-            for name, measured in cell.systems.items()
-        },
-    }
+        }  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------ tables
@@ -336,41 +334,49 @@ _SESSION = {
     "same": "test and template are parts of one recording, which favours the attacker: room and "
     "microphone are the same",
 }
-_HEARD = (
-    "The attacker has templates of everybody, of the same kind of speech as the tests (protected "
-    "alike, where this corpus is protected speech), and compares counts by log-likelihood, "
-    "embeddings by cosine."
-)
-_SCORED = (
-    "Scores are those of the file: whoever made them knows what the attacker has, how it compares, "
-    "and whether tests and templates overlap."
-)
 
 
 def describe_method(experiment: Experiment) -> Iterator[str]:
     """Describe the method, a paragraph at a time."""
+    material = experiment.material
     yield (
-        f"Speech of {experiment.name} was compared with templates of its speakers by "
+        f"Speech of {material.name} was compared with templates of its speakers by "
         f"{', '.join(experiment.systems)}, as in T. Bäckström et al., “Privacy Disclosure of "
         "Similarity Rank in Speech and Language Processing” (SRD). A test of T speech seconds is "
         "compared with a template of D speech seconds of each of N people; the rank of the right "
         "one is all that counts."
     )
-    yield _HEARD if experiment.heard else _SCORED
+    yield (
+        "The attacker has templates of everybody, of the same kind of speech as the tests "
+        "(protected alike, where this corpus is protected speech), and compares counts by "
+        "log-likelihood, embeddings by cosine."
+        if material.joins
+        else "Scores are those of the file: whoever made them knows what the attacker has, how it "
+        "compares, and whether tests and templates overlap."
+    )
     for panel in experiment.panels:
-        yield _describe_panel(panel)
+        tests, templates = (
+            ", ".join(map(format_seconds, lengths))
+            for lengths in (panel.lengths, panel.template_lengths)
+        )
+        what = "Tables and figures 5 to 7" if panel.purpose == "tables" else "Sweep (figure 8)"
+        yield (
+            f"{what}. {panel.session.capitalize()} session ({_SESSION[panel.session]}): "
+            f"{plural(len(panel.speakers), 'speaker')} with templates, {len(panel.tested)} of them "
+            f"with tests, at T = {tests} and D = {templates}."
+        )
     yield (
         "The same people take part in all cells of a sweep, so that lengths alone differ. What is "
         "fitted is the beta-binomial rank model by log-likelihood (LL) unless it says otherwise; "
         f"limits are 95 %, over {plural(experiment.settings.replicates, 'resample')} of speakers, "
         "and differences are between the same speakers."
     )
-    if experiment.heard:
+    if material.joins:
         yield (
             f"Tests are spread over the speech by eq. (6), {experiment.settings.trials} a speaker "
             "at most, never overlapping their template and as far from it as they can be."
         )
-    if experiment.heard and "joint" in experiment.systems:
+    if material.joins and "joint" in experiment.systems:
         yield (
             "The joint adds all features up, each weighed as tests of the other speakers teach: "
             "nobody’s own tests weigh the features for them."
@@ -380,20 +386,6 @@ def describe_method(experiment: Experiment) -> Iterator[str]:
             f"{plural(len(names), 'speaker')} on whose speech the network of {feature} was trained "
             "are candidates, but no test of theirs counts for it."
         )
-
-
-def _describe_panel(panel: Panel) -> str:
-    people = (
-        f"{panel.session.capitalize()} session ({_SESSION[panel.session]}): "
-        f"{plural(len(panel.speakers), 'speaker')} with templates, {len(panel.tested)} of them "
-        "with tests"
-    )
-    what = "Tables and figures 5 to 7" if panel.purpose == "tables" else "Sweep (figure 8)"
-    tests, templates = (
-        ", ".join(map(format_seconds, lengths))
-        for lengths in (panel.lengths, panel.template_lengths)
-    )
-    return f"{what}. {people}, at T = {tests} and D = {templates}."
 
 
 def list_limitations(experiment: Experiment) -> Iterator[str]:
@@ -422,7 +414,7 @@ def list_limitations(experiment: Experiment) -> Iterator[str]:
         "The equal error rate pools scores of all trials without normalising them; the joint is "
         "weighed by other people in each part of the speakers, which it mixes."
     )
-    yield from experiment.problems
+    yield from experiment.material.problems
 
 
 # -------------------------------------------------------------------------------------------- page
@@ -431,10 +423,9 @@ def list_limitations(experiment: Experiment) -> Iterator[str]:
 def make_document(experiment: Experiment, pictures: Sequence[Picture]) -> Document:
     """Make the page, like a short paper."""
     answers = [
-        (question.text, question.paper,
-         summarise_answers(experiment.about(question.key)) or "Not asked here.")
-        for question in QUESTIONS
-    ]  # fmt: skip
+        (text, paper, summarise_answers(experiment.about(key)) or "Not asked here.")
+        for key, (text, paper) in QUESTIONS.items()
+    ]
     columns = [Column("Question"), Column("SRD", "note"), Column("This corpus", "note")]
     sections: list[Section | Picture] = [
         Section("In short", [Table(columns, answers)]),
@@ -445,12 +436,12 @@ def make_document(experiment: Experiment, pictures: Sequence[Picture]) -> Docume
         title = f"Tables II and III, {cell.panel.session} session, {lengths}"
         sections.append(Section(title, [tabulate_disclosure(cell), tabulate_losses(cell)]))
     found = [
-        Section(question.text, [
-            Paragraphs([f"SRD: {question.paper}. Here: {summarise_answers(findings)}"]),
+        Section(text, [
+            Paragraphs([f"SRD: {paper}. Here: {summarise_answers(findings)}"]),
             Bullets([f"{e.system}, {e.session} session: {e.text}" for e in findings], "notes"),
         ])
-        for question in QUESTIONS
-        if (findings := experiment.about(question.key))
+        for key, (text, paper) in QUESTIONS.items()
+        if (findings := experiment.about(key))
     ]  # fmt: skip
     sections += [*pictures, Section("What was found", found)]
     for panel in experiment.panels:
@@ -475,7 +466,7 @@ def make_document(experiment: Experiment, pictures: Sequence[Picture]) -> Docume
         "Beside this page lie its figures (SVG, PNG) with their data (CSV), the tables (CSV) and "
         "everything (results.json). It names no speaker and holds no score."
     )
-    title = f"Similarity rank disclosure of {experiment.name}"
+    title = f"Similarity rank disclosure of {experiment.material.name}"
     return Document(title, facts, sections, experiment.warnings, foot)
 
 
@@ -535,18 +526,14 @@ def run_experiment(
     cache = ResultCache(folder / "cache", fresh=fresh)
     orders = make_orders(panels, material, settings)
     cells = make_cells(orders, material, settings, cache, jobs, progress)
-    everybody = list(dict.fromkeys(who for panel in panels for who in panel.speakers))
-    results = Experiment(
-        material.name, settings, panels, cells, answer_questions(cells),
-        material.frame_counts(everybody), material.problems, material.joins, material.noise,
-    )  # fmt: skip
+    results = Experiment(material, settings, panels, cells)
     # results first: they mark the folder as one of an experiment
     as_json = json.dumps(results.plain(), allow_nan=False, indent=1)
     write_text(as_json, folder / "results.json")
     head = ("session", "system", "of", "figure", "value", "low", "high")
     tables = Table.of(head, list(list_table_rows(results.tables)))
     write_text(render_csv(tables), folder / "tables.csv")
-    optional: list[FigureSpec | None] = [plot_frames(results.frame_counts, len(everybody))]
+    optional: list[FigureSpec | None] = [plot_frames(results.frame_counts, len(results.speakers))]
     if results.tables:
         optional += [
             plot_ranks(results.tables, results.systems),
@@ -566,18 +553,15 @@ def check_folder(folder: Path, corpus: Path) -> None:
         UsageError: it holds something else, is a file, or lies in the corpus.
         StoreError: it cannot be written.
     """
-    names = set(held_by(folder))
     if corpus.is_dir() and folder.resolve().is_relative_to(corpus.resolve()):
         raise UsageError(f"{folder} lies in the corpus itself; choose a folder outside")
-    if names and not names <= {"cache", "frames"} and not _is_ours(folder / "results.json"):
+    if set(held_by(folder)) <= {"cache", "frames"}:
+        return
+    try:
+        contents = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        contents = None
+    if not isinstance(contents, dict) or contents.get("kind") != KIND:
         raise UsageError(
             f"{folder} holds something else; name an empty folder, or one of an experiment"
         )
-
-
-def _is_ours(path: Path) -> bool:
-    try:
-        contents = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(contents, dict) and contents.get("kind") == KIND
