@@ -107,17 +107,14 @@ def command(asked: AuditOptions) -> int:
     monitor audit corpus/ --card -o card.md          a card that names nobody, to be published
 
     Singling out, linkability and inference (WP216) each have the figures that speak to them, with
-    95 % intervals: evidence and first ranks, equal error rates and links across recordings, and
-    attributes that attackers learn. Then how long speech of one person may be kept under a budget,
-    who is most exposed (by hash), how the recordings sound, and what was not tested.
+    95 % intervals; then how long speech of one person may be kept under a budget, who is most
+    exposed (by hash), how the recordings sound, and what was not tested. The page needs no network
+    and prints well. A card also says how unique a voice is in growing crowds, and what the
+    recordings tell besides the voice; keep its --salt to yourself.
 
     The document gives no verdict: whether data are anonymous is a question of law, about all means
-    reasonably likely to be used. A low figure bounds the attackers who were tried, and no others.
-
-    The page needs no network and prints well. A card says what an attacker with a minute of speech
-    learns, how unique a voice is in growing crowds, what the recordings tell besides the voice, and
-    what was not tested; keep its --salt to yourself. A broken file is named and skipped (exit
-    status 4).
+    reasonably likely to be used. A low figure bounds the attackers who were tried, and no others. A
+    broken file is named and skipped (exit status 4).
     """
     from monitor.errors import UsageError
     from monitor.lab.audit.audit import summarise

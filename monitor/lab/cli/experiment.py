@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,6 +76,17 @@ class ExperimentOptions:
     fresh: bool = option("--fresh", "Forget what was kept of earlier runs in -o.")
     workers: ExperimentJobs = group(ExperimentJobs, "Options")
 
+    def settings(self) -> ExperimentSettings:
+        """Return the library's settings, without those who trained a network."""
+        from monitor.lab.experiment.material import SESSIONS, ExperimentSettings
+
+        measuring = self.measuring
+        return ExperimentSettings(
+            measuring.features, measuring.lengths, self.template_lengths, self.tables_at,
+            SESSIONS if self.session == "both" else (self.session,), self.trials,
+            measuring.replicates, measuring.seed,
+        )  # fmt: skip
+
 
 @click.command(
     "experiment", cls=HelpCommand, short_help="Run the SRD paper's experiments on a corpus."
@@ -90,12 +101,10 @@ def command(asked: ExperimentOptions) -> int:
     monitor experiment scores.npz -o out          of monitor score: any recogniser's, at its lengths
     monitor experiment frames -o out --trained phones=trainers.txt --trained voice=trainers.txt
 
-    Sweeps over the length of the test (T) and of the templates (D) for each feature and all
-    together, within and across sessions, always of the same people; Table II (ranks counted, and
-    the rank model fitted to them) and Table III (five losses); figures 4 to 8 as SVG, PNG and CSV;
-    and index.html, which says what was done and found: does disclosure rise with T, saturate, fall
-    again, how far below the composition guides does it stay, which loss fits best. Each answer has
-    its limits, or "cannot be decided with so few speakers". results.json has everything.
+    Sweeps over the lengths of test (T) and templates (D), for each feature and all together, within
+    and across sessions, always of the same people; SRD's Tables II and III, and figures 4 to 8 as
+    SVG, PNG and CSV; and index.html, which says what was done and found: each answer with its
+    limits, or "cannot be decided with so few speakers". results.json has everything.
 
     Every cell is kept under a hash of all that it depends on: a second run takes seconds. Audio is
     heard into DIR/frames, which is biometric; delete it when it is not needed. The page names
@@ -103,20 +112,15 @@ def command(asked: ExperimentOptions) -> int:
     """
     from monitor.cli.options import progress_over
     from monitor.jobs import cores
-    from monitor.lab.experiment.material import SESSIONS, ExperimentSettings, choose_panels
+    from monitor.lab.experiment.material import choose_panels
     from monitor.lab.experiment.report import check_folder, run_experiment
     from monitor.phrases import plural
     from monitor.run import INCOMPLETE
 
-    sessions = SESSIONS if asked.session == "both" else (asked.session,)
-    measuring = asked.measuring
-    settings = ExperimentSettings(
-        measuring.features, measuring.lengths, asked.template_lengths, asked.tables_at, sessions,
-        asked.trials, measuring.replicates, measuring.seed,
-    )  # fmt: skip
     check_folder(asked.output, asked.corpus)
+    settings = asked.settings()
     material = _read_material(asked, settings)
-    settings = _add_trainers(settings, material, asked.trainers)
+    settings = replace(settings, trained=_read_trainers(asked, material))
     panels = choose_panels(material.fills, material.offered, settings)
     for panel in panels:
         say(
@@ -176,18 +180,12 @@ def _read_material(asked: ExperimentOptions, settings: ExperimentSettings) -> Ma
         raise
 
 
-def _add_trainers(
-    settings: ExperimentSettings, material: Material, trainers: tuple[str, ...]
-) -> ExperimentSettings:
-    """Add those who trained a network."""
-    from dataclasses import replace
-
+def _read_trainers(asked: ExperimentOptions, material: Material) -> dict[str, frozenset[str]]:
+    """Read by feature who trained its network."""
     from monitor.errors import UsageError
 
-    trainers_by_feature = trained_by_feature(trainers, set(material.speakers)) if trainers else {}
-    if unknown := sorted(trainers_by_feature.keys() - set(material.systems)):
+    trained = trained_by_feature(asked.trainers, set(material.speakers)) if asked.trainers else {}
+    if unknown := sorted(trained.keys() - set(material.systems)):
         systems = ", ".join(material.systems)
         raise UsageError(f"--trained {unknown[0]}: this experiment is on {systems}")
-    return replace(
-        settings, trained={name: frozenset(names) for name, names in trainers_by_feature.items()}
-    )
+    return {name: frozenset(names) for name, names in trained.items()}
