@@ -106,6 +106,11 @@ class TestRow:
     figures: Mapping[str, Figure]
 
     @property
+    def ceiling(self) -> float:
+        """log2 N, bits."""
+        return math.log2(self.speakers)
+
+    @property
     def bits(self) -> float:
         """Bits by which attackers are compared."""
         return self.get_value(BITS) or 0.0
@@ -142,8 +147,6 @@ class Audit:
     Attributes:
         kind: ``"corpus"``, ``"runs"`` or ``"attack"``.
         facts: what was tested, by what it is of.
-        among: M, the crowd that people are singled out of.
-        budget: bits.
         exposures: of stretches of speech; None of an attack.
         rows: by length of them, of however few people.
         tests: of ranks and links.
@@ -155,14 +158,12 @@ class Audit:
         problems: what could not be used.
         commands: that give the same figures.
         skipped: files that could not be used, or not whole.
-        replicates, seed: of the resamples of speakers behind limits.
     """
 
     name: str
     kind: str
     facts: Mapping[str, str]
-    among: int
-    budget: float
+    config: AuditConfig
     exposures: Exposures | None = None
     rows: tuple[LengthRow, ...] = ()
     tests: tuple[TestRow, ...] = ()
@@ -174,8 +175,6 @@ class Audit:
     problems: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     skipped: int = 0
-    replicates: int = REPLICATES
-    seed: int = 0
 
     @property
     def least_people(self) -> int:
@@ -186,7 +185,9 @@ class Audit:
     @property
     def retention(self) -> Retention | None:
         """Longest speech that may be retained; None where no lengths were tested."""
-        return find_retention(self.rows, self.budget, self.least_people) if self.rows else None
+        if not self.rows:
+            return None
+        return find_retention(self.rows, self.config.budget, self.least_people)
 
     @property
     def shown(self) -> tuple[LengthRow, ...]:
@@ -218,7 +219,8 @@ class Audit:
         common = self.exposures.select_common([row.seconds for row in rows])
         if len(set(common.owner.tolist())) < self.least_people:
             return ()
-        return summarise_lengths(common.by_person(), replicates=self.replicates, seed=self.seed)
+        config = self.config
+        return summarise_lengths(common.by_person(), replicates=config.replicates, seed=config.seed)
 
 
 def hash_speaker(speaker: str, salt: str = "") -> str:
@@ -287,13 +289,13 @@ def _singling_out(audit: Audit) -> Iterator[str]:
             f"{format_bits(row.mean_bits, least=row.at_least > 0.05)}"
         )
         if exposures.kind == "evidence":
-            matches = format_matches(row.bits, audit.among)
+            matches = format_matches(row.bits, audit.config.among)
             text += f" of evidence: {matches} people would fit as well. "
             if row.stretches >= round(1 / EXPOSED):
                 text += f"The most exposed tenth disclose {row.exposed_bits:.1f} bits or more: "
-                text += f"{format_matches(row.exposed_bits, audit.among)} or fewer."
+                text += f"{format_matches(row.exposed_bits, audit.config.among)} or fewer."
         else:
-            text += f" of {math.log2(exposures.candidates):.1f} among the enrolled."
+            text += f" of {exposures.ceiling:.1f} among the enrolled."
         yield text.strip()
         if row.speakers < HEADLINE_PEOPLE:
             yield (
@@ -307,7 +309,7 @@ def _singling_out(audit: Audit) -> Iterator[str]:
         if audit.kind == "attack":
             yield (
                 f"{subject}{best.seconds:g} s disclose {format_bits(best.figures[BITS])} of "
-                f"{math.log2(best.speakers):.1f} among {best.speakers} readers ({attack})."
+                f"{best.ceiling:.1f} among {best.speakers} readers ({attack})."
             )
         if best.get_value("srd.idr") is not None:
             yield (
@@ -315,11 +317,11 @@ def _singling_out(audit: Audit) -> Iterator[str]:
                 f"first in {format_interval(best.figures['srd.idr'])} of the trials "
                 f"({attack}); chance is {format_value(1 / best.speakers, 'share')}."
             )
-        wide = best.figures.get(f"among.idr_{audit.among}")
+        wide = best.figures.get(f"among.idr_{audit.config.among}")
         if wide and wide.text == "supported" and wide.low is not None and wide.high is not None:
             yield (
-                f"Among {crowds.people(audit.among)} people the right one would come first in "
-                f"{format_value(wide.low, 'share')} to {format_value(wide.high, 'share')}."
+                f"Among {crowds.people(audit.config.among)} people the right one would come first "
+                f"in {format_value(wide.low, 'share')} to {format_value(wide.high, 'share')}."
             )
 
 
@@ -354,8 +356,8 @@ def _linkability(audit: Audit) -> Iterator[str]:
         )
         yield (
             f"{same.seconds:g} s within one session tell {same.bits:.1f} bits of "
-            f"{math.log2(same.speakers):.1f}, across sessions {cross.bits:.1f} of "
-            f"{math.log2(cross.speakers):.1f}."
+            f"{same.ceiling:.1f}, across sessions {cross.bits:.1f} of "
+            f"{cross.ceiling:.1f}."
         )
 
 
@@ -378,17 +380,18 @@ def _inference(audit: Audit) -> Iterator[str]:
 
 
 def _retention(audit: Audit) -> Iterator[str]:
-    budget = f"{audit.budget:g} bits"
+    budget = f"{audit.config.budget:g} bits"
     retention = audit.retention
     if retention is None:
         yield from _retention_of_attack(audit, budget)
         return
-    assert audit.exposures is not None
-    many = plural(len(audit.exposures.speakers), "speaker")
-    if audit.exposures.kind != "evidence" and audit.budget > math.log2(audit.exposures.candidates):
+    exposures = audit.exposures
+    assert exposures is not None
+    many = plural(len(exposures.speakers), "speaker")
+    if exposures.kind != "evidence" and audit.config.budget > exposures.ceiling:
         yield (
-            f"Whether {budget} are kept cannot be told: among {audit.exposures.candidates} people "
-            f"no more than {math.log2(audit.exposures.candidates):.1f} bits can be shown."
+            f"Whether {budget} are kept cannot be told: among {exposures.candidates} people no "
+            f"more than {exposures.ceiling:.1f} bits can be shown."
         )
         return
     if retention.reached is None and retention.under is None:
@@ -420,7 +423,7 @@ def _retention(audit: Audit) -> Iterator[str]:
         )
     if retention.on_average is not None:
         row = next(row for row in audit.rows if row.seconds == retention.on_average)
-        limit = "mean" if (row.bits) >= audit.budget else "upper limit of the mean"
+        limit = "mean" if (row.bits) >= audit.config.budget else "upper limit of the mean"
         yield f"The {limit} reaches {budget} at {retention.on_average:g} s."
     yield (
         "Bits of one person add up over recordings: the length is that of all speech that is kept "
@@ -431,9 +434,9 @@ def _retention(audit: Audit) -> Iterator[str]:
 def _retention_of_attack(audit: Audit, budget: str) -> Iterator[str]:
     for best in _select_strongest(audit):
         figure = best.figures[BITS]
-        most = math.log2(best.speakers)
+        most = best.ceiling
         whose = _format_method(best, audit)
-        if most < audit.budget:
+        if most < audit.config.budget:
             yield (
                 f"{whose}whether {best.seconds:g} s keep under {budget} cannot be told: among "
                 f"{best.speakers} readers no more than {most:.1f} bits can be shown. "
@@ -441,7 +444,7 @@ def _retention_of_attack(audit: Audit, budget: str) -> Iterator[str]:
             )
             continue
         high = max(figure.value or 0.0, figure.high or 0.0)
-        under = "stay under" if high < audit.budget else "do not surely stay under"
+        under = "stay under" if high < audit.config.budget else "do not surely stay under"
         yield (
             f"{whose}{best.seconds:g} s {under} {budget} on average: {format_bits(figure)} to the "
             "strongest attacker tried. Single readers may disclose more."

@@ -240,8 +240,7 @@ def audit_corpus(
         corpus.name,
         "corpus",
         _describe_corpus(corpus, part, exposures, tests, config),
-        config.among,
-        config.budget,
+        config,
         exposures,
         rows,
         tests,
@@ -253,8 +252,6 @@ def audit_corpus(
         (*corpus.missing, *problems),
         _list_commands(corpus.name, part, tests, config),
         skipped=len(corpus.missing),
-        replicates=config.replicates,
-        seed=config.seed,
     )
 
 
@@ -601,11 +598,9 @@ def audit_runs(
     speech = sum(reading.speech for reading in readings)
     return Audit(
         runs[0][0] if len(runs) == 1 else f"{len(runs)} runs",
-        "runs", _describe_runs(starts, exposures, speech, config), config.among, config.budget,
-        exposures, rows,
+        "runs", _describe_runs(starts, exposures, speech, config), config, exposures, rows,
         conditions=_summarise_conditions(reading.conditions for reading in readings),
         not_tested=not_tested, notes=tuple(notes), commands=("monitor show RUN.jsonl --csv",),
-        replicates=config.replicates, seed=config.seed,
     )  # fmt: skip
 
 
@@ -675,7 +670,7 @@ def audit_attack(results: AttackResults, config: AuditConfig = DEFAULTS) -> Audi
         *(_TRAINED_MORE if line == _STRONGER and trained else line for line in _UNTRIED),
     )  # fmt: skip
     return Audit(
-        settings.corpus, "attack", facts, config.among, config.budget,
+        settings.corpus, "attack", facts, config,
         tests=tuple(_make_test(row, results) for row in rows), attributes=results.attributes,
         not_tested=not_tested, notes=(*results.notes, *list_caveats(results)),
         problems=results.problems,

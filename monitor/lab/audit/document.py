@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -229,8 +228,8 @@ def audit_json(audit: Audit, salt: str = "") -> Record:
         "of": audit.kind,
         "facts": dict(audit.facts),
         "summary": summarise(audit),
-        "budget_bits": audit.budget,
-        "among": audit.among,
+        "budget_bits": audit.config.budget,
+        "among": audit.config.among,
         "lengths": [_encode(row) for row in audit.shown],
         "headline_seconds": None if audit.headline is None else audit.headline.seconds,
         "same_people": {
@@ -241,7 +240,7 @@ def audit_json(audit: Audit, salt: str = "") -> Record:
         "bits": None if exposures is None else exposures.kind,
         "session": None if exposures is None else exposures.session,
         "retention": None if retention is None else {
-            "budget_bits": audit.budget, "under_seconds": retention.under,
+            "budget_bits": audit.config.budget, "under_seconds": retention.under,
             "reached_seconds": retention.reached, "on_average_seconds": retention.on_average,
         },
         "exposed": [
@@ -337,7 +336,7 @@ def make_document(audit: Audit, salt: str = "") -> Document:
     ]  # fmt: skip
     facts = [
         f"What voices disclose of the people who speak, to the attackers who were tried. {day}.",
-        f"Budget: {audit.budget:g} bits for the speech of one person.",
+        f"Budget: {audit.config.budget:g} bits for the speech of one person.",
     ]
     foot = "This document holds no voice and no template. Limits are 95 %."
     return Document(f"Audit of {audit.name}", facts, sections, foot=foot)
@@ -352,7 +351,7 @@ def _tabulate_lengths(audit: Audit) -> list[Block]:
     if not audit.shown or exposures is None:
         return []
     evidence = exposures.kind == "evidence"
-    crowd = crowds.people(audit.among)
+    crowd = crowds.people(audit.config.among)
     head = ["T", "bits on average", "most exposed tenth", "most", "ranked first", "stretches"]
     rows: list[list[Cell]] = []
     for row in audit.shown:
@@ -367,7 +366,7 @@ def _tabulate_lengths(audit: Audit) -> list[Block]:
         if evidence:
             rows[-1].insert(2, _match(row.bits, audit))
     notes = [f"Bits among the {exposures.candidates} enrolled, of "
-             f"{math.log2(exposures.candidates):.1f}."]  # fmt: skip
+             f"{exposures.ceiling:.1f}."]  # fmt: skip
     if evidence:
         head.insert(2, f"fit of {crowd}")
         notes = [
@@ -382,7 +381,8 @@ def _tabulate_lengths(audit: Audit) -> list[Block]:
 
 def _match(bits: float, audit: Audit) -> str:
     """Format how many people match, without the crowd."""
-    return format_matches(bits, audit.among).removesuffix(f" of {crowds.people(audit.among)}")
+    among = audit.config.among
+    return format_matches(bits, among).removesuffix(f" of {crowds.people(among)}")
 
 
 def _format_bits(figure: Figure) -> str:
@@ -406,7 +406,7 @@ def _draw_curve(audit: Audit) -> list[Block]:
         axes.plot(x, means[:, 0], "o-", color=COLOURS[0], markersize=3.5, label="mean, 95 %")
         axes.plot(x, [row.exposed_bits for row in rows], "s--", color=COLOURS[1], markersize=3.5,
                   label="most exposed tenth")  # fmt: skip
-        axes.axhline(audit.budget, color=MUTED, linestyle=":", label="budget")
+        axes.axhline(audit.config.budget, color=MUTED, linestyle=":", label="budget")
         axes.set_xticks(x, [f"{seconds:g}" for seconds in x])
         axes.set_xticks([], minor=True)
         axes.set_ylim(bottom=min(0.0, float(np.nanmin(means))))
@@ -524,8 +524,8 @@ def _tabulate_budget(audit: Audit) -> list[Block]:
         ]
         for row in audit.shown
     ]
-    head = ["T", f"stretches at {audit.budget:g} bits or more", "cannot be told", "mean bits",
-            "most exposed tenth", "stretches of speakers"]  # fmt: skip
+    head = ["T", f"stretches at {audit.config.budget:g} bits or more", "cannot be told",
+            "mean bits", "most exposed tenth", "stretches of speakers"]  # fmt: skip
     return [Table.of(head, rows)] if rows else []
 
 
@@ -551,7 +551,7 @@ def _tabulate_exposed(audit: Audit, salt: str) -> list[Block]:
     speakers = list_exposed(audit, salt)
     if not speakers or audit.headline is None:
         return []
-    crowd = crowds.people(audit.among)
+    crowd = crowds.people(audit.config.among)
     rows = [
         (name, f"{bits:.1f}", _match(bits, audit) if _is_evidence(audit) else "-", str(count))
         for name, bits, count in speakers

@@ -6,6 +6,7 @@ hears them. Of recorded runs: what their readings say.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -83,6 +84,11 @@ class Exposures:
     session: str
     template_seconds: float | None = None
     why: str = ""
+
+    @property
+    def ceiling(self) -> float:
+        """log2 N, bits."""
+        return math.log2(self.candidates)
 
     @property
     def lengths(self) -> tuple[float, ...]:

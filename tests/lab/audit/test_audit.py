@@ -16,7 +16,7 @@ import pytest
 from monitor.errors import SchemaError, StoreError, UsageError
 from monitor.lab.attacks.attackers import BITS
 from monitor.lab.attacks.results import read_results, results_json
-from monitor.lab.audit.audit import Audit, hash_speaker, summarise
+from monitor.lab.audit.audit import Audit, AuditConfig, hash_speaker, summarise
 from monitor.lab.audit.auditing import _list_untested, audit_attack, compare_sounds
 from monitor.lab.audit.document import (
     audit_csv,
@@ -168,7 +168,7 @@ def test_the_mean_and_its_upper_limit_are_told_apart():
         )  # fmt: skip
         rows = summarise_lengths(found, 6.0)
         (row,) = (replace(row, mean_bits=replace(row.mean_bits, high=high)) for row in rows)
-        made = Audit("x", "corpus", {}, 10**6, 6.0, exposures=found, rows=(row,))
+        made = Audit("x", "corpus", {}, AuditConfig(), exposures=found, rows=(row,))
         return summarise(made)["retention"]
 
     assert any(line.startswith("The mean reaches 6 bits") for line in said(7.0, 8.0))
@@ -186,7 +186,7 @@ def callers(*parts):
         bits + 1, np.zeros(owner.size, bool), np.ones(owner.size, bool), "evidence", 13, "cross",
     )  # fmt: skip
     rows = summarise_lengths(found, 6.0, replicates=20)
-    return Audit("calls", "corpus", {}, 10**6, 6.0, found, rows, replicates=20)
+    return Audit("calls", "corpus", {}, AuditConfig(replicates=20), found, rows)
 
 
 def test_a_report_begins_with_the_length_at_which_most_people_disclose_most():
@@ -289,8 +289,6 @@ def test_every_part_of_an_attacks_report_says_something_a_reader_can_follow():
 
 
 def replace_budget(bits):
-    from monitor.lab.audit.audit import AuditConfig
-
     return AuditConfig(budget=bits)
 
 
