@@ -108,7 +108,7 @@ def _in_words(events: Sequence[Event], reader: str, threshold: float) -> Iterato
     if crowd := narrowed_sentence(last, reader):
         bits = bits_or_more(last, f"{last.bits:.1f} bits")
         yield (
-            f"After {length} {crowd}: {bits} of evidence. Evidence is not proof. It assumes "
+            f"After {length}, {crowd}: {bits} of evidence. Evidence is not proof. It assumes "
             "recordings like the calibration's."
         )
     yield (

@@ -274,9 +274,8 @@ def caption(run: RunColumns) -> str:
         if run.last.spread_low is not None and not run.protected:
             bands += "; lighter: 9 of 10 voices watched by their own name"
         lines += [
-            f"Evidence for {run.watch}; below 0 it speaks against. {bands}.",
-            "No certainty: everybody whom the voice fits as well is counted. It assumes recordings "
-            "like those it was learnt from.",
+            f"Evidence that this is {run.watch}; negative is evidence against. {bands}.",
+            "Evidence is not proof. It assumes recordings like the calibration's.",
         ]
     elif run.watch is None:
         lines += [

@@ -209,8 +209,8 @@ def _summary(start: RunStart, end: RunEnd, hidden: int) -> str:
 
 def _caption(start: RunStart, *, evidence: bool) -> str:
     sentence = people_in_words(start, evidence=evidence)
-    care = "everybody whom a voice fits as well is counted" if evidence else "it can be wrong"
-    return f"{sentence}. Circles: alerts.\nNo certainty: {care}."
+    care = "Evidence is not proof" if evidence else "It may be wrong"
+    return f"{sentence}. Circles: alerts.\n{care}."
 
 
 # --- A recording before and after it was held to a budget of bits.

@@ -198,7 +198,7 @@ def test_the_curve_of_evidence_goes_on_above_the_ceiling(tmp_path: Path) -> None
         "<!-- town -->",
         "one match per",
         "alert threshold: 10 bits",
-        "No certainty: everybody whom the voice fits as well is counted",
+        "Evidence is not proof",
         "97 % likely",
     ):
         assert words in text, words
