@@ -24,8 +24,7 @@ from monitor.maths.likelihood_ratios import least_cost_bits
 from monitor.maths.logistic import compute_separation
 from monitor.maths.scores import Similarity
 from monitor.population.cohort import Cohort
-from monitor.training.cells import Plan, plans
-from monitor.training.voices import UNITS_PER_SECOND, cohort_of
+from monitor.training.voices import UNITS_PER_SECOND, Plan, cohort_of, plans
 from monitor.types import AnyArray, FloatArray, IntArray
 
 SECONDS, TEMPLATE_SECONDS, SHIFTS = 10.0, 100.0, 20

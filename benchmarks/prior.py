@@ -36,9 +36,8 @@ from monitor.population.rank_model import RankModels
 from monitor.sources.frames import write_frames
 from monitor.training import calibrating
 from monitor.training.calibrating import CalibrationSettings, calibrate
-from monitor.training.cells import Cell, plans
 from monitor.training.feature_extraction import HearingOptions, hear
-from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
+from monitor.training.voices import UNITS_PER_SECOND, Cell, SpeakerSpeech, collect, plans
 from monitor.types import FloatArray
 
 SHAPES = {"f0": FeatureSpec("f0", HISTOGRAM, SIZE, 0.01)}

@@ -18,8 +18,7 @@ import numpy as np
 
 from benchmarks.hear import trainers
 from monitor.corpus import find
-from monitor.training.cells import plans
-from monitor.training.voices import UNITS_PER_SECOND, collect
+from monitor.training.voices import UNITS_PER_SECOND, collect, plans
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean")
 SHIFTS = 20

@@ -18,8 +18,7 @@ from monitor.maths.statistics import limits
 from monitor.population.population import Calibration
 from monitor.population.rank_model import RankModel
 from monitor.training.calibrating import CalibrationSettings, calibrate
-from monitor.training.cells import plans
-from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech
+from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, plans
 
 FEATURES = ("f0", "phones", "voice")
 SETS = ((), ("f0",), ("voice",), FEATURES)

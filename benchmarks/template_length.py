@@ -27,8 +27,7 @@ from monitor.population.interpolation import at_template
 from monitor.population.rank_model import RankModel
 from monitor.training import fitted
 from monitor.training.calibrating import CalibrationSettings, calibrate
-from monitor.training.cells import Cell, plans
-from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
+from monitor.training.voices import UNITS_PER_SECOND, Cell, SpeakerSpeech, collect, plans
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean")
 LEARNT = (5.0, 10.0, 30.0, 60.0, 100.0)

@@ -26,8 +26,7 @@ from benchmarks.hear import trainers
 from benchmarks.template_length import collected
 from monitor.maths import posterior_fit as logit
 from monitor.population.population import Population
-from monitor.training.cells import Cell, plans
-from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech
+from monitor.training.voices import UNITS_PER_SECOND, Cell, SpeakerSpeech, plans
 from monitor.types import BoolArray, FloatArray
 
 LENGTHS = (3.0, 10.0, 30.0)

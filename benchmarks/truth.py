@@ -38,9 +38,15 @@ from monitor.maths.evidence import bits_among, cap_bits, level_ratios, posterior
 from monitor.maths.statistics import limits, speaker_weights
 from monitor.plots.canvas import BLUE, GREEN, GREY, ORANGE, PURPLE, draw
 from monitor.population.cohort import CohortScoring
-from monitor.training.cells import CellComparisons, plans
 from monitor.training.fitted import ComparisonChooser, FittedEvidence, fit_evidence
-from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, cohort_of, collect
+from monitor.training.voices import (
+    UNITS_PER_SECOND,
+    CellComparisons,
+    SpeakerSpeech,
+    cohort_of,
+    collect,
+    plans,
+)
 from monitor.types import BoolArray, FloatArray, IntArray
 from recipes.voice.corpus import recordings
 

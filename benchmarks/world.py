@@ -50,9 +50,8 @@ from monitor.population.population import Population
 from monitor.population.rank_model import RankModel, RankModels
 from monitor.sources.file import File
 from monitor.sources.frames import header_of
-from monitor.training.cells import Plan
 from monitor.training.feature_extraction import HearingOptions, HearingOrder, keep, write_manifest
-from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech, collect
+from monitor.training.voices import UNITS_PER_SECOND, Plan, SessionFrames, SpeakerSpeech, collect
 from monitor.types import Block, FloatArray, IntArray
 from recipes.voice.clips import people
 from recipes.voice.world import ROWS, conditions

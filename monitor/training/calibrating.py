@@ -38,7 +38,6 @@ from monitor.population.rank_model import (
 from monitor.protocols import Feature
 from monitor.stream.accumulator import FrameAccumulator, RunningTotals
 from monitor.stream.attacker import Attacker
-from monitor.training.cells import Cell, GridCell, plans
 from monitor.training.enrolling import Enrolment
 from monitor.training.fitted import (
     ROW,
@@ -52,7 +51,15 @@ from monitor.training.fitted import (
     held_out_nats,
     singles_of,
 )
-from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect, units_of
+from monitor.training.voices import (
+    UNITS_PER_SECOND,
+    Cell,
+    GridCell,
+    SpeakerSpeech,
+    collect,
+    plans,
+    units_of,
+)
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Frames, IntArray, Track
 
 _UNIT_TICKS = TICKS_PER_SECOND // UNITS_PER_SECOND

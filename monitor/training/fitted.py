@@ -41,7 +41,7 @@ from monitor.maths.ranks import (
     rank_statistics,
 )
 from monitor.maths.statistics import limits, weighted_quantile
-from monitor.training.cells import Cell, CellComparisons
+from monitor.training.voices import Cell, CellComparisons
 from monitor.types import BoolArray, FloatArray, IntArray
 
 Row: TypeAlias = dict[str, Any]

@@ -26,9 +26,8 @@ from benchmarks.conditions import noisy
 from monitor.kinds import HISTOGRAM
 from monitor.maths import posterior_fit as logit
 from monitor.networks.layers import RATE
-from monitor.training.cells import Cell, plans
 from monitor.training.fitted import trials_of
-from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech
+from monitor.training.voices import UNITS_PER_SECOND, Cell, SessionFrames, SpeakerSpeech, plans
 from monitor.types import BoolArray, FloatArray, IntArray
 from recipes.phones.cache import Piece
 from recipes.phones.codebook import codebook, heard

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from monitor.training.cells import Cell
+from monitor.training.voices import Cell
 
 
 def cell_of(scores: np.ndarray, target: np.ndarray) -> Cell:

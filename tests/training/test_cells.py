@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
-from monitor.training import cells
-from monitor.training.cells import plans
-from monitor.training.voices import SessionFrames, SpeakerSpeech
+from monitor.training import voices as cells
+from monitor.training.voices import SessionFrames, SpeakerSpeech, plans
 
 
 def marked(lengths: list[list[int]]) -> list[SpeakerSpeech]:

@@ -18,8 +18,8 @@ from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.population import Calibration, Population
 from monitor.stream.choice import explain_missing_ratios
 from monitor.training.calibrating import CalibrationSettings, calibrate
-from monitor.training.cells import CellComparisons
 from monitor.training.fitted import ComparisonChooser, fit_evidence
+from monitor.training.voices import CellComparisons
 from monitor.types import FloatArray
 
 F0 = {"f0": FeatureSpec("f0", HISTOGRAM, 104, 0.01)}

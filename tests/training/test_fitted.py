@@ -11,8 +11,8 @@ from monitor.maths.rank_models import LOSSES
 from monitor.maths.ranks import rank_statistics
 from monitor.maths.statistics import speaker_weights
 from monitor.training import fitted
-from monitor.training.cells import Cell, plans
 from monitor.training.fitted import FittedCell, fit_cell
+from monitor.training.voices import Cell, plans
 from tests.lab.scored import cell_of
 
 SPEAKERS, TRIALS = 20, 6

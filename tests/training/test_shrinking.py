@@ -11,7 +11,6 @@ from monitor.maths import posterior_fit as logit
 from monitor.maths.posterior import confidence_bits, local_bits
 from monitor.maths.rank_models import log_pmf, mean_bits_of
 from monitor.maths.statistics import limits, speaker_weights
-from monitor.training.cells import Cell
 from monitor.training.fitted import (
     WORTHS,
     FittedCell,
@@ -20,6 +19,7 @@ from monitor.training.fitted import (
     fit_cell,
     held_out_nats,
 )
+from monitor.training.voices import Cell
 from tests.lab.scored import cell_of
 
 ADDITIVE = np.ones(1, dtype=bool)
