@@ -488,12 +488,10 @@ class Protecting:
         from monitor.run import Protection
 
         if self.protect is None:
-            for option, value in (
-                ("--protected-population", self.protected_population),
-                ("--protect-seed", self.protect_seed),
-            ):
-                if value is not None:
-                    raise UsageError(f"{option} goes with --protect METHOD")
+            if self.protected_population is not None:
+                raise UsageError("--protected-population goes with --protect METHOD")
+            if self.protect_seed is not None:
+                raise UsageError("--protect-seed goes with --protect METHOD")
             return None
         if ledger is not None:
             raise UsageError(

@@ -312,12 +312,10 @@ def _check_budget(asked: ProtectOptions, method: str | None) -> None:
         raise UsageError("--budget counts bits of one speaker: add --watch NAME")
     if budget.silence and method is not None:
         raise UsageError("--silence takes stretches out, --method changes them: give one")
-    for name, value in (
-        ("--protected-population", budget.protected_population),
-        ("--seed", asked.seed),
-    ):
-        if value is not None and method is None:
-            raise UsageError(f"{name} goes with --method NAME")
+    if method is None and budget.protected_population is not None:
+        raise UsageError("--protected-population goes with --method NAME")
+    if method is None and asked.seed is not None:
+        raise UsageError("--seed goes with --method NAME")
     for name in ("speaker", "command_timeout", "jobs"):
         if getattr(asked, name) is not None:
             raise UsageError(f"--{name.replace('_', '-')} goes without --budget")

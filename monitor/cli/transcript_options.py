@@ -81,13 +81,10 @@ def say_unused_words(
     listed = feature_setup().word_list
     if listed is not None and not word_features:
         say(f"monitor: note: --word-list {listed} changes nothing: style is not heard")
-    if listed is not None and ready_names:
-        say(
-            f"monitor: note: --word-list {listed} changes nothing: frames of {ready_names} are "
-            "ready-made"
-        )
-    if transcript is not None and ready_names:
-        say(f"monitor: note: --transcript is not counted: frames of {ready_names} are ready-made")
+    unused = [f"--word-list {listed} changes nothing"] * (listed is not None)
+    unused += ["--transcript is not counted"] * (transcript is not None)
+    for what in unused if ready_names else ():
+        say(f"monitor: note: {what}: frames of {ready_names} are ready-made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +118,12 @@ class Transcribing:
         from monitor.features.registry import takes
 
         of_words = features is not None and "words" in map(takes, features)
-        if features is not None and not of_words:
-            for option, value in (
-                ("--transcript", self.transcript),
-                ("--speaker-in-transcript", self.speaker_in_transcript),
-            ):
-                if value is not None:
-                    raise UsageError(
-                        f"{option} is of no use to --features {','.join(features)}: add style"
-                    )
+        given = ["--transcript"] * (self.transcript is not None)
+        given += ["--speaker-in-transcript"] * (self.speaker_in_transcript is not None)
+        if features is not None and not of_words and given:
+            raise UsageError(
+                f"{given[0]} is of no use to --features {','.join(features)}: add style"
+            )
         if self.transcript is None and not of_words and self.speaker_in_transcript is not None:
             raise UsageError("--speaker-in-transcript goes with --transcript, or --features style")
         return of_words or self.transcript is not None
@@ -153,10 +147,7 @@ class Transcribing:
             usual = defaults(setup=feature_setup())
             return corpus, (*usual, *of_words) if self.transcript is not None else None
         usual = defaults(among, feature_setup())
-        if corpus is None or not all(
-            is_frames(recording.path) or recording.words.find(recording.path)
-            for recording in corpus
-        ):
+        if corpus is None or not all(is_frames(r.path) or r.words.find(r.path) for r in corpus):
             usual = tuple(name for name in usual if takes(name) != "words")
         if self.transcript is not None and "words" not in map(takes, usual):
             raise UsageError(
