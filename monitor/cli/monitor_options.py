@@ -464,8 +464,8 @@ class Protecting:
     protect: str | None = option(
         "--protect METHOD",
         "Also measure the anonymised voice (mcadams:0.8, noise:10, ... of `monitor protect`; a "
-        "replay takes command:CMD too). Nothing protected is stored or played. An --alert stands on "
-        "the clear voice (bits>6), unless it names the protected one (protected.bits>3).",
+        "replay takes command:CMD too). Nothing protected is stored or played. An --alert stands "
+        "on the clear voice (bits>6), unless it names the protected one (protected.bits>3).",
     )
     protected_population: str | None = option(
         "--protected-population FILE",
