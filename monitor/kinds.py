@@ -45,7 +45,6 @@ __all__ = [
     "HISTOGRAM",
     "KINDS",
     "LEVELS",
-    "SIMILARITIES",
     "SPEAKER_PREFIX",
     "FeatureSpec",
     "Kind",
@@ -770,13 +769,6 @@ LEVELS: Kind = _LevelsKind()
 
 KINDS: dict[str, Kind] = {member.name: member for member in (HISTOGRAM, EMBEDDING, LEVELS)}
 """Every kind, by the name that it has in stores."""
-
-SIMILARITIES = {
-    name: similarity
-    for member in KINDS.values()
-    for name, similarity in member.similarities.items()
-}
-"""Every way to compare a stream with templates, by name."""
 
 
 def kind(name: str) -> Kind:

@@ -22,7 +22,8 @@ from monitor.events.reading import Reading
 from monitor.events.run import GapEvent
 from monitor.features.extractor import Extractor
 from monitor.features.registry import FEATURES as REGISTERED
-from monitor.kinds import KINDS, SIMILARITIES
+from monitor.kinds import KINDS
+from monitor.maths.scores import OF_COUNTS, OF_VECTORS
 from monitor.protocols import Feature, Sink, Sketch, Source
 from monitor.stream.records import RunTotals, placed, start_event
 from monitor.types import Block, Frames, Gap, Track, Tracks, Words
@@ -298,6 +299,9 @@ def test_sketch_learns_nothing_from_what_is_no_number(name):
 def test_sketch_has_one_size(name):
     sketch, values = SKETCHES[name].make(), SKETCHES[name].values(500, 0)
     assert growth(30, lambda _: sketch.learn_many(values)) < KILOBYTE
+
+
+SIMILARITIES = OF_COUNTS | OF_VECTORS
 
 
 @pytest.mark.parametrize("name", SIMILARITIES)

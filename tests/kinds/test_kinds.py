@@ -17,7 +17,6 @@ from monitor.kinds import (
     HISTOGRAM,
     KINDS,
     LEVELS,
-    SIMILARITIES,
     FeatureSpec,
     comparable_features,
     kind,
@@ -80,7 +79,7 @@ def test_what_is_enrolled_is_summed_and_stored(each):
     rows = each.packed_background(np.stack([each.background_row(sketch)] * 3))
     assert each.wrong_background(rows) == ""
     scorer = each.similarity()
-    assert scorer is SIMILARITIES[scorer.name] is each.similarity(scorer.name)
+    assert scorer is each.similarities[scorer.name] is each.similarity(scorer.name)
     assert scorer.score(scorer.prepare(slices), sketch.total).shape == (2,)
     with pytest.raises(UsageError, match=f"'loglik' is not one of .*{scorer.name}"):
         each.similarity("loglik")
