@@ -53,8 +53,7 @@ __all__ = [
 ]
 
 
-SPEAKER_PREFIX = "speaker_"
-"""Prefix of the name of a feature by a network of one's own; the file's digest follows."""
+SPEAKER_PREFIX = "speaker_"  # of a feature by a network of one's own; the file's digest follows
 
 _SHA256 = re.compile("[0-9a-f]{64}")
 _SHOWN = 12

@@ -73,8 +73,7 @@ def _levels(pieces: FloatArray) -> tuple[FloatArray, BoolArray]:
     return np.concatenate((quiet[:, :-1], loud[:, :-1]), axis=1), speech
 
 
-CONDITION = "sound-condition"
-"""Name of its track among those of the features; none of them may have a hyphen in its name."""
+CONDITION = "sound-condition"  # name of its track; no feature has a hyphen in its own
 
 
 _MOST_SAMPLES = 1 << 21

@@ -33,8 +33,7 @@ _TICK = RATE // TICKS_PER_SECOND
 _WINDOW = round(WINDOW_SECONDS * RATE)
 EARLY_SECONDS = (1, 2)  # of speech in a window that still grows, in which it has early frames
 EARLY_WINDOWS = 2  # the first windows have early frames: to more whole ones a part adds little
-EARLY_EVERY = 3
-"""In calibration of every so many windows the first have early frames: all would cost too much."""
+EARLY_EVERY = 3  # in calibration the first of so many windows have them: all would cost too much
 SHORTEST = RATE  # of less than a second the network makes little
 _BATCH = 4  # more windows at a time leave the caches of a processor
 _AT_ONCE = 60 * RATE  # an hour given at once is heard a minute at a time

@@ -364,9 +364,7 @@ class Centre:
 
 STEM = 5  # mel frames that a frame of 20 ms is made of
 STEM_LATE = 2  # frames that its stem comes after its own time
-BLOCK = 3200
-"""Samples that are computed at once, 0.2 s, however the stream is cut: sums of floats depend on
-the shapes of what is summed."""
+BLOCK = 3200  # samples, 0.2 s, that are computed at once however a stream is cut: so are their sums
 ROWS = BLOCK // (2 * HOP)  # frames of 20 ms in a block
 _SOUND = 2 * HOP  # samples of before a block that its first two mel frames begin in
 

@@ -324,8 +324,7 @@ class EvidenceSpread:
 
 # Source: docs/method.md section 5.
 
-GOOD_AREA = 0.8
-"""Least area under the ROC curve, on speakers left out, for odds that are worth telling."""
+GOOD_AREA = 0.8  # least area under the ROC curve, left out of the fit, for odds worth telling
 
 
 class EnrolledProbability:

@@ -437,8 +437,7 @@ _RANK_MODEL_ARRAYS = (
     *("lengths", "template_lengths", "alpha", "beta", "binomial", "weights", "floor"),
     "open_set",
 )
-RANK_MODEL = "rank_model/"
-"""What the names of their arrays in a store begin with."""
+RANK_MODEL = "rank_model/"  # what the names of their arrays in a store begin with
 _MAXIMA, _EVIDENCE, _ROWS = "maxima/", "evidence", "rows"
 _SHORTEST, _LONGEST = 1e-3, 1e9  # seconds
 

@@ -32,8 +32,7 @@ from monitor.files import (
 from monitor.safe_text import printable
 from monitor.types import AnyArray
 
-SCHEMA = 4
-"""Of what is written; of earlier ones those are read that lack nothing."""
+SCHEMA = 4  # of what is written; of earlier ones those are read that lack nothing
 _HEADER = "header"
 # what numpy and zipfile raise on a file that is not, or no longer, theirs
 _DAMAGE = (OSError, ValueError, LookupError, TypeError, EOFError, MemoryError, RuntimeError,

@@ -47,8 +47,7 @@ class LinePipe(Managed, Generic[Parsed]):
         labels: of speakers, in the order in which they were named.
     """
 
-    LOST: ClassVar[tuple[tuple[str, str], tuple[str, str]]]
-    """What lies ahead, and what is too many, each with its plural."""
+    LOST: ClassVar[tuple[tuple[str, str], tuple[str, str]]]  # ahead, and too many, with plurals
 
     def __init__(
         self,

@@ -32,11 +32,9 @@ from monitor.transcripts.transcript import (
     times_of,
 )
 
-MOST_LABELS = 256
-"""People in one recording; each of them costs memory."""
+MOST_LABELS = 256  # people in one recording; each of them costs memory
 MOST_TURNS = 300_000  # a day and a half of words, each a turn of its own
-PAUSE_SECONDS = 0.5
-"""Between words of one label that part no turn, with nobody else's between them."""
+PAUSE_SECONDS = 0.5  # between words of one label that part no turn
 _TOLERATED_SECONDS = 0.5  # diarisers count in windows, which end after the recording
 _NAMED = 5
 
