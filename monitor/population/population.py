@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -127,18 +127,6 @@ _BLOCK = 2048  # members whose slices are made wide at once
 _MAPPED_BYTES = 1 << 30  # more templates are kept as they are, to be mapped and not read
 
 
-class Prepared(NamedTuple):
-    """Templates as a similarity compares them, kept beside the slices.
-
-    ``seconds`` is D that they are cut to, ``similarity`` a name, ``matrix`` of shape (members, M)
-    and in single precision.
-    """
-
-    seconds: float  # D that they are cut to
-    similarity: str  # its name
-    matrix: AnyArray  # shape (members, M), single precision
-
-
 @dataclass(frozen=True, slots=True)
 class Scoring:
     """Common template length, and who has it."""
@@ -187,7 +175,8 @@ class Population:
         self._mismatched = mismatched
         self.about = about
         self._cohort = cohort
-        self._prepared: dict[str, Prepared] = {}
+        # by feature, D and similarity, of a mapped store: shape (members, M), single precision
+        self._prepared: dict[tuple[str, float, str], AnyArray] = {}
         self._known_fingerprint: str | None = None
         if len(set(self.names)) != len(self.names):
             raise StoreError("a population may not enrol two speakers of the same name")
@@ -233,10 +222,9 @@ class Population:
 
     def empty(self, feature: str) -> tuple[str, ...]:
         """List speakers with a template that has nothing of this feature."""
-        if feature in self._prepared:
-            matrix = self._prepared[feature].matrix
-            is_prepared = np.concatenate([part.any(axis=1) for part in _split_rows(matrix)])
-            if is_prepared.all() and len(is_prepared) == len(self):
+        for (name, *_), matrix in self._prepared.items():
+            whole = name == feature and len(matrix) == len(self)
+            if whole and all(part.any(axis=1).all() for part in _split_rows(matrix)):
                 return ()
         slices = self.features[feature].slices.any(axis=1)
         is_present = np.zeros(len(self), np.bool_)
@@ -342,12 +330,9 @@ class Population:
         Shape (members, M), or (members, S, M) where it compares with every slice; of a mapped store
         in single precision, where the similarity bounds its error: see `exact`.
         """
-        prepared = self._prepared.get(feature)
-        if prepared is not None and (prepared.seconds, prepared.similarity) == (
-            scoring.seconds,
-            similarity.name,
-        ):
-            return prepared.matrix
+        matrix = self._prepared.get((feature, scoring.seconds, similarity.name))
+        if matrix is not None:
+            return matrix
         single = bool(self._prepared) and similarity.bound is not None
         blocks = self._prepared_blocks(feature, scoring, similarity)
         if single:
@@ -526,11 +511,8 @@ class Population:
         more = {"mismatched": self._mismatched, "cohort": self._cohort}
         population = Population(**({name: getattr(self, name) for name in names} | more | changes))
         if not {"speakers", "offsets"} & set(changes):
-            population._prepared = {
-                name: prepared
-                for name, prepared in self._prepared.items()
-                if name in population.features
-            }
+            kept = self._prepared.items()
+            population._prepared = {k: matrix for k, matrix in kept if k[0] in population.features}
         if not {"speakers", "offsets", "features"} & set(changes):
             population._known_fingerprint = self._known_fingerprint
         return population
@@ -718,7 +700,7 @@ class Population:
             shape = int(self.scoring(seconds).members.sum()), spec.size
             if matrix.dtype != np.float32 or matrix.shape != shape or how.bound is None:
                 raise StoreError(f"what is prepared of {name} is not of its templates")
-            self._prepared[name] = Prepared(seconds, how.name, matrix)
+            self._prepared[name, seconds, how.name] = matrix
         for name, templates in self.features.items():
             if templates.slices.dtype.kind not in ("iu" if templates.spec.kind.counted else "f"):
                 raise StoreError(f"templates of {name} are of the wrong type")
