@@ -63,10 +63,7 @@ def write_store(
         sweep(path)
     try:
         with atomic_write(path) as file:
-            if mapped:
-                write_arrays(file, content, mapped)
-            else:
-                np.savez_compressed(file, **content)  # type: ignore[arg-type]
+            write_arrays(file, content, mapped or {})
     except OSError as error:
         reason = error.strerror or str(error)
         raise StoreError(f"cannot write {path}: {reason}; nothing was changed") from error

@@ -62,13 +62,13 @@ def test_private_to_its_owner_whatever_the_umask(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("name", ["savez_compressed", "fsync", "replace"])
+@pytest.mark.parametrize("name", ["write_array", "fsync", "replace"])
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 def test_a_failing_write_leaves_the_old_file_and_nothing_else(store, monkeypatch, name, error):
     def fail(*_args, **_kwargs):
         raise error
 
-    where = {"savez_compressed": np, "fsync": os, "replace": Path}[name]
+    where = {"write_array": np.lib.format, "fsync": os, "replace": Path}[name]
     before = store.read_bytes()
     monkeypatch.setattr(where, name, fail)
     with pytest.raises(StoreError if isinstance(error, OSError) else KeyboardInterrupt) as caught:
