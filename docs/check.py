@@ -189,18 +189,6 @@ def find_wrong_citations() -> Iterator[tuple[str, str]]:
 # ------------------------------------------------------------------------------------- generated
 
 
-def with_records(page: str) -> str:
-    """Return docs/records.md with the table of each record as `monitor.events` declares it."""
-    from monitor.events.schema import RECORDS
-
-    for record in RECORDS:
-        head, section = re.split(rf"(?m)^(?=## {record.title}$)", page, maxsplit=1)
-        page = head + re.sub(
-            r"^\|.*(?:\n\|.*)*", lambda _, r=record: r.table, section, count=1, flags=re.MULTILINE
-        )
-    return page
-
-
 def with_families(page: str) -> str:
     """Return docs/metrics.md with the table of the families as each declares itself."""
     from monitor.lab.evaluation.family import families
@@ -237,7 +225,6 @@ def with_rooms(page: str) -> str:
 
 
 GENERATED: dict[str, Callable[[str], str]] = {
-    "records.md": with_records,
     "metrics.md": with_families,
     "architecture.md": with_rooms,
 }

@@ -2,7 +2,7 @@
 
 A link is written as it works in a checkout (``../CONTRIBUTING.md``); the file it names, wherever
 in the repository, becomes a page (Markdown, Python) or a file of the site. ``cli.md`` is made
-of --help.
+of --help, the tables of ``records.md`` of what `monitor.events` declares.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from mkdocs.structure.pages import Page
 
 from monitor.cli import COMMANDS, cli
 from monitor.cli.help import FULL
+from monitor.events.schema import RECORDS
 
 ROOT = Path(__file__).resolve().parents[1]
 _LINK = re.compile(r"(?<=\]\()(?!\w+:|#|/)([^)#\s]+)")
@@ -62,6 +63,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return match[1]
         return posixpath.relpath(place, posixpath.dirname(here))
 
+    if here == "records.md":
+        for record in RECORDS:
+            heading = f"## {record.title}\n"
+            markdown = markdown.replace(heading, f"{heading}\n{record.table}\n", 1)
     parts = _CODE.split(markdown)  # what is no code, and what is, in turn
     return "".join(part if i % 2 else _LINK.sub(moved, part) for i, part in enumerate(parts))
 

@@ -31,7 +31,7 @@ _WAIT_SECONDS = 2.0
 class ShowOptions:
     """Options of the command."""
 
-    runs: tuple[Path, ...] = argument("RUN.jsonl...", nargs=-1, required=True)
+    runs: tuple[Path, ...] = argument("RUN.jsonl...", nargs=-1)
     output: Path | None = option(
         "-o, --output FILE",
         "A picture (.png, .svg, .pdf) or a table (.csv, .parquet). [default: a browser page]",
@@ -62,6 +62,7 @@ class ShowOptions:
     )
     web_token: str | None = shared(token_option)
     no_browser: bool = option("--no-browser", "Page: only print the address.")
+    keys: bool = option("--keys", "Print what every key of a run means, and exit.")
 
 
 @click.command("show", cls=HelpCommand, short_help="Plot, view or export a saved run.")
@@ -74,14 +75,18 @@ def command(asked: ShowOptions) -> int:
     monitor show talk.jsonl -o talk.png --guides     the curve with its limits
     monitor show talk.jsonl -o crowds.png --among 100,1e4,1e6
     monitor show day1.jsonl day2.jsonl -o days.csv   a row a reading, a column a figure
+    monitor show --keys                              what every key of a run means
 
-    Columns of a table are called as in docs/records.md, with dots into a reading:
-    f0.rank_bits_low. A cell is empty where a figure is withheld. The page needs the extra 'web',
+    Columns of a table are called as the keys of a reading, with dots: f0.rank_bits_low. A cell is empty where a figure is withheld. The page needs the extra 'web',
     Parquet the extra 'tables'.
     """
     from monitor.plots.canvas import SUFFIXES as PICTURES
     from monitor.tables import SUFFIXES as TABLES
 
+    if asked.keys:
+        return _print_keys()
+    if not asked.runs:
+        raise UsageError("give a run, RUN.jsonl: monitor replay --jsonl RUN.jsonl writes one")
     suffix = "" if asked.output is None else asked.output.suffix.lower()
     if asked.csv or suffix in TABLES:
         return _write_table(asked, suffix)
@@ -93,6 +98,17 @@ def command(asked: ShowOptions) -> int:
         known = ", ".join((*PICTURES, *TABLES))
         raise UsageError(f"-o {asked.output}: let the name end in one of {known}")
     return _draw(asked, asked.output)
+
+
+def _print_keys() -> int:
+    from monitor.events.schema import RECORDS
+
+    formatter = click.HelpFormatter(width=100)
+    for record in RECORDS:
+        with formatter.section(record.title):
+            formatter.write_dl([(key.name, key.meaning) for key in record.keys if key.meaning])
+    click.echo(formatter.getvalue(), nl=False)
+    return 0
 
 
 def _draw(asked: ShowOptions, output: Path) -> int:

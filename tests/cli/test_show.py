@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from monitor.events.schema import RECORDS
+
 pytestmark = pytest.mark.slow
 
 
@@ -68,3 +70,12 @@ def test_things_that_are_no_run(run, recorded, tmp_path, wav):
     assert result.code == 1
     assert "newer" in result.complaint
     assert not (tmp_path / "a.png").exists()
+
+
+def test_what_every_key_means_is_printed(run):
+    result = run("show", "--keys")
+    assert result.code == 0
+    shown = set(result.out.split())
+    assert {f"{record.title}:" for record in RECORDS} <= shown
+    assert {key.name for record in RECORDS for key in record.keys if key.meaning} <= shown
+    assert run("show").code == 2
