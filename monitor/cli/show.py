@@ -77,8 +77,8 @@ def command(asked: ShowOptions) -> int:
     monitor show day1.jsonl day2.jsonl -o days.csv   a row a reading, a column a figure
     monitor show --keys                              what every key of a run means
 
-    Columns of a table are called as the keys of a reading, with dots: f0.rank_bits_low. A cell is empty where a figure is withheld. The page needs the extra 'web',
-    Parquet the extra 'tables'.
+    Columns of a table are called as the keys of a reading, with dots: f0.rank_bits_low. A cell is
+    empty where a figure is withheld. The page needs the extra 'web', Parquet the extra 'tables'.
     """
     from monitor.plots.canvas import SUFFIXES as PICTURES
     from monitor.tables import SUFFIXES as TABLES
