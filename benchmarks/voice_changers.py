@@ -395,7 +395,7 @@ def board_of(parts: Path) -> Scoreboard:
             row = replace(
                 row,
                 bits={**row.bits, **own.bits},
-                ways={**row.ways, **own.ways},
+                ways={**(row.ways or {}), **(own.ways or {})},
                 undertrained=own.undertrained,
                 clear_share=own.clear_share,
                 kept_shipped=own.kept_shipped,

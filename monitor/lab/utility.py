@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -199,38 +199,43 @@ def compute_figures(
     compute_ratio = partial(_compute_ratio, owners, weights)
 
     def compute_mean(
-        key: str, label: str, unit: str, least: float, values: Sequence[float | None], why: str,
-        most: float = np.inf,
+        key: str, label: str, unit: str, bounds: tuple[float, float],
+        values: Sequence[float | None], why: str = "",
     ) -> Figure:  # fmt: skip
         has = [float(value is not None) for value in values]
         note = "" if all(has) else f"Of {sum(map(int, has))} of {len(has)} recordings."
-        top = [value or 0.0 for value in values]
-        return compute_ratio(key, label, unit, least, most, top, has, note if any(has) else why)
+        figure = Figure(f"utility.{key}", label, None, unit, note=note if any(has) else why)
+        return compute_ratio(figure, bounds, [value or 0.0 for value in values], has)
 
     return (
-        compute_ratio("phone_error", "phone error", "share", 0.0, np.inf,
-                      [u.phone_edits for u in utilities], [u.phones for u in utilities],
-                      _REFERENCE),
-        compute_ratio("voiced_in_both", "voiced in both", "share", 0.0, 1.0,
-                      [u.voiced_in_both for u in utilities], [u.voiced for u in utilities]),
-        compute_mean("pitch_correlation", "pitch correlation", "", -1.0,
-                     [u.pitch_correlation for u in utilities],
-                     next((u.why for u in utilities if u.why), ""), 1.0),
-        compute_mean("louder_db", "louder by", "dB", -np.inf, [u.louder_db for u in utilities],
-                     "one of the recordings is silent"),
-        compute_mean("longer", "length", "", 0.0, [u.longer for u in utilities], ""),
+        compute_ratio(
+            Figure("utility.phone_error", "phone error", None, "share", note=_REFERENCE),
+            (0.0, np.inf), [u.phone_edits for u in utilities], [u.phones for u in utilities],
+        ),
+        compute_ratio(
+            Figure("utility.voiced_in_both", "voiced in both", None, "share"), (0.0, 1.0),
+            [u.voiced_in_both for u in utilities], [u.voiced for u in utilities],
+        ),
+        compute_mean(
+            "pitch_correlation", "pitch correlation", "", (-1.0, 1.0),
+            [u.pitch_correlation for u in utilities], next((u.why for u in utilities if u.why), ""),
+        ),
+        compute_mean(
+            "louder_db", "louder by", "dB", (-np.inf, np.inf), [u.louder_db for u in utilities],
+            "one of the recordings is silent",
+        ),
+        compute_mean("longer", "length", "", (0.0, np.inf), [u.longer for u in utilities]),
     )  # fmt: skip
 
 
 def _compute_ratio(
-    whose: IntArray, weights: FloatArray, key: str, label: str, unit: str,
-    least: float, most: float, top: Sequence[float], bottom: Sequence[float], note: str = "",
+    whose: IntArray, weights: FloatArray, figure: Figure, bounds: tuple[float, float],
+    top: Sequence[float], bottom: Sequence[float],
 ) -> Figure:  # fmt: skip
-    """Compute the ratio of two sums, with limits over resampled speakers."""
+    """Compute a figure that is the ratio of two sums, with limits over resampled speakers."""
     own = np.stack([np.bincount(whose, values) for values in (top, bottom)])
-    key = f"utility.{key}"
     if not own[1].any():
-        return Figure(key, label, None, unit, note=note or "there is nothing to compare")
+        return replace(figure, note=figure.note or "there is nothing to compare")
     value = float(own[0].sum() / own[1].sum())
     has_any = own[1] > 0
     drawn = _divide(weights @ own[0], weights @ own[1])
@@ -238,9 +243,10 @@ def _compute_ratio(
     units = int(has_any.sum())
     estimate = Estimate(value, drawn, left, units, units)
     if not estimate.exists:
-        return Figure(key, label, value, unit, note=f"{note} No limits: one speaker.".strip())
-    low, high = np.clip(estimate.t_limits(), least, most).tolist()
-    return Figure(key, label, value, unit, drawn, note=note, low=low, high=high)
+        note = f"{figure.note} No limits: one speaker.".strip()
+        return replace(figure, value=value, note=note)
+    low, high = np.clip(estimate.t_limits(), *bounds).tolist()
+    return replace(figure, value=value, replicates=drawn, low=low, high=high)
 
 
 def _divide(top: FloatArray, bottom: FloatArray) -> FloatArray:

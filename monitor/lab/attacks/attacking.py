@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -109,6 +109,25 @@ class Preparation:
     def tried(self) -> dict[str, list[ThreatModel]]:
         """By method, the attackers worth trying."""
         return {method: select_attackers(self.attackers, method) for method in self.config.methods}
+
+    def describe(self, methods: Collection[str]) -> Settings:
+        """Return the settings of a test that could be done by these methods."""
+        config, context = self.config, self.context
+        readers = context.background.readers if context.background else None
+        return Settings(
+            self.corpus,
+            tuple(method for method in config.methods if method in methods),
+            tuple(attacker.name for attacker in self.attackers),
+            context.features,
+            config.amounts.seconds,
+            config.amounts.template_seconds,
+            config.amounts.least_segments,
+            config.segments,
+            context.judged.session,
+            len(context.judged),
+            len(readers) if readers else 0,
+            config.seed,
+        )
 
 
 # --------------------------------------------------------------------------------------- preparing
@@ -350,23 +369,8 @@ def try_methods(
     notes += caveats(context.features)
     if "words" in map(takes, context.features):
         notes.append("what is said is the same by every method: no anonymiser of sound changes it")
-    readers = context.background.readers if context.background else None
-    settings = Settings(
-        prepared.corpus,
-        tuple(method for method in config.methods if method in methods),
-        tuple(attacker.name for attacker in prepared.attackers),
-        context.features,
-        config.amounts.seconds,
-        config.amounts.template_seconds,
-        config.amounts.least_segments,
-        config.segments,
-        context.judged.session,
-        len(context.judged),
-        len(readers) if readers else 0,
-        config.seed,
-    )
     return AttackResults(
-        settings,
+        prepared.describe(methods),
         tuple(rows),
         {method: tuple(figures) for method, figures in measured.items() if figures},
         attributes,

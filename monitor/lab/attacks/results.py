@@ -363,6 +363,11 @@ _LONGEST_NAME = 20
 _FOOT = (
     "Limits are 95 %, over resampled readers. This page holds no voice, no score and no template."
 )
+_TABLE_1 = (
+    "As in VoxGuard's Table 1. Each cell: EER (%) | epsilon (nats) | TPR (%) at FPR 1e-2 | TPR (%) "
+    "at FPR 1e-3. A segment is 6 s of speech; average scoring compares with the mean of all, max "
+    "scoring with the nearest."
+)
 _TOLD = (
     "As in VoxGuard's section 3.2: a logistic regression on embeddings, learnt from background "
     "speakers, or from some of the judged and tried on the others. Strict: of readers matched in "
@@ -476,23 +481,13 @@ def build_report(results: AttackResults) -> Document:
     methods = [method for method in settings.methods if method != CLEAR]
     background = plural(settings.background, "reader")
     learnt = f", and learnt from {background} apart" if settings.background else ""
-    joint = dict.fromkeys(
-        f"Joint score of {method_name(row.method)}, {row.attacker}: {row.rank_model}."
-        for row in results.rows
-        if row.rank_model
-    )
-    use, enrolment = tabulate_measures(results), tabulate_enrolment(results)
-    enrolled: list[Block] = [
-        Paragraphs(
-            [
-                "As in VoxGuard's Table 1. Each cell: EER (%) | epsilon (nats) | TPR (%) at "
-                "FPR 1e-2 | TPR (%) at FPR 1e-3. A segment is 6 s of speech; average scoring "
-                "compares with the mean of all, max scoring with the nearest."
-            ]
-        ),
-        enrolment,
-    ]
     attackers = [f"{n}: {ATTACKERS[n].knows}." for n in settings.attackers if n in ATTACKERS]
+    picture = Picture(
+        "Bits by method and attacker",
+        attacks_svg(*collect_bits(results)),
+        "Of each attacker what it learnt by the best of its ways. 0 is no disclosure; the dashed "
+        "line is everything. A method is as good as its rightmost mark.",
+    )
     return Document(
         f"Attacks on {', '.join(map(method_name, methods)) or 'unprotected speech'}",
         [
@@ -504,48 +499,8 @@ def build_report(results: AttackResults) -> Document:
         ],
         [
             Section("What is left for an attacker", [Paragraphs(format_headline(results))]),
-            Columns(
-                [
-                    Picture(
-                        "Bits by method and attacker",
-                        attacks_svg(*collect_bits(results)),
-                        "Of each attacker what it learnt by the best of its ways. 0 is no "
-                        "disclosure; the dashed line is everything. A method is as good as its "
-                        "rightmost mark.",
-                    ),
-                    Section("Who attacks", [Bullets(attackers)]),
-                ]
-            ),
-            Section("What is left of use", [use] if use.rows else []),
-            Section(
-                "Every attacker and feature",
-                [
-                    Paragraphs(
-                        [
-                            f"At the template that everybody has, {settings.template_seconds:g} s. "
-                            "Bits: mean disclosure of a fitted rank model (MeanD). First: share of "
-                            "trials in which the right reader came first. Mean rank: USC's "
-                            "linkability where enrolled speech is protected, its singling out "
-                            "where it is clear; of the median reader and of the most exposed 1 %. "
-                            "TPR, and epsilon (nats) with what it is at least, at FPR 1e-2."
-                        ]
-                    ),
-                    tabulate_main(results),
-                    Bullets(list(joint)),
-                ],
-            ),
-            Section(
-                f"Enrolment of {', '.join(map(str, settings.segments))} segments, average and max "
-                "scoring",
-                enrolled if enrolment.rows else [],
-            ),
-            *(
-                Section(
-                    f"Told of a reader: {name}", [Paragraphs([_TOLD]), tabulate_attributes(rows)]
-                )
-                for name, rows in results.attributes.items()
-                if rows
-            ),
+            Columns([picture, Section("Who attacks", [Bullets(attackers)])]),
+            *_build_tables(results),
             Section("What this does not say", [Bullets([*results.notes, *list_caveats(results)])]),
             Section(
                 "What could not be used", [Bullets(results.problems)] if results.problems else []
@@ -553,6 +508,33 @@ def build_report(results: AttackResults) -> Document:
         ],
         foot=_FOOT,
     )
+
+
+def _build_tables(results: AttackResults) -> Iterator[Section]:
+    settings = results.settings
+    use, enrolment = tabulate_measures(results), tabulate_enrolment(results)
+    if use.rows:
+        yield Section("What is left of use", [use])
+    explained = (
+        f"At the template that everybody has, {settings.template_seconds:g} s. Bits: mean "
+        "disclosure of a fitted rank model (MeanD). First: share of trials in which the right "
+        "reader came first. Mean rank: USC's linkability where enrolled speech is protected, its "
+        "singling out where it is clear; of the median reader and of the most exposed 1 %. TPR, "
+        "and epsilon (nats) with what it is at least, at FPR 1e-2."
+    )
+    joint = dict.fromkeys(
+        f"Joint score of {method_name(row.method)}, {row.attacker}: {row.rank_model}."
+        for row in results.rows
+        if row.rank_model
+    )
+    every: list[Block] = [Paragraphs([explained]), tabulate_main(results), Bullets(list(joint))]
+    yield Section("Every attacker and feature", every)
+    if enrolment.rows:
+        counts = ", ".join(map(str, settings.segments))
+        title = f"Enrolment of {counts} segments, average and max scoring"
+        yield Section(title, [Paragraphs([_TABLE_1]), enrolment])
+    for name, rows in results.attributes.items():
+        yield Section(f"Told of a reader: {name}", [Paragraphs([_TOLD]), tabulate_attributes(rows)])
 
 
 def collect_bits(results: AttackResults) -> tuple[list[MethodBits], tuple[str, ...], float]:

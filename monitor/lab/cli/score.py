@@ -186,12 +186,7 @@ def command(options: ScoreOptions) -> int:
     if None in tests:
         say("monitor: note: each trial is one utterance as it is; T is the length in the middle")
     for cell in cells:
-        shared = cell.matrix
-        say(
-            f"T={cell.test_seconds:g} D={cell.template_seconds:g} {cell.session}: "
-            f"{plural(shared.trials, 'trial')} of {plural(len(shared.tested), 'speaker')} against "
-            f"{shared.population}; {' '.join(cell.matrices)}"
-        )
+        say(_describe(cell))
     say(
         f"{options.output} is biometric: keep it private; to measure it: monitor evaluate "
         f"{options.output}"
@@ -305,3 +300,12 @@ def _grid(
         voices, specs, rank_models, options.lengths or LENGTHS, options.template_lengths or (30.0,),
         sessions, scorings, options.trials,
     )  # fmt: skip
+
+
+def _describe(cell: ScoreCell) -> str:
+    shared = cell.matrix
+    return (
+        f"T={cell.test_seconds:g} D={cell.template_seconds:g} {cell.session}: "
+        f"{plural(shared.trials, 'trial')} of {plural(len(shared.tested), 'speaker')} against "
+        f"{shared.population}; {' '.join(cell.matrices)}"
+    )
