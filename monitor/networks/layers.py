@@ -23,13 +23,11 @@ _MOST_BYTES = 16 << 20
 _SCALE = ".scale"
 
 
-def shipped_weights(path: Path, sha256: str) -> tuple[dict[str, AnyArray], str]:
-    """Read weights, as ``read_weights``, of a package file that must have this sha256."""
-    weights, digest = read_weights(path)
+def shipped_weights(name: str, sha256: str) -> tuple[dict[str, AnyArray], str]:
+    """Read weights, as ``read_weights``, of a file beside this one that must have this sha256."""
+    weights, digest = read_weights(Path(__file__).with_name(name))
     if digest != sha256:
-        raise StoreError(
-            f"{path.name} in the package is not the one that belongs to it: install again"
-        )
+        raise StoreError(f"{name} in the package is not the one that belongs to it: install again")
     return weights, digest
 
 

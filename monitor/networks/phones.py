@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -149,7 +148,7 @@ class PhoneNetwork(nn.StoredNetwork):
 @cache
 def shipped_recogniser() -> PhoneNetwork:
     """Load the network that ships with the package, once."""
-    return PhoneNetwork(*nn.shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))
+    return PhoneNetwork(*nn.shipped_weights("phones.npz", SHA256))
 
 
 class PhoneStream(nn.SoundStream):
@@ -244,7 +243,7 @@ class UnitNetwork(nn.StoredNetwork):
 @cache
 def shipped_units() -> UnitNetwork:
     """Load the network that ships with the package, once."""
-    return UnitNetwork(*nn.shipped_weights(Path(__file__).with_name("units.npz"), UNITS_SHA256))
+    return UnitNetwork(*nn.shipped_weights("units.npz", UNITS_SHA256))
 
 
 class UnitStream(nn.BlockStream):

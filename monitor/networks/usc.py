@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
@@ -237,7 +236,7 @@ class UscNetwork(nn.StoredNetwork):
 @cache
 def shipped_codec() -> UscNetwork:
     """Load the network that ships with the package, once."""
-    return UscNetwork(*nn.shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))
+    return UscNetwork(*nn.shipped_weights("usc.npz", SHA256))
 
 
 class TokenStream:

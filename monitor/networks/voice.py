@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -214,4 +213,4 @@ def _deviation(square: FloatArray, mean: FloatArray) -> FloatArray:
 @cache
 def shipped() -> VoiceNetwork:
     """Load the network that ships with the package, once; StoreError where it is damaged."""
-    return VoiceNetwork(*shipped_weights(Path(__file__).with_suffix(".npz"), SHA256))
+    return VoiceNetwork(*shipped_weights("voice.npz", SHA256))

@@ -127,32 +127,19 @@ _SLACK = 1e-6  # ticks: 0.07 s x 100 is a little more than 7
 
 @dataclass(frozen=True, slots=True)
 class TimedWord:
-    """One word of a transcript.
-
-    Attributes:
-        text: as it was written, punctuation and all.
-        begin, end: when it was said, in seconds from the start of the recording.
-        known: when whoever recognised it had it: with a time of its own when it ended, else when
-            the stretch ended over which the words were spread.
-        speaker: who said it; empty where the transcript does not say.
-        spread: whether its time is a share of a longer stretch, not measured.
-    """
+    """One word of a transcript."""
 
     text: str = field(repr=False)  # what is printed may be logged
-    begin: float
+    begin: float  # seconds from the start of the recording
     end: float
-    known: float
+    known: float  # when whoever recognised it had it: its end, or that of its stretch
     speaker: str = ""
-    spread: bool = False
+    spread: bool = False  # its time is a share of a longer stretch, not measured
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
     """Transcript of one recording: its words in the order in which they were said.
-
-    Attributes:
-        label: of the file, for people.
-        notices: a line each on what is not as it should be, such as times that were spread.
 
     Example:
         >>> words = TimedWord("yes", 0.31, 0.52, 0.52, "ann"), TimedWord("no", 0.6, 0.7, 0.7, "bob")
@@ -161,9 +148,9 @@ class Transcript:
         (('ann', 'bob'), ('no',), array([31, 60]))
     """
 
-    label: str
+    label: str  # of the file, for people
     timed_words: tuple[TimedWord, ...]
-    notices: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()  # a line each on what is not as it should be
 
     def __repr__(self) -> str:
         # no word: what is printed may be logged

@@ -41,16 +41,11 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True, order=True)
 class Turn:
-    """A stretch of a recording in which one person speaks.
+    """A stretch of a recording in which one person speaks."""
 
-    Attributes:
-        start_seconds, end_seconds: from the start of the recording; it ends after it starts.
-        label: what whoever wrote it calls the speaker, ``"SPEAKER_00"`` say.
-    """
-
-    start_seconds: float
-    end_seconds: float
-    label: str
+    start_seconds: float  # from the start of the recording
+    end_seconds: float  # after it starts
+    label: str  # what whoever wrote it calls the speaker, "SPEAKER_00" say
 
     def __post_init__(self) -> None:
         if not (0 <= self.start_seconds < LATEST_SECONDS and self.end_seconds < LATEST_SECONDS):
@@ -76,11 +71,6 @@ class Turn:
 class Turns:
     """Turns of one recording: who speaks when.
 
-    Attributes:
-        turns: as they were written, in order; turns of several labels may overlap.
-        label: what to call them in front of a person: the file they are from.
-        notices: what a person should know of them, a line each.
-
     Example:
         >>> turns = Turns.of([Turn(0, 4, "ann"), Turn(3, 6, "bob"), Turn(5, 9, "bob")])
         >>> [(turn.start_seconds, turn.end_seconds, turn.label) for turn in turns.alone]
@@ -89,9 +79,9 @@ class Turns:
         (('ann', 'bob'), 1.0, {'ann': 1.0, 'bob': 1.0})
     """
 
-    turns: tuple[Turn, ...]
-    label: str = "turns"
-    notices: tuple[str, ...] = ()
+    turns: tuple[Turn, ...]  # as they were written, in order; turns of several labels may overlap
+    label: str = "turns"  # the file that they are from, for people
+    notices: tuple[str, ...] = ()  # a line each, for people
 
     @classmethod
     def of(cls, turns: Iterable[Turn], label: str = "turns", notices: Sequence[str] = ()) -> Turns:
