@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from monitor.ledger.ledger import SessionSummary
 
 _file = click.argument("file", type=click.Path(path_type=Path), metavar="FILE.db")
-_speaker: Callable[..., Any] = click.option(
-    "--speaker", metavar="NAME", help="Only this one. [default: all]"
-)
+_speaker: Any = click.option("--speaker", metavar="NAME", help="Only this one. [default: all]")
 
 
 @click.group(
@@ -62,9 +60,7 @@ def show(file: Path, speaker: str | None) -> int:
 @command.command("export")
 @_file
 @_speaker
-@click.option(
-    "-o", "--output", metavar="FILE|-", help="Must be given; - is standard output, no terminal."
-)
+@click.option("-o", "--output", metavar="FILE|-", help="Needed; - is standard output, no terminal.")
 def export(file: Path, speaker: str | None, output: str | None) -> int:
     """Everything as JSON lines: sessions, sketches, readings, alerts.
 

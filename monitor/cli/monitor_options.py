@@ -127,9 +127,7 @@ class MonitorOptions:
     def monitors(self, *, setup: FeatureSetup, top: int) -> list[Callable[[Source], Monitor]]:
         """Return makers of monitors for a source split by person, one a watched person."""
         watched: list[tuple[str, ...]] = [(name,) for name in self.watch] or [()]
-        return [
-            partial(replace(self, watch=name).monitor, setup=setup, top=top) for name in watched
-        ]
+        return [partial(replace(self, watch=one).monitor, setup=setup, top=top) for one in watched]
 
     def monitor(self, source: Source, *, setup: FeatureSetup, top: int) -> Monitor:
         """Make the monitor for a source, with the population and rank models that it needs."""

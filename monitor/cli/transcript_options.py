@@ -121,9 +121,7 @@ class Transcribing:
         given = ["--transcript"] * (self.transcript is not None)
         given += ["--speaker-in-transcript"] * (self.speaker_in_transcript is not None)
         if features is not None and not of_words and given:
-            raise UsageError(
-                f"{given[0]} is of no use to --features {','.join(features)}: add style"
-            )
+            raise UsageError(f"{given[0]} is no use to --features {','.join(features)}: add style")
         if self.transcript is None and not of_words and self.speaker_in_transcript is not None:
             raise UsageError("--speaker-in-transcript goes with --transcript, or --features style")
         return of_words or self.transcript is not None

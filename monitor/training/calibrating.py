@@ -453,9 +453,7 @@ class _Calibrator:
         if unknown := sorted(similarities.keys() - specs.keys()):
             raise UsageError(f"no similarity for {unknown[0]!r}: calibrating {', '.join(specs)}")
         self._voices, self._specs, self._settings = voices, specs, settings
-        self._scorers = {
-            name: spec.kind.similarity(similarities.get(name)) for name, spec in specs.items()
-        }
+        self._scorers = {n: s.kind.similarity(similarities.get(n)) for n, s in specs.items()}
         self._sets = _sets(settings.sets, tuple(specs))
         self._testers = _testers(voices, self._sets, settings.trained)
         names = list(specs)
@@ -503,17 +501,15 @@ class _Calibrator:
                 f"template of {templates[0]:g} s of speech: add speech or ask for shorter lengths"
             )
         common = max(fit.candidates for cells in fits.values() for fit in cells.values())
-        rank_models = [
-            self._assemble(*key, fits[key], common, sorted(sources[key])) for key in fits
-        ]
-        rows = tuple(row for rank_model in rank_models for row in rank_model.rows)
+        models = [self._assemble(*key, fits[key], common, sorted(sources[key])) for key in fits]
+        rows = tuple(row for model in models for row in model.rows)
         for features in self._sets:
             if self._prior is not None and (features, "cross") not in fits:
                 stand_in = self._prior.find(features, "cross")
                 if stand_in is not None:
-                    rank_models.append(replace(stand_in, origin="shipped"))
+                    models.append(replace(stand_in, origin="shipped"))
         several_sessions = sum(len(voice.sessions) > 1 for voice in self._voices)
-        return Calibration(RankModels(rank_models), rows, several_sessions, self._cohort)
+        return Calibration(RankModels(models), rows, several_sessions, self._cohort)
 
     def _fit_all(self, jobs: int | None) -> Iterator[tuple[GridCell, _CellFits]]:
         """Fit the cells, in their order, by threads: numpy works outside the interpreter's lock."""
@@ -761,9 +757,7 @@ def _backgrounds(
     if cohort is None:
         return {}
     shared = comparable_features(specs, cohort.specs)
-    scorings = {
-        name: CohortScoring(cohort, name, scorers[name]) for name in specs if name in shared
-    }
+    scorings = {n: CohortScoring(cohort, n, scorers[n]) for n in specs if n in shared}
     return {name: scoring for name, scoring in scorings.items() if len(scoring) >= FEWEST_SPEAKERS}
 
 

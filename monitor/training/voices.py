@@ -190,9 +190,7 @@ def collect(
                             notify(line)
                     problems += [outcome.problem] if outcome.problem else []
                     progress(outcome.recording)
-                session = {
-                    f: session_frames(recordings, spec) for f, spec in listener.specs.items()
-                }
+                session = {f: session_frames(recordings, s) for f, s in listener.specs.items()}
                 if recordings and next(iter(session.values())).length > 0:
                     speech = np.concatenate([frames.speech for frames in recordings])
                     rows = [frames.sound for frames in recordings if frames.sound is not None]

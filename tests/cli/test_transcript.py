@@ -133,7 +133,7 @@ def test_words_of_a_pipe(run, us, talk, monkeypatch):
     [
         (["--transcript", "nowhere.vtt"], "nowhere.vtt"),
         (["--transcript", "talk.txt"], "talk.txt is no transcript"),
-        (["--transcript", "talk.vtt", "--features", "f0"], "of no use to --features f0: add style"),
+        (["--transcript", "talk.vtt", "--features", "f0"], "no use to --features f0: add style"),
         (["--speaker-in-transcript", "ann"], "goes with --transcript, or --features style"),
         (["--transcript", "talk.vtt", "--speaker-in-transcript", "ann"], "it names nobody"),
         (["--transcript", "two.vtt"], "say whose count (--speaker-in-transcript)"),
