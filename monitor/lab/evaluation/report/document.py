@@ -243,8 +243,8 @@ class Evaluation:
         meanings = []
         for report in self.reports:
             own = Bullets([note for note in report.notes if note not in shared], "notes")
-            blocks = [Paragraphs(meaning(report)), own]
-            meanings.append(Section(report.name if several else "", blocks))
+            name = report.name if several else ""
+            meanings.append(Section(name, [Paragraphs(meaning(report)), own]))
         return Section("What it means", [Columns(meanings), Bullets(shared, "notes")])
 
     def _warnings(self) -> list[str]:
