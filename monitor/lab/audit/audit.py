@@ -55,7 +55,7 @@ class AuditConfig:
         among: M, the crowd that people are singled out of.
         lengths: T, of stretches.
         template_seconds: D; None for a minute, or what half of the speakers have.
-        features: names; None for those that are ready.
+        features: None for those that are ready.
         attributes: columns of the speakers' table, ``COLUMN<NUMBER``; None for usual ones.
         attribute_table: that says them; None for that of the corpus.
         rank_model: file of rank models, with their cohort; None for the shipped ones.

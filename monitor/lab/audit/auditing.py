@@ -127,13 +127,10 @@ _MOST_PAIRED = 200
 
 @dataclass(frozen=True)
 class ExtractedCorpus:
-    """Features of a corpus, and attributes of its speakers.
+    """Features of a corpus, attributes of its speakers, and the rank models that it is tested by.
 
     Attributes:
-        place: where it lies.
-        voices, specs: as `monitor.training.collect` gives them.
-        attributes: of the speakers, by column of their table.
-        rank_models, cohort: by which it is going to be tested.
+        attributes: by column of the speakers' table.
         learnt_on: names of those whom the rank models were learnt from.
         missing: a line for each file that was skipped or has unusable parts.
     """
@@ -167,11 +164,7 @@ def extract_corpus(
 ) -> ExtractedCorpus:
     """Extract recordings of people, by speaker and session, for `audit_corpus`.
 
-    Args:
-        corpus: the recordings.
-        place: where it lies, for its table of speakers and its name.
-        config: what is asked for.
-        progress: called after each recording.
+    `place` is where they lie, for their table of speakers and their name.
 
     Raises:
         CorpusError: it is of fewer than five people.
@@ -424,23 +417,15 @@ def compare_sounds(
         >>> compare_sounds([[office, office], [hall, hall]])
         SoundDifference(same_speaker=0.0, two_speakers=1.0)
     """
-    conditions = [
-        (i, condition)
-        for i, voice in enumerate(sounds)
-        for condition in voice
-        if condition is not None
-    ]
+    conditions = [(i, sound) for i, voice in enumerate(sounds) for sound in voice if sound]
     if not conditions:
         return None
-    if len(conditions) > _MOST_PAIRED:
-        sample = np.random.default_rng(seed).permutation(len(conditions))[:_MOST_PAIRED]
-        conditions = [conditions[i] for i in sorted(sample.tolist())]
+    sample = np.random.default_rng(seed).permutation(len(conditions))[:_MOST_PAIRED]
+    conditions = [conditions[i] for i in sorted(sample.tolist())]
     same, different = list[bool](), list[bool]()
     for (speaker, first), (other, second) in combinations(conditions, 2):
         (same if speaker == other else different).append(bool(list_mismatches(first, second)))
-    return SoundDifference(
-        *(float(np.mean(condition)) if condition else None for condition in (same, different))
-    )
+    return SoundDifference(*(float(np.mean(x)) if x else None for x in (same, different)))
 
 
 def _describe_corpus(
@@ -552,10 +537,6 @@ def audit_runs(
     runs: Sequence[tuple[str, Sequence[Event]]], config: AuditConfig = DEFAULTS
 ) -> Audit:
     """Audit recorded runs of watched speakers, by what their readings say.
-
-    Args:
-        runs: by name, events as `monitor.events.read_run` gives them.
-        config: what is asked for.
 
     Raises:
         StoreError: nobody is watched, or runs cannot be put together.

@@ -152,10 +152,7 @@ _LEAST = "\N{GREATER-THAN OR EQUAL TO} "
 def save_audit(audit: Audit, path: Path, salt: str = "") -> tuple[Path, Path]:
     """Write the document, ``.html``, and a CSV and a JSON of its name beside it, mode 0600.
 
-    The salt goes into the hashes that stand for speakers.
-
-    Returns:
-        the CSV and the JSON file.
+    Returns the latter. The salt goes into the hashes that stand for speakers.
 
     Raises:
         StoreError: one of them cannot be written.
@@ -574,10 +571,7 @@ def _tabulate_exposed(audit: Audit, salt: str) -> list[Block]:
 class Label:
     """Disclosure of a published dataset's speakers: a card in Markdown for its page, and JSON.
 
-    Attributes:
-        audit: of its recordings.
-        salt: of the hashes that stand for speakers.
-        uniqueness: the test that says how often the right person comes first among so many.
+    `uniqueness` is the test that says how often the right person comes first among so many.
     """
 
     audit: Audit

@@ -184,17 +184,7 @@ def summarise_lengths(
     replicates: int = REPLICATES,
     seed: int = 0,
 ) -> tuple[LengthRow, ...]:
-    """Summarise each length; limits are over resampled speakers, and of one those of calibration.
-
-    Example:
-        >>> some = Exposures(("a", "b"), np.array([0, 1]), np.array([3.0, 3.0]),
-        ...                  np.array([4.0, 8.0]), np.array([3.0, 7.0]), np.array([5.0, 9.0]),
-        ...                  np.zeros(2, bool), np.ones(2, bool),
-        ...                  "evidence", 20, "cross")
-        >>> (row,) = summarise_lengths(some, 6.0)
-        >>> row.mean_bits.value, row.most_bits, row.beyond_budget.value
-        (6.0, 8.0, 0.5)
-    """
+    """Summarise each length; limits are over resampled speakers, of one of calibration."""
     return tuple(
         _summarise(exposures.select_length(seconds), seconds, budget, replicates, seed)
         for seconds in exposures.lengths
@@ -262,11 +252,10 @@ class Retention:
 
 
 def find_retention(rows: Sequence[LengthRow], budget: float, least_people: int = 1) -> Retention:
-    """Find the retention in the rows of `summarise_lengths`, ascending in length.
+    """Find the retention in the rows of `summarise_lengths`.
 
-    Bits of one voice add up with length on the whole, so that beyond a length that reached the
-    budget no longer one counts as safe. Anybody's stretch can reach it; that none did, and a mean,
-    are said of `least_people` or more.
+    Bits of one voice add up on the whole: beyond a length that reached the budget none counts as
+    safe. Anybody's stretch can reach it; that none did, and a mean, are of `least_people` or more.
     """
     under = reached = average = None
     may = False
@@ -469,14 +458,10 @@ def _expose(
 def measure_runs(
     runs: Iterable[tuple[str, Sequence[Event]]], lengths: Sequence[float] = LENGTHS
 ) -> Exposures:
-    """Read runs of watched speakers at each length, a stretch a run.
+    """Read runs of watched speakers, events by name, at each length: a stretch a run.
 
     A run is read at its first reading with as much speech of the watched speaker: all but that in
     which another voice was noticed.
-
-    Args:
-        runs: by name, events from the start on, as `monitor.events.read_run` gives them.
-        lengths: T.
 
     Raises:
         StoreError: nobody is watched, or there is no reading.

@@ -74,9 +74,8 @@ def _fit_weights(scores: FloatArray, matrix: ScoreMatrix, rows: BoolArray) -> Fl
 # How well the rank model fits by each of SRD's five losses: Table III, and on speakers left out.
 #
 # SRD's two measures judge a model on the ranks that it was fitted to, where the likelihood cannot
-# lose by Kullback-Leibler divergence. So each model is also fitted on nine tenths of the speakers
-# and asked what the ranks of the others cost, in bits a trial more than by the likelihood's rank
-# model.
+# lose by Kullback-Leibler divergence. So each is also fitted on nine tenths of the speakers: what
+# do the ranks of the others cost, in bits a trial more than by the likelihood's rank model?
 
 _LOSSES_FOLDS = 10
 
@@ -113,7 +112,11 @@ def measure_losses(matrix: ScoreMatrix, replicates: int, seed: int) -> list[Loss
         statistics = rank_statistics(gamma)
         value = low = high = None
         if more is not None:
-            value, low, high = _estimate_mean(more[rank_model.loss], matrix, replicates, seed)
+            costs, without = more[rank_model.loss], leaving_out(matrix.people)
+            draws = resamples(matrix, replicates, seed) @ costs / costs.size
+            left_out = without @ costs / without.sum(axis=1)
+            value = float(costs.mean())
+            low, high = Estimate(value, draws, left_out, costs.size, matrix.trials).t_limits()
         rows.append(
             {
                 "loss": rank_model.loss,
@@ -160,21 +163,6 @@ def _cost_left_out(matrix: ScoreMatrix) -> dict[str, FloatArray] | None:
             mean = np.bincount(owner, cost, minlength=count) / trials
             bits[loss][fold == number] = mean[fold == number]
     return {loss: bits[loss] - bits["LL"] for loss in LOSSES}
-
-
-def _estimate_mean(
-    values: FloatArray, matrix: ScoreMatrix, replicates: int, seed: int
-) -> tuple[float, float, float]:
-    """Return the mean over speakers with its 95 % interval."""
-    without = leaving_out(matrix.people)
-    estimate = Estimate(
-        float(values.mean()),
-        resamples(matrix, replicates, seed) @ values / values.size,
-        without @ values / without.sum(axis=1),
-        values.size,
-        matrix.trials,
-    )
-    return (estimate.value, *estimate.t_limits())
 
 
 # --------------------------------------------------------------------------------------- measuring
@@ -264,11 +252,9 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class MeasuredCell:
-    """A cell of a test and a template of so much speech.
+    """A cell of a test and a template of so much speech; it has no systems before it is made.
 
-    Attributes:
-        systems: what `measure` says of each; empty before it is made.
-        key: of the cache, a hash of all that it depends on.
+    The key, of the cache, is a hash of all that it depends on.
     """
 
     panel: Panel
@@ -306,8 +292,6 @@ def make_cells(
     progress: Callable[[MeasuredCell], object] = lambda _: None,
 ) -> list[MeasuredCell]:
     """Measure cells that are not cached, and read the others; each is cached at once.
-
-    `progress` is called with each cell that is done.
 
     Raises:
         MonitorError: a process was ended from outside.

@@ -69,11 +69,7 @@ class Surface:
         return chance is not None and chance <= 0.05
 
     def telling(self, places: Sequence[Place]) -> list[Place]:
-        """Return the last cells that tell without a gap: before, figures are of nothing.
-
-        A feature of long windows has nothing yet of short speech; and one cell of many that tell
-        nothing seems to tell something by chance.
-        """
+        """Return the last cells that tell without a gap: one before may seem to by chance."""
         tell = takewhile(lambda place: self.tells(*place), reversed(places))
         return list(tell)[::-1]
 
@@ -82,8 +78,7 @@ class Surface:
     ) -> Contrast | None:
         """Contrast MeanD over cells, or its binary logarithm, weighted by T and D.
 
-        Limits hold for so many contrasts that are looked at together (Bonferroni). None where the
-        speakers are too few to be resampled.
+        Limits hold for so many contrasts at once (Bonferroni). None where speakers are too few.
         """
         parts = []
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -142,10 +137,7 @@ UNDECIDED = "cannot be decided with so few speakers"
 
 @dataclass(frozen=True)
 class CorpusAnswer:
-    """Answer of one system, a feature or the joint, to one of `QUESTIONS`.
-
-    The text is a sentence with the numbers, their limits and what they stand on.
-    """
+    """Answer of one system, a feature or the joint, to one of `QUESTIONS`."""
 
     question: str
     system: str

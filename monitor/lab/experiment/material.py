@@ -331,8 +331,7 @@ ENOUGH_BYTES, MOST_BYTES = 1 << 30, 4 << 30
 class Speech:
     """Frames of a corpus, scored against itself; each process reads them once.
 
-    Features are all that are there where none are given; trials are tests of each speaker in each
-    cell; skipped has a line for each file that gave no frames.
+    `skipped` has a line for each file that gave no frames.
     """
 
     recordings: tuple[Recording, ...]

@@ -489,7 +489,7 @@ def experiment(
         folder: for the page, tables, figures, results and what is kept for the next time.
         settings: what is asked for.
         fresh: forget what was kept.
-        jobs: processes; nothing depends on it.
+        jobs: processes.
         setup: from where features are made.
 
     Raises:
