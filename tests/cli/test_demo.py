@@ -39,13 +39,13 @@ def test_it_works_with_nothing_but_the_install(run, tmp_path):
         in first
     )
     sure = round(100 * 2 ** (last["closed_set_bits"] - last["ceiling"]))
-    assert f"an attacker is {sure} % sure that it is {start['watch']}." in first
+    assert f"the attacker is {sure} % sure that it is {start['watch']}." in first
     assert start["among"] == [50, 10_000]
     if start["support_bits"] is not None:
         (line,) = crowd
         sentence = narrowed_sentence(event(last), start["watch"])
-        assert line.startswith(f"After 10 minutes {sentence}: ")
-        assert f"{last['bits']:.1f} bits of evidence. That is no certainty" in line
+        assert line.startswith(f"After 10 minutes, {sentence}: ")
+        assert f"{last['bits']:.1f} bits of evidence. Evidence is not proof" in line
         assert "a town of ten thousand" in line
     raised = [r for r in records if r["type"] == "alert" and r["state"] == "raised"]
     if raised:
@@ -59,7 +59,7 @@ def test_it_works_with_nothing_but_the_install(run, tmp_path):
     assert tuple(start["features"]) == OWN
     assert all(map(ready, start["features"]))
     before = result.err.splitlines()
-    assert result.err.count("as this install does from a voice of your own: f0 (pitch), ") == 1
+    assert result.err.count("from stored features: f0 (pitch), ") == 1
     # ten minutes at a hundred times real time are no sixty lines
     assert len(before) <= 8
 

@@ -199,7 +199,7 @@ def test_evidence_comes_first_and_the_enrolled_second(page, visit):
         "About 400 people in a city of a million match as well as ann."
     )
     assert text(tab, "#closed").startswith(
-        "Closed-set, among the 50 enrolled: 5.4 of 5.6 bits: an attacker is"
+        "Closed-set, among the 50 enrolled: 5.4 of 5.6 bits: the attacker is"
     )
     assert "Among a million 11.2 bits 10.4 to 12.0" in text(tab, "#numbers")
     # of the N enrolled there is one figure, that which stands below the headline
