@@ -200,8 +200,8 @@ class SideBySide:
                 watch, last = voices[place].choose_reading(name)
                 changes = voices[place].changes
             enrolled, purity = None if last is None else last.enrolled, purities.get(place)
-            known = name, probability, enrolled, alone[place], overlap[place]
-            people.append(Person(label, *known, watch, last, purity, changes))
+            match = name, probability, enrolled, alone[place], overlap[place]
+            people.append(Person(label, *match, watch, last, purity, changes))
         return people
 
     def _match_voices(self, places: Sequence[int]) -> list[tuple[str | None, float]]:
