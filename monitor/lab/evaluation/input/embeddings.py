@@ -220,7 +220,6 @@ def read_embeddings(
     return check_matrix(
         RawScores(cosines, speakers), target, Path(trials).stem if name is None else name,
         spoken=tested.speakers, notes=_shared(tested, enrolled), unmated=unmated,
-        progress=progress,
     )  # fmt: skip
 
 

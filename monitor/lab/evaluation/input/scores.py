@@ -82,12 +82,12 @@ class EvaluationInput:
 
 def check_matrix(
     raw: RawScores, target: IntArray, name: str, *, spoken: Sequence[str] = (),
-    notes: Sequence[str] = (), unmated: str = "count", progress: Progress | None = None,
+    notes: Sequence[str] = (), unmated: str = "count",
 ) -> EvaluationInput:  # fmt: skip
     """Check a matrix (T, N) in one pass over it, which the matrix keeps for its ranks.
 
     Targets are -1 where the speaker is not among the columns. `spoken` names the speakers of the
-    rows, or nobody. `progress` is called where rows are set apart.
+    rows, or nobody.
     """
     messages = list(notes)
     scores, speakers = raw.scores, raw.speakers
@@ -99,8 +99,8 @@ def check_matrix(
         keep = np.flatnonzero(~impostor)
         if impostors:
             rows = np.flatnonzero(impostor)
-            rest = _list_impostors(_rows(scores, rows, progress), rows, speakers, called, spoken)
-        scores, target = _rows(scores, keep, progress), target[keep]
+            rest = _list_impostors(_rows(scores, rows), rows, speakers, called, spoken)
+        scores, target = _rows(scores, keep), target[keep]
         called = tuple(called[row] for row in keep.tolist())
     named = called if raw.trials and len(set(called)) == len(called) else ()
     matrix = ScoreMatrix(scores, target, speakers, name, tuple(named))
@@ -221,13 +221,11 @@ def _balance(matrix: ScoreMatrix, trials: Sequence[str]) -> list[str]:
     return notes
 
 
-def _rows(scores: AnyArray, keep: IntArray, progress: Progress | None) -> AnyArray:
+def _rows(scores: AnyArray, keep: IntArray) -> AnyArray:
     rows = scratch((len(keep), scores.shape[1]), scores.dtype)
     step = max(1, (1 << 20) // scores.shape[1])
     for first in range(0, len(keep), step):
         rows[first : first + step] = scores[keep[first : first + step]]
-        if progress is not None:
-            progress(min(first + step, len(keep)), len(keep))
     return rows
 
 
@@ -319,7 +317,7 @@ def read_scores(
     target, speakers, spoken = targets(raw, who_spoke, path.name, notes)
     return check_matrix(
         replace(raw, speakers=speakers), target, called, spoken=spoken, notes=notes,
-        unmated=unmated, progress=progress,
+        unmated=unmated,
     )  # fmt: skip
 
 
