@@ -174,7 +174,7 @@ class Condition:
 
     @classmethod
     def parse(cls, record: Mapping[str, object] | None) -> Condition | None:
-        """Parse what `record` gives; None of None."""
+        """Parse what `record` gives, None of None; ValueError of what no sound has."""
         if record is None:
             return None
         figures: dict[str, float | None] = {}
@@ -318,16 +318,12 @@ def list_mismatches(stream: Condition, templates: Condition) -> tuple[str, ...]:
         >>> list_mismatches(telephone, Condition(bandwidth_hz=8000.0, snr_db=45.0))
         ('bandwidth_hz',)
     """
-    names = []
-    for name, differs in _APART.items():
-        stream_figure, template_figure = getattr(stream, name), getattr(templates, name)
-        if (
-            stream_figure is not None
-            and template_figure is not None
-            and differs(stream_figure, template_figure)
-        ):
-            names.append(name)
-    return tuple(names)
+    figures = ((name, getattr(stream, name), getattr(templates, name)) for name in _APART)
+    return tuple(
+        name
+        for name, mine, theirs in figures
+        if mine is not None and theirs is not None and _APART[name](mine, theirs)
+    )
 
 
 def _ratio(a: float, b: float) -> float:
@@ -346,31 +342,27 @@ _APART: Mapping[str, Callable[[float, float], bool]] = {
 }
 
 
+_POOR: Mapping[str, Callable[[float], bool]] = {
+    "snr_db": lambda db: db < _NOISY,
+    "clipping": lambda share: share >= _CLIPPED,
+    "level_db": lambda db: db < _QUIET,
+}
+
+
 def list_poor_figures(stream: Condition) -> tuple[str, ...]:
     """List the figures so bad that a voice is hard to recognise, whatever the templates are."""
-    names = []
-    if stream.snr_db is not None and stream.snr_db < _NOISY:
-        names.append("snr_db")
-    if stream.clipping is not None and stream.clipping >= _CLIPPED:
-        names.append("clipping")
-    if stream.level_db is not None and stream.level_db < _QUIET:
-        names.append("level_db")
-    return tuple(names)
+    figures = ((name, getattr(stream, name)) for name in _POOR)
+    return tuple(name for name, figure in figures if figure is not None and _POOR[name](figure))
 
 
 def average_condition(conditions: Sequence[Condition | None]) -> Condition | None:
     """Take the median of each figure that more than half of these have; None if none has."""
-    available = [figure_field for figure_field in conditions if figure_field is not None]
-    medians = {}
-    for figure_field in fields(Condition):
-        figures = [
-            value
-            for condition in available
-            if (value := getattr(condition, figure_field.name)) is not None
-        ]
-        medians[figure_field.name] = (
-            median(np.array(figures)) if 2 * len(figures) > len(conditions) else None
-        )
+    medians: dict[str, float | None] = {}
+    for name in _FIGURES:
+        figures = [getattr(condition, name) for condition in conditions if condition is not None]
+        figures = [figure for figure in figures if figure is not None]
+        is_common = 2 * len(figures) > len(conditions)
+        medians[name] = median(np.array(figures)) if is_common else None
     return Condition(**medians) if any(value is not None for value in medians.values()) else None
 
 
@@ -390,11 +382,8 @@ def degradation(condition: Condition | None) -> FloatArray:
     0 is none, 1 a telephone's band, an RT60 of 0.5 s or more, noise 10 dB below the speech; at most
     1.2; NaN where it is not known.
     """
-    measured = [None if condition is None else getattr(condition, name) for name in _DEGRADED]
-    degradations = [
-        np.nan if figure is None else degraded(figure)
-        for figure, degraded in zip(measured, _DEGRADED.values(), strict=True)
-    ]
+    figures = ((getattr(condition, name, None), degraded) for name, degraded in _DEGRADED.items())
+    degradations = [np.nan if figure is None else degraded(figure) for figure, degraded in figures]
     return np.clip(degradations, 0.0, _MOST_DEGRADED)
 
 
