@@ -583,7 +583,7 @@ def _use_kit(path: Path) -> None:
     results = VoicePrivacyResults.at(path.parent / "kit" / "exp" / "asv_orig")
     entry = replace(results.choose(["f", "oo"])[0], listed=path.parent / "trials")
     vectors = SpeakerVectors.at(path.parent)
-    assert all(vectors.of(name) is not None for name in vectors.row)
+    assert all(vectors.row.get(name) is not None for name in vectors.row)
     with tempfile.TemporaryDirectory() as folder:
         for name in ("id2idx", "idx2spk", "speaker_vectors.npy"):
             own = Path(folder, "utt-level", name)

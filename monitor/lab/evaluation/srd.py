@@ -154,8 +154,8 @@ def null_band(
     first[0], width[0] = placed(matrix.better, matrix.tied, ties)
     for part, scores in matrix.blocks():
         columns = places[:, who[part]].T
-        bounds = (np.take_along_axis(every, columns, 1) for every in all_rank_bounds(scores))
-        first[1:, part], width[1:, part] = (rank_bounds.T for rank_bounds in placed(*bounds, ties))
+        better, tied = (np.take_along_axis(x, columns, 1) for x in all_rank_bounds(scores))
+        first[1:, part], width[1:, part] = (rank.T for rank in placed(better, tied, ties))
     once = np.ones((1, matrix.trials))
     bits, counted, first_ranks, mean = np.empty((4, len(first)))
     rank = np.arange(matrix.population)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -112,11 +114,12 @@ def test_chance_lies_within_the_null(golden):
 
 
 def test_roles_are_recorded_and_never_guessed():
-    matrix, few = ScoreMatrix(np.eye(3), np.arange(3)), {"replicates": 0, "only": ("anonymity",)}
+    matrix = ScoreMatrix(np.eye(3), np.arange(3))
+    few = EvaluationSettings(replicates=0, only=("anonymity",))
     roles = Roles(query="original", reference="anonymised")
-    report = evaluate(matrix, settings=EvaluationSettings(**few, roles=roles))
+    report = evaluate(matrix, settings=replace(few, roles=roles))
     assert "Original queries against anonymised references." in report.notes
-    report = evaluate(matrix, settings=EvaluationSettings(**few))
+    report = evaluate(matrix, settings=few)
     assert "What was anonymised, queries or references, was not given." in report.notes
     with pytest.raises(UsageError, match="a reference is anonymised or original, not 'clean'"):
         Roles(query="original", reference="clean")
