@@ -1,4 +1,4 @@
-"""Check what the documents say: ``python docs/check.py``; ``--write`` makes the generated tables.
+"""Check what the documents say: ``python docs/check.py``; ``--write`` makes its tables.
 
 Links and anchors lead somewhere, commands that are shown have their options, names and files that
 are mentioned are there, figures that are quoted stand in the result that is linked, sections that
@@ -208,8 +208,8 @@ def with_families(page: str) -> str:
     return re.sub(r"\| family \|.*?(?=\n\n)", lambda _: "\n".join(rows), page, flags=re.DOTALL)
 
 
-def with_rooms(page: str) -> str:
-    """Return docs/architecture.md with the table of rooms, by what each docstring says first."""
+def table_of_rooms() -> str:
+    """Return the rooms of `monitor` by layer, each with what its docstring says first."""
     from tests.test_layers import LAYERS
 
     rows = ["| layer | room | what is in it |", "| --- | --- | --- |"]
@@ -219,14 +219,11 @@ def with_rooms(page: str) -> str:
             path = path if path.exists() else ROOT / "monitor" / room / "__init__.py"
             text = (ast.get_docstring(ast.parse(read(path))) or "").splitlines()[0]
             rows.append(f"| {level} | `{room}` | {text.rstrip('.').replace('``', '`')} |")
-    return re.sub(
-        r"\| layer \| room \|.*?(?=\n\n)", lambda _: "\n".join(rows), page, flags=re.DOTALL
-    )
+    return "\n".join(rows)
 
 
 GENERATED: dict[str, Callable[[str], str]] = {
     "metrics.md": with_families,
-    "architecture.md": with_rooms,
 }
 """Pages with tables that are made of declarations, each with what makes the page anew."""
 CHECKS = (
@@ -257,4 +254,7 @@ def main(write: bool) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main("--write" in sys.argv))
+    if "--rooms" in sys.argv:
+        print(table_of_rooms())  # noqa: T201
+    else:
+        raise SystemExit(main("--write" in sys.argv))

@@ -16,6 +16,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from docs.check import table_of_rooms
 from monitor.cli import COMMANDS, cli
 from monitor.cli.help import FULL
 from monitor.events.schema import RECORDS
@@ -67,6 +68,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         for record in RECORDS:
             heading = f"## {record.title}\n"
             markdown = markdown.replace(heading, f"{heading}\n{record.table}\n", 1)
+    if here == "architecture.md":
+        markdown = f"{markdown}\n{table_of_rooms()}\n"
     parts = _CODE.split(markdown)  # what is no code, and what is, in turn
     return "".join(part if i % 2 else _LINK.sub(moved, part) for i, part in enumerate(parts))
 
