@@ -194,7 +194,7 @@ def with_families(page: str) -> str:
     from monitor.lab.evaluation.family import families
 
     stands_on = {"matrix": "ranks", "pool": "all scores"}
-    rows = ["| family | figures | stands on | shown first |", "| --- | --- | --- | --- |"]
+    rows = ["| family | figures | stands on | shown first |", "|---|---|---|---|"]
     for family in families():
         needs = {need for entry in family.figures for need in entry.needs or ()} | {*family.needs}
         names = [entry.name for entry in family.figures if entry.key in family.main]
@@ -212,7 +212,7 @@ def table_of_rooms() -> str:
     """Return the rooms of `monitor` by layer, each with what its docstring says first."""
     from tests.test_layers import LAYERS
 
-    rows = ["| layer | room | what is in it |", "| --- | --- | --- |"]
+    rows = ["| layer | room | what is in it |", "|---|---|---|"]
     for level, layer in enumerate(LAYERS, 1):
         for room in sorted(layer):
             path = ROOT / "monitor" / f"{room}.py"
