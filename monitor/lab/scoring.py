@@ -60,43 +60,13 @@ def groups_of(
     return Attribute(attribute.label, named, by_speaker)
 
 
+@dataclass(frozen=True)
 class JointScores:
     """Adds scores of features up as `Monitor` does, so that both rank alike."""
 
-    def __init__(
-        self,
-        rank_models: RankModels,
-        specs: Mapping[str, FeatureSpec],
-        similarities: Mapping[str, Similarity],
-        session: str,
-        template_seconds: float,
-    ) -> None:
-        rank_model, session, _ = choose_rank_model(rank_models, tuple(specs), session)
-
-        def fits(other: RankModel) -> bool:
-            pairs = zip(other.features, other.similarities, strict=True)
-            return set(other.features) <= specs.keys() and all(
-                similarities[name].name == scorer and specs[name].network == other.network(name)
-                for name, scorer in pairs
-            )
-
-        def at_length(other: RankModel) -> tuple[tuple[str, ...], LengthModel]:
-            additive = np.array([similarities[name].additive for name in other.features])
-            return other.features, at_template(other, template_seconds, additive)
-
-        if not fits(rank_model):
-            raise StoreError(
-                f"the rank model of {'+'.join(rank_model.features)} was learnt with other "
-                f"similarities or "
-                "networks; learn one with: monitor calibrate CORPUS -o rank_model.npz"
-            )
-        self.features = rank_model.features
-        self._whole = at_length(rank_model)
-        self._of = {
-            frozenset(other.features): at_length(other)
-            for other in rank_models
-            if other.session == session and fits(other)
-        }
+    features: tuple[str, ...]
+    models: Mapping[frozenset[str], tuple[tuple[str, ...], LengthModel]]
+    """By features that have frames: those of the model, in its order, and how it weighs them."""
 
     def add(
         self, scores: Mapping[str, FloatArray], has_frames: Mapping[str, BoolArray], seconds: float
@@ -106,11 +76,11 @@ class JointScores:
         A feature without a frame in a trial (``has_frames``, shape (n,)) leaves the others to a
         model of their own, where there is one.
         """
-        names = self.features
-        joint = np.zeros_like(scores[names[0]])
-        patterns = np.stack([has_frames[name] for name in names], axis=1)
-        for present, rows in group_rows(names, patterns):
-            features, rank_model = self._of.get(present, self._whole)
+        joint = np.zeros_like(scores[self.features[0]])
+        patterns = np.stack([has_frames[name] for name in self.features], axis=1)
+        whole = self.models[frozenset(self.features)]
+        for present, rows in group_rows(self.features, patterns):
+            features, rank_model = self.models.get(present, whole)
             weights, _ = rank_model.weighing(np.full(rows.size, seconds))
             stack = np.stack([scores[name][rows] for name in features], axis=1)
             joint[rows] = weighted_evidence(stack, weights[:, 0])
@@ -326,12 +296,32 @@ def find_joint(
     modelled = {name: specs[name] for name in largest(rank_models, ways) if name in ways}
     if len(modelled) < 2:
         return None, f"no joint score: there is no rank model for any two of {', '.join(ways)}"
+
+    def fits(other: RankModel) -> bool:
+        pairs = zip(other.features, other.similarities, strict=True)
+        return set(other.features) <= modelled.keys() and all(
+            ways[name].name == scorer and specs[name].network == other.network(name)
+            for name, scorer in pairs
+        )
+
+    def at_length(other: RankModel) -> tuple[tuple[str, ...], LengthModel]:
+        additive = np.array([ways[name].additive for name in other.features])
+        return other.features, at_template(other, template_seconds, additive)
+
     try:
-        joint = JointScores(rank_models, modelled, ways, session, template_seconds)
+        whole, session, _ = choose_rank_model(rank_models, tuple(modelled), session)
+        if not fits(whole):
+            raise StoreError(
+                f"the rank model of {'+'.join(whole.features)} was learnt with other similarities "
+                "or networks; learn one with: monitor calibrate CORPUS -o rank_model.npz"
+            )
+        others = (other for other in rank_models if other.session == session and fits(other))
+        models = {frozenset(other.features): at_length(other) for other in (*others, whole)}
     except StoreError as error:
         return None, f"no joint score: {error}"
     names = ", ".join(modelled)
     fewer = f"the joint score is of {names}: no rank model knows more of them together"
+    joint = JointScores(whole.features, models)
     return joint, fewer if len(modelled) < len(ways) else ""
 
 
