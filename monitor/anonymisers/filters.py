@@ -146,6 +146,13 @@ class McAdams:
         self._window = np.sin(np.pi * np.arange(2 * self._hop) / (2 * self._hop))
         self.reset()
 
+    def reset(self) -> None:
+        """Begin again."""
+        self._rest: FloatArray = np.empty(0)
+        self._before: FloatArray = np.zeros(self._hop)
+        self._begun: FloatArray = np.zeros(self._hop)
+        self._taken, self._first = 0, True
+
     def process(self, samples: FloatArray) -> FloatArray:
         """Return what is complete after these samples, where frames overlap and add up."""
         samples = check_samples(samples)
@@ -171,13 +178,6 @@ class McAdams:
         """Return the last frames, as if zeros followed."""
         missing = self._taken - self._hop * max(0, self._taken // self._hop - 1)
         return self.process(np.zeros(2 * self._hop - self._rest.size))[:missing]
-
-    def reset(self) -> None:
-        """Begin again."""
-        self._rest: FloatArray = np.empty(0)
-        self._before: FloatArray = np.zeros(self._hop)
-        self._begun: FloatArray = np.zeros(self._hop)
-        self._taken, self._first = 0, True
 
     def _move_formants(self, frames: FloatArray) -> FloatArray:
         """Move the formants of frames, shape (n, samples)."""

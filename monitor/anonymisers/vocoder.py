@@ -175,6 +175,16 @@ class Vocoder:
         self._loudness: FloatArray = loud / loud.sum()
         self.reset()
 
+    def reset(self) -> None:
+        """Begin again, with the same noise."""
+        utterance = self._utterance
+        self._random = utterance.random("vocoder", utterance.name, utterance.channel)
+        self._pulses = Pulses(self.rate, self._step)
+        self._waiting: FloatArray = np.zeros(self._around)
+        self._excited: FloatArray = np.zeros((2, self._step))
+        self._begun: FloatArray = np.empty(0)
+        self._taken = self._given = 0
+
     def process(self, samples: FloatArray) -> FloatArray:
         """Return what is complete after these samples."""
         sound = np.concatenate((self._waiting, check_samples(samples)))
@@ -197,16 +207,6 @@ class Vocoder:
             parts.append(self.process(np.zeros(self._block))[:missing])
             missing -= parts[-1].size
         return np.concatenate([np.empty(0, np.float32), *parts])
-
-    def reset(self) -> None:
-        """Begin again, with the same noise."""
-        utterance = self._utterance
-        self._random = utterance.random("vocoder", utterance.name, utterance.channel)
-        self._pulses = Pulses(self.rate, self._step)
-        self._waiting: FloatArray = np.zeros(self._around)
-        self._excited: FloatArray = np.zeros((2, self._step))
-        self._begun: FloatArray = np.empty(0)
-        self._taken = self._given = 0
 
     def _synthesise(self, samples: FloatArray) -> FloatArray:
         """Make a block more: from a step before its begin to one before its end."""

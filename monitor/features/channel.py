@@ -152,6 +152,13 @@ class Landmarks:
     def __init__(self) -> None:
         self.reset()
 
+    def reset(self) -> None:
+        """Start afresh: the next sample is the first of a recording."""
+        self._sound: FloatArray = np.empty(0, np.float32)  # of which no spectra were made
+        self._power = np.zeros((_BESIDE, _TILT.size), np.float32)
+        self._frames = 0  # that were looked at
+        self._loudest = _SILENCE
+
     def process(self, samples: FloatArray) -> Track:
         """Return landmarks of every half second that further samples, shape (n,), complete."""
         self._sound = np.concatenate((self._sound, samples), dtype=np.float32)
@@ -163,13 +170,6 @@ class Landmarks:
 
     def skip_to(self, tick: int) -> None:
         """Skip nothing: what was heard before a stop is wanted after it."""
-
-    def reset(self) -> None:
-        """Start afresh: the next sample is the first of a recording."""
-        self._sound: FloatArray = np.empty(0, np.float32)  # of which no spectra were made
-        self._power = np.zeros((_BESIDE, _TILT.size), np.float32)
-        self._frames = 0  # that were looked at
-        self._loudest = _SILENCE
 
     @property
     def _spectra(self) -> int:

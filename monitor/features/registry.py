@@ -22,19 +22,14 @@ _WORD_LIST = "MONITOR_WORD_LIST"
 class FeatureSetup:
     """Files of the user's that some features are made from.
 
-    What is None is as the environment says where the feature is made.
-
-    Attributes:
-        word_list: of ``style``; else ``MONITOR_WORD_LIST``, else the package's English list.
-        speaker_model: an ONNX file with a speaker network of one's own: one more feature.
-        speaker: the name of that feature; empty where there is none.
-        environment: of whoever handed it on: it says what the environment there leaves open.
+    ``word_list`` is of ``style``, else ``MONITOR_WORD_LIST``, else the package's English list;
+    ``speaker_model`` an ONNX file with a speaker network of one's own, one more feature.
     """
 
     word_list: Path | None = None
     speaker_model: Path | None = None
-    speaker: str = field(default="", init=False)
-    environment: Mapping[str, str] = field(default_factory=dict, compare=False)
+    speaker: str = field(default="", init=False)  # name of that feature
+    environment: Mapping[str, str] = field(default_factory=dict, compare=False)  # if handed on
 
     def __post_init__(self) -> None:
         if self.speaker_model is not None:

@@ -199,13 +199,6 @@ class UnitNetwork(nn.StoredNetwork):
     The first block of a phone recogniser that `recipes.phones` trained, and codes (k-means) of what
     it says, as the units of HuBERT are (Hsu et al., TASLP 2021). Frame i covers samples [320 i, 320
     (i + 1)).
-
-    Attributes:
-        size: codes there are.
-        look_ahead: seconds of audio after its own that a frame depends on.
-        late: whole frames that a frame comes after its own, at the next end of a block.
-        memory: samples, whole blocks: what a stream heard longer ago changes nothing of what comes
-            out, to the last bit, where blocks begin at the same samples.
     """
 
     of, frame_seconds = "units'", _FRAME / nn.RATE
@@ -221,10 +214,11 @@ class UnitNetwork(nn.StoredNetwork):
         codes = np.asarray(weights["codebook"], np.float32)
         self.size = len(codes)
         self._codes, self._lengths = np.ascontiguousarray(codes.T), (codes * codes).sum(axis=1)
-        self.look_ahead = (
+        self.look_ahead = (  # seconds of audio after its own that a frame depends on
             (self.layer.after - 1) * _FRAME + nn.STEM // 2 * nn.HOP + nn.WIDTH
         ) / nn.RATE
-        self.late = self.layer.after + nn.STEM_LATE
+        self.late = self.layer.after + nn.STEM_LATE  # whole frames, at the next end of a block
+        # what a stream heard more samples ago changes nothing, to the last bit
         reach = self.layer.held * _FRAME + _FRAME + nn.STEM * nn.HOP + _FRAME
         self.memory = (-(-reach // UNITS_BLOCK) + 1) * UNITS_BLOCK
         if not self.stream().push(np.zeros(8 * UNITS_BLOCK, np.float32)).size:

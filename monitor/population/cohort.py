@@ -22,14 +22,10 @@ from monitor.types import AnyArray, FloatArray
 
 @dataclass(frozen=True, slots=True)
 class FeatureTemplates:
-    """The templates of one feature, in slices of 5 speech seconds.
-
-    Attributes:
-        slices: shape (S, M): the sketch of each slice, speaker after speaker.
-    """
+    """The templates of one feature, in slices of 5 speech seconds."""
 
     spec: FeatureSpec
-    slices: AnyArray
+    slices: AnyArray  # shape (S, M): the sketch of each slice, speaker after speaker
 
 
 _MOST_SIZE = 1 << 20

@@ -41,12 +41,12 @@ class Forgotten:
         if self.background:
             gone.append("a sketch in the cohort")
         if self.maxima:
-            gone.append(f"the maxima of a stream in {plural(self.maxima, 'rank_model')}")
+            gone.append(f"the maxima of a stream in {plural(self.maxima, 'rank model')}")
         left = "" if self.left is None else f"; {plural(self.left, 'speaker')} left"
         lines = [f"{name} is forgotten: {', '.join([*gone, 'the name'])}{left}"]
         if self.marked:
             lines.append(
-                f"monitor: note: {plural(self.marked, 'rank_model')} had been learnt from {name} "
+                f"monitor: note: {plural(self.marked, 'rank model')} had been learnt from {name} "
                 "among others; that cannot be taken out of an average, and runs say so: calibrate "
                 "again without those recordings"
             )

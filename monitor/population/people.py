@@ -23,21 +23,14 @@ _MOST_SOUND = 1e6
 
 @dataclass(frozen=True, slots=True)
 class SourceNote:
-    """Source of a template: enough to recognise the recording, not to hear it.
+    """Source of a template: enough to recognise the recording, not to hear it."""
 
-    Attributes:
-        label: the file's name.
-        hashes: fingerprints of the recording.
-        start_seconds, end_seconds: the interval used, audio seconds.
-        landmarks: peaks of the spectrogram of that interval, by which a copy of it is known again
-            (`monitor.maths.landmarks.pack`); empty where nobody took any.
-    """
-
-    label: str
+    label: str  # the file's name
     session: str
-    hashes: tuple[str, ...]
-    start_seconds: float
+    hashes: tuple[str, ...]  # fingerprints of the recording
+    start_seconds: float  # of the interval used, audio seconds
     end_seconds: float
+    # peaks of its spectrogram (`monitor.maths.landmarks.pack`), by which a copy is known again
     landmarks: AnyArray = field(
         default_factory=partial(np.empty, 0, "<u2"), compare=False, repr=False
     )
@@ -50,20 +43,13 @@ class SourceNote:
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Enrolled speaker: a name, the template's sources, and their sound.
-
-    Attributes:
-        name: unique among those enrolled.
-        sources: the recordings.
-        sound: as `sound_of` makes it, of one session after the other; empty where nobody knows.
-        sessions: how many slices each session has that was enrolled apart, in order; empty for one
-            session, of all slices.
-    """
+    """Enrolled speaker: a name, the template's sources, and their sound."""
 
     name: str
     sources: tuple[SourceNote, ...] = ()
+    # as `sound_of` makes it, of one session after the other; empty where nobody knows
     sound: AnyArray = field(default_factory=partial(np.empty, 0, "<f4"), compare=False)
-    sessions: tuple[int, ...] = ()
+    sessions: tuple[int, ...] = ()  # slices of each that was enrolled apart; empty: one, of all
 
     @property
     def condition(self) -> Condition | None:

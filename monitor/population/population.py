@@ -62,22 +62,13 @@ def demo_frames() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Result of a calibration: rank models, and the table that explains them.
+    """Result of a calibration: rank models, and the table that explains them."""
 
-    Attributes:
-        rank_models: of every set of features and kind of session; a cross-session rank model that
-            could not be learnt is the prior's, its ``origin`` "shipped".
-        rows: one a cell that was fitted.
-        several_sessions: speakers with two sessions or more.
-        cohort: background speakers that scores were set against; None without.
-        population: the people enrolled, calibrated; None where nobody was.
-    """
-
-    rank_models: RankModels
-    rows: tuple[Record, ...]
-    several_sessions: int = 0
-    cohort: Cohort | None = None
-    population: Population | None = None
+    rank_models: RankModels  # a cross-session one that could not be learnt is the prior's
+    rows: tuple[Record, ...]  # one a cell that was fitted
+    several_sessions: int = 0  # speakers with two sessions or more
+    cohort: Cohort | None = None  # background speakers that scores were set against
+    population: Population | None = None  # the people enrolled, calibrated
 
     def save(self, path: Path | str) -> None:
         """Save the calibrated people; where nobody was enrolled, the rank models alone."""

@@ -88,7 +88,7 @@ def read_store(
                     watch_mapped(path)
                 arrays.update({f"{MAPPED}{name}": array for name, array in large.items()})
         if _HEADER not in arrays:
-            raise StoreError(f"{path}: is not a {kind} file of this program")
+            raise StoreError(f"{path}: is not a {_called(kind)} file of this program")
         header = json.loads(bytes(arrays.pop(_HEADER)).decode())
         actual_kind, schema = header["kind"], header["schema"]
         if type(schema) is not int:
@@ -108,7 +108,7 @@ def read_store(
         if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):  # the file is well
             raise
         raise StoreError(
-            f"{path}: is damaged or not a {kind} file; make it again or restore a copy"
+            f"{path}: is damaged or not a {_called(kind)} file; make it again or restore a copy"
         ) from error
     return header, arrays
 

@@ -408,18 +408,12 @@ _DOUBTFUL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Overlap of the words of a transcript with the speech of a recording.
+    """Overlap of the words of a transcript with the speech of a recording."""
 
-    Attributes:
-        in_speech: share of the words' time in which there is speech.
-        covered: share of the speech in which there are words.
-        as_well: share of the places to which the transcript could be moved along the recording
-            where it would lie in speech as well as it does; near 0 for this recording's. None where
-            that tells nothing: words in nearly all of the speech, or less than 30 s.
-    """
-
-    in_speech: float
-    covered: float
+    in_speech: float  # share of the words' time in which there is speech
+    covered: float  # share of the speech in which there are words
+    # share of the places along the recording where the words would lie in speech as well as they
+    # do, near 0 for its own; None where that tells nothing: hardly a pause, or less than 30 s
     as_well: float | None
 
     @property
