@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib import import_module
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -123,7 +123,7 @@ class EvaluationContext:
     dev: ScoreMatrix | None = None
     settings: EvaluationSettings = field(default_factory=EvaluationSettings)
     nothing: bool = False
-    _shared: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    _shared: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -158,8 +158,7 @@ class EvaluationContext:
         """Compute what families share when the first of them asks for it."""
         if make not in self._shared:
             self._shared[make] = make(self)
-        shared: _T = self._shared[make]
-        return shared
+        return cast("_T", self._shared[make])
 
     @property
     def ranked(self) -> ScoreMatrix:
