@@ -138,7 +138,7 @@ class Record:
     keys: tuple[Key, ...]
 
     @property
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> Schema:
         """JSON Schema; further keys may be added."""
         schema = _object_schema(self.keys)
         return {

@@ -49,13 +49,13 @@ DIFFERS = {
 }
 
 
-def object_of(optional: Sequence[str] = (), **properties: Any) -> dict[str, Any]:
+def object_of(optional: Sequence[str] = (), **properties: Any) -> Schema:
     """Return the schema of an object; all of its keys are there but the optional ones."""
     required = [name for name in properties if name not in optional]
     return {"type": "object", "properties": properties, "required": required}
 
 
-def list_of(items: Mapping[str, Any]) -> dict[str, Any]:
+def list_of(items: Schema) -> Schema:
     """Return the schema of a list of such values."""
     return {"type": "array", "items": items}
 
@@ -76,7 +76,7 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 }
 
 
-def misfit(value: Any, schema: Mapping[str, Any], name: str = "") -> str | None:
+def misfit(value: Any, schema: Schema, name: str = "") -> str | None:
     """Return the first key that does not fit its schema, or None; missing keys do not matter.
 
     Args:
@@ -95,7 +95,7 @@ def misfit(value: Any, schema: Mapping[str, Any], name: str = "") -> str | None:
     return _get_check(schema)(value, name)
 
 
-def _get_check(schema: Mapping[str, Any]) -> _Check:
+def _get_check(schema: Schema) -> _Check:
     """Return the check of a schema, made once: a run of days has millions of values."""
     cached = _CHECKS.get(id(schema))
     if cached is None:  # the schema is kept with it, so that its id stays its own
@@ -103,7 +103,7 @@ def _get_check(schema: Mapping[str, Any]) -> _Check:
     return cached[1]
 
 
-def _make_check(schema: Mapping[str, Any]) -> _Check:
+def _make_check(schema: Schema) -> _Check:
     fits = _make_fit(schema)
     firsts = [_get_check(kind) for kind in schema.get("prefixItems", ())]
     items = _get_check(schema["items"]) if "items" in schema else None
@@ -132,7 +132,7 @@ def _make_check(schema: Mapping[str, Any]) -> _Check:
     return check
 
 
-def _make_fit(schema: Mapping[str, Any]) -> Callable[[Any], bool]:
+def _make_fit(schema: Schema) -> Callable[[Any], bool]:
     """Return whether the value itself fits, without its parts."""
     kinds = schema.get("type")
     names = [kinds] if isinstance(kinds, str) else kinds
@@ -171,4 +171,4 @@ def _flatten(kinds: tuple[Any, ...]) -> tuple[type, ...]:
 
 
 _Check: TypeAlias = Callable[[Any, str], "str | None"]
-_CHECKS: dict[int, tuple[Mapping[str, Any], _Check]] = {}
+_CHECKS: dict[int, tuple[Schema, _Check]] = {}
