@@ -35,8 +35,7 @@ from monitor.maths.scores import EmbeddingSum, Histogram
 from monitor.networks.usc import UscNetwork
 from monitor.protocols import Feature, Sink, Sketch, Source
 from monitor.sinks.jsonl import JsonLines, RunBuffer
-from monitor.sinks.live import LiveCurve, LiveView
-from monitor.sinks.progress import ReplayProgress
+from monitor.sinks.live import LiveView, ReplayProgress
 from monitor.sources import (
     AudioQueue,
     Chain,
@@ -557,7 +556,7 @@ def _clock() -> Callable[[], float]:
     return clock
 
 
-def _view(view: type[ReplayProgress | LiveCurve], terminal: bool) -> SinkCase:
+def _view(view: type[ReplayProgress | LiveView], terminal: bool) -> SinkCase:
     # rich remembers the widths of the last 4096 texts that it drew
     most = 1000 * KILOBYTE if terminal else 64 * KILOBYTE
     return SinkCase(lambda _: view(3600.0, _console(terminal=terminal), clock=_clock()), most)
@@ -575,12 +574,8 @@ SINKS = {
     "RunBuffer": SinkCase(lambda _: RunBuffer(), growth=1500 * KILOBYTE),
     "ReplayProgress": _view(ReplayProgress, terminal=False),
     "ReplayProgress on a terminal": _view(ReplayProgress, terminal=True),
-    "LiveView": SinkCase(lambda _: LiveView(_console(terminal=False), clock=_clock())),
-    "LiveView on a terminal": SinkCase(
-        lambda _: LiveView(_console(terminal=True), clock=_clock()), 1000 * KILOBYTE
-    ),
-    "LiveCurve": _view(LiveCurve, terminal=False),
-    "LiveCurve on a terminal": _view(LiveCurve, terminal=True),
+    "LiveView": _view(LiveView, terminal=False),
+    "LiveView on a terminal": _view(LiveView, terminal=True),
     "Bell": SinkCase(lambda _: Bell()),
     "BackgroundDelivery": SinkCase(lambda _: BackgroundDelivery(Command("cat > /dev/null"))),
     "LedgerSession": SinkCase(_session, growth=256 * KILOBYTE),

@@ -47,13 +47,13 @@ def command(asked: DemoOptions) -> int:
     the networks. What is replayed was computed before, and is what every install computes itself.
     Leaves demo.jsonl and demo.png behind.
     """
-    from monitor.alerts.rules import Threshold
+    from monitor.alerts.rules import Forecast, Threshold
     from monitor.plots.curve import plot_run
     from monitor.population import DEMO_SPEAKER, demo_frames
     from monitor.population.population import Population
     from monitor.run import Run
     from monitor.sinks.jsonl import JsonLines, RunBuffer
-    from monitor.sinks.live import LiveCurve
+    from monitor.sinks.live import LiveView
     from monitor.sources.base import Paced
     from monitor.sources.frames import FramesFile
     from monitor.stream.monitor import Monitor, MonitorSettings
@@ -77,7 +77,7 @@ def command(asked: DemoOptions) -> int:
         gives = ", ".join(EXTRAS[name] for name in others)
         say(f"Not installed, and not needed here: {gives}: {install(*others)}")
     buffer = RunBuffer()
-    view = LiveCurve(source.seconds, threshold_bits=rule.bits)
+    view = LiveView(source.seconds, forecasts=[Forecast(rule.bits)])
     log = JsonLines(asked.folder / "demo.jsonl")  # a sink: nobody resumes a demo
     with Run(Paced(source, asked.speed), monitor, rules=[rule], sinks=[log, view, buffer]) as run:
         run.to_end()

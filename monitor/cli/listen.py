@@ -53,8 +53,7 @@ def command(asked: ListenOptions) -> int:
     """
     from monitor.alerts.rules import Forecast
     from monitor.protocols import LiveSource
-    from monitor.sinks.live import LiveView
-    from monitor.sinks.progress import PeopleProgress
+    from monitor.sinks.live import LiveView, PeopleProgress
     from monitor.sources.registry import open_live_source
 
     if asked.seconds == 0:

@@ -439,7 +439,7 @@ def command(asked: ReplayOptions) -> int:
     monitor replay talks/ --each --summary talks.csv --alert 'bits>3'
     ffmpeg -i film.mkv -f wav - | monitor replay - --alert 'bits>3'
     """
-    from monitor.sinks.progress import ReplayProgress
+    from monitor.sinks.live import ReplayProgress
     from monitor.sources.base import Chain, Paced
 
     words = asked.transcribing.wanted(asked.options.features)
@@ -482,7 +482,7 @@ def command(asked: ReplayOptions) -> int:
             run.monitor.features, run.source.stream_info.tracks, asked.transcribing.transcript
         )
         if split:
-            from monitor.sinks.progress import PeopleProgress
+            from monitor.sinks.live import PeopleProgress
 
             view: Sink = PeopleProgress(run.source.seconds)
         else:

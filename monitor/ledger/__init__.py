@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from monitor.ledger.ledger import Ledger
-from monitor.ledger.session import LedgerSession
+from monitor.ledger.ledger import Ledger, LedgerSession
 
 __all__ = ["Ledger", "LedgerSession"]

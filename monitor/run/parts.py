@@ -95,7 +95,7 @@ class LedgerFile:
     ) -> LedgerSession:
         """Open the ledger, and make a fresh monitor go on from what it holds."""
         from monitor.ledger import Ledger, LedgerSession
-        from monitor.ledger.session import check
+        from monitor.ledger.ledger import check
 
         check(monitor)
         ledger = Ledger(Path(self.path), create=not resume)

@@ -8,15 +8,13 @@ from monitor.lazy import lazily
 
 if TYPE_CHECKING:
     from monitor.sinks.jsonl import JsonLines, RunBuffer
-    from monitor.sinks.live import LiveCurve, LiveView
-    from monitor.sinks.progress import ReplayProgress
+    from monitor.sinks.live import LiveView, ReplayProgress
 
-__all__ = ["JsonLines", "LiveCurve", "LiveView", "ReplayProgress", "RunBuffer"]
+__all__ = ["JsonLines", "LiveView", "ReplayProgress", "RunBuffer"]
 
 _HOMES = {
     "jsonl": "JsonLines RunBuffer",
-    "live": "LiveCurve LiveView",
-    "progress": "ReplayProgress",
+    "live": "LiveView ReplayProgress",
 }
 
 # rich is slow to load

@@ -1,7 +1,8 @@
-"""Live views on 80 by 24 characters: all of `monitor listen`, and the curve of `monitor demo`."""
+"""Views of a run while it goes on: all of it on one screen, or the progress of a replay."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from textwrap import wrap
@@ -23,8 +24,6 @@ from monitor.sinks.terminal import (
     THRESHOLD,
     TerminalSink,
     TextCurve,
-    standing_banner,
-    top_rows,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +47,7 @@ class LiveView(TerminalSink):
 
     def __init__(
         self,
+        total_seconds: float | None = None,
         console: Console | None = None,
         *,
         forecasts: Sequence[ThresholdForecast] = (),
@@ -59,7 +59,7 @@ class LiveView(TerminalSink):
         self._label = ""
         self._rules: list[str] = []
         self._beyond: list[float] = []  # thresholds that nothing can reach
-        super().__init__(None, console, clock)
+        super().__init__(total_seconds, console, clock)
 
     def write(self, event: Event) -> None:
         """Take one event of the run."""
@@ -201,7 +201,8 @@ class LiveView(TerminalSink):
             text.append(f" {self.doubt} ", style="bold reverse yellow")
             text.append("   alerts rest" if self._rules or self._forecasts else "", style="yellow")
         elif self.raised:
-            standing_banner(text, self.raised.items(), "ALERT")
+            rule, since = next(iter(self.raised.items()))
+            text.append(f" ALERT {rule}, since {clock_time(since)} ", style="bold reverse red")
         elif self._forecasts:
             bits = ", ".join(number(f.threshold_bits) for f in self._forecasts)
             text.append(f"no alert (threshold {bits} bits)", style="" if self._beyond else "green")
@@ -224,15 +225,22 @@ class LiveView(TerminalSink):
             if phrases.is_headline(forecast.field, self.reading):
                 levels.append((forecast.threshold_bits, THRESHOLD))
         guides = ((self._other, PROTECTED), (self._linear, LINEAR), (self._root, ROOT))
-        return self._chart(width, rows, levels, guides)
+        return self._chart(width, rows, levels, guides, self.total_seconds)
 
     def _top(self, width: int) -> list[Text]:
-        """Format the most probable speakers."""
+        """Format the most probable speakers, a bar each."""
         from rich.text import Text
 
-        room = max(1, width - _FEATURE_COLUMNS - 23)
-        rows = top_rows(self.reading, self.watch, room, 12)
-        return [Text("most probable", style="dim"), *rows]
+        rows, room = [Text("most probable", style="dim")], max(1, width - _FEATURE_COLUMNS - 23)
+        for name, probability in (self.reading.top or ())[:5]:
+            share = 0.0
+            if probability is not None and math.isfinite(probability):
+                share = min(max(probability, 0.0), 1.0)
+            watched = str(name) == self.watch
+            cell = f"{clean(name, 12)}{' *' if watched else ''}"
+            bar, style = "█" * round(share * room) or "▏", "red" if watched else "blue"
+            rows.append(Text.assemble(f"{cell:<15}", (f"{share:4.0%} ", "bold"), (bar, style)))
+        return rows
 
 
 def _feature_rows(reading: Reading, watched: bool) -> list[Text]:
@@ -270,87 +278,171 @@ def _side_by_side(left: list[Text], right: list[Text], width: int) -> list[Text]
     return lines
 
 
-class LiveCurve(TerminalSink):
-    """A live view of one curve: the first figure, likeliest speakers and the state of alerts.
+# --- Progress of a replay: a bar; of several people a line for each besides.
 
-    Fits 80 x 24 and shrinks below. Where stderr is no terminal, lines as of `LiveView`.
+
+class ReplayProgress(TerminalSink):
+    r"""A bar for a replay: audio done, times real time, time left, bits now.
+
+    Where stderr is no terminal, a line every 10 s of wall time, where the bits have changed. Either
+    way one line at the end.
     """
-
-    leaves_view = True
 
     def __init__(
         self,
         total_seconds: float | None,
         console: Console | None = None,
-        *,
-        threshold_bits: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.threshold_bits = threshold_bits
+        self._first: tuple[float, float] | None = None
+        self._latest = (0.0, 0.0)
         super().__init__(total_seconds, console, clock)
 
     def _show(self, reading: Reading) -> None:
-        self._follow(reading)
+        # Speed counts from the first reading on: what a resumed run skipped is not in it.
+        self._latest = (self._clock(), reading.seconds or 0.0)
+        self._first = self._first or self._latest
 
-    def _alert(self, alert: Alert) -> None:
-        if phrases.is_headline(alert.field, self.reading):
-            self.threshold_bits = alert.threshold
-        super()._alert(alert)
+    @property
+    def times_real_time(self) -> float | None:
+        """Audio seconds per wall second; None before two readings."""
+        if self._first is None or self._latest[0] <= self._first[0]:
+            return None
+        return (self._latest[1] - self._first[1]) / (self._latest[0] - self._first[0])
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Wall seconds until the end; None where nobody can know."""
+        speed = self.times_real_time
+        if not speed or self.total_seconds is None:
+            return None
+        return max(0.0, self.total_seconds - self._latest[1]) / speed
+
+    def _parts(self) -> list[str]:
+        speed, left = self.times_real_time, self.seconds_left
+        speed_text = "" if speed is None else f"{speed:.1f}" if speed < 10 else f"{speed:,.0f}"
+        return [
+            self._place(),
+            speed_text,
+            f"{clock_time(left)} left" if left is not None and not self._closed else "",
+            phrases.bits_now(self.reading),
+        ]
 
     def _line(self) -> str:
-        peak = self.reading.peak_bits
-        parts = [f"{self._place()} audio", phrases.bits_now(self.reading)]
-        return ", ".join([*parts, *([] if peak is None else [f"peak {number(peak)}"])])
+        place, speed, left, bits = self._parts()
+        side = phrases.protected_now(self.reading) if self.protected else ""
+        parts = (f"{place} audio", speed and f"{speed} x real time", left, bits, side)
+        return ", ".join(filter(None, (*parts, phrases.promise_now(self.reading))))
+
+    def _last_words(self) -> str:
+        gaps = f", {plural(self._gaps, 'gap')}" if self._gaps else ""
+        return ", ".join(filter(None, (self._line() + gaps, self._others)))
+
+    def _view(self) -> RenderableType:
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        place, speed, left, bits = self._parts()
+        grid = Table.grid(padding=(0, 1), expand=True)
+        for _ in range(4):
+            grid.add_column(no_wrap=True)
+        grid.add_column(ratio=1)
+        done = self.reading.seconds or 0.0
+        bar = ProgressBar(
+            total=self.total_seconds, completed=done, pulse=self.total_seconds is None
+        )
+        urgent = "bold yellow" if self.doubt or self.warned else "bold"
+        style = "bold red" if self.raised and not self.doubt else urgent
+        grid.add_row(
+            place, speed and f"{speed}x", left, Text(bits, style=style), bar,
+        )  # fmt: skip
+        return grid
+
+
+MOST_SHOWN = 8
+"""People with a line of their own while the recording is heard: those with most bits."""
+_BAR = 24
+
+
+class PeopleProgress(ReplayProgress):
+    r"""A bar for a replay, with a line for each person in the recording.
+
+    Where stderr is no terminal, a line every 10 s of wall time, and one for each person at the end.
+    """
+
+    def __init__(
+        self,
+        total_seconds: float | None,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._people: dict[str, dict[str | None, Reading]] = {}  # last readings by whom watched
+        self._alerted: set[str] = set()
+        super().__init__(total_seconds, console, clock)
+
+    def _show(self, reading: Reading) -> None:
+        super()._show(reading)
+        self._people.setdefault(str(reading.label), {})[reading.watch] = reading
+
+    @property
+    def _others(self) -> str:
+        """Nothing: people narrowed down stand in their own lines."""
+        return ""
+
+    @property
+    def _most(self) -> list[tuple[str, Reading]]:
+        """Most revealing last reading of each person, those with most bits first."""
+        readings = [
+            (label, max(views.values(), key=_bits)) for label, views in self._people.items()
+        ]
+        return sorted(readings, key=lambda labelled: -_bits(labelled[1]))
+
+    def _parts(self) -> list[str]:
+        *parts, _ = super()._parts()
+        return [*parts, plural(len(self._people), "person", "people")]
+
+    def _line(self) -> str:
+        place, speed, left, people = self._parts()
+        most = self._most
+        parts = [f"{place} audio", speed and f"{speed} x real time", left, people]
+        if most:
+            label, reading = most[0]
+            parts.append(f"most: {clean(label, 20)}, {phrases.bits_now(reading)}")
+        return ", ".join(part for part in parts if part)
 
     def _view(self) -> RenderableType:
         from rich.console import Group
+        from rich.table import Table
         from rich.text import Text
 
-        width, height = self.console.size
-        top = (
-            top_rows(self.reading, self.watch, max(1, max(20, width - 2) - 25), 15, " ")
-            + self._caveat_lines()
-        )
-        crowd = self._crowd_lines(width)
-        # The cursor rests on a line of its own; banner, first figure, axis, legend and two blank
-        # lines are 7.
-        rows = max(3, height - 1 - 7 - len(top) - len(crowd))
-        lines: list[Text] = [self._banner(), self._shown_first(), *crowd, Text("")]
-        lines += self._plot(max(20, width - 2), rows)
-        lines += [Text(""), *top]
-        for line in lines:
-            line.no_wrap, line.overflow = True, "crop"
-        return Group(*lines[: max(1, height - 1)])
-
-    def _banner(self) -> Text:
-        from rich.text import Text
-
-        text = Text(f" {self._place()}")
-        if self.doubt:
-            text.append("   ")
-            text.append(f" {self.doubt} ", style="bold reverse yellow")
-        elif self.raised or self.warned:
-            text.append("   ")
-            level = "ALERT" if self.raised else "WARNING"
-            standing_banner(text, (self.raised or self.warned).items(), level)
-        elif self.threshold_bits is not None:
-            text.append(
-                f"   no alert (threshold {number(self.threshold_bits)} bits)", style="green"
+        grid = Table.grid(padding=(0, 2))
+        for _ in range(4):
+            grid.add_column(no_wrap=True)
+        shown = self._most[:MOST_SHOWN]
+        top = max([1.0, *(_bits(reading) for _, reading in shown)])
+        for label, reading in sorted(
+            shown, key=lambda labelled: list(self._people).index(labelled[0])
+        ):
+            bits = _bits(reading)
+            bar = "█" * round(_BAR * max(bits, 0.0) / top) or "▏"
+            style = "bold red" if label in self._alerted else "bold"
+            grid.add_row(
+                clean(label, 18),
+                clock_time(reading.speech or 0.0),
+                Text(number(reading.bits), style=style),
+                Text(bar, style="red" if label in self._alerted else "blue"),
             )
-        if self._gaps:
-            text.append(f"   {plural(self._gaps, 'gap')}", style="yellow")
-        return text
+        more = len(self._people) - len(shown)
+        rest = [Text(f"and {more} more with less", style="dim")] if more else []
+        return Group(super()._view(), grid, *rest)
 
-    def _shown_first(self) -> Text:
-        from rich.text import Text
+    def _alert(self, alert: Alert) -> None:
+        if alert.level != "warning":
+            raised = alert.state == "raised"
+            (self._alerted.add if raised else self._alerted.discard)(str(alert.label))
+        super()._alert(alert)
 
-        text = Text(" ")
-        text.append(phrases.bits_now(self.reading), style="bold")
-        if (peak := self.reading.peak_bits) is not None:
-            text.append(f"   peak {number(peak)}")
-        text.append(f"   {self._whose()}", style="dim")
-        return text
 
-    def _plot(self, width: int, rows: int) -> list[Text]:
-        levels = [] if self.threshold_bits is None else [(self.threshold_bits, THRESHOLD)]
-        return self._chart(width + 1, rows, levels, end=self.total_seconds)
+def _bits(reading: Reading) -> float:
+    return float("-inf") if reading.bits is None else reading.bits

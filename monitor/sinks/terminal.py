@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from textwrap import wrap
@@ -504,34 +504,7 @@ class TerminalSink:
         return done if total is None else f"{done} of {clock_time(total)}"
 
 
-def standing_banner(text: Text, standing: Iterable[tuple[str, float]], level: str) -> None:
-    """Add the rule of the first alert or warning that stands."""
-    rule, since = next(iter(standing))
-    colour = "red" if level == "ALERT" else "yellow"
-    text.append(f" {level} {rule}, since {clock_time(since)} ", style=f"bold reverse {colour}")
-
-
 TICKS = (0.1, 0.3, 1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 36000, 86400)
-
-
-def top_rows(
-    reading: Reading, watch: str | None, room: int, wide: int, left: str = ""
-) -> list[Text]:
-    """Format the most probable speakers, a bar each of at most ``room`` characters."""
-    from rich.text import Text
-
-    rows = []
-    for name, probability in (reading.top or ())[:5]:
-        share = 0.0
-        if probability is not None and math.isfinite(probability):
-            share = min(max(probability, 0.0), 1.0)
-        watched = str(name) == watch
-        label = f"{left}{clean(name, wide)}{' *' if watched else ''}"
-        bar = "█" * round(share * room) or "▏"
-        cell = f"{label:<{wide + 3 + len(left)}}"
-        style = "red" if watched else "blue"
-        rows.append(Text.assemble(cell, (f"{share:4.0%} ", "bold"), (bar, style)))
-    return rows
 
 
 def axis(left: float, right: float, width: int) -> str:

@@ -48,7 +48,7 @@ def shown(view: LiveView) -> list[str]:
 
 
 def view_of(screen: Screen, *records: dict[str, Any], **options: Any) -> LiveView:
-    view = LiveView(screen.console, clock=screen.clock, **options)
+    view = LiveView(None, screen.console, clock=screen.clock, **options)
     for record in records:
         view.write(event(record))
     return view

@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from monitor.sinks.jsonl import RunBuffer
-from monitor.sinks.progress import MOST_SHOWN, PeopleProgress
+from monitor.sinks.live import MOST_SHOWN, PeopleProgress
 from monitor.sinks.summary import print_people
 from tests.records import as_records, event, events
 

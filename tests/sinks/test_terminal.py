@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from monitor.alerts.rules import Forecast
 from monitor.anonymisers.laplace import Declared
 from monitor.events.declaration import to_json
 from monitor.events.reading import DeclaredReading
 from monitor.protocols import Sink
-from monitor.sinks.live import LiveCurve, LiveView
-from monitor.sinks.progress import ReplayProgress
+from monitor.sinks.live import LiveView, ReplayProgress
 from monitor.sinks.summary import print_summary
 from monitor.sinks.terminal import (
     CEILING,
@@ -94,11 +94,11 @@ def rendered(sink: TerminalSink, **options: Any) -> list[str]:
     return fresh.lines
 
 
-@pytest.mark.parametrize("view", [ReplayProgress, LiveCurve])
+@pytest.mark.parametrize("view", [ReplayProgress, LiveView])
 @pytest.mark.parametrize("terminal", [False, True])
 @pytest.mark.parametrize("total", [None, 0.0, 60.0])
 def test_nulls_and_odd_orders_never_crash(
-    view: type[ReplayProgress | LiveCurve], terminal: bool, total: float | None
+    view: type[ReplayProgress | LiveView], terminal: bool, total: float | None
 ) -> None:
     screen = Screen(terminal)
     sink = view(total, screen.console, clock=screen.clock)
@@ -128,9 +128,9 @@ def test_nulls_and_odd_orders_never_crash(
     assert "a\x1b[31m" not in screen.text
 
 
-@pytest.mark.parametrize("view", [ReplayProgress, LiveCurve])
+@pytest.mark.parametrize("view", [ReplayProgress, LiveView])
 def test_without_a_terminal_a_line_every_ten_wall_seconds_that_says_something_new(
-    view: type[ReplayProgress | LiveCurve],
+    view: type[ReplayProgress | LiveView],
 ) -> None:
     screen = Screen(False)
     sink = view(6000.0, screen.console, clock=screen.clock)
@@ -189,8 +189,8 @@ def test_speed_leaves_out_what_a_resumed_run_skipped() -> None:
     assert progress.seconds_left == 18.0
 
 
-@pytest.mark.parametrize("view", [ReplayProgress, LiveCurve])
-def test_draws_at_most_ten_times_a_second(view: type[ReplayProgress | LiveCurve]) -> None:
+@pytest.mark.parametrize("view", [ReplayProgress, LiveView])
+def test_draws_at_most_ten_times_a_second(view: type[ReplayProgress | LiveView]) -> None:
     screen = Screen(True)
     sink = view(100.0, screen.console, clock=screen.clock)
     drawn = []
@@ -220,7 +220,7 @@ def test_progress_bar_fits_a_line() -> None:
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 60), (60, 16), (30, 8)])
 def test_live_view_fits_the_screen(width: int, height: int) -> None:
     screen = Screen(True, width, height, color_system=None)
-    live = LiveCurve(600.0, screen.console, clock=screen.clock)
+    live = LiveView(600.0, screen.console, clock=screen.clock)
     live.write(event(START))
     for second in range(1, 300):
         live.write(event(reading(second, 4 * math.sin(second / 50))))
@@ -234,7 +234,7 @@ def test_live_view_fits_the_screen(width: int, height: int) -> None:
 
 def test_live_view_shows_every_part_without_colour() -> None:
     screen = Screen(True, environ={"NO_COLOR": "1"})
-    live = LiveCurve(100.0, screen.console, threshold_bits=3.0, clock=screen.clock)
+    live = LiveView(100.0, screen.console, forecasts=[Forecast(3.0)], clock=screen.clock)
     live.write(event(START))
     for second in range(1, 51):
         live.write(event(reading(second, 4 * (1 - math.exp(-second / 10)))))
@@ -263,8 +263,8 @@ def test_live_view_shows_every_part_without_colour() -> None:
     live.close()
 
 
-@pytest.mark.parametrize("view", [ReplayProgress, LiveCurve])
-def test_no_live_view_where_it_cannot_be_drawn(view: type[ReplayProgress | LiveCurve]) -> None:
+@pytest.mark.parametrize("view", [ReplayProgress, LiveView])
+def test_no_live_view_where_it_cannot_be_drawn(view: type[ReplayProgress | LiveView]) -> None:
     for options in ({"encoding": "ascii"}, {"environ": {"TERM": "dumb"}}):
         screen = Screen(True, **options)
         sink = view(10.0, screen.console, clock=screen.clock)
@@ -277,7 +277,7 @@ def test_no_live_view_where_it_cannot_be_drawn(view: type[ReplayProgress | LiveC
 
 def test_stdout_stays_free(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen(True)
-    live = LiveCurve(10.0, screen.console, clock=screen.clock)
+    live = LiveView(10.0, screen.console, clock=screen.clock)
     live.write(event(reading(1.0)))
     print('{"type":"reading"}')  # noqa: T201
     live.close()
@@ -343,7 +343,7 @@ def test_a_bar_that_may_be_of_another_voice_claims_nothing() -> None:
 
 def test_the_curve_of_the_demo_says_so_too() -> None:
     screen = Screen(True)
-    live = LiveCurve(None, screen.console, threshold_bits=3.0, clock=screen.clock)
+    live = LiveView(None, screen.console, forecasts=[Forecast(3.0)], clock=screen.clock)
     for record in (START, reading(9.0, change=OPEN)):
         live.write(event(record))
     text = "\n".join(rendered(live, color_system=None))
@@ -374,7 +374,7 @@ def test_whose_style_is_heard_is_said_in_the_view_and_after_it(
     said = " ".join(capsys.readouterr().out.split())
     assert ("that is its author, not the reader." in said) == ("style" in names)
     screen = Screen(True)
-    for sink in (LiveCurve(None, screen.console), LiveView(screen.console)):
+    for sink in (LiveView(None, screen.console), LiveView(None, screen.console)):
         sink.write(event(last))
         seen = "\n".join(rendered(sink))
         sink.close()
@@ -413,7 +413,7 @@ EVIDENCE = {
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 60), (60, 16), (30, 8)])
 def test_the_curve_of_evidence_goes_on_above_the_ceiling(width: int, height: int) -> None:
     screen = Screen(True, width, height)
-    live = LiveCurve(600.0, screen.console, threshold_bits=10.0, clock=screen.clock)
+    live = LiveView(600.0, screen.console, forecasts=[Forecast(10.0)], clock=screen.clock)
     live.write(event({**START, "headline": "evidence", "speakers": 50, "support_bits": 14.2}))
     for second in range(1, 58):
         live.write(event({**reading(second), **EVIDENCE, "bits": 0.2 * second}))

@@ -25,7 +25,7 @@ from monitor.population import demo_frames
 from monitor.protocols import Provenance
 from monitor.run import LogFile, Run, RunSettings
 from monitor.sinks.jsonl import RunBuffer
-from monitor.sinks.progress import ReplayProgress
+from monitor.sinks.live import ReplayProgress
 from monitor.sinks.summary import print_summary
 from monitor.sources.base import Chain, cut_frames
 from monitor.types import NOTICE_KINDS, Frames, Notice
