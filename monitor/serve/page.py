@@ -25,6 +25,7 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from monitor.errors import MonitorError, UsageError
+from monitor.lazy import Managed
 from monitor.serve.downloads import DOWNLOADS
 from monitor.serve.session import (
     MOST_TURNS_BYTES,
@@ -38,7 +39,7 @@ from monitor.serve.session import (
 from monitor.serve.templates import checked_name
 from monitor.web.guard import Access, Guard, is_loopback, not_ours
 from monitor.web.hub import Wakeup
-from monitor.web.page import STATIC, Entrance, Pages, plotly_styles, refused, static_routes
+from monitor.web.page import STATIC, Entrance, Pages, guarded, plotly_styles, static_routes
 from monitor.web.server import Certificate, Server
 
 # --- Messages to one browser.
@@ -109,11 +110,11 @@ def make_app(settings: ServeSettings, bound: str, access: Access) -> tuple[ASGIA
     routes: list[BaseRoute] = [
         Route("/", index),
         WebSocketRoute("/microphone", sessions.microphone),
-        Route("/events", sessions.events),
-        Route("/download/{name}", sessions.download),
-        Route("/people", sessions.people),
-        Route("/anonymisers", anonymisers),
-        Route("/forget", sessions.forget, methods=["POST"]),
+        Route("/events", guarded(sessions.events)),
+        Route("/download/{name}", guarded(sessions.download)),
+        Route("/people", guarded(sessions.people)),
+        Route("/anonymisers", guarded(anonymisers)),
+        Route("/forget", guarded(sessions.forget), methods=["POST"]),
         *Entrance(access).routes,
         *static_routes(),
     ]
@@ -121,10 +122,8 @@ def make_app(settings: ServeSettings, bound: str, access: Access) -> tuple[ASGIA
     return Guard(app, bound, access, plotly_styles(), microphone=True), sessions
 
 
-async def anonymisers(request: Request) -> Response:
+async def anonymisers(_: Request) -> Response:
     """Through what a voice can be heard."""
-    if not request.state.known:
-        return refused()
     return JSONResponse(await asyncio.to_thread(choices))
 
 
@@ -181,10 +180,8 @@ class Sessions:
         for held in list(self._all.values()):
             held.session.close()
 
-    async def people(self, request: Request) -> Response:
+    async def people(self, _: Request) -> Response:
         """List who is enrolled here."""
-        if not request.state.known:
-            return refused()
         people = await asyncio.to_thread(self._settings.templates.people)
         return JSONResponse(
             [{"name": person.name, "enrolled": person.enrolled.isoformat()} for person in people]
@@ -192,8 +189,6 @@ class Sessions:
 
     async def forget(self, request: Request) -> Response:
         """Remove somebody's template."""
-        if not request.state.known:
-            return refused()
         if not request.state.ours:
             return not_ours()
         body = bytearray()
@@ -212,8 +207,6 @@ class Sessions:
 
     async def events(self, request: Request) -> Response:
         """Stream the records of a session's run, as those of every page of a run."""
-        if not request.state.known:
-            return refused()
         held = self._all.get(request.query_params.get("session", ""))
         if held is None or held.session.hub is None:
             return PlainTextResponse("there is no such session\n", 404)
@@ -223,8 +216,6 @@ class Sessions:
 
     async def download(self, request: Request) -> Response:
         """Send a session's run so far: its records, a picture or a report."""
-        if not request.state.known:
-            return refused()
         held = self._all.get(request.query_params.get("session", ""))
         run = None if held is None else held.session.kept
         name = request.path_params["name"]
@@ -393,7 +384,7 @@ def _number(wish: Mapping[str, object], key: str) -> float:
 # --- The server.
 
 
-class ListeningPage:
+class ListeningPage(Managed):
     """Serves the page that listens."""
 
     def __init__(
@@ -419,9 +410,3 @@ class ListeningPage:
         """End all sessions, then stop."""
         self.sessions.close()
         self._server.close()
-
-    def __enter__(self) -> ListeningPage:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

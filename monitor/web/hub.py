@@ -10,8 +10,8 @@ import threading
 import time
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
@@ -200,7 +200,7 @@ class TimeLeft(NamedTuple):
     meaning: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class HubState:
     """What no record holds.
 
@@ -212,14 +212,17 @@ class HubState:
         raised: by rule, whether it stands.
     """
 
-    start: RunStart | None
-    reading: Reading | None
-    people: Mapping[tuple[str, str], Reading]
-    counts: Mapping[str, int]
-    peaks: Mapping[tuple[str, str], float]
-    lost_seconds: float
-    raised: Mapping[str, bool]
-    forecast: Sequence[TimeLeft]
+    start: RunStart | None = None
+    reading: Reading | None = None
+    people: dict[tuple[str, str], Reading] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    peaks: dict[tuple[str, str], float] = field(default_factory=dict)
+    lost_seconds: float = 0.0
+    raised: dict[str, bool] = field(default_factory=dict)
+    forecast: Sequence[TimeLeft] = ()
+
+
+_COPIED = ("people", "counts", "peaks", "raised")
 
 
 class Hub:
@@ -250,21 +253,15 @@ class Hub:
         self._last = self._bytes = 0
         self._bells: list[Callable[[], None]] = []
         self._forecasts = _forecasts(thresholds)
-        self._start: RunStart | None = None
-        self._reading: Reading | None = None
-        self._people: dict[tuple[str, str], Reading] = {}
-        self._counts: Counter[str] = Counter()
-        self._peaks: dict[tuple[str, str], float] = {}
-        self._lost_seconds = 0.0
-        self._raised: dict[str, bool] = {}
-        self._state: HubState | None = None
+        self._now = HubState()
+        self._state: HubState | None = None  # a copy of it for readers, with the time left
         self.heard: float | None = None
         self.closed = False
 
     def write(self, event: Event) -> None:
         """Take one event: kept, and the readers told that there is one."""
         data = _exact(orjson.dumps(encode(event), option=orjson.OPT_SERIALIZE_NUMPY))
-        sentences = _exact(orjson.dumps(words_of(event, self._start)))
+        sentences = _exact(orjson.dumps(words_of(event, self._now.start)))
         seconds = float(getattr(event, "seconds", None) or 0.0)
         whose = str(getattr(event, "label", None) or ""), str(getattr(event, "watch", None) or "")
         with self._lock:
@@ -342,29 +339,28 @@ class Hub:
         """Return what no record holds: counts, the newest of each kind, the time left."""
         with self._lock:
             if self._state is None:
+                now, start = self._now, self._now.start
                 forecast = [
-                    TimeLeft(field, bits, left.seconds_left, level_meaning(bits, self._start))
-                    for (field, bits), left in sorted(self._forecasts.items())
+                    TimeLeft(name, bits, left.seconds_left, level_meaning(bits, start))
+                    for (name, bits), left in sorted(self._forecasts.items())
                 ]
-                self._state = HubState(
-                    self._start, self._reading, dict(self._people), dict(self._counts),
-                    dict(self._peaks), self._lost_seconds, dict(self._raised), forecast,
-                )  # fmt: skip
+                copies = {name: getattr(now, name).copy() for name in _COPIED}
+                self._state = replace(now, forecast=forecast, **copies)
             return self._state
 
     def _note(self, event: Event) -> None:
         """Count, and keep what a glance needs."""
         self._state = None
-        self._counts[event.type] += 1
+        self._now.counts[event.type] += 1
         label = getattr(event, "label", None)
         match event:
             case RunStart():
-                self._start = event
+                self._now.start = event
             case Reading():
-                self.heard, self._reading = time.monotonic(), event
+                self.heard, self._now.reading = time.monotonic(), event
                 self._note_reading(event)
             case GapEvent():
-                self._lost_seconds += event.lost_seconds or 0.0
+                self._now.lost_seconds += event.lost_seconds or 0.0
             case Alert():
                 self._note_alert(event)
             case Change(action="reset" | "split", label=None):
@@ -376,19 +372,19 @@ class Hub:
 
     def _note_reading(self, reading: Reading) -> None:
         if reading.label is not None:
-            self._people[reading.label, reading.watch or ""] = reading
+            self._now.people[reading.label, reading.watch or ""] = reading
             return
         for name, row in (reading.features or {}).items():
             bits = row.gain_bits if row.local_bits is None else row.local_bits
             place = (str(reading.stream), name)
-            if bits is not None and bits > self._peaks.get(place, -math.inf):
-                self._peaks[place] = bits
+            if bits is not None and bits > self._now.peaks.get(place, -math.inf):
+                self._now.peaks[place] = bits
 
     def _note_alert(self, alert: Alert) -> None:
         name = alert.rule if alert.label is None else f"{alert.label}: {alert.rule}"
-        self._raised[name] = alert.state == "raised"
+        self._now.raised[name] = alert.state == "raised"
         if alert.state == "raised":
-            self._counts["warned" if alert.level == "warning" else "raised"] += 1
+            self._now.counts["warned" if alert.level == "warning" else "raised"] += 1
         place = (alert.field, alert.threshold)
         if alert.label is None and alert.field in SHOWN and place not in self._forecasts:
             self._forecasts |= self._afresh([place])
@@ -397,8 +393,8 @@ class Hub:
         """Make forecasts of this run without a reading yet."""
         forecasts = _forecasts(thresholds)
         for forecast in forecasts.values():
-            if self._start is not None:
-                forecast.update(self._start)
+            if self._now.start is not None:
+                forecast.update(self._now.start)
         return forecasts
 
 

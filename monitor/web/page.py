@@ -7,7 +7,7 @@ import base64
 import hashlib
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from starlette.types import ASGIApp
 from monitor.errors import UsageError
 from monitor.events.declaration import Event
 from monitor.events.reading import Reading
+from monitor.lazy import Managed
 from monitor.web.guard import (
     SESSION_SECONDS,
     Access,
@@ -297,9 +298,9 @@ def make_app(hub: Hub, bound: str, access: Access | None = None) -> ASGIApp:
     pages = Pages(hub, access)
     routes: list[BaseRoute] = [
         Route("/", pages.index),
-        Route("/events", pages.events),
-        Route("/readings", pages.readings),
-        Route("/metrics", pages.metrics),
+        Route("/events", guarded(pages.events)),
+        Route("/readings", guarded(pages.readings)),
+        Route("/metrics", guarded(pages.metrics)),
         *Entrance(access).routes,
         *static_routes(),
     ]
@@ -408,8 +409,6 @@ class Pages:
 
     async def events(self, request: Request) -> Response:
         """The records as they come."""
-        if not request.state.known:
-            return refused()
         if self._wakeup is None:
             self._wakeup = Wakeup()
             self.hub.listen(self._wakeup.wake)
@@ -434,8 +433,6 @@ class Pages:
 
     async def readings(self, request: Request) -> Response:
         """The records so far, as JSON."""
-        if not request.state.known:
-            return refused()
         since = since_of(self.hub, request.query_params.get("since"))
         return StreamingResponse(self._listed(since), media_type="application/json")
 
@@ -448,10 +445,8 @@ class Pages:
             comma = b","
         yield b"]}"
 
-    async def metrics(self, request: Request) -> Response:
+    async def metrics(self, _: Request) -> Response:
         """The newest figures, for Prometheus."""
-        if not request.state.known:
-            return refused()
         return Response(exposition(self.hub, self._clients), headers={"content-type": CONTENT_TYPE})
 
 
@@ -459,16 +454,24 @@ def _see_page() -> Response:
     return Response(status_code=303, headers={"location": "/"})
 
 
-def refused() -> Response:
-    """To a reader without the token."""
-    text = "the token is missing or wrong: send it as Authorization: Bearer TOKEN\n"
-    return PlainTextResponse(text, 401, headers={"www-authenticate": "Bearer"})
+def guarded(
+    answer: Callable[[Request], Awaitable[Response]],
+) -> Callable[[Request], Awaitable[Response]]:
+    """Answer so to readers with the token alone."""
+
+    async def checked(request: Request) -> Response:
+        if request.state.known:
+            return await answer(request)
+        text = "the token is missing or wrong: send it as Authorization: Bearer TOKEN\n"
+        return PlainTextResponse(text, 401, headers={"www-authenticate": "Bearer"})
+
+    return checked
 
 
 # --- A sink that shows a run in browsers: a hub, and a server.
 
 
-class Page:
+class Page(Managed):
     """Serves a run to any number of browsers while it is written.
 
     ``write`` keeps the event and wakes the server's thread, no more: no client can hold the run
@@ -513,9 +516,3 @@ class Page:
         """Let the clients have the last records, then stop."""
         self.hub.close()
         self._server.close()  # streams end by themselves once they have given everything
-
-    def __enter__(self) -> Page:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

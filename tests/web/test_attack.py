@@ -219,9 +219,8 @@ import json, resource, sys, time
 from pathlib import Path
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 from monitor.alerts import Threshold
-from monitor.alerts.actions.receivers import Command
-from monitor.alerts.actions.registry import BackgroundDelivery
-from monitor.alerts.actions.receivers import Webhook
+from monitor.alerts.actions import BackgroundDelivery, Command, Webhook
+from monitor.events.reading import Reading
 from monitor.web.guard import TRIES
 from monitor.web.page import Page
 folder, url = Path(sys.argv[1]), sys.argv[2]
@@ -232,11 +231,11 @@ with Page() as page:
     sys.stdin.readline()  # the attack is on
     rule = Threshold("bits", 1.0, hold_seconds=0.0)
     for second in range(21):
-        reading = {"type": "reading", "seconds": float(second), "bits": 2.0 * (second % 2)}
-        page.write(event(reading))
+        reading = Reading.from_record({"seconds": float(second), "bits": 2.0 * (second % 2)})
+        page.write(reading)
         for alert in rule.update(reading):
             for courier in couriers:
-                courier.write(event(alert.record()))
+                courier.write(alert)
         (folder / f"log-{second}").write_text("a file can be opened")
         time.sleep(0.02)
     failures = [line for courier in couriers for line in courier.drain()]
