@@ -233,7 +233,7 @@ def test_nothing_that_is_written_leaves_the_picture(tmp_path: Path) -> None:
     FigureCanvasAgg(figure).draw()
     words = " ".join(text.get_text().replace("\n", " ") for text in figure.texts)
     assert "between" in words
-    assert "people: low bits do not mean safe" in words
+    assert "match: low bits do not mean safe" in words
     for text in figure.texts:
         box = text.get_window_extent()
         assert box.x0 >= 0, text

@@ -182,7 +182,7 @@ def test_the_page_shows_what_is_promised_beside_what_is_measured(page, visit):
     give(page, records.start(declared=start), records.reading(20, declared=promise))
     tab = visit(page.url)
     reads(tab, "#promise-title", "Promised by usc:1, against every attacker")
-    reads(tab, "#promise-now", "Bound vacuous: allows 721 bits, and 33 tell one from all alive.")
+    reads(tab, "#promise-now", "Vacuous bound: 721 bits allowed; 33 identify anyone alive.")
     reads(tab, "#promise-sum", "500 times epsilon 1 are 500 together")
     assert tab.problems == []
 
