@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -442,7 +443,9 @@ def _reduce_base(base: Population, features: Sequence[str]) -> tuple[Population,
 def _find_further(
     options: EnrolOptions, base: Population | None, corpus: Corpus | None
 ) -> list[str]:
-    """Return the speakers who are enrolled already, and get a further session."""
+    """Return the speakers who are enrolled already, and get a further session, not heard before."""
+    from monitor.sources.registry import recording_hashes
+
     if base is None:
         return []
     speakers = (options.speaker or "",) if corpus is None else corpus.speakers
@@ -452,8 +455,14 @@ def _find_further(
             f"{', '.join(further[:3])} enrolled already; choose another name (for a further "
             "session of the same person: --add)"
         )
-    if corpus is not None:
-        _check_new(base, [recording.path for recording in corpus if recording.speaker in further])
+    for file in (r.path for r in corpus or () if r.speaker in further):
+        with suppress(SourceError):  # named and skipped when it is to be heard
+            overlaps = base.overlapping(recording_hashes(file))
+            if names := [speaker.name for speaker, note in overlaps if note.used]:
+                raise UsageError(
+                    f"{file.name} is enrolled already, as {names[0]}: give other recordings; "
+                    "nothing was changed"
+                )
     return further
 
 
@@ -504,19 +513,3 @@ def _enrol(
     ready_made = templates if all(map(is_frames, files)) else ()
     say_unused_words(templates, ready_made, options.transcribing.transcript)
     return enrolment
-
-
-def _check_new(base: Population, files: Sequence[Path]) -> None:
-    """Refuse a further session that is enrolled already, before anything is heard."""
-    from monitor.sources.registry import recording_hashes
-
-    for file in files:
-        try:
-            overlaps = base.overlapping(recording_hashes(file))
-        except SourceError:  # named and skipped when it is to be heard
-            continue
-        if names := [speaker.name for speaker, note in overlaps if note.used]:
-            raise UsageError(
-                f"{file.name} is enrolled already, as {names[0]}: give other recordings; nothing "
-                "was changed"
-            )
