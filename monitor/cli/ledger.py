@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from monitor.ledger.ledger import SessionSummary
 
 _file = click.argument("file", type=click.Path(path_type=Path), metavar="FILE.db")
-_speaker: Any = click.option("--speaker", metavar="NAME", help="Only this one. [default: all]")
+_speaker: Callable[..., Any] = click.option("--speaker", metavar="NAME", help="Only this one.")
 
 
 @click.group(
