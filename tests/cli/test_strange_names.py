@@ -102,6 +102,7 @@ def test_lines_for_people_are_said_in_one_place():
         "table",
         "script_for",
         "get_help",
+        "getvalue",  # what the package declares
     }
     for path in Path(monitor.cli.__file__).parent.glob("*.py"):
         tree = ast.parse(path.read_text())
