@@ -18,7 +18,6 @@ from monitor.lab.evaluation import anonymity, lid, linkage, membership, srd, ver
 from monitor.lab.evaluation import longitudinal as growth
 from monitor.lab.evaluation.comparisons import ScoreCounts, ScoreMatrix
 from monitor.lab.evaluation.lid import LidBits
-from monitor.lab.evaluation.linkage import d_sys_figure
 from monitor.lab.evaluation.longitudinal import longitudinal
 from monitor.types import FloatArray, IntArray
 
@@ -105,9 +104,10 @@ def truth(design: Design, seed: int, other_seed: int) -> Mapping[str, float]:
         *growth.figures(heard),
         *verification.figures(crowd, counts=counts),
         *zebra.figures(crowd, counts=counts),
-        *linkage.link_figures(crowd, None),
-        d_sys_figure(crowd, counts=counts),
+        *linkage.figures(crowd, counts=counts),
         *anonymity.figures(crowd),
         *membership.figures(crowd),
     ]
-    return {f.key: np.nan if f.value is None else f.value for f in found}
+    return {
+        f.key: np.nan if f.value is None else f.value for f in found if f.key != "linkage.pi_sing"
+    }
