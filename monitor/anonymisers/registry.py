@@ -57,10 +57,6 @@ def _none(setting: str, utterance: Utterance) -> Anonymiser:
     return Unchanged(utterance.rate)
 
 
-def _noise(setting: str, utterance: Utterance) -> Anonymiser:
-    return Noise(_number(setting, "noise:10 (dB)"), utterance)
-
-
 def _mcadams(setting: str, utterance: Utterance) -> Anonymiser:
     if draws := _draws("mcadams", setting, utterance):
         return McAdams(draws.uniform(*DRAWN), utterance.rate)
@@ -109,10 +105,6 @@ def _usc(setting: str, utterance: Utterance) -> Anonymiser:
     return Usc(epsilon, utterance, shipped_codec())
 
 
-def _command(setting: str, utterance: Utterance) -> Anonymiser:
-    return Program(setting, utterance.rate, utterance.timeout_seconds)
-
-
 def _draws(name: str, setting: str, utterance: Utterance) -> np.random.Generator | None:
     """Return draws of the recording's or the speaker's own; None for another setting."""
     if setting not in ("random", "speaker"):
@@ -141,7 +133,7 @@ ANONYMISERS |= {
     "formant": partial(_voice, name="formant"),
     "voice": _voice,
     "whisper": _whisper,
-    "noise": _noise,
+    "noise": lambda setting, utterance: Noise(_number(setting, "noise:10 (dB)"), utterance),
     "usc": _usc,
-    "command": _command,
+    "command": lambda line, utterance: Program(line, utterance.rate, utterance.timeout_seconds),
 }

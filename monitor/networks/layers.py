@@ -62,9 +62,9 @@ def restored(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
 class BlockStream:
     """A stream through a network, in blocks of one size: equal to a bit however it is cut.
 
-    A subclass says in `_begin` what it forgets, and in `_through` what blocks give. ``silence`` is
-    a block in which nothing is, ``none`` no output at all; ``ratio`` is so many rows of input, and
-    the rows of output that they give.
+    A subclass says in `_begin` what it forgets, and in `_block` what a block gives, or in
+    `_through` what several do. ``silence`` is a block in which nothing is, ``none`` no output at
+    all; ``ratio`` is so many rows of input, and the rows of output that they give.
     """
 
     def __init__(self, silence: FloatArray, none: AnyArray, ratio: tuple[int, int]) -> None:
@@ -83,6 +83,10 @@ class BlockStream:
 
     def _through(self, blocks: FloatArray) -> AnyArray:
         """Compute the output of whole blocks, shape (b, *block)."""
+        return np.concatenate([self._block(block) for block in blocks])
+
+    def _block(self, block: FloatArray) -> AnyArray:
+        """Compute the output of a block, as late as it is."""
         raise NotImplementedError
 
     def push(self, samples: FloatArray) -> AnyArray:
@@ -382,13 +386,6 @@ class SoundStream(BlockStream):
         self._centre, self._begun = Centre(self._usual), False
         self._sound, self._rows = Tape(_SOUND, 1, 0), Tape(STEM - 1, self._channels, STEM_LATE)
         return 0
-
-    def _through(self, blocks: FloatArray) -> FloatArray:
-        return np.concatenate([self._block(block) for block in blocks])
-
-    def _block(self, samples: FloatArray) -> FloatArray:
-        """Compute a block's worth of rows, as late as they are; rows are frames throughout."""
-        raise NotImplementedError
 
     def _bands(self, samples: FloatArray) -> tuple[FloatArray, FloatArray]:
         bands = log_mel(self._sound(samples[:, None])[:, 0])

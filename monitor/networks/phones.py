@@ -174,9 +174,9 @@ class PhoneStream(nn.SoundStream):
         self._late = nn.Tapes(network.late, middle)
         return self._late.late
 
-    def _block(self, samples: FloatArray) -> FloatArray:
+    def _block(self, block: FloatArray) -> FloatArray:
         network = self._network
-        x = self._early(self._stem(self._bands(samples)[1], network.stem))
+        x = self._early(self._stem(self._bands(block)[1], network.stem))
         shortcut = self._shortcut(x)[: nn.ROWS]
         x = nn.relu(nn.linear(x.reshape(nn.ROWS // 2, -1), network.down))
         x = self._middle(x)

@@ -146,8 +146,8 @@ class UscEncoderStream(nn.SoundStream):
         self._middle = nn.Tapes(self._encoder.middle, self._early.late // 2)
         return self._encoder.late
 
-    def _block(self, samples: FloatArray) -> FloatArray:
-        bands, centred = self._bands(samples)
+    def _block(self, block: FloatArray) -> FloatArray:
+        bands, centred = self._bands(block)
         features = np.concatenate([bands - _SILENCE, centred], axis=1)
         x = self._early(self._stem(features, self._encoder.stem)).reshape(nn.ROWS // 2, -1)
         return self._middle(nn.relu(nn.linear(x, self._encoder.down)))
@@ -197,12 +197,9 @@ class UscDecoderStream(nn.BlockStream):
         self._last = nn.Tapes(decoder.last, 2 * self._late.late)
         return decoder.late
 
-    def _through(self, blocks: FloatArray) -> FloatArray:
-        return np.concatenate([self._block(block) for block in blocks])
-
-    def _block(self, latents: FloatArray) -> FloatArray:
+    def _block(self, block: FloatArray) -> FloatArray:
         decoder = self._decoder
-        x = self._deep(latents.copy())
+        x = self._deep(block.copy())
         x = self._late(nn.relu(nn.linear(x, decoder.up)).reshape(2 * _LATENTS, -1))
         x = self._last(nn.relu(nn.linear(x, decoder.again)).reshape(4 * _LATENTS, -1))
         return nn.linear(x, decoder.head)
