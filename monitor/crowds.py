@@ -12,6 +12,11 @@ from typing import NamedTuple
 
 from monitor.errors import UsageError
 
+__all__ = [
+    *("SCALE", "Crowd", "axis_top", "crowd_of", "format_probability", "people", "rounded"),
+    *("sizes", "with_article"),
+]
+
 FEWEST, MOST = 2, 10**10
 NEARLY_ONE = 1.5
 YOU = ("me", "myself")  # who is watched by one of these names is the one who reads

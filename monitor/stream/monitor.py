@@ -164,7 +164,10 @@ class Monitor:
     Attributes:
         skipped_features: features of the population that cannot be computed of this stream.
         noise: what the source says was added to its embeddings; empty where nothing was.
-        noticed: the notices that arose on the stream so far, in order.
+        recordings (Recordings): of the stream so far.
+        conditions (StreamConditions): of the stream so far.
+        coverage (WordCoverage | None): where words come.
+        noticed (list[Notice]): the notices that arose on the stream so far, in order.
 
     Example:
         >>> from monitor import Monitor, Population
