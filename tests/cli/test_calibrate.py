@@ -171,7 +171,7 @@ def test_one_session_each_is_not_used_across_sessions_as_it_is(run, talk, tmp_pa
         "same",
         0.0,
     )
-    (notice,) = [n for n in start["notices"] if "favours" in n]
+    (notice,) = [n for n in start["notices"] if "read too high" in n]
     assert re.search(same_session_bias, notice)
 
 
