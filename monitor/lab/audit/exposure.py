@@ -365,12 +365,17 @@ def _cut_session(voice: SpeakerSpeech, index: int, start: int) -> SpeakerSpeech:
         keep = frames.units >= start
         if frames.begins is not None:
             keep &= frames.begins >= start
+        early = frames.early
+        if early is not None:  # of windows that began there
+            early = early.some(early.ticks + 1 - early.seconds * UNITS_PER_SECOND >= start)
+            early = replace(early, ticks=early.ticks - start)
         session[name] = replace(
             frames,
             values=frames.values[keep],
             units=frames.units[keep] - start,
             length=frames.length - start,
             begins=None if frames.begins is None else frames.begins[keep] - start,
+            early=early,
         )
     sounds = (voice.sounds[index],) if voice.sounds else ()
     return SpeakerSpeech(voice.name, (session,), (), (voice.session_name(index),), sounds)

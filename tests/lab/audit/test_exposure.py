@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from monitor.errors import CorpusError, StoreError
 from monitor.events.reading import Reading
+from monitor.features.registry import make
 from monitor.lab.audit.exposure import (
     Exposures,
+    _cut_session,
     enrol_part,
     find_retention,
     measure_corpus,
@@ -20,7 +22,8 @@ from monitor.lab.audit.exposure import (
 from monitor.population.population import Population
 from monitor.sources.frames import FramesFile
 from monitor.stream.monitor import Monitor
-from monitor.training.voices import SpeakerSpeech
+from monitor.training.voices import SessionFrames, SpeakerSpeech
+from monitor.types import EarlyFrames
 from tests.records import events
 
 LENGTHS = tuple(np.arange(1.0, 10.5, 0.5).tolist())
@@ -82,6 +85,16 @@ def test_one_session_is_split_behind_the_template(heard):
     assert np.array_equal(rest.total(30, 50), whole.total(230, 50))
     with pytest.raises(CorpusError, match="fewer than 5 speakers have 300 s"):
         enrol_part(alone, heard.specs, 300.0)
+
+
+def test_what_began_in_the_template_is_not_heard_behind_it():
+    (feature,) = make(["voice"])
+    early = EarlyFrames(np.array([29, 215, 239]), np.eye(3), np.full(3, 2))
+    frames = SessionFrames(np.zeros((0, 3)), np.zeros(0, int), 400, feature.spec, None, 30, early)
+    cut = _cut_session(SpeakerSpeech("a", ({"voice": frames},)), 0, 210)
+    found = cut.sessions[0]["voice"].early
+    assert found is not None
+    assert (found.ticks.tolist(), found.values.tolist()) == ([29], [[0.0, 0.0, 1.0]])
 
 
 def test_the_mean_is_within_its_limits_over_speakers():
