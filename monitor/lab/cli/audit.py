@@ -139,8 +139,7 @@ def command(asked: AuditOptions) -> int:
             raise UsageError(f"-o {output.name}: let the name {'of a card ' * asked.card}end in "
                              f"{suffix}")  # fmt: skip
         beside = (".json",) if asked.card else (".csv", ".json")
-        files = [output, *map(output.with_suffix, beside)]
-        check_outputs(files, replace=asked.replace)
+        check_outputs([output, *map(output.with_suffix, beside)], replace=asked.replace)
     audit = _audit_folder(asked) if asked.card else _audit(asked)
     if not asked.card:
         for area, lines in summarise(audit).items():
