@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from monitor.lab.adapting import training as adapting
+from monitor.lab import adapting
 from monitor.networks.layers import RATE
 from tests.lab.adapting.conftest import voice
 

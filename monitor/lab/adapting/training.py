@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import itertools
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,15 +15,12 @@ import numpy as np
 import soxr
 
 from monitor.corpus import Recording
-from monitor.errors import CorpusError, SourceError, UsageError
+from monitor.errors import SourceError, UsageError
 from monitor.features.embeddings import RATE, SHORTEST
 from monitor.features.extractor import VoiceActivity
 from monitor.features.framing import columns_of
 from monitor.jobs import Jobs, each_in_order
-from monitor.lab.result_cache import ResultCache, result_key
-from monitor.networks.layers import weights_of
-from monitor.networks.voice import VoiceNetwork, mel_decibels, shipped
-from monitor.sources.base import file_hash
+from monitor.networks.voice import mel_decibels
 from monitor.sources.file import File
 from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray
 
@@ -273,107 +266,3 @@ def extract_speech(samples: FloatArray, rate: int) -> FloatArray:
 def compute_bands(sound: FloatArray) -> FloatArray:
     """Return the network's bands in half precision: 16 kB a second."""
     return mel_decibels(sound).astype(np.float16)
-
-
-# ---------------------------------------------------------------------------------------- adapting
-# A network is no template, but has learnt from people's voices: what is kept is private.
-
-_VERSION = 1  # of the training, its features and anonymisers: raise it when results change
-_FEWEST_VOICES = 2
-_PROBLEMS = "problems"
-
-
-def check_torch() -> None:
-    """Check that a network can be trained here."""
-    if find_spec("torch") is None:
-        raise UsageError(
-            "the semi-informed attacker trains a network with torch: "
-            "pip install 'speaker-disclosure-monitor[training]'"
-        )
-
-
-def adapt(
-    corpora: Sequence[Sequence[Recording]],
-    protect: Protect,
-    method: object,
-    cache: ResultCache,
-    plan: TrainingPlan,
-    *,
-    progress: Callable[[str, float], None] = lambda _activity, _done: None,
-    jobs: Jobs = 1,
-) -> tuple[VoiceNetwork, tuple[str, ...]]:
-    """Fine-tune the shipped voice network on protected speech of some speakers.
-
-    Interrupted, it goes on from its last state; requested again it is read. Embeddings of the clear
-    speech by the shipped network are cached too, for other methods. A result depends on ``method``
-    as on ``corpora`` and ``plan``; ``progress`` is called with what is being done, and which
-    fraction of it is.
-
-    Returns:
-        the network, marked by its own sha256, and one line for each file that could not be used.
-
-    Raises:
-        CorpusError: fewer than two speakers can be used.
-    """
-    inputs = {
-        "files": [[[r.speaker, file_hash(r.path)] for r in corpus] for corpus in corpora],
-        "method": method,
-        "plan": asdict(plan),
-        "begins": shipped().sha256,
-        "version": _VERSION,
-    }
-    key = result_key(inputs)
-    content = cache.read(key)
-    if content is None:
-        check_torch()
-        from monitor.lab.adapting.fine_tuning import fine_tune
-
-        speakers = sum(len({recording.speaker for recording in corpus}) for corpus in corpora)
-        finished = itertools.count(1)
-        speech = draw_speech(
-            corpora,
-            protect,
-            plan.draws,
-            progress=lambda _: progress("protecting", next(finished) / speakers),
-            jobs=jobs,
-        )
-        if len(speech.names) < _FEWEST_VOICES:
-            raise CorpusError("fewer than two background speakers say enough to train a network on")
-        unfinished = result_key({"unfinished": key})
-        weights = fine_tune(
-            speech,
-            shipped().weights,
-            plan.length,
-            plan.fine_tuning,
-            teacher=_embed_teacher(speech, cache),
-            checkpoint=(cache, unfinished),
-            progress=lambda done, _: progress("training", done),
-        )
-        file = io.BytesIO()
-        arrays = {**weights, _PROBLEMS: np.array(json.dumps(speech.problems))}
-        np.savez(file, **arrays)  # type: ignore[arg-type]
-        content = file.getvalue()
-        cache.write(key, content)
-        cache.forget(unfinished)
-    loaded, digest = weights_of(content)
-    problems = json.loads(loaded.pop(_PROBLEMS).item())
-    return VoiceNetwork(loaded, digest), tuple(problems)
-
-
-def _embed_teacher(speech: ProtectedSpeech, cache: ResultCache) -> FloatArray:
-    """Embed the clear speech by the shipped network: equal for every method."""
-    from monitor.lab.adapting.fine_tuning import embed_clear
-
-    digest = hashlib.sha256()
-    for array in (*speech.clear, speech.voices, speech.corpora):
-        digest.update(repr(array.shape).encode())
-        digest.update(array.tobytes())
-    inputs = {"clear": digest.hexdigest(), "network": shipped().sha256, "version": _VERSION}
-    key = result_key(inputs)
-    content = cache.read(key)
-    if content is not None:
-        return np.asarray(np.load(io.BytesIO(content), allow_pickle=False))
-    embeddings, file = embed_clear(speech, shipped().weights), io.BytesIO()
-    np.save(file, embeddings)
-    cache.write(key, file.getvalue())
-    return embeddings

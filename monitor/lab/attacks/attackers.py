@@ -23,7 +23,8 @@ from monitor.corpus import Corpus, Recording
 from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.features.embeddings import Voice
 from monitor.kinds import FeatureSpec
-from monitor.lab.adapting.training import TrainingPlan, adapt, check_torch
+from monitor.lab.adapting import adapt, check_torch
+from monitor.lab.adapting.training import TrainingPlan
 from monitor.lab.attacks.speech import (
     CLEAR,
     PARTS,

@@ -21,7 +21,8 @@ from monitor.features.registry import make as make_features
 from monitor.files import make_folder, not_written
 from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec
-from monitor.lab.adapting.training import TrainingPlan, check_torch
+from monitor.lab.adapting import check_torch
+from monitor.lab.adapting.training import TrainingPlan
 from monitor.lab.attacks.attackers import (
     ATTACKERS,
     NETWORKS,

@@ -12,6 +12,7 @@ pytest.importorskip("torch", reason="needs the extra training")
 import torch
 
 from monitor.errors import CorpusError
+from monitor.lab.adapting import adapt
 from monitor.lab.adapting.fine_tuning import Batches, embed_clear, fine_tune
 from monitor.lab.adapting.training import (
     FineTuning,
@@ -19,7 +20,6 @@ from monitor.lab.adapting.training import (
     ProtectedSpeech,
     SpeechDraws,
     TrainingPlan,
-    adapt,
     draw_speech,
 )
 from monitor.lab.result_cache import ResultCache, result_key

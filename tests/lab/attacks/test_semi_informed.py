@@ -17,7 +17,7 @@ from monitor.anonymisers.registry import ANONYMISERS
 from monitor.corpus import find
 from monitor.errors import UsageError
 from monitor.features.embeddings import Voice
-from monitor.lab.adapting import training as adapting
+from monitor.lab import adapting
 from monitor.lab.adapting.training import FineTuning, Length, SpeechDraws, TrainingPlan
 from monitor.lab.attacks import attackers as module
 from monitor.lab.attacks.attackers import (
