@@ -252,7 +252,7 @@ class Hum(BaseSource[Block]):
     },
     {
         "monitor/sources/registry.py": (
-            'register("-", _pipe',
+            'register(\n    "-", lambda _',
             """def _hum(pitch: str) -> Source:
     from monitor.sources.hum import Hum
 
@@ -260,7 +260,8 @@ class Hum(BaseSource[Block]):
 
 
 register("hum:", _hum)
-register("-", _pipe""",
+register(
+    "-", lambda _""",
         ),
     },
     {},
@@ -347,9 +348,11 @@ KEY = Toy(
     peak_bits: float | None = key(""",
         ),
         "monitor/stream/reading_builder.py": (
-            "            sum_bits=self._sum_bits(assessment),\n",
-            """            sum_bits=self._sum_bits(assessment),
-            overlap_bits=None if bits is None else (self._sum_bits(assessment) or 0.0) - bits.value,
+            "            peak_bits=None if bits is None else self.peak,\n",
+            """            overlap_bits=(
+                None if bits is None else sum(part or 0.0 for part in parts) - bits.value
+            ),
+            peak_bits=None if bits is None else self.peak,
 """,
         ),
     },
