@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, overload
+from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast, overload
 
 from monitor.errors import UsageError
 from monitor.events.declaration import Event, find_first, record_of, to_json
@@ -26,7 +26,7 @@ __all__ = ["Column", "Readings"]
 
 
 Kind: TypeAlias = Literal["number", "integer", "boolean", "text"]
-
+Row: TypeAlias = Mapping[str, object]
 Part = TypeVar("Part")
 _SECONDS = {"seconds", "speech", "usable", "lag"}
 _BITS = {"ceiling", "plateau", "guides", "evidence_guides"}
@@ -76,7 +76,7 @@ def need(package: str) -> Any:
         ) from None
 
 
-def write(path: Path, columns: Sequence[Column], rows: Iterable[Record]) -> None:
+def write(path: Path, columns: Sequence[Column], rows: Iterable[Row]) -> None:
     """Write a table by the suffix of its name: whole or not at all, mode 0600."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -91,7 +91,7 @@ def write(path: Path, columns: Sequence[Column], rows: Iterable[Record]) -> None
         raise not_written(path, error) from None
 
 
-def write_csv(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Record]) -> None:
+def write_csv(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Row]) -> None:
     """Write UTF-8 with a header line; empty where there is no figure, ``true`` and ``false``."""
     text = io.TextIOWrapper(file, "utf-8", "replace", newline="", write_through=True)
     write_csv_rows(text, [[column.name for column in columns]])
@@ -100,7 +100,7 @@ def write_csv(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Record]
     text.detach()
 
 
-def write_parquet(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Record]) -> None:
+def write_parquet(file: IO[bytes], columns: Sequence[Column], rows: Iterable[Row]) -> None:
     """Write typed columns; the metadata of each field has its ``unit`` and its ``meaning``."""
     arrow = need("pyarrow")
     fields = [
@@ -136,7 +136,7 @@ def _type(column: Column) -> Any:
     return getattr(need("pyarrow"), names[column.kind])()
 
 
-def data_frame(columns: Sequence[Column], rows: Iterable[Record]) -> pandas.DataFrame:
+def data_frame(columns: Sequence[Column], rows: Iterable[Row]) -> pandas.DataFrame:
     """Make a data frame; missing numbers are NaN, what else is missing is NA."""
     frames = need("pandas")
     types = {"number": "float64", "integer": "Int64", "boolean": "boolean", "text": "string"}
@@ -151,10 +151,10 @@ def data_frame(columns: Sequence[Column], rows: Iterable[Record]) -> pandas.Data
     return frame
 
 
-def _cells(column: Column, rows: Sequence[Record]) -> list[Any]:
+def _cells(column: Column, rows: Sequence[Row]) -> list[object]:
     values = (row.get(column.name) for row in rows)
     if column.kind == "number":
-        return [None if value is None else float(value) for value in values]
+        return [None if value is None else float(cast(float, value)) for value in values]
     return list(values)
 
 
@@ -196,7 +196,7 @@ def flat(reading: Reading) -> dict[str, object]:
     return row
 
 
-def _flatten(record: Record, under: str = "") -> dict[str, object]:
+def _flatten(record: Row, under: str = "") -> dict[str, object]:
     row: dict[str, object] = {}
     for name, value in record.items():
         if isinstance(value, Mapping):
