@@ -105,7 +105,7 @@ def test_pictures_of_one_voice_among_crowds(run, talk):
     assert run("show", talk / "told.jsonl", "-o", picture, "--among", "6,1e4,1e6").code == 0
     assert "a town of ten thousand" in picture.read_text()
     assert run("show", talk / "told.jsonl", "-o", talk / "run.svg").code == 0
-    assert "Evidence for s2" in (talk / "run.svg").read_text()
+    assert "Evidence that this is s2" in (talk / "run.svg").read_text()
     refused = run("show", talk / "plain.jsonl", "-o", picture, "--among", "6")
     assert refused.code == 2
     assert "this run has no evidence to draw" in refused.complaint
