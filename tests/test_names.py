@@ -34,7 +34,6 @@ PUBLIC = (
     "monitor.features.phones",
     "monitor.kinds",
     "monitor.ledger",
-    "monitor.maths.identification",
     "monitor.population",
     "monitor.anonymisers",
     "monitor.protocols",

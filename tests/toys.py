@@ -417,9 +417,9 @@ class Upside:
     },
     {
         "monitor/anonymisers/registry.py": (
-            """    "command": _command,
+            """utterance.timeout_seconds),
 }""",
-            """    "command": _command,
+            """utterance.timeout_seconds),
 }
 
 

@@ -70,7 +70,7 @@ class RankModelPoint:
         Exactly 0 where every template ties: no evidence.
         """
         bits = np.zeros(self.floor.shape)
-        for many in np.unique(tied).tolist():
+        for many in {tied} if isinstance(tied, int) else set(tied.tolist()):
             if many < speakers:
                 rows = slice(None) if isinstance(tied, int) else np.flatnonzero(tied == many)
                 ahead = better if isinstance(better, int) else better[rows]
@@ -303,7 +303,7 @@ class EvidenceSpread:
         cells = read[~np.isnan(read[:, 2:4]).any(axis=1)]
         if not len(cells):
             return None
-        columns = np.unique(cells[:, 1])
+        columns = np.array(sorted(set(cells[:, 1].tolist())))  # unique is slow to load
         left, right, w = neighbours(columns, np.ones(columns.size, np.bool_), template_seconds)
         cells = cells[cells[:, 1] == columns[right if w > 0.5 else left]]
         cells = cells[np.argsort(cells[:, 0], kind="stable")]

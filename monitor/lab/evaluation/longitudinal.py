@@ -125,7 +125,7 @@ class SpeakerSums:
 
     @property
     def target(self) -> IntArray:
-        """Column of each speaker: shape (S',)."""
+        """Heading of each speaker: shape (S',)."""
         return self.matrix.tested[self.tested]
 
     def temper(self, weight: float, speakers: BoolArray) -> Tempering:

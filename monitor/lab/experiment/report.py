@@ -52,9 +52,9 @@ from monitor.lab.report.html import render_html
 from monitor.lab.report.model import (
     Bullets,
     Cell,
-    Column,
     Document,
     Figure,
+    Heading,
     Paragraphs,
     Picture,
     Section,
@@ -426,7 +426,7 @@ def make_document(experiment: Experiment, pictures: Sequence[Picture]) -> Docume
         (text, paper, summarise_answers(experiment.about(key)) or "Not asked here.")
         for key, (text, paper) in QUESTIONS.items()
     ]
-    columns = [Column("Question"), Column("SRD", "note"), Column("This corpus", "note")]
+    columns = [Heading("Question"), Heading("SRD", "note"), Heading("This corpus", "note")]
     sections: list[Section | Picture] = [
         Section("In short", [Table(columns, answers)]),
         Section("What was done", [Paragraphs([*describe_method(experiment)])]),

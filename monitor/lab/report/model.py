@@ -149,7 +149,7 @@ def format_cell(cell: Cell) -> str:
 
 
 @dataclass(frozen=True)
-class Column:
+class Heading:
     """A column of a table; `swatch` is the number of its colour in pictures, from 1, or 0."""
 
     title: str
@@ -171,7 +171,7 @@ class Table:
         wide: has more columns than paper and small screens have room for; it is folded there.
     """
 
-    columns: Sequence[Column]
+    columns: Sequence[Heading]
     rows: Sequence[Sequence[Cell]]
     title: str = ""
     notes: Sequence[str] = ()
@@ -191,7 +191,7 @@ class Table:
         wide: bool = False,
     ) -> Table:
         """Make a table of numbers, but for the names that rows begin with."""
-        columns = [Column(text, "text" if i < names else "number") for i, text in enumerate(head)]
+        columns = [Heading(text, "text" if i < names else "number") for i, text in enumerate(head)]
         return cls(columns, list(rows), title, notes, names, wide=wide)
 
 

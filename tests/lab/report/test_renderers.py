@@ -8,11 +8,11 @@ from monitor.lab.report.html import render_html
 from monitor.lab.report.model import (
     Block,
     Bullets,
-    Column,
     Columns,
     Definitions,
     Document,
     Figure,
+    Heading,
     Paragraphs,
     Picture,
     Section,
@@ -22,7 +22,12 @@ from monitor.lab.report.terminal import print_document, print_table
 
 EVIL = "</title><script>alert(1)</script>"
 TABLE = Table(
-    [Column("Figure"), Column("a", "number", 1), Column("b", "number", 2), Column("Note", "note")],
+    [
+        Heading("Figure"),
+        Heading("a", "number", 1),
+        Heading("b", "number", 2),
+        Heading("Note", "note"),
+    ],
     [
         ["first", Figure("x.y", "Y", 0.5, "share", low=0.1, high=0.7), None, "why"],
         ["other", Figure("x.z", "Z", -2.5, "bits"), "1.0\n0.9 to 1.1", "why"],
@@ -71,7 +76,7 @@ def test_a_page_has_figures_with_limits_marks_and_real_minus_signs():
 @pytest.mark.parametrize(("width", "headings"), [("80", 1), ("40", 2)])
 def test_a_wide_table_is_split_where_there_is_no_room(width, headings, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", width)
-    columns = [*TABLE.columns[:3], Column("c", "number"), TABLE.columns[3]]
+    columns = [*TABLE.columns[:3], Heading("c", "number"), TABLE.columns[3]]
     rows = [[*row[:3], "-1 to 1", row[3]] for row in TABLE.rows]
     table = Table(columns, rows, marks=TABLE.marks, wide=True)
     print_table(table, made_console(80))

@@ -36,10 +36,10 @@ from monitor.lab.report.model import (
     Block,
     Bullets,
     Cell,
-    Column,
     Columns,
     Definitions,
     Document,
+    Heading,
     Paragraphs,
     Section,
     Table,
@@ -306,10 +306,10 @@ def figure_table(comparison: Comparison, keys: Iterable[str], title: str = "") -
         marks |= {(i, j): mark for j, mark in enumerate(row.marks, 1) if mark}
         rows.append([row.first.label, *cells, row.first.shown_unit, row.note(names)])
     columns = [
-        Column("Figure"),
-        *(Column(head, "number", j * (len(names) > 1)) for j, head in enumerate(heads, 1)),
-        Column("unit"),
-        Column("note", "note"),
+        Heading("Figure"),
+        *(Heading(head, "number", j * (len(names) > 1)) for j, head in enumerate(heads, 1)),
+        Heading("unit"),
+        Heading("note", "note"),
     ]
     ties = tie_rules([row.first for row in shown])
     return Table(columns, rows, title, [ties] if ties else [], marks=marks, wide=len(names) > 4)
@@ -382,5 +382,5 @@ def _latex_table(comparison: Comparison, keys: Sequence[str], caption: str) -> s
     ]  # fmt: skip
     marks = {(i, j): mark for i, row in enumerate(rows) for j, mark in enumerate(row.marks, 1)}
     heads = ("Figure", *comparison.names)
-    columns = [Column(name, "number" if j else "text") for j, name in enumerate(heads)]
+    columns = [Heading(name, "number" if j else "text") for j, name in enumerate(heads)]
     return render_latex(Table(columns, cells, marks=marks), caption)

@@ -29,11 +29,11 @@ from monitor.lab.report.model import (
     Block,
     Bullets,
     Cell,
-    Column,
     Columns,
     Definitions,
     Document,
     Figure,
+    Heading,
     Paragraphs,
     Picture,
     Section,
@@ -527,12 +527,12 @@ def matrix(validation: Validation, criteria: Sequence[Criterion], brief: bool = 
         value = format_value(figure.value, unit)
         rows.append([label, *of, value, format_limits(figure), "\n".join(met), figure.shown_unit])
     columns = [
-        Column("Measure"),
-        *([] if brief else [Column("of")]),
-        Column("value", "number"),
-        Column("95 % interval", "number"),
-        Column("criterion"),
-        Column("unit"),
+        Heading("Measure"),
+        *([] if brief else [Heading("of")]),
+        Heading("value", "number"),
+        Heading("95 % interval", "number"),
+        Heading("criterion"),
+        Heading("unit"),
     ]
     notes = [f"* {doubt}: more speakers would decide." for doubt in doubts]
     return Table(columns, rows, notes=notes)
@@ -573,7 +573,7 @@ def _guidelines(validations: Sequence[Validation], statement: ValidationStatemen
         ("No ratio beyond what the data support", "Vergeer et al. 2016",
          of_each(lambda each: f"log10 LR from {_between(each.total, 'elub')} (ELUB)")),
     ]  # fmt: skip
-    return Table([Column("Asked for"), Column("By"), Column("Here")], rows)
+    return Table([Heading("Asked for"), Heading("By"), Heading("Here")], rows)
 
 
 def _methods(sources: Mapping[str, str]) -> Section:
