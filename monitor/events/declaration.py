@@ -97,31 +97,34 @@ class _Declaration(NamedTuple):
 
 
 def key(
-    unit: str = "",
+    unit: str | Schema = "",
     meaning: str = "",
     *,
-    sparse: bool = False,
+    sparse: bool | Callable[[Any], bool] = False,
     required: bool = True,
-    only: Callable[[Any], bool] | None = None,
     default: Any = MISSING,
     kw_only: Any = MISSING,
-    schema: Schema | None = None,
     encode: _Convert | None = None,
     decode: _Convert | None = None,
     **words: Any,
 ) -> Any:
     """Declare the key of a field; the rest is as of `Key` and `dataclasses.field`.
 
-    ``unit`` is a range of `_UNITS`; ``words`` are further ones of JSON Schema.
+    ``unit`` is a range of `_UNITS`, or all of the JSON Schema; ``words`` are further ones of it.
+    ``sparse`` may also say of which events the key is written.
     """
-    required = required and not sparse and only is None
-    declaration = _Declaration(unit, meaning, sparse, required, only, schema, encode, decode, words)
+    only = sparse if callable(sparse) else None
+    name, schema = (unit, None) if isinstance(unit, str) else ("", unit)
+    required = required and not sparse
+    declaration = _Declaration(
+        name, meaning, sparse is True, required, only, schema, encode, decode, words
+    )
     return field(default=default, kw_only=kw_only, metadata={"key": declaration})
 
 
-def text_key(meaning: str, **options: Any) -> Any:
+def text_key(meaning: str, schema: Schema | None = None, **options: Any) -> Any:
     """Declare the key of a field without a unit."""
-    return key("", meaning, **options)
+    return key("" if schema is None else schema, meaning, **options)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(key, text_key))

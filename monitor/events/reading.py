@@ -45,14 +45,14 @@ def _whole(rank: float | None) -> float | int | None:
 def conditions_key(meaning: str, **options: Any) -> Any:
     """Declare the key of a sound's conditions."""
     return key(
-        "", meaning, schema=CONDITIONS, decode=Condition.parse,
+        CONDITIONS, meaning, decode=Condition.parse,
         encode=lambda condition: None if condition is None else condition.record(), **options,
     )  # fmt: skip
 
 
 def differs_key(meaning: str = "", **options: Any) -> Any:
     """Declare the key of figures of a sound that differ."""
-    return key("", meaning, schema=DIFFERS, **options)
+    return key(DIFFERS, meaning, **options)
 
 
 @declared()

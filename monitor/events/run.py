@@ -21,11 +21,11 @@ SCHEMA_VERSION = 2
 class FalseAlarmTerms:
     """What a threshold that was worked out promises: by so many speakers, of that long a stream."""
 
-    share: float = key("number", schema={"type": "number", "exclusiveMinimum": 0, "maximum": 1})
+    share: float = key({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
     horizon_seconds: float = key("seconds")
     speakers: int = key("count")
     repeated: int | None = key("count", required=False, type="integer")
-    session: str = key(schema=SESSION)
+    session: str = key(SESSION)
     beyond: bool | None = key(sparse=True, default=None, type="boolean")
 
 
@@ -38,7 +38,7 @@ _SHARE = {"type": "number", "minimum": 0, "maximum": 1}
 class BystanderTerms:
     """Whom readings name besides: those above a probability among so many people."""
 
-    above: float = key(schema=_SHARE)
+    above: float = key(_SHARE)
     people: int = key("count")
 
 
@@ -200,10 +200,9 @@ class RunStart(Event):
         type="integer",
     )
     among: tuple[int, ...] | None = key(
-        "people",
+        {"type": "array", "items": PEOPLE},
         "sizes of the crowds in `among` of the readings",
         required=False,
-        schema={"type": "array", "items": PEOPLE},
     )
     enrolled_prior: float | None = text_key(
         "how likely it was taken to be, before any speech, that one of the N speaks",
@@ -326,8 +325,8 @@ class DelayRow:
     """When either side of a protected run reached a level of bits, and the disclosure delay."""
 
     bits: float = key("number")
-    clear: Crossing = key(schema=_CROSSED)
-    protected: Crossing = key(schema=_CROSSED)
+    clear: Crossing = key(_CROSSED)
+    protected: Crossing = key(_CROSSED)
     delay_seconds: float | None = key("number")
     at_least: bool = key()
 
@@ -404,7 +403,7 @@ class RunEnd(Event):
     overlap_seconds: float | None = key(
         "seconds",
         "only of several people: seconds in which several speak, which count for nobody",
-        only=lambda end: end.people is not None,
+        sparse=lambda end: end.people is not None,
         default=None,
     )
     disclosure_delay: tuple[DelayRow, ...] | None = text_key(
@@ -584,7 +583,7 @@ class Alert(Event):
     seconds_left: float | None = key(
         "seconds",
         "only of a forecast: stream seconds until the threshold at this rate",
-        only=lambda alert: alert.kind == "forecast",
+        sparse=lambda alert: alert.kind == "forecast",
         default=None,
     )
     false_alarms: FalseAlarmTerms | None = text_key(

@@ -58,7 +58,7 @@ class SessionStart:
     speakers: int = key("count")
     ceiling: float = key("ceiling")
     fingerprint: Mapping[str, str] = key()
-    headline: str | None = key(schema={})
+    headline: str | None = key({})
 
 
 @declared()
@@ -70,7 +70,7 @@ class SessionRow:
     ended: str | None = key()
     recordings: tuple[str, ...] = key()
     heard: tuple[HeardPart, ...] = key(
-        schema={
+        {
             "type": "array",
             "items": {
                 "type": "array",
@@ -81,7 +81,7 @@ class SessionRow:
         },
         decode=lambda parts: tuple(HeardPart(*part) for part in parts),
     )
-    start: SessionStart = key(schema={"type": "object", "properties": {"features": TEXTS}})
+    start: SessionStart = key({"type": "object", "properties": {"features": TEXTS}})
     seconds: float = key("seconds")
     speech: int = key("count")
     bits: float | None = key("bits")
@@ -108,7 +108,7 @@ class KeptReading(Event):
     peak_bits: float | None = key("bits")
     expected_bits: float = key("bits")
     ceiling: float = key("ceiling")
-    headline: str = key(schema=HEADLINE)
+    headline: str = key(HEADLINE)
     closed_set_bits: float | None = key("bits")
     closed_set_bits_low: float | None = key("bits")
     closed_set_bits_high: float | None = key("bits")

@@ -95,7 +95,7 @@ class AttackRow:
     segments: int = key("count", "L, of which a template is made")
     scoring: str = key("", '"average" or "max"')
     figures: Mapping[str, Figure] = key(
-        "", "those of `FIGURES`", schema=_FIGURES, encode=_encode_figures, decode=_decode_figures
+        _FIGURES, "those of `FIGURES`", encode=_encode_figures, decode=_decode_figures
     )
     speakers: int = key("count", "N, whom each trial was compared with", minimum=1)
     trials: int = key("count")
@@ -122,7 +122,7 @@ class Settings:
     template_seconds: float = key("seconds")
     main_segments: int = key("count", "of the template that everybody has")
     segments: tuple[int, ...] = key("count")
-    session: str = key("", '"cross" or "same"', schema=SESSION)
+    session: str = key(SESSION, '"cross" or "same"')
     readers: int = key("count")
     background: int = key("count", "readers that attackers learnt from")
     seed: int = key("count")
