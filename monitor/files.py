@@ -129,7 +129,8 @@ def is_still_at(handle: int, path: str | os.PathLike[str]) -> bool:
 # where another user has put one there first, whoever may read it would get all that is written.
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
-_PRIVATE = stat.S_IRUSR | stat.S_IWUSR
+PRIVATE = stat.S_IRUSR | stat.S_IWUSR
+"""Mode 0600 of every file with data about people: its one place."""
 
 
 def is_ours(status: os.stat_result) -> bool:
@@ -143,7 +144,7 @@ def open_private(path: Path, flags: int) -> int:
     A link is not followed; ``flags`` are of `os.open`, O_CREAT and all. StoreError where it is
     another user's, or not only here.
     """
-    handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), _PRIVATE)
+    handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), PRIVATE)
     try:
         keep_private(handle, path)
     except BaseException:
@@ -160,7 +161,7 @@ def keep_private(handle: int, name: str | os.PathLike[str]) -> None:
     _refuse(status, name)
     if status.st_mode & _OTHERS and hasattr(os, "fchmod"):
         with suppress(OSError):  # a file system without modes
-            os.fchmod(handle, _PRIVATE)
+            os.fchmod(handle, PRIVATE)
 
 
 def check_private(path: Path) -> bool:
@@ -175,7 +176,7 @@ def check_private(path: Path) -> bool:
     if not stat.S_ISREG(status.st_mode):
         raise StoreError(f"{printable(path)} is no plain file; name another")
     _refuse(status, path)
-    _close_to_others(path, link, status, _PRIVATE)
+    _close_to_others(path, link, status, PRIVATE)
     return True
 
 
@@ -449,7 +450,7 @@ def write_arrays(
                 np.lib.format.write_array(member, array, allow_pickle=False)
         for name, rows in mapped.items():
             info = zipfile.ZipInfo(f"{MAPPED}{name}.npy", (1980, 1, 1, 0, 0, 0))
-            info.external_attr = _PRIVATE << 16
+            info.external_attr = PRIVATE << 16
             begins = file.tell() + _LOCAL_HEADER + len(info.filename.encode()) + _ZIP64_BYTES
             pad = -(begins + 4) % _ALIGNED  # numpy's own header takes whole lines of a cache
             info.extra = struct.pack("<HH", _PAD, pad) + bytes(pad)
@@ -733,7 +734,7 @@ def wiped(path: Path) -> Iterator[None]:
 def _part(path: Path) -> tuple[int, Path | None]:
     """Make a new locked file in the folder of ``path``; its name, or None where it has none."""
     with suppress(AttributeError, OSError):  # else the other way works, or says why not
-        handle = os.open(path.parent, os.O_TMPFILE | os.O_RDWR, _PRIVATE)
+        handle = os.open(path.parent, os.O_TMPFILE | os.O_RDWR, PRIVATE)
         if Path(f"/proc/self/fd/{handle}").exists():  # by which it is named
             lock(handle)
             return handle, None

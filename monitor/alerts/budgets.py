@@ -151,7 +151,7 @@ class Conformal(Threshold):
         if isinstance(event, Reading):
             self._seconds = event.seconds
 
-    def _counts(self, value: float) -> bool:
+    def _would_flip(self, value: float) -> bool:
         return self.is_over(value) if self.raised else value > self.bits
 
     def _complete(self, alert: Alert) -> Alert:

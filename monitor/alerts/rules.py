@@ -300,7 +300,7 @@ class Holding(BaseRule):
     def _observe(self, event: Event) -> None:
         """See every event before it is judged."""
 
-    def _counts(self, value: float) -> bool:
+    def _would_flip(self, value: float) -> bool:
         """Return whether a reading with this figure would flip ``raised``."""
         raise NotImplementedError
 
@@ -342,7 +342,7 @@ class Holding(BaseRule):
             self._since = None
             return [replace(self._flip(reading, value), change=change)] if self.raised else []
         early = speech is not None and speech < self.least_speech_seconds - SLACK_SECONDS
-        if value is None or early or not self._counts(value):
+        if value is None or early or not self._would_flip(value):
             self._since = None
             return []
         self._since = reading.seconds if self._since is None else self._since
@@ -513,7 +513,7 @@ class Threshold(Holding):
             self.least_speech_seconds,
         )  # fmt: skip
 
-    def _counts(self, value: float) -> bool:
+    def _would_flip(self, value: float) -> bool:
         return self.is_over(value) if self.raised else value >= self.bits
 
     def _hold(self) -> float:
@@ -739,7 +739,7 @@ class EarlyWarning(Holding):
     def _observe(self, event: Event) -> None:
         self._forecast.update(event)
 
-    def _counts(self, value: float) -> bool:
+    def _would_flip(self, value: float) -> bool:
         left = self.seconds_left
         if self.raised:
             far = left is None or left > 2 * self.warn_seconds

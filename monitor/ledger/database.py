@@ -30,7 +30,7 @@ from monitor.events.keys import (
 from monitor.events.reading import Reading
 from monitor.events.run import Alert
 from monitor.events.schema import wrong_in
-from monitor.files import check_private, is_ours
+from monitor.files import PRIVATE, check_private, is_ours
 from monitor.kinds import KINDS
 from monitor.safe_text import is_name, printable
 from monitor.types import AnyArray, Record
@@ -302,7 +302,7 @@ def _make(path: Path) -> None:
     """An empty file, where there is none."""
     try:
         with suppress(FileExistsError):  # EXCL: a link that somebody left is not followed
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))
         if not os.access(path, os.R_OK | os.W_OK):  # opened only to learn why it cannot be
             os.close(os.open(path, os.O_RDWR))
     except OSError as error:

@@ -19,7 +19,7 @@ from monitor.events.declaration import Event, encode
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, GapEvent, NoticeEvent
 from monitor.events.schema import event_of
-from monitor.files import is_ours, is_still_at, keep_private, lock
+from monitor.files import PRIVATE, is_ours, is_still_at, keep_private, lock
 from monitor.types import Record
 
 # --- Checks a path before a run is written there: is there a run already, and did it end?
@@ -165,10 +165,10 @@ class JsonLines:
         while True:
             try:
                 try:
-                    handle, self._made = os.open(self._name, flags | os.O_EXCL, 0o600), True
+                    handle, self._made = os.open(self._name, flags | os.O_EXCL, PRIVATE), True
                 except FileExistsError:
                     flags_now = flags | (0 if _leads_to_no_file(self._name) else _NO_LINK)
-                    handle, self._made = os.open(self._name, flags_now, 0o600), False
+                    handle, self._made = os.open(self._name, flags_now, PRIVATE), False
                 # unbuffered: nothing is left over to fail again when the file is closed
                 file = open(handle, "wb", buffering=0)  # noqa: PTH123, SIM115
             except (OSError, ValueError) as error:

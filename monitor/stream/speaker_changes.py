@@ -332,10 +332,10 @@ class FollowedFeature:
 class ChangeDetector:
     """Detector of another person, or another channel.
 
-    Each feature has a margin (`monitor.maths.margin`): how much better the voice since the last
+    Each feature has a margin (`monitor.maths.scores`): how much better the voice since the last
     change explains its newest frames than the population does; levels are compared with their own
     past alone. Frames are joined to units, one margin each: neighbouring frames are alike. Of
-    embeddings evidence is added up (`monitor.maths.margin.page_cusum`); of others
+    embeddings evidence is added up (`monitor.maths.scores.page_cusum`); of others
     `river.drift.ADWIN` looks for a moment from which on the mean is lower: it weighs a drop by the
     margins' variance, so that one setting serves every voice (``benchmarks/change.py
     --detectors``). `Sensitivity.delta` is a setting whose price was measured, not a probability of
