@@ -104,10 +104,9 @@ def truth(design: Design, seed: int, other_seed: int) -> Mapping[str, float]:
         *growth.figures(heard),
         *verification.figures(crowd, counts=counts),
         *zebra.figures(crowd, counts=counts),
-        *linkage.figures(crowd, counts=counts),
+        *linkage.link_figures(crowd),
+        linkage.d_sys_figure(crowd, counts=counts),
         *anonymity.figures(crowd),
         *membership.figures(crowd),
     ]
-    return {
-        f.key: np.nan if f.value is None else f.value for f in found if f.key != "linkage.pi_sing"
-    }
+    return {f.key: np.nan if f.value is None else f.value for f in found}

@@ -45,7 +45,6 @@ __all__ = [
     "HISTOGRAM",
     "KINDS",
     "LEVELS",
-    "SPEAKER_PREFIX",
     "FeatureSpec",
     "Kind",
     "comparable_features",

@@ -24,7 +24,7 @@ def heard_page(recording: Path, page: Path) -> dict[str, np.ndarray]:
     with one_thread():
         main(recording, page)
     parts = re.findall(
-        r'<h2>([^<]*)</h2><audio controls src="data:audio/wav;base64,([^"]*)">', page.read_text()
+        r'<h2>([^<]*)</h2>\s*<audio controls src="data:audio/wav;base64,([^"]*)">', page.read_text()
     )
     return {
         name: soundfile.read(io.BytesIO(base64.b64decode(held)), dtype="int16")[0]

@@ -10,6 +10,8 @@ import pytest
 import soundfile
 
 from monitor.alerts.crossings import as_text
+from monitor.events.declaration import from_json
+from monitor.events.run import DelayRow
 from monitor.population.people import Speaker
 from monitor.population.population import Population
 from monitor.run import LogFile, Run, RunSettings
@@ -113,7 +115,9 @@ def test_each_recording_has_both_sides_in_its_line(run, wav, tmp_path, voice):
     single = run("replay", folder / "0.wav", *METHOD).records
     assert float(rows[0]["protected_bits"]) == pytest.approx(single[-2]["protected"]["bits"])
     assert rows[0]["protected_by"] == "ignorant"
-    assert rows[0]["crossings"] == as_text(single[-1]["disclosure_delay"])
+    assert rows[0]["crossings"] == as_text(
+        [from_json(DelayRow, row) for row in single[-1]["disclosure_delay"]]
+    )
     told = [line for line in found.err.splitlines() if line.startswith("disclosure delay")]
     whom = "an attacker who does not know the anonymiser"
     assert told == [f"disclosure delay over 3 recordings, from {whom}:"]

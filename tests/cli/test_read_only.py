@@ -111,7 +111,7 @@ def test_what_a_killed_run_has_not_folded_in_is_not_passed_over(
     there = frozen("ledger", "show", path)
     assert there.code == 0, there.err
     (session,) = there.records
-    assert session.speech > 0
+    assert session["speech"] > 0
     path.with_name("me.db-shm").unlink()
     there = frozen("ledger", "show", path)
     assert (there.code, there.out) == (1, "")

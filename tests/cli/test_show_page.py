@@ -10,6 +10,7 @@ import socket
 import subprocess
 import time
 from functools import partial
+from typing import Any
 
 import httpx
 import psutil
@@ -28,6 +29,13 @@ def recorded(tmp_path):
     return path
 
 
+def without_nulls(value: Any) -> Any:
+    """A record without what an older run lacks: keys without a figure, empty lists."""
+    if isinstance(value, dict):
+        return {key: without_nulls(part) for key, part in value.items() if part not in (None, [])}
+    return [without_nulls(part) for part in value] if isinstance(value, list) else value
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("token", [None, SECRET])
 def test_a_recorded_run_is_served_until_it_is_interrupted(command, recorded, token):
@@ -41,7 +49,8 @@ def test_a_recorded_run_is_served_until_it_is_interrupted(command, recorded, tok
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", url)
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     found = get(url + "readings", headers=headers).json()
-    assert [each["record"] for each in found["records"]] == list(records.run(30))
+    shown = [without_nulls(each["record"]) for each in found["records"]]
+    assert shown == [without_nulls(record) for record in records.run(30)]
     if token is not None:
         assert get(url + "readings").status_code == 401
     with httpx.stream("GET", url + "events", headers=headers, timeout=60.0) as stream:

@@ -126,7 +126,8 @@ def test_killed_saves_leave_nothing_for_long(run, store, people, further, talk, 
         (part,) = set(tmp_path.iterdir()) - kept
         with np.load(part) as left:  # biometric
             assert "slices/f0" in left.files
-        result = run("replay", talk, "-p", store, "--watch", "000003")
-        assert result.code == 0, result.err
+        subprocess.run([sys.executable, "-m", "monitor", "people", str(store)], check=True)
         assert set(tmp_path.iterdir()) == kept
         assert store.read_bytes() == before
+    result = run("replay", talk, "-p", store, "--watch", "000003")
+    assert result.code == 0, result.err

@@ -102,7 +102,7 @@ for number in range(10**9):
     later = Frames(second.speech, {"f0": Track(second.tracks["f0"].ticks + 100 * number,
                                                 second.tracks["f0"].values)})
     for reading in monitor.push(later):
-        session.write(reading.record())
+        session.write(reading)
     print(number, flush=True)
 """
 

@@ -260,6 +260,11 @@ def figures(
 
 def rank_figures(matrix: ScoreMatrix, weights: FloatArray | None = None) -> tuple[Figure, ...]:
     """Compute those of `figures` that need every trial against every speaker: all but D_sys."""
+    return (*link_figures(matrix, weights), sing_figure(matrix, weights))
+
+
+def link_figures(matrix: ScoreMatrix, weights: FloatArray | None = None) -> tuple[Figure, ...]:
+    """Compute pi_link among 2, 10 and all speakers."""
     population = matrix.population
     wanted = [(n, str(n)) for n in (2, 10) if n < population] + [(population, "all")]
     levels, place = np.unique(matrix.better, return_inverse=True)
@@ -271,14 +276,13 @@ def rank_figures(matrix: ScoreMatrix, weights: FloatArray | None = None) -> tupl
         cells = np.bincount(matrix.owner * shape[1] + place, minlength=shape[0] * shape[1])
         seen = weights @ cells.reshape(shape).astype(np.float64)
         replicates = seen @ table / seen.sum(axis=1, keepdims=True)
-    linked = (
+    return tuple(
         FAMILY.figure(
             f"pi_link_{name}", float(mean[i]), None if replicates is None else replicates[:, i],
             label=f"pi_link among {count}", floor=1 / count,
         )
         for i, (count, name) in enumerate(wanted)
     )  # fmt: skip
-    return (*linked, sing_figure(matrix, weights))
 
 
 def link_table(levels: IntArray, population: int, candidates: IntArray) -> _Doubles:
