@@ -150,7 +150,8 @@ def test_the_tests_of_properties_hold_it_to_its_extremes(folder):
         "import sys, pytest; from monitor.lab import evaluation; "
         "evaluation.__path__.append(sys.argv[1]); "
         "from monitor.lab.evaluation import family; family.MODULES += ('lead',); "
-        "sys.exit(pytest.main(['-q', '--all', '-p', 'no:cacheprovider', '-k', 'lead', sys.argv[2]]))"
+        "options = ['-q', '--all', '-p', 'no:cacheprovider', '-k', 'lead']; "
+        "sys.exit(pytest.main([*options, sys.argv[2]]))"
     )
     tests = Path(__file__).with_name("test_properties.py")
     root = Path(__file__).resolve().parents[3]
