@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from monitor import Population
 from tests import weights
@@ -81,6 +81,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     passed: Path | None = config.getoption("passed")
     if passed is not None and passed.exists():
         before = set(passed.read_text(encoding="utf-8").splitlines())
+        before -= {  # of a property more examples are tried here than there
+            item.nodeid for item in items if is_hypothesis_test(getattr(item, "obj", None))
+        }
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid in before])
         items[:] = [item for item in items if item.nodeid not in before]
     for item in items:
@@ -92,17 +95,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, Any, Any]:
-    return not_skipped((yield), CI)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    return not_skipped((yield), CI and item.config.option.markexpr != "not slow")
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report() -> Generator[None, Any, Any]:
-    return not_skipped((yield), CI)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
+    return not_skipped((yield), CI and collector.config.option.markexpr != "not slow")
 
 
 def not_skipped(report: Any, ci: bool) -> Any:
-    """In CI whatever is chosen must run: what would be skipped, a test or a file, has failed."""
+    """In CI whatever is chosen must run: what would be skipped, a test or a file, has failed.
+
+    But for the fast tests: they run without extras first, and what lacks one runs in ``--all``.
+    """
     if ci and report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome, report.longrepr = "failed", f"In CI nothing is skipped. {reason}"
