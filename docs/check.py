@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,11 @@ RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.md"))
 PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *RESULTS})
 CODE = ("monitor", "tests", "benchmarks", "recipes", "examples", "docs")
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+_TEXT = {".py", ".md", ".toml", ".html", ".js", ".css", ".svg", ".json", ".yml", ""}
+_OUTSIDE = re.compile(  # its parts are apart, so that this line is none
+    rf"\b(?:{'METH' + 'OD'}|{'CONVEN' + 'TIONS'}|{'DES' + 'IGN'})(?:\.md\b| sections? \d+| \d+\b)"
+    r"|\.\./shared/[\w/]*\.md\b"
+)
 _SECTION = re.compile(r"docs/method\.md sections? \d+(?:(?: and | to |, )\d+)*")
 
 
@@ -134,14 +139,13 @@ def find_leftovers(path: Path) -> Iterator[str]:
 
 def find_invented_numbers(path: Path) -> Iterator[str]:
     """Yield numbers in rows that link results, of which none has them."""
-    if path.parent != DOCS:
+    if path not in (DOCS / "measurements.md", DOCS / "speed.md"):
         return
     for row in re.findall(r"^\|.*results/.*$", read(path), flags=re.MULTILINE):
         names = re.findall(r"results/(\w+)\.md", row)
         known = _numbers(" ".join(read(ROOT / f"benchmarks/results/{name}.md") for name in names))
         for number in _numbers(re.sub(r"\]\([^)]*\)", "", row)) - known:
-            if path.name in ("measurements.md", "speed.md"):
-                yield f"{number} stands in none of its results: {row}"
+            yield f"{number} stands in none of its results: {row}"
 
 
 def _numbers(text: str) -> set[str]:
@@ -176,14 +180,48 @@ def find_left_out() -> Iterator[tuple[str, str]]:
 
 
 def find_wrong_citations() -> Iterator[tuple[str, str]]:
-    """Yield sections of the method that code cites and the page does not have."""
-    sections = set(re.findall(r"^## (\d+)\. ", read(DOCS / "method.md"), flags=re.MULTILINE))
-    for folder in CODE:
-        for path in (ROOT / folder).rglob("*.py"):
-            text = " ".join(re.sub(r"\n\s*#", " ", read(path)).split())
-            for citation in _SECTION.findall(text):
-                if missing := set(re.findall(r"\b\d+\b", citation)) - sections:
-                    yield str(path.relative_to(ROOT)), f"no section {', '.join(sorted(missing))}"
+    """Yield citations of sections that the method does not have, and of pages a clone lacks."""
+    sections = re.findall(r"^## (\d+)\. ", read(DOCS / "method.md"), flags=re.MULTILINE)
+    if sections != [str(number) for number in range(1, 16)]:
+        yield "docs/method.md", "its sections keep their numbers, 1 to 15"
+    paths = [path for folder in CODE for path in (ROOT / folder).rglob("*")]
+    for path in (*paths, *ROOT.glob("*"), *(ROOT / ".ci").glob("*")):
+        if path.suffix not in _TEXT or not path.is_file():
+            continue
+        text = " ".join(re.sub(r"\n\s*#", " ", read(path)).split())
+        place = str(path.relative_to(ROOT))
+        for citation in _SECTION.findall(text):
+            if missing := {*re.findall(r"\b\d+\b", citation)} - {*sections}:
+                yield place, f"no section {', '.join(sorted(missing))}"
+        yield from (
+            (place, f"cites {page}, which a clone lacks") for page in _OUTSIDE.findall(text)
+        )
+
+
+def find_unknown_keys() -> Iterator[tuple[str, str]]:
+    """Yield keys in the glossary that no record has, and terms that stand there twice."""
+    from monitor.events.schema import SCHEMA
+
+    rows = re.findall(
+        r"^\| (?!term)(.+?) \| .* \| (.*?) ?\|$", read(DOCS / "glossary.md"), re.MULTILINE
+    )
+    known = {"type", *list_keys(SCHEMA)}
+    for _, keys in rows:
+        for key in {*re.findall(r"`(\w+)`", keys)} - known:
+            yield "docs/glossary.md", f"no record has {key}"
+    terms = [term.strip() for row, _ in rows for term in re.split(r",|\(", row)]
+    yield from (("docs/glossary.md", f"{t} stands twice") for t in {*terms} if terms.count(t) > 1)
+
+
+def list_keys(schema: Any) -> Iterator[str]:
+    """Yield the keys of records, nested ones too."""
+    parts = (
+        schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
+    )
+    if isinstance(schema, dict) and isinstance(properties := schema.get("properties"), dict):
+        yield from properties
+    for part in parts:
+        yield from list_keys(part)
 
 
 # ------------------------------------------------------------------------------------- generated
@@ -222,10 +260,6 @@ def table_of_rooms() -> str:
     return "\n".join(rows)
 
 
-GENERATED: dict[str, Callable[[str], str]] = {
-    "metrics.md": with_families,
-}
-"""Pages with tables that are made of declarations, each with what makes the page anew."""
 CHECKS = (
     find_dead_links,
     find_unknown_options,
@@ -239,15 +273,15 @@ CHECKS = (
 
 def main(write: bool) -> int:
     """Print what is wrong, a line each; return 1 where anything is. Or write what is generated."""
-    pages = {DOCS / name: make(read(DOCS / name)) for name, make in GENERATED.items()}
+    metrics = DOCS / "metrics.md"
+    page = with_families(read(metrics))
     if write:
-        for page, text in pages.items():
-            page.write_text(text, encoding="utf-8")
+        metrics.write_text(page, encoding="utf-8")
         return 0
     complaints = [(str(p.relative_to(ROOT)), line) for p in PAGES for c in CHECKS for line in c(p)]
-    complaints += [*find_left_out(), *find_wrong_citations()]
-    stale = [page for page, text in pages.items() if text != read(page)]
-    complaints += [(str(p.relative_to(ROOT)), "is stale: docs/check.py --write") for p in stale]
+    complaints += [*find_left_out(), *find_wrong_citations(), *find_unknown_keys()]
+    if page != read(metrics):
+        complaints.append(("docs/metrics.md", "is stale: docs/check.py --write"))
     for place, line in complaints:
         print(f"{place}: {line}")  # noqa: T201
     return bool(complaints)

@@ -1,17 +1,12 @@
-"""The pages of the documentation, with and without their blocks of code."""
+"""The blocks of code on the pages of the documentation."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["fenced", "unfenced"]
+__all__ = ["fenced"]
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
-
-
-def unfenced(text: str) -> str:
-    """A page without its blocks of code."""
-    return _BLOCK.sub("", text)
 
 
 def fenced(text: str, language: str) -> list[str]:
