@@ -190,14 +190,16 @@ class Event:
         return decode(cls, record)
 
 
-_newest: list[tuple[Event, dict[str, Any]]] = []
+_newest: tuple[Event, Mapping[str, Any]] | None = None
 
 
 def encode(event: Event) -> Mapping[str, Any]:
     """Return the record of an event, made once for all sinks that write it."""
-    if not _newest or _newest[0][0] is not event:
-        _newest[:] = [(event, event.record())]
-    return _newest[0][1]
+    global _newest
+    kept = _newest  # looked at once: other threads have runs of their own
+    if kept is None or kept[0] is not event:
+        kept = _newest = event, event.record()
+    return kept[1]
 
 
 def decode(kind: type[Declared], record: Mapping[str, Any]) -> Declared:
