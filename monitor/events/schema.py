@@ -61,7 +61,7 @@ def event_of(record: Record) -> Event | None:
 
 def compact(events: Iterable[Event]) -> list[Event]:
     """Return events that hold what their records do, and no more: not everybody's probabilities."""
-    return [kind.from_record(event.record()) for event in events for kind in [type(event)]]
+    return [type(event).from_record(event.record()) for event in events]
 
 
 def read_run(path: str | os.PathLike[str]) -> list[Event]:
