@@ -239,7 +239,7 @@ class ProtectedAudioSender:
         mono = np.clip(np.rint(32768 * block.samples.mean(axis=1)), -32768, 32767).astype("<i2")
         for low in range(0, len(mono), block.rate // 2):
             part = mono[low : low + block.rate // 2]
-            self._send(struct.pack("<Q", self._place) + part.tobytes())
+            self._send(_HEADER.pack(self._place) + part.tobytes())
             self._place += len(part)
         return replace(block, samples=(mono / np.float32(32768))[:, None])
 
