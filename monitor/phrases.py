@@ -259,7 +259,7 @@ def allowed_in_words(bits: float) -> str:
     return f"{text} bit{'' if text == '1' else 's'}"
 
 
-# --- The wording of a protected side: to which attacker, how much less, how many disclosure delay.
+# --- The wording of a protected side: to which attacker, and levels that either side reaches.
 
 IGNORANT = "ignorant"
 NO_MEASURE = "no measure of protection"

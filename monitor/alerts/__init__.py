@@ -1,4 +1,4 @@
-"""When to warn, from the records of a run; what then happens is for `monitor.alerts.actions`."""
+"""When to warn, from the events of a run; what then happens is for `monitor.alerts.actions`."""
 
 from __future__ import annotations
 

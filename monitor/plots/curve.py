@@ -475,7 +475,8 @@ def plot_run(
             declared epsilon allows. Beside the closed-set figure guides are always drawn.
 
     Raises:
-        UsageError: another suffix, or the place cannot be written.
+        UsageError: another suffix.
+        StoreError: the place cannot be written.
     """
     draw(path, *_make_painter(events, title, guides=guides))
 

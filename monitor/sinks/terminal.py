@@ -1,4 +1,4 @@
-"""Views of a run on stderr while it goes on: a progress bar, or a live curve."""
+"""What views of a run on stderr share: a curve of text, and when to draw or say a line."""
 
 from __future__ import annotations
 

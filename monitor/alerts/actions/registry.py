@@ -110,10 +110,10 @@ class BackgroundDelivery:
                 self._changed.wait_for(lambda: self._waiting or self._cancel.is_set())
                 if self._cancel.is_set():
                     return
-                record, self._busy = self._waiting.popleft(), True
+                alert, self._busy = self._waiting.popleft(), True
             why = ""
             try:
-                self._receiver.deliver(record, self._cancel)
+                self._receiver.deliver(alert, self._cancel)
             except DeliveryError as error:
                 why = str(error)
             except Exception as error:  # a receiver of somebody else's stops nothing either
