@@ -29,7 +29,7 @@ from monitor.features.registry import make
 from monitor.population.population import Population
 from monitor.sources.file import File
 from monitor.stream.accumulator import FeatureTotals
-from monitor.stream.speaker_changes import LEAST, score_likeness, select_cohort
+from monitor.stream.speaker_changes import LEAST_LIKENESS, score_likeness, select_cohort
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames
 
 CHAPTERS = 3
@@ -49,7 +49,7 @@ def main() -> None:
         for reader, paths in chapters.items()
     }
     halves = [sorted(heard)[side::2] for side in (0, 1)]
-    for features in (each for each in LEAST if set(each) <= set(names)):
+    for features in (each for each in LEAST_LIKENESS if set(each) <= set(names)):
         for seconds in lengths:
             voices = {
                 reader: [voice(frames, features, seconds) for frames in all_of]
@@ -57,7 +57,7 @@ def main() -> None:
             }
             chosen, _, _ = pairs(voices, halves[0], features, sex)
             same, other, alike_sex = pairs(voices, halves[1], features, sex)
-            least = LEAST[features]
+            least = LEAST_LIKENESS[features]
             row = {
                 "features": "+".join(features),
                 "seconds": seconds,

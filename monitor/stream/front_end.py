@@ -218,7 +218,7 @@ class BlocksToTicks:
         self._samples += block.samples.shape[0]
         return [*ended, self._counted(self._extractor.process(block))]
 
-    def turn(self, recording: int) -> Frames | None:
+    def complete_before(self, recording: int) -> Frames | None:
         """Complete the recording before this one, where there is one."""
         another = self._key is not None and self._key[0] != recording
         return self.flush() if another else None
@@ -330,7 +330,7 @@ class BesideClock:
             specs = self._front_end.get_expected_specs(item.tracks)
             check_frames(Frames(np.empty(0, np.bool_), item.tracks), specs)
 
-    def turn(self, recording: int, tick: int) -> Frames | None:
+    def begin_recording(self, recording: int, tick: int) -> Frames | None:
         """Begin a recording at this tick, and complete the one before."""
         if recording == self._recording:
             return None

@@ -48,11 +48,11 @@ from monitor.stream.reading_builder import (
 )
 from monitor.stream.speaker_changes import (
     ON_CHANGE,
-    CopiedTurns,
+    CopiedChanges,
     Recordings,
     RecordingsState,
-    SpeakerTurns,
-    TurnsState,
+    SpeakerChanges,
+    SpeakerChangesState,
     are_different_people,
     create_change_detector,
 )
@@ -124,7 +124,7 @@ _ENDED = "this Monitor has heard its stream to the end: make another one, or res
 Event: TypeAlias = "Reading | GapEvent | NoticeEvent | Change"
 
 
-class MonitorState(AccumulatorState, TurnsState):
+class MonitorState(AccumulatorState, SpeakerChangesState):
     """Plain values of a `Monitor`, in a checkpoint."""
 
     read: int
@@ -213,7 +213,7 @@ class Monitor:
             settings=settings,
         )
         self._leaves_out = True  # what repeats itself
-        self._copied_turns: CopiedTurns | None = None
+        self._copied_changes: CopiedChanges | None = None
         self._closed_set = self._words_come = False
         self._by_source = session is None
         self._choose_attacker(session or "cross")
@@ -349,14 +349,14 @@ class Monitor:
             self.attacker, self.watch is not None, self.headline, self.bystanders
         )
         detector = None
-        if follow and self._copied_turns is None and not self.noise:
+        if follow and self._copied_changes is None and not self.noise:
             detector = create_change_detector(
                 self.population,
                 self.attacker,
                 self.on_change,
                 self.front_end.get_change_sensitivities(),
             )
-        self._turns = self._copied_turns or SpeakerTurns(detector, self.on_change)
+        self._changes = self._copied_changes or SpeakerChanges(detector, self.on_change)
         self._order = EventOrder()
         self.noticed: list[Notice] = []
         self._over = self._logged = self._of_source = False
@@ -371,7 +371,7 @@ class Monitor:
             self._segments = SpeakerSegments(self._accumulator.totals)
         # where the evidence begins afresh nothing adds up over recordings
         self.recordings = Recordings(
-            None if self._turns.begins_afresh else partial(are_different_people, specs)
+            None if self._changes.begins_afresh else partial(are_different_people, specs)
         )
         self.conditions = StreamConditions(
             self.population.conditions(self.watch), lambda now: self.attacker.matching_bits(now)
@@ -384,7 +384,7 @@ class Monitor:
         if carried is not None:
             self.begin_with(carried, peak)
 
-    def twin(self, population: Population | None = None) -> tuple[Monitor, CopiedTurns]:
+    def twin(self, population: Population | None = None) -> tuple[Monitor, CopiedChanges]:
         """Create a monitor with the same settings for the same voice in another guise.
 
         Changes of speaker are copied to it, by the second value, and it names no bystanders.
@@ -401,9 +401,9 @@ class Monitor:
             setup=self.front_end.setup,
             settings=replace(self.settings, bystanders=None, rank_models=rank_models),
         )
-        monitor._copied_turns = turns = CopiedTurns(self.on_change)
+        monitor._copied_changes = changes = CopiedChanges(self.on_change)
         monitor._begin()
-        return monitor, turns
+        return monitor, changes
 
     def create_sibling(self) -> Monitor:
         """Create a monitor of another voice in the same recording, sharing what was prepared."""
@@ -435,7 +435,7 @@ class Monitor:
         reading = self._builder.reading(
             self._accumulator.tick,
             assessed,
-            self._turns.open,
+            self._changes.open,
             self.recordings.number,
             self.conditions,
         )
@@ -582,7 +582,7 @@ class Monitor:
         self.coverage = WordCoverage() if self._words_come else None
         self.noise = source.stream_info.noise
         if self.noise:  # no two frames fit each other: each would seem to be another voice
-            self._turns.rest()
+            self._changes.rest()
 
     def listen(self, source: Iterable[Item]) -> Iterator[Event]:
         """Yield the ``events`` of a source that `fit_to` was asked about."""
@@ -642,15 +642,15 @@ class Monitor:
         elif isinstance(block, Frames):
             if self._block_reader is not None:
                 raise UsageError(_TWO_CLOCKS)
-            yield from self._turn(block.recording)
+            yield from self._begin_recording(block.recording)
             yield from self._advance(block, block.recording)
         elif isinstance(block, Words | Tracks):
             self._beside.check(block)
             if self._block_reader is not None and (
-                last := self._block_reader.turn(block.recording)
+                last := self._block_reader.complete_before(block.recording)
             ):
                 yield from self._advance(last, self.recordings.number)
-            yield from self._turn(block.recording)
+            yield from self._begin_recording(block.recording)
             if self.coverage is not None and isinstance(block, Words):
                 self.coverage.add_words(block)
             yield from self._advance(self._beside.process(block), block.recording)
@@ -663,7 +663,7 @@ class Monitor:
                 *ended, frames = self._block_reader.process(part)
                 for last in ended:
                     yield from self._advance(last, self.recordings.number)
-                yield from self._turn(block.recording)
+                yield from self._begin_recording(block.recording)
                 yield from self._advance(frames, block.recording)
 
     def _split_first(self, block: Block) -> Iterator[Block]:
@@ -676,9 +676,9 @@ class Monitor:
                 block = replace(block, samples=block.samples[first:])
         yield block
 
-    def _turn(self, recording: int) -> Iterator[Event]:
+    def _begin_recording(self, recording: int) -> Iterator[Event]:
         """Begin a recording: what lies beside it counts from here."""
-        last = self._beside.turn(recording, self._accumulator.arrived)
+        last = self._beside.begin_recording(recording, self._accumulator.arrived)
         if last is not None:
             yield from self._advance(last, self.recordings.number)
 
@@ -688,7 +688,7 @@ class Monitor:
             self.front_end.make(),
             self.settings.channel,
             self._accumulator.tick,
-            levels=self._turns.is_active,
+            levels=self._changes.is_active,
             conditions=True,
             landmarks=True,
         )
@@ -716,7 +716,7 @@ class Monitor:
         accumulator.add(self._repeats.drop_repeats(frames, start))
         self.conditions.add(frames.tracks.get(CONDITION))
         # all of the recording before it has been learnt
-        self.recordings.turn(recording, lambda: self.all_totals)
+        self.recordings.begin_recording(recording, lambda: self.all_totals)
         for tick, notice in self._copies.update(frames, accumulator.arrived):
             self._order.add(tick, replace(notice, recording=recording))
         self.recordings.add_speech(int(np.count_nonzero(frames.speech)))
@@ -735,7 +735,7 @@ class Monitor:
                 yield from self._assess_moments(accumulator.moments(ticks))
             else:
                 moments = accumulator.moments([accumulator.tick + accumulator.waiting])
-                self._turns.follow(moments, 0)
+                self._changes.follow(moments, 0)
                 accumulator.learn(moments, 0)
                 self._learn_conditions()
                 yield from self._pop_events()
@@ -746,11 +746,11 @@ class Monitor:
         segments = self._segments
         sounds = self.conditions.look_ahead(moments.ticks)
         for r, assessed in enumerate(self._builder.assess(moments, segments, sounds)):
-            self._turns.follow(moments, r)
+            self._changes.follow(moments, r)
             self._accumulator.learn(moments, r)
             self._learn_conditions()
             yield from self._pop_events()
-            change = self._turns.find_change(self._accumulator.tick)
+            change = self._changes.find_change(self._accumulator.tick)
             anew = change is not None and segments is not None
             if change is not None:
                 yield change
@@ -763,9 +763,9 @@ class Monitor:
                 segments.mark(self._read, lambda: self._accumulator.totals)
                 segments.chosen = assessed.chosen
             reading = self._builder.reading(
-                self._read, assessed, self._turns.open, self.recordings.number, self.conditions
+                self._read, assessed, self._changes.open, self.recordings.number, self.conditions
             )
-            afresh = change is not None and self._turns.begins_afresh
+            afresh = change is not None and self._changes.begins_afresh
             if afresh:  # before the reading, after which a run may be stopped and resumed
                 self._begin_afresh()
             yield reading
@@ -793,12 +793,12 @@ class Monitor:
     def state(self) -> tuple[MonitorState, dict[str, AnyArray]]:
         """Return everything needed to go on after the last reading: plain values and arrays."""
         totals, arrays = self._accumulator.state()
-        turns, turn_arrays = self._turns.state()
+        changes, change_arrays = self._changes.state()
         conditions, condition_arrays = self.conditions.state()
         recordings, recording_arrays = self.recordings.state()
         plain: MonitorState = {
             **totals,
-            **turns,  # type: ignore[typeddict-item]  # stretches come below
+            **changes,  # type: ignore[typeddict-item]  # stretches come below
             "read": self._read,
             "peak": self._builder.peak,
             "stream": self._builder.stream,
@@ -808,7 +808,7 @@ class Monitor:
             "recordings": recordings,
         }
         groups = {
-            "change": turn_arrays,
+            "change": change_arrays,
             "conditions": condition_arrays,
             "recordings": recording_arrays,
         }
@@ -822,7 +822,7 @@ class Monitor:
         """Restore a ``state``; the stream must then be fed from its first sample again."""
         self._begin()
         self._accumulator.restore(plain, arrays)
-        self._turns.restore(plain, select_arrays("change/", arrays))
+        self._changes.restore(plain, select_arrays("change/", arrays))
         if self._segments is not None:
             self._segments.before = self._accumulator.carried or self._segments.before
             self._segments.restore(plain["stretches"], select_arrays("stretches/", arrays))

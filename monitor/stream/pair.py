@@ -84,7 +84,7 @@ class MonitorPair:
         self.attackers: Mapping[str, Monitor] = {
             name: monitor for name, (monitor, _) in twins.items()
         }
-        self._turns = [turns for _, turns in twins.values()]
+        self._copied_changes = [changes for _, changes in twins.values()]
         self._features: Sequence[Feature] = make(
             clear.front_end.audio_features, clear.front_end.setup
         )
@@ -137,8 +137,8 @@ class MonitorPair:
                 yield event
                 continue
             if change is not None:
-                for turns in self._turns:
-                    turns.set_change(round(event.seconds * TICKS_PER_SECOND), change)
+                for changes in self._copied_changes:
+                    changes.set_change(round(event.seconds * TICKS_PER_SECOND), change)
                 change = None
             for name, events in sides.items():
                 reading = next(

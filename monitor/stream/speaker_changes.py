@@ -30,7 +30,7 @@ def shipped_readers() -> Population:
     return Population.reference()
 
 
-def background(
+def collect_others(
     population: Population, scoring: Scoring, features: Iterable[str]
 ) -> dict[str, AnyArray]:
     """Return templates, (N, M), of each feature against which a voice must stand out.
@@ -57,7 +57,11 @@ def select_cohort(readers: Population, feature: str, speech_seconds: float) -> A
     )
 
 
-LEAST: Mapping[tuple[str, ...], float] = {("voice",): 1.75, ("f0", "phones"): 0.7, ("f0",): 0.65}
+LEAST_LIKENESS: Mapping[tuple[str, ...], float] = {
+    ("voice",): 1.75,
+    ("f0", "phones"): 0.7,
+    ("f0",): 0.65,
+}
 """Thresholds by features, the best first: a lower `score_likeness` means two people.
 
 One pair in twenty of one reader's recordings is below it, of the half of the readers that it was
@@ -103,7 +107,7 @@ def are_different_people(
         cohorts = [select_cohort(readers, name, voice.speech_seconds) for voice in (first, second)]
         kind = features[name].kind
         figures.append(score_likeness(kind, first.totals[name], second.totals[name], *cohorts))
-    return float(np.mean(figures)) < LEAST[names]
+    return float(np.mean(figures)) < LEAST_LIKENESS[names]
 
 
 def find_shared_features(features: Mapping[str, FeatureSpec]) -> set[str]:
@@ -119,7 +123,7 @@ def describe_criterion(features: Iterable[str]) -> str:
 
 def _choose_criterion(features: Iterable[str]) -> tuple[str, ...]:
     have = set(features)
-    return next((names for names in LEAST if have.issuperset(names)), ())
+    return next((names for names in LEAST_LIKENESS if have.issuperset(names)), ())
 
 
 _LEAST_SECONDS = 25.0
@@ -161,7 +165,7 @@ class Recordings:
         """Add ticks of speech."""
         self._speech += speech
 
-    def turn(self, number: int, get_totals: Callable[[], FeatureTotals]) -> None:
+    def begin_recording(self, number: int, get_totals: Callable[[], FeatureTotals]) -> None:
         """Begin the next recording, with the totals before it; do nothing where it goes on."""
         if self._begun and number == self.number:
             return
@@ -229,14 +233,14 @@ class DetectorState(TypedDict):
     one_is_enough: bool
 
 
-class TurnsState(TypedDict):
-    """Plain values of `SpeakerTurns`, in a checkpoint."""
+class SpeakerChangesState(TypedDict):
+    """Plain values of `SpeakerChanges`, in a checkpoint."""
 
     open: Record | None
     change: NotRequired[DetectorState]
 
 
-class SpeakerTurns:
+class SpeakerChanges:
     """Detection of another speaker, or channel; ``open`` is the change that is in doubt."""
 
     def __init__(self, detector: ChangeDetector | None, on_change: str) -> None:
@@ -284,22 +288,22 @@ class SpeakerTurns:
         elif not self.begins_afresh and self.open is None:
             self.open = OpenChange(change.since_seconds, change.features)
 
-    def state(self) -> tuple[TurnsState, dict[str, AnyArray]]:
+    def state(self) -> tuple[SpeakerChangesState, dict[str, AnyArray]]:
         """Return what a monitor must keep of it: plain values, and arrays."""
-        plain: TurnsState = {"open": None if self.open is None else to_json(self.open)}
+        plain: SpeakerChangesState = {"open": None if self.open is None else to_json(self.open)}
         arrays: dict[str, AnyArray] = {}
         if self._detector is not None:
             plain["change"], arrays = self._detector.state()
         return plain, arrays
 
-    def restore(self, plain: TurnsState, arrays: Mapping[str, AnyArray]) -> None:
+    def restore(self, plain: SpeakerChangesState, arrays: Mapping[str, AnyArray]) -> None:
         """Restore a ``state``."""
         if self._detector is not None:
             self._detector.restore(plain["change"], arrays)
         self.open = None if plain["open"] is None else from_json(OpenChange, plain["open"])
 
 
-class CopiedTurns(SpeakerTurns):
+class CopiedChanges(SpeakerChanges):
     """Changes copied from another monitor of the same voice."""
 
     def __init__(self, on_change: str) -> None:
@@ -477,7 +481,7 @@ def create_change_detector(
 
     nobody = np.empty((0, Channel.spec.size))  # needed to compare with
     voices = {"channel": FollowedFeature(Channel.spec.kind, nobody, Channel.follow)}
-    for name, others in background(population, attacker.scoring, follow).items():
+    for name, others in collect_others(population, attacker.scoring, follow).items():
         voices[name] = FollowedFeature(population.features[name].spec.kind, others, follow[name])
     returns = on_change == "note"  # fresh evidence needs nobody to be back
     return ChangeDetector(voices, returns=returns)

@@ -12,7 +12,7 @@ from monitor.population.cohort import FeatureTemplates
 from monitor.population.people import Speaker
 from monitor.population.population import Population
 from monitor.stream import speaker_changes as module
-from monitor.stream.speaker_changes import FEWEST, background
+from monitor.stream.speaker_changes import FEWEST, collect_others
 
 MARK = "ab" * 32
 
@@ -42,14 +42,14 @@ def shipped(monkeypatch: pytest.MonkeyPatch) -> Population:
 
 
 def counts(population: Population) -> dict[str, int]:
-    made = background(population, population.scoring(), population.features)
+    made = collect_others(population, population.scoring(), population.features)
     return {name: len(each) for name, each in made.items()}
 
 
 def test_the_shipped_readers_stand_beside_a_few_where_one_network_made_both(shipped):
     few = people(3)
     assert counts(few) == {"voice": 33, "f0": 3}
-    made = background(few, few.scoring(), ["voice"])["voice"]
+    made = collect_others(few, few.scoring(), ["voice"])["voice"]
     assert np.array_equal(made[:3], few.templates("voice", few.scoring()))
     assert np.array_equal(made[3:], shipped.templates("voice", shipped.scoring()))
     assert counts(people(3, "cd" * 32)) == counts(people(3, None)) == {"voice": 3, "f0": 3}

@@ -19,7 +19,7 @@ from monitor.features.phones import Phones
 from monitor.kinds import EMBEDDING, HISTOGRAM, LEVELS, Kind, Sensitivity
 from monitor.population.population import Population
 from monitor.sources.frames import read_frames
-from monitor.stream.speaker_changes import ChangeDetector, FollowedFeature, background
+from monitor.stream.speaker_changes import ChangeDetector, FollowedFeature, collect_others
 from tests.contracts import KILOBYTE, growth
 
 BINS, DIMENSIONS = 30, 192
@@ -477,7 +477,7 @@ def test_a_voice_of_the_same_sex_is_noticed_soon(clips):
     """Of two men, by the network that ships and with the settings for it."""
     men = [clips / f"{each}.npz" for each in ("652/129742", "2803/154320")]
     population = Population.reference()
-    templates = background(population, population.scoring(), ["voice"])
+    templates = collect_others(population, population.scoring(), ["voice"])
     follower = following(templates)
     (change,) = heard(follower, listened(men))
     assert 30 < change.seconds <= 38
