@@ -53,7 +53,6 @@ class StreamConditions:
 
     Attributes:
         now: of all seconds so far; None until one was described.
-        differs: figures in which the stream is unlike the templates, or bad in itself.
     """
 
     def __init__(
@@ -61,15 +60,10 @@ class StreamConditions:
         templates: Sequence[Condition | None],
         matching: Callable[[Condition], float | None] = lambda _: None,
     ) -> None:
-        self._sessions, self._matching = (
-            [condition for condition in templates if condition is not None],
-            matching,
-        )
+        self._sessions = [condition for condition in templates if condition is not None]
+        self._matching = matching
         self.templates = self._sessions[0] if self._sessions else None
-        self.now: Condition | None = None
-        self.differs: tuple[str, ...] = ()
         self._waiting: list[tuple[int, AnyArray]] = []
-        self._estimates: dict[int, Condition] = {}
         self._tick = 0
         self.begin_afresh()
         self._noticed: set[str] = set()
@@ -79,8 +73,13 @@ class StreamConditions:
         self._total = np.zeros(ROW, np.int64)
         self._seconds = self._due = 0
         self._times: dict[str, int] = {}
-        self._estimates = {}
-        self.now, self.differs = None, ()
+        self._estimates: dict[int, Condition] = {}
+        self.now: Condition | None = None
+
+    @property
+    def differs(self) -> tuple[str, ...]:
+        """Figures in which the stream is unlike the templates, or bad in itself."""
+        return tuple(name for name, times in self._times.items() if times >= _TIMES)
 
     def add(self, track: Track | None) -> None:
         """Add seconds of sound; those counted before a stop are dropped."""
@@ -128,7 +127,6 @@ class StreamConditions:
             self.templates, unlike = self._sessions[place], differences[place]
         bad = tuple(name for name in list_poor_figures(self.now) if name not in unlike)
         self._times = {name: self._times.get(name, 0) + 1 for name in (*unlike, *bad)}
-        self.differs = tuple(name for name, times in self._times.items() if times >= _TIMES)
         fresh = [name for name in self.differs if name not in self._noticed]
         self._noticed.update(fresh)
         mismatches = [name for name in fresh if name in unlike]
@@ -168,7 +166,6 @@ class StreamConditions:
         self._seconds, self._due = int(plain["seconds"]), int(plain["due"])
         self.now = Condition.parse(plain["now"])
         self._times = {str(name): int(times) for name, times in plain["times"].items()}
-        self.differs = tuple(name for name, times in self._times.items() if times >= _TIMES)
         self._noticed = set(plain["noticed"])
 
 
