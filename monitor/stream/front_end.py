@@ -98,9 +98,7 @@ class FrontEnd:
     @property
     def audio_features(self) -> tuple[str, ...]:
         """Names of the features of audio."""
-        return tuple(
-            n for n in self._names if n not in self._ready_made and self._takes(n) == "audio"
-        )
+        return self._list_computed("audio")
 
     def word_features(self) -> list[Feature]:
         """Return the features of timed words; created once."""
@@ -118,8 +116,12 @@ class FrontEnd:
             name: self._population.features[name].spec for name in self._ready_made & tracks.keys()
         }
 
+    def _list_computed(self, what: str) -> tuple[str, ...]:
+        """List the features that are computed here, of audio or of words."""
+        return tuple(n for n in self._names if n not in self._ready_made and self._takes(n) == what)
+
     def _create_features(self, what: str) -> list[Feature]:
-        names = [n for n in self._names if n not in self._ready_made and self._takes(n) == what]
+        names = self._list_computed(what)
         for name in names:
             if name not in self._made:
                 (feature,) = make([name], self.setup)
