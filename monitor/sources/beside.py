@@ -15,7 +15,7 @@ from monitor.errors import UsageError
 from monitor.phrases import clock_time
 from monitor.protocols import LiveSource, Source, TranscriptNote
 from monitor.sources.base import WrappedLiveSource, WrappedSource
-from monitor.sources.frames import FramesFile, read_frames
+from monitor.sources.frames import FramesFile
 from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice, words_mark
 from monitor.transcripts.transcript import Transcript
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Item, Track, Tracks, Words
@@ -77,8 +77,8 @@ class SideInputSource(WrappedSource):
     ) -> None:
         super().__init__(source)
         info = source.stream_info
-        frames_info = None if frames is None else FramesFile(frames).stream_info
-        tracks = {} if frames_info is None else frames_info.tracks
+        file = None if frames is None else FramesFile(frames)
+        tracks = {} if file is None else file.stream_info.tracks
         if words is None and not tracks:
             raise UsageError(f"nothing lies beside {source.label}: give words or frames")
         if (info.words and words is not None) or info.tracks.keys() & tracks.keys():
@@ -87,7 +87,7 @@ class SideInputSource(WrappedSource):
             info,
             words=info.words or words is not None,
             tracks={**info.tracks, **tracks},
-            noise=info.noise or (frames_info.noise if frames_info is not None else ""),
+            noise=info.noise or ("" if file is None else file.header.noise),
         )
         first = round(start_seconds * TICKS_PER_SECOND)
         if isinstance(words, Transcript):
@@ -96,7 +96,7 @@ class SideInputSource(WrappedSource):
                 end = start_seconds + source.seconds
             self.transcripts, words = (note_of(words, end),), words.words()
         self.words = None if words is None else _moved_words(words, first)
-        file_tracks = {} if frames is None else read_frames(frames).tracks
+        file_tracks = {} if file is None else file.whole().tracks
         self._tracks = {name: _moved_track(track, first) for name, track in file_tracks.items()}
 
     def items(self) -> Iterator[Item]:

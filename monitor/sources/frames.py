@@ -399,15 +399,17 @@ class FramesFile(BaseSource[Frames]):
         """Yield runs of at most 10 s."""
         return self._frames.runs(RUN_TICKS, self._recording)
 
+    def whole(self) -> Frames:
+        """Return all frames in one piece."""
+        return next(self._frames.runs(len(self._frames.speech), self._recording))
+
 
 def read_frames(path: str | os.PathLike[str]) -> Frames:
     """Read all frames of a recording, of ``.npz`` or JSON lines, in one piece.
 
     `FramesFile` gives runs, and their sizes. SourceError where the file is missing or malformed.
     """
-    source = FramesFile(path)
-    runs = source._frames.runs(max(1, len(source._frames.speech)))
-    return next(runs, Frames(np.zeros(0, np.bool_), {}))
+    return FramesFile(path).whole()
 
 
 def header_of(path: str | os.PathLike[str]) -> Header:
