@@ -36,6 +36,11 @@ def plural(count: int, singular: str, several: str | None = None) -> str:
     return f"{count:,} {singular if count == 1 else several or f'{singular}s'}"
 
 
+def some_of(names: Sequence[str], most: int = 5) -> str:
+    """List names, of many the first: ``ann, bob, ...``."""
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+
+
 def length_in_words(seconds: float) -> str:
     """Format a length of time, in minutes where it is a whole number of them."""
     if seconds >= 60 and seconds % 60 == 0:

@@ -41,7 +41,7 @@ from monitor.cli.options import (
 )
 from monitor.cli.transcript_options import Transcribing, say_unused_words
 from monitor.errors import CorpusError, SourceError, StoreError, UnnamedSpeakerError, UsageError
-from monitor.phrases import plural
+from monitor.phrases import plural, some_of
 from monitor.run import INCOMPLETE
 from monitor.safe_text import is_name
 
@@ -118,12 +118,12 @@ def _describe_lengths(population: Population) -> Iterator[str]:
     speakers = list(zip(population.names, have.tolist(), scoring.members.tolist(), strict=True))
     if unscored := [name for name, seconds, _ in speakers if seconds < minimum]:
         yield (
-            f"monitor: note: {_list_names(unscored)}: too little speech to be compared, the rank "
+            f"monitor: note: {some_of(unscored)}: too little speech to be compared, the rank "
             f"model knows no templates under {shortest:g} s; enrol more"
         )
     if excluded := [n for n, seconds, member in speakers if not member and seconds >= minimum]:
         yield (
-            f"monitor: note: {_list_names(excluded)}: not among the {int(scoring.members.sum())} "
+            f"monitor: note: {some_of(excluded)}: not among the {int(scoring.members.sum())} "
             f"compared, unless watched: cut to so little, the others' templates ({usual:g} s) "
             "would not say much; enrol more with --add"
         )
@@ -131,13 +131,9 @@ def _describe_lengths(population: Population) -> Iterator[str]:
         short = [name for name, seconds, member in speakers if member and seconds < usual]
         yield (
             f"monitor: note: all templates are cut to {scoring.seconds:g} s, the shortest of them: "
-            f"{_list_names(short)} {'has' if len(short) == 1 else 'have'} less than the others' "
+            f"{some_of(short)} {'has' if len(short) == 1 else 'have'} less than the others' "
             f"{usual:g} s; an attacker with more would know more: enrol more with --add"
         )
-
-
-def _list_names(names: Sequence[str], most: int = 5) -> str:
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 # --- The part of monitor enrol that hears a microphone.
@@ -484,7 +480,7 @@ def _enrol(
     length = f"up to {seconds:g} s of speech"
     context = "" if base is None else f", beside {len(base)} enrolled before"
     if further:
-        context += f"; a further session of {_list_names(further, 3)}"
+        context += f"; a further session of {some_of(further, 3)}"
     if corpus is None:
         say(f"plan: {options.speaker}, {length} from the microphone{context}")
         load_speaker_model(features, ["-"])

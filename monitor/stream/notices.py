@@ -12,7 +12,7 @@ from monitor.crowds import YOU
 from monitor.errors import Argument, Message, OverlapError
 from monitor.events.run import GapEvent, NoticeEvent
 from monitor.features.registry import caveats, takes
-from monitor.phrases import format_best_feature, plural
+from monitor.phrases import format_best_feature, plural, some_of
 from monitor.population.interpolation import same_session_bias
 from monitor.population.people import SourceNote, Speaker
 from monitor.population.population import Population
@@ -118,7 +118,6 @@ _WORTH_SAYING = 0.05
 _WORTH_BITS = 0.05
 _EXAMPLE_SECONDS = 30.0
 """Length of speech at which features are set beside each other."""
-_NAMED = 5
 
 
 def log_notices(notices: Iterable[Notice]) -> None:
@@ -193,7 +192,7 @@ def _template_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
         advice = "" if monitor.watch else ", or --watch one, and all are cut to that length"
         yield Notice(
             "not compared",
-            f"{_format_names(names)} {'is' if len(names) == 1 else 'are'} not among the "
+            f"{some_of(names)} {'is' if len(names) == 1 else 'are'} not among the "
             f"{attacker.speakers} compared: {length} s of speech are enrolled, all are compared by "
             f"{attacker.scoring.seconds:g} s; enrol more (monitor enrol --add){advice}",
             fields={"speakers": names},
@@ -205,8 +204,7 @@ def _template_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
         if nothing := population.empty(name):
             yield Notice(
                 "empty templates",
-                f"the templates hold no {name} of {_format_names(nothing)}: it says nothing of "
-                "them",
+                f"the templates hold no {name} of {some_of(nothing)}: it says nothing of them",
                 fields={"speakers": list(nothing)},
             )
 
@@ -380,7 +378,3 @@ def recording_notices(monitor: NoticedMonitor, labels: Sequence[str]) -> list[No
         for number, kind, text in texts
         if number < len(labels)
     ]
-
-
-def _format_names(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")

@@ -21,7 +21,7 @@ from monitor.events.run import (
     RunEnd,
     RunStart,
 )
-from monitor.phrases import plural
+from monitor.phrases import plural, some_of
 from monitor.safe_text import printable
 from monitor.sources.base import SplitSource, Stretch
 from monitor.stream.accumulator import FeatureTotals
@@ -41,7 +41,6 @@ _MOST_PIECES = 4096
 _HALF_SECONDS = 25.0
 """Of speech in each half of a label: with less, nothing is said of whether they are one voice."""
 _MOST_COMPARED = 32
-_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +147,9 @@ class SideBySide:
             notices.append(Notice("turns", text, level="info", fields=fields))
         if self._silent:
             names = [printable(source.people[place]) for place in self._silent]
-            listed = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
             text = (
                 f"{plural(len(names), 'label')} with less than {LEAST_SECONDS:g} s alone, of which "
-                f"nothing is said: {listed}"
+                f"nothing is said: {some_of(names)}"
             )
             notices.append(Notice("turns", text, fields={"labels": names}))
         return notices

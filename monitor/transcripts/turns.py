@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 from monitor.errors import SourceError
 from monitor.files import MemoryFile, readable
-from monitor.phrases import clock_time, plural
+from monitor.phrases import clock_time, plural, some_of
 from monitor.safe_text import file_name, printable
 from monitor.transcripts.formats import SUFFIXES, read_transcript
 from monitor.transcripts.transcript import (
@@ -148,7 +148,7 @@ class Turns:
         if labels:
             notices += (
                 f"{self.label}: turns of one label overlap each other, and are taken as one: "
-                f"{_some(labels)} ({sum(twice[label] for label in labels):.1f} s)",
+                f"{some_of(labels)} ({sum(twice[label] for label in labels):.1f} s)",
             )
         if warns and beyond:
             what = "1 turn lies" if beyond == 1 else f"{beyond} turns lie"
@@ -342,11 +342,6 @@ def _left_out(name: str, count: int, what: str = "line") -> list[str]:
     return [f"{name}: {plural(count, what)} without a name or a length, left out"] if count else []
 
 
-def _some(names: Sequence[str]) -> str:
-    """List the first of them."""
-    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
-
-
 def _seconds(where: str, cell: str) -> float:
     seconds = float(cell) if len(cell) < 100 and _NUMBER.fullmatch(cell) else math.nan
     if not math.isfinite(seconds):
@@ -448,7 +443,7 @@ def _read_annotations(path: Path, recording: str) -> Turns:
     if len(tiers) == 1:
         lasting = [(row[2].strip(), row) for _, row in lasting]
     elif names := list(dict.fromkeys(printable(label) for label, _ in lasting)):
-        notices.insert(0, f"{name}: {plural(len(names), 'tier')} taken as people: {_some(names)}")
+        notices.insert(0, f"{name}: {plural(len(names), 'tier')} taken as people: {some_of(names)}")
     turns = [_turn(name, start, end, label) for label, (start, end, _) in lasting]
     return Turns.of(turns, name, notices)
 
