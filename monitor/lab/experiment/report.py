@@ -132,7 +132,7 @@ class Experiment:
                     f"{cell.panel.session} session)."
                 )
 
-    @property
+    @cached_property
     def noisy(self) -> str:
         """Warning that noisy templates understate disclosure, if they are noisy."""
         noise = self.material.noise
