@@ -468,8 +468,9 @@ def check_attributes(
     corpus: Corpus, root: Path, background: Sequence[Path], names: Sequence[str], table: Path | None
 ) -> None:
     """Check that attributes are known of the judged readers, before anything is extracted."""
+    attributes = _read_attributes(root, background, table) if names else {}
     for name in names:
-        find_attribute(name, _read_attributes(root, background, table), corpus.speakers)
+        find_attribute(name, attributes, corpus.speakers)
 
 
 def _read_attributes(
