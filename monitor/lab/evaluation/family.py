@@ -187,7 +187,7 @@ def _counts(context: EvaluationContext) -> ScoreCounts:
 # ------------------------------------------------------------------------------------------ family
 # A family is a module of `monitor.lab.evaluation` whose value ``FAMILY`` is a `Family`. Reports,
 # tables, pages, ``--figures``, the limits and the tests of properties read nothing else; they find
-# it through `monitor.lab.evaluation.family`.
+# it through `families`.
 
 _VALUES = {"form": "[a-z][a-z_]*"}
 """What may stand for a name in braces in a key; a number, or ``all``, where nothing is said."""
