@@ -460,7 +460,7 @@ def tabulate_attributes(rows: Sequence[AttributeRow]) -> Table:
         lines.append(line)
     head += ["readers with / without", "excerpts", "readers learnt from"]
     notes = ["*: too few excerpts or readers to tell of that rate."]
-    return replace(Table.of(head, lines, names=5, notes=notes, wide=True), marks=marks)
+    return Table.of(head, lines, names=5, notes=notes, marks=marks, wide=True)
 
 
 def tabulate_measures(results: AttackResults) -> Table:

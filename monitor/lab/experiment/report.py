@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -287,8 +287,8 @@ def tabulate_losses(cell: MeasuredCell) -> Table:
                     low = high = None
                 figure = Figure(key, "", value, "", low=low, high=high)
                 rows[-1].append(figure if row["fitted"] == row["loss"] else _REFUSED)
-    table = Table.of(["Measure", "Loss", *cell.systems], rows, names=2, notes=[_TABLE3])
-    return replace(table, marks=marks)
+    head = ["Measure", "Loss", *cell.systems]
+    return Table.of(head, rows, names=2, notes=[_TABLE3], marks=marks)
 
 
 def _get_misfit(row: LossRecord, key: LossKey) -> float | None:

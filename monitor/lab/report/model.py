@@ -188,11 +188,12 @@ class Table:
         *,
         title: str = "",
         notes: Sequence[str] = (),
+        marks: Mapping[tuple[int, int], str] | None = None,
         wide: bool = False,
     ) -> Table:
         """Make a table of numbers, but for the names that rows begin with."""
         columns = [Heading(text, "text" if i < names else "number") for i, text in enumerate(head)]
-        return cls(columns, list(rows), title, notes, names, wide=wide)
+        return cls(columns, list(rows), title, notes, names, marks or {}, wide)
 
 
 @dataclass(frozen=True)

@@ -381,6 +381,5 @@ def _latex_table(comparison: Comparison, keys: Sequence[str], caption: str) -> s
         for row in rows
     ]  # fmt: skip
     marks = {(i, j): mark for i, row in enumerate(rows) for j, mark in enumerate(row.marks, 1)}
-    heads = ("Figure", *comparison.names)
-    columns = [Heading(name, "number" if j else "text") for j, name in enumerate(heads)]
-    return render_latex(Table(columns, cells, marks=marks), caption)
+    table = Table.of(("Figure", *comparison.names), cells, marks=marks)
+    return render_latex(table, caption)
