@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -47,13 +47,7 @@ def print_attacks(results: AttackResults) -> None:
     def narrow(table: Table, *titles: str) -> Table:
         """Select the columns that name rows, and the first of each title."""
         heads = [column.title for column in table.columns]
-        places = [*range(table.names), *map(heads.index, titles)]
-        return replace(
-            table,
-            columns=[table.columns[j] for j in places],
-            rows=[[row[j] for j in places] for row in table.rows],
-            marks={(i, places.index(j)): m for (i, j), m in table.marks.items() if j in places},
-        )
+        return table.select([*range(table.names), *map(heads.index, titles)])
 
     settings = results.settings
     note = (

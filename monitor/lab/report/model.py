@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from monitor.types import FloatArray
@@ -194,6 +194,15 @@ class Table:
         """Make a table of numbers, but for the names that rows begin with."""
         columns = [Heading(text, "text" if i < names else "number") for i, text in enumerate(head)]
         return cls(columns, list(rows), title, notes, names, marks or {}, wide)
+
+    def select(self, columns: Sequence[int]) -> Table:
+        """Select columns, in this order: those of names first."""
+        return replace(
+            self,
+            columns=[self.columns[j] for j in columns],
+            rows=[[row[j] for j in columns] for row in self.rows],
+            marks={(i, columns.index(j)): m for (i, j), m in self.marks.items() if j in columns},
+        )
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from monitor.lab.report.model import (
@@ -134,13 +133,7 @@ def _split(table: Table, room: int) -> Iterator[Table]:
             parts.append([])
         parts[-1].append(j)
     for part in parts:
-        kept = [j for j in range(len(table.columns)) if j in part or j not in places]
-        yield replace(
-            table,
-            columns=[table.columns[j] for j in kept],
-            rows=[[row[j] for j in kept] for row in table.rows],
-            marks={(i, kept.index(j)): m for (i, j), m in table.marks.items() if j in kept},
-        )
+        yield table.select([j for j in range(len(table.columns)) if j in part or j not in places])
 
 
 def _width(table: Table, j: int) -> int:
