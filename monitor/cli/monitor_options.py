@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from monitor.alerts.actions.registry import ACTION_OPTIONS
+from monitor.alerts.actions.registry import ACTION_OPTIONS, BackgroundDelivery
 from monitor.cli.inputs import check_model, stopped_by_signals
 from monitor.cli.options import (
     Features,
@@ -347,8 +347,6 @@ class Alerting:
 
     def actions(self, *, bell: bool = False) -> Iterator[AlertAction]:
         """Open the actions of alerts one by one; close them when the run is over."""
-        from monitor.alerts.actions.registry import BackgroundDelivery
-
         if bell if self.bell is None else self.bell:
             from monitor.alerts.actions.receivers import Bell
 

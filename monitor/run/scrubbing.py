@@ -21,7 +21,7 @@ from typing import TypeAlias
 import numpy as np
 import soundfile
 
-from monitor.anonymisers.recording import sound_file
+from monitor.anonymisers.recording import FORMATS, ProtectedBlocks, sound_file
 from monitor.errors import MonitorError, SourceError, StoreError, UsageError
 from monitor.events.reading import Reading
 from monitor.events.schema import compact
@@ -538,8 +538,6 @@ def scrub(
     have, or who leave out what was changed. ``progress`` is called with what is done, and the share
     of all work.
     """
-    from monitor.anonymisers.recording import FORMATS
-
     form = FORMATS.get(output.suffix.lower())
     if form is None:
         raise UsageError(f"-o {file_name(output)} must end in .wav or .flac")
@@ -590,8 +588,6 @@ def _prepare_candidates(
     if settings.silence:
         replacement = np.zeros_like(samples)
     elif settings.anonymiser is not None:
-        from monitor.anonymisers.recording import ProtectedBlocks
-
         progress("anonymising", 0.0)
         protect = ProtectedBlocks(
             settings.anonymiser, (source.label,), speaker=attackers.first.watch, seed=settings.seed

@@ -17,7 +17,7 @@ import numpy as np
 
 from monitor.corpus import Corpus, Recording, describe_unusable
 from monitor.errors import MonitorError, SourceError, UsageError
-from monitor.features.channel import CONDITION
+from monitor.features.channel import CONDITION, Landmarks
 from monitor.features.embeddings import EARLY_EVERY, EARLY_SECONDS, EARLY_WINDOWS, SpeechWindows
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
@@ -226,8 +226,6 @@ class Listener:
                 runs = _read_runs(source, most)
             else:
                 channel = None if self.channel is None else self.channel - 1
-                from monitor.features.channel import Landmarks  # brings the Fourier transform
-
                 runs = extract_runs(
                     source,
                     [*features, *([Landmarks()] if landmarks else [])],

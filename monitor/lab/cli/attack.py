@@ -15,10 +15,12 @@ from monitor.cli.options import (
     JobOptions,
     Names,
     argument,
+    check_output,
     feature_setup,
     group,
     made_console,
     option,
+    progress_over,
     say,
     speaker_model_option,
     with_options,
@@ -186,7 +188,6 @@ def command(asked: AttackOptions) -> int:
     something could not be used.
     """
     from monitor.cli.inputs import load_speaker_model
-    from monitor.cli.options import progress_over
     from monitor.corpus import find
     from monitor.lab.attacks.attacking import prepare, try_methods
     from monitor.lab.attacks.results import KEPT, check_folder, write_results
@@ -285,7 +286,6 @@ def _make_config(asked: AttackOptions, counts: tuple[int, ...], files: list[Path
 
 def _read_board(path: Path | None) -> Scoreboard | None:
     """Read the scoreboard to extend; the one that ships where there is none."""
-    from monitor.cli.options import check_output
     from monitor.lab.attacks.scoreboard import Scoreboard, check_suffix
 
     if path is None:

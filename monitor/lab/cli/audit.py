@@ -20,6 +20,7 @@ from monitor.cli.options import (
     feature_setup,
     group,
     option,
+    progress_over,
     say,
     with_options,
 )
@@ -184,7 +185,6 @@ def _audit(asked: AuditOptions) -> Audit:
 def _audit_folder(asked: AuditOptions) -> Audit:
     """Audit a corpus, with progress."""
     from monitor.cli.inputs import load_speaker_model, plan_of
-    from monitor.cli.options import progress_over
     from monitor.corpus import find
     from monitor.lab.audit.auditing import audit_corpus, extract_corpus
 

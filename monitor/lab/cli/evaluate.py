@@ -24,6 +24,7 @@ from monitor.cli.options import (
     group,
     made_console,
     option,
+    progress_over,
     say,
     with_options,
 )
@@ -443,7 +444,6 @@ def write_validation(options: EvaluateOptions, path: Path) -> None:
     """Write the validation of all systems, and say the main measures."""
     import hashlib
 
-    from monitor.cli.options import progress_over
     from monitor.lab.evaluation.input.labels import read_conditions
     from monitor.lab.evaluation.report.validating import save_validation, validation_summary
     from monitor.lab.evaluation.validation import Criterion, ValidationStatement, validate
@@ -596,7 +596,6 @@ def _measure(
     options: EvaluateOptions, systems: Sequence[System], attribute: Attribute | None
 ) -> tuple[list[Report], list[Grouped]]:
     """Evaluate each system, and its groups by themselves."""
-    from monitor.cli.options import progress_over
     from monitor.lab.evaluation.comparisons import Roles
     from monitor.lab.evaluation.evaluating import evaluate, steps
     from monitor.lab.evaluation.family import EvaluationSettings

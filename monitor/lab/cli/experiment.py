@@ -17,6 +17,7 @@ from monitor.cli.options import (
     feature_setup,
     group,
     option,
+    progress_over,
     say,
     shared,
     trained_by_feature,
@@ -110,7 +111,6 @@ def command(asked: ExperimentOptions) -> int:
     heard into DIR/frames, which is biometric; delete it when it is not needed. The page names
     nobody. A file that is broken is named and skipped (exit status 4).
     """
-    from monitor.cli.options import progress_over
     from monitor.jobs import cores
     from monitor.lab.experiment.material import choose_panels
     from monitor.lab.experiment.report import check_folder, run_experiment
@@ -155,7 +155,6 @@ def command(asked: ExperimentOptions) -> int:
 def _read_material(asked: ExperimentOptions, settings: ExperimentSettings) -> Material:
     """Read scores, or extract speech."""
     from monitor.cli.inputs import check_two, load_speaker_model, plan_of
-    from monitor.cli.options import progress_over
     from monitor.corpus import find
     from monitor.lab.experiment.material import read_scores, read_speech
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from monitor.cli.help import HelpCommand
-from monitor.cli.inputs import frames_option
+from monitor.cli.inputs import (
+    check_model,
+    check_two,
+    frames_option,
+    keep_frames,
+    load_speaker_model,
+    plan_of,
+)
 from monitor.cli.options import (
     Features,
     JobOptions,
@@ -20,6 +27,7 @@ from monitor.cli.options import (
     feature_setup,
     group,
     option,
+    progress_over,
     say,
     shared,
     with_options,
@@ -135,8 +143,6 @@ def command(options: ScoreOptions) -> int:
 
     Scores say who sounds like whom: keep the file private.
     """
-    from monitor.cli.inputs import check_model, check_two, load_speaker_model, plan_of
-    from monitor.cli.options import progress_over
     from monitor.corpus import find, read_trial_lists
     from monitor.features.registry import caveats
     from monitor.lab.evaluation.input.scores import write_score_file
@@ -198,8 +204,6 @@ def _listen(
     options: ScoreOptions, corpus: Corpus, files: list[Path]
 ) -> tuple[Sequence[SpeakerSpeech], Mapping[str, FeatureSpec], Sequence[str]]:
     """Extract the speech of a corpus, the specs of its features, and what was skipped."""
-    from monitor.cli.inputs import keep_frames
-    from monitor.cli.options import progress_over
     from monitor.training.voices import collect
 
     if options.frames is not None:
