@@ -276,7 +276,7 @@ def command(options: CalibrateOptions) -> int:
         _check_templates(options, population, specs)
     if unknown := sorted(trained.keys() - specs.keys()):
         raise UsageError(f"--trained {unknown[0]}: calibrating {', '.join(specs)}")
-    cohort, excluded, cohort_problems = _choose_cohort(options, population, voices, specs, files)
+    cohort, excluded, cohort_problems = _choose_cohort(options, population, voices, specs, jobs)
     settings = CalibrationSettings(
         lengths=options.lengths or LENGTHS,
         template_lengths=template_lengths,
@@ -363,7 +363,7 @@ def _choose_cohort(
     population: Population | None,
     voices: Sequence[SpeakerSpeech],
     specs: Mapping[str, FeatureSpec],
-    files: Sequence[Path],
+    jobs: Jobs,
 ) -> tuple[Cohort | None, tuple[str, ...], tuple[str, ...]]:
     """Return the cohort, names excluded from it, and a line for each file that was skipped."""
     from monitor.training.voices import cohort_from
@@ -371,7 +371,6 @@ def _choose_cohort(
     if options.against is None:
         return None if population is None else population.cohort, (), ()
     names = {*(voice.name for voice in voices), *(() if population is None else population.names)}
-    jobs = options.workers.for_recordings(files)
     cohort, excluded, problems = cohort_from(options.against, specs, names, jobs, feature_setup())
     for problem in problems:
         say(f"monitor: skipped: {problem}")
