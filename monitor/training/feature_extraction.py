@@ -289,16 +289,26 @@ def speech_frames(label: str, runs: Sequence[Frames], names: Iterable[str]) -> S
             early = replace(early, ticks=at(early.ticks))
         placed = at(track.ticks.astype(np.int64))
         tracks[name] = SpeechTrack(track.values, placed, since, early)
-    gaps = [gap for _, gap in frames.gaps]
-    lost = sum(gap.lost_seconds or 0.0 for gap in gaps)
     return SpeechFrames(
         frames.speech,
         tracks,
-        f"{lost:.3g} s of {label}: {gaps[0].reason}" if gaps else "",
-        tuple(f"{label}: {notice.text}" for _, notice in frames.notices),
+        _describe_loss(frames, label),
+        _list_notices(frames, label),
         rows.values.sum(axis=0, dtype=np.int64) if (rows := frames.tracks.get(CONDITION)) else None,
         frames_of(frames.tracks.get(NAME)),
     )
+
+
+def _describe_loss(frames: Frames, label: str) -> str:
+    """Describe what was lost of a recording; empty where nothing was."""
+    if not frames.gaps:
+        return ""
+    lost = sum(gap.lost_seconds or 0.0 for _, gap in frames.gaps)
+    return f"{lost:.3g} s of {label}: {frames.gaps[0][1].reason}"
+
+
+def _list_notices(frames: Frames, label: str) -> tuple[str, ...]:
+    return tuple(f"{label}: {notice.text}" for _, notice in frames.notices)
 
 
 def _read_runs(source: Source, most_speech: float) -> Iterator[Frames]:
@@ -672,8 +682,7 @@ def _keep(
     shapes = {name: shapes[name] for name in names}
     words = {} if mark is None else {"words": mark}
     problem = _write(order, frames, shapes, hashes, {**note, "features": shapes}, words)
-    label = file_name(order.source)
-    messages = tuple(f"{label}: {notice.text}" for _, notice in frames.notices)
+    messages = _list_notices(frames, file_name(order.source))
     if transcript is not None:
         messages += describe_transcript(transcript.words(), transcript.label, frames.speech)
     return OrderOutcome(order, len(frames.speech) / TICKS_PER_SECOND, True, problem, messages)
@@ -688,10 +697,7 @@ def _write(
     words: Mapping[str, object],
 ) -> str:
     """Write the frames of an order; return a line on what was lost of it."""
-    problem = ""
-    if frames.gaps:
-        lost = sum(gap.lost_seconds or 0.0 for _, gap in frames.gaps)
-        problem = f"{lost:.3g} s of {file_name(order.source)}: {frames.gaps[0][1].reason}"
+    problem = _describe_loss(frames, file_name(order.source))
     try:
         make_folder(order.target.parent)
         sweep(order.target)
