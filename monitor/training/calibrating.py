@@ -52,7 +52,7 @@ from monitor.training.fitted import (
     singles_of,
 )
 from monitor.training.voices import (
-    UNITS_PER_SECOND,
+    UNIT_TICKS,
     Cell,
     GridCell,
     SpeakerSpeech,
@@ -62,15 +62,13 @@ from monitor.training.voices import (
 )
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Frames, IntArray, Track
 
-_UNIT_TICKS = TICKS_PER_SECOND // UNITS_PER_SECOND
-
 
 def stream_of(voice: SpeakerSpeech, features: Iterable[str], most_seconds: float) -> Frames:
     """Return a speaker as one stream, the longest session first; without decisions no pauses."""
     order = sorted(range(len(voice.sessions)), key=lambda s: (-voice.length(s), s))
     most = round(most_seconds * TICKS_PER_SECOND)
     decisions = [
-        voice.speech[s] if voice.speech else np.ones(voice.length(s) * _UNIT_TICKS, np.bool_)
+        voice.speech[s] if voice.speech else np.ones(voice.length(s) * UNIT_TICKS, np.bool_)
         for s in order
     ]
     starts = np.cumsum([0] + [decision.size for decision in decisions])
@@ -94,7 +92,7 @@ def stream_of(voice: SpeakerSpeech, features: Iterable[str], most_seconds: float
 
 def _place(units: IntArray, speech: BoolArray) -> IntArray:
     """Return the ticks at which these tenths of a second of speech were complete."""
-    spoken = (units.astype(np.int64) + 1) * _UNIT_TICKS
+    spoken = (units.astype(np.int64) + 1) * UNIT_TICKS
     return np.asarray(np.searchsorted(np.cumsum(speech), spoken) + 1)
 
 

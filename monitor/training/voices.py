@@ -105,7 +105,7 @@ class SessionFrames:
 # ------------------------------------------------------------------------------------------ voices
 
 UNITS_PER_SECOND = 10  # calibration windows begin and end on tenths of a speech second
-_UNIT_TICKS = 10
+UNIT_TICKS = TICKS_PER_SECOND // UNITS_PER_SECOND
 _MOST_UNITS = 1e10  # thirty years: what is longer is a mistake
 
 
@@ -130,7 +130,7 @@ class SpeakerSpeech:
 
     def length(self, session: int) -> int:
         """Return the units of speech in a session."""
-        return next(iter(self.sessions[session].values())).length
+        return _length(self.sessions[session])
 
     def session_name(self, session: int) -> str:
         """Return the name of a session; its number from 1 where it has none."""
@@ -191,7 +191,7 @@ def collect(
                     problems += [outcome.problem] if outcome.problem else []
                     progress(outcome.recording)
                 session = {f: session_frames(recordings, s) for f, s in listener.specs.items()}
-                if recordings and next(iter(session.values())).length > 0:
+                if recordings and _length(session) > 0:
                     speech = np.concatenate([frames.speech for frames in recordings])
                     rows = [frames.sound for frames in recordings if frames.sound is not None]
                     sound = np.sum(rows, axis=0) if rows else None
@@ -211,16 +211,16 @@ def session_frames(recordings: Sequence[SpeechFrames], spec: FeatureSpec) -> Ses
     for frames in recordings:
         track = frames.tracks[spec.name]
         values.append(track.values)
-        units.append(np.maximum(track.at + ticks - 1, 0) // _UNIT_TICKS)
+        units.append(np.maximum(track.at + ticks - 1, 0) // UNIT_TICKS)
         if track.since is not None or not track.at.size:  # of no frames nothing is known
             since = track.at if track.since is None else track.since
-            begins.append((since + ticks) // _UNIT_TICKS)
+            begins.append((since + ticks) // UNIT_TICKS)
         if track.early is not None:
-            placed = np.maximum(track.early.ticks + ticks - 1, 0) // _UNIT_TICKS
+            placed = np.maximum(track.early.ticks + ticks - 1, 0) // UNIT_TICKS
             moved = replace(track.early, ticks=placed)
             early = moved if early is None else early.joined(moved)
         ticks += frames.speech_ticks
-    length = ticks // _UNIT_TICKS
+    length = ticks // UNIT_TICKS
     if not values:
         return SessionFrames(spec.kind.none(spec.size), np.zeros(0, dtype=np.int64), 0, spec)
     all_units = np.concatenate(units)
@@ -503,7 +503,7 @@ class Plan:
 
     @staticmethod
     def windows(
-        locate: Callable[[int, int], tuple[dict[str, SessionFrames], int]],
+        locate: Locate,
         voices: IntArray,
         shift: int,
         units: int,
