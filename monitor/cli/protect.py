@@ -275,7 +275,7 @@ def _hold_to_budget(asked: ProtectOptions, method: str | None) -> int:
         **({} if budget.tries is None else {"tries": budget.tries}),
     )
     done = 0.0
-    with progress_over(_PERCENT, "scrubbing", "%") as step:
+    with progress_over(_PERCENT, "protecting", "%") as step:
 
         def progress(label: str, share: float) -> None:
             nonlocal done

@@ -244,7 +244,9 @@ class TriedAttackers:
                 "that, and figures would be wrong; enrol another recording"
             )
         if first.front_end.audio_features != first.features:
-            raise UsageError("scrub changes sound alone: leave features of words out (--features)")
+            raise UsageError(
+                "a budget changes sound alone: leave features of words out (--features)"
+            )
         self.budget, self.first = budget, first
         self.monitors: dict[TriedAttacker, Monitor] = {}  # from which fresh ones are made
         sets = [first.features, *((name,) for name in first.features if len(first.features) > 1)]
