@@ -472,15 +472,15 @@ def test_units_of_a_voice_of_its_own_tell_and_others_do_not():
         for _ in "12":
             units = np.repeat(np.arange(700), 5)
             made = {
-                "run_reporter": SessionFrames(
-                    generator.choice(16, len(units), p=own), units, 700, of("run_reporter")
+                "own units": SessionFrames(
+                    generator.choice(16, len(units), p=own), units, 700, of("own units")
                 ),
                 "empty": SessionFrames(generator.choice(16, len(units)), units, 700, of("empty")),
             }
             sessions.append(made)
         voices.append(SpeakerSpeech(f"v{number}", tuple(sessions)))
     found = bits(voices, np.ones(12, bool))
-    assert min(found["run_reporter"]) > 0.9 * np.log2(12)
+    assert min(found["own units"]) > 0.9 * np.log2(12)
     assert max(np.abs(found["empty"])) < 0.2
     one = np.arange(12) == 3
-    assert min(bits(voices, ~one, judged=one)["run_reporter"]) > 0.9 * np.log2(12)
+    assert min(bits(voices, ~one, judged=one)["own units"]) > 0.9 * np.log2(12)
