@@ -468,7 +468,9 @@ def disclosure_delay(
     _check_horizon(horizon_seconds, clear, protected)
     names = list(range(len(clear)) if groups is None else groups)
     if not len(clear) == len(protected) == len(names):
-        raise UsageError("disclosure delay take the clear and the protected side of every stream")
+        raise UsageError(
+            "a disclosure delay takes both sides of every stream: give as many of each"
+        )
     sides = _columns(clear), _columns(protected)
     _, group = np.unique([repr(name) for name in names], return_inverse=True)
 
