@@ -125,7 +125,7 @@ def pitman_yor(points: FloatArray, sizes: FloatArray) -> _Doubles:
     from scipy.special import expit
 
     d, t = expit(points[:, :1]), np.exp(points[:, 1:])
-    values = (np.exp(rise(t + d, 1.0 - d) + rise(sizes + t, d)) - t) / d
+    values = t * np.expm1(rise(sizes + t, d) - rise(t, d)) / d  # nothing that cancels
     return np.clip(values / sizes, 1.0 / sizes, 1.0)
 
 
