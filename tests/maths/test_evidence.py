@@ -48,9 +48,8 @@ def test_posterior_by_its_definition_however_large(bits, more):
 @given(ratios, crowds)
 def test_probabilities_sum_to_one_with_everybody_else(bits, more):
     people = bits.size + more
-    p = posterior_among(bits, people)
     rest = (people - bits.size) * np.exp2(-total_bits(bits, people - bits.size))
-    assert p.sum() + rest == pytest.approx(1, abs=1e-9)
+    assert posterior_among(bits, people).sum() + rest == pytest.approx(1, abs=1e-9)
 
 
 @given(ratios, crowds, st.data())
@@ -91,18 +90,23 @@ def test_in_a_large_crowd_it_is_the_evidence(bits):
     assert_allclose([bits_among(bits, 1e15, j) for j in range(bits.size)], bits, atol=1e-6)
 
 
-@given(st.lists(st.floats(-60, 60), min_size=2, max_size=30).map(np.array), st.floats(0, 30))
-def test_a_larger_crowd_makes_nobody_more_probable(bits, doublings):
-    near, far = bits.size * 2.0, bits.size * 2.0 ** (1 + doublings)
+some = st.lists(st.floats(-60, 60), min_size=2, max_size=30).map(np.array)
+
+
+@given(some, st.floats(0, 40))
+def test_a_crowd_makes_nobody_more_probable_and_evidence_never_counts_less(bits, more):
+    near, far = bits.size * 2.0, bits.size * 2.0 ** (1 + more)
     assert (posterior_among(bits, far) <= posterior_among(bits, near) + 1e-15).all()
-
-
-@given(st.lists(st.floats(-60, 60), min_size=2, max_size=30).map(np.array), st.floats(0, 30))
-def test_more_evidence_never_counts_less(bits, more):
     raised = bits.copy()
     raised[0] += more
     assert bits_among(raised, 1e6, 0) >= bits_among(bits, 1e6, 0) - 1e-9
     assert enrolled_share(raised) >= enrolled_share(bits) - 1e-12
+    assert level_ratios(raised)[0] >= level_ratios(bits)[0] - 1e-9
+    held = cap_bits(bits, more)  # what data cannot support is taken off all alike
+    assert held.max() <= more + 1e-9
+    assert_allclose(held - held[0], bits - bits[0], atol=1e-9)
+    if bits.max() <= more:
+        assert (held == bits).all()
 
 
 @given(ratios, st.floats(1e-6, 1 - 1e-6))
@@ -118,22 +122,10 @@ def test_no_evidence_leaves_the_prior():
     assert enrolled_share(np.zeros((3, 50)), 0.2) == pytest.approx([0.2] * 3)
     assert bits_among(np.zeros(50), 1e6, 3) == pytest.approx(0.0, abs=1e-12)
     assert bits_among(np.zeros(50), 1e6, None) == pytest.approx(0.0, abs=1e-9)
-
-
-def test_eleven_bits_are_one_in_two_thousand():
     bits = np.full(50, -8.0)
-    bits[7] = 11.0
+    bits[7] = 11.0  # are one in two thousand
     assert posterior_among(bits, 1e6)[7] == pytest.approx(1 / 489, rel=0.01)
     assert bits_among(bits, 1e6, 7) == pytest.approx(11.0, abs=0.01)
-
-
-@given(ratios, st.floats(0, 20))
-def test_what_data_cannot_support_is_taken_off_all_alike(bits, most):
-    held = cap_bits(bits, most)
-    assert held.max() <= most + 1e-9
-    assert_allclose(held - held[0], bits - bits[0], atol=1e-9)
-    if bits.max() <= most:
-        assert (held == bits).all()
 
 
 @given(st.lists(st.floats(-200, 200), min_size=2, max_size=30).map(np.array))
@@ -144,18 +136,9 @@ def test_of_the_others_the_mean_ratio_is_at_most_one(bits):
     assert_allclose(found - found[0], bits - bits[0], atol=1e-9)
     if np.delete(bits, bits.argmax()).max() <= -1:
         assert (found == bits).all()
-
-
-@given(st.lists(st.floats(-60, 60), min_size=2, max_size=30).map(np.array), st.floats(0, 40))
-def test_a_better_score_is_never_worth_less_among_others(bits, more):
-    raised = bits.copy()
-    raised[0] += more
-    assert level_ratios(raised)[0] >= level_ratios(bits)[0] - 1e-9
-
-
-def test_nobody_beside_the_best_lowers_nothing():
-    assert level_ratios(np.array([7.0])) == [7.0]
-    assert level_ratios(np.array([[7.0, -np.inf]])).tolist() == [[7.0, -np.inf]]
+    # nobody beside the best lowers nothing
+    for alone in (bits[:1], np.array([[bits[0], -np.inf]])):
+        assert level_ratios(alone).tolist() == alone.tolist()
 
 
 def test_ratios_are_linear_in_the_scores_but_for_misses():
@@ -176,18 +159,6 @@ def test_misses_bound_what_speaks_against_somebody_and_never_add(bits):
     assert (np.diff(found[order]) >= -1e-9).all()
 
 
-@pytest.mark.parametrize("people", [1, 1.9, np.inf, np.nan])
-def test_fewer_people_than_are_enrolled(people):
-    with pytest.raises(UsageError, match="2 are enrolled"):
-        posterior_among(np.zeros(2), people)
-
-
-@pytest.mark.parametrize("prior", [0.0, 1.0, -1.0, np.nan])
-def test_a_prior_is_a_probability(prior):
-    with pytest.raises(UsageError, match="between 0 and 1"):
-        enrolled_share(np.zeros(2), prior)
-
-
 @given(st.lists(st.just(0.0) | st.floats(0.01, 1.2), min_size=10, max_size=10), st.integers(0, 99))
 def test_conditions_keep_the_order_of_ratios(q, seed):
     generator = np.random.default_rng(seed)
@@ -203,3 +174,12 @@ def test_conditions_keep_the_order_of_ratios(q, seed):
     assert support == pytest.approx(least)
     shift, slope, support = effect.at(np.zeros(10))
     assert_allclose([shift, *slope, support], [0.0, 1.0, 1.0, np.inf])
+
+
+def test_refusals():
+    for people in (1, 1.9, np.inf, np.nan):
+        with pytest.raises(UsageError, match="2 are enrolled"):
+            posterior_among(np.zeros(2), people)
+    for prior in (0.0, 1.0, -1.0, np.nan):
+        with pytest.raises(UsageError, match="between 0 and 1"):
+            enrolled_share(np.zeros(2), prior)

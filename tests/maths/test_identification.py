@@ -4,11 +4,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from scipy import integrate, stats
 
 from monitor.errors import UsageError
-from monitor.maths.identification import FORMS, fit_rates, pitman_yor
-from monitor.maths.rank_models import log_pmf
+from monitor.maths.identification import (
+    FORMS,
+    beta_mass,
+    fit_rates,
+    mean_bits,
+    pitman_yor,
+    probit_mass,
+)
+from monitor.maths.rank_models import log_pmf, mean_disclosure_bits
 
 SIZES = np.array([1.0, 2, 3, 10, 50, 1e4, 1e6, 1e10])
 NAMES = sorted(FORMS)
@@ -21,7 +29,7 @@ def inside(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_rates_fall_with_the_crowd_and_stay_shares(name, data):
     rates = FORMS[name].rate(np.array([data.draw(inside(name))]), SIZES)[0]
@@ -36,7 +44,7 @@ def test_beta_binomial_is_the_rank_model_at_rank_1():
     rates = FORMS["beta_binomial"].rate(points, np.array([2.0, 50, 11_696]))
     for (a, b), row in zip(np.exp(points), rates, strict=True):
         rank_model = [float(np.exp(log_pmf(a, b, n)[0])) for n in (2, 50, 11_696)]
-        np.testing.assert_allclose(row, rank_model, rtol=1e-9)
+        assert_allclose(row, rank_model, rtol=1e-9)
 
 
 @pytest.mark.parametrize("strength", [0.0, 1.0, 3.0, 6.0])
@@ -52,14 +60,14 @@ def test_probit_is_the_chance_to_be_the_highest_of_n_normal_scores(strength):
 
 def test_pitman_yor_counts_the_distinct_values_of_its_process():
     """By the recurrence: the next value is new with probability (t + d K) / (t + n)."""
-    for d, t in [(0.3, 5.0), (0.9, 0.05), (0.01, 400.0), (0.6, 0.001)]:
+    for d, t in [(0.3, 5.0), (0.9, 0.05), (0.01, 400.0), (0.6, 0.001), (3e-4, 1e6)]:
         values, expected = 1.0, [1.0]
         for n in range(1, 3000):
             values += (t + d * values) / (t + n)
             expected.append(values / (n + 1))
         point = np.array([[np.log(d / (1 - d)), np.log(t)]])
         found = pitman_yor(point, np.arange(1.0, 3001.0))[0]
-        np.testing.assert_allclose(found, expected, rtol=1e-8)
+        assert_allclose(found, expected, rtol=1e-8)
 
 
 def test_pitman_yor_is_the_process_that_it_says():
@@ -81,17 +89,19 @@ def test_pitman_yor_is_the_process_that_it_says():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_evidence_is_one_of_n(name):
-    sizes = np.array([2.0, 5, 10, 20, 50])
-    form = FORMS[name]
-    point = fit_rates(form, sizes, 1 / sizes)
-    far = form.rate(point[None], np.array([1e4, 1e6]))[0]
-    np.testing.assert_allclose(far, [1e-4, 1e-6], rtol=0.01)
+def test_no_evidence_is_one_of_n_and_rates_at_the_edge_stay_there(name):
+    form, sizes = FORMS[name], np.array([2.0, 5, 10, 20, 50])
+    nothing = fit_rates(form, sizes, 1 / sizes)
+    assert_allclose(form.rate(nothing[None], np.array([1e4, 1e6]))[0], [1e-4, 1e-6], rtol=0.01)
+    assert np.isfinite(fit_rates(form, sizes, 0 * sizes)).all()
+    always = fit_rates(form, sizes, sizes / sizes)
+    assert np.isfinite(always).all()
+    assert form.rate(always[None], np.array([1e6]))[0, 0] > 0.99
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_a_fit_finds_what_the_rates_were_made_of(name, data):
     form = FORMS[name]
@@ -101,7 +111,7 @@ def test_a_fit_finds_what_the_rates_were_made_of(name, data):
     sizes = np.array([2.0, 4, 8, 16, 32, 64])
     rates = form.rate(point[None], sizes)[0]
     found = form.rate(fit_rates(form, sizes, rates)[None], sizes)[0]
-    np.testing.assert_allclose(found, rates, atol=2e-4)
+    assert_allclose(found, rates, atol=2e-4)
 
 
 @pytest.mark.slow
@@ -111,22 +121,11 @@ def test_many_fits_equal_single_ones(name):
     rates = np.array([[0.9, 0.8, 0.7, 0.65], [0.99, 0.98, 0.97, 0.9], [0.6, 0.3, 0.2, 0.1]])
     every = fit_rates(form, sizes, rates)
     for row, point in zip(rates, every, strict=True):
-        np.testing.assert_allclose(fit_rates(form, sizes, row), point, atol=1e-9)
+        assert_allclose(fit_rates(form, sizes, row), point, atol=1e-9)
     again = fit_rates(form, sizes, rates[:1], every[0])
-    np.testing.assert_allclose(
+    assert_allclose(
         form.rate(again, sizes), form.rate(every[:1], sizes), atol=1e-5
     )  # from where one is
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("rate", [0.0, 1.0])
-def test_rates_at_the_edge_stay_there(name, rate):
-    form, sizes = FORMS[name], np.array([2.0, 5, 20, 50])
-    point = fit_rates(form, sizes, np.full(4, rate))
-    assert np.isfinite(point).all()
-    if rate:
-        far = form.rate(point[None], np.array([1e6]))[0, 0]
-        assert far > 0.99
 
 
 @pytest.mark.parametrize(
@@ -142,3 +141,47 @@ def test_rates_at_the_edge_stay_there(name, rate):
 def test_what_cannot_be_fitted_is_refused(sizes, rates, said):
     with pytest.raises(UsageError, match=said):
         fit_rates(FORMS["logit"], sizes, rates)
+
+
+@pytest.mark.parametrize("people", [2, 10, 50, 128, 513, 11_696, 200_000])
+@pytest.mark.parametrize(
+    ("alpha", "beta"), [(0.62, 1.74), (0.22, 0.86), (0.006, 6.7), (1, 1), (3, 40), (0.001, 50)]
+)
+def test_meand_of_a_beta_is_that_of_the_rank_model(alpha, beta, people):
+    found = mean_bits(beta_mass(np.log([[alpha, beta]])), people)[0]
+    assert found == pytest.approx(float(mean_disclosure_bits(alpha, beta, people)), abs=5e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seen", "strength"), [(0.9, 2.0), (0.5, 4.0), (1 - 1e-9, 1.0)])
+@pytest.mark.parametrize("people", [50, 1000])
+def test_meand_of_normal_scores_is_that_of_their_ranks(seen, strength, people):
+    own = np.arange(strength - 9, strength + 9, 0.01)
+    weight = stats.norm.pdf(own - strength) * 0.01
+    ranks = np.array([weight @ stats.binom.pmf(j, people - 1, stats.norm.sf(own))
+                      for j in range(people)])  # fmt: skip
+    ranks = seen * ranks + (1 - seen) / people
+    expected = np.log2(people) + float(ranks @ np.log2(ranks))
+    mass = probit_mass(np.array([[np.log(seen / (1 - seen)), strength]]))
+    assert mass.sum() == pytest.approx(1.0, abs=1e-6)
+    assert mean_bits(mass, people)[0] == pytest.approx(expected, abs=1e-3)
+
+
+@settings(max_examples=25)
+@pytest.mark.slow
+@given(a=st.floats(-6, 2), b=st.floats(-1, 4), w=st.floats(-3, 8), d=st.floats(0, 8))
+def test_it_never_falls_with_the_crowd_nor_gains_more_than_the_crowd_grows(a, b, w, d):
+    mass = np.concatenate([beta_mass(np.array([[a, b]])), probit_mass(np.array([[w, d]]))])
+    sizes = (2, 10, 50, 400, 600, 10_000, 10**6, 10**10)
+    bits = np.array([mean_bits(mass, people) for people in sizes])
+    grown = np.diff(np.log2(sizes))[:, None]
+    assert (np.diff(bits, axis=0) >= -5e-3).all()
+    assert (np.diff(bits, axis=0) <= grown + 5e-3).all()
+
+
+def test_no_evidence_is_no_bits_and_certainty_all():
+    nothing = np.concatenate([beta_mass(np.zeros((1, 2))), probit_mass(np.array([[0.0, 0.0]]))])
+    for people in (2, 50, 10**6):
+        assert_allclose(mean_bits(nothing, people), 0.0, atol=1e-6)
+        sure = mean_bits(beta_mass(np.array([[-16.0, 10.0]])), people)[0]
+        assert sure == pytest.approx(np.log2(people), abs=1e-3)

@@ -6,21 +6,26 @@ from numpy.testing import assert_allclose
 
 from monitor.maths import posterior_fit as logit
 from monitor.maths.posterior_fit import (
+    Anchor,
     Trials,
     fit,
     fit_held_out,
     fit_replicates,
+    information,
     prior_of,
     smallest_floor,
 )
 from monitor.maths.posterior_fit import held_out_bits as bits_of
 from monitor.maths.statistics import speaker_weights
 
-LN2 = np.log(2)
-
 
 def held_out_bits(trials, centre, speakers):
     return bits_of(trials, *fit_held_out(trials, centre, speakers)).mean()
+
+
+def raw(scores, each):
+    """Trials of scores, (n, F, N), of whose candidates the first is the true speaker."""
+    return Trials(scores - scores[:, :, :1], np.arange(len(scores)) // each)
 
 
 def simulated(seed, speakers, each, candidates, shift, weights, speaker_spread=0.0):
@@ -35,14 +40,12 @@ def simulated(seed, speakers, each, candidates, shift, weights, speaker_spread=0
     z = generator.normal(size=(speaker.size, shift.size, candidates))
     own = generator.normal(0, speaker_spread, (speakers, shift.size)) if speaker_spread else 0 * z
     z[:, :, 0] += shift + (own[speaker] if speaker_spread else 0)
-    scores = z * (shift / weights)[:, None]
-    return Trials(scores - scores[:, :, :1], speaker)
+    return raw(z * (shift / weights)[:, None], each)
 
 
 def useless(seed, speakers, each, candidates, features=1):
     generator = np.random.default_rng(seed)
-    scores = generator.normal(size=(speakers * each, features, candidates))
-    return Trials(scores - scores[:, :, :1], np.repeat(np.arange(speakers), each))
+    return raw(generator.normal(size=(speakers * each, features, candidates)), each)
 
 
 def some(trials, keep):
@@ -61,7 +64,7 @@ def bits(trials, weights, floor):
 
 
 def in_sample_bits(trials, found):
-    return np.log2(trials.margins.shape[2]) - found.loss / LN2
+    return np.log2(trials.margins.shape[2]) - found.loss / np.log(2)
 
 
 @pytest.mark.parametrize("features", [1, 2, 3])
@@ -75,7 +78,7 @@ def test_slopes_and_bends_by_finite_differences(features):
         return losses.at(x[:-1], x[-1])
 
     loss, slope, bend = at(point)
-    shown = np.log(9) - LN2 * rows @ bits(trials, point[:-1], point[-1])
+    shown = np.log(9) - np.log(2) * rows @ bits(trials, point[:-1], point[-1])
     assert loss == pytest.approx(shown)
     for f, step in enumerate(np.diag(1e-5 * point)):
         up, down = at(point + step), at(point - step)
@@ -122,13 +125,6 @@ def test_what_features_say_alone_is_shared_by_their_sets():
         assert_allclose(prior, prior_of(some_features))
         assert_allclose(starts.loss, logit.FitStarts(some_features).loss)
         assert_allclose(starts.points, logit.FitStarts(some_features).points)
-
-
-def test_loss_is_what_the_monitor_shows():
-    trials = simulated(0, 12, 5, 20, [1.0, 2.0], [0.1, 3.0])
-    found = fit(trials)
-    expected = bits(trials, found.weights, found.floor).mean()
-    assert in_sample_bits(trials, found) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -196,13 +192,10 @@ def test_useless_scores_claim_nothing(features):
     assert abs(np.mean(held)) < 0.05
 
 
-def test_misleading_scores_claim_nothing():
+def test_misleading_scores_and_none_claim_nothing():
     right = simulated(0, 12, 5, 20, 2.0, 1.0)
     found = fit(Trials(-right.margins, right.speaker))
     assert in_sample_bits(right, found) == pytest.approx(0, abs=1e-3)
-
-
-def test_no_scores_at_all_claim_nothing():
     trials = Trials(np.zeros((20, 2, 8)), np.repeat(np.arange(10), 2))
     found = fit(trials)
     assert found.loss == pytest.approx(np.log(8))
@@ -258,15 +251,11 @@ def test_held_out_bits_are_of_speakers_that_the_fit_has_not_seen(speakers, featu
         assert held == pytest.approx(leave_one_out(trials), abs=0.02)
 
 
-@pytest.mark.slow
-def test_held_out_bits_lie_below_those_of_the_fit():
-    behind = []
-    for seed in range(5):
-        trials = simulated(seed, 5, 4, 15, [1.0, 1.0], [1.0, 1.0], 0.5)
-        found = fit(trials)
-        behind.append(in_sample_bits(trials, found) - held_out_bits(trials, found.weights, 5))
-    assert np.mean(behind) > 0.05
-    assert np.mean(np.array(behind) > 0) >= 0.8
+def test_every_speaker_weighs_the_same_in_held_out_bits():
+    trials = simulated(0, 8, 6, 20, 1.5, 1.0, 0.5)
+    fewer = some(trials, (trials.speaker != 0) | (np.arange(48) < 1))
+    held = held_out_bits(fewer, fit(fewer).weights, 8)
+    assert held == pytest.approx(leave_one_out(fewer), abs=0.02)
 
 
 def bits_on(trials, found):
@@ -282,19 +271,21 @@ def beside(trials, *others):
     )
 
 
-def test_the_best_feature_alone_is_free():
+def test_the_prior_frees_the_best_feature_and_holds_one_that_says_nothing_new():
     strong, weak = simulated(0, 20, 10, 30, 3.0, 2.0), simulated(1, 20, 10, 30, 0.5, 4.0)
     assert prior_of(strong).tolist() == [0.0]
     prior = prior_of(beside(weak, strong))
     assert prior[1] == 0.0
     assert prior[0] == pytest.approx(1.0 / fit(weak).weights[0])
-
-
-def test_a_feature_that_says_nothing_new_gets_no_say():
+    # what says something new keeps nearly all its weight
+    both = beside(simulated(0, 40, 20, 30, 2.0, 1.0), simulated(1, 40, 20, 30, 1.5, 1.0))
+    free, found = fit(both), fit(both, prior_of(both))
+    assert_allclose(found.weights, free.weights, rtol=0.1)
+    assert found.weights[1] < free.weights[1]
+    # and what says nothing new has no say
     strong = simulated(0, 20, 10, 30, 2.0, 1.0)
     generator = np.random.default_rng(1)
-    noisy = strong.margins + generator.normal(0, 2.0, strong.margins.shape)
-    both = beside(strong, Trials(noisy - noisy[:, :, :1], strong.speaker))
+    both = beside(strong, raw(strong.margins + generator.normal(0, 2.0, strong.margins.shape), 10))
     found = fit(both, prior_of(both))
     assert found.weights[1] == 0.0
     assert_allclose(found.weights[0], fit(strong).weights[0], rtol=1e-3)
@@ -302,13 +293,6 @@ def test_a_feature_that_says_nothing_new_gets_no_say():
     assert (held[:, 1] == 0.0).all()
     drawn, _ = fit_replicates(both, found.weights, speaker_weights(20, 30), prior_of(both))
     assert (drawn[:, 1] == 0.0).all()
-
-
-def test_a_feature_that_says_something_new_keeps_nearly_all_its_weight():
-    both = beside(simulated(0, 40, 20, 30, 2.0, 1.0), simulated(1, 40, 20, 30, 1.5, 1.0))
-    free, found = fit(both), fit(both, prior_of(both))
-    assert_allclose(found.weights, free.weights, rtol=0.1)
-    assert found.weights[1] < free.weights[1]
 
 
 @pytest.mark.slow
@@ -325,14 +309,6 @@ def test_on_few_speakers_the_prior_helps_those_that_are_unseen():
     assert np.mean(gains) > 0.003
 
 
-def test_every_speaker_weighs_the_same_in_held_out_bits():
-    trials = simulated(0, 8, 6, 20, 1.5, 1.0, 0.5)
-    keep = (trials.speaker != 0) | (np.arange(48) < 1)
-    fewer = some(trials, keep)
-    held = held_out_bits(fewer, fit(fewer).weights, 8)
-    assert held == pytest.approx(leave_one_out(fewer), abs=0.02)
-
-
 @pytest.mark.parametrize("speakers", [3, 4, 5])
 def test_the_floor_saves_unseen_speakers_from_very_negative_bits(speakers):
     with_floor, without = [], []
@@ -347,3 +323,91 @@ def test_the_floor_saves_unseen_speakers_from_very_negative_bits(speakers):
     assert np.min(with_floor) >= lowest - 1e-9
     assert np.mean(with_floor) > 0.5
     assert np.mean(without) < -1
+
+
+def expected_loss(behind, truth, at):
+    """Mean nats of -log p under the parameters ``at`` where ``truth`` draws the speaker."""
+
+    def posterior(x):
+        evidence = np.einsum("f,nfj->nj", x[:-1], behind)
+        q = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+        e = np.exp(x[-1])
+        return (1 - e) * q / q.sum(axis=1, keepdims=True) + e / behind.shape[2]
+
+    return -(posterior(truth) * np.log(posterior(at))).sum(axis=1).mean()
+
+
+def anchored_trials():
+    """40 trials of 10 speakers, two features on scales of their own, 9 candidates."""
+    generator = np.random.default_rng(3)
+    scores = generator.normal(size=(40, 2, 9)) * np.array([1.0, 20.0])[:, None]
+    scores[:, :, 0] += np.array([1.5, 20.0])
+    return raw(scores, 4)
+
+
+def test_information_is_the_bend_of_the_expected_loss():
+    behind = anchored_trials().margins
+    truth = np.array([0.8, 0.06, np.log(0.1)])
+    step = np.array([1e-3, 1e-4, 1e-3])
+    bend = np.empty((3, 3))
+    for i in range(3):
+        for j in range(3):
+            corners = [
+                (1 if a == b else -1) * expected_loss(behind, truth, truth + a * u + b * v)
+                for a in (1, -1)
+                for b in (1, -1)
+                for u, v in [(np.eye(3)[i] * step, np.eye(3)[j] * step)]
+            ]
+            bend[i, j] = sum(corners) / (4 * step[i] * step[j])
+    found = information(behind, truth[:-1], 0.1)
+    size = np.sqrt(np.diag(bend))
+    assert_allclose(found / np.outer(size, size), bend / np.outer(size, size), atol=1e-3)
+    # whom the scores are taken against does not matter
+    assert_allclose(information(behind - behind[:, :, 3:4], truth[:-1], 0.1), found, rtol=1e-9)
+
+
+def test_cost_slope_and_bend_agree():
+    generator = np.random.default_rng(0)
+    root = generator.normal(size=(3, 3))
+    anchor = Anchor(generator.normal(size=(4, 3)), root @ root.T).scale_to(7.0)
+    weights, floors = generator.random((5, 2)), np.array([0.05, 0.3])
+    cost = anchor.cost(weights, floors)
+    assert cost.shape == (4, 5, 2)
+    away = np.append(weights[2], np.log(0.3)) - anchor.centre[3]
+    assert cost[3, 2, 1] == pytest.approx(3.5 * away @ root @ root.T @ away)
+    at = np.log(np.append(weights[2], 0.3))
+    value, slope, bend = anchor.bends(weights[2], 0.3)
+    assert value == pytest.approx(cost[0, 2, 1])
+    for f, move in enumerate(np.eye(3) * 1e-6):
+        up, down = (anchor.bends(np.exp(x[:2]), np.exp(x[2])) for x in (at + move, at - move))
+        assert slope[f] == pytest.approx((up[0] - down[0]) / 2e-6, rel=1e-5)
+        assert_allclose(bend[f], (up[1] - down[1]) / 2e-6, rtol=1e-5)
+    assert anchor.rank_model.cost(weights, floors) == pytest.approx(cost[:1])
+
+
+@pytest.mark.slow
+def test_a_fit_goes_from_its_own_to_the_anchor_as_the_worth_grows():
+    trials = anchored_trials()
+    free, there = fit(trials), np.array([0.2, 0.1])
+    replicates = np.abs(np.random.default_rng(1).normal(1, 0.1, (31, 2))) * there
+    replicates[0] = there
+    centre = np.column_stack([replicates, np.full(31, np.log(0.2))])
+    anchor = Anchor(centre, information(trials.margins, there, 0.2))
+    found = [fit(trials, None, anchor.scale_to(worth)) for worth in (1e-9, 10.0, 1e9)]
+    assert_allclose(found[0].weights, free.weights, rtol=1e-4)
+    assert_allclose(found[2].weights, there, rtol=1e-4)
+    assert found[2].floor == pytest.approx(0.2, rel=1e-4)
+    away = [anchor.bends(each.weights, each.floor)[0] for each in found]
+    assert away[0] > away[1] > away[2]
+    # the limits hold what is left of the prior's own spread
+    picks = speaker_weights(10, 30)
+    spread = [
+        np.log(fit_replicates(trials, each.weights, picks, anchor=anchor.scale_to(worth))[0]).std(
+            axis=0
+        )
+        for each, worth in ((found[0], 1e-9), (found[2], 1e9))
+    ]
+    assert_allclose(spread[1], np.log(replicates[1:]).std(axis=0), rtol=0.3)
+    held, floors = fit_held_out(trials, found[2].weights, 10, None, anchor.scale_to(1e9))
+    assert_allclose(held, np.tile(there, (10, 1)), rtol=1e-3)
+    assert_allclose(floors, 0.2, rtol=1e-3)
