@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
+from tests.records import event
+
 CEILING = 5.643856
+
+
+def give(sink: Any, *made: dict[str, Any]) -> None:
+    """Write records to a page or a hub."""
+    for record in made:
+        sink.write(event(record))
 
 
 def start(**more: Any) -> dict[str, Any]:
@@ -96,3 +105,34 @@ def run(seconds: int) -> Iterator[dict[str, Any]]:
     for second in range(1, seconds + 1):
         yield reading(second, bits=min(5.0, 0.05 * second))
     yield end(seconds)
+
+
+def people(
+    labels: list[str], seconds: int = 40, watched: tuple[str, ...] = ()
+) -> list[dict[str, Any]]:
+    """Records of people who speak a second each in turn, without the end."""
+    begun = {
+        "type": "start", "schema": 2, "speakers": 50, "ceiling": math.log2(50), "watch": None,
+        "headline": "closed-set", "recordings": ["meeting.wav"], "step_seconds": 1.0,
+        "people": [{"label": label, "seconds": 9.0} for label in labels], "notices": [],
+        **({"watched": list(watched)} if watched else {}),
+    }  # fmt: skip
+    found: list[dict[str, Any]] = [begun]
+    for second in range(1, seconds + 1):
+        k = second % len(labels)
+        for place, name in enumerate(watched or [None]):
+            found.append(
+                {"type": "reading", "seconds": float(second), "speech": second / len(labels),
+                 "bits": 0.4 * k + place + second / 100, "ceiling": math.log2(50),
+                 "headline": "closed-set", "features": {}, "label": labels[k],
+                 **({} if name is None else {"watch": name})}
+            )  # fmt: skip
+    rule = {"rule": "bits>1", "field": "bits", "threshold": 1.0, "level": "alert"}
+    raised = {**rule, "state": "raised", "value": 1.2, "label": labels[0]}
+    return [*found, {"type": "alert", "seconds": 20.0, "speech": 9.0, **raised}]
+
+
+def people_end(labels: list[str], **more: Any) -> dict[str, Any]:
+    row = {"person": "ann", "probability": 0.9, "purity": 0.95, "watch": None, **more}
+    return {"type": "end", "seconds": 40.0, "overlap_seconds": 2.5,
+            "people": [{"label": label, **row} for label in labels]}  # fmt: skip

@@ -20,12 +20,13 @@ import pytest
 from monitor.web.guard import TRIES
 from monitor.web.page import Page
 from tests.alerts.receiver import receiving
-from tests.records import event
 from tests.web import records
 from tests.web.conftest import SECRET
 from tests.web.crowd import crowd
+from tests.web.records import give
 
 REQUEST = b"GET /readings HTTP/1.1\r\nHost: localhost\r\n"
+LARGE = [{"type": "reading", "seconds": t, "withheld": "x" * 20_000} for t in range(1000)]  # 20 MB
 
 
 def gone(one: socket.socket) -> bool:
@@ -45,7 +46,7 @@ def get(page: Page, path: str, **more: object) -> httpx.Response:
 @pytest.mark.slow
 @pytest.mark.parametrize("said", [b"", REQUEST, REQUEST + b"X: "], ids=["silent", "half", "word"])
 def test_idle_connections_keep_nobody_out(page, said):
-    page.write(event(records.start()))
+    give(page, records.start())
     page.connections.most = 16
     with crowd(page.port, 100, said):
         assert get(page, "readings").json()["last"] == 1
@@ -78,7 +79,7 @@ def test_a_connection_may_be_used_again_and_again(page):
 
 
 def test_where_all_are_served_the_newest_is_turned_away(page):
-    page.write(event(records.start()))
+    give(page, records.start())
     page.connections.most = 8
     follow = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with crowd(page.port, 8, follow) as readers:
@@ -94,8 +95,7 @@ def test_where_all_are_served_the_newest_is_turned_away(page):
 
 @pytest.mark.slow
 def test_clients_that_never_read_take_no_memory(page):
-    for second in range(1000):  # 20 MB
-        page.write(event({"type": "reading", "seconds": second, "withheld": "x" * 20_000}))
+    give(page, *LARGE)
     before = psutil.Process().memory_info().rss
     with crowd(page.port, 100, REQUEST + b"\r\n") as waiting:
         for one in waiting:
@@ -110,8 +110,7 @@ def test_clients_that_never_read_take_no_memory(page):
 @pytest.mark.slow
 def test_a_client_that_does_not_read_on_is_let_go(page):
     page.connections.stalled_seconds = 0.3
-    for second in range(1000):
-        page.write(event({"type": "reading", "seconds": second, "withheld": "x" * 20_000}))
+    give(page, *LARGE)
     with crowd(page.port, 1, REQUEST + b"\r\n") as (stalled,):
         while not len(page.connections):
             time.sleep(0.01)
@@ -183,7 +182,7 @@ def test_a_session_can_be_ended(guarded):
             assert client.get(guarded.url + "readings").status_code == 200
             ours = {"origin": guarded.url.rstrip("/")}
             assert client.post(guarded.url + "logout", headers=ours).status_code == 303
-            guarded.write(event(records.reading(1, bits=1.0)))
+            give(guarded, records.reading(1, bits=1.0))
             assert gone(open_stream)  # what had been opened ends with it
         assert not client.cookies
     stolen = {"cookie": f"{name}={cookie}"}

@@ -1,26 +1,36 @@
-"""Real HTTP on loopback."""
+"""Real HTTP on loopback; what the server answers is what SECURITY.md says, path by path."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
+import re
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 
 from monitor.errors import UsageError
 from monitor.protocols import Sink
-from monitor.web.page import MOST_BEHIND, Page
-from tests.records import event
+from monitor.serve.page import make_app as make_listening_app
+from monitor.serve.session import ServeSettings
+from monitor.serve.templates import TemplateFolder
+from monitor.web.guard import Access, Guard
+from monitor.web.hub import Hub
+from monitor.web.page import MOST_BEHIND, Page, make_app
+from tests.records import as_records, events
 from tests.web import records
 from tests.web.conftest import SECRET
+from tests.web.records import give
 
+SECURITY = (Path(__file__).resolve().parents[2] / "SECURITY.md").read_text(encoding="utf-8")
 get = partial(httpx.get, timeout=60.0)
 DATA = ("/events", "/readings", "/metrics")
 
@@ -34,8 +44,8 @@ def parse(text: str) -> list[dict[str, str]]:
     return found
 
 
-def ids(events: list[dict[str, str]]) -> list[int]:
-    return [int(event["id"].split("-")[1]) for event in events if "id" in event]
+def ids(sent: list[dict[str, str]]) -> list[int]:
+    return [int(each["id"].split("-")[1]) for each in sent if "id" in each]
 
 
 def whole(page: Page, since: str | None = None) -> list[dict[str, str]]:
@@ -60,46 +70,33 @@ def test_it_is_a_sink(page):
     assert isinstance(page, Sink)
     page.close()
     page.close()
-    page.write(event(records.start()))  # nobody is there; no harm
-
-
-def written(seconds: int) -> list[Any]:
-    """The records of a run as its page has them."""
-    return [json.loads(json.dumps(event(record).record())) for record in records.run(seconds)]
+    give(page, records.start())  # nobody is there; no harm
 
 
 def test_a_client_gets_everything_from_the_beginning_to_the_end(page):
-    for record in records.run(300):
-        page.write(event(record))
+    give(page, *records.run(300))
     page.hub.close()
-    events = whole(page)
-    assert events[0]["event"] == "hello"
-    assert json.loads(events[0]["data"])["run"] == page.hub.run
-    shown = [json.loads(event["data"]) for event in events if event["event"] == "record"]
+    sent = whole(page)
+    assert sent[0]["event"] == "hello"
+    assert json.loads(sent[0]["data"])["run"] == page.hub.run
+    shown = [json.loads(each["data"]) for each in sent if each["event"] == "record"]
     assert all(each.pop("said") for each in shown if each["type"] == "reading")
-    assert [{k: v for k, v in each.items() if k != "said"} for each in shown] == written(300)
-    assert ids(events) == list(range(1, 303))
-    assert json.loads(events[-1]["data"])["last"] == 302
+    made = [{k: v for k, v in each.items() if k != "said"} for each in shown]
+    assert made == as_records(events(records.run(300)))
+    assert ids(sent) == list(range(1, 303))
+    assert json.loads(sent[-1]["data"])["last"] == 302
+    assert ids(whole(page, "00000000-4")) == list(range(1, 303))  # of an earlier run
 
 
 def test_a_client_that_comes_back_misses_nothing(page):
     made = list(records.run(60))
-    for record in made[:30]:
-        page.write(event(record))
+    give(page, *made[:30])
     first = until(page, 30)
-    last = next(event["id"] for event in reversed(first) if "id" in event)
-    for record in made[30:]:
-        page.write(event(record))
+    last = next(each["id"] for each in reversed(first) if "id" in each)
+    give(page, *made[30:])
     page.hub.close()
     second = whole(page, last)
     assert ids(first) + ids(second) == list(range(1, 63))
-
-
-def test_a_client_of_an_earlier_run_begins_again(page):
-    for record in records.run(5):
-        page.write(event(record))
-    page.hub.close()
-    assert ids(whole(page, "00000000-4")) == list(range(1, 8))
 
 
 @pytest.mark.slow
@@ -123,8 +120,7 @@ def test_fifty_clients_at_once(page):
                 await ready.acquire()
 
             def write() -> None:
-                for record in made:
-                    page.write(event(record))
+                give(page, *made)
                 page.hub.close()
 
             await asyncio.to_thread(write)
@@ -142,14 +138,14 @@ def test_a_client_that_does_not_read_holds_nobody_up_and_gets_the_newest(page):
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
     slow.connect(("127.0.0.1", page.port))
     slow.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    page.write(event(records.start()))
+    give(page, records.start())
     assert slow.recv(9).startswith(b"HTTP/1.1")
     for second in range(1, 1001):  # 20 MB: no buffer between takes that much
-        page.write(event({"type": "reading", "seconds": second, "withheld": padding}))
+        give(page, {"type": "reading", "seconds": second, "withheld": padding})
         if second % 250 == 0:
             # one that reads is served meanwhile
             assert until(page, page.hub.last, {"last-event-id": f"{page.hub.run}-{second - 1}"})
-    page.write(event(records.end(1000)))
+    give(page, records.end(1000))
     page.hub.close()
     text = bytearray()
     slow.settimeout(30)
@@ -164,64 +160,67 @@ def test_a_client_that_does_not_read_holds_nobody_up_and_gets_the_newest(page):
 
 
 def test_readings_since(page):
-    for record in records.run(5):
-        page.write(event(record))
+    give(page, *records.run(5))
     answer = get(page.url + "readings")
     assert answer.headers["content-type"] == "application/json"
     found = answer.json()
     assert found["run"] == page.hub.run
     assert found["last"] == 7
-    assert [each["record"] for each in found["records"]] == written(5)
+    assert [each["record"] for each in found["records"]] == as_records(events(records.run(5)))
     for since in ("5", f"{page.hub.run}-5"):
         later = get(page.url + "readings", params={"since": since}).json()
         assert [each["id"] for each in later["records"]] == [6, 7]
     assert len(get(page.url + "readings?since=nonsense").json()["records"]) == 7
 
 
-def test_metrics(page):
-    from prometheus_client.parser import text_string_to_metric_families
-
-    assert get(page.url + "metrics").status_code == 200  # before anything is known
-    page.write(event(records.start()))
-    page.write(event(records.reading(10, bits=2.5, lag=0.3)))
-    page.write(event({"type": "gap", "seconds": 10.0, "reason": "overflow", "lost_seconds": 0.5}))
-    page.write(event({"type": "gap", "seconds": 11.0, "reason": "overflow", "lost_seconds": None}))
-    page.write(event(records.alert(12)))
-    page.write(event(records.reading(12, bits=None)))
-    answer = get(page.url + "metrics")
-    assert answer.headers["content-type"].startswith("text/plain; version=")
-    found = {
-        (sample.name, sample.labels.get("feature")): sample.value
-        for family in text_string_to_metric_families(answer.text)
-        for sample in family.samples
-    }
-    assert ("monitor_disclosure_bits", None) not in found  # withheld
-    page.write(event(records.reading(13, bits=3.5)))
-    page.write(event(records.reading(14, bits=2.5, lag=0.3)))
-    found = {
-        (sample.name, sample.labels.get("feature")): sample.value
-        for family in text_string_to_metric_families(get(page.url + "metrics").text)
-        for sample in family.samples
-    }
-    assert found["monitor_disclosure_bits", None] == 2.5
-    assert found["monitor_ceiling_bits", None] == records.CEILING
-    assert found["monitor_lag_seconds", None] == 0.3
-    assert found["monitor_lost_seconds_total", None] == 0.5
-    assert found["monitor_gaps_total", None] == 2
-    assert found["monitor_readings_total", None] == 4
-    assert found["monitor_alerts_total", None] == found["monitor_alert_raised", None] == 1
-    assert found["monitor_feature_local_bits", "phones"] == 2.5
-    assert found["monitor_feature_peak_bits", "phones"] == 3.5
-    assert found["monitor_feature_ceiling_bits", "phones"] == records.CEILING
-    assert found["monitor_change_open", None] == 0
-    assert found["monitor_ended", None] == 0
-    assert 0 <= found["monitor_reading_age_seconds", None] < 600
-    assert '"ann"' not in get(page.url + "metrics").text  # who speaks is no metric
+def table(heading: str) -> list[list[str]]:
+    """The cells of a table of SECURITY.md."""
+    section = SECURITY.split(f"## {heading}")[1].split("\n## ")[0]
+    return [row.split("|") for row in section.splitlines() if row.startswith("| `")]
 
 
-def test_health(guarded):
-    answer = get(guarded.url + "healthz")
-    assert (answer.status_code, answer.text) == (200, "ok\n")
+def listed() -> dict[str, str]:
+    """Each path in the table of SECURITY.md, and what a reader without the token gets there."""
+    rows = table("What the page's server answers")
+    return {path: row[3].strip() for row in rows for path in re.findall(r"`(/[^`]*)`", row[1])}
+
+
+def routes(app: object) -> set[str]:
+    assert isinstance(app, Guard)
+    assert isinstance(app._app, Starlette)
+    return {getattr(route, "path", "").partition("/{")[0] for route in app._app.routes}
+
+
+def test_every_route_is_in_the_lists_and_no_other(tmp_path):
+    assert routes(make_app(Hub(), "127.0.0.1")) == listed().keys()
+    settings = ServeSettings(TemplateFolder(tmp_path))
+    found = routes(make_listening_app(settings, "127.0.0.1", Access(SECRET))[0])
+    rows = table("What the page that listens answers")
+    paths = {f"/{path}" for row in rows for path in re.findall(r"`/(\w+)", row[1])}
+    assert found - listed().keys() <= paths <= found
+
+
+def test_without_the_token_there_is_no_data(guarded):
+    for path, needs in listed().items():
+        method = "POST" if path in ("/login", "/logout") else "GET"
+        answer = httpx.request(method, guarded.url.rstrip("/") + path, timeout=60.0)
+        assert records.start()["watch"] not in answer.text.split()
+        assert (answer.status_code == 401) == (needs == "needed" or path in ("/", "/login"))
+    # in the address it would end up in histories and logs
+    assert get(guarded.url + "readings", params={"token": SECRET}).status_code == 401
+    header = {"authorization": f"Bearer {SECRET}"}
+    assert get(guarded.url + "readings", headers=header).json()["last"] == 1
+
+
+def test_nothing_but_the_page_is_served(page):
+    for path in (
+        "static/../app.py", "static/%2e%2e/app.py", "static//etc/passwd", "static/", "api",
+        "population.npz", "templates", "audio", "docs", "openapi.json", "records", "favicon.ico",
+    ):  # fmt: skip
+        assert get(page.url + path).status_code in (404, 405), path
+    assert httpx.post(page.url + "readings").status_code == 405
+    assert httpx.head(page.url + "events").status_code == 200
+    assert get(page.url + "metrics").headers["content-type"].startswith("text/plain; version=")
 
 
 @pytest.mark.parametrize("path", ["/", "/healthz", "/static/app.js", "/nowhere", *DATA])
@@ -238,28 +237,6 @@ def test_every_answer_is_strict(page, path):
     other = get(page.url.rstrip("/") + path, headers={"host": "evil.example"})
     assert other.status_code == 421
     assert "content-security-policy" in other.headers
-
-
-def test_nothing_but_the_page_is_served(page):
-    for path in (
-        "static/../app.py", "static/%2e%2e/app.py", "static//etc/passwd", "static/",
-        "population.npz", "templates", "audio", "docs", "openapi.json",
-    ):  # fmt: skip
-        assert get(page.url + path).status_code in (404, 405), path
-    assert httpx.post(page.url + "readings").status_code == 405
-    assert httpx.head(page.url + "events").status_code == 200
-
-
-def test_without_the_token_there_is_no_data(guarded):
-    for path in DATA:
-        answer = get(guarded.url.rstrip("/") + path)
-        assert answer.status_code == 401
-        assert "ann" not in answer.text
-    assert "token" in get(guarded.url).text
-    # in the address it would end up in histories and logs
-    assert get(guarded.url + "readings", params={"token": SECRET}).status_code == 401
-    header = {"authorization": f"Bearer {SECRET}"}
-    assert get(guarded.url + "readings", headers=header).json()["last"] == 1
 
 
 @pytest.mark.slow
@@ -309,11 +286,11 @@ def test_closing_ends_the_streams_and_the_thread():
     page = Page()
     got: list[Any] = []
     reader = threading.Thread(target=lambda: got.extend(whole(page)))
-    page.write(event(records.start()))
+    give(page, records.start())
     reader.start()
     while not page._server.answering:
         pass
-    page.write(event(records.end(1)))
+    give(page, records.end(1))
     page.close()
     reader.join(20)
     assert ids(got) == [1, 2]

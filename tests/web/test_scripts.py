@@ -37,13 +37,9 @@ def checked(scripts: list[Path], folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_scripts_agree_with_their_types(tmp_path):
+def test_scripts_agree_with_their_types_and_a_wrong_one_is_found(tmp_path):
     assert len(SCRIPTS) > 10
     assert checked(SCRIPTS, tmp_path) == ""
-
-
-@pytest.mark.slow
-def test_a_wrong_type_is_found(tmp_path):
     wrong = tmp_path / "wrong.js"
     wrong.write_text("/** @type {number} */ export const bits = 'six';\n", "utf-8")
     assert "TS2322" in checked([wrong], tmp_path)

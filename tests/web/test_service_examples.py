@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -20,21 +19,11 @@ SERVICE = Path(__file__).resolve().parents[2] / "examples" / "service"
 
 
 def test_the_dashboard_asks_for_metrics_that_there_are():
-    dashboard = json.loads((SERVICE / "grafana.json").read_text("utf-8"))
-    told = json.dumps(dashboard)
+    told = (SERVICE / "grafana.json").read_text("utf-8")
     known = set(re.findall(r"^# HELP (\w+)", exposition(Hub()).decode(), re.M))
     asked = set(re.findall(r"\bmonitor_\w+", told))
     assert asked <= known
     assert len(asked) >= 10
-    places = [each["gridPos"] for each in dashboard["panels"]]
-    cells = [
-        (column, row)
-        for at in places
-        for column in range(at["x"], at["x"] + at["w"])
-        for row in range(at["y"], at["y"] + at["h"])
-    ]
-    assert len(cells) == len(set(cells))  # no panel covers another
-    assert max(column for column, _ in cells) < 24
 
 
 def options(words: list[str]) -> set[str]:
