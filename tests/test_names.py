@@ -1,111 +1,85 @@
-"""The names that people import, and what importing them costs."""
+"""The names that people import, and what a command has not imported by a moment."""
 
 from __future__ import annotations
 
 import ast
-import inspect
+import json
 import pkgutil
 import re
 import subprocess
 import sys
 from importlib import import_module
-from importlib.util import find_spec
-from itertools import zip_longest
 from pathlib import Path
-from types import FunctionType, ModuleType
+from pkgutil import resolve_name
+from types import ModuleType
 
 import pytest
+import soundfile
 
 import monitor
-import monitor.alerts
-import monitor.sources
 from monitor.cli import COMMANDS
 from tests.pages import fenced
+from tests.sounds import RATE, synthetic
 
-PUBLIC = (
-    "monitor",
-    "monitor.lab.attacks",
-    "monitor.alerts",
-    "monitor.alerts.actions",
-    "monitor.corpus",
-    "monitor.errors",
-    "monitor.lab.evaluation",
-    "monitor.features",
-    "monitor.features.phones",
-    "monitor.kinds",
-    "monitor.ledger",
-    "monitor.population",
-    "monitor.anonymisers",
-    "monitor.protocols",
-    "monitor.lab.experiment",
-    "monitor.events",
-    "monitor.run",
-    "monitor.sinks",
-    "monitor.sources",
-    "monitor.training",
-    "monitor.transcripts",
-    "monitor.types",
-)
+ROOT = Path(__file__).resolve().parents[1]
+API = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "api").glob("*.md"))
+DOCUMENTED = re.findall(r"^::: (monitor[\w.]*)$", API, flags=re.MULTILINE)
+PUBLIC = [name for name in DOCUMENTED if isinstance(resolve_name(name), ModuleType)]
+PUBLIC += ["monitor.run", "monitor.transcripts"]
 """Modules whose names people may import."""
-TASKS = (
-    "Measure a recording",
-    "Attach a microphone",
-    "Enrol your people",
-    "Calibrate",
-    "Evaluate an anonymiser",
-    "Alert",
-    "Tables",
-    "Write a feature",
-)
-MODULES = [
-    module.name
-    for module in pkgutil.walk_packages(monitor.__path__, "monitor.")
-    if not module.name.endswith(".__main__")
-]
 
-WITH_TORCH = {"monitor.lab.adapting.fine_tuning"}
-"""They cannot be imported without; what imports them does so when it is asked to train."""
+
+def loaded(program: str) -> tuple[list[str], set[str]]:
+    """What a fresh interpreter prints, and the modules that it has loaded in the end."""
+    code = f"""
+import json, sys
+try:
+    exec({program!r}, {{}})
+except SystemExit as left:
+    assert not left.code, left.code
+print()
+print(json.dumps([*sys.modules]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    *lines, modules = done.stdout.splitlines()
+    return [line for line in lines if line], set(json.loads(modules))
 
 
 @pytest.mark.slow
-def test_no_two_public_classes_share_a_name():
-    places: dict[str, list[str]] = {}
-    for path in sorted(Path(monitor.__file__).parent.rglob("*.py")):
-        for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places.setdefault(node.name, []).append(path.name)
-    assert len(places) > 100
-    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
+def test_all_that_is_documented_is_an_attribute():
+    assert len(DOCUMENTED) > 25
+    # nothing that another test has imported may help
+    loaded("\n".join(["import monitor", *DOCUMENTED]))
+    loaded("import monitor\nfor name in dir(monitor): getattr(monitor, name)")
 
 
-def test_every_module_says_what_is_in_it_and_every_room_what_it_exports():
-    for name in ("monitor", *MODULES):
-        if name in WITH_TORCH and find_spec("torch") is None:
-            continue
-        module = import_module(name)
-        assert module.__doc__, name
-        names = getattr(module, "__all__", None)
-        if names is None:
-            assert name not in PUBLIC
-            continue
-        # as ruff sorts them: constants, classes, functions
-        assert names == sorted(names, key=_order), name
-        assert len(set(names)) == len(names), name
-        assert [each for each in names if not hasattr(module, each)] == [], name
-
-
-def shown() -> list[str]:
-    """The code that people are shown: examples, and the blocks of the guides."""
-    root = Path(__file__).resolve().parents[1]
-    guides = [*root.glob("*.md"), *root.glob("docs/*.md")]
-    blocks = [code for page in guides for code in fenced(page.read_text("utf-8"), "python")]
-    return [path.read_text("utf-8") for path in root.glob("examples/*.py")] + blocks
+def test_the_declarations_for_type_checkers_are_the_names_that_are_found():
+    stub = Path(monitor.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    declared = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.parse(stub).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert set(declared) == {*monitor.__all__, *monitor._ROOMS} <= {*dir(monitor)}
+    assert len(monitor.__all__) <= 25
+    for name, home in declared.items():
+        assert getattr(monitor, name) is resolve_name(home), name
+    space: dict[str, object] = {}
+    exec("from monitor import *", space)
+    assert {*monitor.__all__} <= space.keys()
+    with pytest.raises(AttributeError, match="no attribute 'Monitors'"):
+        _ = monitor.Monitors  # type: ignore[attr-defined]
 
 
 def test_the_code_that_people_are_shown_imports_public_names_alone():
+    guides = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+    codes = [code for page in guides for code in fenced(page.read_text("utf-8"), "python")]
+    codes += [path.read_text("utf-8") for path in ROOT.glob("examples/*.py")]
     found = {
         f"{node.module}.{name.name}"
-        for code in shown()
+        for code in codes
         for node in ast.walk(ast.parse(code))
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("monitor")
         for name in node.names
@@ -126,88 +100,25 @@ def test_no_exported_name_is_that_of_a_file_beside_it():
     assert hidden == set()
 
 
-def test_every_exported_name_says_what_it_is():
-    modules = map(import_module, PUBLIC)
-    assert [(m.__name__, name) for m in modules for name in m.__all__ if not _said(m, name)] == []
-
-
-def _said(module: ModuleType, name: str) -> bool:
-    """Whether a class, a function or a room has a docstring; a value has one below it."""
-    value = getattr(module, name)
-    if isinstance(value, str):  # the version
-        return True
-    if isinstance(value, type | FunctionType | ModuleType):
-        text = value.__doc__ or ""
-        return bool(text) and not text.startswith(f"{value.__name__}(")  # a dataclass's own
-    home = next(m for m in [module, *_below(module)] if _assigned(m, name))
-    return _assigned(home, name) == "said"
-
-
-def _below(module: ModuleType) -> list[ModuleType]:
-    return [import_module(each) for each in MODULES if each.startswith(f"{module.__name__}.")]
-
-
-def _assigned(module: ModuleType, name: str) -> str:
-    """Whether a module assigns a name, and says below it what it is."""
-    body = ast.parse(inspect.getsource(module)).body
-    for statement, after in zip_longest(body, body[1:]):
-        targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
-        if any(isinstance(each, ast.Name) and each.id == name for each in targets):
-            told = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-            return "said" if told else "bare"
-    return ""
-
-
-def test_the_package_teaches_by_task():
-    text = monitor.__doc__ or ""
-    tasks = re.findall(r"^([A-Z][\w ]*)(?:.+\n)+\n>>> ", text, flags=re.MULTILINE)
-    assert tuple(task.strip() for task in tasks) == TASKS
-
-
-def _order(name: str) -> tuple[int, str]:
-    kind = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
-    return kind, name
-
-
-def test_a_star_import_gives_them_all():
-    space: dict[str, object] = {}
-    exec("from monitor import *", space)
-    assert set(monitor.__all__) <= space.keys()
-    assert set(monitor.__all__) <= set(dir(monitor))
-    with pytest.raises(AttributeError, match="no attribute 'Monitors'"):
-        _ = monitor.Monitors  # type: ignore[attr-defined]
-
-
-def loaded(*arguments: str) -> set[str]:
-    """The modules that a fresh interpreter has loaded in the end."""
-    made = subprocess.run(
-        [sys.executable, "-X", "importtime", *arguments], capture_output=True, text=True, check=True
-    )
-    lines = [line for line in made.stderr.splitlines() if line.startswith("import time:")]
-    return {line.rsplit("|", 1)[1].strip() for line in lines}
-
+# ---------------------------------------------------------------------------- what importing costs
 
 HEAVY = {"torch", "river", "matplotlib", "rich", "scipy", "soundfile", "soxr", "_webrtcvad"}
 
 
-def heavy(modules: set[str]) -> set[str]:
-    return {module for module in modules if module.split(".")[0] in HEAVY}
+def heavy(program: str) -> set[str]:
+    return {module for module in loaded(program)[1] if module.split(".")[0] in HEAVY}
 
 
-def test_import_is_light():
-    assert heavy(loaded("-c", "import monitor")) == set()
-    assert "numpy" not in loaded("-c", "import monitor")
-
-
-def test_help_is_light():
-    modules = loaded("-m", "monitor", "--help")
-    assert "click" in modules
-    assert heavy(modules) == set()
+def test_import_and_help_are_light():
+    _, modules = loaded("import monitor")
+    assert not any(module.split(".")[0] in {*HEAVY, "numpy"} for module in modules)
+    assert heavy("from monitor.cli import main; main(['--help'])") == set()
 
 
 @pytest.mark.slow
 def test_help_of_a_command_is_light():
-    found = {each: heavy(loaded("-m", "monitor", each, "--help")) for each in COMMANDS}
+    program = "from monitor.cli import main; main([{!r}, '--help'])"
+    found = {each: heavy(program.format(each)) for each in COMMANDS}
     assert {command: modules for command, modules in found.items() if modules} == {}
 
 
@@ -216,11 +127,74 @@ def test_help_of_a_command_is_light():
     "name", ["Monitor", "Population", "Reading", "alerts", "sources", "corpus", "errors"]
 )
 def test_names_load_no_more_than_they_need(name):
-    modules = heavy(loaded("-c", f"from monitor import {name}"))
+    modules = heavy(f"from monitor import {name}")
     assert not any(module.startswith("scipy.stats") for module in modules)
     assert {module.split(".")[0] for module in modules} <= {"scipy"}
 
 
+SLOW = {
+    *("scipy.stats", "scipy.optimize", "river", "sklearn", "sqlalchemy", "pandas"),
+    *("matplotlib", "torch", "speechbrain", "sqlite3", "http.client", "ssl"),
+}
+"""None of them is needed for pitch, however much is installed; river is once there is a change to
+look for."""
+UNUSED = {
+    *("scipy.signal", "scipy.special", "scipy.optimize", "scipy.fft", "rich", "email", "socket"),
+    *("importlib.metadata", "difflib", "multiprocessing", "numpy.ma.core", "numpy.random"),
+    *("monitor.sources.people", "monitor.transcripts.turns"),
+}
+"""Of a recording of one person, without a terminal."""
+
+
 @pytest.mark.slow
-def test_the_finder_of_heavy_modules_can_find():
-    assert "scipy.special" in heavy(loaded("-c", "import scipy.special"))
+def test_a_population_and_its_monitors_load_nothing_slow():
+    _, modules = loaded("""
+from monitor import Monitor, Population
+for on_change in ("ignore", "note", "reset", "split"):
+    Monitor(Population.reference(), ["f0"], on_change=on_change)
+""")
+    assert modules & SLOW == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("features", ["f0", "f0,phones,voice"])
+def test_the_first_reading_comes_before_anything_slow(tmp_path, features):
+    soundfile.write(tmp_path / "short.wav", synthetic(5.0), RATE)
+    asked = ["replay", str(tmp_path / "short.wav"), "--features", features, "--jsonl", "-"]
+    lines, modules = loaded(f"from monitor.cli import main; main({asked})")
+    assert modules & (SLOW | UNUSED) == set()
+    assert sum('"type":"reading"' in line for line in lines) == 5
+    assert '"usable":0.0' not in lines[-2]  # pitch was heard
+
+
+@pytest.mark.slow
+def test_river_comes_alone_and_when_a_change_can_first_be_seen():
+    hear = """
+import numpy as np
+from monitor import Monitor, Population
+from monitor.types import Frames, Track
+monitor = Monitor(Population.reference(), ["f0"], on_change="note")
+for seconds in {}:
+    bins = np.random.default_rng(0).integers(38, 44, 100 * seconds)
+    voice = Track(np.arange(1, 100 * seconds + 1), bins)
+    monitor.push(Frames(np.ones(100 * seconds, bool), {{"f0": voice}}))
+"""
+    # 4 units of 0.5 s to be warm, 3 held back, the 9 margins that ADWIN waits for
+    assert loaded(hear.format([7]))[1] & SLOW == set()
+    assert loaded(hear.format([7, 60]))[1] & SLOW == {"river"}
+
+
+@pytest.mark.slow
+def test_using_the_package_leaves_numpy_as_it_is():
+    """A program that uses it finds ``numpy.testing`` as numpy made it."""
+    lines, _ = loaded("""
+import sys
+from monitor import Monitor, Population, sources
+import numpy as np
+queue = sources.AudioQueue(16000)
+queue.put(np.zeros(16000)); queue.stop()
+list(Monitor(Population.reference(), ["f0"]).stream(queue))
+parts = [sys.modules.get(f"numpy.{name}") for name in ("testing", "f2py")]
+print([type(part).__name__ for part in parts if part is not None and type(part) is not type(sys)])
+""")
+    assert lines == ["[]"]

@@ -1,0 +1,213 @@
+"""Work by several processes, one thread each: in order, none left behind, none lost in silence."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import numpy as np
+import psutil
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from monitor.errors import MonitorError, SourceError, UsageError
+from monitor.features.extractor import Extractor
+from monitor.jobs import AHEAD, GeneratorProcesses, cores, each_in_order, one_thread
+from monitor.kinds import HISTOGRAM, FeatureSpec
+from monitor.types import Block, FloatArray, Track
+
+SCRIPT = """
+import time
+from monitor.jobs import each_in_order
+if __name__ == "__main__":
+    print("begun", flush=True)
+    list(each_in_order(time.sleep, [60.0] * 4, 2))
+"""
+
+
+def later_first(seconds: float) -> tuple[float, str | None]:
+    time.sleep(seconds)
+    return seconds, os.environ.get("OMP_NUM_THREADS")
+
+
+def killed(number: int) -> int:
+    if number == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def refused(number: int) -> int:
+    if number == 2:
+        raise UsageError("not two")
+    return number
+
+
+def unwritten(result: tuple[float, str | None]) -> None:
+    raise OSError("the disk is full")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_results_come_in_order_and_are_told_of_as_they_are_done(jobs):
+    told: list[float] = []
+    tasks = [0.5, 0.0, 0.01, 0.0]
+    made = list(each_in_order(later_first, tasks, jobs, arrived=lambda each: told.append(each[0])))
+    assert [seconds for seconds, _ in made] == tasks
+    assert jobs == 1 or {threads for _, threads in made} == {"1"}
+    assert sorted(told) == sorted(tasks)
+    assert told.index(0.5) == (0 if jobs == 1 else 3)
+    with pytest.raises(OSError, match="the disk is full"):
+        list(each_in_order(later_first, [0.0] * 3, jobs, arrived=unwritten))
+
+
+@pytest.mark.slow
+def test_what_the_work_raises_is_raised_here_and_a_process_that_dies_is_one_line():
+    with closing(each_in_order(refused, range(9), 2)) as results:
+        assert [next(results), next(results)] == [0, 1]
+        with pytest.raises(UsageError, match="not two"):
+            next(results)
+    with pytest.raises(MonitorError, match="one of 2 processes has ended") as caught:
+        list(each_in_order(killed, range(9), 2))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_no_process_outlives_the_one_that_asked(tmp_path, how):
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    with subprocess.Popen(
+        [sys.executable, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as script:
+        assert script.stdout is not None
+        assert script.stdout.readline() == "begun\n"
+        workers = psutil.Process(script.pid).children
+        until = time.monotonic() + 60
+        while sum("spawn_main" in " ".join(w.cmdline()) for w in workers()) < 2:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        left = workers()
+        script.send_signal(how)
+        gone, alive = psutil.wait_procs(left, timeout=60)
+        assert not alive
+        assert gone
+        assert script.wait(60) != 0
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system pins nothing")
+def test_nothing_counts_cores_that_this_process_may_not_use():
+    program = """
+import os, sys
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+from monitor.cli.doctor import examine
+from monitor.jobs import cores
+print(cores(), next(examine()).words)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("1 ")
+    assert done.stdout.rstrip().endswith(", 1 core")
+
+
+# ------------------------------------------------------------------------------------- generators
+
+
+def counted(most: int) -> Iterator[int]:
+    yield from range(most)
+    if most == 3:
+        raise SourceError("it broke")
+
+
+def told(_: None) -> Iterator[tuple[int, str | None]]:
+    yield os.getpid(), os.environ.get("OPENBLAS_NUM_THREADS")
+
+
+@pytest.mark.slow
+def test_each_generator_by_its_place_and_an_error_where_it_came():
+    with GeneratorProcesses(counted, [2, 3, 4 * AHEAD, 1], jobs=2) as processes:
+        assert list(processes.of(0)) == [0, 1]
+        broken = processes.of(1)
+        assert [next(broken) for _ in range(3)] == [0, 1, 2]
+        with pytest.raises(SourceError, match="it broke"):
+            next(broken)
+        assert list(processes.of(2)) == list(range(4 * AHEAD))
+        assert list(processes.of(3)) == [0]
+    with GeneratorProcesses(told, [None] * 3, jobs=2) as processes:
+        found = [next(processes.of(place)) for place in range(3)]
+    assert found[0] == found[2] != found[1]
+    assert {threads for _, threads in found} == {"1"}
+    assert os.getpid() not in {process for process, _ in found}
+
+
+def test_a_generator_that_is_not_wanted_any_more_is_ended():
+    with GeneratorProcesses(counted, [1 << 60], jobs=1) as processes:
+        assert next(processes.of(0)) == 0
+    assert not any(process.is_alive() for process in processes._processes)
+
+
+# ---------------------------------------------------------------------------------------- threads
+
+
+def threads() -> set[int]:
+    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+
+class Counting:
+    """A feature that notes with how many threads it is computed."""
+
+    spec, follow = FeatureSpec("counting", HISTOGRAM, 2, 0.01, 16_000), None
+
+    def __init__(self) -> None:
+        self.found: set[int] = set()
+
+    def process(self, _: FloatArray) -> Track:
+        self.found |= threads()
+        return Track(np.empty(0, np.intp), np.empty(0, np.intp))
+
+    def flush(self) -> Track:
+        return self.process(np.empty(0))
+
+    def skip_to(self, tick: int) -> None: ...
+
+    def reset(self) -> None: ...
+
+
+def test_features_are_computed_with_one_thread_and_the_program_keeps_its_own():
+    with threadpool_limits(2, user_api="blas"):
+        extractor = Extractor([feature := Counting()])
+        extractor.process(Block(np.zeros(16_000, np.float32), 16_000))
+        extractor.flush()
+        assert feature.found == {1}
+        with one_thread():
+            assert threads() == {1}
+        assert threads() == {2}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(cores() < 2, reason="there is one core")
+def test_embeddings_are_the_same_on_one_core_and_on_more():
+    program = """
+import hashlib, numpy as np
+from monitor.features.extractor import Extractor
+from monitor.features.embeddings import Voice
+from monitor.types import Block
+from tests.sounds import synthetic
+extractor = Extractor([Voice()])
+track = extractor.process(Block(synthetic(12.0), 16_000)).tracks["voice"]
+print(len(track.values), hashlib.sha256(track.values.tobytes()).hexdigest())
+"""
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": threads},
+        ).stdout
+        for threads in ("1", "2")
+    }  # fmt: skip
+    assert len(said) == 1
+    assert not said.pop().startswith("0 ")
