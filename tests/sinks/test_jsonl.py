@@ -1,6 +1,9 @@
+"""A log of JSON lines, and the readings that are kept in memory to draw a run."""
+
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
 import stat
@@ -15,8 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import StoreError
+from monitor.events.reading import Reading
 from monitor.protocols import Sink
-from monitor.sinks.jsonl import JsonLines
+from monitor.sinks.jsonl import JsonLines, RunBuffer
+from tests.records import event
 
 RECORD = {
     "type": "reading",
@@ -45,37 +50,22 @@ def test_one_compact_line_a_record(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_numpy_numbers_are_numbers(tmp_path):
-    sink = JsonLines(tmp_path / "a")
-    record = {
-        "a": np.float64(1.23456789),
-        "b": np.float32(0.1),
-        "c": np.int64(3),
-        "d": np.bool_(True),
-        "e": np.array([1.5, 1e-9]),
-        "f": (1, 2),
-    }
-    sink.write_record(record)
-    assert json.loads((tmp_path / "a").read_text()) == {
-        "a": 1.234568,
-        "b": 0.1,
-        "c": 3,
-        "d": True,
-        "e": [1.5, 0.0],
-        "f": [1, 2],
-    }
-    sink.close()
-
-
-@pytest.mark.parametrize("figure", [float("nan"), float("inf"), np.float32("nan")])
-def test_what_is_not_finite_is_never_written(tmp_path, figure):
-    sink = JsonLines(tmp_path / "a")
-    with pytest.raises(ValueError, match="JSON compliant"):
-        sink.write_record({"bits": figure})
-    with pytest.raises(TypeError, match="cannot hold"):
-        sink.write_record({"bits": object()})
-    sink.close()
+def test_numpy_numbers_are_numbers_and_what_is_not_finite_is_never_written(tmp_path):
+    for figure in (float("nan"), float("inf"), np.float32("nan")):
+        sink = JsonLines(tmp_path / "a")
+        with pytest.raises(ValueError, match="JSON compliant"):
+            sink.write_record({"bits": figure})
+        with pytest.raises(TypeError, match="cannot hold"):
+            sink.write_record({"bits": object()})
+        sink.close()
     assert not (tmp_path / "a").exists()
+    record = {"a": np.float64(1.23456789), "b": np.float32(0.1), "c": np.int64(3),
+              "d": np.bool_(True), "e": np.array([1.5, 1e-9]), "f": (1, 2)}  # fmt: skip
+    sink = JsonLines(tmp_path / "a")
+    sink.write_record(record)
+    sink.close()
+    found = {"a": 1.234568, "b": 0.1, "c": 3, "d": True, "e": [1.5, 0.0], "f": [1, 2]}
+    assert json.loads((tmp_path / "a").read_text()) == found
 
 
 VALUES = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text() | st.floats(-1e6, 1e6)
@@ -100,33 +90,27 @@ def test_every_record_is_one_line_that_reads_back(tmp_path_factory, record):
     assert sink.offset == path.stat().st_size
 
 
-def test_append_cuts_and_goes_on(tmp_path):
-    path = tmp_path / "run.jsonl"
-    sink = JsonLines(path)
-    sink.write_record({"n": 1})
-    offset = sink.offset
-    sink.write_record({"n": 2})
-    sink.close()
-    with path.open("a") as file:
-        file.write('{"n": to')
-    again = JsonLines(path, append_at=offset)
-    assert again.offset == offset
+def test_append_cuts_and_goes_on_and_nothing_changes_before_the_first_record(tmp_path):
+    path, new = tmp_path / "run.jsonl", tmp_path / "new.jsonl"
+    path.write_text('{"n":1}\n{"n":2}\n{"n": to')
+    before = path.read_text()
+    for arguments in ((path,), (path, 8), (new,)):
+        JsonLines(*arguments).close()
+    assert path.read_text() == before
+    assert not new.exists()
+    again = JsonLines(path, append_at=8)
+    assert again.offset == 8
     again.write_record({"n": 22})
     again.close()
+    assert path.read_text() == '{"n":1}\n{"n":22}\n'
+    for offset in (99, -1):
+        with pytest.raises(StoreError, match="17 bytes"):
+            JsonLines(path, append_at=offset)
     assert path.read_text() == '{"n":1}\n{"n":22}\n'
     again = JsonLines(path)
     again.begin()
     again.close()
     assert path.read_bytes() == b""
-
-
-def test_nothing_changes_before_the_first_record(tmp_path):
-    old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
-    old.write_text('{"n":1}\n{"n":2}\n')
-    for arguments in ((old,), (old, 8), (new,)):
-        JsonLines(*arguments).close()
-    assert old.read_text() == '{"n":1}\n{"n":2}\n'
-    assert not new.exists()
 
 
 WRITER = """
@@ -158,15 +142,6 @@ def test_one_writer_at_a_time(tmp_path):
     sink = JsonLines(path)  # the lock has gone with its process
     assert sink.locked
     sink.close()
-
-
-@pytest.mark.parametrize("offset", [9, -1])
-def test_append_beyond_the_end(tmp_path, offset):
-    path = tmp_path / "run.jsonl"
-    path.write_bytes(b"12345678")
-    with pytest.raises(StoreError, match="8 bytes"):
-        JsonLines(path, append_at=offset)
-    assert path.read_bytes() == b"12345678"
 
 
 def test_unwritable_places_are_one_line(tmp_path, monkeypatch):
@@ -234,3 +209,43 @@ def test_standard_output_stays_open(monkeypatch):
     sink.close()
     assert buffer.getvalue().decode() == LINE
     assert sink.offset == len(LINE)
+
+
+# ------------------------------------------------------------------------------- kept in memory
+
+
+def readings(kept: RunBuffer, label: str | None = None) -> list[float]:
+    found = [each for each in kept.events if isinstance(each, Reading)]
+    return [each.seconds for each in found if each.label == label]
+
+
+def test_a_long_run_keeps_its_shape_and_its_last_reading():
+    kept = RunBuffer()
+    kept.write(event({"type": "start"}))
+    for second in range(1, 36_001):
+        kept.write(event({"type": "reading", "seconds": float(second)}))
+        if second in (601, 1000, 2999):
+            assert readings(kept)[-1] == second
+        kept.write(event({"type": "gap", "seconds": float(second)}))
+    kept.write(event({"type": "end"}))
+    kinds = [each.type for each in kept.events]
+    assert (kinds[0], kinds[-1]) == ("start", "end")
+    assert kinds.count("gap") == kept.MOST_OTHERS
+    seconds = readings(kept)
+    assert seconds[:600] == [float(second) for second in range(1, 601)]
+    assert seconds[-1] == 36_000
+    # beside the gaps that are kept stands the reading before them
+    assert len(seconds) < 2500
+    assert max(b / a for a, b in itertools.pairwise(seconds[600:])) < 1.006
+
+
+def test_everybodys_readings_are_thinned_by_themselves():
+    kept = RunBuffer()
+    for second in range(1, 4001):
+        label = "S0" if second % 4 else "S1"
+        kept.write(event({"type": "reading", "seconds": float(second), "label": label}))
+    for label, last in (("S0", 3999.0), ("S1", 4000.0)):
+        own = readings(kept, label)
+        assert own[:600] == sorted(own)[:600]
+        assert max(own) == last
+        assert len(own) >= 600
