@@ -1,10 +1,11 @@
+"""The picture of a run: whatever happened in it is drawn, and nothing of it reads as comforting."""
+
 from __future__ import annotations
 
+import itertools
 import math
-import re
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,21 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from monitor.errors import StoreError, UsageError
-from monitor.plots.calibration import plot_rank_models
 from monitor.plots.canvas import BLUE, spread_apart
-from monitor.plots.curve import (
-    bits_in,
-    caption,
-    curve_points,
-    draw_run,
-    heading,
-    plot_crowds,
-    plot_run,
-    read_columns,
-    summary,
-)
+from monitor.plots.curve import bits_in, curve_points, draw_run, plot_crowds, plot_run, read_columns
+from monitor.plots.recording import MOST_DRAWN, make_curves
 from tests.records import events
 
 CEILING = math.log2(50)
@@ -141,6 +133,16 @@ RUNS: dict[str, list[dict[str, Any]]] = {
 }
 
 
+def words_of(figure: Figure) -> str:
+    texts = [text.get_text() for text in figure.findobj(Text) if isinstance(text, Text)]
+    return " ".join(" | ".join(texts).split())
+
+
+def lines_of(figure: Figure, colour: str | None = None) -> list[tuple[Any, Any]]:
+    lines = [line for line in figure.axes[0].lines if colour in (None, line.get_color())]
+    return [(np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in lines]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_every_run_can_be_drawn_without_a_warning(name: str, tmp_path: Path) -> None:
@@ -160,76 +162,82 @@ def test_suffixes_and_repeatability(suffix: str, magic: bytes, tmp_path: Path) -
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_the_picture_says_what_it_shows(tmp_path: Path) -> None:
-    path = tmp_path / "run.svg"
-    plot_run(events([start(watch="4088"), *rising(60), ALERT, GAP]), path)
-    text = path.read_text()
-    for words in (
-        "the attacker gives 4088 a chance of 1 in",
-        "ceiling: log₂ 50 = 5.64 bits",
-        "one person named",
-        "every second counts in full",
-        "seconds count less and less",
-        "average plateau: 3.10 bits",
-        "alert: bits&gt;3 for 5 s",
-        "audio lost",
-        "peak 3 bits",
-        "1 in 25",
-        "Bits of 4088",
-        "95 % interval",
-    ):
-        assert words in text, words
+@pytest.mark.slow
+def test_ten_hours_are_drawn_small(tmp_path: Path) -> None:
+    plot_run(events([start(), *rising(36_000)]), tmp_path / "run.svg")
+    assert (tmp_path / "run.svg").stat().st_size < 1_500_000
 
 
-def test_the_curve_of_evidence_goes_on_above_the_ceiling(tmp_path: Path) -> None:
-    path = tmp_path / "run.svg"
-    plot_run(
-        events([*evidence_run(), {**ALERT, "field": "evidence_bits", "threshold": 10.0}]), path
-    )
-    text = path.read_text()
-    for words in (
-        "After 48 s of speech, about 400 people in a city of a million match",
-        "11.3 bits of evidence",
-        "closed-set: 5.6 bits of at most 5.64 among the 50 enrolled",
-        "this voice now: 11.3 bits",
-        "about 400 in a million",
-        "closed-set ceiling",
-        "<!-- village -->",
-        "<!-- town -->",
-        "one match per",
-        "alert threshold: 10 bits",
-        "Evidence is not proof",
-        "97 % likely",
-    ):
-        assert words in text, words
-    assert "guide" not in text
-    drawn: list[Any] = []
-    with mock.patch("monitor.plots.curve.draw", lambda _, paint, __: drawn.append(paint)):
-        plot_run(events(evidence_run()), path)
-    figure = Figure()
-    drawn[0](figure)
-    highest = [
-        np.max(line.get_ydata()) for line in figure.axes[0].lines if line.get_color() == BLUE
-    ]
-    assert max(highest) == pytest.approx(11.3)
-    plot_run(events(evidence_run(14.2)), path)
-    assert "at least 14.2 bits" in path.read_text()
-    assert "about 50 people or fewer" in path.read_text()
+def test_other_suffixes_and_places_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"\.png, \.svg or \.pdf"):
+        plot_run(events([]), tmp_path / "run.jpg")
+    with pytest.raises(StoreError, match="another place"):
+        plot_run(events([]), tmp_path / "missing" / "run.png")
+    assert list(tmp_path.iterdir()) == []
+
+
+WATCHED = start(watch="4088")
+STYLE = {"f0": {"usable": 9.0}, "style": {"usable": 0.0}}
+ENDED = [WATCHED, *(told(t, t) for t in range(1, 4))]
+ENDED += [reading(t, 1.0, features=STYLE) for t in range(4, 41)]
+WITHHELD = [{**each, "withheld": "too few people"} for each in ENDED[4:]]
+LATE = [WATCHED, reading(1.0, 2.0), reading(2.0, None, withheld="no rank model")]
+UNKNOWN = "f0 cannot tell; it takes a speaker embedding (voice)"
+AGAINST = {**ALERT, "field": "evidence_bits", "threshold": 10.0}
+
+
+@pytest.mark.parametrize(
+    ("records", "said", "unsaid"),
+    [
+        ([WATCHED, *rising(60), ALERT, GAP],
+         ["After 48 s of speech, the attacker gives 4088 a chance of 1 in",
+          "by chance it would be 1 in 50", "ceiling: log₂ 50 = 5.64 bits", "one person named",
+          "every second counts in full", "seconds count less and less",
+          "average plateau: 3.10 bits", "alert: bits>3 for 5 s", "audio lost",
+          "1 gap, 0.01 s of audio lost", "peak 3 bits", "1 in 25", "Bits of 4088",
+          "95 % interval"], []),
+        ([*evidence_run(), AGAINST],
+         ["After 48 s of speech, about 400 people in a city of a million match",
+          "11.3 bits of evidence", "closed-set: 5.6 bits of at most 5.64 among the 50 enrolled",
+          "this voice now: 11.3 bits", "about 400 in a million", "closed-set ceiling", "village",
+          "town", "one match per", "alert threshold: 10 bits", "Evidence is not proof",
+          "97 % likely"], ["guide"]),
+        (evidence_run(14.2), ["at least 14.2 bits", "about 50 people or fewer"], []),
+        # a figure that has ended is not that of now
+        (ENDED, ["evidence until 2.4 s: 3 bits;", "closed-set: 1 bit of at most",
+                 "none since, as no rank model tells"], ["this voice now", "| peak"]),
+        ([*ENDED[:4], *WITHHELD], ["evidence until 2.4 s: 3 bits;", "too few people"],
+         ["this voice now", "| peak"]),
+        (LATE, ["bits until 0.8 s: 2 bits;"], ["this voice now"]),
+        # nobody is named after another voice
+        (noted(), ["Another voice since 0:35: these bits may not be 4088",
+                   "another voice since 0:35", "several voices now"], ["a chance of"]),
+        ([start(), reading(60.0, CEILING)],
+         ["hardly doubts which of 50 people it is", "assuming the speaker is enrolled"], []),
+        ([start(), reading(60.0, 1.0, enrolled=None, enrolled_withheld=UNKNOWN)],
+         ["Is the speaker enrolled at all? Not known: it takes a speaker embedding (voice)."], []),
+        ([start(), reading(9.0, 1.0, enrolled=0.97)],
+         ["Is the speaker enrolled at all? 97 % likely."], []),
+        ([], ["Nothing can be said about this voice yet"], []),
+    ],
+)  # fmt: skip
+def test_what_the_picture_says_and_what_it_does_not(
+    records: list[dict[str, Any]], said: list[str], unsaid: list[str]
+) -> None:
+    text = words_of(draw_run(events(records)))
+    assert [words for words in said if words not in text] == [], text
+    assert [words for words in unsaid if words in text] == [], text
 
 
 @pytest.mark.slow
-def test_nothing_that_is_written_leaves_the_picture(tmp_path: Path) -> None:
+def test_nothing_that_is_written_leaves_the_picture() -> None:
     """The last words of a long title warn that low bits do not mean safe."""
     crowd = {"people": 10**6, "bits": 5.0, "bits_low": 3.9, "bits_high": 6.1, "fitting": 31250.0}
     last = told(60.0, 5.0, differs=["bandwidth_hz"], spread_low=4.0, spread_high=9.0)
     last |= {"among": [crowd], "enrolled": 0.4}
-    said = {"type": "notice", "seconds": 7.0, "kind": "conditions differ", "text": "a word " * 40}
-    drawn: list[Any] = []
-    with mock.patch("monitor.plots.curve.draw", lambda _, paint, __: drawn.append(paint)):
-        records = [start(watch="4088", headline="evidence"), *(told(t, 5.0) for t in range(1, 60))]
-        plot_run(events([*records, last, said]), tmp_path / "run.png")
-    figure = Figure(figsize=(12, 7.5), dpi=100)
-    drawn[0](figure)
+    notice = {"type": "notice", "seconds": 7.0, "kind": "conditions differ", "text": "a word " * 40}
+    records = [start(watch="4088", headline="evidence"), *(told(t, 5.0) for t in range(1, 60))]
+    figure = draw_run(events([*records, last, notice]))
     FigureCanvasAgg(figure).draw()
     words = " ".join(text.get_text().replace("\n", " ") for text in figure.texts)
     assert "between" in words
@@ -238,33 +246,73 @@ def test_nothing_that_is_written_leaves_the_picture(tmp_path: Path) -> None:
         box = text.get_window_extent()
         assert box.x0 >= 0, text
         assert box.y0 >= 0, text
-        assert box.x1 <= 1200, text
-        assert box.y1 <= 750, text
+        assert box.x1 <= figure.bbox.x1, text
+        assert box.y1 <= figure.bbox.y1, text
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("why", [{}, {"withheld": "too few people"}])
-def test_a_figure_that_has_ended_is_not_that_of_now(why: dict[str, Any], tmp_path: Path) -> None:
-    path = tmp_path / "run.svg"
-    features = {"f0": {"usable": 9.0}, "style": {"usable": 0.0}}
-    later = [reading(t, 1.0, features=features, **why) for t in range(4, 41)]
-    plot_run(events([start(watch="4088"), *(told(t, t) for t in range(1, 4)), *later]), path)
-    text = path.read_text()
-    for words in ("evidence until 2.4 s: 3 bits;", "closed-set: 1 bit of at most"):
-        assert words in text, words
-    said = " ".join(" ".join(re.findall(r"<!-- (.*?) -->", text, re.DOTALL)).split())
-    assert ("too few people" if why else "none since, as no rank model tells") in said
-    assert "this voice now" not in text
-    assert text.count("<!-- peak") == 0
-    plot_run(
-        events(
-            [start(watch="4088"), reading(1.0, 2.0), reading(2.0, None, withheld="no rank model")]
-        ),
-        path,
-    )
-    text = path.read_text()
-    assert "bits until 0.8 s: 2 bits;" in text
-    assert "this voice now" not in text
+def test_evidence_is_drawn_above_the_ceiling_and_doubt_after_another_voice() -> None:
+    drawn = lines_of(draw_run(events(evidence_run())), BLUE)
+    assert max(np.max(y) for _, y in drawn) == pytest.approx(11.3)
+    run = read_columns(events(noted()))
+    assert run.doubtful.tolist() == [False] * 40 + [True] * 20
+
+
+@pytest.mark.parametrize("speech", [0.8, 3.0], ids=["shorter", "longer than the first voice's"])
+def test_the_line_breaks_at_a_split(speech: float) -> None:
+    run = read_columns(events(split(speech)))
+    assert list(run.fresh) == [41]  # after the last reading on the old evidence
+    assert np.all(np.diff(run.columns["speech"]) > 0)
+    assert run.columns["speech"][41] == pytest.approx(0.8 * 41 + speech)
+    figure = draw_run(events(split(speech)))
+    assert [x.size for x, _ in lines_of(figure, BLUE)][:2] == [41, 18]
+    assert "another voice since 0:35" in words_of(figure)
+    assert "The voice since 0:35: after " in words_of(figure)
+
+
+def test_the_protected_side_is_drawn_with_whom_it_is_told_to() -> None:
+    records = [start(watch="ann", protected={"method": "mcadams:0.8"})]
+    for each in rising(40):
+        side = {"bits": each["bits"] - 2, "bits_low": each["bits"] - 2.5,
+                "bits_high": each["bits"] - 1.5, "by": "lazy-informed",
+                "attackers": {"ignorant": {}, "lazy-informed": {}}}  # fmt: skip
+        records.append({**each, "protected": side})
+    text = words_of(draw_run(events(records)))
+    assert "through mcadams:0.8: " in text
+    assert "bits, 2.0 fewer, to the strongest attacker tried, who has enrolled" in text
+    run = read_columns(events(records))
+    assert np.allclose(run.columns["bits"] - run.columns["protected_bits"], 2)
+
+
+def evident(seconds: float, **more: Any) -> dict[str, Any]:
+    """Evidence that stays below both guides; 5 bits are calibrated at a second, 13 supported."""
+    grown = {"linear": min(5 * seconds, 13.0), "sqrt": min(5 * math.sqrt(seconds), 13.0)}
+    bits = 4 + math.log2(seconds)
+    return reading(
+        seconds, bits, speech=seconds, headline="evidence", closed_set_bits=5.0,
+        evidence_bits=bits, support_bits=13.0, evidence_guides=grown, **more,
+    )  # fmt: skip
+
+
+def test_composition_stands_beside_evidence_where_it_is_asked_for() -> None:
+    nats = {"basic": 0.5, "advanced": 0.4, "optimal": 0.3}
+    records = [start(watch="ann")]
+    for seconds in range(1, 61):
+        promise = {f"{name}_nats": value * seconds for name, value in nats.items()}
+        records.append(evident(seconds, declared=promise))
+    before, after = (lines_of(draw_run(events(records), guides=asked)) for asked in (False, True))
+    before, after = ([(x, y) for x, y in each if x.size > 9] for each in (before, after))
+    for power in (1.0, 0.5):
+        (grown,) = [y for x, y in after if np.allclose(y, 5 * x**power)]
+        assert grown.max() == pytest.approx(13.0)  # what is supported
+    assert any((y == 13.0).all() for _, y in lines_of(draw_run(events(records), guides=True)))
+    for value in nats.values():
+        (bits,) = [y for x, y in after if np.allclose(y, value * x / math.log(2))]
+        assert bits.max() < 16  # as far as it fits beside the evidence
+    for slope in (5 * math.log(2), *nats.values()):
+        assert not any(np.allclose(y, slope * x / math.log(2)) for x, y in before)
+
+
+# ------------------------------------------------------------------------------------------ crowds
 
 
 @pytest.mark.slow
@@ -277,8 +325,6 @@ def test_one_voice_among_crowds_of_several_sizes(tmp_path: Path) -> None:
         "11.3 of 19.9 bits", "1 of about 400 left", "What the voice of 4088 was worth",
     ):  # fmt: skip
         assert words in text, words
-    plot_crowds(events(evidence_run()), tmp_path / "crowds.png", [50, 10**4, 10**6])
-    assert (tmp_path / "crowds.png").stat().st_size < 100_000
     with pytest.raises(UsageError, match="no evidence to draw"):
         plot_crowds(events(RUNS["plain"]), path, [50])
     with pytest.raises(UsageError, match="no room for the 50 enrolled"):
@@ -299,56 +345,7 @@ def test_any_crowd_follows_from_one(bits: list[float], people: int) -> None:
     assert found == pytest.approx(among(people), abs=1e-4)
 
 
-def test_other_suffixes_and_places_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"\.png, \.svg or \.pdf"):
-        plot_run(events([]), tmp_path / "run.jpg")
-    with pytest.raises(StoreError, match="another place"):
-        plot_run(events([]), tmp_path / "missing" / "run.png")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_failed_write_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "run.png"
-    path.write_bytes(b"old")
-
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
-    with pytest.raises(StoreError, match="No space left"):
-        plot_run(events([]), path)
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.slow
-def test_ten_hours_are_drawn_small(tmp_path: Path) -> None:
-    plot_run(events([start(), *rising(36_000)]), tmp_path / "run.svg")
-    assert (tmp_path / "run.svg").stat().st_size < 1_500_000
-
-
-def test_words() -> None:
-    watched = read_columns(
-        events([start(watch="4088"), reading(60.0, CEILING - math.log2(12)), GAP])
-    )
-    assert heading(watched) == "After 48 s of speech, the attacker gives 4088 a chance of 1 in 12"
-    assert "by chance it would be 1 in 50" in summary(watched)
-    assert "1 gap, 0.01 s of audio lost" in summary(watched)
-    nobody = read_columns(events([start(), reading(60.0, CEILING)]))
-    assert "hardly doubts which of 50 people it is" in heading(nobody)
-    assert "assuming the speaker is enrolled" in caption(nobody)
-    why = "f0 cannot tell; it takes a speaker embedding (voice)"
-    unknown = read_columns(
-        events([start(), reading(60.0, 1.0, enrolled=None, enrolled_withheld=why)])
-    )
-    asked = "Is the speaker enrolled at all?"
-    assert f"{asked} Not known: it takes a speaker embedding (voice)." in caption(unknown)
-    assert f"{asked} 97 % likely." in caption(
-        read_columns(events([start(), reading(9.0, 1.0, enrolled=0.97)]))
-    )
-    assert heading(read_columns(events([]))) == "Nothing can be said about this voice yet"
+# ----------------------------------------------------------------------------------- lines, labels
 
 
 @given(
@@ -384,151 +381,81 @@ def test_labels_never_touch(labels: list[tuple[float, float]]) -> None:
         assert centres[-1] <= 1 - sizes[-1] / 2 + 1e-9
 
 
-def rank_model(length: float, bits: float, **changes: Any) -> dict[str, Any]:
-    row = {
-        "feature": "f0",
-        "session": "cross",
-        "T": length,
-        "D": 100.0,
-        "common_candidates": 50,
-        "common_bits": bits,
-        "common_bits_low": bits / 2,
-        "common_bits_high": bits + 0.5,
-    }
-    return {**row, **changes}
+# ---------------------------------------------------------------------------------- several people
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [],
-        [rank_model(1.0, 0.5)],
-        [rank_model(t, t / 50, session=s) for s in ("same", "cross") for t in (0.3, 1.0, 60.0)],
-    ],
-)
-def test_rank_models_can_be_drawn(rows: list[dict[str, Any]], tmp_path: Path) -> None:
-    plot_rank_models(rows, tmp_path / "rank_models.svg")
-    text = (tmp_path / "rank_models.svg").read_text()
-    for session in ("same", "cross"):
-        title = f"<!-- f0, {session} session -->"
-        assert text.count(title) == any(row["session"] == session for row in rows)
-    assert text.count("<!-- D = 100 s -->") == bool(rows)  # each length once, in the legend
-
-
-@pytest.mark.slow
-def test_a_feature_has_panels_of_its_own_and_one_ceiling(tmp_path: Path) -> None:
-    features, templates = ("f0", "phones", "f0+phones"), (10.0, 30.0, 100.0)
-    rows = [
-        rank_model(t, bits, feature=feature, session=session, D=d)
-        for feature in features
-        for session in ("same", "cross")
-        for d in templates
-        for t, bits in ((1.0, 0.5), (10.0, 1.5))
-    ]
-    plot_rank_models(rows, tmp_path / "rank_models.svg")
-    text = (tmp_path / "rank_models.svg").read_text()
-    for title in [f"{f}, {s} session" for f in features for s in ("same", "cross")]:
-        assert text.count(f"<!-- {title} -->") == 1
-    for template in ("10 s", "30 s", "100 s"):
-        assert text.count(f"<!-- D = {template} -->") == 1
-    assert "N = 50 candidates" in text
-
-
-def test_another_voice_is_marked_and_the_title_claims_nothing(tmp_path: Path) -> None:
-    plot_run(events(noted()), tmp_path / "run.svg")
-    text = (tmp_path / "run.svg").read_text()
-    assert "Another voice since 0:35: these bits may not be 4088" in text
-    assert text.count("another voice since 0:35") == 1  # at its line
-    assert "several voices now" in text
-    assert "a chance of" not in text
-    run = read_columns(events(noted()))
-    assert run.doubtful.tolist() == [False] * 40 + [True] * 20
-
-
-@pytest.mark.parametrize("speech", [0.8, 3.0], ids=["shorter", "longer than the first voice's"])
-def test_the_line_breaks_at_a_split(speech: float, tmp_path: Path) -> None:
-    run = read_columns(events(split(speech)))
-    assert list(run.fresh) == [41]  # after the last reading on the old evidence
-    assert np.all(np.diff(run.columns["speech"]) > 0)
-    assert run.columns["speech"][41] == pytest.approx(0.8 * 41 + speech)
-    assert heading(run).startswith("The voice since 0:35: after ")
-    drawn: list[Any] = []
-    with mock.patch("monitor.plots.curve.draw", lambda _, paint, __: drawn.append(paint)):
-        plot_run(events(split(speech)), tmp_path / "run.png")
-    figure = Figure()
-    drawn[0](figure)
-    lines = [line for line in figure.axes[0].lines if line.get_color() == BLUE]
-    assert [np.size(line.get_xdata()) for line in lines][:2] == [41, 18]
-    assert "another voice since 0:35" in [text.get_text() for text in figure.axes[0].texts]
-
-
-def test_the_protected_side_is_drawn_with_whom_it_is_told_to(tmp_path):
-    records = [start(watch="ann", protected={"method": "mcadams:0.8"})]
-    for each in rising(40):
-        side = {"bits": each["bits"] - 2, "bits_low": each["bits"] - 2.5,
-                "bits_high": each["bits"] - 1.5, "by": "lazy-informed",
-                "attackers": {"ignorant": {}, "lazy-informed": {}}}  # fmt: skip
-        records.append({**each, "protected": side})
-    drawn: list[str] = []
-    lines: list[int] = []
-    save = Figure.savefig
-
-    def look(figure: Figure, *args: Any, **options: Any) -> None:
-        drawn.extend(text.get_text() for axes in figure.axes for text in axes.texts)
-        lines.append(sum(len(axes.lines) for axes in figure.axes))
-        save(figure, *args, **options)
-
-    with mock.patch.object(Figure, "savefig", look):
-        plot_run(events(records), tmp_path / "both.svg")
-        plot_run(events([start(watch="ann"), *rising(40)]), tmp_path / "one.svg")
-    (label,) = [" ".join(text.split()) for text in drawn if "mcadams" in text]
-    assert label.startswith("through mcadams:0.8: ")
-    assert "bits, 2.0 fewer, to the strongest attacker tried, who has enrolled" in label
-    run = read_columns(events(records))
-    assert np.allclose(run.columns["bits"] - run.columns["protected_bits"], 2)
-    assert run.protected == "mcadams:0.8"
-
-
-def evident(seconds: float) -> dict[str, Any]:
-    """Evidence that stays below both guides; 5 bits are calibrated at a second, 13 supported."""
-    grown = {"linear": min(5 * seconds, 13.0), "sqrt": min(5 * math.sqrt(seconds), 13.0)}
-    bits = 4 + math.log2(seconds)
-    return reading(
-        seconds, bits, speech=seconds, headline="evidence", closed_set_bits=5.0,
-        evidence_bits=bits, support_bits=13.0, evidence_guides=grown,
+def meeting(people, watched=(), *, end=True):
+    """Records of people who speak a second each in turn, each a bit more."""
+    labels = [f"S{k}" for k in range(people)]
+    records = [
+        {"type": "start", "speakers": 50, "ceiling": math.log2(50), "watch": None,
+         "recordings": ["m.wav"], "people": [{"label": name, "seconds": 9.0} for name in labels],
+         **({"watched": list(watched)} if watched else {})}
+    ]  # fmt: skip
+    for second in range(1, 60):
+        k = second % people
+        for place, name in enumerate(watched or [None]):
+            about = {} if name is None else {"watch": name}
+            bits = 0.5 * k + place + second / 100
+            records.append(
+                {"type": "reading", "seconds": float(second), "speech": 1.0, "bits": bits,
+                 "ceiling": 5.64, "label": labels[k], **about}
+            )  # fmt: skip
+    records.append(
+        {"type": "alert", "seconds": 30.0, "field": "bits", "state": "raised", "value": 2.0,
+         "label": "S0", **({"watch": watched[0]} if watched else {})}
     )  # fmt: skip
+    if end:
+        rows = [
+            {"label": name, "person": "ann", "probability": 0.9,
+             "watch": watched[0] if watched else None}
+            for name in labels
+        ]  # fmt: skip
+        records.append({"type": "end", "seconds": 60.0, "overlap_seconds": 2.5, "people": rows})
+    return records
 
 
-def lines_of(records: list[dict[str, Any]], **options: Any) -> list[tuple[Any, Any]]:
-    axes = draw_run(events(records), **options).axes[0]
-    return [(np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in axes.lines]
+@pytest.mark.parametrize("people", [1, 2, 8])
+def test_everybody_has_a_curve_and_a_name_at_its_end(people):
+    records = meeting(people)
+    figure = draw_run(events(records))
+    curves, strip = figure.axes
+    drawn = {line.get_gid(): line for line in curves.lines if line.get_gid()}
+    assert set(drawn) == {f"S{k}" for k in range(people)}
+    own = [r["bits"] for r in records if r["type"] == "reading" and r["label"] == "S0"]
+    assert np.allclose(drawn["S0"].get_ydata(), [*own, own[-1]])
+    assert np.max(drawn["S0"].get_xdata()) == 60.0
+    assert f"S0, ann 90 %, {own[-1]:.1f} bits" in words_of(figure)
+    assert "2.5 s of overlapping speech" in words_of(figure)
+    assert len(strip.collections) == people
+    assert [line.get_marker() for line in curves.lines].count("o") == 1
 
 
-def test_composition_stands_beside_evidence_where_it_is_asked_for():
-    records = [start(watch="ann"), *map(evident, range(1, 61))]
-    before, after = lines_of(records), lines_of(records, guides=True)
-    grown = {
-        power: [y for x, y in after if x.size > 9 and np.allclose(y, 5 * x**power)]
-        for power in (1.0, 0.5)
-    }
-    assert all(len(found) == 1 for found in grown.values())
-    assert all(y.max() == pytest.approx(13.0) for (y,) in grown.values())  # what is supported
-    assert not any(np.allclose(y, 5 * np.sqrt(x)) for x, y in before if x.size > 9)
-    assert any((y == 13.0).all() for _, y in after)
+def test_names_do_not_lie_on_each_other():
+    figure = draw_run(events(meeting(8)))
+    figure.canvas.draw()
+    names = [text for text in figure.axes[0].texts if "bits" in text.get_text()]
+    boxes = sorted((text.get_window_extent() for text in names), key=lambda box: box.y0)
+    assert len(boxes) == 8
+    assert all(above.y0 >= below.y1 - 1 for below, above in itertools.pairwise(boxes))
+    assert all(box.x1 <= figure.bbox.x1 for box in boxes)
 
 
-def test_a_declared_epsilon_composes_in_bits_in_the_same_picture():
-    nats = {"basic": 0.5, "advanced": 0.4, "optimal": 0.3}
-    records = [start(watch="ann")]
-    for seconds in range(1, 61):
-        promise = {f"{name}_nats": value * seconds for name, value in nats.items()}
-        records.append({**evident(seconds), "declared": promise})
-    drawn = lines_of(records, guides=True)
-    for value in nats.values():
-        bits = [y for x, y in drawn if x.size > 9 and np.allclose(y, value * x / math.log(2))]
-        assert len(bits) == 1
-        assert bits[0].max() < 16  # as far as it fits beside the evidence
-    assert not any(
-        np.allclose(y, 0.3 * x / math.log(2)) for x, y in lines_of(records) if x.size > 9
-    )
+def test_of_more_than_eight_those_with_most_bits_are_drawn():
+    figure = draw_run(events(meeting(12)))
+    drawn = {line.get_gid() for line in figure.axes[0].lines if line.get_gid()}
+    assert drawn == {f"S{k}" for k in range(12 - MOST_DRAWN, 12)}
+    assert "4 with less, or nothing, are not drawn" in words_of(figure)
+
+
+def test_of_several_watched_the_curve_is_by_the_one_matched():
+    by_row = make_curves(events(meeting(2, ("ann", "bob"))))[0]
+    assert by_row.bits[0] == pytest.approx(0.02)
+    assert by_row.alerts == [(30.0, 2.0)]
+    unfinished = make_curves(events(meeting(2, ("ann", "bob"), end=False)))[0]
+    assert unfinished.bits[0] == pytest.approx(1.02)
+
+
+def test_a_run_in_which_nobody_was_heard_is_drawn_too():
+    records = [r for r in meeting(2) if r["type"] in ("start", "end")]
+    assert draw_run(events(records)).axes

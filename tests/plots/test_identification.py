@@ -53,14 +53,11 @@ def test_the_mark_is_read_wherever_it_stands(supported):
 
 
 @pytest.mark.slow
-def test_systems_side_by_side_have_no_legend_and_no_words_that_overlap():
+def test_systems_side_by_side_and_one_without_limits():
     axes = painted(crowd(50), crowd(80, 0.6))
     assert axes.get_legend() is None
     assert list(axes.texts) == []
     assert len({line.get_color() for line in axes.get_lines()}) == 2
-
-
-def test_without_limits_only_the_forms_bound_it():
     bare = crowd(50)
     bare = replace(bare, measured=replace(bare.measured, low=None, high=None))
-    assert len(painted(bare).collections) == 2
+    assert len(painted(bare).collections) == 2  # only the forms bound it
