@@ -6,13 +6,12 @@ import itertools
 import json
 import sqlite3
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from monitor import Monitor
+from monitor import Monitor, Population
 from monitor.alerts import Threshold, budget
 from monitor.errors import SchemaError, StoreError, UsageError
 from monitor.ledger import Ledger, LedgerSession
@@ -22,7 +21,7 @@ from monitor.run import Run, RunSettings, status_of
 from monitor.sinks.jsonl import RunBuffer
 from monitor.stream.records import start_event
 from tests.records import as_records
-from tests.stream.streams import Listed, run_through, two_features
+from tests.stream.streams import Listed, run_through, two_features, with_speakers
 from tests.stream.test_heard import both
 
 POPULATION = two_features()
@@ -40,9 +39,10 @@ def listen(
     watch: str = "s1",
     features: tuple[str, ...] = ("f0", "timbre"),
     heard: tuple[Provenance, ...] = (),
+    population: Population = POPULATION,
 ) -> tuple[Monitor, RunBuffer]:
     """One session, as a command runs it."""
-    monitor, kept = Monitor(POPULATION, features, watch=watch), RunBuffer()
+    monitor, kept = Monitor(population, features, watch=watch), RunBuffer()
     source = Listed([both(seconds, seed)], ["talk"], heard)
     run_through(source, monitor, sinks=[kept], rules=[Threshold("bits", -9.0, 1.0)], ledger=path)
     return monitor, kept
@@ -80,42 +80,32 @@ def test_the_next_session_goes_on_where_the_last_one_ended(path):
     assert np.array_equal(counts, second.totals.totals["f0"])
     with Ledger(path) as ledger:
         one, two = ledger.sessions("s1")
+        history = ledger.history("s1")
+        thin = ledger.history("s1", most=5)
+        assert ledger.history("nobody") == []
+    assert [point.seconds for point in history] == [1, 11, 21, 30] * 2
+    assert [point.session for point in history] == [1] * 4 + [2] * 4
+    speech = [point.speech for point in history]
+    assert speech == sorted(speech)
+    assert len(thin) <= 5
+    assert thin[-1] == history[-1]
     assert one.speech + two.speech == pytest.approx(ticks / 100)
     assert (one.session, one.readings, one.alerts) == (1, 4, 1)
     assert one.ended is not None
     assert one.features == ("f0", "timbre")
 
 
-def test_the_longitudinal_curve(path):
-    for seed in range(3):
-        listen(path, seed)
-    with Ledger(path) as ledger:
-        history = ledger.history("s1")
-        assert [point.seconds for point in history] == [1, 11, 21, 30] * 3
-        speech = [point.speech for point in history]
-        assert speech == sorted(speech)
-        assert [point.session for point in history] == [1] * 4 + [2] * 4 + [3] * 4
-        thin = ledger.history("s1", most=5)
-        assert len(thin) <= 5
-        assert thin[-1] == history[-1]
-        assert ledger.history("nobody") == []
-
-
-def test_speakers_are_apart(path):
-    listen(path, 1)
+def test_sessions_of_others_and_without_a_feature_do_not_count(path):
+    """Who else is enrolled is no matter: sketches do not depend on it."""
+    listen(path, 1, features=("f0",))
     _, kept = listen(path, 2, watch="s2")
     assert as_records(kept.events)[0]["carried"]["sessions"] == 0
-
-
-def test_a_session_without_a_feature_does_not_count_for_it(path):
-    listen(path, 1, features=("f0",))
-    _, kept = listen(path, 2)
-    assert as_records(kept.events)[0]["carried"]["sessions"] == 0
-    assert (
-        "1 earlier session does not count, since f0+timbre"
-        in as_records(kept.events)[0]["notices"][-1]
-    )
-    _, kept = listen(path, 3, features=("f0",))  # f0 alone was heard in both
+    _, kept = listen(path, 3)
+    start = as_records(kept.events)[0]
+    assert start["carried"]["sessions"] == 0
+    assert "1 earlier session does not count, since f0+timbre" in start["notices"][-1]
+    # f0 alone was heard in both
+    _, kept = listen(path, 4, features=("f0",), population=with_speakers(POPULATION, other=()))
     assert as_records(kept.events)[0]["carried"]["sessions"] == 2
 
 
@@ -130,19 +120,8 @@ def test_the_file_is_private_and_in_wal_mode(path):
     assert [each.name for each in path.parent.iterdir()] == ["ledger.db"]
 
 
-def test_no_audio_and_no_frames_are_stored(path):
-    listen(path, 1, seconds=300.0)
-    with Ledger(path) as ledger:
-        kinds = [record["type"] for record in ledger.export()]
-    assert kinds.count("sketch") == 2
-    size = path.stat().st_size
-    assert size < 100_000  # five minutes; a second of audio would be 32 kB
-    listen(path, 2, seconds=300.0)
-    assert path.stat().st_size < size + 30_000
-
-
-def test_export_holds_everything(path):
-    monitor, _ = listen(path, 1)
+def test_export_holds_everything_and_that_is_no_audio_and_no_frames(path):
+    monitor, _ = listen(path, 1, seconds=300.0)
     with Ledger(path) as ledger:
         records = json.loads(json.dumps(list(ledger.export("s1"))))
         assert list(ledger.export("nobody")) == []
@@ -150,58 +129,53 @@ def test_export_holds_everything(path):
     assert session["type"] == "session"
     assert f0["total"] == monitor.totals.totals["f0"].tolist()
     assert timbre["total"] == pytest.approx(monitor.totals.totals["timbre"].tolist())
-    assert [r["type"] for r in rest] == ["reading"] * 4 + ["alert"]
+    assert [r["type"] for r in rest] == ["reading"] * 31 + ["alert"]
     assert {r["session"] for r in rest} == {1}
-
-
-NEEDLES = (b"s1", b"talk", b"reading", b"bits>-9", b"hush-hash")
+    size = path.stat().st_size
+    assert size < 100_000  # five minutes; a second of audio would be 32 kB
+    listen(path, 2, seconds=300.0)
+    assert path.stat().st_size < size + 30_000
 
 
 def needles(monitor: Monitor) -> list[bytes]:
     heard = monitor.totals
     return [
-        b"Mx_Watched",
+        NAME.encode(),
         b"hush-hash",
         heard.totals["f0"].astype("<i8").tobytes(),
         heard.totals["timbre"].astype("<f8").tobytes(),
     ]
 
 
-@pytest.fixture
-def named(monkeypatch) -> Iterator[str]:
-    """A speaker whose name is nowhere by accident."""
-    from tests.stream.streams import with_speakers
-
-    monkeypatch.setitem(globals(), "POPULATION", with_speakers(POPULATION, Mx_Watched=()))
-    return iter(["Mx_Watched"])
+NAME = "Mx_Watched"
+NAMED = with_speakers(POPULATION, Mx_Watched=())
+"""A speaker whose name is nowhere by accident."""
 
 
-def test_forgetting_leaves_no_byte(path, named):
-    name = next(named)
+def test_forgetting_leaves_no_byte(path):
     part = Provenance("secret-talk.flac", ("hush-hash",))
     listen(path, 7, watch="s2")
-    monitor, _ = listen(path, 1, watch=name, heard=(part,))
+    monitor, _ = listen(path, 1, watch=NAME, heard=(part,), population=NAMED)
     found = needles(monitor)
     keeper = Ledger(path)  # open all the while, so that there is a WAL to search
     keeper.sessions()
     assert all(needle in contents(path) for needle in found)
     with Ledger(path) as ledger:
-        assert ledger.forget(name) == 1
+        assert ledger.forget(NAME) == 1
         left = contents(path)
-        assert [needle in left for needle in [*found, b"secret-talk", name.encode()]] == [False] * 6
+        assert [needle in left for needle in [*found, b"secret-talk", NAME.encode()]] == [False] * 6
     left = contents(path)
-    assert not any(needle in left for needle in [*found, b"secret-talk", name.encode()])
+    assert not any(needle in left for needle in [*found, b"secret-talk", NAME.encode()])
     assert [row.speaker for row in keeper.sessions()] == ["s2"]
     keeper.close()
     assert not any(needle in contents(path) for needle in found)
-    with Ledger(path) as ledger, pytest.raises(StoreError, match=f"nobody is called {name}"):
-        ledger.forget(name)
+    with Ledger(path) as ledger, pytest.raises(StoreError, match=f"nobody is called {NAME}"):
+        ledger.forget(NAME)
 
 
-def test_the_search_can_fail(path, named):
+def test_the_search_can_fail(path):
     """Without secure_delete and scrubbing the bytes are still there: the test above means it."""
-    name = next(named)
-    monitor, _ = listen(path, 1, watch=name)
+    monitor, _ = listen(path, 1, watch=NAME, population=NAMED)
     plain = sqlite3.connect(path)
     plain.execute("PRAGMA secure_delete = OFF")
     plain.execute("PRAGMA foreign_keys = ON")
@@ -370,18 +344,11 @@ def test_a_session_that_is_refused_leaves_no_connection_open(path, watch):
         ledger.connection.execute("SELECT 1")
 
 
-@pytest.fixture
-def spent(path, tmp_path) -> tuple[str, float]:
-    """A ledger in which somebody has disclosed something: who, and how many bits."""
+def test_a_budget_that_earlier_sessions_spent_says_so_at_second_0(path, tmp_path):
     who = listen(tmp_path / "another.db", 1)[0].standing().top[0][0]
     bits = listen(path, 1, watch=who)[0].standing().bits
     assert bits is not None
     assert bits > 0.5
-    return who, bits
-
-
-def test_a_budget_that_earlier_sessions_spent_says_so_at_second_0(path, spent):
-    who, bits = spent
     source, kept = Listed([both(20.0, 2)], ["talk"]), RunBuffer()
     monitor, rules = Monitor(POPULATION, watch=who), budget(bits - 0.1)
     with Run(source, monitor, rules=rules, sinks=[kept], ledger=path) as run:
@@ -394,20 +361,95 @@ def test_a_budget_that_earlier_sessions_spent_says_so_at_second_0(path, spent):
     ]
     assert first[1]["value"] == pytest.approx(bits)
     assert status_of(run) == 3
-
-
-def test_a_run_that_stops_at_an_alert_hears_nothing_where_the_budget_was_spent(path, spent):
-    who, bits = spent
-    source, kept = Listed([both(20.0, 2)], ["talk"]), RunBuffer()
+    # one that stops at an alert hears nothing
+    kept, settings = RunBuffer(), RunSettings(until=lambda alert: alert.level == "alert")
     monitor, rules = Monitor(POPULATION, watch=who), budget(bits - 0.1)
-    settings = RunSettings(until=lambda alert: alert.level == "alert")
     with Run(source, monitor, rules=rules, sinks=[kept], ledger=path, settings=settings) as run:
         run.to_end()
-    assert [record["type"] for record in as_records(kept.events)] == [
-        "start",
-        "alert",
-        "alert",
-        "end",
-    ]
-    assert as_records(kept.events)[-1]["stopped"] == as_records(kept.events)[2]["rule"]
+    records = as_records(kept.events)
+    assert [record["type"] for record in records] == ["start", "alert", "alert", "end"]
+    assert records[-1]["stopped"] == records[2]["rule"]
     assert (run.totals.readings, status_of(run)) == (0, 3)
+
+
+# ------------------------------------------------- one that somebody else made: nothing in it runs
+
+
+def change(path: Path, *statements: str) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA writable_schema = ON")
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("CREATE TRIGGER t AFTER INSERT ON sessions BEGIN DELETE FROM readings; END", "trigger t"),
+        ("CREATE VIEW v AS SELECT * FROM sessions", "view v"),
+        ("CREATE TABLE more (x)", "table more"),
+        ("CREATE INDEX slow ON readings (abs(seconds))", "index slow"),
+        ("ALTER TABLE sessions ADD COLUMN x DEFAULT 0", "table sessions"),
+        ("DROP TABLE alerts", "alerts"),
+        ("DROP INDEX readings_of", "index readings_of"),
+        ("UPDATE sqlite_master SET sql = replace(sql, 'REAL', 'TEXT')", "table"),
+    ],
+)
+@pytest.mark.parametrize("write", [True, False])
+def test_anything_besides_our_own_tables_is_refused(path, statement, named, write):
+    listen(path, 1)
+    change(path, statement)
+    before = path.read_bytes()
+    with pytest.raises(StoreError) as caught:
+        Ledger(path, create=False, write=write)
+    assert named in str(caught.value)
+    assert str(caught.value).isprintable()
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE sessions SET speech = 'much'",
+        "UPDATE sessions SET speech = -1",
+        "UPDATE sessions SET bits = x'00'",
+        "UPDATE sessions SET seconds = 9e999",
+        "UPDATE sessions SET heard = '[[1, 2]]'",
+        "UPDATE sessions SET heard = '[[\"a\", 7, 0, null]]'",
+        "UPDATE sessions SET start = '{}'",
+        "UPDATE sessions SET start = '[' ",
+        "UPDATE sessions SET recordings = '[\"\\udcff\"]'",
+        "UPDATE sketches SET total = x'00'",
+        "UPDATE sketches SET total = 3",
+        "UPDATE sketches SET total = zeroblob(8 * size - 1)",
+        "UPDATE sketches SET total = CAST(replace(hex(zeroblob(size)), '00', 'abcdefgh') AS BLOB)",
+        "UPDATE sketches SET kind = 'pickle'",
+        "UPDATE sketches SET frame_seconds = 'x'",
+        "UPDATE sketches SET frames = -1",
+        "UPDATE readings SET record = '3'",
+        'UPDATE readings SET record = \'{"type": "reading", "seconds": 1e400}\'',
+        "UPDATE readings SET record = replace(record, '\"time\"', '\"when\"')",
+        "UPDATE speakers SET name = 's1' || char(27) || '[2J'",
+    ],
+)
+def test_rows_that_nothing_wrote_are_named_in_one_line(path, statement):
+    listen(path, 1)
+    change(path, statement)
+    with Ledger(path) as ledger, pytest.raises(StoreError, match=r"^ledger.db: is damaged") as told:
+        list(ledger.export())
+    assert str(told.value).isprintable()
+
+
+def test_a_view_in_place_of_a_table_and_a_schema_that_is_no_text_are_refused(path):
+    listen(path, 1)
+    whole = path.read_bytes()
+    view = "CREATE VIEW readings AS SELECT session, seconds, record FROM hidden"
+    change(path, "ALTER TABLE readings RENAME TO hidden", view)
+    with pytest.raises(StoreError, match="made to do harm"):
+        Ledger(path)
+    path.write_bytes(whole)
+    change(path, "UPDATE sqlite_master SET sql = CAST(x'43524541ff' AS TEXT) WHERE name = 'alerts'")
+    with pytest.raises(StoreError, match=r"^ledger.db: is damaged; restore a copy$"):
+        Ledger(path)
