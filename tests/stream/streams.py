@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from functools import cache
 from itertools import pairwise
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from benchmarks.simulation import Simulation
 from monitor import Monitor, MonitorSettings, Population
 from monitor.events.reading import Reading
+from monitor.features.embeddings import Voice
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.people import SourceNote, Speaker
@@ -48,9 +50,8 @@ class Listed(BaseSource[Item]):
     ) -> None:
         self._items, self.labels, self._provenance = items, tuple(labels), provenance
         frames = isinstance(items, Sequence) and any(isinstance(each, Frames) for each in items)
-        self.stream_info = (
-            StreamInfo(audio=False, tracks=two_features().specs) if frames else StreamInfo()
-        )
+        tracks = two_features().specs | {"voice": Voice.spec}
+        self.stream_info = StreamInfo(audio=False, tracks=tracks) if frames else StreamInfo()
 
     def provenance(self) -> tuple[Provenance, ...] | None:
         return self._provenance
@@ -83,16 +84,15 @@ def audio(samples: FloatArray, cuts: Sequence[int] = (), rate: int = RATE, recor
 
 
 def frames(whole: Frames, cuts: Sequence[int] = ()) -> list[Frames]:
-    """Runs of ready-made frames; losses go with the run that their tick lies in."""
-    edges = [0, *cuts, len(whole.speech)]
+    """Runs of ready-made frames, with all that comes in them."""
     runs = []
-    for low, high in pairwise(edges):
-        tracks = {}
-        for name, track in whole.tracks.items():
-            inside = (track.ticks > low) & (track.ticks <= high)
-            tracks[name] = Track(track.ticks[inside], track.values[inside])
-        gaps = tuple((tick, gap) for tick, gap in whole.gaps if low < tick <= high)
-        runs.append(Frames(whole.speech[low:high], tracks, gaps))
+    for low, high in pairwise([0, *cuts, len(whole.speech)]):
+        tracks = {name: track.within(low, high) for name, track in whole.tracks.items()}
+        gaps, notices = (
+            tuple(each for each in all_of_it if low < each[0] <= high)
+            for all_of_it in (whole.gaps, whole.notices)
+        )
+        runs.append(Frames(whole.speech[low:high], tracks, gaps, whole.recording, notices))
     return runs
 
 
@@ -104,15 +104,39 @@ def cuts(draw: st.DrawFn, size: int) -> list[int]:
     return sorted([*points, *(range(every, size, every) if every else [])])
 
 
-def told(events: Iterable[Event], labels: Sequence[str] = ()) -> list[dict[str, Any]]:
+def told(
+    events: Iterable[Event], labels: Sequence[str] = (), on_change: str = "note"
+) -> list[dict[str, Any]]:
     """Events as records, readings with their whole posterior: equal means bit for bit."""
     found = []
     for event in events:
-        record: dict[str, Any] = {**placed(event, labels).record()}
+        record: dict[str, Any] = {**placed(event, labels, on_change).record()}
         if isinstance(event, Reading):
             record["posterior"] = event.posterior.tolist()
         found.append(record)
     return found
+
+
+def resumed(
+    fresh: Callable[[], Monitor],
+    items: Sequence[Item],
+    stop: int | Callable[[Event], bool],
+    again: Sequence[Item] | None = None,
+) -> list[dict[str, Any]]:
+    """All that is told of a stream that stops after an event and goes on with a new monitor."""
+    first, second = fresh(), fresh()
+    seen: list[Event] = []
+    for event in first.events(Listed(items)):
+        seen.append(event)
+        if stop(event) if callable(stop) else len(seen) == stop:
+            break
+    plain, arrays = first.state()
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    second.restore(json.loads(json.dumps(plain)), arrays)
+    assert json.dumps(second.state()[0]) == json.dumps(plain)
+    assert all(np.array_equal(second.state()[1][name], arrays[name]) for name in arrays)
+    rest = second.events(Listed(items if again is None else again))
+    return told(seen, on_change=first.on_change) + told(rest, on_change=first.on_change)
 
 
 RARER = {field.name for field in fields(MonitorSettings)}

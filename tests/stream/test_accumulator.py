@@ -1,7 +1,9 @@
+"""Frames count the same however they come; an embedding speaks from its first second on."""
+
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,13 +12,29 @@ from hypothesis import strategies as st
 
 from monitor import Monitor
 from monitor.errors import UsageError
+from monitor.features.embeddings import RATE
+from monitor.features.extractor import Extractor
+from monitor.features.registry import make
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.maths.scores import EmbeddingSum, Histogram
+from monitor.population.population import Population
+from monitor.population.rank_model import RankModels
+from monitor.sources.frames import read_frames, write_frames
 from monitor.stream.accumulator import FrameAccumulator
 from monitor.types import Block, Frames, Track
-from tests.stream.streams import Listed, hear, readings, told, two_features
+from tests.sounds import synthetic
+from tests.stream.streams import (
+    Listed,
+    frames,
+    hear,
+    readings,
+    resumed,
+    told,
+    two_features,
+    with_evidence,
+)
 
-few = settings(max_examples=20, deadline=None)
+some = settings(max_examples=20)
 FEATURES = {name: two_features().specs[name] for name in ("f0", "timbre")}
 
 
@@ -37,18 +55,7 @@ def stream(seed=0, ticks=400, spans=True):
     return Frames(generator.random(ticks) < 0.7, tracks)
 
 
-def cut(frames, places):
-    edges = [0, *places, len(frames.speech)]
-    for begin, end in pairwise(edges):
-        tracks = {}
-        for name, track in frames.tracks.items():
-            own = (track.ticks > begin) & (track.ticks <= end)
-            spans = None if track.spans is None else track.spans[own]
-            tracks[name] = Track(track.ticks[own], track.values[own], spans)
-        yield Frames(frames.speech[begin:end], tracks)
-
-
-@few
+@some
 @given(st.data())
 def test_looking_ahead_sees_what_learning_finds(data):
     frames = stream(data.draw(st.integers(0, 9)))
@@ -70,11 +77,10 @@ def test_looking_ahead_sees_what_learning_finds(data):
             assert one.frames == other.frames
             assert ahead.totals[name].usable_seconds[r] == single.totals[name].usable_seconds[0]
     assert together.state()[0] == alone.state()[0]
-    left = 400 - ticks[-1]
-    assert together.waiting == alone.waiting == left
+    assert together.waiting == alone.waiting == 400 - ticks[-1]
 
 
-@few
+@some
 @given(st.data())
 def test_histograms_and_embeddings_look_ahead_as_they_learn(data):
     generator = np.random.default_rng(data.draw(st.integers(0, 99)))
@@ -95,15 +101,6 @@ def test_histograms_and_embeddings_look_ahead_as_they_learn(data):
             assert frames[r] == slow.frames
 
 
-@pytest.mark.parametrize("values", [np.array([5]), np.array([-1]), np.array([0.5])])
-def test_what_is_no_bin_is_refused_before_it_is_learnt(values):
-    accumulator = FrameAccumulator({"f0": FEATURES["f0"]})
-    bad = Track(np.array([1]), values + 10 * (values > 4))
-    with pytest.raises(UsageError, match="bins of f0 must"):
-        accumulator.add(Frames(np.ones(5, bool), {"f0": bad}))
-    assert accumulator.arrived == 0
-
-
 def test_usable_seconds_come_from_spans_where_there_are_any():
     monitor = Monitor(two_features(), step_seconds=0.5)
     made = [r.features["timbre"].usable for r in monitor.push(stream())]
@@ -116,35 +113,19 @@ def test_usable_seconds_come_from_spans_where_there_are_any():
 
 
 @pytest.mark.slow
-@few
+@some
 @given(st.data())
 def test_any_cutting_of_two_features_gives_the_same_readings(data):
-    frames = stream(data.draw(st.integers(0, 3)))
-    step = data.draw(st.sampled_from([0.03, 0.25, 1.0]))
-    watch = data.draw(st.sampled_from([None, "s2"]))
+    whole = stream(data.draw(st.integers(0, 3)))
+    options = {
+        "population": with_evidence(),
+        "step_seconds": data.draw(st.sampled_from([0.03, 0.25, 1.0])),
+        "watch": data.draw(st.sampled_from([None, "s2"])),
+    }
     places = sorted(data.draw(st.sets(st.integers(1, 399), max_size=12)))
-    whole = hear([frames], population=two_features(), step_seconds=step, watch=watch)
-    parts = hear(cut(frames, places), population=two_features(), step_seconds=step, watch=watch)
-    assert parts == whole
-
-
-@pytest.mark.slow
-@few
-@given(st.integers(1, 15), st.sampled_from([None, "s2"]))
-def test_a_checkpoint_amid_readings_worked_out_together(stop, watch):
-    def fresh():
-        return Monitor(two_features(), watch=watch, step_seconds=0.25)
-
-    expected = told(fresh().events(Listed([stream()])))
-    first, monitor = [], fresh()
-    for reading in monitor.stream(Listed([stream()])):
-        first.append(reading)
-        if len(first) == stop:
-            break
-    plain, arrays = monitor.state()
-    resumed = fresh()
-    resumed.restore(plain, {name: array.copy() for name, array in arrays.items()})
-    assert told(first) + told(resumed.events(Listed(cut(stream(), [33, 160])))) == expected
+    made = hear([whole], **options)
+    assert hear(frames(whole, places), **options) == made
+    assert made[-1]["among"] is not None
 
 
 def test_a_feature_that_stays_silent_leaves_the_other_alone():
@@ -183,13 +164,12 @@ class Broken:
         self._heard += samples.size
         if self._heard > 8000:
             raise RuntimeError("the model is broken")
-        return Track(np.empty(0, int), np.empty(0, int))
+        return self.flush()
 
     def flush(self):
         return Track(np.empty(0, int), np.empty(0, int))
 
-    def skip_to(self, tick):
-        pass
+    def skip_to(self, tick): ...
 
     def reset(self):
         self._heard = 0
@@ -201,10 +181,135 @@ def test_features_may_be_given_and_their_failure_is_not_swallowed():
     assert len(monitor.push(Block(np.zeros(8000), 8000))) == 0  # the last tick is still open
     with pytest.raises(RuntimeError, match="the model is broken"):
         monitor.push(Block(np.zeros(8000), 8000))
-
-
-def test_a_feature_given_must_be_that_of_the_templates():
     wide = Broken()
     wide.spec = replace(wide.spec, size=11)
     with pytest.raises(UsageError, match="f0 comes as histogram of size 11, the population has"):
         Monitor(two_features(), [wide])
+
+
+HEARD = ("f0", "voice")
+
+
+@pytest.mark.parametrize("watch", [None, "s2"])
+@pytest.mark.parametrize("stop", [1, 6, 7, 15])
+def test_a_stop_amid_readings_worked_out_together(stop, watch):
+    def fresh():
+        return Monitor(with_evidence(), watch=watch, step_seconds=0.25)
+
+    expected = told(fresh().events(Listed([stream()])))
+    assert resumed(fresh, [stream()], stop, frames(stream(), [33, 160])) == expected
+
+
+@pytest.fixture(scope="module")
+def spoken() -> Frames:
+    extractor = Extractor(make(HEARD))
+    return extractor.process(Block(synthetic(10.0, 140.0), RATE))
+
+
+def fresh(population: Population | None = None) -> Monitor:
+    there = population or Population.reference()
+    return Monitor(there, HEARD, there.names[0], step_seconds=0.5)
+
+
+def without(spoken: Frames) -> Frames:
+    return replace(
+        spoken, tracks={name: replace(each, early=None) for name, each in spoken.tracks.items()}
+    )
+
+
+def records(fresh: Monitor, parts: list[Frames]) -> list[dict[str, Any]]:
+    return [dict(reading.record()) for part in parts for reading in fresh.push(part)]
+
+
+def test_it_speaks_early_and_nothing_moves_once_two_windows_are_whole(spoken):
+    first, second = spoken.tracks["voice"].ticks[:2] / 100
+    now, before = records(fresh(), [spoken]), records(fresh(), [without(spoken)])
+    told = [each["features"]["voice"]["usable"] for each in now]
+    assert told[0] == 0.0
+    assert {1.0, 2.0, 3.0, 4.0, 5.0, 6.0} <= set(told)
+    for one, other in zip(now, before, strict=True):
+        assert (other["features"]["voice"]["usable"] == 0.0) == (one["seconds"] < first)
+        if one["seconds"] >= second:  # but for the largest figure so far
+            assert {**one, "peak_bits": 0} == {**other, "peak_bits": 0}
+    early = [r for r in now if r["features"]["voice"]["usable"] in (1.0, 2.0, 4.0, 5.0)]
+    assert all(each["evidence_bits"] is not None for each in early)
+
+
+def test_a_state_in_the_middle_of_a_block_has_none_of_a_whole_window(spoken):
+    heard = FrameAccumulator({each.spec.name: each.spec for each in make(HEARD)})
+    heard.add(spoken)
+    voice = spoken.tracks["voice"]
+    for tick, stands in ((voice.ticks[0] - 1, True), (voice.ticks[0], False)):
+        heard.learn(heard.moments([int(tick)]), 0)
+        assert ("early/voice" in heard.state()[1]) == stands
+
+
+def test_early_frames_are_the_same_for_any_cutting_and_after_a_stop(spoken):
+    whole = told(fresh().events(Listed([spoken])))
+    for most in (37, 100):
+        assert told(fresh().events(Listed(frames(spoken, range(most, 1000, most))))) == whole
+    parts = frames(spoken, range(10, 1000, 10))
+    for second in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0):
+        stops = lambda event, last=second: event.seconds == last  # noqa: E731
+        assert resumed(fresh, parts, stops, [spoken]) == whole
+
+
+def test_what_began_afresh_has_no_early_frames(spoken):
+    stream, (first, then, *_) = fresh(), frames(spoken, range(150, 1000, 150))
+    records(stream, [first])
+    stream._begin_afresh()
+    assert records(stream, [then])[-1]["features"]["voice"]["usable"] == 0.0
+
+
+def test_a_rank_model_that_knows_none_hears_none(spoken):
+    there = Population.reference()
+    models = RankModels(_from_three_seconds(each) for each in there.rank_models)
+    old = there.with_rank_models(models)
+    first = int(spoken.tracks["voice"].ticks[0]) - 1
+    begins = spoken.tracks["voice"].within(-1, first)
+    (only, _) = frames(replace(spoken, tracks={**spoken.tracks, "voice": begins}), [first])
+    assert records(fresh(old), [only]) == records(fresh(old), [without(only)])
+
+
+def _from_three_seconds(rank_model):
+    if rank_model.features != ("voice",):
+        return rank_model
+    some = rank_model.lengths >= 3.0
+    evidence = rank_model.evidence
+    evidence = replace(
+        evidence,
+        lengths=evidence.lengths[some],
+        intercept=evidence.intercept[:, some],
+        slopes=evidence.slopes[:, some],
+        support=evidence.support[some],
+        area=evidence.area[some],
+    )
+    names = ("alpha", "beta", "binomial", "weights", "floor")
+    parts = {name: getattr(rank_model, name)[:, some] for name in names}
+    return replace(
+        rank_model,
+        **parts,
+        lengths=rank_model.lengths[some],
+        open_set=rank_model.open_set[some],
+        rows=tuple(row for row in rank_model.rows if row["T"] >= 3.0),
+        evidence=evidence,
+    )
+
+
+def test_they_survive_a_file_of_frames(spoken, tmp_path):
+    path = tmp_path / "a.npz"
+    specs = {each.spec.name: each.spec for each in make(HEARD)}
+    write_frames(
+        path,
+        spoken.speech,
+        spoken.tracks,
+        {name: spec.size for name, spec in specs.items()},
+        {name: spec.frame_seconds for name, spec in specs.items()},
+        networks={name: spec.network for name, spec in specs.items()},
+    )
+    early, own = read_frames(path).tracks["voice"].early, spoken.tracks["voice"].early
+    assert early is not None
+    assert own is not None
+    assert early.seconds.tolist() == own.seconds.tolist() == [1, 2, 1, 2]
+    assert np.array_equal(early.values, own.values)
+    assert np.array_equal(early.ticks, own.ticks)

@@ -1,3 +1,5 @@
+"""Scores to a posterior, bits and ranks, against the definitions."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -7,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import betabinom
 
+from monitor import Population
 from monitor.errors import StoreError, UsageError
 from monitor.events.reading import Bits
 from monitor.kinds import EMBEDDING, FeatureSpec
@@ -14,7 +17,6 @@ from monitor.maths.scores import EmbeddingSum, Histogram
 from monitor.maths.statistics import limits
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.people import Speaker
-from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.stream.accumulator import RunningTotals
 from monitor.stream.attacker import Attacker
@@ -105,12 +107,9 @@ def test_no_frames_no_bits(features, watch, seconds):
     assert not nothing.beyond_grid
     for feature in nothing.features.values():
         assert (feature.rank, feature.usable) == (None, 0.0)
-
-
-def test_frames_but_no_speech_no_bits():
-    sketches = heard(np.arange(SIZE), np.arange(SIZE))
-    for figure in bits_of(Attacker(people(), BOTH, "s3").assess(sketches, 0.0)):
-        assert figure == ZERO
+    if watch:  # frames, and no speech
+        frames = heard(*[np.arange(SIZE)] * len(features))
+        assert {*bits_of(made.assess(frames, 0.0))} == {ZERO}
 
 
 def test_one_feature_heard_the_other_not():
@@ -177,15 +176,6 @@ def test_posteriors_by_brute_force(seconds, watched):
     assert assessment.beyond_grid == (seconds > 60)
 
 
-def test_local_bits_are_those_of_the_posterior():
-    made = people()
-    counts = [voice(made, name, 4, 60) for name in BOTH]
-    for watched in range(9):
-        assessment = Attacker(made, BOTH, f"s{watched}").assess(heard(*counts), 10.0)
-        expected = np.log2(9 * assessment.posterior[watched])
-        assert only(assessment.local) == pytest.approx(expected, abs=1e-12)
-
-
 def test_ranks_and_rank_bits_by_brute_force():
     made = people(features=("f0",))
     counts = voice(made, "f0", 4, 25)
@@ -220,21 +210,26 @@ def twins():
 
 
 def test_tied_speakers_share_their_ranks():
-    made = twins()
-    counts = voice(made, "f0", 1, 200)
-    rank_model = made.rank_models.find(("f0",), "cross")
-    readings = [
-        Attacker(made, ["f0"], f"s{j}").assess(heard(counts), 10.0).features["f0"]
-        for j in (1, 2, 5)
-    ]
+    made, seconds = twins(), 10.0
+    sketch = heard(voice(made, "f0", 1, 200))
+    attackers = [Attacker(made, ["f0"], f"s{j}") for j in (1, 2, 5)]
+    readings = [each.assess(sketch, seconds).features["f0"] for each in attackers]
     assert readings[0] == readings[1] == readings[2]
     assert readings[0].rank == 2.0
+    rank_model = made.rank_models.find(("f0",), "cross")
     gamma = betabinom.pmf(
         np.arange(3), 8, rank_model.alpha[0, 2, 0], rank_model.beta[0, 2, 0]
     ).mean()
     e = rank_model.floor[0, 2, 0]
     expected = np.log2(9 * ((1 - e) * gamma + e / 9))
     assert only(limited(readings[0], "rank_bits")) == pytest.approx(expected, abs=1e-9)
+    p = attackers[0].rank_posterior(sketch["f0"], "f0", seconds)
+    assert p.sum() == pytest.approx(1)
+    assert p[1] == p[2] == p[5] == p.max()
+    pmf = attackers[0].joint.rank_model.at(seconds).pmf(9, slice(0, 1), floor=True)[0]
+    assert p[1] == pytest.approx(pmf[:3].mean())
+    even = attackers[0].rank_posterior(Histogram(SIZE), "f0", seconds)
+    assert_allclose(even, 1 / 9, rtol=1e-12)
 
 
 def test_frames_that_tell_nobody_apart_are_no_evidence():
@@ -278,32 +273,6 @@ def test_the_rank_posterior_is_gamma_at_everybodys_rank(seconds):
     assert only(limited(watched, "rank_bits")) == pytest.approx(np.log2(9 * p[4]), abs=1e-9)
 
 
-def test_the_rank_posterior_of_twins_and_of_nothing():
-    made = twins()
-    attacker = Attacker(made, ["f0"])
-    sketch = heard(voice(made, "f0", 1, 200))["f0"]
-    p = attacker.rank_posterior(sketch, "f0", 10.0)
-    assert p.sum() == pytest.approx(1)
-    assert p[1] == p[2] == p[5] == p.max()
-    pmf = attacker.joint.rank_model.at(10.0).pmf(9, slice(0, 1), floor=True)[0]
-    assert p[1] == pytest.approx(pmf[:3].mean())
-    even = attacker.rank_posterior(Histogram(SIZE), "f0", 10.0)
-    assert_allclose(even, 1 / 9, rtol=1e-12)
-
-
-def test_the_watched_speakers_length_decides():
-    made = people((100, 100, 75, 100, 80), template_lengths=(10, 100))
-    attacker = Attacker(made, BOTH, "s2")
-    assert (attacker.withheld, attacker.left_out) == ("", ())
-    assert (attacker.speakers, attacker.scoring.seconds) == (5, 75.0)
-    same = Attacker(made, BOTH, "s2", template_seconds=75)
-    counts = heard(*[voice(made, name, 2, 300) for name in BOTH])
-    one, other = (each.assess(counts, 10.0) for each in (attacker, same))
-    assert one.local == other.local
-    assert_allclose(one.posterior, other.posterior, rtol=0)
-    assert "interpolated between templates of 10 and 100 s" in attacker.length_notice
-
-
 def test_a_watched_template_too_short_for_the_rank_model_is_withheld():
     made = people((100, 100, 75, 100, 80), template_lengths=(100,))
     attacker = Attacker(made, BOTH, "s2")
@@ -338,22 +307,6 @@ def test_another_short_template_is_left_out():
     assert single.rank == 1 + (scores > scores[2]).sum()
 
 
-def test_cutting_all_templates_brings_everybody_in():
-    made = people((100, 100, 75, 100, 80), template_lengths=(10, 100))
-    attacker = Attacker(made, BOTH, "s2", template_seconds=75)
-    assert (attacker.withheld, attacker.left_out) == ("", ())
-    assert (attacker.speakers, attacker.scoring.seconds) == (5, 75.0)
-    longer = Attacker(made, BOTH, "s0", template_seconds=80)
-    assert longer.left_out == ("s2",)
-    # the rank model is taken at that D, at that N
-    rank_model = made.rank_models.find(BOTH, "cross")
-    w = np.log(75 / 10) / np.log(100 / 10)
-    alpha = np.exp(
-        (1 - w) * np.log(rank_model.alpha[0, 2, 0]) + w * np.log(rank_model.alpha[0, 2, 1])
-    )
-    assert attacker.joint.rank_model.at(10.0).alpha[0, 0] == pytest.approx(alpha)
-
-
 def test_without_a_rank_model():
     made = people(features=("f0",))
     bare = Population(made.speakers, made.offsets, made.features)
@@ -366,49 +319,6 @@ def test_without_a_rank_model():
         Attacker(made, BOTH, rank_models=joint)
     with pytest.raises(StoreError, match="no rank model for f0"):
         Attacker(made, ["f0"], rank_models=RankModels())
-
-
-def test_other_rank_models_than_the_populations_own():
-    made = people(features=("f0",))
-    other = some_rank_model(seed=9)
-    assert Attacker(made, ["f0"], rank_models=RankModels([other])).rank_model is other
-
-
-@pytest.mark.parametrize(
-    ("there", "asked", "used", "same_session_biased"),
-    [
-        (("cross", "same"), "cross", "cross", False),
-        (("cross", "same"), "same", "same", False),
-        (("same",), "cross", "same", True),
-        (("same",), "same", "same", False),
-        (("cross",), "same", "cross", False),
-    ],
-)
-def test_which_session_is_used_and_whether_it_same_session_biased(
-    there, asked, used, same_session_biased
-):
-    made = people(sessions=there)
-    for features in (("f0",), BOTH):
-        attacker = Attacker(made, features, session=asked)
-        assert (attacker.session, attacker.same_session_biased) == (used, same_session_biased)
-        assert attacker.rank_model.session == used
-
-
-def test_a_feature_whose_own_rank_model_same_session_biased_says_so():
-    rank_models = RankModels(
-        [some_rank_model(BOTH), some_rank_model(("f0",), "same"), some_rank_model(("phones",))]
-    )
-    attacker = Attacker(people(), BOTH, rank_models=rank_models)
-    assert (attacker.session, attacker.same_session_biased) == ("cross", True)
-
-
-def test_features_in_any_order():
-    made = people()
-    counts = [voice(made, name, 4, 60) for name in BOTH]
-    one = Attacker(made, BOTH, "s4").assess(heard(*counts), 10.0)
-    turned = Attacker(made, BOTH[::-1], "s4")
-    assert turned.features == BOTH
-    assert turned.assess(heard(*counts), 10.0).local == one.local
 
 
 @pytest.mark.parametrize(
@@ -425,25 +335,88 @@ def test_what_makes_no_sense(features, watch, message):
         Attacker(people(), features, watch)
 
 
-def test_rank_models_of_different_scores_do_not_mix():
-    rank_models = RankModels([
-        some_rank_model(BOTH), some_rank_model(("f0",), similarities=("embedding-max",)),
-        some_rank_model(("phones",)),
-    ])  # fmt: skip
+def test_the_watched_speakers_length_decides_and_brings_everybody_in():
+    made = people((100, 100, 75, 100, 80), template_lengths=(10, 100))
+    attacker = Attacker(made, BOTH, "s2")
+    assert (attacker.withheld, attacker.left_out) == ("", ())
+    assert (attacker.speakers, attacker.scoring.seconds) == (5, 75.0)
+    same = Attacker(made, BOTH, "s2", template_seconds=75)
+    counts = heard(*[voice(made, name, 2, 300) for name in BOTH])
+    one, other = (each.assess(counts, 10.0) for each in (attacker, same))
+    assert one.local == other.local
+    assert_allclose(one.posterior, other.posterior, rtol=0)
+    assert "interpolated between templates of 10 and 100 s" in attacker.length_notice
+    assert Attacker(made, BOTH, "s0", template_seconds=80).left_out == ("s2",)
+    # the rank model is taken at that D, at that N
+    rank_model = made.rank_models.find(BOTH, "cross")
+    w = np.log(75 / 10) / np.log(100 / 10)
+    alpha = np.exp(
+        (1 - w) * np.log(rank_model.alpha[0, 2, 0]) + w * np.log(rank_model.alpha[0, 2, 1])
+    )
+    assert attacker.joint.rank_model.at(10.0).alpha[0, 0] == pytest.approx(alpha)
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "used", "biased"),
+    [
+        (("cross", "same"), "cross", "cross", False),
+        (("cross", "same"), "same", "same", False),
+        (("same",), "cross", "same", True),
+        (("same",), "same", "same", False),
+        (("cross",), "same", "cross", False),
+    ],
+)
+def test_which_session_is_used_and_whether_that_reads_too_high(there, asked, used, biased):
+    made = people(sessions=there)
+    for features in (("f0",), BOTH):
+        attacker = Attacker(made, features, session=asked)
+        assert (attacker.session, attacker.same_session_biased) == (used, biased)
+        assert attacker.rank_model.session == used
+
+
+def test_rank_models_given_are_used_and_must_fit_one_another():
+    other = some_rank_model(seed=9)
+    made = people(features=("f0",))
+    assert Attacker(made, ["f0"], rank_models=RankModels([other])).rank_model is other
+
+    def with_f0(own):
+        rank_models = RankModels([some_rank_model(BOTH), own, some_rank_model(("phones",))])
+        return Attacker(people(), BOTH, rank_models=rank_models)
+
+    # a feature of which only one of the same session is there
+    attacker = with_f0(some_rank_model(("f0",), "same"))
+    assert (attacker.session, attacker.same_session_biased) == ("cross", True)
     with pytest.raises(StoreError, match="rank model of f0 alone is for embedding-max scores"):
-        Attacker(people(), BOTH, rank_models=rank_models)
+        with_f0(some_rank_model(("f0",), similarities=("embedding-max",)))
+
+
+def test_features_in_any_order_and_limits_around_the_figure():
+    made = people()
+    counts = [voice(made, name, 4, 60) for name in BOTH]
+    one, turned = Attacker(made, BOTH, "s4"), Attacker(made, BOTH[::-1], "s4")
+    assert turned.features == BOTH
+    for seconds in (0.3, 3.0, 30.0):
+        found = one.assess(heard(*counts), seconds)
+        assert turned.assess(heard(*counts), seconds).local == found.local
+        for figure in bits_of(found):
+            assert figure.low <= figure.value <= figure.high
+
+
+def by_embeddings(vectors, own, similarity):
+    """Speakers whose templates are so many embeddings each."""
+    count = len(vectors) // own
+    return Population(
+        [Speaker(f"s{i}") for i in range(count)],
+        np.arange(0, len(vectors) + 1, own),
+        {"identity": FeatureTemplates(FeatureSpec("identity", EMBEDDING, 3, 1.5), vectors)},
+        RankModels([some_rank_model(("identity",), similarities=(similarity,))]),
+    )
 
 
 def test_the_rank_model_names_the_similarity():
     vectors = np.random.default_rng(0).normal(size=(27, 3))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    rank_model = some_rank_model(("identity",), similarities=("embedding-max",))
-    made = Population(
-        [Speaker(f"s{i}") for i in range(9)],
-        np.arange(0, 28, 3),
-        {"identity": FeatureTemplates(FeatureSpec("identity", EMBEDDING, 3, 1.5), vectors)},
-        RankModels([rank_model]),
-    )
+    made = by_embeddings(vectors, 3, "embedding-max")
     attacker = Attacker(made, ["identity"], "s0")
     sketch = EmbeddingSum(3)
     sketch.learn_many(vectors[[0, 20, 20]])
@@ -454,48 +427,20 @@ def test_the_rank_model_names_the_similarity():
     assert feature.rank == 1 + (scores > scores[0]).sum() != 1 + (means > means[0]).sum()
     # not additive: nothing is scaled beyond the grid
     beyond = attacker.joint.rank_model.at(600.0)
-    assert_array_equal(beyond.weights, rank_model.weights[:, -1, 0])
+    assert_array_equal(beyond.weights, attacker.rank_model.weights[:, -1, 0])
 
 
 def test_embeddings():
     vectors = np.random.default_rng(0).normal(size=(5, 3))
-    made = Population(
-        [Speaker(f"s{i}") for i in range(5)],
-        np.arange(6),
-        {"identity": FeatureTemplates(FeatureSpec("identity", EMBEDDING, 3, 1.5), vectors)},
-        RankModels([some_rank_model(("identity",), similarities=("embedding-cosine",))]),
-    )
-    attacker = Attacker(made, ["identity"], "s2")
+    attacker = Attacker(by_embeddings(vectors, 1, "embedding-cosine"), ["identity"], "s2")
     sketch = EmbeddingSum(3)
     sketch.learn_many(vectors[2:3] * [[2.0], [7.0]])
     feature = attacker.assess({"identity": sketch}, 10.0).features["identity"]
-    assert feature.rank == 1
-    assert feature.usable == 3.0
+    assert (feature.rank, feature.usable) == (1, 3.0)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     rank_model = attacker.rank_model
     expected = posterior(rank_model.weights[0, 2, 0, 0] * unit @ unit[2], rank_model.floor[0, 2, 0])
     assert only(limited(feature, "local_bits")) == pytest.approx(np.log2(5 * expected[2]))
-
-
-def test_assessing_changes_nothing():
-    made = people()
-    attacker = Attacker(made, BOTH, "s4")
-    sketches = heard(*[voice(made, name, 4, 60) for name in BOTH])
-    first = attacker.assess(sketches, 10.0)
-    attacker.assess(sketches, 90.0)
-    attacker.rank_posterior(sketches["f0"], "f0", 3.0)
-    again = attacker.assess(sketches, 10.0)
-    assert bits_of(first) == bits_of(again)
-    assert_array_equal(first.posterior, again.posterior)
-    assert sketches["f0"].frames == 60
-
-
-def test_limits_hold_the_figure():
-    made = people()
-    counts = [voice(made, name, 4, 60) for name in BOTH]
-    for seconds in (0.3, 3.0, 30.0):
-        for figure in bits_of(Attacker(made, BOTH, "s4").assess(heard(*counts), seconds)):
-            assert figure.low <= figure.value <= figure.high
 
 
 @pytest.mark.parametrize(

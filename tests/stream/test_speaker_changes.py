@@ -1,26 +1,59 @@
+"""Somebody else takes over, or another recording: when that is noticed, and against whom."""
+
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from functools import cache, reduce
+from itertools import count
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from monitor import Monitor, Population
 from monitor import kinds as module
+from monitor.alerts import Threshold
 from monitor.errors import StoreError, UsageError
+from monitor.events.reading import Reading
 from monitor.features.channel import Channel
 from monitor.features.embeddings import SpeakerModel, Voice
 from monitor.features.f0 import F0
 from monitor.features.framing import join_tracks
 from monitor.features.phones import Phones
-from monitor.kinds import EMBEDDING, HISTOGRAM, LEVELS, Kind, Sensitivity
-from monitor.population.population import Population
+from monitor.kinds import EMBEDDING, HISTOGRAM, LEVELS, FeatureSpec, Kind, Sensitivity
+from monitor.population.cohort import FeatureTemplates
+from monitor.population.people import Speaker
+from monitor.protocols import Provenance
+from monitor.run import LogFile, Run, RunSettings
+from monitor.sinks.jsonl import RunBuffer
 from monitor.sources.frames import read_frames
-from monitor.stream.speaker_changes import ChangeDetector, FollowedFeature, collect_others
+from monitor.stream import speaker_changes
+from monitor.stream.accumulator import FeatureTotals
+from monitor.stream.speaker_changes import (
+    FEWEST,
+    ChangeDetector,
+    FollowedFeature,
+    are_different_people,
+    collect_others,
+    describe_criterion,
+    score_likeness,
+    select_cohort,
+)
+from monitor.types import Block, Frames, Track
 from tests.contracts import KILOBYTE, growth
+from tests.records import as_records
+from tests.stream.streams import (
+    Listed,
+    audio,
+    readings,
+    reference,
+    run_through,
+    sounds,
+    two_features,
+)
 
 BINS, DIMENSIONS = 30, 192
 KINDS: dict[str, Kind] = {"f0": HISTOGRAM, "phones": HISTOGRAM, "speaker_ab": EMBEDDING}
@@ -88,10 +121,6 @@ def levels(turns, seed=0):
     usual = rng.uniform(-8, -2, 20)
     moved = [by for by, steps in turns for _ in range(steps)]
     return [{"channel": (usual + by + 0.2 * rng.standard_normal(20))[None]} for by in moved]
-
-
-def following_levels(**settings):
-    return following({"channel": np.empty((0, 20))}, **settings)
 
 
 @pytest.mark.parametrize("by", [1.2, -1.2, np.r_[2.0 * np.ones(6), np.zeros(14)]])
@@ -292,8 +321,6 @@ def test_histograms_are_more_careful_beside_an_embedding():
 
 
 # ----------------------------------------------------------------------------- streams as they are
-
-
 @given(
     st.integers(1, 149), st.sampled_from([("f0",), ("speaker_ab",), ("f0", "phones", "speaker_ab")])
 )
@@ -377,18 +404,17 @@ def test_nothing_and_nonsense_leave_no_trace():
     same(silent.state(), fresh.state())
 
 
+def following_levels(**settings):
+    return following({"channel": np.empty((0, 20))}, **settings)
+
+
 def test_what_it_is_given_is_only_read():
     bins, directions = voices()
-    counts = np.round(1000 * bins).astype(np.int64)
-    background = {"f0": counts.copy(), "speaker_ab": directions.copy()}
-    for array in background.values():
-        array.flags.writeable = False
+    background = {"f0": np.round(1000 * bins).astype(np.int64), "speaker_ab": directions.copy()}
     steps = spoken([(0, 60), (1, 30)], 0, ("f0", "speaker_ab"))
-    for step in steps:
-        for array in step.values():
-            array.flags.writeable = False
+    for array in (*background.values(), *(each for step in steps for each in step.values())):
+        array.flags.writeable = False
     assert heard(following(background), steps)
-    np.testing.assert_array_equal(background["f0"], counts)
 
 
 def test_a_large_population_is_thinned():
@@ -405,48 +431,7 @@ def test_memory_does_not_grow(monkeypatch):
     assert growth(300, lambda i: follower.update(steps[i % 100], 100 * i)) < 16 * KILOBYTE
 
 
-def test_reset_is_a_new_detector():
-    follower = detector("f0")
-    heard(follower, spoken([(0, 50)]))
-    follower.reset()
-    same(follower.state(), detector("f0").state())
-
-
-# -------------------------------------------------------------------------------------- wrong input
-
-
-@pytest.mark.parametrize(
-    ("step", "words"),
-    [
-        ({"f0": np.array([BINS])}, "bins of .* must"),
-        ({"f0": np.array([-1])}, "bins of .* must"),
-        ({"f0": np.array([0.5])}, "bins of .* must"),
-        ({"speaker_ab": np.zeros((1, 3))}, "frames of .* must be floats"),
-        ({"speaker_ab": np.zeros(DIMENSIONS)}, "frames of .* must be floats"),
-    ],
-)
-def test_other_frames_are_refused(step, words):
-    with pytest.raises(UsageError, match=words):
-        detector("f0", "speaker_ab").update(step, 100)
-
-
-def test_settings_without_meaning_are_refused():
-    with pytest.raises(UsageError, match="careful"):
-        detector("f0", careful=0)
-
-
-def test_the_state_of_other_features_is_refused():
-    plain, arrays = detector("f0").state()
-    with pytest.raises(StoreError, match="speaker_ab"):
-        detector("f0", "speaker_ab").restore(plain, arrays)
-    smaller = following({"f0": np.ones((2, 3))})
-    with pytest.raises(StoreError, match="f0"):
-        smaller.restore(plain, arrays)
-
-
 # ------------------------------------------------------------------------------------ real readers
-
-
 def listened(paths):
     """Steps of one second, one clip after the other."""
     tracks, ticks = [], 0
@@ -482,3 +467,180 @@ def test_a_voice_of_the_same_sex_is_noticed_soon(clips):
     (change,) = heard(follower, listened(men))
     assert 30 < change.seconds <= 38
     assert change.since_seconds == pytest.approx(30, abs=3)
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ({"f0": np.array([BINS])}, "bins of .* must"),
+        ({"f0": np.array([-1])}, "bins of .* must"),
+        ({"f0": np.array([0.5])}, "bins of .* must"),
+        ({"speaker_ab": np.zeros((1, 3))}, "frames of .* must be floats"),
+        ({"speaker_ab": np.zeros(DIMENSIONS)}, "frames of .* must be floats"),
+    ],
+)
+def test_other_frames_are_refused(step, words):
+    with pytest.raises(UsageError, match=words):
+        detector("f0", "speaker_ab").update(step, 100)
+
+
+def test_settings_without_meaning_and_states_of_others_are_refused():
+    with pytest.raises(UsageError, match="careful"):
+        detector("f0", careful=0)
+    plain, arrays = detector("f0").state()
+    with pytest.raises(StoreError, match="speaker_ab"):
+        detector("f0", "speaker_ab").restore(plain, arrays)
+    with pytest.raises(StoreError, match="f0"):
+        following({"f0": np.ones((2, 3))}).restore(plain, arrays)
+
+
+def people(count: int, network: str | None = "ab" * 32, seed: int = 0) -> Population:
+    """So many speakers of 20 s, by an embedding and a histogram."""
+    rng = np.random.default_rng(seed)
+    slices = rng.normal(size=(4 * count, 8)).astype(np.float32)
+    counts = rng.integers(0, 9, (4 * count, 5)).astype(np.uint16)
+    spec = FeatureSpec("voice", EMBEDDING, 8, 3.0, network=network)
+    return Population(
+        [Speaker(f"{seed} {i}") for i in range(count)],
+        np.arange(0, 4 * count + 1, 4),
+        {
+            "voice": FeatureTemplates(spec, slices),
+            "f0": FeatureTemplates(FeatureSpec("f0", HISTOGRAM, 5, 0.01), counts),
+        },
+    )
+
+
+def pitched(seconds: float, lag: int, recording: int = 0, start: float = 0.0) -> Frames:
+    """All speech, at a pitch around one lag."""
+    size = round(100 * seconds)
+    bins = np.random.default_rng(recording).normal(lag, 4, size).round().clip(0, 103)
+    ticks = np.arange(1, size + 1) + round(100 * start)
+    track = Track(ticks, bins.astype(np.intp))
+    return Frames(np.ones(size, bool), {"f0": track}, recording=recording)
+
+
+def silence(seconds: float, recording: int) -> Frames:
+    nothing = Track(np.empty(0, np.intp), np.empty(0, np.intp))
+    return Frames(np.zeros(round(100 * seconds), bool), {"f0": nothing}, recording=recording)
+
+
+def end_of(items: list[Any], names: list[str], **options: Any) -> dict[str, Any]:
+    kept = RunBuffer()
+    run_through(Listed(items, names), Monitor(reference(), **options), sinks=[kept])
+    return as_records(kept.events)[-1]
+
+
+def test_recordings_without_speech_are_named():
+    items = [silence(3, 0), pitched(4, 40, 1, 3.0), silence(5, 2)]
+    end = end_of(items, ["a", "b", "c"])
+    assert end["recordings"] == ["a", "b", "c"]
+    assert end["notices"] == ["a: no speech in it", "c: no speech in it"]
+    assert end_of([pitched(3, 40)], ["a"])["notices"] == []
+
+
+def test_an_alert_says_in_which_recording_it_was_raised():
+    """The first reading that ends in a recording is of it, the one at its end still is."""
+    items = [pitched(4, 40), pitched(6, 40, 1, 4.0)]
+    rules = [Threshold("sum_bits", -99.0, hold, 0.0) for hold in (0.0, 3.0, 4.0, 8.0)]
+    kept = RunBuffer()
+    run_through(Listed(items, ["a", "b"]), Monitor(reference()), sinks=[kept], rules=rules)
+    alerts = [record for record in as_records(kept.events) if record["type"] == "alert"]
+    assert [(alert["seconds"], alert["recording"]) for alert in alerts] == [
+        (1.0, "a"), (4.0, "a"), (5.0, "b"), (9.0, "b")
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_two_people_are_told_and_one_is_not():
+    one = [pitched(60, 40), pitched(60, 40, 1, 60.0), pitched(60, 40, 2, 120.0)]
+    assert end_of(one, ["a", "b", "c"])["notices"] == []
+    two = [pitched(60, 40), pitched(60, 75, 1, 60.0), pitched(60, 40, 2, 120.0)]
+    (notice,) = end_of(two, ["a", "b", "c"])["notices"]
+    assert notice == (
+        "b: sounds like another person than what was heard before it, judged by f0, which misses "
+        "most of the same sex"
+    )
+    for action in ("note", "ignore"):
+        assert len(end_of(two, ["a", "b", "c"], on_change=action)["notices"]) == 1
+    for action in ("reset", "split"):  # nothing adds up there
+        assert end_of(two, ["a", "b", "c"], on_change=action)["notices"] == []
+
+
+def test_a_few_seconds_are_not_judged():
+    assert end_of([pitched(60, 40), pitched(15, 75, 1, 60.0)], ["a", "b"])["notices"] == []
+
+
+def test_features_that_the_shipped_readers_do_not_have_judge_nobody():
+    assert describe_criterion(["timbre", "phones", "f0"]).endswith(
+        "which misses many of the same sex"
+    )
+    assert describe_criterion(["f0", "phones", "voice"]).startswith("voice, which misses many")
+    ones = FeatureTotals(100, {"f0": np.ones(10, int)}, {"f0": 10}, {"f0": 10})
+    for name in ("f0", "timbre"):
+        assert not are_different_people({name: two_features().specs["f0"]}, ones, ones)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [1000, 4000, 50_000])
+def test_any_cutting_says_the_same(step):
+    samples = sounds(30.0)
+    items: list[Block] = []
+    for recording in range(2):
+        items += audio(samples, range(step, samples.size, step), recording=recording)
+    monitor = Monitor(reference(), on_change="note")
+    found = [event for event in monitor.events(Listed(items)) if isinstance(event, Reading)]
+    assert [reading.recording for reading in found] == [0] * 30 + [1] * 30
+    assert monitor.recordings.silent == []
+
+
+def test_the_shipped_readers_stand_beside_a_few_where_one_network_made_both(monkeypatch):
+    shipped, few = people(30, seed=1), people(3)
+    monkeypatch.setattr(speaker_changes, "shipped_readers", lambda: shipped)
+    mine = Population(few.speakers, few.offsets, {"own": few.features["voice"]})
+    for population, expected in (
+        (few, {"voice": 33, "f0": 3}),
+        (people(3, "cd" * 32), {"voice": 3, "f0": 3}),  # another network
+        (people(3, None), {"voice": 3, "f0": 3}),
+        (people(FEWEST), {"voice": FEWEST, "f0": FEWEST}),  # many stand alone
+        (people(FEWEST - 1), {"voice": FEWEST + 29, "f0": FEWEST - 1}),
+        (mine, {"own": 3}),  # nobody ships that
+    ):
+        made = collect_others(population, population.scoring(), population.features)
+        assert {name: len(each) for name, each in made.items()} == expected
+    made = collect_others(few, few.scoring(), ["voice"])["voice"]
+    assert np.array_equal(made[:3], few.templates("voice", few.scoring()))
+    assert np.array_equal(made[3:], shipped.templates("voice", shipped.scoring()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stop", [10, 33, 36, 50, 70, 94])
+def test_resumed_the_same_is_said(tmp_path, stop):
+    """Stopped in each of the recordings, by turns."""
+    items = [pitched(30, 40), silence(5, 1), pitched(30, 75, 2, 35.0), pitched(30, 40, 3, 65.0)]
+    names = ["a", "b", "c", "d"]
+    whole = end_of(items, names, on_change="note")
+    assert len(whole["notices"]) == 2
+
+    def source() -> Listed:
+        return Listed(items, names, (Provenance("calls"),))
+
+    path, clock, kept = tmp_path / "run.jsonl", RunSettings(clock=count().__next__), RunBuffer()
+    with Run(source(), Monitor(reference(), on_change="note"), settings=clock, log=path) as run:
+        for record in (event.record() for event in run):
+            if record["type"] == "reading" and record["seconds"] > stop:
+                break  # the checkpoint is of the reading before
+    again, log = Monitor(reference(), on_change="note"), LogFile(path, resume=True)
+    run_through(source(), again, sinks=[kept], log=log)
+    assert as_records(kept.events)[-1]["notices"] == whole["notices"]
+    assert readings(as_records(kept.events))[0]["seconds"] == stop + 1
+
+
+def test_alike_is_symmetric_and_knows_the_same_voice():
+    like = [select_cohort(reference(), "f0", 60.0)] * 2
+    one, same, other = (
+        np.bincount(pitched(60, lag, seed).tracks["f0"].values, minlength=104)
+        for lag, seed in ((40, 0), (40, 1), (75, 2))
+    )
+    likeness = score_likeness(HISTOGRAM, one, same, *like)
+    assert likeness == score_likeness(HISTOGRAM, same, one, *like)
+    assert likeness > 1.2 > score_likeness(HISTOGRAM, one, other, *like)
