@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
@@ -16,15 +14,11 @@ from monitor.events.run import NoticeEvent
 from monitor.maths.condition import Condition
 from monitor.population import demo_frames
 from monitor.population.people import sound_of
-from monitor.types import Block
+from monitor.stream.monitor import Event
+from tests.stream.streams import Listed, audio, resumed, told
 
 STREAM = "speech/dev-clean/1462/170142.opus"
 WATCHED = "1462"
-
-
-@cache
-def reference():
-    return Population.reference()
 
 
 @pytest.fixture(scope="module")
@@ -32,29 +26,32 @@ def voice(shared):
     return cut(shared / STREAM, seconds=20.0).astype(np.float32)
 
 
-def blocks(sound, rate=RATE, seconds=0.7, recording=0):
+def reference() -> Population:
+    return Population.reference()
+
+
+def blocks(sound, rate=RATE, seconds=0.7):
     size = round(seconds * rate)
-    return [Block(sound[at : at + size], rate, recording) for at in range(0, len(sound), size)]
+    return audio(np.float32(sound), range(size, len(sound), size), rate)
 
 
-def heard(source, population=None, watch=WATCHED, **more):
-    monitor = Monitor(population or reference(), ["f0"], watch, **more)
-    events = list(monitor.listen(source))
+def heard(source, population=None, watch=WATCHED):
+    """Readings, notices, and of which figures they are."""
+    events = list(Monitor(population or reference(), ["f0"], watch).listen(source))
     notices = [event.notice for event in events if isinstance(event, NoticeEvent)]
-    return [event for event in events if isinstance(event, Reading)], notices
-
-
-def of(notices):
-    return [figure for notice in notices for figure in notice.fields["figures"]]
+    figures = [figure for notice in notices for figure in notice.fields["figures"]]
+    return [event for event in events if isinstance(event, Reading)], notices, figures
 
 
 def test_another_session_of_a_clean_reader_is_as_its_template(voice):
-    readings, notices = heard(blocks(voice))
+    readings, notices, _ = heard(blocks(voice))
     assert not notices
     assert readings[-1].differs == ()
     assert readings[-1].conditions.bandwidth_hz == pytest.approx(5900, abs=200)
     assert readings[-1].conditions.clipping == 0
     assert readings[0].conditions in (None, Condition())  # a second says nothing
+    assert all(speaker.condition for speaker in reference().speakers)
+    assert reference().condition().bandwidth_hz == 8000
 
 
 @pytest.mark.parametrize(
@@ -73,15 +70,15 @@ def test_another_sound_than_the_templates_is_noticed_in_the_run(
     sound = worse(voice)
     if figure == "snr_db":
         sound = noisy(sound, 8, babble(shared / "speech", sound.size, 1))
-    readings, notices = heard(blocks(np.float32(sound), rate), watch=watch)
-    assert of(notices) == [figure]
-    assert notices[0].kind == "conditions differ"
-    assert 3 < notices[0].seconds < 15
-    assert notices[0].fields["stream"][figure] is not None
-    assert 0 < notices[0].fields["matching_bits"] < 10  # of pitch
-    assert f"{notices[0].fields['matching_bits']:.1f} bits" in notices[0].text
-    before = [r for r in readings if r.seconds < notices[0].seconds]
-    after = [r for r in readings if r.seconds >= notices[0].seconds]
+    readings, (notice,), figures = heard(blocks(sound, rate), watch=watch)
+    assert figures == [figure]
+    assert notice.kind == "conditions differ"
+    assert 3 < notice.seconds < 15
+    assert notice.fields["stream"][figure] is not None
+    assert 0 < notice.fields["matching_bits"] < 10  # of pitch
+    assert f"{notice.fields['matching_bits']:.1f} bits" in notice.text
+    before = [r for r in readings if r.seconds < notice.seconds]
+    after = [r for r in readings if r.seconds >= notice.seconds]
     assert not any(r.differs for r in before)
     assert all(r.differs == (figure,) for r in after)
     assert after[-1].record()["differs"] == [figure]
@@ -90,56 +87,45 @@ def test_another_sound_than_the_templates_is_noticed_in_the_run(
 
 def test_templates_of_such_sound_are_no_reason_for_a_notice(voice):
     sound = Condition(bandwidth_hz=3600.0, snr_db=40.0, reverberation_seconds=0.15, clipping=0.0)
-    people = [replace(one, sound=sound_of(sound, 60.0)) for one in reference().speakers]
-    _, notices = heard(blocks(np.float32(telephone(voice)), 8000), _with(people))
-    assert not notices
-    _, notices = heard(blocks(voice), _with(people))  # a wide band against telephones, as well
-    assert of(notices) == ["bandwidth_hz"]
+    like = sounding(sound_of(sound, 60.0))
+    assert not heard(blocks(telephone(voice), 8000), like)[1]
+    # a wide band against telephones, as well
+    assert heard(blocks(voice), like)[2] == ["bandwidth_hz"]
 
 
 def test_a_bad_sound_is_bad_even_where_the_templates_are_so_too(voice):
-    sound = clipped(voice, 24)
-    like = Condition(bandwidth_hz=8000.0, snr_db=20.0, reverberation_seconds=0.2, clipping=0.3)
-    people = [replace(one, sound=sound_of(like, 60.0)) for one in reference().speakers]
-    readings, notices = heard(blocks(np.float32(sound)), _with(people))
+    sound = Condition(bandwidth_hz=8000.0, snr_db=20.0, reverberation_seconds=0.2, clipping=0.3)
+    readings, notices, figures = heard(blocks(clipped(voice, 24)), sounding(sound_of(sound, 60.0)))
     assert [notice.kind for notice in notices] == ["poor sound"]
-    assert of(notices) == ["clipping"]
+    assert figures == ["clipping"]
     assert readings[-1].differs == ("clipping",)
 
 
 def test_nothing_is_said_where_nothing_is_known(voice):
-    nobody = _with([replace(one, sound=np.zeros(0, "<f4")) for one in reference().speakers])
-    readings, notices = heard(blocks(np.float32(telephone(voice)), 8000), nobody)
+    readings, notices, _ = heard(blocks(telephone(voice), 8000), sounding(np.zeros(0, "<f4")))
     assert not notices
     assert readings[-1].conditions.bandwidth_hz < 4000
-    monitor = Monitor(reference(), ["f0"], WATCHED)
-    for reading in monitor.stream(demo_frames()):  # frames hold no sound
-        assert reading.conditions is None
-        assert "conditions" not in reading.record()
-        break
+    first = next(Monitor(reference(), ["f0"], WATCHED).stream(demo_frames()))
+    assert first.conditions is None  # frames hold no sound
+    assert "conditions" not in first.record()
 
 
 def test_any_cutting_and_any_resumption_say_the_same(voice):
-    sound = np.float32(telephone(voice))
-    whole, told = heard(blocks(sound, 8000, 20.0))
-    parts, again = heard(blocks(sound, 8000, 0.31))
-    assert [r.record() for r in whole] == [r.record() for r in parts]
-    assert told == again
+    def fresh() -> Monitor:
+        return Monitor(reference(), ["f0"], WATCHED)
+
+    whole, parts, others = (
+        blocks(telephone(voice), 8000, seconds) for seconds in (20.0, 0.31, 0.5)
+    )
+    expected = told(fresh().events(Listed(whole)))
+    assert told(fresh().events(Listed(parts))) == expected
+    assert any(record["type"] == "notice" for record in expected)
     for seconds in (4, 12):
-        monitor = Monitor(reference(), ["f0"], WATCHED)
-        before = []
-        for event in monitor.listen(blocks(sound, 8000, 0.31)):
-            before.append(event)
-            if isinstance(event, Reading) and event.seconds == seconds:
-                break
-        plain, arrays = monitor.state()
-        later = Monitor(reference(), ["f0"], WATCHED)
-        later.restore(json.loads(json.dumps(plain)), arrays)
-        after = list(later.listen(blocks(sound, 8000, 0.5)))
-        both = [e for e in (*before, *after) if isinstance(e, Reading)]
-        assert [r.record() for r in both] == [r.record() for r in whole]
-        notices = [e.notice for e in (*before, *after) if isinstance(e, NoticeEvent)]
-        assert notices == told
+
+        def stops(event: Event, seconds: int = seconds) -> bool:
+            return isinstance(event, Reading) and event.seconds == seconds
+
+        assert resumed(fresh, parts, stops, others) == expected
 
 
 def test_another_voice_has_a_sound_of_its_own(voice):
@@ -179,22 +165,20 @@ def test_a_template_keeps_what_it_sounds_like(tmp_path, voice):
 
 def test_a_further_session_counts_by_its_length():
     wide, narrow = Condition(bandwidth_hz=8000.0, snr_db=40.0), Condition(bandwidth_hz=4000.0)
-    one, two = (replace(reference().speakers[0], sound=sound_of(*each)) for each in
-                ((wide, 30.0), (narrow, 90.0)))  # fmt: skip
+    speaker = reference().speakers[0]
+    one, two, silent = (
+        replace(speaker, sound=sound)
+        for sound in (sound_of(wide, 30.0), sound_of(narrow, 90.0), np.zeros(0, "<f4"))
+    )
     both = one.merged(two)
     assert both.condition == Condition(bandwidth_hz=5000.0, snr_db=40.0)
     assert both.sound[[0, len(one.sound)]].tolist() == [30.0, 90.0]
-    silent = replace(one, sound=np.zeros(0, "<f4"))
     assert one.merged(silent).condition == silent.merged(one).condition == wide
 
 
-def test_every_shipped_reader_has_a_sound():
-    assert all(speaker.condition for speaker in reference().speakers)
-    assert reference().condition().bandwidth_hz == 8000
-
-
-def _with(people):
-    whole = reference()
+def sounding(sound):
+    """The shipped readers, of such a sound."""
+    whole, people = reference(), [replace(one, sound=sound) for one in reference().speakers]
     return Population(
         people, whole.offsets, whole.features, whole.rank_models, about="", cohort=whole.cohort
     )

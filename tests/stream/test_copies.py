@@ -1,4 +1,4 @@
-"""A copy of enrolled audio is noticed, whatever was done to it; other audio is not."""
+"""A copy of enrolled audio is noticed, and audio that repeats itself does not count again."""
 
 from __future__ import annotations
 
@@ -10,30 +10,49 @@ import pytest
 import soundfile
 
 from benchmarks.copies import COPIES
-from monitor import Monitor, Population
+from monitor import Monitor, Population, Run
 from monitor.corpus import find
 from monitor.errors import StoreError
+from monitor.events.reading import Reading
 from monitor.events.run import NoticeEvent
 from monitor.features.channel import Landmarks
-from monitor.maths.landmarks import PITCHES, pack, unpack
+from monitor.maths.landmarks import PITCHES, StreamLandmarks, pack, unpack
 from monitor.population.people import Speaker
 from monitor.sources.file import File
 from monitor.training.enrolling import enrol
 from monitor.types import Block
-from tests.stream.streams import Listed, audio, told
+from tests.stream.streams import Listed, audio, reference, resumed, told
 
 RATE = 16_000
-READERS = ("train-clean-5/19/198.opus", "dev-clean/174/50561.opus")
 SECONDS = 60
 
 
 @pytest.fixture(scope="session")
 def readers(shared) -> list[np.ndarray]:
     """Eighty seconds of each of two readers."""
-    return [
-        soundfile.read(shared / "speech" / name, frames=80 * RATE, dtype="float32")[0]
-        for name in READERS
+    names = ("train-clean-5/19/198.opus", "dev-clean/174/50561.opus")
+    paths = [shared / "speech" / name for name in names]
+    return [soundfile.read(each, frames=80 * RATE, dtype="float32")[0] for each in paths]
+
+
+@pytest.fixture(scope="session")
+def speech(readers) -> np.ndarray:
+    """Seventy seconds of a reader."""
+    return readers[0][: 70 * RATE]
+
+
+def with_landmarks(people: Population, landmarks: np.ndarray) -> Population:
+    """The same, with these landmarks of every recording."""
+    speakers = [
+        Speaker(each.name, tuple(replace(n, landmarks=landmarks) for n in each.sources))
+        for each in people.speakers
     ]
+    return Population(
+        speakers, people.offsets, people.features, people.rank_models, cohort=people.cohort
+    )
+
+
+NONE = pack(np.empty(0, np.intp), np.empty(0, np.intp))
 
 
 @pytest.fixture(scope="session")
@@ -44,22 +63,8 @@ def enrolled(readers, tmp_path_factory) -> Population:
         (folder / name).mkdir()
         soundfile.write(folder / name / "talk.wav", sound[: SECONDS * RATE], RATE)
     made = enrol(find(folder), features=["f0"], seconds=100).population
-    shipped = Population.reference().only(["f0"])
-    plain = Population(
-        [
-            Speaker(each.name, tuple(replace(n, landmarks=pack(*NONE)) for n in each.sources))
-            for each in shipped.speakers
-        ],
-        shipped.offsets,
-        shipped.features,
-        shipped.rank_models,
-        cohort=shipped.cohort,
-    )
-    plain.joined(made).save(folder / "people.npz")
+    with_landmarks(reference(), NONE).joined(made).save(folder / "people.npz")
     return Population.load(folder / "people.npz")
-
-
-NONE = (np.empty(0, np.intp), np.empty(0, np.intp))
 
 
 def notices(population, sound, cuts=(), **options):
@@ -82,36 +87,19 @@ def test_what_is_no_copy_is_not(readers, enrolled):
     assert notices(enrolled, rest, watch="a") == []
 
 
-def test_the_notice_does_not_depend_on_the_cutting(readers, enrolled):
+def test_it_is_said_once_for_any_cutting_and_after_a_stop(readers, enrolled):
     copy = readers[1][777 : 25 * RATE]
     whole = notices(enrolled, copy)
     assert [event.notice.fields["name"] for event in whole] == ["b"]
     assert notices(enrolled, copy, tuple(range(501, copy.size, 4999))) == whole
-
-
-def test_a_run_that_goes_on_says_it_once(readers, enrolled):
-    blocks = [Block(part, RATE) for part in np.split(readers[0][: 30 * RATE], 30)]
-
-    def fresh() -> Monitor:
-        return Monitor(enrolled, ["f0"])
-
-    whole = told(fresh().events(Listed(blocks)))
+    blocks = audio(readers[0][: 30 * RATE], range(RATE, 30 * RATE, RATE))
+    never = told(Monitor(enrolled, ["f0"]).events(Listed(blocks)))
     for after in (8, 14):
-        first = fresh()
-        events = first.events(Listed(blocks))
-        seen = told(next(events) for _ in range(after))
-        again = fresh()
-        again.restore(*first.state())
-        assert [*seen, *told(again.events(Listed(blocks)))] == whole
+        assert resumed(lambda: Monitor(enrolled, ["f0"]), blocks, after) == never
 
 
 def test_people_who_were_enrolled_without_landmarks_are_not_looked_for(readers, enrolled):
-    without = Population(
-        [Speaker(each.name, tuple(replace(n, landmarks=pack(*NONE)) for n in each.sources))
-         for each in enrolled.speakers],
-        enrolled.offsets, enrolled.features, enrolled.rank_models, cohort=enrolled.cohort,
-    )  # fmt: skip
-    assert notices(without, readers[0][: 30 * RATE]) == []
+    assert notices(with_landmarks(enrolled, NONE), readers[0][: 30 * RATE]) == []
 
 
 def test_the_shipped_readers_are_known(shared):
@@ -144,13 +132,106 @@ def test_a_store_of_somebody_else_is_refused(enrolled, tmp_path):
     times, _ = unpack(note.landmarks)
     assert 300 < times.size < 12 * SECONDS
     assert times.max() < 25 * SECONDS
-    strange = [
-        Speaker(
-            each.name, tuple(replace(n, landmarks=np.zeros((2, 2), "<u2")) for n in each.sources)
-        )
-        for each in enrolled.speakers
-    ]
-    population = Population(strange, enrolled.offsets, enrolled.features)
-    population.save(tmp_path / "strange.npz")
+    with_landmarks(enrolled, np.zeros((2, 2), "<u2")).save(tmp_path / "strange.npz")
     with pytest.raises(StoreError):
         Population.load(tmp_path / "strange.npz")
+
+
+def test_what_repeats_is_the_same_for_any_cutting_and_after_a_stop(speech):
+    talk = speech[15 * RATE : 27 * RATE]
+    loop = np.concatenate([np.tile(speech[: 3 * RATE], 10), talk, talk[: 6 * RATE]])
+    whole = told(Monitor(reference()).events(Listed([Block(loop, RATE)])))
+    parts = audio(loop, range(4999, loop.size, 4999))
+    assert told(Monitor(reference()).events(Listed(parts))) == whole
+    for after in (15, 30):
+        assert resumed(lambda: Monitor(reference()), parts, after) == whole
+
+
+def repeating(sound, cuts=()):
+    monitor = Monitor(reference(), step_seconds=5)
+    events = list(monitor.events(Listed(audio(sound, cuts))))
+    kinds = [each.notice.kind for each in events if isinstance(each, NoticeEvent)]
+    return monitor, [each for each in events if isinstance(each, Reading)], kinds
+
+
+def test_a_clip_in_a_loop_counts_once(speech):
+    clip = speech[10 * RATE : 12 * RATE]
+    monitor, readings, kinds = repeating(np.tile(clip, 40))
+    assert kinds.count("repeated") == 1
+    counted = [reading.speech for reading in readings]
+    assert counted[-1] <= 12.0
+    assert counted[-1] == counted[4]  # nothing more after 25 s
+    assert monitor.repeated_seconds > 45
+    assert readings[-1].bits == readings[4].bits
+
+
+def test_what_was_heard_a_minute_ago_does_not_count_again_and_new_speech_does(speech):
+    talk, more = speech[: 40 * RATE], speech[40 * RATE :]
+    monitor, readings, kinds = repeating(np.concatenate([talk, talk, more]))
+    assert "repeated" in kinds
+    whole = repeating(np.concatenate([talk, more]))[1][-1].speech
+    assert abs(readings[-1].speech - whole) <= 12
+    assert 15 <= monitor.repeated_seconds <= 45
+
+
+@pytest.mark.parametrize("seconds", [41.0, 41.3, 41.9])
+def test_new_speech_counts_again_soon_after_a_loop(speech, seconds):
+    clip, new = speech[10 * RATE : 12 * RATE], speech[40 * RATE : 60 * RATE]
+    loop = np.tile(clip, 25)[: round(seconds * RATE)]
+    monitor, readings, _ = repeating(np.concatenate([loop, new]))
+    looped, readings_of_loop, _ = repeating(loop)
+    alone = repeating(new)[1][-1].speech
+    lost = alone - (readings[-1].speech - readings_of_loop[-1].speech)
+    assert 0 <= lost <= 4
+    assert abs(monitor.repeated_seconds - looped.repeated_seconds - lost) <= 0.5
+
+
+def test_a_loop_that_begins_again_soon_is_left_out_soon(speech):
+    clip, new = speech[10 * RATE : 12 * RATE], speech[40 * RATE : 46 * RATE]
+    loop = np.tile(clip, 15)
+    before = repeating(np.concatenate([loop, new]))[1][-1].speech
+    after = repeating(np.concatenate([loop, new, loop]))[1][-1].speech
+    assert after - before <= 10
+
+
+def test_a_reader_is_not_taken_for_a_repetition(speech):
+    monitor, _, kinds = repeating(speech)
+    assert monitor.repeated_seconds == 0
+    assert "repeated" not in kinds
+
+
+def test_the_run_says_how_much_was_left_out(speech):
+    source = Listed(audio(np.tile(speech[: 2 * RATE], 20)))
+    with Run(source, Monitor(reference())) as run:
+        end = [event.record() for event in run][-1]
+    assert end["repeated_seconds"] > 10
+    assert any("heard before" in line for line in end["notices"])
+
+
+def test_windows_that_overlap_remember_what_is_heard_once():
+    rng = np.random.default_rng(0)
+    times, pitches = np.sort(rng.integers(0, 500, 220)), rng.integers(0, PITCHES, 220)
+    apart, often = StreamLandmarks(), StreamLandmarks()
+    for end in (250, 500):
+        some = (times >= end - 250) & (times < end)
+        assert not apart.find_repeats(times[some], pitches[some]).any()
+    for end in (250, *range(275, 501, 25)):
+        some = (times >= end - 250) & (times < end)
+        assert not often.find_repeats(times[some], pitches[some]).any()
+    # those pairs as well that lie across the two
+    assert apart.remembered < often.remembered < 1.1 * apart.remembered
+
+
+def test_what_is_remembered_is_bounded_and_known_after_an_hour():
+    rng, own = np.random.default_rng(0), StreamLandmarks()
+    clip = np.sort(rng.integers(0, 250, 110)), rng.integers(0, PITCHES, 110)
+    sizes = []
+    for window in range(3 * 360):  # three hours
+        times, pitches = np.sort(rng.integers(0, 250, 110)), rng.integers(0, PITCHES, 110)
+        if window in (0, 360):
+            times, pitches = clip
+        before = own.find_repeats(times + 250 * window, pitches)
+        assert (before.mean() > 0.05) == (window == 360)
+        sizes.append(own.remembered)
+    assert max(sizes) < 90_000
+    assert sizes[-1] <= max(sizes[:-60]) + 1000

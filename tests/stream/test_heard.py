@@ -1,8 +1,9 @@
-"""What was heard goes on from one stream to the next."""
+"""What was heard goes on from stream to stream where asked; a monitor hears one at a time."""
 
 from __future__ import annotations
 
-import json
+import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,15 @@ from monitor.errors import StoreError, UsageError
 from monitor.events.reading import Reading
 from monitor.stream.accumulator import FeatureTotals
 from monitor.types import Frames, Track
-from tests.stream.streams import Listed, audio, frames, reference, simulated, sounds, two_features
+from tests.stream.streams import (
+    Listed,
+    frames,
+    reference,
+    resumed,
+    simulated,
+    told,
+    two_features,
+)
 
 
 def both(seconds: float, seed: int) -> Frames:
@@ -96,15 +105,23 @@ def test_evidence_adds_up_in_any_order():
     assert np.array_equal(back.totals["f0"], (a + b).totals["f0"])
 
 
-def test_it_is_a_copy():
-    monitor = fresh()
-    heard(monitor, both(3.0, 0))
-    sums = monitor.totals
-    before = sums.totals["f0"].copy()
-    after = fresh()
-    after.begin_with(sums)
+def test_evidence_adds_up_in_any_order_and_is_a_copy():
+    monitors = [fresh() for _ in range(3)]
+    for seed, monitor in enumerate(monitors):
+        heard(monitor, both(5.0, seed))
+    a, b, c = parts = [monitor.totals for monitor in monitors]
+    one, other = (a + b) + c, c + (b + a)
+    assert one.speech == other.speech == sum(part.speech for part in parts)
+    assert one.frames == other.frames
+    assert one.usable == other.usable
+    np.testing.assert_allclose(one.totals["timbre"], other.totals["timbre"], atol=1e-12)
+    back = one - c
+    assert back.speech == (a + b).speech
+    assert np.array_equal(back.totals["f0"], (a + b).totals["f0"])
+    before, after = a.totals["f0"].copy(), fresh()
+    after.begin_with(a)
     heard(after, both(3.0, 1))
-    assert np.array_equal(sums.totals["f0"], before)
+    assert np.array_equal(a.totals["f0"], before)
     assert not np.array_equal(after.totals.totals["f0"], before)
 
 
@@ -114,55 +131,42 @@ def test_frames_without_spans_go_on_from_frames_with():
     after = fresh()
     after.begin_with(monitor.totals)
     plain = both(5.0, 1)
-    track = plain.tracks["timbre"]
-    (*_, last) = heard(
-        after,
-        Frames(plain.speech, {**plain.tracks, "timbre": Track(track.ticks, track.values)}),
-    )
+    track = replace(plain.tracks["timbre"], spans=None)
+    (*_, last) = heard(after, Frames(plain.speech, {**plain.tracks, "timbre": track}))
     # ten frames of 0.4 s by their spans, then ten of the feature's own half second
     assert last.features["timbre"].usable == pytest.approx(10 * 0.4 + 10 * 0.5)
 
 
 def test_stopped_and_resumed_equals_never_stopped():
-    first = fresh()
-    heard(first, both(6.0, 0))
+    before = fresh()
+    heard(before, both(6.0, 0))
 
     def begun() -> Monitor:
         monitor = fresh()
-        monitor.begin_with(first.totals)
+        monitor.begin_with(before.totals)
         return monitor
 
-    second = both(9.0, 1)
-    one = begun()
-    whole = heard(one, second)
-    stopped = begun()
-    early = [r for part in frames(second, [350])[:1] for r in stopped.push(part)]
-    plain, arrays = stopped.state()
+    one, second = begun(), both(9.0, 1)
+    whole = told(one.events(Listed([second])))
     again = fresh()  # a checkpoint brings what the stream began with
-    again.restore(json.loads(json.dumps(plain)), arrays)
-    late = heard(again, second)
-    assert [r.bits for r in early + late] == [r.bits for r in whole]
+    assert resumed(iter([begun(), again]).__next__, frames(second, [350]), 3, [second]) == whole
     assert again.own_totals.speech == one.own_totals.speech
     assert np.array_equal(again.own_totals.totals["f0"], one.own_totals.totals["f0"])
 
 
-def test_real_audio_goes_on_too():
-    samples = sounds(6.0)
-    first, second = (Monitor(reference(), watch="19") for _ in range(2))
-    heard(first, *audio(samples[:48_000]))
-    second.begin_with(first.totals)
-    heard(second, *audio(samples[48_000:]))
-    assert second.totals.speech > first.totals.speech > 0
-
-
-def test_what_began_afresh_is_this_streams_alone():
-    monitor = fresh()
-    monitor.begin_with(FeatureTotals(100, *_zeros()))
+def test_what_began_afresh_is_this_streams_alone_and_a_reset_forgets_all():
+    monitor, alone = fresh(), fresh()
+    monitor.begin_with(FeatureTotals(100, *_zeros()), 2.0)
     monitor._begin_afresh()
     heard(monitor, both(2.0, 1))
-    alone = fresh()
     heard(alone, both(2.0, 1))
     assert monitor.own_totals.speech == alone.own_totals.speech == monitor.totals.speech
+    monitor.reset()
+    monitor.begin_with(FeatureTotals(100, *_zeros()), 2.0)
+    monitor.reset()
+    assert monitor.totals.speech == 0
+    (reading,) = monitor.push(both(1.0, 0))
+    assert reading.speech <= 1.0
 
 
 def _zeros():
@@ -182,15 +186,6 @@ def test_what_does_not_fit_is_refused():
         late.begin_with(FeatureTotals(1, totals, counts, usable))
 
 
-def test_a_reset_forgets_it():
-    monitor = fresh()
-    monitor.begin_with(FeatureTotals(100, *_zeros()), 2.0)
-    monitor.reset()
-    assert monitor.totals.speech == 0
-    (reading,) = monitor.push(both(1.0, 0))
-    assert reading.speech <= 1.0
-
-
 def test_simulated_reader_only_counts_once():
     one, two = (Monitor(reference(), watch="19") for _ in range(2))
     whole = simulated(20.0)
@@ -202,3 +197,58 @@ def test_simulated_reader_only_counts_once():
     heard(two, shifted(second, -1000))
     assert np.array_equal(one.totals.totals["f0"], two.totals.totals["f0"])
     assert one.totals.speech == two.totals.speech
+
+
+# ---------------------------------------------------------------------------- one stream at a time
+def test_a_second_stream_is_refused_until_it_is_reset():
+    monitor = Monitor(reference())
+    phases = [monitor.phase]
+    readings = monitor.stream(Listed([simulated(3.0)]))
+    first = [next(readings).record()]
+    phases.append(monitor.phase)
+    for wrong in (
+        lambda: next(monitor.stream(Listed([simulated(3.0)]))),
+        lambda: monitor.push(simulated(1.0)),
+        monitor.finish,
+    ):
+        with pytest.raises(UsageError, match="in the middle of a stream"):
+            wrong()
+    first += [reading.record() for reading in readings]
+    phases.append(monitor.phase)
+    for wrong in (
+        lambda: list(monitor.stream(Listed([simulated(3.0)]))),
+        lambda: monitor.push(simulated(1.0)),
+    ):
+        with pytest.raises(UsageError, match="to the end: make another one"):
+            wrong()
+    assert monitor.own_totals.speech_seconds <= 3.0
+    monitor.reset()
+    assert [*phases, monitor.phase] == ["opened", "running", "ended", "opened"]
+    assert [reading.record() for reading in monitor.stream(Listed([simulated(3.0)]))] == first
+    assert [each["seconds"] for each in first] == [1.0, 2.0, 3.0]
+    pushed = Monitor(reference())
+    pushed.push(simulated(1.5))
+    with pytest.raises(UsageError, match="in the middle of a stream"):
+        list(pushed.stream(Listed([simulated(3.0)])))
+    assert [reading.seconds for reading in pushed.finish()] == [1.5]
+
+
+def test_two_threads_do_not_push_to_one_monitor(monkeypatch):
+    monitor = Monitor(reference())
+    begun, go_on = threading.Event(), threading.Event()
+    take = monitor._push
+
+    def slowly(block):
+        begun.set()
+        go_on.wait(10)
+        yield from take(block)
+
+    monkeypatch.setattr(monitor, "_push", slowly)
+    thread = threading.Thread(target=monitor.push, args=(simulated(1.5),))
+    thread.start()
+    begun.wait(10)
+    with pytest.raises(UsageError, match="another thread"):
+        monitor.push(simulated(1.5))
+    go_on.set()
+    thread.join()
+    assert [reading.seconds for reading in monitor.finish()] == [1.5]

@@ -1,8 +1,10 @@
+"""When a monitor reads and what: for any cutting, after a stop, of all that may come."""
+
 from __future__ import annotations
 
 import copy
-import json
 import math
+import pickle
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -13,20 +15,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor import Monitor, MonitorSettings, Population
-from monitor.errors import SourceError, StoreError, UsageError
+from monitor.errors import MonitorError, SourceError, StoreError, UsageError
+from monitor.events.reading import Reading
 from monitor.features import registry
 from monitor.features.framing import Framer
 from monitor.features.registry import FeatureSetup
-from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
+from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.population import DEMO_SPEAKER, demo_frames
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.rank_model import RankModels
-from monitor.protocols import StreamInfo
 from monitor.sources import FramesFile
 from monitor.types import Block, Frames, Gap, Track
 from tests.contracts import KILOBYTE, growth
 from tests.population.rank_models import population as enrolled
 from tests.population.rank_models import some_rank_model
+from tests.sounds import synthetic
 from tests.stream.streams import (
     RATE,
     WATCHED,
@@ -37,20 +40,20 @@ from tests.stream.streams import (
     fresh,
     gaps,
     hear,
+    heard_by_both,
     rank_model,
     readings,
     reference,
+    resumed,
     simulated,
     sounds,
     told,
     two_features,
 )
 
+SOUND = synthetic(2.0)
 BROKEN = Gap("broken file", None, 0, "it broke")
 some = settings(max_examples=25)
-
-
-# ------------------------------------------------------------------------------ chunk invariance
 
 
 @pytest.mark.slow
@@ -64,10 +67,8 @@ def test_any_cutting_of_audio_gives_the_same_readings(data):
     for at in data.draw(st.lists(st.integers(0, samples.size - 1), max_size=4)):
         samples[at] = data.draw(st.sampled_from([np.nan, np.inf]))
     whole = hear(audio(samples, rate=rate), step_seconds=step, watch=watch)
-    parts = hear(
-        audio(samples, data.draw(cuts(samples.size)), rate), step_seconds=step, watch=watch
-    )
-    assert parts == whole
+    parts = audio(samples, data.draw(cuts(samples.size)), rate)
+    assert hear(parts, step_seconds=step, watch=watch) == whole
     assert whole[-1]["features"]["f0"]["usable"] > 1
 
 
@@ -156,8 +157,6 @@ def test_a_frame_that_only_the_end_completes_is_learnt(late, rate):
 
 
 # ------------------------------------------------------------------------------- when it reads
-
-
 @pytest.mark.parametrize("step", [0.01, 0.1, 0.25, 0.3, 1.0, 2.5, 60.0])
 def test_readings_come_every_step_and_once_at_the_end(step):
     made = readings(hear([simulated(2.51)], step_seconds=step))
@@ -182,40 +181,6 @@ def test_steps_that_make_no_sense(step):
         Monitor(reference(), step_seconds=step)
 
 
-def test_nothing_heard_gives_no_reading():
-    assert hear([]) == []
-    assert hear([Frames(np.zeros(0, bool), {})]) == []
-    assert hear([Block(np.zeros(0, np.float32), RATE)]) == []
-
-
-def test_a_sample_is_a_tick():
-    (reading,) = hear([Block(np.zeros(1, np.float32), RATE)])
-    assert reading["seconds"] == 0.01
-
-
-def test_push_and_finish_equal_stream():
-    items = audio(sounds(2.6), [100, 9999, 20_000])
-    pushed, monitor = [], Monitor(reference(), watch=WATCHED)
-    for item in items:
-        pushed += monitor.push(item)
-    pushed += monitor.finish()
-    assert monitor.finish() == []
-    streamed = list(Monitor(reference(), watch=WATCHED).stream(Listed(items)))
-    assert told(pushed) == told(streamed)
-    assert [reading.seconds for reading in pushed] == [1.0, 2.0, 2.6]
-
-
-def test_leaving_a_stream_in_the_middle_of_a_block_loses_nothing():
-    whole = simulated(10.0)
-    expected = readings(hear([whole]))
-    monitor = Monitor(reference())
-    for reading in monitor.stream(Listed(frames(whole, [700]))):
-        if reading.seconds == 3.0:
-            break
-    rest = told([*monitor.push(frames(whole, [700])[1]), *monitor.finish()])
-    assert rest == expected[3:]
-
-
 def test_reset_forgets_everything():
     monitor = Monitor(reference(), watch=WATCHED, step_seconds=0.5)
     expected = told(monitor.events(Listed(audio(sounds(1.3)))))
@@ -227,8 +192,6 @@ def test_reset_forgets_everything():
 
 
 # ------------------------------------------------------------------------------ what it reads
-
-
 def bits_of(reading: dict[str, Any]) -> list[Any]:
     """Every figure of bits that changes with the stream."""
     fixed = {"ceiling", "plateau", "support_bits"}
@@ -238,6 +201,33 @@ def bits_of(reading: dict[str, Any]) -> list[Any]:
     for feature in reading["features"].values():
         found += [value for key, value in feature.items() if "bits" in key]
     return found
+
+
+def test_nothing_heard_gives_no_reading_and_a_sample_is_a_tick():
+    assert hear([]) == []
+    assert hear([Frames(np.zeros(0, bool), {})]) == []
+    assert hear([Block(np.zeros(0, np.float32), RATE)]) == []
+    (reading,) = hear([Block(np.zeros(1, np.float32), RATE)])
+    assert reading["seconds"] == 0.01
+
+
+def test_pushed_or_left_in_the_middle_it_loses_nothing_of_a_stream():
+    items = audio(sounds(2.6), [100, 9999, 20_000])
+    pushed, monitor = [], Monitor(reference(), watch=WATCHED)
+    for item in items:
+        pushed += monitor.push(item)
+    pushed += monitor.finish()
+    assert monitor.finish() == []
+    streamed = list(Monitor(reference(), watch=WATCHED).stream(Listed(items)))
+    assert told(pushed) == told(streamed)
+    assert [reading.seconds for reading in pushed] == [1.0, 2.0, 2.6]
+    whole = simulated(10.0)
+    left = Monitor(reference())
+    for reading in left.stream(Listed(frames(whole, [700]))):
+        if reading.seconds == 3.0:
+            break  # in the middle of a block
+    rest = told([*left.push(frames(whole, [700])[1]), *left.finish()])
+    assert rest == readings(hear([whole]))[3:]
 
 
 @pytest.mark.parametrize("watch", [None, WATCHED])
@@ -265,16 +255,12 @@ def test_without_a_voiced_frame_every_figure_is_exactly_zero(watch, item):
         assert len(set(reading["posterior"])) == 1
         assert not reading["beyond_grid"]
         assert reading["ceiling"] == np.log2(50)
-
-
-def test_the_first_voiced_frame_counts():
-    silence = Frames(np.ones(200, bool), {})
-    made = readings(hear([silence, simulated(4.0)], watch=WATCHED))
-    assert made[1]["bits"] == 0.0
-    assert made[-1]["bits"] != 0.0
-    assert made[-1]["expected_bits"] > 0
-    assert made[-1]["guides"]["linear"] > 0
-    assert 1 <= made[-1]["features"]["f0"]["rank"] <= 50
+    if watch and isinstance(item, Frames):
+        *_, last = readings(hear([item, simulated(4.0)], watch=watch))
+        assert last["bits"] != 0.0
+        assert last["expected_bits"] > 0
+        assert last["guides"]["linear"] > 0
+        assert 1 <= last["features"]["f0"]["rank"] <= 50
 
 
 def figure(reading, name):
@@ -283,14 +269,25 @@ def figure(reading, name):
 
 
 def test_the_headline_is_the_evidence_of_the_watched_else_the_closed_set_figure():
-    watched = list(Monitor(reference(), watch=WATCHED).stream(Listed([simulated()])))
-    nobody = list(Monitor(reference()).stream(Listed([simulated()])))
-    for one, other in zip(watched, nobody, strict=True):
+    bare = RankModels(replace(rank_model, evidence=None) for rank_model in reference().rank_models)
+    without = Monitor(reference().with_rank_models(bare), watch=WATCHED)
+    assert without.headline == "closed-set"
+    made = zip(
+        Monitor(reference(), watch=WATCHED).stream(Listed([simulated()])),
+        Monitor(reference()).stream(Listed([simulated()])),
+        without.stream(Listed([simulated()])),
+        strict=True,
+    )
+    differ = 0
+    for one, other, third in made:
         assert (one.headline, other.headline) == ("evidence", "closed-set")
         assert figure(one, "bits") == figure(one, "evidence_bits")
         assert figure(other, "bits") == figure(other, "closed_set_bits")
         assert figure(other, "bits") == figure(other, "gain_bits")
-        assert other.evidence_bits is None
+        assert (third.headline, third.evidence_bits, other.evidence_bits) == (
+            *("closed-set", None, None),
+        )
+        assert figure(third, "bits") == figure(third, "closed_set_bits")
         assert figure(one, "gain_bits") == figure(other, "gain_bits")
         assert figure(one, "expected_bits") == figure(other, "expected_bits")
         assert (one.assumes_enrolled, other.assumes_enrolled) == (False, True)
@@ -300,16 +297,8 @@ def test_the_headline_is_the_evidence_of_the_watched_else_the_closed_set_figure(
         assert other.gain_bits == pytest.approx(
             np.log2(50) + (other.posterior * np.log2(other.posterior)).sum()
         )
-    assert any(one.bits != other.bits for one, other in zip(watched, nobody, strict=True))
-
-
-def test_without_a_rank_model_of_evidence_the_headline_is_the_closed_set_figure():
-    bare = RankModels(replace(rank_model, evidence=None) for rank_model in reference().rank_models)
-    monitor = Monitor(reference().with_rank_models(bare), watch=WATCHED)
-    assert monitor.headline == "closed-set"
-    for one in monitor.stream(Listed([simulated()])):
-        assert (one.headline, one.evidence_bits) == ("closed-set", None)
-        assert figure(one, "bits") == figure(one, "closed_set_bits")
+        differ += one.bits != other.bits
+    assert differ
 
 
 def test_what_a_record_says_is_there_under_the_same_name_in_python():
@@ -374,16 +363,7 @@ def test_sum_bits_adds_the_features_and_one_without_frames_adds_nothing():
     assert one.push(both)[-1].features.keys() == {"timbre"}
 
 
-def test_a_population_without_rank_models_says_how_to_learn_one():
-    bare = reference().with_rank_models(RankModels())
-    with pytest.raises(StoreError, match="monitor calibrate"):
-        Monitor(bare)
-    assert fresh(bare, rank_models=reference().rank_models).features == ("f0",)
-
-
 # ----------------------------------------------------------------------------------- losses
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("rate", [8000, 16000, 44100])
 @pytest.mark.parametrize("after", [0.0, 0.7, 1.505, 2.0, 3.2])
@@ -438,8 +418,6 @@ def test_what_is_no_number_is_told_at_the_end_of_its_second():
 
 
 # ------------------------------------------------------------------- recordings and channels
-
-
 def test_recordings_follow_one_another_and_each_is_heard_afresh():
     one, other = sounds(2.0), sounds(1.5, 8000)
     both = Monitor(reference())
@@ -470,75 +448,27 @@ def test_a_channel_is_heard_alone():
         hear([Block(stereo, RATE)], channel=3)
 
 
-# ------------------------------------------------------------------------- frames that do not fit
-
-
-class Labelled(Listed):
-    def __init__(self, *features: FeatureSpec) -> None:
-        super().__init__([simulated(1.0)])
-        self.stream_info = StreamInfo(audio=False, tracks={each.name: each for each in features})
-
-
-@pytest.mark.parametrize(
-    ("features", "words"),
-    [
-        (FeatureSpec("pitch", HISTOGRAM, 104, 0.01), "no frames of f0, only of pitch"),
-        (FeatureSpec("f0", HISTOGRAM, 105, 0.01), "size 105"),
-        (FeatureSpec("f0", EMBEDDING, 104, 0.01), "embedding"),
-    ],
-)
-def test_frames_that_the_templates_know_nothing_of(features, words):
-    monitor = Monitor(reference())
-    with pytest.raises(UsageError, match=words):
-        list(monitor.stream(Labelled(features)))
-    with pytest.raises(UsageError, match=words):
-        monitor.front_end.check(Labelled(features))
-
-
-def test_frames_may_use_fewer_bins_and_more_features():
-    more = FeatureSpec("f0", HISTOGRAM, 60, 0.01), FeatureSpec("phones", HISTOGRAM, 40, 0.1)
-    assert len(list(Monitor(reference()).stream(Labelled(*more)))) == 1
-
-
 def test_a_stream_is_of_one_kind():
     monitor = Monitor(reference())
-    monitor.push(simulated(1.0))
-    with pytest.raises(UsageError, match="not of both"):
-        monitor.push(Block(sounds(1.0), RATE))
-    monitor.reset()
-    monitor.push(Block(sounds(1.0), RATE))
-    with pytest.raises(UsageError, match="not of both"):
-        monitor.push(simulated(1.0))
-
-
-def test_bins_that_the_templates_do_not_have_are_refused():
-    bad = Frames(np.ones(9, bool), {"f0": Track(np.arange(1, 10), np.full(9, 104))})
-    with pytest.raises(UsageError, match="bins"):
-        Monitor(reference(), step_seconds=0.01).push(bad)
+    for first, then in ((simulated(1.0), Block(sounds(1.0), RATE)),
+                        (Block(sounds(1.0), RATE), simulated(1.0))):  # fmt: skip
+        monitor.reset()
+        monitor.push(first)
+        with pytest.raises(UsageError, match="not of both"):
+            monitor.push(then)
 
 
 # ------------------------------------------------------------------------------ stop and resume
-
-
-def through_a_file(plain: Any, arrays: Any) -> tuple[Any, Any]:
-    return json.loads(json.dumps(plain)), {name: array.copy() for name, array in arrays.items()}
-
-
-def resumed(items: list[Any], again: list[Any], stop: int, **options: Any) -> list[Any]:
+def after_readings(items: list[Any], again: list[Any], stop: int, **options: Any) -> list[Any]:
     """Hear until reading number ``stop``, then go on with a new monitor from the first sample."""
-    first = fresh(options.pop("population", None) or reference(), **options)
-    made = []
-    for event in first.events(Listed(items)):
-        made.append(event)
-        if len(readings(told([event]))) and len(readings(told(made))) == stop:
-            break
-    plain, arrays = through_a_file(*first.state())
-    second = fresh(first.population, **options)
-    second.restore(plain, arrays)
-    restored, now = second.state()
-    assert restored == plain
-    assert all(np.array_equal(now[name], arrays[name]) for name in arrays)
-    return told(made) + told(second.events(Listed(again)))
+    population = options.pop("population", None) or reference()
+    left = iter(range(stop))
+    next(left)
+
+    def stops(event: Any) -> bool:
+        return isinstance(event, Reading) and next(left, None) is None
+
+    return resumed(lambda: fresh(population, **options), items, stops, again)
 
 
 @pytest.mark.slow
@@ -560,7 +490,7 @@ def test_stop_and_resume_equals_never_stopped_on_audio(data):
     expected = hear(items(), **options)
     assert len(gaps(expected)) == 5
     stop = data.draw(st.integers(1, len(readings(expected))))
-    assert resumed(items(), items(), stop, **options) == expected
+    assert after_readings(items(), items(), stop, **options) == expected
 
 
 @pytest.mark.slow
@@ -574,7 +504,7 @@ def test_stop_and_resume_equals_never_stopped_on_frames(data):
     step = data.draw(st.sampled_from([0.37, 1.0, 1.5]))
     expected = hear(items(), step_seconds=step, watch=WATCHED)
     stop = data.draw(st.integers(1, len(readings(expected))))
-    assert resumed(items(), items(), stop, step_seconds=step, watch=WATCHED) == expected
+    assert after_readings(items(), items(), stop, step_seconds=step, watch=WATCHED) == expected
 
 
 @pytest.mark.parametrize("rate", [8000, 16000])
@@ -582,84 +512,130 @@ def test_resume_with_frames_that_only_the_end_completes(late, rate):
     items = audio(sounds(1.5, rate), [4000], rate) + audio(sounds(1.0, rate), [], rate, 1)
     expected = hear(items, population=late, step_seconds=0.25)
     for stop in range(1, 11):
-        assert resumed(items, items, stop, population=late, step_seconds=0.25) == expected
+        assert after_readings(items, items, stop, population=late, step_seconds=0.25) == expected
 
 
-def test_resume_with_embeddings_and_twice():
-    generator = np.random.default_rng(2)
-    whole = Frames(
-        generator.random(900) < 0.7,
-        {
-            "f0": Track(np.arange(1, 901), generator.integers(0, 10, 900)),
-            "timbre": Track(np.arange(50, 901, 50), generator.normal(size=(18, 3))),
-        },
-    )
-    expected = hear([whole], population=two_features())
-    items = frames(whole, [250, 333])
-    assert resumed(items, [whole], 4, population=two_features()) == expected
-    monitor = Monitor(two_features())
-    made: list[Any] = []
+def test_resumed_twice():
+    whole = heard_by_both()
+    monitor, made = Monitor(two_features()), []
     for stop in (2, 5):
-        for event in monitor.events(Listed(items)):
+        for event in monitor.events(Listed(frames(whole, [250, 333]))):
             made.append(event)
             if len(made) == stop:
                 break
-        state = through_a_file(*monitor.state())
+        plain, arrays = monitor.state()
         monitor = Monitor(two_features())
-        monitor.restore(*state)
-    assert told(made) + told(monitor.events(Listed([whole]))) == expected
-
-
-def test_state_is_not_shared():
-    monitor = Monitor(reference())
-    monitor.push(simulated(2.0))
-    plain, arrays = through_a_file(*monitor.state())
-    other = Monitor(reference())
-    other.restore(plain, arrays)
-    kept = copy.deepcopy(arrays)
-    other.push(simulated(5.0))
-    assert all(np.array_equal(arrays[name], kept[name]) for name in arrays)
+        monitor.restore(plain, arrays)
+        kept = copy.deepcopy(arrays)
+    rest = told(monitor.events(Listed([whole])))
+    assert told(made) + rest == hear([whole], population=two_features())
+    assert all(np.array_equal(arrays[name], kept[name]) for name in arrays)  # not shared
 
 
 def test_a_state_of_something_else_is_refused():
     plain, arrays = Monitor(reference()).state()
-    with pytest.raises(StoreError, match="does not fit"):
-        Monitor(two_features()).restore(plain, arrays)
-    with pytest.raises(StoreError, match="does not fit"):
-        Monitor(two_features(), ["f0"]).restore(plain, arrays)
-    with pytest.raises(StoreError, match="does not fit"):
-        Monitor(reference()).restore(plain, {})
-    with pytest.raises(StoreError, match="does not fit"):
-        Monitor(reference()).restore(*Monitor(two_features()).state())
+    for other, state in (
+        (Monitor(two_features()), (plain, arrays)),
+        (Monitor(two_features(), ["f0"]), (plain, arrays)),
+        (Monitor(reference()), (plain, {})),
+        (Monitor(reference()), Monitor(two_features()).state()),
+    ):
+        with pytest.raises(StoreError, match="does not fit"):
+            other.restore(*state)
 
 
 # ---------------------------------------------------------------------------------- for ever
-
-
 @pytest.mark.slow
-def test_memory_does_not_grow_with_frames():
-    run, monitor = simulated(5.0), Monitor(reference(), watch=WATCHED, step_seconds=2.5)
-    assert growth(40, lambda _: monitor.push(run)) < 32 * KILOBYTE
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_with_audio():
-    block, monitor = Block(sounds(2.5), RATE), Monitor(reference(), step_seconds=2.5)
+@pytest.mark.parametrize(
+    ("kind", "steps", "most"),
     # a block is 160 kB; landmarks of the last minutes are remembered, 2 kB a second at most
-    assert growth(6, lambda _: monitor.push(block)) < 16 * KILOBYTE + 15 * 2 * KILOBYTE
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_with_losses():
-    samples = sounds(0.5).copy()
-    samples[7] = np.nan
-    monitor = Monitor(reference(), step_seconds=5.0)
+    [("frames", 40, 32), ("audio", 6, 16 + 15 * 2), ("losses", 60, 48 + 30 * 2)],
+)
+def test_memory_does_not_grow(kind, steps, most):
+    monitor = Monitor(reference(), watch=WATCHED, step_seconds=2.5)
+    samples = sounds(0.5 if kind == "losses" else 2.5).copy()
+    if kind == "losses":
+        samples[7] = np.nan
+    item = simulated(5.0) if kind == "frames" else Block(samples, RATE)
 
     def step(_: int) -> None:
-        monitor.push(Block(samples, RATE))
-        list(monitor._push(BROKEN))
+        monitor.push(item)
+        if kind == "losses":
+            list(monitor._push(BROKEN))
 
-    assert growth(60, step) < 48 * KILOBYTE + 30 * 2 * KILOBYTE
+    assert growth(steps, step) < most * KILOBYTE
+
+
+def mono(samples, rate=RATE, recording=0):
+    return Block(samples, rate, recording)
+
+
+BAD_BLOCKS = {
+    "no rate": mono(SOUND, 0),
+    "negative rate": mono(SOUND, -1),
+    "half a rate": mono(SOUND, 16000.5),
+    "no number": mono(SOUND, float("nan")),
+    "absurd rate": mono(SOUND, 10**9),
+    "three axes": mono(SOUND.reshape(10, 40, -1)),
+    "no channel": mono(SOUND[:, None][:, :0]),
+    "many channels": mono(np.zeros((10, 1024))),
+    "words": mono(np.array(["a"])),
+    "complex": mono(SOUND + 1j),
+    "integers": mono((SOUND * 30000).astype(np.int16)),
+    "nothing": mono(None),
+    "a number": mono(np.float64(3)),
+    "another recording": mono(None, RATE, 1),
+    "frames": Frames(np.ones(10, bool), {}),
+}
+
+
+def two_voiced(ticks=(5, 50), values=(3, 4), spans=None, speech=None):
+    track = Track(np.array(ticks), np.array(values), spans)
+    return Frames(np.ones(100, bool) if speech is None else speech, {"f0": track})
+
+
+BAD_FRAMES = {
+    "a bin too far": two_voiced(values=(3, 104)),
+    "a bin below": two_voiced(values=(-1, 3)),
+    "half a bin": two_voiced(values=(0.5, 3)),
+    "embeddings": two_voiced(values=np.zeros((2, 4))),
+    "too few ticks": two_voiced(ticks=(5,)),
+    "ticks backwards": two_voiced(ticks=(50, 5)),
+    "half a tick": two_voiced(ticks=(0.5, 5)),
+    "spans of one": two_voiced(spans=np.zeros((2, 1), int)),
+    "speech of numbers": two_voiced(speech=np.ones(100)),
+    "speech in two axes": two_voiced(speech=np.ones((10, 10), bool)),
+    "audio": mono(SOUND),
+}
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        *((mono(SOUND), bad) for bad in BAD_BLOCKS.values()),
+        *((two_voiced(), bad) for bad in BAD_FRAMES.values()),
+    ],
+    ids=[*BAD_BLOCKS, *BAD_FRAMES],
+)
+def test_a_bad_block_changes_nothing(good, bad):
+    whole = Monitor(reference())
+    expected = told([*whole.push(good), *whole.push(good), *whole.finish()])
+    monitor = Monitor(reference())
+    made = monitor.push(good)
+    with pytest.raises(MonitorError) as caught:
+        monitor.push(bad)
+    assert "\n" not in str(caught.value)
+    made += [*monitor.push(good), *monitor.finish()]
+    assert told(made) == expected
+
+
+@pytest.mark.parametrize("make", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_monitor_says_that_it_cannot_be_copied_and_what_to_do(make):
+    monitor = Monitor(reference())
+    monitor.push(mono(SOUND))
+    with pytest.raises(UsageError, match=r"cannot be copied or pickled.*state\(\)"):
+        make(monitor)
+    assert monitor.push(mono(SOUND))
 
 
 def test_a_long_block_is_not_kept_alive():

@@ -1,4 +1,4 @@
-"""Notices of a stream: where they stand, that each is told once, and everybody whom they reach."""
+"""Losses and notices of a stream: where they stand, that each is told once, and to whom."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import logging
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,9 +27,19 @@ from monitor.sinks.jsonl import RunBuffer
 from monitor.sinks.live import ReplayProgress
 from monitor.sinks.summary import print_summary
 from monitor.sources.base import Chain, cut_frames
-from monitor.types import NOTICE_KINDS, Frames, Notice
+from monitor.stream.notices import MOST_NOTICES, EventOrder
+from monitor.types import NOTICE_KINDS, Frames, Gap, Notice
 from tests.records import read_records
-from tests.stream.streams import WATCHED, Listed, frames, fresh, reference, simulated
+from tests.stream.streams import (
+    WATCHED,
+    Listed,
+    frames,
+    fresh,
+    hear,
+    reference,
+    resumed,
+    simulated,
+)
 
 NARROW = Notice("narrow", "only a telephone's band", fields={"bandwidth_hz": 3400.0})
 QUIET = Notice("quiet", "hardly any sound", level="info")
@@ -38,13 +47,10 @@ AGAIN = Notice("quiet", "quiet again")
 PLACES = ((730, NARROW), (810, QUIET), (1910, AGAIN))
 
 
-def noticed(cut: Sequence[int] = ()) -> list[Frames]:
-    """Twenty seconds in which three things are noticed."""
-    edges = [0, *cut, 2000]
-    return [
-        replace(run, notices=tuple(each for each in PLACES if low < each[0] <= high))
-        for run, low, high in zip(frames(simulated(), cut), edges, edges[1:], strict=False)
-    ]
+def noticed(*cuts: int) -> list[Frames]:
+    """Twenty seconds in which three things are noticed, and a loss where one of them is."""
+    whole = replace(simulated(), notices=PLACES, gaps=((730, Gap("not finite", 0.01)),))
+    return frames(whole, cuts)
 
 
 def test_frames_take_their_notices_along_where_they_are_cut_and_chained():
@@ -55,6 +61,43 @@ def test_frames_take_their_notices_along_where_they_are_cut_and_chained():
     chained = Chain([Listed([whole]), Listed([whole])])
     runs = [run for run in chained if isinstance(run, Frames)]
     assert [tick for run in runs for tick, _ in run.notices][3:] == [2730, 2810, 3910]
+
+
+def test_notices_without_end_are_not_kept_and_what_comes_not_again_is_not_counted():
+    order = EventOrder()
+    for tick in range(2 * MOST_NOTICES):
+        order.add(tick, NARROW)
+    assert len(list(order.pop_due(tick, last=True))) == MOST_NOTICES
+    order = EventOrder()
+    order.add(1, NARROW, again=False)
+    order.add(2, Gap("not finite", 0.01))
+    assert len(list(order.pop_due(2))) == 2
+    assert order.count == 1
+
+
+@pytest.mark.slow
+def test_records_of_a_run_its_views_and_its_end_have_them(tmp_path, capsys):
+    kept, shown = RunBuffer(), io.StringIO()
+    view = ReplayProgress(20.0, Console(file=shown, force_terminal=False))
+    path = tmp_path / "run.jsonl"
+    with Run(Listed(noticed()), Monitor(reference()), sinks=[kept, view], log=path) as run:
+        run.to_end()
+    found = read_records(path)
+    for record in found:
+        jsonschema.validate(record, SCHEMA)
+    first, *_ = told = [record for record in found if record["type"] == "notice"]
+    assert first == {
+        "type": "notice", "seconds": 7.3, "kind": "narrow", "text": str(NARROW),
+        "recording": "listed", "level": "warning", "fields": {"bandwidth_hz": 3400.0},
+    }  # fmt: skip
+    assert found[-1]["notices"] == [f"listed: {record['text']}" for record in told]
+    assert [each.kind for each in run.notices[-3:]] == ["narrow", "quiet", "quiet"]
+    assert list(map(str, run.notices[:-3])) == found[0]["notices"]
+    assert shown.getvalue().count("note at 0:07: only a telephone's band") == 1
+    assert "Note: only a telephone's band" in caption(read_columns(kept.events))
+    assert "(and 1 more)" in caption(read_columns(kept.events))
+    print_summary(kept.events)
+    assert "only a telephone's band" in capsys.readouterr().out
 
 
 def test_python_users_have_them_from_the_monitor_and_from_the_log(caplog, capfd):
@@ -73,7 +116,7 @@ def test_python_users_have_them_from_the_monitor_and_from_the_log(caplog, capfd)
     heard.reset()
     assert [each.kind for each in heard.notices] == known
     caplog.clear()
-    for frame in noticed((500, 900)):
+    for frame in noticed(500, 900):
         heard.push(frame)
     heard.finish()
     assert [each.getMessage() for each in caplog.records] == list(map(str, heard.notices))
@@ -118,37 +161,6 @@ def test_nothing_is_printed_where_nobody_set_up_a_log(tmp_path):
         assert told.stderr.count(notice) == 1
 
 
-@pytest.mark.slow
-def test_records_of_a_run_its_views_and_its_end_have_them(tmp_path):
-    kept, shown = RunBuffer(), io.StringIO()
-    view = ReplayProgress(20.0, Console(file=shown, force_terminal=False))
-    path = tmp_path / "run.jsonl"
-    with Run(Listed(noticed()), Monitor(reference()), sinks=[kept, view], log=path) as run:
-        run.to_end()
-    found = read_records(path)
-    for record in found:
-        jsonschema.validate(record, SCHEMA)
-    first, *_ = told = [record for record in found if record["type"] == "notice"]
-    assert first == {
-        "type": "notice", "seconds": 7.3, "kind": "narrow", "text": str(NARROW),
-        "recording": "listed", "level": "warning", "fields": {"bandwidth_hz": 3400.0},
-    }  # fmt: skip
-    assert found[-1]["notices"] == [f"listed: {record['text']}" for record in told]
-    assert [each.kind for each in run.notices[-3:]] == ["narrow", "quiet", "quiet"]
-    assert list(map(str, run.notices[:-3])) == found[0]["notices"]
-    assert shown.getvalue().count("note at 0:07: only a telephone's band") == 1
-    assert "Note: only a telephone's band" in caption(read_columns(kept.events))
-    assert "(and 1 more)" in caption(read_columns(kept.events))
-
-
-def test_the_summary_has_them(capsys):
-    kept = RunBuffer()
-    with Run(Listed(noticed()), Monitor(reference()), sinks=[kept]) as run:
-        run.to_end()
-    print_summary(kept.events)
-    assert "only a telephone's band" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("stop", [5, 7, 8, 12, 19])
 def test_stopped_and_resumed_each_is_told_once(tmp_path, stop):
     def source() -> Listed:
@@ -183,3 +195,19 @@ def test_every_kind_is_known():
         if call.args and isinstance(call.args[0], ast.Constant)
     }
     assert used <= set(NOTICE_KINDS)
+
+
+@pytest.mark.parametrize("cuts", [(), (100, 729), (730,), tuple(range(7, 2000, 13))])
+def test_a_notice_stands_between_the_same_readings_for_any_cutting(cuts):
+    records = hear(noticed(*cuts))
+    assert records == hear(noticed())
+    place = [record["type"] for record in records].index("notice")
+    assert [(record["type"], record["seconds"]) for record in records[place - 2 : place + 2]] == [
+        *(("reading", 7.0), ("gap", 7.3), ("notice", 7.3), ("reading", 8.0))
+    ]
+    assert records[place]["text"] == NARROW.text
+
+
+@pytest.mark.parametrize("after", [7, 8, 9, 10, 22])
+def test_a_notice_is_not_repeated_after_a_stop(after):
+    assert resumed(lambda: Monitor(reference()), noticed(500), after) == hear(noticed())

@@ -22,7 +22,6 @@ from monitor.maths.rank_models import mean_disclosure_bits
 from monitor.maths.statistics import limits
 from monitor.population import DEMO_SPEAKER, demo_frames
 from monitor.population.interpolation import at_template
-from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.sources.frames import FramesFile
 from monitor.stream.posterior import ZERO, Bystanders, ExpectedBits, choose_crowds, compute_crowds
