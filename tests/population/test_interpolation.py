@@ -1,26 +1,39 @@
+"""Between the lengths of a calibration: rank models, evidence, who is enrolled, spread and bias."""
+
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import betabinom, binom
 
+from monitor.kinds import HISTOGRAM, FeatureSpec, comparable_features
 from monitor.maths.rank_models import mean_disclosure_bits
-from monitor.population.interpolation import LengthModel, at_template
-from tests.population.rank_models import LENGTHS, some_rank_model
+from monitor.population.interpolation import (
+    GOOD_AREA,
+    EnrolledProbability,
+    EvidenceSpread,
+    at_template,
+    same_session_bias,
+    same_session_bias_bits,
+)
+from monitor.population.population import Population
+from tests.population.rank_models import LENGTHS, evidence_model, some_rank_model
 
 ADDITIVE = np.array([True])
+D = (10.0, 30.0, 120.0)
+EVERY = slice(None)
 
 
-def at_d(seconds=10.0, additive=ADDITIVE, **other):
-    return at_template(
-        some_rank_model(features=["f0", "x"][: additive.size], **other), seconds, additive
-    )
+def at_d(rank_model=None, seconds=10.0):
+    return at_template(rank_model or some_rank_model(), seconds, ADDITIVE)
 
 
-def degenerate(rows=slice(None), cells=(2,), p=0.03, **other):
+def degenerate(rows=EVERY, cells=(2,), p=0.03, **other):
     """A rank model with binomial cells at some lengths."""
     rank_model = some_rank_model(**other)
     for cell in cells:
@@ -31,13 +44,11 @@ def degenerate(rows=slice(None), cells=(2,), p=0.03, **other):
 
 def slow_pmf(rank_model, row, index, speakers):
     """A cell's pmf, from scipy."""
-    j, (a, b) = (
-        np.arange(speakers),
-        (rank_model.alpha[row, index, 0], rank_model.beta[row, index, 0]),
-    )
+    ranks = np.arange(speakers)
+    a, b = rank_model.alpha[row, index, 0], rank_model.beta[row, index, 0]
     if rank_model.binomial[row, index, 0]:
-        return binom.pmf(j, speakers - 1, a)
-    return betabinom.pmf(j, speakers - 1, a, b)
+        return binom.pmf(ranks, speakers - 1, a)
+    return betabinom.pmf(ranks, speakers - 1, a, b)
 
 
 def bits_of(pmf):
@@ -45,58 +56,64 @@ def bits_of(pmf):
     return np.log2(pmf.size) + (seen * np.log2(seen)).sum()
 
 
-@pytest.mark.parametrize("index", range(len(LENGTHS)))
-def test_a_grid_point_has_the_stored_parameters(index):
+def between(at, lengths, rows):
+    """Rows of values, interpolated as logarithms in the logarithm of the length."""
+    return np.exp([np.interp(np.log(at), np.log(lengths), np.log(row)) for row in rows])
+
+
+# ------------------------------------------------------------------------------------- rank models
+
+
+@given(st.sampled_from(LENGTHS) | st.floats(LENGTHS[0], LENGTHS[-1]))
+def test_logarithms_are_interpolated_in_log_t(seconds):
     rank_model = some_rank_model()
-    point = at_template(rank_model, 10.0, ADDITIVE).at(LENGTHS[index])
-    assert point.share.shape[0] == 1
-    assert_array_equal(point.alpha[0], rank_model.alpha[:, index, 0])
-    assert_array_equal(point.beta[0], rank_model.beta[:, index, 0])
-    assert_array_equal(point.weights, rank_model.weights[:, index, 0])
-    assert_array_equal(point.floor, rank_model.floor[:, index, 0])
+    point = at_d(rank_model).at(seconds)
     assert (point.fade == 1.0).all()
-
-
-@given(st.floats(LENGTHS[0], LENGTHS[-1]))
-def test_between_grid_points_logarithms_are_interpolated_in_log_t(seconds):
-    rank_model = some_rank_model()
-    point = at_template(rank_model, 10.0, ADDITIVE).at(seconds)
-
-    def expected(values):
-        rows = [np.interp(np.log(seconds), np.log(LENGTHS), np.log(row)) for row in values]
-        return np.exp(rows)
-
-    assert_allclose(point.alpha[0], expected(rank_model.alpha[:, :, 0]), rtol=1e-9)
-    assert_allclose(point.beta[0], expected(rank_model.beta[:, :, 0]), rtol=1e-9)
-    assert_allclose(point.weights[:, 0], expected(rank_model.weights[:, :, 0, 0]), rtol=1e-9)
-    assert_allclose(point.floor, expected(rank_model.floor[:, :, 0]), rtol=1e-9)
     assert not point.binomial.any()
+    for found, values in (
+        (point.alpha[0], rank_model.alpha[:, :, 0]),
+        (point.beta[0], rank_model.beta[:, :, 0]),
+        (point.weights[:, 0], rank_model.weights[:, :, 0, 0]),
+        (point.floor, rank_model.floor[:, :, 0]),
+    ):
+        if seconds in LENGTHS:  # exactly what is stored
+            assert point.share.shape[0] == 1
+            assert_array_equal(found, values[:, LENGTHS.index(seconds)])
+        assert_allclose(found, between(seconds, LENGTHS, values), rtol=1e-9)
+
+
+@given(st.floats(10, 120))
+def test_logarithms_are_interpolated_in_log_d(seconds):
+    rank_model = some_rank_model(template_lengths=D, replicates=3)
+    point = at_d(rank_model, seconds).at(10.0)
+    for name in ("alpha", "beta"):
+        expected = between(seconds, D, getattr(rank_model, name)[:, 2])
+        assert_allclose(getattr(point, name)[0], expected, rtol=1e-9)
+    expected = between(seconds, D, rank_model.weights[:, 2, :, 0])
+    assert_allclose(point.weights[:, 0], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "column"), [(5.0, 0), (10.0, 0), (30.0, 1), (120.0, 2), (900, 2)]
+)
+def test_at_and_outside_the_template_lengths_the_nearest_holds(seconds, column):
+    rank_model = some_rank_model(template_lengths=D)
+    point = at_d(rank_model, seconds).at(10.0)
+    assert_array_equal(point.alpha[0], rank_model.alpha[:, 2, column])
+    assert_array_equal(point.floor, rank_model.floor[:, 2, column])
 
 
 @given(st.floats(LENGTHS[0], LENGTHS[1]))
 def test_a_feature_without_a_say_at_one_length_gains_it_evenly(seconds):
     rank_model = some_rank_model()
     rank_model.weights[:, 0, :, 0] = 0.0
-    point = at_template(rank_model, 10.0, ADDITIVE).at(seconds)
     w = np.interp(np.log(seconds), np.log(LENGTHS[:2]), [0.0, 1.0])
-    assert_allclose(point.weights[:, 0], w * rank_model.weights[:, 1, 0, 0], atol=1e-12)
-
-
-def test_a_feature_without_a_say_at_one_template_length_gains_it_evenly():
+    weights = at_d(rank_model).at(seconds).weights[:, 0]
+    assert_allclose(weights, w * rank_model.weights[:, 1, 0, 0], atol=1e-12)
     rank_model = some_rank_model(template_lengths=(10.0, 40.0))
     rank_model.weights[:, :, 0, 0] = 0.0
-    point = at_template(rank_model, 20.0, ADDITIVE).at(LENGTHS[1])
-    assert_allclose(point.weights[:, 0], 0.5 * rank_model.weights[:, 1, 1, 0])
-
-
-@pytest.mark.parametrize("index", [1, 2])
-def test_continuous_at_grid_points(index):
-    rank_model = at_d()
-    sides = [rank_model.at(LENGTHS[index] * (1 + step)) for step in (-1e-9, 0, 1e-9)]
-    for name in ("alpha", "beta", "weights", "floor"):
-        values = [getattr(side, name) for side in sides]
-        assert_allclose(values[0], values[1], rtol=1e-7)
-        assert_allclose(values[2], values[1], rtol=1e-7)
+    weights = at_d(rank_model, 20.0).at(LENGTHS[1]).weights[:, 0]
+    assert_allclose(weights, 0.5 * rank_model.weights[:, 1, 1, 0])
 
 
 @pytest.mark.parametrize("speakers", [2, 49, 300])
@@ -105,7 +122,7 @@ def test_below_the_grid_everything_fades_to_nothing(speakers):
     steps = [0.0, 0.001, 0.1, 0.25, 0.4, 0.4999999, 0.5]
     points = [rank_model.at(seconds) for seconds in steps]
     assert [point.fade[0] for point in points] == pytest.approx([t / 0.5 for t in steps])
-    expected = np.stack([point.expected_bits(speakers, slice(None)) for point in points])
+    expected = np.stack([point.expected_bits(speakers, EVERY) for point in points])
     rank = np.stack([point.rank_bits(speakers, 0, 1) for point in points])
     for bits in (expected, rank):
         assert (bits[0] == 0.0).all()
@@ -114,21 +131,23 @@ def test_below_the_grid_everything_fades_to_nothing(speakers):
     assert_allclose(points[-1].uniform_share, points[-1].floor, atol=1e-15)
     assert (points[0].uniform_share == 1.0).all()
     # half of what the rank model says, half of nothing
-    rank_model_pmf = points[-1].pmf(speakers, slice(None), floor=False)
-    half = points[3].pmf(speakers, slice(None), floor=False)
-    assert_allclose(half, 0.5 * rank_model_pmf + 0.5 / speakers, rtol=1e-12)
+    whole, half = (points[k].pmf(speakers, EVERY, floor=False) for k in (-1, 3))
+    assert_allclose(half, 0.5 * whole + 0.5 / speakers, rtol=1e-12)
 
 
 def test_beyond_the_grid_the_last_rank_model_holds():
-    rank_model = at_d(additive=np.array([True, False]))
-    last, point = rank_model.at(60.0), rank_model.at(240.0)
+    made = at_template(some_rank_model(("f0", "x")), 10.0, np.array([True, False]))
+    last, point = made.at(60.0), made.at(240.0)
     assert (point.fade == 1.0).all()
     for name in ("alpha", "beta", "floor"):
         assert_array_equal(getattr(point, name), getattr(last, name))
     # a score that grows with the evidence is weighed as if it had been heard for the last length
     assert_allclose(point.weights[:, 0], last.weights[:, 0] / 4)
     assert_array_equal(point.weights[:, 1], last.weights[:, 1])
-    assert_array_equal(point.expected_bits(50, slice(None)), last.expected_bits(50, slice(None)))
+    assert_array_equal(point.expected_bits(50, EVERY), last.expected_bits(50, EVERY))
+    single = at_d(some_rank_model(lengths=(5.0,)))
+    assert [single.at(t).fade[0] for t in (2.5, 5.0)] == [0.5, 1.0]
+    assert_allclose(single.at(10.0).weights, single.at(5.0).weights / 2)
 
 
 @pytest.mark.parametrize("p", [0.0, 0.03, 1.0])
@@ -136,20 +155,15 @@ def test_beyond_the_grid_the_last_rank_model_holds():
 @pytest.mark.parametrize("seconds", [2.0, 3.0, 9.999, 10.0, 25.0, 60.0])
 def test_beside_a_degenerate_cell_pmfs_are_mixed(p, speakers, seconds):
     rank_model = degenerate(p=p, replicates=3)
-    point = at_template(rank_model, 10.0, ADDITIVE).at(seconds)
-    pmf = point.pmf(speakers, slice(None), floor=False)
-    with_floor = point.pmf(speakers, slice(None), floor=True)
-    bits = point.expected_bits(speakers, slice(None))
-    left = max(i for i, t in enumerate(LENGTHS) if t <= seconds)
-    right = min(left + 1, len(LENGTHS) - 1)
-    w = (
-        np.log(seconds / LENGTHS[left]) / np.log(LENGTHS[right] / LENGTHS[left])
-        if right > left
-        else 0
-    )
+    point = at_d(rank_model).at(seconds)
+    pmf = point.pmf(speakers, EVERY, floor=False)
+    with_floor = point.pmf(speakers, EVERY, floor=True)
+    bits = point.expected_bits(speakers, EVERY)
+    place = np.interp(np.log(seconds), np.log(LENGTHS), range(len(LENGTHS)))
+    left, w = int(place), place % 1
     for row in range(4):
         expected = (1 - w) * slow_pmf(rank_model, row, left, speakers)
-        expected += w * slow_pmf(rank_model, row, right, speakers)
+        expected += w * slow_pmf(rank_model, row, min(left + 1, 3), speakers)
         assert_allclose(pmf[row], expected, atol=1e-9)
         assert bits[row] == pytest.approx(bits_of(expected), abs=1e-8)
         e = point.floor[row]
@@ -160,40 +174,30 @@ def test_beside_a_degenerate_cell_pmfs_are_mixed(p, speakers, seconds):
 
 
 def test_a_degenerate_draw_leaves_the_rank_model_itself_alone():
-    rank_model = degenerate(rows=slice(2, 4), replicates=5)
-    plain = at_template(some_rank_model(replicates=5), 10.0, ADDITIVE).at(5.0)
-    point = at_template(rank_model, 10.0, ADDITIVE).at(5.0)
-    bits, rank = point.expected_bits(40, slice(None)), point.rank_bits(40, 3, 2)
-    assert np.isfinite(bits).all()
+    points = [
+        at_d(rank_model).at(5.0)
+        for rank_model in (some_rank_model(replicates=5), degenerate(slice(2, 4), replicates=5))
+    ]
     others = [0, 1, 4, 5]
-    assert_allclose(bits[others], plain.expected_bits(40, slice(None))[others], rtol=1e-12)
-    assert_allclose(rank[others], plain.rank_bits(40, 3, 2)[others], rtol=1e-12)
-    assert (np.abs(bits[2:4] - plain.expected_bits(40, slice(None))[2:4]) > 1e-3).all()
-
-
-def test_a_perfect_rank_model_is_certain_everywhere():
-    rank_model = at_template(degenerate(cells=(0, 1, 2, 3), p=0.0), 10.0, ADDITIVE)
+    plain, bits = (point.expected_bits(40, EVERY) for point in points)
+    assert_allclose(bits[others], plain[others], rtol=1e-12)
+    assert (np.abs(bits[2:4] - plain[2:4]) > 1e-3).all()
+    plain, rank = (point.rank_bits(40, 3, 2) for point in points)
+    assert_allclose(rank[others], plain[others], rtol=1e-12)
+    certain = at_d(degenerate(cells=(0, 1, 2, 3), p=0.0))
     for seconds in (0.5, 1.0, 60.0, 500.0):
-        assert_allclose(rank_model.at(seconds).expected_bits(64, slice(None)), 6.0)
-    assert 0 < rank_model.at(0.25).expected_bits(64, slice(0, 1))[0] < 6
-
-
-def test_a_rank_model_of_one_length():
-    rank_model = at_d(lengths=(5.0,))
-    assert (rank_model.at(2.5).fade == 0.5).all()
-    assert (rank_model.at(5.0).fade == 1.0).all()
-    assert_allclose(rank_model.at(10.0).weights, rank_model.at(5.0).weights / 2)
+        assert_allclose(certain.at(seconds).expected_bits(64, EVERY), 6.0)
+    assert 0 < certain.at(0.25).expected_bits(64, slice(0, 1))[0] < 6
 
 
 @pytest.mark.parametrize("speakers", [2, 14, 49, 3000])
 def test_expected_bits_are_mean_disclosure_at_the_live_n(speakers):
     rank_model = some_rank_model()
     assert rank_model.candidates == 14
-    point = at_template(rank_model, 10.0, ADDITIVE).at(2.0)
-    bits = point.expected_bits(speakers, slice(None))
-    assert_allclose(
-        bits, mean_disclosure_bits(rank_model.alpha[:, 1, 0], rank_model.beta[:, 1, 0], speakers)
-    )
+    point = at_d(rank_model).at(2.0)
+    bits = point.expected_bits(speakers, EVERY)
+    alpha, beta = rank_model.alpha[:, 1, 0], rank_model.beta[:, 1, 0]
+    assert_allclose(bits, mean_disclosure_bits(alpha, beta, speakers))
     slow = [bits_of(slow_pmf(rank_model, row, 1, speakers)) for row in (0, 7)]
     assert_allclose(bits[[0, 7]], slow, atol=2e-6)
     assert_allclose(point.expected_bits(speakers, slice(0, 1)), bits[:1], rtol=1e-10)
@@ -205,16 +209,14 @@ def test_expected_bits_are_mean_disclosure_at_the_live_n(speakers):
     [some_rank_model(replicates=4), degenerate(replicates=4), degenerate(p=0.0, replicates=4)],
 )
 def test_ranks_share_one_probability(rank_model, seconds):
-    point = at_template(rank_model, 10.0, ADDITIVE).at(seconds)
+    point = at_d(rank_model).at(seconds)
     for speakers in (2, 30, 49):
-        pmf = point.pmf(speakers, slice(None), floor=True)
+        pmf = point.pmf(speakers, EVERY, floor=True)
         assert_allclose(pmf.sum(axis=1), 1.0)
-        assert_allclose(point.pmf(speakers, slice(None), floor=False).sum(axis=1), 1.0)
-        each = np.stack(
-            [point.rank_probability(speakers, k, 1, slice(None)) for k in range(speakers)], axis=1
-        )
-        assert_allclose(each, pmf, rtol=1e-9)
-        assert_array_equal(point.rank_probability(speakers, 1, 1, slice(0, 1)), each[:1, 1])
+        assert_allclose(point.pmf(speakers, EVERY, floor=False).sum(axis=1), 1.0)
+        each = [point.rank_probability(speakers, k, 1, EVERY) for k in range(speakers)]
+        assert_allclose(np.stack(each, axis=1), pmf, rtol=1e-9)
+        assert_array_equal(point.rank_probability(speakers, 1, 1, slice(0, 1)), each[1][:1])
 
 
 @given(st.integers(2, 60), st.data())
@@ -222,54 +224,21 @@ def test_tied_ranks_share_the_mean_of_gamma(speakers, data):
     better = data.draw(st.integers(0, speakers - 1))
     tied = data.draw(st.integers(1, speakers - better))
     seconds = data.draw(st.sampled_from([0.1, 0.5, 4.0, 80.0]))
-    point = at_template(degenerate(replicates=3), 10.0, ADDITIVE).at(seconds)
-    pmf = point.pmf(speakers, slice(None), floor=True)
+    point = at_d(degenerate(replicates=3)).at(seconds)
+    pmf = point.pmf(speakers, EVERY, floor=True)
     expected = np.log2(speakers * pmf[:, better : better + tied].mean(axis=1))
     assert_allclose(point.rank_bits(speakers, better, tied), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("speakers", [2, 3, 49, 98, 1000])
-def test_no_evidence_is_exactly_zero_rank_bits(speakers):
-    for rank_model in (some_rank_model(), degenerate(p=0.0)):
+def test_no_evidence_is_exactly_zero_rank_bits_and_the_floor_bounds_them(speakers):
+    for made in (at_d(), at_d(degenerate(p=0.0))):
         for seconds in (0.0, 0.2, 5.0, 100.0):
-            point = at_template(rank_model, 10.0, ADDITIVE).at(seconds)
-            assert (point.rank_bits(speakers, 0, speakers) == 0.0).all()
+            assert (made.at(seconds).rank_bits(speakers, 0, speakers) == 0.0).all()
         # and nothing heard at all, whatever the rank
-        assert (
-            at_template(rank_model, 10.0, ADDITIVE).at(0.0).rank_bits(speakers, 0, 1) == 0.0
-        ).all()
-
-
-def test_rank_bits_are_bounded_by_the_floor_below():
-    point = at_template(degenerate(p=0.0), 10.0, ADDITIVE).at(10.0)
-    bits = point.rank_bits(50, 49, 1)
-    assert_allclose(bits, np.log2(point.floor))
-
-
-D = (10.0, 30.0, 120.0)
-
-
-@given(st.floats(10, 120))
-def test_between_template_lengths_logarithms_are_interpolated_in_log_d(seconds):
-    rank_model = some_rank_model(template_lengths=D, replicates=3)
-    point = at_template(rank_model, seconds, ADDITIVE).at(10.0)
-    for name in ("alpha", "beta"):
-        rows = getattr(rank_model, name)[:, 2]
-        expected = [np.exp(np.interp(np.log(seconds), np.log(D), np.log(row))) for row in rows]
-        assert_allclose(getattr(point, name)[0], expected, rtol=1e-9)
-    rows = rank_model.weights[:, 2, :, 0]
-    expected = [np.exp(np.interp(np.log(seconds), np.log(D), np.log(row))) for row in rows]
-    assert_allclose(point.weights[:, 0], expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "column"), [(5.0, 0), (10.0, 0), (30.0, 1), (120.0, 2), (900, 2)]
-)
-def test_at_and_outside_the_template_lengths_the_nearest_holds(seconds, column):
-    rank_model = some_rank_model(template_lengths=D)
-    point = at_template(rank_model, seconds, ADDITIVE).at(10.0)
-    assert_array_equal(point.alpha[0], rank_model.alpha[:, 2, column])
-    assert_array_equal(point.floor, rank_model.floor[:, 2, column])
+        assert (made.at(0.0).rank_bits(speakers, 0, 1) == 0.0).all()
+    point = made.at(10.0)
+    assert_allclose(point.rank_bits(speakers, speakers - 1, 1), np.log2(point.floor))
 
 
 def test_cells_that_were_not_reached_are_left_out():
@@ -278,57 +247,205 @@ def test_cells_that_were_not_reached_are_left_out():
         values[:, 3, 1:] = np.nan  # 60 s only against the shortest template
         values[:, 1, 1] = np.nan  # a hole
         values[:, 0] = np.nan  # no test that short at all
-    made = at_template(rank_model, 60.0, ADDITIVE)
+    made = at_d(rank_model, 60.0)
     assert made.lengths.tolist() == [2.0, 10.0, 60.0]
     assert_array_equal(made.at(60.0).alpha[0], rank_model.alpha[:, 3, 0])
-    w = np.log(60 / 10) / np.log(120 / 10)
-    hole = np.exp(
-        (1 - w) * np.log(rank_model.alpha[:, 1, 0]) + w * np.log(rank_model.alpha[:, 1, 2])
-    )
+    hole = between(60.0, (10.0, 120.0), rank_model.alpha[:, 1, ::2])
     assert_allclose(made.at(2.0).alpha[0], hole, rtol=1e-12)
     for seconds in (0.0, 1.0, 2.0, 4.0, 30.0, 90.0):
         point = made.at(seconds)
-        assert np.isfinite(point.expected_bits(50, slice(None))).all()
-        assert np.isfinite(point.weights).all()
-        assert np.isfinite(point.floor).all()
+        for found in (point.expected_bits(50, EVERY), point.weights, point.floor):
+            assert np.isfinite(found).all()
 
 
 def test_beside_a_degenerate_template_length_the_nearest_holds():
-    rank_model = some_rank_model(template_lengths=D, replicates=3)
-    rank_model.alpha[:2, 2, 1], rank_model.beta[:2, 2, 1], rank_model.binomial[:2, 2, 1] = (
-        0.0,
-        1.0,
-        True,
-    )
+    made = some_rank_model(template_lengths=D, replicates=3)
+    made.alpha[:2, 2, 1], made.beta[:2, 2, 1], made.binomial[:2, 2, 1] = 0.0, 1.0, True
     for seconds, column in ((15.0, 0), (20.0, 1), (55.0, 1), (70.0, 2)):
-        point = at_template(rank_model, seconds, ADDITIVE).at(10.0)
-        assert_array_equal(point.alpha[0, :2], rank_model.alpha[:2, 2, column])
+        point = at_d(made, seconds).at(10.0)
+        assert_array_equal(point.alpha[0, :2], made.alpha[:2, 2, column])
         assert_array_equal(point.binomial[0, :2], [column == 1] * 2)
-        between = sorted(
-            [rank_model.alpha[2, 2, 1], rank_model.alpha[2, 2, 0 if seconds < 30 else 2]]
-        )
-        assert between[0] < point.alpha[0, 2] < between[1]
+        low, high = sorted([made.alpha[2, 2, 1], made.alpha[2, 2, 0 if seconds < 30 else 2]])
+        assert low < point.alpha[0, 2] < high
         assert not point.binomial[0, 2:].any()
         assert np.isfinite(point.weights).all()
 
 
 def test_more_of_either_discloses_more():
-    rank_model = some_rank_model(template_lengths=D)
-    bits = [
-        [
-            at_template(rank_model, d, ADDITIVE).at(t).expected_bits(50, slice(0, 1))[0]
-            for t in LENGTHS
-        ]
-        for d in (10.0, 20.0, 60.0, 120.0)
-    ]
+    made = [at_d(some_rank_model(template_lengths=D), d) for d in (10.0, 20.0, 60.0, 120.0)]
+    bits = [[each.at(t).expected_bits(50, slice(0, 1))[0] for t in LENGTHS] for each in made]
     assert (np.diff(bits, axis=0) > 0).all()
     assert (np.diff(bits, axis=1) > 0).all()
 
 
-def test_asking_again_gives_the_same_point():
-    rank_model = at_d()
-    assert isinstance(rank_model, LengthModel)
-    first = rank_model.at(3.0)
-    assert rank_model.at(3.0) is first
-    rank_model.at(4.0)
-    assert_array_equal(rank_model.at(3.0).alpha, first.alpha)
+# ---------------------------------------------------------------------------------------- evidence
+
+
+@pytest.fixture
+def evidence():
+    return evidence_model(some_rank_model(("f0", "phones"), template_lengths=(10.0, 60.0)))
+
+
+def test_evidence_at_the_grid_between_before_and_beyond(evidence):
+    at = evidence.at_template(10.0)
+    point = at.at(evidence.lengths)
+    assert_allclose(point.intercept.T, evidence.intercept[:, :, 0])
+    assert_allclose(np.moveaxis(point.slopes, 1, 0), evidence.slopes[:, :, 0])
+    assert_allclose(point.support, evidence.support[:, 0])
+    middle = np.sqrt(evidence.lengths[1] * evidence.lengths[2])
+    between = at.at(np.array([middle])).intercept[0]
+    assert_allclose(between, evidence.intercept[:, 1:3, 0].mean(axis=1))
+    half = evidence.at_template(float(np.sqrt(600.0))).at(evidence.lengths)
+    assert_allclose(half.support, np.maximum.accumulate(evidence.support, axis=1).mean(axis=1))
+    # before the grid it fades, beyond it stands
+    first, last = evidence.lengths[[0, -1]]
+    early = evidence.at_template(200.0).at(np.array([0.0, first / 4, last, 50 * last]))
+    assert_array_equal(early.intercept[0], 0)
+    assert_array_equal(early.slopes[0], 0)
+    assert_allclose(early.intercept[1], evidence.intercept[:, 0, 1] / 4)
+    assert_allclose(early.intercept[3], early.intercept[2])
+    assert_allclose(early.support[3], evidence.support[-1, 1])
+
+
+@given(
+    cells=st.lists(st.lists(st.one_of(st.floats(0, 20), st.none()), min_size=2, max_size=2),
+                   min_size=4, max_size=4),
+    template=st.floats(1, 300),
+)  # fmt: skip
+def test_what_shorter_speech_supports_longer_speech_supports(cells, template):
+    support = np.array(cells, dtype=float)
+    assume(np.isfinite(support).any())
+    made = evidence_model(some_rank_model(("f0", "phones"), template_lengths=(10.0, 60.0)))
+    hole = np.isnan(support)
+    made = replace(
+        made,
+        support=support,
+        area=np.where(hole, np.nan, made.area),
+        intercept=np.where(hole, np.nan, made.intercept),
+        slopes=np.where(hole[..., None], np.nan, made.slopes),
+    )
+    seconds = np.geomspace(0.05, 500, 300)
+    point = made.at_template(template).at(seconds)
+    assert (np.diff(point.support) >= -1e-12).all()
+    # what a length supports by itself holds there
+    for t, length in enumerate(made.lengths):
+        if not hole[t].any():
+            own = made.at_template(template).at(np.array([length])).support[0]
+            assert own >= support[t].min() - 1e-9
+    assert point.support[-1] <= np.nanmax(support) + 1e-9
+    longer = made.at_template(2 * template).at(seconds)
+    if not hole.any():
+        assert (longer.support >= point.support - 1e-9).all()
+
+
+def test_a_moment_does_not_depend_on_the_others_nor_on_cells_that_were_not_reached(evidence):
+    at = evidence.at_template(20.0)
+    seconds = np.geomspace(0.1, 100, 40)
+    whole = at.at(seconds)
+    names = ("intercept", "slopes", "support", "area")
+    for r in (0, 17, 39):
+        one = at.at(seconds[r : r + 1])
+        for name in names:
+            assert_array_equal(getattr(one, name)[0], getattr(whole, name)[r])
+    for name in names:
+        values = getattr(evidence, name)
+        values[(0, 0) if values.ndim == 2 else (EVERY, 0, 0)] = np.nan
+    found = evidence.at_template(10.0).at(evidence.lengths[:1]).support
+    assert_allclose(found, evidence.support[0, 1])
+
+
+# --------------------------------------------------------------------------------- who is enrolled
+
+
+def open_set(area=1.0, **other):
+    templates = (10.0, 30.0)
+    rows = tuple({"T": t, "D": d, "open_set_area": area} for t in LENGTHS for d in templates)
+    return some_rank_model(template_lengths=templates, **{"rows": rows, **other})
+
+
+def odds(p):
+    return np.log(p / (1 - p))
+
+
+def test_coefficients_of_who_is_enrolled():
+    values = np.zeros(open_set().open_set.shape)
+    values[..., 0] = np.arange(4)[:, None]  # the bias tells which T
+    values[..., 1] = 10.0 * np.arange(2)  # the slope tells which D
+    made, lengths, nothing = open_set(open_set=values), np.array(LENGTHS), np.zeros((1, 1))
+    short, long = (EnrolledProbability(made, template) for template in made.template_lengths)
+    for d, each in enumerate((short, long)):
+        found = each.at(lengths, np.full((lengths.size, 1), 0.1))
+        assert_allclose(odds(found), np.arange(lengths.size) + 1.0 * d, atol=1e-9)
+    # between lengths in log T, below fading, beyond standing still
+    assert_allclose(odds(short.at(np.sqrt(lengths[:1] * lengths[1]), nothing)), [0.5])
+    assert_allclose(short.at(np.array([0.0]), nothing), [0.5])
+    assert_allclose(short.at(lengths[-1:] * 50, nothing), short.at(lengths[-1:], nothing))
+    huge = long.at(lengths[-1:].repeat(2), np.array([[1e9], [-1e9]]))
+    assert 0 < huge[1] < 1e-9 < 1 - 1e-9 < huge[0] < 1
+    values[:, 0] = np.nan  # a cell nobody reached is passed over
+    found = EnrolledProbability(open_set(open_set=values), 10.0).at(lengths[:1], nothing)
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize(("area", "told"), [(GOOD_AREA - 0.01, False), (GOOD_AREA, True)])
+def test_it_is_told_only_where_it_told_impostors_in_calibration(area, told):
+    made = open_set(area)
+    found = EnrolledProbability(made, 10.0)
+    assert np.isfinite(found.at(made.lengths, np.zeros((made.lengths.size, 1)))).all() == told
+    assert_allclose(found.area(made.lengths * 1.3), area)
+    silent = EnrolledProbability(open_set(rows=()), 10.0)
+    assert np.isnan(silent.area(np.array([5.0]))).all()
+    assert np.isnan(silent.at(np.array([5.0]), np.zeros((1, 1)))).all()
+
+
+# -------------------------------------------------------------------------------- spread and bias
+
+
+def test_spread_between_lengths_and_at_the_nearest_template():
+    def told(t, d, low, high):
+        names = (f"{of}_twentieth" for of in ("evidence_low", "evidence_high", "others_high"))
+        return {"T": t, "D": d, **dict(zip(names, (low, high, -low), strict=True))}
+
+    rows = [told(1.0, 10.0, 1.0, 2.0), told(100.0, 10.0, 3.0, 6.0), told(10.0, 90.0, 9.0, 9.5),
+            {"T": 0.3, "D": 10.0, "evidence_low_twentieth": None}]  # fmt: skip
+    spread, other = (EvidenceSpread.of(rows, seconds) for seconds in (20.0, 80.0))
+    assert spread is not None
+    assert other is not None
+    assert spread.at(10.0) == pytest.approx((2.0, 4.0, -2.0))
+    assert spread.at(1.0) == pytest.approx((1.0, 2.0, -1.0))
+    assert spread.at(0.0) is spread.at(0.99) is None  # nothing that short was calibrated
+    assert spread.at(1e4) == spread.at(100.0)
+    assert other.at(10.0) == pytest.approx((9.0, 9.5, -9.0))
+    assert EvidenceSpread.of([rows[3], {"T": 2.0, "D": 10.0}], 10.0) is None
+    assert EvidenceSpread.of([], 10.0) is None
+
+
+@pytest.mark.parametrize("names", [("f0",), ("phones", "f0"), ("f0", "phones", "voice")])
+def test_same_session_bias_is_what_the_shipped_rows_say(names):
+    reference = Population.reference()
+    specs = {name: reference.specs[name] for name in names}
+    bits, fewer = (same_session_bias_bits(specs, count, 100.0) for count in (50, 12))
+    assert bits is not None
+    assert fewer is not None
+    same, cross = (
+        next(r["mean_bits_model"] for r in rank_model.rows if (r["T"], r["D"]) == (10.0, 100.0))
+        for rank_model in (
+            reference.rank_models[names, "same"],
+            reference.rank_models[names, "cross"],
+        )
+    )
+    # at the calibration's own N the model's MeanD is in the table
+    assert bits[10.0] == pytest.approx(same - cross, abs=1e-3)
+    assert 0 < fewer[60.0] < 3.6
+
+
+def test_frames_that_the_shipped_readers_do_not_have_have_no_bias():
+    own = Population.reference().specs
+    shapes = {
+        "f0": FeatureSpec("f0", HISTOGRAM, 104, 0.01),
+        "tokens": FeatureSpec("tokens", HISTOGRAM, 256, 0.02),
+    }
+    assert comparable_features(shapes, own) == {"f0"}
+    assert comparable_features({"f0": FeatureSpec("f0", HISTOGRAM, 104, 0.02)}, own) == set()
+    assert same_session_bias_bits(shapes, 20, 60.0) is None
+    assert same_session_bias(shapes, 20, 60.0) == "by how much is not known for f0+tokens"

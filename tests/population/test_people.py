@@ -1,21 +1,22 @@
-"""What is kept of people: stored, joined, extended and dropped."""
+"""What is kept of people, and of a cohort: stored, joined, extended and dropped."""
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 from monitor.errors import StoreError, UsageError
+from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.condition import Condition
+from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.forgetting import named_in
 from monitor.population.people import SourceNote, Speaker, pack_people, sound_of, unpack_people
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
-from monitor.population.store import read_store
 from tests.population.rank_models import population, some_rank_model
 
 
@@ -42,29 +43,9 @@ def test_people_come_back_and_of_somebody_who_is_gone_nothing_is_there():
     assert arrays["people/source/landmarks"].tolist() == [7]
     assert "ann" not in str(entries)
     assert pack_people([Speaker("ann", (note("a"),))])[1] == {}
-
-
-@pytest.mark.parametrize("what", ["short", "negative", "float", "type"])
-def test_arrays_of_other_people_are_refused(what):
-    entries, arrays = pack_people(PEOPLE)
-    name = "people/source/landmarks"
-    rows = arrays[f"{name}/rows"]
-    changed = {
-        "short": {f"{name}/rows": rows[:-1]},
-        "negative": {f"{name}/rows": rows - 1},
-        "float": {f"{name}/rows": rows.astype(float)},
-        "type": {name: arrays[name].astype("<f8")},
-    }[what]
-    with pytest.raises(StoreError, match="landmarks is not of the people"):
-        unpack_people(entries, arrays | changed)
-
-
-def test_a_further_session_is_merged():
-    made = PEOPLE[0].merged(replace(PEOPLE[2], name="ann"))
-    assert made.name == "ann"
-    assert [each.label for each in made.sources] == ["a", "b", "c"]
-    assert made.sessions == (4, 2)
-    assert len(made.sound) == 18
+    merged = PEOPLE[0].merged(replace(PEOPLE[2], name="ann"))  # a further session
+    assert (merged.name, [each.label for each in merged.sources]) == ("ann", ["a", "b", "c"])
+    assert (merged.sessions, len(merged.sound)) == ((4, 2), 18)
 
 
 def later(before: Population, *names: str, seed: int = 5) -> Population:
@@ -77,7 +58,7 @@ def later(before: Population, *names: str, seed: int = 5) -> Population:
     return Population(people, made.offsets, made.features)
 
 
-def test_further_sessions_stand_behind_those_that_are_there():
+def test_further_sessions_stand_behind_those_that_are_there(tmp_path):
     before = population(rank_models=[some_rank_model(learnt_from=tuple(f"s{i}" for i in range(6)))])
     more = later(before, "s4", "new", "s1")
     made = before.extended(more)
@@ -95,6 +76,9 @@ def test_further_sessions_stand_behind_those_that_are_there():
     assert made.mismatched  # of the new one the rank model knows nothing
     assert not before.extended(later(before, "s2")).mismatched
     assert not before.mismatched
+    for each in (before, made):  # and are kept
+        each.save(tmp_path / "p.npz")
+        assert Population.load(tmp_path / "p.npz").speakers == each.speakers
 
 
 def test_a_further_session_is_a_template_of_its_own_as_long_as_the_others():
@@ -119,25 +103,6 @@ def test_a_further_session_is_a_template_of_its_own_as_long_as_the_others():
         made.prepared("f0", scoring, similarity), before.prepared("f0", scoring, similarity)
     )
     assert before.sessions_apart(scoring) is None
-
-
-def test_sessions_are_kept(tmp_path):
-    before = population([20.0, 20.0])
-    before.save(tmp_path / "one.npz")
-    made = before.extended(later(before, "s1"))
-    made.save(tmp_path / "two.npz")
-    header = read_store(tmp_path / "one.npz", "population")[0]
-    assert "sessions" not in header["speakers"][0]
-    again = Population.load(tmp_path / "two.npz")
-    assert again.speakers == made.speakers
-    assert Population.load(tmp_path / "one.npz").speakers == before.speakers
-    wrongs: list[Any] = [(4, 3), (4, -1, 3), (6.0,), ("a",), (True, 5)]
-    for wrong in wrongs:
-        with pytest.raises(StoreError, match="are not those of its slices"):
-            Population(
-                [made.speakers[0], replace(made.speakers[1], sessions=wrong)],
-                made.offsets, made.features,
-            )  # fmt: skip
 
 
 def test_each_session_sounds_as_it_did_and_all_of_them_as_their_mean():
@@ -175,18 +140,72 @@ def test_who_taught_the_rank_model_says_whether_it_is_mismatched():
     assert named_in(people.with_rank_models(impostors)) == {*people.names, "x", "y"}
 
 
-@pytest.mark.parametrize(
-    "sound",
-    [
-        np.zeros((6, 1), "<f4"),
-        np.array(1.0, "<f4"),
-        np.array([9, np.inf, 0, 0, 0, 0], "<f4"),
-        np.array([-1, 0, 0, 0, 0, 0], "<f4"),
-        np.array([np.nan, 0, 0, 0, 0, 0], "<f4"),
-    ],
+RNG = np.random.default_rng(0)
+F0 = FeatureTemplates(
+    FeatureSpec("f0", HISTOGRAM, 6, 0.01), RNG.integers(0, 50, (5, 6)).astype(np.uint8)
 )
-def test_a_sound_that_is_none_is_refused(sound):
-    entries, arrays = pack_people([Speaker("ann", sound=np.arange(6, dtype="<f4"))])
-    assert unpack_people(entries, arrays)[0].condition is not None
-    with pytest.raises(StoreError):
-        unpack_people(entries, arrays | {"people/speaker/sound": sound})
+VOICE = FeatureTemplates(
+    FeatureSpec("voice", EMBEDDING, 3, 3.0, network="ab" * 32),
+    RNG.uniform(-0.5, 0.5, (5, 3)).astype(np.float16),
+)
+SECONDS = np.array([3.0, 12.5, 9.9, 1.2, 8.0])
+
+
+def cohort_of(seconds=SECONDS, features=None, about="") -> Cohort:
+    return Cohort(seconds, {"f0": F0, "voice": VOICE} if features is None else features, about)
+
+
+def with_cohort(cohort=None) -> Population:
+    features = {
+        "f0": replace(F0, slices=RNG.integers(1, 50, (4, 6)).astype(np.uint16)),
+        "voice": replace(VOICE, slices=RNG.uniform(-1, 1, (4, 3))),
+    }
+    people = [Speaker("ann"), Speaker("bob")]
+    return Population(people, np.array([0, 2, 4]), features, cohort=cohort)
+
+
+def same(one, other):
+    assert_array_equal(one.seconds, other.seconds)
+    assert one.about == other.about
+    assert one.features.keys() == other.features.keys()
+    for name, each in one.features.items():
+        assert replace(each, slices=0) == replace(other.features[name], slices=0)
+        assert each.slices.dtype == other.features[name].slices.dtype
+        assert_array_equal(each.slices, other.features[name].slices)
+
+
+def test_a_cohort_goes_where_the_templates_go(tmp_path):
+    path = tmp_path / "p.npz"
+    with_cohort(cohort_of(about="Readers.")).save(path)
+    loaded = Population.load(path)
+    same(loaded.cohort, cohort_of(about="Readers."))
+    loaded.with_rank_models(loaded.rank_models).save(path)
+    same(pickle.loads(pickle.dumps(Population.load(path))).cohort, cohort_of(about="Readers."))
+    newcomer = Population(
+        [Speaker("zoe")],
+        np.array([0, 1]),
+        {name: replace(each, slices=each.slices[:1]) for name, each in loaded.features.items()},
+    )
+    others = Population([Speaker("x"), Speaker("y")], loaded.offsets, loaded.features)
+    same(loaded.joined(newcomer).cohort, cohort_of(about="Readers."))
+    assert newcomer.joined(others).cohort is None
+    same(loaded.only(["voice"]).cohort, cohort_of(features={"voice": VOICE}, about="Readers."))
+    with_cohort().save(path)
+    assert Population.load(path).cohort is None
+    # of features without templates nothing is kept
+    with_cohort(cohort_of(features={"f0": F0, "style": F0})).save(path)
+    left = Population.load(path).cohort
+    assert left is not None
+    assert left.features.keys() == {"f0"}
+
+
+def test_a_store_that_has_changed_before_its_cohort_was_asked_for_is_noticed(tmp_path):
+    path = tmp_path / "p.npz"
+    with_cohort(cohort_of()).save(path)
+    loaded, other = Population.load(path), Population.load(path)
+    with_cohort(cohort_of(seconds=SECONDS + 1)).save(path)
+    with pytest.raises(StoreError, match="another cohort than before"):
+        _ = loaded.cohort
+    path.unlink()
+    with pytest.raises(StoreError, match="does not exist"):
+        _ = other.cohort

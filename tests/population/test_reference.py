@@ -11,6 +11,7 @@ from benchmarks.build_reference import FEATURES, SETS
 from monitor import Monitor
 from monitor.features.registry import make
 from monitor.population import demo_frames
+from monitor.population.interpolation import GOOD_AREA, EnrolledProbability, EvidenceSpread
 from monitor.population.population import Population
 from monitor.sources.frames import FramesFile
 
@@ -35,9 +36,8 @@ def test_templates_frames_and_rank_models_are_by_the_networks_of_this_package(na
     assert PEOPLE.cohort is not None
     assert PEOPLE.cohort.specs[name].network == mark
     assert FramesFile(demo_frames()).stream_info.tracks[name].network == mark
-    assert {
-        rank_model.network(name) for rank_model in PEOPLE.rank_models if name in rank_model.features
-    } == {mark}
+    models = [each for each in PEOPLE.rank_models if name in each.features]
+    assert {each.network(name) for each in models} == {mark}
 
 
 def test_who_trained_the_network_of_phones_teaches_no_rank_model_of_it():
@@ -96,3 +96,25 @@ def test_how_high_others_get_is_known_under_every_rank_model():
         quote = monitor.false_alarms(field, 0.05, 600.0)
         assert 0 < quote.bits < quote.most_bits
         assert 19 <= quote.speakers <= len(PEOPLE)
+
+
+def test_those_with_an_embedding_can_tell_who_is_enrolled_and_pitch_cannot():
+    for each in PEOPLE.rank_models:
+        able = EnrolledProbability(each, 100.0).area(np.array([3.0, 10.0, 120.0])) >= GOOD_AREA
+        if "voice" in each.features:
+            assert able[1:].all(), each.features
+        elif each.features == ("f0",):
+            assert not able.any()
+
+
+def test_they_support_no_less_with_more_speech_and_know_the_spread_over_voices():
+    for rank_model in PEOPLE.rank_models:
+        if rank_model.evidence is not None:
+            support = rank_model.evidence.at_template(60.0).at(np.geomspace(0.5, 900, 200)).support
+            assert (np.diff(support) >= -1e-12).all()
+            spread = EvidenceSpread.of(rank_model.rows, 100.0)
+            assert spread is not None
+            for seconds in np.geomspace(3, 600, 20):
+                found = spread.at(float(seconds))
+                assert found is not None
+                assert -20 < found.low <= found.high < 20
