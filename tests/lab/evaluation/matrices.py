@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from monitor.lab.evaluation.comparisons import Sample, ScoreMatrix, leaving_out, resamples
-from monitor.lab.evaluation.family import add_limits
+from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.family import EvaluationSettings, add_limits
 from monitor.lab.evaluation.srd import no_evidence
 from monitor.lab.report.model import Figure
 from monitor.types import AnyArray, FloatArray, IntArray
@@ -46,6 +48,16 @@ def separated(speakers: int = 10, tests: int = 5, seed: int = 0) -> ScoreMatrix:
     return ScoreMatrix(scores, target, name="separated")
 
 
+def leading(
+    speakers: int = 30, tests: int = 6, lead: float = 1.0, seed: int = 0, name: str = ""
+) -> ScoreMatrix:
+    """Normal scores, of which the speakers' own are higher by so many deviations."""
+    target = np.repeat(np.arange(speakers), tests)
+    own = target[:, None] == np.arange(speakers)
+    scores = np.random.default_rng(seed).normal(size=own.shape) + lead * own
+    return ScoreMatrix(scores, target, name=name)
+
+
 def chance(speakers: int = 40, tests: int = 25, seed: int = 0) -> ScoreMatrix:
     """Scores that know nothing."""
     target = np.repeat(np.arange(speakers), tests)
@@ -66,12 +78,6 @@ def other_columns(matrix: ScoreMatrix, order: IntArray) -> ScoreMatrix:
     return ScoreMatrix(matrix.scores[:, order], target, names)
 
 
-def other_weights(matrix: ScoreMatrix, order: IntArray, weights: FloatArray) -> FloatArray:
-    """The same resamples for ``other_columns(matrix, order)``."""
-    moved = order[other_columns(matrix, order).tested]
-    return weights[:, np.searchsorted(matrix.tested, moved)]
-
-
 def other_rows(matrix: ScoreMatrix, order: IntArray) -> ScoreMatrix:
     """The same trials in another order."""
     return ScoreMatrix(matrix.scores[order], matrix.target[order], matrix.speakers)
@@ -82,17 +88,38 @@ def rescored(matrix: ScoreMatrix, change: Callable[[AnyArray], AnyArray]) -> Sco
     return ScoreMatrix(change(matrix.scores), matrix.target, matrix.speakers)
 
 
+def pools(matrix: ScoreMatrix) -> tuple[FloatArray, FloatArray]:
+    """Its mated scores, and all others."""
+    return matrix.mated, np.concatenate([block.ravel() for _, block in matrix.non_mated_blocks()])
+
+
+def drawn(matrix: ScoreMatrix, weights: FloatArray) -> ScoreMatrix:
+    """The trials of a resample, written out."""
+    rows = np.repeat(np.arange(matrix.trials), weights.astype(int)[matrix.owner])
+    return ScoreMatrix(matrix.scores[rows], matrix.target[rows])
+
+
+def report_of(matrix: Any, dev: ScoreMatrix | None = None, /, **settings: Any) -> Any:
+    """What `evaluate` makes of it, with few resamples or none."""
+    return evaluate(matrix, dev, settings=EvaluationSettings(**{"replicates": 0} | settings))
+
+
+def by_key(made: Iterable[Figure]) -> dict[str, Any]:
+    """Figures by their keys; a test knows which of their numbers there are."""
+    return {figure.key: figure for figure in made}
+
+
 def with_limits(
     make: Callable[[ScoreMatrix, FloatArray], Iterable[Figure]],
     matrix: ScoreMatrix,
     replicates: int = 200,
-) -> dict[str, Figure]:
+) -> dict[str, Any]:
     """The figures of a family with their limits, by key."""
     names = [matrix.speakers[column] for column in matrix.tested.tolist()]
     weights = np.concatenate([resamples(matrix, replicates), leaving_out(names)])
     made = tuple(make(matrix, weights))
     sample = Sample(weights, len(names), matrix.trials, no_evidence(made))
-    return {figure.key: figure for figure in add_limits(made, sample)}
+    return by_key(add_limits(made, sample))
 
 
 def ends(figure: Figure) -> tuple[float, float]:

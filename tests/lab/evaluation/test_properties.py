@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,20 +15,24 @@ from numpy.testing import assert_allclose
 from monitor.lab.evaluation import comparisons as module
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix, resamples
 from monitor.lab.evaluation.family import EvaluationContext, Family, families
+from monitor.lab.evaluation.input.embeddings import read_embeddings
 from monitor.lab.evaluation.lid import figures as lid_figures
+from monitor.lab.evaluation.validation import validate
 from monitor.lab.report.model import Figure
+from monitor.maths.logistic import platt
 from monitor.types import FloatArray
 from tests.lab.evaluation.matrices import (
     SEEDS,
+    by_key,
     chance,
     constant,
+    drawn,
+    leading,
     matrices,
     other_columns,
     other_rows,
-    other_weights,
     perfect,
     rescored,
-    separated,
     with_limits,
 )
 
@@ -46,8 +51,12 @@ def figures_of(
     return tuple(family.compute(context).figures)
 
 
-FAMILIES = [family for family in families() if family.extremes is not None]
-each = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.key)
+def key_of(family: Family) -> str:
+    return family.key
+
+
+FAMILIES: list[Any] = [family for family in families() if family.extremes is not None]
+each = pytest.mark.parametrize("family", FAMILIES, ids=key_of)
 few = settings(max_examples=25)
 
 
@@ -67,12 +76,8 @@ def without(family: Family, found: tuple[Figure, ...], keys: tuple[str, ...]) ->
 def assert_same(found: Sequence[Figure], expected: Sequence[Figure], rounding: float) -> None:
     assert [figure.key for figure in found] == [figure.key for figure in expected]
     for one, other in zip(found, expected, strict=True):
-        assert (one.text, one.ties, one.note, one.unit) == (
-            other.text,
-            other.ties,
-            other.note,
-            other.unit,
-        )
+        for name in ("text", "ties", "note", "unit"):
+            assert getattr(one, name) == getattr(other, name), one.key
         assert_allclose(_numbers(one), _numbers(other), rounding, rounding, err_msg=one.key)
         assert (one.replicates is None) == (other.replicates is None)
         if one.replicates is not None and other.replicates is not None:
@@ -107,11 +112,7 @@ def test_every_figure_is_well_formed(family, matrix, seed):
             assert not np.isinf(figure.replicates).any(), figure.key
 
 
-@pytest.mark.parametrize(
-    "family",
-    [f for f in FAMILIES if f.extremes and not f.extremes.dev],
-    ids=lambda family: family.key,
-)
+@pytest.mark.parametrize("family", [f for f in FAMILIES if not f.extremes.dev], ids=key_of)
 @few
 @given(matrix=matrices())
 def test_each_speaker_drawn_once_gives_the_point(family, matrix):
@@ -135,98 +136,79 @@ def test_the_point_does_not_depend_on_the_replicates(family, matrix):
         assert other.replicates is None
 
 
+def all_of(family: Family, found: tuple[Figure, ...]) -> Sequence[Figure]:
+    return found
+
+
+CHANGES: dict[str, tuple[Callable[..., ScoreMatrix], Callable[..., Sequence[Figure]]]] = {
+    "another order of the speakers": (
+        lambda matrix, random: other_columns(matrix, random.permutation(matrix.population)),
+        all_of,
+    ),
+    "another order of the trials": (
+        lambda matrix, random: other_rows(matrix, random.permutation(matrix.trials)),
+        all_of,
+    ),
+    # up to 1e300 and down to 1e-300, by powers of two: they round nothing, so that thresholds
+    # midway stay; but Cllr takes scores for log-likelihood ratios
+    "another scale": (
+        lambda matrix, random: rescored(
+            matrix, lambda x: np.ldexp(x, random.choice([996, -996, 560, -560, 100]))
+        ),
+        lambda family, found: without(family, found, family.extremes.scaled),
+    ),
+    "a rising function": (
+        lambda matrix, random: rescored(
+            matrix, random.choice([lambda x: np.exp(x / 5), lambda x: 4 * x - 7])
+        ),
+        lambda family, found: starting(family, found, family.extremes.monotone),
+    ),
+    "a rising function of each row": (
+        lambda matrix, random: rescored(
+            matrix,
+            lambda x: (
+                np.exp(random.uniform(0.5, 2, (matrix.trials, 1)) * x / 5)
+                + random.uniform(0.5, 2, (matrix.trials, 1))
+            ),
+        ),
+        lambda family, found: starting(family, found, family.extremes.rowwise),
+    ),
+}
+
+
 @each
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name == "a rising function"))
+     for name in CHANGES],
+)  # fmt: skip
 @few
 @given(matrix=matrices(), seed=SEEDS)
-def test_the_order_of_the_speakers_does_not_matter(family, matrix, seed):
+def test_what_figures_do_not_depend_on(family, name, matrix, seed):
+    """Speakers are drawn by name, so that resamples are the same in any order."""
     assume(matrix.tested.size >= family.extremes.speakers)
-    order = np.random.default_rng(seed).permutation(matrix.population)
-    weights = resamples(matrix, replicates=3, seed=seed)
-    moved = other_columns(matrix, order), other_weights(matrix, order, weights)
-    assert_same(
-        figures_of(family, *moved), figures_of(family, matrix, weights), family.extremes.rounding
+    change, chosen = CHANGES[name]
+    moved = change(matrix, np.random.default_rng(seed))
+    found, kept = (
+        figures_of(family, each, resamples(each, replicates=3, seed=seed))
+        for each in (moved, matrix)
     )
+    if name == "another scale":
+        for figure in found:
+            assert figure.value is None or np.isfinite(figure.value), figure.key
+    rounding = max(family.extremes.rounding, 1e-7 * (name == "another scale"))
+    assert_same(chosen(family, found), chosen(family, kept), rounding)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_cross_fitting_does_not_mind_the_order_either(seed):
     """On scores without ties: a fit to a few tied ones is hardly determined."""
+    matrix = leading(12, 4, 1.5, seed)
     generator = np.random.default_rng(seed)
-    target = np.repeat(np.arange(12), 4)
-    scores = generator.normal(size=(48, 12)) + 1.5 * (np.arange(12) == target[:, None])
-    matrix = ScoreMatrix(scores, target)
-    weights = resamples(matrix, replicates=20)
     columns, rows = generator.permutation(12), generator.permutation(48)
     moved = other_rows(other_columns(matrix, columns), rows)
-    found = lid_figures(moved, other_weights(matrix, columns, weights))
-    assert_same(found, lid_figures(matrix, weights), 1e-6)
-
-
-@each
-@few
-@given(matrix=matrices(), seed=SEEDS)
-def test_the_order_of_the_trials_does_not_matter(family, matrix, seed):
-    assume(matrix.tested.size >= family.extremes.speakers)
-    generator = np.random.default_rng(seed)
-    order = generator.permutation(matrix.trials)
-    weights = resamples(matrix, replicates=3, seed=seed)
-    moved = figures_of(family, other_rows(matrix, order), weights)
-    assert_same(moved, figures_of(family, matrix, weights), family.extremes.rounding)
-
-
-@pytest.mark.slow
-@each
-@few
-@given(matrix=matrices(), change=st.sampled_from([lambda x: np.exp(x / 5), lambda x: 4 * x - 7]))
-def test_only_comparisons_count_over_all_rows(family, matrix, change):
-    assume(matrix.tested.size >= family.extremes.speakers)
-    weights = resamples(matrix, replicates=3)
-    moved = figures_of(family, rescored(matrix, change), weights)
-    kept = figures_of(family, matrix, weights)
-    assert_same(
-        starting(family, moved, family.extremes.monotone),
-        starting(family, kept, family.extremes.monotone),
-        family.extremes.rounding,
-    )
-
-
-POWERS = st.sampled_from([996, -996, 560, -560, 100])
-"""Of two, up to 1e300 and down to 1e-300: they round nothing, so that thresholds midway stay."""
-
-
-@each
-@few
-@given(matrix=matrices(), power=POWERS)
-def test_the_scale_of_the_scores_does_not_matter(family, matrix, power):
-    """But to Cllr, which takes them for log-likelihood ratios."""
-    assume(matrix.tested.size >= family.extremes.speakers)
-    weights = resamples(matrix, replicates=3)
-    moved = figures_of(family, rescored(matrix, lambda x: np.ldexp(x, power)), weights)
-    kept = figures_of(family, matrix, weights)
-    for figure in moved:
-        assert figure.value is None or np.isfinite(figure.value), figure.key
-    assert_same(
-        without(family, moved, family.extremes.scaled),
-        without(family, kept, family.extremes.scaled),
-        max(family.extremes.rounding, 1e-7),
-    )
-
-
-@each
-@few
-@given(matrix=matrices(), seed=SEEDS)
-def test_only_comparisons_count_within_a_row(family, matrix, seed):
-    assume(matrix.tested.size >= family.extremes.speakers)
-    generator = np.random.default_rng(seed)
-    scale, shift = generator.uniform(0.5, 2, (2, matrix.trials, 1))
-    weights = resamples(matrix, replicates=3)
-    moved = figures_of(family, rescored(matrix, lambda x: np.exp(scale * x / 5) + shift), weights)
-    kept = figures_of(family, matrix, weights)
-    assert_same(
-        starting(family, moved, family.extremes.rowwise),
-        starting(family, kept, family.extremes.rowwise),
-        family.extremes.rounding,
-    )
+    found, kept = (lid_figures(each, resamples(each, replicates=20)) for each in (moved, matrix))
+    assert_same(found, kept, 1e-6)
 
 
 @each
@@ -263,14 +245,6 @@ def test_perfect_scores_reach_the_ceilings(family, matrix):
 
 
 @each
-def test_more_than_perfect_there_is_not(family):
-    one, other = figures_of(family, perfect(), None), figures_of(family, separated(), None)
-    for best, good in zip(one, other, strict=True):
-        if best.value is not None and good.value is not None and best.ceiling == good.ceiling:
-            assert best.ceiling is None or good.value <= best.ceiling + 1e-9, best.key
-
-
-@each
 @pytest.mark.parametrize("seed", [0, 1])
 def test_chance_reads_nothing(family, seed):
     matrix = chance(seed=seed)
@@ -285,9 +259,86 @@ def test_chance_reads_nothing(family, seed):
         assert abs(figure.value - figure.floor) <= slack + 1e-12, figure.key
 
 
+COUNTED = {
+    "anonymity": ("share",),
+    "linkage": ("pi_link",),
+    "membership": ("tpr",),
+    "srd": ("mean_bits_model", "idr", "maxd_bits", "rank1_bits", "spread", "alpha"),
+    "verification": ("eer_rocch", "cllr", "min_cllr"),
+    "zebra": ("d_ece",),
+}
+
+
+@pytest.mark.parametrize("family", [f for f in FAMILIES if f.key in COUNTED], ids=key_of)
+@pytest.mark.parametrize("name", ["mid_eval", "tied_eval"])
+def test_a_resample_counts_the_drawn_trials_as_often(family, golden, name):
+    """Of figures over trials: a mean of speakers' own figures counts speakers."""
+    matrix = golden.matrix(name)
+    weights = resamples(matrix, replicates=3)
+    found = starting(family, figures_of(family, matrix, weights), COUNTED[family.key])
+    assert len(found) >= len(COUNTED[family.key])
+    near = 1e-6 if family.key == "srd" else 1e-12  # rank models are fitted
+    for draw, row in enumerate(weights):
+        expected = by_key(figures_of(family, drawn(matrix, row)))
+        for figure in found:
+            assert figure.replicates is not None, figure.key
+            value = expected[figure.key].value
+            assert figure.replicates[draw] == pytest.approx(value, rel=near, abs=near), figure.key
+
+
 @each
 def test_constant_scores_read_nothing(family):
     found = starting(family, figures_of(family, constant(), None), family.extremes.flat_at_floor)
     assert len(found) >= len(family.extremes.flat_at_floor)
     for figure in found:
         assert figure.value == pytest.approx(figure.floor, abs=1e-12), figure.key
+
+
+SCALES = [1e300, 1e160, 1e-160, 1e-300]
+scales = pytest.mark.parametrize("scale", SCALES)
+
+
+@pytest.mark.parametrize("scale", [1e305, *SCALES])
+@pytest.mark.parametrize("dev", [False, True], ids=["crosswise", "dev"])
+def test_a_validation(scale, dev):
+    def scaled(seed, by):
+        return rescored(leading(12, 6, 1.5, seed), lambda scores: scores * by)
+
+    here, there = (
+        validate(scaled(0, by), scaled(1, by) if dev else None, replicates=10) for by in (1, scale)
+    )
+    assert_allclose(there.mated, here.mated, rtol=1e-5, atol=1e-5)
+    assert_allclose(there.others, here.others, rtol=1e-5, atol=1e-5)
+
+
+@scales
+@pytest.mark.parametrize("balanced", [False, True])
+@pytest.mark.parametrize("apart", [0.5, 9.0])
+def test_a_logistic_fit_follows_the_scale(scale, balanced, apart):
+    generator = np.random.default_rng(0)
+    own, others = generator.normal(apart, 1, 60), generator.normal(0, 1, 200)
+    found = platt(own * scale, others * scale, balanced=balanced)
+    plain = platt(own, others, balanced=balanced)
+    assert found.bounded == plain.bounded
+    if apart < 1:
+        assert found.weight * scale == pytest.approx(plain.weight, rel=1e-9)
+        assert found.bias == pytest.approx(plain.bias, rel=1e-9)
+    assert found.weight > 0
+    penalised = platt(own * scale, others * scale, balanced=balanced, strength=1.0)
+    assert np.isfinite([penalised.weight, penalised.bias]).all()
+
+
+@scales
+@pytest.mark.parametrize("scoring", ["average", "max"])
+def test_cosines_of_embeddings(tmp_path, scale, scoring):
+    generator = np.random.default_rng(0)
+    centre = generator.normal(size=(6, 8))
+    heard = centre[np.arange(24) % 6] + 0.5 * generator.normal(size=(24, 8))
+    found = []
+    for size in (1.0, scale):
+        for name, values in (("trials", heard), ("enrolment", centre)):
+            whose = np.array([f"s{i % 6}" for i in range(len(values))])
+            np.savez(tmp_path / f"{name}.npz", embeddings=size * values, speakers=whose)
+        files = tmp_path / "trials.npz", tmp_path / "enrolment.npz"
+        found.append(read_embeddings(*files, scoring).matrix)
+    np.testing.assert_allclose(found[1].scores, found[0].scores, rtol=1e-6)

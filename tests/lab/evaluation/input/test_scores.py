@@ -1,18 +1,30 @@
-"""Every format gives the same matrix."""
+"""Every format of scores gives the same matrix, and a score file holds all that is known."""
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.errors import UsageError
+from monitor.errors import StoreError, UsageError
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input import files
-from monitor.lab.evaluation.input.scores import read_scores
+from monitor.lab.evaluation.input.embeddings import read_vectors
+from monitor.lab.evaluation.input.files import layout_of
+from monitor.lab.evaluation.input.labels import Attribute, read_labels
+from monitor.lab.evaluation.input.scores import ScoreCell, ScoreFile, read_scores, write_score_file
+from monitor.phrases import STYLE_CAVEAT
+from tests.lab.evaluation.matrices import report_of
 
 SPEAKERS = ("ann", "bob", "cid")
 TRIALS = ("a-1", "a-2", "b-1", "c-1")
@@ -63,17 +75,19 @@ def pairs(form, header="", order=None):
 UTT2SPK = "".join(f"{t} {SPEAKERS[j]}\n" for t, j in zip(TRIALS, TARGET, strict=True))
 NAMES = "".join(f"{SPEAKERS[j]}\n" for j in TARGET)
 KEY = pairs("{s} {t} {w}")
+
 LABELS = {
     "utt2spk": UTT2SPK,
     "shuffled": "".join(sorted(UTT2SPK.splitlines(keepends=True), reverse=True)),
     "csv": "trial,speaker\n" + UTT2SPK.replace(" ", ","),
-    "turned.csv": "speaker,trial\n"
-    + "".join(f"{SPEAKERS[j]},{t}\n" for t, j in zip(TRIALS, TARGET, strict=True)),
+    "turned": "speaker trial\n"
+    + "".join(f"{SPEAKERS[j]} {t}\n" for t, j in zip(TRIALS, TARGET, strict=True)),
     "key": KEY,
     "key.csv": pairs("{t},{s},{w}", "trial,speaker,target\n"),
     "01": pairs("{s} {t} {w}").replace("nontarget", "0").replace("target", "1"),
     "targets": "".join(line for line in KEY.splitlines(keepends=True) if " target" in line),
 }
+
 FORMS = {
     "kaldi": pairs("{s} {t} {x}"),
     "tabs": pairs("{s}\t{t}\t{x}"),
@@ -169,43 +183,8 @@ def test_an_archive_brings_everything(file, key):
     same(read_scores(file("s.npz", {"scores": SCORES, key: names, "speakers": SPEAKERS})))
     bare = file("bare.npz", {"scores": SCORES})
     same(read_scores(bare, file("t.npy", np.array(TARGET))), ("0", "1", "2"))
-
-
-def test_labels_beside_win(file):
-    given = file("s.npz", {"scores": SCORES, "target": [2, 2, 2, 2], "speakers": SPEAKERS})
-    same(read_scores(given, file("u", UTT2SPK)))
-
-
-def test_the_golden_matrices_survive_every_format(golden, file):
-    matrix = golden.matrix("tied_eval")
-    scores, target = golden.scores("tied_eval"), golden.target
-    rows, columns = np.indices(scores.shape).reshape(2, -1).tolist()
-    values = scores.astype(float).ravel().tolist()
-    lines = [f"s{j} u{i} {x!r}\n" for i, j, x in zip(rows, columns, values, strict=True)]
-    labels = file("utt2spk", "".join(f"u{i} s{j}\n" for i, j in enumerate(target)))
-    listed = read_scores(file("scores", "".join(lines)), labels)
-    order = [int(name[1:]) for name in listed.matrix.speakers]
-    assert order == sorted(order, key=lambda j: f"s{j}")
-    np.testing.assert_array_equal(listed.matrix.scores, scores[:, order])
-    mapped = read_scores(file("s.npy", scores), file("l.npy", target))
-    for read in (listed, mapped):
-        np.testing.assert_array_equal(read.matrix.better, matrix.better)
-        np.testing.assert_array_equal(read.matrix.tied, matrix.tied)
-
-
-@given(st.permutations(range(12)), st.sampled_from(["kaldi", "vpc", "list.csv"]))
-def test_a_list_may_come_in_any_order(tmp_path_factory, order, form):
-    folder = tmp_path_factory.mktemp("any")
-    text = FORMS[form]
-    lines = text.splitlines(keepends=True)
-    head = lines[:-12]
-    (folder / "s").write_text("".join([*head, *(lines[len(head) + i] for i in order)]))
-    (folder / "k").write_text("".join(KEY.splitlines(keepends=True)[i] for i in reversed(order)))
-    matrix = read_scores(folder / "s", folder / "k").matrix
-    assert matrix.speakers == SPEAKERS
-    assert sorted(zip(matrix.mated, matrix.better, strict=True)) == sorted(
-        zip(SCORES[range(4), TARGET], [0, 1, 0, 0], strict=True)
-    )
+    other = file("s.npz", {"scores": SCORES, key: [2, 2, 2, 2], "speakers": SPEAKERS})
+    same(read_scores(other, file("u", UTT2SPK)))  # labels beside it win
 
 
 RECORDS = [("trial", "<i4"), ("speaker", "<i4"), ("score", "<f8")]
@@ -284,10 +263,9 @@ def test_lists_are_read_in_parts_of_any_size(tmp_path_factory, drawn, merged, pa
         patch.setattr(files, "PART", part)
         patch.setattr(files, "_MOST", 1 << 28 if part > 4 else 0)
         patch.setattr(files, "_CHUNK", 20)
+        whose = folder / "m" if merged else None
         try:
-            every = read_scores(
-                folder / "s", folder / "k", enrolment_labels=folder / "m" if merged else None
-            ).comparisons
+            every = read_scores(folder / "s", folder / "k", enrolment_labels=whose).comparisons
         except UsageError:
             assert len(set(mated.values())) < 2 or not any(owner[j] == said[i] for i, j in listed)
             return
@@ -314,38 +292,28 @@ def test_a_list_in_parts_has_the_figures_of_the_whole(tmp_path, monkeypatch):
     (tmp_path / "s").write_text("".join(lines))
     (tmp_path / "l").write_text(labels)
     whole = read_scores(tmp_path / "s", tmp_path / "l")
-    report = evaluate(whole.comparisons, settings=EvaluationSettings(replicates=20))
+    report = report_of(whole.comparisons, replicates=20)
     monkeypatch.setattr(files, "PART", 50)
     monkeypatch.setattr(files, "_MOST", 0)
     streamed = read_scores(tmp_path / "s", tmp_path / "l")
     assert streamed.notes == whole.notes
-    rest = streamed.comparisons.rest
-    assert rest is not None
-    assert isinstance(rest.scores, np.memmap)
-    again = evaluate(streamed.comparisons, settings=EvaluationSettings(replicates=20))
+    assert isinstance(streamed.comparisons.rest.scores, np.memmap)  # type: ignore[union-attr]
+    again = report_of(streamed.comparisons, replicates=20)
     assert again.notes == report.notes
     for key, figure in report.figures.items():
-        for one, other in zip(
-            (figure.value, *figure.limits),
-            (again[key].value, *again[key].limits),
-            strict=True,
-        ):
-            assert one is other or one == pytest.approx(other, rel=1e-9, abs=1e-12), key
+        one, other = (np.array([each.value, *each.limits], float) for each in (figure, again[key]))
+        np.testing.assert_allclose(one, other, 1e-9, 1e-12, err_msg=key)
 
 
-def test_progress_reaches_the_end(file):
+def test_a_target_without_a_score_is_said_and_progress_reaches_the_end(file):
+    lines = [line for line in FORMS["kaldi"].splitlines(True) if not line.startswith("cid c-1")]
     steps = []
-    read_scores(
-        file("s", FORMS["kaldi"]), file("k", KEY), progress=lambda *step: steps.append(step)
+    read = read_scores(
+        file("s", "".join(lines)), file("k", KEY), progress=lambda *step: steps.append(step)
     )
+    assert "1 of 12 pairs of k have no score, 1 of them targets" in " ".join(read.notes)
     assert steps
     assert all(done <= total for done, total in steps)
-
-
-def test_a_target_without_a_score_is_said(file):
-    lines = [line for line in FORMS["kaldi"].splitlines(True) if not line.startswith("cid c-1")]
-    notes = " ".join(read_scores(file("s", "".join(lines)), file("k", KEY)).notes)
-    assert "1 of 12 pairs of k have no score, 1 of them targets" in notes
 
 
 def test_trials_of_impostors_are_dropped_on_demand(file):
@@ -394,23 +362,27 @@ def test_a_matrix_is_gone_through_once(file, monkeypatch):
     assert passes == [4]
 
 
-def test_evaluate_takes_a_file_and_an_array_in_memory(file):
-    expected = evaluate(
-        ScoreMatrix(SCORES, np.array(TARGET)), settings=EvaluationSettings(replicates=0)
-    )
-    of_npz = file("s.npz", {"scores": SCORES, "labels": np.array(TARGET)})
-    of_npy, labels = file("s.npy", SCORES), file("labels.npy", np.array(TARGET))
+def test_evaluate_takes_a_file_an_array_in_memory_and_a_data_frame(file):
+    """The index of a data frame says who spoke, or labels do."""
+    few, target = EvaluationSettings(replicates=0), np.array(TARGET)
+    expected = evaluate(ScoreMatrix(SCORES, target), settings=few)
+    of_npz = file("s.npz", {"scores": SCORES, "labels": target})
+    of_npy, labels = file("s.npy", SCORES), file("labels.npy", target)
+    known = pandas.DataFrame(SCORES, [SPEAKERS[i] for i in TARGET], SPEAKERS)
+    bare = pandas.DataFrame(SCORES, columns=SPEAKERS)
     for made in (
-        evaluate(SCORES, settings=EvaluationSettings(replicates=0), labels=TARGET),
-        evaluate(
-            SCORES.tolist(), settings=EvaluationSettings(replicates=0), labels=np.array(TARGET)
-        ),
-        evaluate(of_npz, settings=EvaluationSettings(replicates=0)),
-        evaluate(str(of_npy), settings=EvaluationSettings(replicates=0), labels=str(labels)),
-        evaluate(read_scores(of_npz), settings=EvaluationSettings(replicates=0)),
+        evaluate(SCORES, settings=few, labels=TARGET),
+        evaluate(SCORES.tolist(), settings=few, labels=target),
+        evaluate(of_npz, settings=few),
+        evaluate(str(of_npy), settings=few, labels=str(labels)),
+        evaluate(read_scores(of_npz), settings=few),
     ):
         for key, figure in expected.figures.items():
             assert made[key].value == figure.value, key
+    for framed in (evaluate(known, settings=few), evaluate(bare, settings=few, labels=TARGET)):
+        assert framed["srd.mean_bits"] == expected["srd.mean_bits"]
+    with pytest.raises(UsageError, match="give labels="):
+        evaluate(bare, settings=few)
 
 
 @pytest.mark.parametrize(
@@ -434,3 +406,184 @@ def test_evaluate_takes_a_file_and_an_array_in_memory(file):
 def test_what_evaluate_cannot_take_is_refused_in_a_line(file, given, what):
     with pytest.raises(UsageError, match=what):
         given(file)
+
+
+def test_a_tab_keeps_names_with_blanks_together_and_blanks_around_names_are_no_part(file):
+    head = "\tann 1\tbob 0.5\ttarget\n"
+    path = file("s.tsv", head + "u1\t0.9\t0.1\tann 1\nu2\t0.2\t0.7\tbob 0.5\n")
+    assert read_scores(path).matrix.speakers == ("ann 1", "bob 0.5")
+    for blank in (" ", "\u00a0", "\v"):
+        path = file("s.csv", FORMS["list.csv"].replace("bob", f"{blank}bob{blank}"))
+        same(read_scores(path, file("l", UTT2SPK)))
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_names_with_commas(file, separator):
+    scores = 'trial|"Lee, Ann"|"O""Hara; Bob"\n"u,1"|0.9|0.1\nu2|0.2|0.5\n'
+    labels = '"u,1"|"Lee, Ann"\nu2|"O""Hara; Bob"\n'
+    paths = (file(n, text.replace("|", separator)) for n, text in (("s", scores), ("l", labels)))
+    found = read_scores(*paths).matrix
+    assert found.speakers == ("Lee, Ann", 'O"Hara; Bob')
+    assert found.mated.tolist() == [0.9, 0.5]
+
+
+def cell(session: str, seconds: float, systems=("f0", "voice")) -> ScoreCell:
+    generator = np.random.default_rng(round(seconds))
+    target, rows = np.array([0, 0, 1, 2]), ("ann 1", "ann 2", "bob 1", "cid 1")
+    made = {n: ScoreMatrix(generator.normal(size=(4, 3)), target, SPEAKERS, n, rows)
+            for n in systems}  # fmt: skip
+    return ScoreCell(session, seconds, 30.0, made, ("1", "2", "1", "1"), np.arange(4.0))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "scores.npz"
+    groups = Attribute("table", "gender", {"ann": "f", "bob": "m"})
+    write_score_file(path, [cell("cross", 10.0), cell("same", 0.3)], groups)
+    return path
+
+
+def test_what_was_written_is_read(path):
+    assert path.stat().st_mode & 0o777 == 0o600
+    file: Any = ScoreFile.at(path)
+    assert [entry.words for entry in file.entries] == [
+        ("f0", "cross", "T=10", "D=30"), ("voice", "cross", "T=10", "D=30"),
+        ("f0", "same", "T=0.3", "D=30"), ("voice", "same", "T=0.3", "D=30"),
+    ]  # fmt: skip
+    assert (file.groups.name, file.groups.of["bob"]) == ("gender", "m")
+    read = read_scores(path, choose=["voice", "T=10.0"], name="mine")
+    wanted = cell("cross", 10.0).matrices["voice"]
+    assert np.array_equal(read.matrix.scores, wanted.scores)
+    assert read.matrix.target.tolist() == wanted.target.tolist()
+    assert (read.matrix.speakers, read.matrix.name) == (SPEAKERS, "mine")
+    assert read.matrix.trial_names == wanted.trial_names
+    assert read.notes == ()
+    assert "parts of one session" in read_scores(path, choose=["voice", "same"]).notes[0]
+    # words of one sort are alternatives
+    for words, count in (("", 4), ("f0", 2), ("f0 voice T=10", 2), ("same cross", 4)):
+        assert len(file.choose(words.split())) == count
+    with pytest.raises(UsageError, match="says itself who spoke"):
+        read_scores(path, path, choose=["f0", "same"])
+
+
+@pytest.mark.parametrize(
+    ("joint", "told"),
+    [((), ["style"]), (("f0", "style"), ["style", "joint"]), (("f0",), ["style"])],
+)
+def test_whose_style_a_figure_shows_is_told(tmp_path, joint, told):
+    path = tmp_path / "scores.npz"
+    write_score_file(path, [replace(cell("cross", 10.0, ("f0", "style", "joint")), joint=joint)])
+    with_it = [
+        n for n in ("f0", "style", "joint") if STYLE_CAVEAT in read_scores(path, choose=[n]).notes
+    ]
+    assert with_it == told
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("phones",), "has no scores of phones; it has f0 voice; cross same; T=10 T=0.3; D=30"),
+        (("f0", "T=11"), "has no scores of f0 T=11"),
+        (("X=3",), "has no scores of X=3"),
+        (("T=ten",), "'T=ten': T and D are seconds, such as T=10"),
+        (("f0",), "has 2 matrices: choose one of f0 voice; cross same"),
+    ],
+)
+def test_a_choice_that_is_none_is_said(path, words, said):
+    with pytest.raises(UsageError, match=said.replace("?", r"\?")):
+        read_scores(path, choose=words)
+
+
+def test_other_archives_are_none(tmp_path):
+    for name, arrays in {"plain": {}, "odd": {"header": np.array("{")},
+                         "other": {"header": np.array('{"kind": "frames"}')},
+                         "long": {"header": np.arange(3)}}.items():  # fmt: skip
+        path = tmp_path / f"{name}.npz"
+        np.savez(path, scores=np.eye(2), target=np.arange(2), **arrays)  # type: ignore[arg-type]
+        assert ScoreFile.at(path) is None
+        assert read_scores(path).matrix.population == 2
+
+
+SAME = {"session": "same", "test_seconds": 1, "template_seconds": 1}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"cells": 3},
+        {"cells": [{"session": "night"}]},
+        {"cells": [SAME | {"test_seconds": "x", "systems": [1]}]},
+        {"cells": [SAME | {"systems": ["f0\x1b[2J"]}]},
+        {"cells": [], "groups": {"name": "g", "of": [1]}},
+        {"cells": [], "schema": 2},
+    ],
+)
+def test_a_header_that_promises_nonsense_is_refused(tmp_path, header):
+    path = tmp_path / "scores.npz"
+    np.savez(path, header=np.array(json.dumps({"kind": "scores", "schema": 1} | header)))
+    with pytest.raises(StoreError, match=r"scores\.npz .*make it again"):
+        ScoreFile.at(path)
+
+
+def test_missing_and_contradicting_arrays_are_refused(path):
+    arrays = dict(np.load(path))
+    for change in ({"0_scores_f0": None}, {"0_target": np.arange(3)}, {"0_speakers": np.eye(2)},
+                   {"0_scores_f0": np.array("x")}):  # fmt: skip
+        kept = {k: v for k, v in (arrays | change).items() if v is not None}
+        np.savez(path, **kept)  # type: ignore[arg-type]
+        with pytest.raises(StoreError, match="make it again"):
+            read_scores(path, choose=["f0", "cross"])
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(StoreError, match="damaged or cut short"):
+        read_scores(path, choose=["f0"])
+
+
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "evaluate-input.md"
+SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.M | re.S))
+
+
+def samples(section):
+    return re.findall(r"```text\n(.*?)```", SECTIONS[section], re.S)
+
+
+def test_samples_of_scores():
+    table, headed, kaldi = (layout_of("s", text.splitlines()[0]) for text in samples("Scores"))
+    assert not table.list
+    assert table.speakers == ("ann", "bob", "cid")
+    assert headed.list
+    assert (headed.trial, headed.speaker, headed.score) == (0, 1, 2)
+    assert kaldi.list
+    assert (kaldi.trial, kaldi.speaker, kaldi.score) == (1, 0, 2)
+
+
+def test_a_list_from_a_data_frame(tmp_path, monkeypatch):
+    frame = pandas.DataFrame(
+        [("u1", "bob", 0.9), ("u1", "ann", 0.2), ("u2", "ann", 0.4), ("u2", "bob", 0.5),
+         ("u3", "bob", 0.1)], columns=["trial", "speaker", "score"],
+    )  # fmt: skip
+    [code] = re.findall(r"```python\n(.*?)```", SECTIONS["Scores"], re.S)
+    monkeypatch.chdir(tmp_path)
+    exec(code, {"pandas": pandas, "np": np, "frame": frame,
+                "spoken": {"u1": "bob", "u2": "ann", "u3": "eve"}})  # fmt: skip
+    every: Any = read_scores("list.npy", "labels.npy").comparisons
+    assert every.matrix.scores.tolist() == [[np.float32(0.9), np.float32(0.2)],
+                                            [np.float32(0.5), np.float32(0.4)]]  # fmt: skip
+    assert every.matrix.target.tolist() == [0, 1]
+    assert every.rest.people == ("2",), "an impostor whom nobody names is his own trial"
+
+
+def test_samples_of_labels_and_embeddings(tmp_path):
+    names = [("ann", "ann", "bob"), ("ann", "ann", "bob"), ("ann", "bob")]
+    trials = [(), ("a-1", "a-2", "b-1"), ("a-1", "b-1")]
+    for text, *expected in zip(samples("Labels"), trials, names, strict=True):
+        (tmp_path / "l").write_text(text)
+        labels = read_labels(tmp_path / "l")
+        assert [labels.trials, labels.names] == expected
+    sessions = [("1", "2", "1"), ("1", "1")]
+    for text, shape, who, when in zip(
+        samples("Embeddings"), [(3, 3), (2, 3)], names[1:], sessions, strict=True
+    ):
+        (tmp_path / "e").write_text(text)
+        vectors = read_vectors(tmp_path / "e")
+        assert vectors.values.shape == shape
+        assert (vectors.speakers, vectors.sessions) == (who, when)

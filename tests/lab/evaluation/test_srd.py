@@ -1,25 +1,144 @@
+"""Similarity rank disclosure: goldens, ties, resamples, and the band of no evidence."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import ScoreMatrix
-from monitor.lab.evaluation.evaluating import evaluate
-from monitor.lab.evaluation.family import EvaluationSettings
+from monitor.lab.evaluation.comparisons import ScoreMatrix, resamples
 from monitor.lab.evaluation.report.report import meaning
-from monitor.lab.evaluation.srd import figures, fitted_rank_model, null_band
-from monitor.maths.ranks import null_bias_bits
+from monitor.lab.evaluation.srd import (
+    figures,
+    fitted_rank_model,
+    loss_fits,
+    mean_bits_by_speaker,
+    null_band,
+    resampled_histograms,
+)
+from monitor.maths.rank_models import LOSSES, fit
+from monitor.maths.ranks import TIE_RULES, null_bias_bits, placed, rank_histogram
 from monitor.maths.statistics import limits
-from tests.lab.evaluation.matrices import perfect
+from tests.lab.evaluation.matrices import by_key, drawn, perfect, report_of
 
 
-def rank_model_of(matrix):
-    return fitted_rank_model(matrix.better, matrix.tied, matrix.population)
+def rank_model_of(matrix, ties="spread"):
+    return fitted_rank_model(matrix.better, matrix.tied, matrix.population, ties)
 
 
-def by_key(made):
-    return {figure.key: figure for figure in made}
+@pytest.mark.parametrize(
+    ("regime", "ties"),
+    [*((regime, "srd") for regime in ("plain", "mid", "weak", "random")),
+     ("tied", "optimistic"), ("tied", "pessimistic")],
+)  # fmt: skip
+def test_golden_statistics(golden, regime, ties):
+    expected = golden.json("reference")[regime][ties]
+    rule = "spread" if ties == "srd" else ties
+    matrix = golden.matrix(f"{regime}_eval")
+    found = rank_model_of(matrix, rule)
+    of = found.statistics
+    assert_allclose(
+        [of.mean_bits, of.identification_rate, of.std_bits, of.max_bits, of.spread],
+        [expected[key] for key in ("MeanD", "IdR", "StDD", "MaxD", "Spread")],
+        rtol=1e-12,
+    )
+    assert of.miller_madow_bits == pytest.approx(expected["MeanD_MillerMadow"], rel=1e-12)
+    made = by_key(figures(matrix, ties=rule, permutations=0))
+    assert (made["srd.mean_bits"].value, made["srd.mean_bits"].ties) == (of.mean_bits, rule)
+    if rule != "spread":
+        return
+    assert found.histogram.tolist() == expected["hist"]
+    assert found.trials == expected["n"]
+    assert of.max_rank == expected["argmaxD_rank"]
+    assert made["srd.maxd_rank"].value == expected["argmaxD_rank"]
+    assert made["srd.spread"].value == expected["Spread"]
+
+
+def test_golden_ties_spread_and_mid(golden):
+    matrix = golden.matrix("tied_eval")
+    assert rank_model_of(matrix).statistics.mean_bits == pytest.approx(2.1970946015, abs=1e-10)
+    histogram = rank_model_of(matrix, "mid").histogram
+    mean_rank = histogram @ np.arange(1, 101) / 1000
+    assert mean_rank == pytest.approx(golden.json("reference")["tied"]["mid"]["mean_rank"])
+    made = by_key(figures(matrix, permutations=0))
+    assert made["srd.mean_bits_miller_madow"].value is None
+    assert "whole counts" in made["srd.mean_bits_miller_madow"].note
+
+
+@pytest.mark.parametrize("regime", ["mid", "weak", "random"])
+def test_golden_losses(golden, regime):
+    expected = golden.json("betabinom")["fits"][regime]
+    fitted = loss_fits(rank_model_of(golden.matrix(f"{regime}_eval")).histogram)
+    assert tuple(row.loss for row in fitted) == LOSSES
+    for row in fitted:
+        golden_row = expected[row.loss]
+        assert row.value == pytest.approx(golden_row["loss"], rel=1e-6)
+        assert row.kl_bits == pytest.approx(golden_row["KL_bits"], abs=1e-4)
+        assert row.rank1_match_bits == pytest.approx(golden_row["rank1_match_bits"], abs=1e-4)
+        assert row.mean_bits == pytest.approx(golden_row["MeanD"], abs=1e-4)
+
+
+@pytest.mark.parametrize("ties", TIE_RULES)
+def test_a_placed_trial_is_counted_as_its_rule_says(ties):
+    generator = np.random.default_rng(0)
+    better = generator.integers(0, 5, 200)
+    tied = generator.integers(1, 6, 200)
+    expected = rank_histogram(better, tied, 10, ties)
+    assert_allclose(rank_histogram(*placed(better, tied, ties), 10), expected, atol=1e-12)
+    with pytest.raises(UsageError, match="tie rule"):
+        placed(better, tied, "lucky")
+
+
+@pytest.mark.parametrize("name", ["mid_eval", "tied_eval"])
+def test_a_resample_weighs_speakers(golden, name, monkeypatch):
+    matrix = golden.matrix(name)
+    weights = resamples(matrix, replicates=6, seed=3)
+    histograms = resampled_histograms(matrix, weights)
+    other = drawn(matrix, weights[2])
+    expected = rank_histogram(other.better, other.tied, 100)
+    assert_allclose(histograms[2], expected, atol=1e-9)
+    monkeypatch.setattr("monitor.lab.evaluation.srd._CHUNK", 2000)
+    assert np.array_equal(resampled_histograms(matrix, weights), histograms)
+    made = by_key(figures(matrix, weights, permutations=0))
+    one = rank_model_of(other)
+    for key, value in {
+        "srd.mean_bits_model": one.mean_bits,
+        "srd.idr": one.statistics.identification_rate,
+        "srd.maxd_bits": one.statistics.max_bits,
+        "srd.rank1_bits": one.statistics.rank1_bits,
+        "srd.spread": one.statistics.spread,
+        "srd.alpha": one.rank_model.alpha,
+    }.items():
+        replicates = made[key].replicates
+        assert replicates is not None
+        assert replicates.shape == (6,)
+        assert replicates[2] == pytest.approx(value, rel=1e-6)
+    assert made["srd.mean_bits"].replicates is None
+
+
+def test_each_speaker_is_fitted_alone(golden, monkeypatch):
+    monkeypatch.setattr("monitor.lab.evaluation.srd._SPEAKERS", 7)
+    matrix = golden.matrix("mid_eval")
+    bits = mean_bits_by_speaker(matrix)
+    assert bits.shape == (100,)
+    for speaker in (0, 7, 99):
+        rows = matrix.target == speaker
+        alone = fit(rank_histogram(matrix.better[rows], matrix.tied[rows], 100))
+        assert bits[speaker] == pytest.approx(alone.mean_disclosure_bits(100), abs=1e-6)
+
+
+def test_few_trials_are_flagged():
+    generator = np.random.default_rng(0)
+    matrix = ScoreMatrix(generator.normal(size=(20, 500)), np.arange(20))
+    made = by_key(figures(matrix, permutations=50))
+    assert rank_model_of(matrix).sparse
+    plug_in = made["srd.mean_bits"]
+    assert plug_in.value > 4
+    assert plug_in.value == pytest.approx(plug_in.floor, abs=0.3)
+    assert made["srd.mean_bits_miller_madow"].value is None
+    assert "fewer trials than speakers" in made["srd.mean_bits_miller_madow"].note
+    assert "fewer trials than ranks" in made["srd.mean_bits_model"].note
 
 
 def test_evidence_stands_above_the_null_band_and_none_within(golden):
@@ -118,7 +237,7 @@ def test_trials_of_a_speaker_that_are_alike_are_no_evidence(speakers):
 
 @pytest.mark.parametrize("speakers", [2, 3, 4, 5])
 def test_perfect_scores_among_few_speakers_disclose(speakers):
-    report = evaluate(perfect(speakers, 6), settings=EvaluationSettings(replicates=200))
+    report = report_of(perfect(speakers, 6), replicates=200)
     chance = report["srd.null_chance"].value
     assert chance is not None
     assert chance <= 0.05
@@ -143,7 +262,7 @@ def test_scores_that_run_the_other_way_are_no_evidence_of_the_speaker():
 def test_a_speaker_who_is_always_second_is_disclosed():
     first = perfect(10, 3)
     second = np.roll(first.scores, 1, axis=1) + first.scores / 2
-    report = evaluate(ScoreMatrix(second, first.target), settings=EvaluationSettings(replicates=40))
+    report = report_of(ScoreMatrix(second, first.target), replicates=40)
     chance = report["srd.null_chance"].value
     assert chance is not None
     assert chance <= 0.05

@@ -1,0 +1,435 @@
+"""LID: calibrations, bits and their resamples, and how they grow with trials."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from monitor.errors import UsageError
+from monitor.lab.evaluation import EvaluationSettings
+from monitor.lab.evaluation import lid as lid_module
+from monitor.lab.evaluation import longitudinal as longitudinal_module
+from monitor.lab.evaluation.comparisons import ScoreMatrix, resamples
+from monitor.lab.evaluation.evaluating import evaluate
+from monitor.lab.evaluation.lid import (
+    STYLES,
+    LidCalibration,
+    LidStyle,
+    bits_slopes,
+    calibrate,
+    cross_calibrate,
+    figures,
+    information_bits,
+    statistics,
+    weight_shifts,
+)
+from monitor.lab.evaluation.longitudinal import Tempering, longitudinal
+from monitor.maths.rank_models import fit
+from tests.lab.evaluation.matrices import (
+    by_key,
+    drawn,
+    leading,
+    separated,
+    with_limits,
+)
+
+REGIMES = ("plain", "mid", "weak", "random")
+
+GOLDEN_STYLES = {
+    "repo_ddof1_balanced_C1": STYLES["repo"],
+    "paper_ddof0_balanced_C1": LidStyle("balanced", 0, True, 1.0),
+    "ddof0_unweighted_C1": LidStyle("ridge", 0, False, 1.0),
+    "ddof0_unweighted_Cinf": STYLES["paper"],
+}
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize("name", GOLDEN_STYLES)
+def test_golden(golden, regime, name):
+    expected = golden.json("reference")[regime]["lid"][name]
+    found = calibrate(golden.matrix(f"{regime}_dev"), GOLDEN_STYLES[name])
+    assert found.weight == pytest.approx(expected["w"], rel=1e-6, abs=1e-6)
+    assert found.bias == pytest.approx(expected["b"], rel=1e-6, abs=1e-6)
+    assert not found.bounded
+    assert found.ceiling_bits(100) == pytest.approx(expected["ceiling"], abs=1e-5)
+    bits = information_bits(golden.matrix(f"{regime}_eval"), found)
+    assert_allclose(bits[:5], expected["LID_first5"], atol=1e-5)
+    assert bits.min() == pytest.approx(expected["LIDmin"], abs=1e-5)
+    of = statistics(bits)
+    assert of.alid == pytest.approx(expected["ALID"], abs=1e-5)
+    assert (of.pdr, of.ndr) == (expected["PDR"], expected["NDR"])
+    assert of.positive == pytest.approx(expected["LIDpos"], abs=1e-5)
+    if expected["LIDneg"] is None:
+        assert of.negative is None
+    else:
+        assert of.negative == pytest.approx(expected["LIDneg"], abs=1e-5)
+    assert of.largest == pytest.approx(expected["LIDmax"], abs=1e-5)
+
+
+def test_golden_worked_example(golden):
+    example = golden.json("math")["lid_worked_example"]
+    matrix = ScoreMatrix(np.array([example["scores"]]), np.array([example["target"]]))
+    for ddof in (0, 1):
+        calibration = LidCalibration(example["w"], example["b"], example["prior_odds"], ddof, "x")
+        expected = example[f"ddof{ddof}"]["LID_bits"]
+        assert information_bits(matrix, calibration)[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_published_rows_add_up(golden):
+    """ALID = PDR LID+ + NDR LID-, to the two or three digits that Table 4 prints."""
+    rows = golden.json("math")["lid_table4_identity"]
+    assert len(rows) == 8
+    for row in rows.values():
+        again = row["PDR"] * row["LIDpos"] + (1 - row["PDR"]) * row["LIDneg"]
+        assert again == pytest.approx(row["recon"], abs=1e-12)
+        assert again == pytest.approx(row["ALID"], abs=0.006)
+
+
+@given(st.lists(st.floats(-20, 20), min_size=1, max_size=50))
+def test_the_mean_is_made_of_its_two_sides(values):
+    of = statistics(np.array(values))
+    positive, negative = of.positive or 0.0, of.negative or 0.0
+    assert of.alid == pytest.approx(of.pdr * positive + of.ndr * negative, abs=1e-9)
+    assert of.pdr + of.ndr == 1
+    assert (of.positive is None) == (of.pdr == 0)
+    assert (of.negative is None) == (of.ndr == 0)
+
+
+def test_bits_of_zero_count_as_negative():
+    of = statistics(np.zeros(4))
+    assert (of.pdr, of.ndr, of.positive, of.negative) == (0.0, 1.0, None, 0.0)
+    with pytest.raises(UsageError, match="no trial"):
+        statistics(np.array([]))
+
+
+def test_figures_of_both_styles(golden):
+    matrix, dev = golden.matrix("mid_eval"), golden.matrix("mid_dev")
+    made = by_key(figures(matrix, dev=dev))
+    expected = golden.json("reference")["mid"]["lid"]
+    for stem, name in (("lid", "ddof0_unweighted_Cinf"), ("lid.repo", "repo_ddof1_balanced_C1")):
+        figure = made[f"{stem}.alid_bits"]
+        assert figure.value == pytest.approx(expected[name]["ALID"], abs=1e-5)
+        assert figure.ceiling == pytest.approx(expected[name]["ceiling"], abs=1e-5)
+        assert "penalty" not in figure.note
+
+
+def test_a_resample_weighs_the_bits(golden, monkeypatch):
+    monkeypatch.setattr(lid_module, "weight_shifts", lambda *_: np.zeros(5))  # calibration stays
+    matrix, dev = golden.matrix("mid_eval"), golden.matrix("mid_dev")
+    weights = resamples(matrix, replicates=5, seed=2)
+    made = by_key(figures(matrix, weights, dev))
+    bits = information_bits(matrix, calibrate(dev))
+    for draw in range(5):
+        of = statistics(np.repeat(bits, weights[draw].astype(int)[matrix.owner]))
+        expected = (of.alid, of.pdr, of.ndr, of.positive, of.negative)
+        keys = ("alid_bits", "pdr", "ndr", "positive_bits", "negative_bits")
+        for key, value in zip(keys, expected, strict=True):
+            assert made[f"lid.{key}"].replicates[draw] == pytest.approx(value)
+
+
+def test_cross_fitting_never_looks_at_the_speaker(golden):
+    matrix = golden.matrix("mid_eval")
+    found = cross_calibrate(matrix, "repo", folds=4)
+    bits = information_bits(matrix, found)
+    for fold, one in enumerate(found.calibrations):
+        rows = found.fold == fold
+        assert np.isin(matrix.target[~rows], matrix.target[rows]).sum() == 0
+        others = ScoreMatrix(matrix.scores[~rows], matrix.target[~rows])
+        alone = calibrate(others, "repo")
+        assert one.weight == pytest.approx(alone.weight, rel=1e-9)
+        judged = ScoreMatrix(matrix.scores[rows], matrix.target[rows])
+        assert_allclose(bits[rows], information_bits(judged, alone), atol=1e-8)
+    made = by_key(figures(matrix, folds=4))
+    assert "cross-fitted over speakers, 4 folds" in made["lid.alid_bits"].note
+    assert made["lid.repo.alid_bits"].value == pytest.approx(bits.mean())
+
+
+def test_cross_fitting_is_close_to_a_dev_matrix(golden):
+    for regime in REGIMES:
+        matrix = golden.matrix(f"{regime}_eval")
+        there = information_bits(matrix, calibrate(golden.matrix(f"{regime}_dev"), "repo")).mean()
+        assert information_bits(matrix, cross_calibrate(matrix, "repo")).mean() == pytest.approx(
+            there, abs=0.02
+        )
+
+
+def test_no_evidence_gives_none(golden):
+    low, high = with_limits(figures, golden.matrix("random_eval"))["lid.alid_bits"].limits
+    assert low < 0.01
+    assert high > -0.02
+    flat = ScoreMatrix(np.full((12, 4), 0.3), np.arange(12) % 4)
+    for figure in figures(flat):
+        if figure.unit == "bits" and figure.value is not None:
+            assert figure.value == 0
+
+
+def test_perfect_scores_are_bounded_and_said():
+    perfect = separated(10, 3)
+    assert calibrate(perfect).bounded
+    made = by_key(figures(perfect, resamples(perfect, replicates=7)))
+    figure = made["lid.alid_bits"]
+    assert "separate" in figure.note
+    assert 2.5 < figure.value <= figure.ceiling <= np.log2(10)
+    assert made["lid.pdr"].value == 1
+    assert made["lid.negative_bits"].value is None
+    assert made["lid.negative_bits"].limits == (None, None)
+
+
+def test_many_scores_are_binned(golden, monkeypatch):
+    matrix = golden.matrix("mid_dev")
+    exact = {name: calibrate(matrix, name) for name in STYLES}
+    crossed = cross_calibrate(matrix, "paper", 3)
+    monkeypatch.setattr(lid_module, "_EXACT", 0)
+    for name, one in exact.items():
+        assert calibrate(matrix, name).weight == pytest.approx(one.weight, rel=1e-6)
+    again = cross_calibrate(matrix, "paper", 3)
+    for one, other in zip(crossed.calibrations, again.calibrations, strict=True):
+        assert other.weight == pytest.approx(one.weight, rel=1e-6)
+
+
+def test_refusals():
+    perfect = separated(10, 3)
+    with pytest.raises(UsageError, match="no LID style"):
+        calibrate(perfect, "thesis")
+    one = ScoreMatrix(np.eye(3), np.zeros(3, dtype=int))
+    with pytest.raises(UsageError, match="two or more"):
+        cross_calibrate(one)
+    with pytest.raises(UsageError, match="two or more"):
+        cross_calibrate(perfect, folds=1)
+    with pytest.raises(UsageError, match="made on"):
+        information_bits(one, cross_calibrate(perfect))
+
+
+def lid_notes(matrix, dev) -> list[str]:
+    few = EvaluationSettings(replicates=0, only=["lid", "srd"])
+    report = evaluate(matrix, dev, settings=few)
+    return [note for note in report.notes if "contradicts the ranks" in note]
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_a_calibration_that_fits_is_not_questioned(golden, regime):
+    assert lid_notes(golden.matrix(f"{regime}_eval"), golden.matrix(f"{regime}_dev")) == []
+
+
+def test_a_calibration_that_contradicts_the_ranks_is_said_to():
+    """ALID below 0 beside 70 % right at the first rank: why that may be, and what to do."""
+    generator = np.random.default_rng(3)
+
+    def scores(speakers: int, trials: int, strength: float, wrong: float) -> ScoreMatrix:
+        target = np.repeat(np.arange(speakers), trials)
+        made = generator.normal(size=(target.size, speakers))
+        lost = generator.random(target.size) < wrong
+        made[np.arange(target.size), target] = np.where(lost, -strength, strength)
+        return ScoreMatrix(made, target)
+
+    matrix, dev = scores(20, 20, 4.0, 0.25), scores(20, 2, 9.0, 0.0)
+    made = by_key(figures(matrix, dev=dev))
+    assert made["lid.alid_bits"].value < 0
+    assert (matrix.better == 0).mean() > 0.65
+    (note,) = lid_notes(matrix, dev)
+    assert "20 speakers and 40 trials" in note
+    assert "20 of 400 trials" in note
+
+
+DRAWS = 30
+
+
+def eased(strength: float, seed: int = 0) -> ScoreMatrix:
+    """Thirty speakers who differ in how easily they are told."""
+    generator = np.random.default_rng(seed)
+    target = np.repeat(np.arange(30), 8)
+    own = target[:, None] == np.arange(30)
+    ease = strength + 0.7 * generator.normal(size=30)
+    return ScoreMatrix(generator.normal(size=own.shape) + own * ease[target][:, None], target)
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("strength", [0.5, 2.0])
+def test_one_step_is_nearly_a_fit_of_each_resample(style, strength):
+    matrix = eased(strength)
+    weights = resamples(matrix, DRAWS)
+    found = calibrate(matrix, style)
+    shifts = weight_shifts(matrix, found, STYLES[style], weights)
+    exact = np.array([calibrate(drawn(matrix, w), style).weight for w in weights])
+    exact -= found.weight
+    assert np.corrcoef(shifts, exact)[0, 1] > 0.99
+    assert np.abs(shifts - exact).max() < 0.2 * np.abs(exact).max()
+    whole = weight_shifts(matrix, found, STYLES[style], np.ones((1, 30)))
+    assert whole == pytest.approx([0.0], abs=1e-12)
+
+
+def test_folds_move_together():
+    matrix = eased(1.0)
+    weights = resamples(matrix, DRAWS)
+    crossed = weight_shifts(matrix, cross_calibrate(matrix), STYLES["paper"], weights)
+    single = weight_shifts(matrix, calibrate(matrix), STYLES["paper"], weights)
+    assert np.abs(crossed - single).max() < 0.1 * np.abs(single).max()
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_slopes_are_those_of_the_bits(style):
+    matrix = eased(1.0)
+    one, crossed = calibrate(matrix, style), cross_calibrate(matrix, style)
+    folds = tuple(replace(each, weight=each.weight + 1e-6) for each in crossed.calibrations)
+    for found, moved in (
+        (one, replace(one, weight=one.weight + 1e-6)),
+        (crossed, replace(crossed, calibrations=folds)),
+    ):
+        gained = (information_bits(matrix, moved) - information_bits(matrix, found)) / 1e-6
+        assert bits_slopes(matrix, found, STYLES[style]) == pytest.approx(gained, abs=1e-5)
+
+
+def test_separated_and_constant_scores_move_little():
+    perfect = eased(80.0)
+    flat = ScoreMatrix(np.ones((6, 3)), np.arange(6) % 3)
+    for matrix in (perfect, flat):
+        for style in STYLES.values():
+            found = calibrate(matrix, style)
+            shifts = weight_shifts(matrix, found, style, resamples(matrix, DRAWS))
+            assert np.isfinite(shifts).all()
+            assert np.abs(shifts).max() <= found.weight
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_golden_curves(golden, regime):
+    expected = golden.json("reference")[regime]["lid_longitudinal"]
+    curve = longitudinal(golden.matrix(f"{regime}_eval"), golden.matrix(f"{regime}_dev"), "repo")
+    assert curve.trials.tolist() == list(range(1, 11))
+    assert curve.note == ""
+    assert_allclose(curve.mean_bits("sum"), expected["sum_mean"], atol=1e-5)
+    assert_allclose(curve.mean_bits("average"), expected["avg_mean"], atol=1e-5)
+    assert_allclose(curve.bits["sum"][0], expected["sum_speaker0"], atol=1e-5)
+    assert_allclose(curve.bits["sum"].max(axis=0), expected["sum_max"], atol=1e-5)
+    ranks = golden.json("reference")[regime]["rank_posterior"]
+    assert_allclose(curve.mean_bits("rank"), ranks["mean_bits"], atol=1e-9)
+    assert_allclose(curve.bits["rank"][0], ranks["speaker0_bits"], atol=1e-9)
+    if regime == "plain":  # its loss is zero to the last bit over a range of temperatures
+        assert curve.mean_bits("temperature")[-1] == pytest.approx(expected["Tnll_mean"][-1])
+        return
+    assert curve.temperature == pytest.approx(expected["T_nll"], rel=1e-5)
+    assert_allclose(curve.mean_bits("temperature"), expected["Tnll_mean"], atol=1e-5)
+
+
+def test_the_first_trial_is_lid_and_count_adjusted_reads_less_than_a_sum(golden):
+    curve = longitudinal(golden.matrix("weak_eval"), golden.matrix("weak_dev"))
+    assert_allclose(curve.bits["sum"][:, 0], curve.bits["average"][:, 0])
+    assert 0 <= curve.rho <= 1
+    for rule in curve.bits:
+        assert (curve.bits[rule] <= np.log2(100) + 1e-9).all()
+    nothing = longitudinal(golden.matrix("random_eval"), golden.matrix("random_dev"))
+    assert np.abs(nothing.mean_bits("count")).max() < 0.1
+
+
+def test_copies_of_one_trial_are_worth_one():
+    """Ten times the same trial: the sum is overconfident, the count-adjusted curve stays flat."""
+    generator = np.random.default_rng(0)
+    once = generator.normal(size=(80, 80)) + 1.2 * np.eye(80)
+    matrix = ScoreMatrix(np.repeat(once, 10, axis=0), np.repeat(np.arange(80), 10))
+    curve = longitudinal(matrix, matrix)
+    count = curve.mean_bits("count")
+    assert curve.rho > 0.9
+    assert count[-1] == pytest.approx(count[0], abs=0.05)
+    assert curve.mean_bits("sum")[-1] < count[-1] - 1
+
+
+def test_without_a_dev_matrix_other_speakers_serve(golden):
+    matrix = golden.matrix("mid_eval")
+    crossed = longitudinal(matrix)
+    assert crossed.note == "cross-fitted over speakers, 5 folds"
+    with_dev = longitudinal(matrix, golden.matrix("mid_dev"))
+    for rule in crossed.bits:
+        assert_allclose(crossed.mean_bits(rule), with_dev.mean_bits(rule), atol=0.35)
+    one = ScoreMatrix(np.eye(4), np.zeros(4, dtype=int))
+    with pytest.raises(UsageError, match="two or more"):
+        longitudinal(one)
+
+
+@pytest.mark.parametrize("speakers", [12, 25, 200])
+def test_a_dev_matrix_of_another_number_of_speakers(speakers):
+    matrix = leading(50, 8, 1.5)
+    alike = longitudinal(matrix, leading(50, 16, 1.5, seed=1))
+    other = longitudinal(matrix, leading(speakers, 800 // speakers, 1.5, seed=2))
+    assert other.bits.keys() == alike.bits.keys()
+    for rule in ("sum", "count", "rank"):
+        assert_allclose(other.mean_bits(rule), alike.mean_bits(rule), atol=0.2)
+
+
+def test_the_rank_model_is_that_of_the_number_of_speakers():
+    ranks = np.array([300.0, 100, 50, 20, 10, 8, 6, 4, 2, 0, 0, 0])
+    learnt: Any = Tempering(1.0, 1.0, 0.0, ranks)
+    assert_allclose(learnt.rank_model(12), (ranks + 1) / 512)
+    for speakers in (5, 13, 100):
+        rank_model = learnt.rank_model(speakers)
+        assert rank_model.shape == (speakers,)
+        assert rank_model.sum() == pytest.approx(1)
+        assert_allclose(
+            rank_model, (500 * np.exp(fit(ranks).log_pmf(speakers)) + 1) / (500 + speakers)
+        )
+    sure: Any = Tempering(1.0, 1.0, 0.0, np.eye(12)[0] * 60)
+    assert sure.rank_model(30)[0] == pytest.approx(61 / 90)
+    assert_allclose(sure.rank_model(30)[1:], 1 / 90)
+
+
+def test_few_development_speakers_carry_no_rank_model_over():
+    curve = longitudinal(leading(20, 8, 1.5), leading(6, 8, 1.5, seed=1))
+    assert "rank" not in curve.bits
+    assert curve.mean_bits("count")[-1] > 3
+    assert "rank" in longitudinal(leading(6, 8, 1.5), leading(6, 8, 1.5, seed=1)).bits
+
+
+def test_speakers_with_few_trials_are_left_out(monkeypatch):
+    generator = np.random.default_rng(0)
+    target = generator.permutation(np.repeat(np.arange(12), [2, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 12]))
+    scores = generator.normal(size=(len(target), 12)) + (target[:, None] == np.arange(12))
+    matrix = ScoreMatrix(scores, target)
+    curve = longitudinal(matrix)
+    assert curve.trials[-1] == 9
+    assert curve.tested.tolist() == list(range(1, 12))
+    assert longitudinal(matrix, longest=2).bits["sum"].shape == (12, 2)
+    monkeypatch.setattr(longitudinal_module, "_CHUNK", 250)
+    again = longitudinal(matrix)
+    for rule in curve.bits:
+        assert_allclose(again.bits[rule], curve.bits[rule], atol=1e-9)
+    with pytest.raises(UsageError, match="no speaker has 40"):
+        longitudinal(matrix, longest=40)
+    with pytest.raises(UsageError, match="only one fold"):
+        longitudinal(matrix, longest=12)
+
+
+def test_thinned_speakers_give_about_the_same(golden, monkeypatch):
+    matrix, dev = golden.matrix("weak_eval"), golden.matrix("weak_dev")
+    whole = longitudinal(matrix, dev)
+    monkeypatch.setattr(longitudinal_module, "_FITTED", 20_000)
+    thin = longitudinal(matrix, dev)
+    assert thin.temperature == whole.temperature
+    assert thin.tau != whole.tau
+    assert_allclose(thin.mean_bits("count"), whole.mean_bits("count"), atol=0.1)
+    assert longitudinal(matrix).trials.size == 10
+
+
+def test_tied_ranks_share_the_rank_model():
+    matrix = ScoreMatrix(np.zeros((40, 8)), np.arange(40) % 8)
+    curve = longitudinal(matrix)
+    for rule in curve.bits:
+        assert_allclose(curve.bits[rule], 0, atol=1e-9)
+
+
+def test_replicates_weigh_speakers(golden):
+    matrix = golden.matrix("mid_eval")
+    curve = longitudinal(matrix, golden.matrix("mid_dev"))
+    weights = resamples(matrix, replicates=4)
+    replicates = curve.replicates(weights, "sum")
+    assert replicates.shape == (4, 10)
+    picked = np.repeat(np.arange(100), weights[1].astype(int))
+    assert_allclose(replicates[1], curve.bits["sum"][picked].mean(axis=0))
+    with pytest.raises(UsageError, match="no rule"):
+        curve.replicates(weights, "embedding")
+    low, high = curve.limits(resamples(matrix, replicates=50))
+    assert (low <= curve.mean_bits()).all()
+    assert (curve.mean_bits() <= high).all()

@@ -1,0 +1,418 @@
+"""Reports: what they say of a matrix, their catalogue of figures, their page and their exports."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import io
+import json
+import pickle
+import re
+import stat
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from xml.etree import ElementTree
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure as Canvas
+
+from monitor.errors import StoreError, UsageError
+from monitor.lab.evaluation import EvaluationSettings, lid, linkage, srd, verification, zebra
+from monitor.lab.evaluation.comparisons import (
+    Comparisons,
+    Roles,
+    ScoreMatrix,
+    leaving_out,
+    resamples,
+)
+from monitor.lab.evaluation.evaluating import evaluate, steps
+from monitor.lab.evaluation.family import families
+from monitor.lab.evaluation.report.comparing import all_pairs, by_group
+from monitor.lab.evaluation.report.document import Evaluation, pairs_csv, save_page
+from monitor.lab.evaluation.report.report import (
+    by_family,
+    choose_figures,
+    entries,
+    main_figures,
+    meaning,
+    short_name,
+)
+from monitor.lab.plots.evaluation import Curves, Line, pictures
+from monitor.lab.report.export import escape_latex, figure_json
+from monitor.lab.report.html import render_html
+from monitor.plots.canvas import COLOURS
+from tests.lab.evaluation.made import EVIL, crowd, curves, report
+from tests.lab.evaluation.matrices import chance, constant, leading, perfect, report_of
+from tests.lab.reading import read_alone
+
+
+def test_a_data_frame_says_who_spoke_by_its_index_or_by_labels():
+    pandas = pytest.importorskip("pandas")
+    names, few = [f"s{i}" for i in range(10)], EvaluationSettings(replicates=0)
+    spoken = np.arange(30) % 10
+    scores = np.random.default_rng(0).normal(size=(30, 10)) + 3 * np.eye(10)[spoken]
+    known = pandas.DataFrame(scores, [names[i] for i in spoken], names)
+    expected = evaluate(scores, labels=spoken, settings=few)["srd.mean_bits"]
+    assert evaluate(known, settings=few)["srd.mean_bits"] == expected
+    bare = pandas.DataFrame(scores, columns=names)
+    assert evaluate(bare, labels=spoken, settings=few)["srd.mean_bits"] == expected
+    with pytest.raises(UsageError, match="give labels="):
+        evaluate(bare, settings=few)
+
+
+def test_figures_are_attributes_too_and_are_listed_for_completion():
+    report = report_of(leading(10, 3, 3.0))
+    assert report.srd.mean_bits is report["srd.mean_bits"]
+    assert {"srd", "zebra", "figures"} <= {*dir(report)}
+    assert "mean_bits" in dir(report.srd)
+    assert copy.copy(report).srd == pickle.loads(pickle.dumps(report)).srd == report.srd
+    with pytest.raises(AttributeError, match="no 'sdr'"):
+        _ = report.sdr
+
+
+@pytest.fixture(scope="module")
+def mid(golden):
+    return report_of(golden.matrix("mid_eval"), golden.matrix("mid_dev"), replicates=40)
+
+
+def test_it_says_what_the_families_say(golden, mid):
+    matrix, dev = golden.matrix("mid_eval"), golden.matrix("mid_dev")
+    weights = np.concatenate([resamples(matrix, 40), leaving_out(matrix.speakers)])
+    for family in (
+        srd.figures(matrix, weights, permutations=40),
+        lid.figures(matrix, weights, dev),
+        zebra.figures(matrix, weights),
+        verification.figures(matrix, weights),
+        linkage.figures(matrix, weights),
+    ):
+        for figure in family:
+            found = mid[figure.key]
+            assert found.value == figure.value, figure.key
+            if figure.replicates is not None:
+                assert np.array_equal(found.replicates, figure.replicates[:40], equal_nan=True)
+            assert (found.ceiling, found.ties) == (figure.ceiling, figure.ties)
+            assert found.note.startswith(figure.note.rstrip("."))
+
+
+def test_every_figure_says_what_it_is(mid):
+    assert set(by_family(mid.figures)) <= {family.key for family in families()}
+    for key, figure in mid.figures.items():
+        assert figure.key == key != short_name(key)
+        assert figure.label
+        assert figure.unit in ("bits", "nats", "share", "rank", "log10", "count", "")
+        assert figure.value is not None or figure.text or figure.note, key
+        if figure.value is not None and figure.ceiling is not None and "lower" not in key:
+            assert figure.value <= figure.ceiling + 1e-9, key
+
+
+def test_json_has_no_figures_of_replicates_and_no_infinity(mid):
+    text = json.dumps(mid.to_json(), allow_nan=False)
+    assert mid.to_json()["draws"] == 40
+    assert "replicates" not in text
+    assert len(text) < 200_000
+    assert figure_json(report()["membership.epsilon_nats_at_1e-2"]) == {
+        "label": "epsilon", "value": None, "text": "inf", "low": None, "high": None,
+        "unit": "nats", "ceiling": None, "floor": None, "ties": "", "note": "",
+    }  # fmt: skip
+
+
+def test_progress_and_notes(golden):
+    seen: list[str] = []
+    matrix = golden.matrix("weak_eval")
+    roles = Roles(query="anonymised", reference="original")
+    chosen = EvaluationSettings(replicates=0, epsilon=0.5, roles=roles)
+    report = evaluate(matrix, settings=chosen, notes=["Something."], progress=seen.append)
+    assert len(seen) == steps()
+    assert report.notes[0] == "Something."
+    assert any("There is no dev matrix" in note for note in report.notes)
+    assert "Anonymised queries against original references." in report.notes
+    assert report["accounting.basic_nats_10"].value == 5.0
+    assert all(figure.replicates is None for figure in report.figures.values())
+
+
+def test_a_dev_matrix_of_the_same_speakers_is_pointed_out(golden):
+    scores = golden.matrix("weak_eval")
+    names = tuple(f"speaker {i}" for i in range(100))
+    matrix = ScoreMatrix(scores.scores, scores.target, names)
+    assert any("LID is biased upwards" in note for note in report_of(matrix, matrix).notes)
+    assert not any("flattered" in note for note in report_of(scores, scores).notes)
+
+
+def test_a_dev_matrix_of_another_number_of_speakers_says_what_is_carried_over():
+    matrix = chance(12, 4)
+    alike = report_of(matrix, chance(12, 4, seed=1)).notes
+    assert not any("The dev matrix has" in note for note in alike)
+    for speakers, said in ((30, "the rank model is evaluated at N = 12"), (4, "fewer than 10")):
+        notes = report_of(matrix, chance(speakers, 4, seed=1)).notes
+        assert any(f"dev matrix has N = {speakers}" in note and said in note for note in notes)
+    far = report_of(chance(60, 2), chance(5, 4, seed=1)).notes
+    assert any("more than 10 times" in note for note in far)
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_report(golden):
+    matrix = golden.matrix("weak_eval")
+    first, again = (report_of(matrix, replicates=20, seed=3).to_json() for _ in range(2))
+    assert first == again
+    assert first != report_of(matrix, replicates=20, seed=4).to_json()
+
+
+def test_small_and_odd_matrices_are_reported_as_far_as_they_go():
+    one_trial = report_of(perfect(3, 1), replicates=20)
+    assert any("second trial" in note for note in one_trial.notes)
+    scores = np.random.default_rng(0).normal(size=(12, 4))
+    one_speaker = report_of(ScoreMatrix(scores, np.zeros(12, int)), replicates=20)
+    assert one_speaker.replicates == 0
+    assert any("LID is left out" in note for note in one_speaker.notes)
+    flat = report_of(constant(4, 3), replicates=20)
+    assert flat["srd.mean_bits"].value == pytest.approx(0.0, abs=1e-12)
+    assert flat["zebra.d_ece_bits"].value == 0.0
+    assert flat["verification.eer_rocch"].value == 0.5
+    sure = report_of(leading(30, 6, 60.0))
+    assert "as if only 1 were left" in meaning(sure)[0]
+    assert "nothing that can be measured" in meaning(report_of(leading(30, 6, 0.0)))[0]
+    for each in (one_trial, one_speaker, flat, sure):
+        json.dumps(each.to_json(), allow_nan=False)
+    with pytest.raises(UsageError, match="give 0 or more"):
+        report_of(constant(), replicates=-1)
+
+
+def test_some_families_alone_say_what_they_say_among_all():
+    matrix = leading(12, 5, 2.0)
+    whole = report_of(matrix, replicates=20)
+    some = report_of(matrix, replicates=20, only=("srd", "verification"))
+    assert {key.split(".")[0] for key in some.figures} == {"srd", "verification"}
+    for key, figure in some.figures.items():
+        assert figure_json(figure) == figure_json(whole[key])
+    with pytest.raises(UsageError, match="no such family"):
+        report_of(matrix, only=("srd", "style"))
+
+
+def test_names_are_short_and_stand_for_one_figure_each():
+    assert Counter(entry.name for entry in entries()).most_common(1)[0][1] == 1
+    assert Counter(entry.key for entry in entries()).most_common(1)[0][1] == 1
+    assert max(len(entry.name) for entry in entries()) <= 22
+    assert {entry.key for entry in entries()} >= set(main_figures())
+
+
+def test_names_keys_families_and_the_main_ones():
+    assert choose_figures(["eer"]) == ("verification.eer_rocch",)
+    assert choose_figures(["Linkage.D_sys", "d_sys"]) == ("linkage.d_sys",)
+    assert choose_figures(["main"]) == main_figures()
+    assert set(choose_figures(["zebra"])) == {"zebra.d_ece_bits", "zebra.log10_l", "zebra.tag"}
+    assert choose_figures(["new.figure"], ["new.figure"]) == ("new.figure",)
+
+
+@pytest.mark.parametrize(("name", "near"), [("mincllr", "min_cllr"), ("tpr_at_1e-3", "tpr_1e-3")])
+def test_an_unknown_name_gives_the_near_ones(name, near):
+    with pytest.raises(UsageError, match=f"do you mean .*{near}"):
+        choose_figures([name])
+    with pytest.raises(UsageError, match="no figure 'zzzz': --figures help"):
+        choose_figures(["zzzz"])
+
+
+DRAWINGS = [each for family in families() for each in family.drawings]
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return render_html(Evaluation([report()]).page())
+
+
+@pytest.fixture(scope="module")
+def several():
+    reports = [report("first"), report(bits=0.4), report("third", speakers=50)]
+    return render_html(Evaluation(reports).page())
+
+
+@pytest.mark.slow
+def test_a_page_stands_alone_and_names_are_never_markup(alone, several):
+    for page in (alone, several):
+        assert len(page) < 300_000
+        text = read_alone(page).text
+        assert "<script>alert" not in page
+        assert text.count(EVIL) >= 3
+        assert page.count("<svg") == 9  # that several systems share
+    assert "var(--s3)" in several
+    assert '<b class="differs">*</b>' in several
+    assert "different numbers of speakers" in several
+    text = read_alone(alone).text
+    for words in ("as if only 31 were left", "1,000 trials of 100 speakers", "1.510 to 1.890",
+                  "27.9 %", "Where each metric misleads", "A note.", "Needs 10 trials.",
+                  "On average.", "Equal scores: spread (MeanD, rank model).", "inf"):  # fmt: skip
+        assert words in text, words
+
+
+@pytest.mark.slow
+def test_pictures_are_small_well_formed_and_the_same_each_time():
+    made = pictures([curves("a"), curves("b")], DRAWINGS)
+    assert made[0] == pictures([curves("a"), curves("b")], DRAWINGS)[0]
+    for picture in made:
+        assert len(picture.svg) < 40_000
+        ElementTree.fromstring(picture.svg)
+        assert not re.search(r"#[0-9a-f]{6}\b", picture.svg), "a colour that is not the page's"
+        assert picture.title
+        assert picture.caption
+    assert pictures([Curves("a", 10, 90)], DRAWINGS) == ()  # what a system has not
+    assert len(pictures([Curves("a", 10, 90), curves("b")], DRAWINGS)) == 9
+
+
+@pytest.mark.slow
+def test_it_is_written_at_once_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    save_page([report("a")], path)
+    assert path.read_text(encoding="utf-8").endswith("</html>\n")
+    assert [each.name for each in tmp_path.iterdir()] == ["report.html"]
+    assert stat.S_IMODE(path.stat().st_mode) & 0o400
+    with pytest.raises(StoreError, match="cannot write"):
+        save_page([report("a")], tmp_path / "no" / "report.html")
+
+
+def rising(name: str) -> Curves:
+    """Scores that mislead: the points lie where those of telling scores do not."""
+    rank = np.arange(1.0, 101.0)
+    few = np.arange(1.0, 6.0)
+    odds = np.linspace(-3, 3, 31)
+    return replace(
+        curves(name),
+        ranks=Line(rank, rank**2 / (rank**2).sum()),
+        heard=Line(few, -0.2 * few),
+        guides={"linear": Line(few, 0.1 * few), "square root": Line(few, 0.05 * np.sqrt(few))},
+        ece=Line(odds, 1.25 - np.exp(-odds)),
+        linkage=Line(rank[1:], 0.02 + 0 * rank[1:]),
+        crowd=crowd(100, 0.0),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("made", [curves, rising])
+@pytest.mark.parametrize("systems", [1, 2])
+@pytest.mark.parametrize(
+    "picture",
+    DRAWINGS,
+    ids=lambda each: each.name,
+)
+def test_a_legend_lies_beside_the_points(picture, systems, made):
+    figure = Canvas(figsize=(4.6, 3.1), dpi=72, layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    with mpl.rc_context({"font.size": 9, "legend.fontsize": 8}):
+        picture.paint(axes, systems=[(COLOURS[i], made(f"s{i}")) for i in range(systems)])
+        canvas.draw()
+    legend = axes.get_legend()
+    if legend is None:
+        return
+    box, room = legend.get_window_extent(), axes.get_window_extent()
+    for line in axes.get_lines():
+        seen = line.get_transform().transform(np.column_stack(line.get_data()))
+        inside = [room.contains(x, y) for x, y in seen]
+        assert not any(box.contains(x, y) for x, y in seen[np.array(inside)]), line.get_label()
+    assert figure.bbox.containsx(box.x0)
+    assert figure.bbox.containsx(box.x1)
+
+
+@pytest.fixture(scope="module")
+def two():
+    names = tuple(f"s{i}" for i in range(20))
+    made = leading(20, 4, 2.5, 0, "before, 100 %"), leading(20, 4, 0.5, 1, "McAdams_a&b")
+    return [replace(matrix, speakers=names) for matrix in made]
+
+
+@pytest.fixture(scope="module")
+def reports(two):
+    return [report_of(matrix, replicates=40) for matrix in two]
+
+
+@pytest.fixture(scope="module")
+def parts(two):
+    groups, how = {f"s{i}": "fm"[i % 2] for i in range(20)}, partial(report_of, replicates=20)
+    return [by_group(Comparisons.all_of(matrix), groups, how) for matrix in two]
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_csv_has_every_figure_to_its_last_digit(reports):
+    rows = table(Evaluation(reports).csv())
+    assert len(rows) == sum(len(report.figures) for report in reports)
+    for row in rows:
+        report = next(each for each in reports if each.name == row["system"])
+        figure = report.figures[row["key"]]
+        assert (float(row["value"]) if row["value"] else None) == figure.value
+        limits = tuple(float(row[end]) if row[end] else None for end in ("low", "high"))
+        assert limits == figure.limits
+        assert (row["label"], row["note"], row["text"]) == (figure.label, figure.note, figure.text)
+        assert row["speakers"] == "20"
+    eer = [row for row in rows if row["figure"] == "eer"]
+    assert [row["system"] for row in eer] == ["before, 100 %", "McAdams_a&b"]
+
+
+def test_csv_has_groups_chosen_figures_and_pairs(reports, parts):
+    rows = table(Evaluation(reports, parts).csv(["verification.eer_rocch"]))
+    assert [row["group"] for row in rows] == ["", "f", "m", "average"] * 2
+    assert {row["figure"] for row in rows} == {"eer"}
+    (row,) = table(pairs_csv(all_pairs(reports, ["srd.idr"])))
+    assert (row["system"], row["minus"]) == ("McAdams_a&b", "before, 100 %")
+    gap = reports[1]["srd.idr"].value - reports[0]["srd.idr"].value
+    assert float(row["difference"]) == pytest.approx(gap)
+    assert float(row["low"]) < gap < float(row["high"])
+    assert 0 < float(row["p"]) < 0.05
+    assert row["paired"] == "yes"
+
+
+def balanced(text):
+    """What TeX would stumble over first."""
+    bare = re.sub(r"\\[\\{}$&#_%]", "", text)
+    depth = 0
+    for letter in bare:
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        assert depth >= 0
+    assert depth == 0
+    assert bare.count("$") % 2 == 0
+    outside = re.sub(r"\$[^$]*\$", "", bare)
+    assert not re.search(r"[#_^~]", outside)
+    assert re.findall(r"\\begin\{(\w+)\}", bare) == re.findall(r"\\end\{(\w+)\}", bare)[::-1] or (
+        bare.count("\\begin{tabular}") == bare.count("\\end{tabular}")
+    )
+
+
+def test_latex_holds_together(reports, parts):
+    text = Evaluation(reports, parts).latex(tuple(reports[0].figures))
+    body = text.split("\n", 1)[1]  # after the comment
+    balanced(body)
+    assert body.count("\\begin{table}") == body.count("\\end{table}") == 3
+    for tabular in re.findall(r"\\begin\{tabular\}\{(l r*|lr+)\}(.*?)\\end\{tabular\}", body, re.S):
+        columns, rows = tabular
+        lines = [line for line in rows.splitlines() if line.endswith("\\\\")]
+        assert len(lines) > 50
+        for line in lines:
+            assert len(re.findall(r"(?<!\\)&", line)) == len(columns) - 1, line
+    assert body.isascii(), "nothing that pdflatex does not know"
+
+
+def test_latex_is_about_the_figures_that_matter(reports):
+    text = Evaluation(reports).latex()
+    assert "\\toprule" in text
+    assert "Figure & before, 100 \\% & McAdams\\_a\\&b \\\\" in text
+    assert len(re.findall(r"^[^%\\].*\\\\$", text, re.M)) >= len(main_figures())
+    assert "D\\_ECE (bits) & " in text
+    assert "\\textbf{" in text
+    one = Evaluation(reports[:1]).latex(["verification.eer_rocch"])
+    value = 100 * reports[0]["verification.eer_rocch"].value
+    assert f"EER (convex hull) & {value:.1f}\\,\\% {{\\small [" in one
+
+
+def test_names_that_are_no_good_are_escaped():
+    one = report()
+    text = Evaluation([one]).latex(tuple(one.figures))
+    balanced(text.split("\n", 1)[1])
+    assert escape_latex(EVIL) in text
+    assert "<script>" not in text
+    made = escape_latex("\\ { } $ & # _ % ^ ~ ε ≤ ε\u0302")
+    assert made.isascii()
+    assert made.startswith("\\textbackslash{} \\{ \\} \\$ \\& \\# \\_ \\% \\textasciicircum{}")
