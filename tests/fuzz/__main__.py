@@ -6,8 +6,11 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
+from random import Random
 
+from tests.fuzz import levels
 from tests.fuzz.campaign import failures, inputs_of
+from tests.fuzz.kills import kill_replays
 from tests.fuzz.readers import READERS
 
 
@@ -39,18 +42,12 @@ def main() -> int:
                 kept.write_bytes(failure.data)
                 sys.stdout.write(f"FAILED {failure.seed} (the file: {kept})\n{failure.what}\n")
         sys.stderr.write(f"{reader.name}: {count} inputs, {len(seen)} kinds of failures\n")
-    if given.levels:
-        from tests.fuzz import levels
-
-        moved = levels.failures(given.levels, given.seed)
-        bad += len(moved)
-        sys.stdout.writelines(f"FAILED {line}\n" for line in moved)
-        sys.stderr.write(f"levels: {given.levels} voices, {len(moved)} moved\n")
-    if given.kills:
-        from tests.fuzz.kills import campaign
-
-        bad += campaign(given.kills, given.seed)
-    return 1 if bad else 0
+    with tempfile.TemporaryDirectory() as folder:
+        found = levels.failures(given.levels, given.seed)
+        found += kill_replays(Path(folder), Random(given.seed), given.kills) if given.kills else []
+    sys.stdout.writelines(f"FAILED seed {given.seed}: {line}\n" for line in found)
+    sys.stderr.write(f"{given.levels} levels, {given.kills} kills: {len(found)} failures\n")
+    return 1 if bad or found else 0
 
 
 if __name__ == "__main__":

@@ -1,14 +1,12 @@
 """Real runs, killed by the system at random moments; what is left must be as if they never were.
 
-A few in CI (``test_kills.py``), hundreds by hand: ``python -m tests.fuzz --kills 200``.
+A few in CI (``test_campaigns.py``), hundreds by hand: ``python -m tests.fuzz --kills 200``.
 """
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -17,11 +15,10 @@ import numpy as np
 import soundfile
 
 from monitor.ledger import Ledger
-from monitor.population.store import read_store
 from tests.stream.streams import RATE, WATCHED, reference, sounds
 from tests.stream.test_kill import content, finish
 
-__all__ = ["campaign", "kill_enrolments", "kill_replays"]
+__all__ = ["kill_replays"]
 
 MOST_SECONDS = 2.5
 REPLAY = ["--watch", WATCHED, "--features", "f0", "--step", "0.1", "--jsonl", "run.jsonl",
@@ -65,61 +62,15 @@ def kill_replays(folder: Path, random: Random, kills: int) -> list[str]:
     return wrong
 
 
-def kill_enrolments(folder: Path, random: Random, kills: int) -> list[str]:
-    """`enroll --add`, killed so often, and then let be."""
-    voice = folder / "new.wav"
-    soundfile.write(voice, sounds(12.0), RATE)
-    more = ["enrol", str(voice), "--speaker", "me", "--features", "f0", "--add", "-o", "p.npz"]
-    wrong = []
-    whole = folder / "enrolled"
-    whole.mkdir()
-    reference().save(whole / "p.npz")
-    before = (whole / "p.npz").read_bytes()
-    assert _ended(whole, more) == 0
-    for number in range(kills):
-        place = folder / f"store{number}"
-        place.mkdir()
-        (place / "p.npz").write_bytes(before)
-        _killed(place, more, random)
-        done = (place / "p.npz").read_bytes() != before
-        status = _ended(place, more)
-        if status != (2 if done else 0):
-            wrong.append(f"store {number}: the next call ends with {status}")
-        if not _same(place / "p.npz", whole / "p.npz"):
-            wrong.append(f"store {number}: it differs")
-        if _names(place) != ["p.npz"]:
-            wrong.append(f"store {number}: {_names(place)} are left")
-    return wrong
-
-
-def campaign(kills: int, seed: int) -> int:
-    """Both, half of the kills each; how many things were wrong."""
-    wrong = []
-    for kind in (kill_replays, kill_enrolments):
-        with tempfile.TemporaryDirectory() as folder:
-            found = kind(Path(folder), Random(seed), (kills + 1) // 2)
-        sys.stderr.write(f"{kind.__name__}: {(kills + 1) // 2} kills, {len(found)} failures\n")
-        sys.stdout.writelines(f"FAILED seed {seed}: {each}\n" for each in found)
-        wrong += found
-    return len(wrong)
-
-
-def _command(arguments: Sequence[str]) -> list[str]:
-    return [sys.executable, "-m", "monitor", *arguments]
-
-
 def _killed(place: Path, arguments: Sequence[str], random: Random) -> None:
     """Start a command and kill it some time later; or it has ended by then."""
     quiet = subprocess.DEVNULL
-    with subprocess.Popen(_command(arguments), cwd=place, stdout=quiet, stderr=quiet) as process:
+    command = [sys.executable, "-m", "monitor", *arguments]
+    with subprocess.Popen(command, cwd=place, stdout=quiet, stderr=quiet) as process:
         try:
             process.wait(random.uniform(0.2, MOST_SECONDS))
         except subprocess.TimeoutExpired:
             process.kill()
-
-
-def _ended(place: Path, arguments: Sequence[str]) -> int:
-    return subprocess.run(_command(arguments), cwd=place, capture_output=True).returncode
 
 
 def _finished(place: Path, arguments: Sequence[str]) -> bool:
@@ -142,9 +93,3 @@ def _disclosed(place: Path) -> tuple[object, ...]:
     heard = carried.totals
     assert heard is not None
     return carried.sessions, heard.speech, heard.totals["f0"].tolist(), last.bits
-
-
-def _same(one: Path, other: Path) -> bool:
-    (plain, arrays), (known, sums) = (read_store(path, "population") for path in (one, other))
-    alike = all(np.array_equal(arrays[n], sums[n], equal_nan=True) for n in {*arrays, *sums})
-    return alike and json.dumps(plain) == json.dumps(known)

@@ -139,8 +139,11 @@ def _lines(random: Random, data: bytes, folder: Path) -> bytes:
     return "\n".join(lines).encode("utf-8", "surrogatepass")
 
 
-def _one_reading(monitor: Monitor) -> None:
-    for reading in monitor.push(both(3.0, 1)):
+def _one_reading(monitor: Monitor, *features: str) -> None:
+    heard = both(3.0, 1)
+    if features:
+        heard = replace(heard, tracks={name: heard.tracks[name] for name in features})
+    for reading in monitor.push(heard):
         reading.record()
 
 
@@ -163,15 +166,8 @@ def _make_enrolled(path: Path) -> None:
 
 def _use_enrolled(path: Path) -> None:
     population = Population.load(path)
-    monitor = Monitor(
-        population,
-        ("f0",),
-        population.names[0],
-        settings=MonitorSettings(rank_models=two_features().rank_models),
-    )
-    heard = replace(both(3.0, 1), tracks={"f0": both(3.0, 1).tracks["f0"]})
-    for reading in monitor.push(heard):
-        reading.record()
+    settings = MonitorSettings(rank_models=two_features().rank_models)
+    _one_reading(Monitor(population, ("f0",), population.names[0], settings=settings), "f0")
 
 
 def _use_rank_model(path: Path) -> None:
@@ -225,28 +221,20 @@ def _use_ledger(path: Path) -> None:
 
 
 def _make_run(path: Path) -> None:
-    history = [
-        {"session": 1, "time": "2026-01-01T00:00:00Z", "seconds": 1.0, "speech": 1.0, "bits": 0.5}
-    ]
-    carried = {"sessions": 1, "speech": 9.0, "history": history}
-    open_change = {"since_seconds": 3.0, "features": ["f0"]}
+    said = {"session": 1, "time": "2026-01-01T00:00:00Z", "seconds": 1.0, "speech": 1.0}
+    carried = {"sessions": 1, "speech": 9.0, "history": [{**said, "bits": 0.5}]}
+    change = {"since_seconds": 3.0, "features": ["f0"]}
+    gap = {"type": "gap", "reason": "overflow", "lost_seconds": 0.5, "detail": ""}
+    notice = {"type": "notice", "kind": "channels", "level": "warning", "recording": "talk.wav"}
     sink = JsonLines(path)
     for record in (
         records.start(carried=carried),
         records.reading(1, bits=0.5),
-        records.reading(5, bits=2.5, change=open_change),
+        records.reading(5, bits=2.5, change=change),
         records.alert(5),
-        {"type": "gap", "seconds": 6.0, "reason": "overflow", "lost_seconds": 0.5, "detail": ""},
-        {"type": "change", **open_change, "seconds": 7.0, "action": "reset", "margin_before": 1.0},
-        {
-            "type": "notice",
-            "seconds": 8.0,
-            "kind": "channels",
-            "text": "they differ: add --channel",
-            "recording": "talk.wav",
-            "level": "warning",
-            "fields": {"decibels": 12.0, "of": ["a"]},
-        },
+        {**gap, "seconds": 6.0},
+        {"type": "change", **change, "seconds": 7.0, "action": "reset", "margin_before": 1.0},
+        {**notice, "seconds": 8.0, "text": "they differ", "fields": {"decibels": 1.0, "of": ["a"]}},
         records.reading(9, bits=3.5),
         records.alert(9, "cleared"),
         records.end(9),
@@ -482,67 +470,9 @@ def _use_head(path: Path) -> None:
         entry.fits(line)
 
 
-EAF = (
-    """<?xml version="1.0" encoding="UTF-8"?>
-<ANNOTATION_DOCUMENT AUTHOR="" DATE="2026-01-01T10:00:00+01:00" FORMAT="3.0" VERSION="3.0"
- xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
- xsi:noNamespaceSchemaLocation="http://www.mpi.nl/tools/elan/EAFv3.0.xsd">
-<HEADER MEDIA_FILE="" TIME_UNITS="milliseconds"/>
-<TIME_ORDER><TIME_SLOT TIME_SLOT_ID="ts1" TIME_VALUE="500"/>"""
-    """<TIME_SLOT TIME_SLOT_ID="ts2" TIME_VALUE="2000"/>
-<TIME_SLOT TIME_SLOT_ID="ts3" TIME_VALUE="2500"/><TIME_SLOT TIME_SLOT_ID="ts4" TIME_VALUE="3500"/>
-</TIME_ORDER>
-<TIER LINGUISTIC_TYPE_REF="default-lt" PARTICIPANT="ann" TIER_ID="A"><ANNOTATION>
-<ALIGNABLE_ANNOTATION ANNOTATION_ID="a1" TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts3">
-<ANNOTATION_VALUE>so it</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER>
-<TIER LINGUISTIC_TYPE_REF="default-lt" TIER_ID="bob"><ANNOTATION>
-<ALIGNABLE_ANNOTATION ANNOTATION_ID="a2" TIME_SLOT_REF1="ts2" TIME_SLOT_REF2="ts4">
-<ANNOTATION_VALUE>goes</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER>
-<TIER LINGUISTIC_TYPE_REF="words" PARENT_REF="bob" TIER_ID="words of bob"><ANNOTATION>
-<REF_ANNOTATION ANNOTATION_ID="a3" ANNOTATION_REF="a2"><ANNOTATION_VALUE>goes</ANNOTATION_VALUE>
-</REF_ANNOTATION></ANNOTATION></TIER>
-<LINGUISTIC_TYPE GRAPHIC_REFERENCES="false" LINGUISTIC_TYPE_ID="default-lt"
- TIME_ALIGNABLE="true"/>
-</ANNOTATION_DOCUMENT>
-"""
+EAF, TEXTGRID = (
+    Path(__file__).with_name(name).read_text("utf-8") for name in ("talk.eaf", "talk.TextGrid")
 )
-TEXTGRID = """File type = "ooTextFile"
-Object class = "TextGrid"
-
-xmin = 0
-xmax = 6
-tiers? <exists>
-size = 2
-item []:
-    item [1]:
-        class = "IntervalTier"
-        name = "ann - words"
-        xmin = 0
-        xmax = 6
-        intervals: size = 3
-        intervals [1]:
-            xmin = 0
-            xmax = 0.5
-            text = ""
-        intervals [2]:
-            xmin = 0.5
-            xmax = 2.5
-            text = "so it"
-        intervals [3]:
-            xmin = 2.5
-            xmax = 6
-            text = "sil"
-    item [2]:
-        class = "IntervalTier"
-        name = "bob"
-        xmin = 0
-        xmax = 6
-        intervals: size = 1
-        intervals [1]:
-            xmin = 2.0
-            xmax = 3.5
-            text = "goes"
-"""
 BLANKS = "".join(
     f"SPEAKER my talk 1 {begin} 2 <NA> <NA> {label} <NA>\n"
     for begin, label in [(0.5, "Speaker 1 <NA>"), (2, "Speaker 2 0.5"), (4, "<NA>"), (6, "Ann B")]

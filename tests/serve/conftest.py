@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import json
 import struct
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,13 +17,14 @@ from websockets.sync.client import ClientConnection, connect
 
 from monitor import Population
 from monitor.serve.page import ListeningPage
-from monitor.serve.session import ServeSettings
+from monitor.serve.session import ServeSettings, Session
 from monitor.serve.templates import TemplateFolder
-from tests.web.conftest import ARGUMENTS, browser
+from tests.serve.browsing import RATE
+from tests.web.conftest import SECRET as TOKEN
+from tests.web.conftest import browser
 
-__all__ = ["ARGUMENTS", "browser"]
+__all__ = ["RATE", "TOKEN", "browser"]
 
-TOKEN = "correct horse battery"
 READER = "1272"
 CHAPTERS = "128104", "141231"
 ENROL_SECONDS = 10.0
@@ -71,9 +75,9 @@ def line(served: ListeningPage, client: httpx.Client) -> Iterator[Callable[..., 
 def chapters(shared: Path) -> list[np.ndarray]:
     """16 kHz, 16-bit samples of two chapters by one reader."""
     folder = shared / "speech/dev-clean" / READER
-    found = [soundfile.read(folder / f"{each}.opus", 16_000 * 40, dtype="int16")
+    found = [soundfile.read(folder / f"{each}.opus", RATE * 40, dtype="int16")
              for each in CHAPTERS]  # fmt: skip
-    assert {rate for _, rate in found} == {16_000}
+    assert {rate for _, rate in found} == {RATE}
     return [samples for samples, _ in found]
 
 
@@ -89,3 +93,64 @@ def frames(samples: np.ndarray, start: int = 0, length: int = 320) -> Iterator[b
     """Messages as the page sends them."""
     for low in range(0, len(samples), length):
         yield struct.pack("<Q", start + low) + samples[low : low + length].astype("<i2").tobytes()
+
+
+@pytest.fixture(scope="session")
+def enrolled(
+    others: str, chapters: list[np.ndarray], tmp_path_factory: pytest.TempPathFactory
+) -> Any:
+    """Settings beside whose readers a session has enrolled Ann, and what her browser was told."""
+    folder = tmp_path_factory.mktemp("data") / "people"
+    settings = ServeSettings(TemplateFolder(folder, others), ENROL_SECONDS, 60.0)
+    said: list[dict[str, Any]] = []
+    session = Session(settings, lambda message: said.append(dict(message)))
+    session.enrol("Ann", RATE)
+    for frame in frames(chapters[0][: 25 * RATE]):
+        session.receive_audio(frame)
+    until(lambda: not session.busy)
+    return settings, said
+
+
+@pytest.fixture
+def written() -> Iterator[list[str]]:
+    """What is opened to be written to from now on."""
+    paths: list[str] = []
+    watching = True
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if watching and event == "open":
+            path, mode, flags = arguments
+            if (isinstance(mode, str) and set(mode) & set("wax+")) or (flags or 0) & 3:
+                paths.append(str(path))
+
+    sys.addaudithook(watch)
+    yield paths
+    watching = False
+
+
+def wav(path: Path, samples: np.ndarray, **how: Any) -> Path:
+    """Those samples in a file."""
+    soundfile.write(path, samples, RATE, **how)
+    return path
+
+
+def until(done: Callable[[], Any], seconds: float = 60.0) -> Any:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := done():
+            return found
+        time.sleep(0.01)
+    raise AssertionError("it never came")
+
+
+def told(line: Any, kind: str) -> dict[str, Any]:
+    """The next message of a kind; an error that comes before it fails."""
+    while True:
+        message: dict[str, Any] = json.loads(line.recv(timeout=60))
+        if message["type"] == kind:
+            return message
+        assert message["type"] != "error", message
+
+
+def of_kind(records: list[dict[str, Any]], kind: str = "reading") -> list[dict[str, Any]]:
+    return [each for each in records if each["type"] == kind]

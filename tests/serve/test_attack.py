@@ -7,7 +7,6 @@ import json
 import socket
 import ssl
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -27,8 +26,7 @@ from monitor.errors import UsageError
 from monitor.serve.page import MOST_SESSIONS, MOST_WAITING, ListeningPage, Outbox, _Held
 from monitor.web.hub import Wakeup
 from monitor.web.server import MOST_MESSAGE_BYTES, Certificate
-from tests.serve.conftest import TOKEN, cookie_of, frames
-from tests.serve.test_session import RATE, told, until
+from tests.serve.conftest import RATE, TOKEN, cookie_of, frames, told, until
 from tests.web.crowd import crowd
 from tests.web.test_attack import gone
 
@@ -116,8 +114,8 @@ def test_who_logs_out_is_not_listened_to(served, line, client):
         '{"do": "enrol", "name": "Bo"}', '{"do": "enrol", "name": "Bo", "rate": "16000"}',
         '{"do": "enrol", "name": "Bo", "rate": 1e999}', '{"do": "threshold", "bits": NaN}',
         '{"do": "threshold", "bits": true}', json.dumps({"do": "stop", "why": "x" * 5000}),
-        b"", bytes(8), bytes(9), bytes(8 + 2), (2**64 - 1).to_bytes(8, "little") + bytes(640),
-        bytes(8) + bytes(640),
+        b"", bytes(7), bytes(8), bytes(9), bytes(8 + 2), bytes(8 + 2 * RATE + 2),
+        (2**64 - 1).to_bytes(8, "little") + bytes(640), bytes(8) + bytes(640),
     ],
     ids=lambda sent: repr(sent[:24]),
 )  # fmt: skip
@@ -260,30 +258,18 @@ def test_what_waits_for_a_slow_reader_is_bounded():
 
 # --- What is kept.
 
-WRITTEN: list[str] | None = None
-
-
-def _watch(event: str, arguments: tuple[Any, ...]) -> None:
-    if WRITTEN is not None and event == "open":
-        path, mode, flags = arguments
-        if (isinstance(mode, str) and set(mode) & set("wax+")) or (flags or 0) & 3:
-            WRITTEN.append(str(path))
-
 
 @pytest.mark.slow
-def test_nothing_but_the_template_is_written(served, line, chapters, monkeypatch):
-    global WRITTEN
-    sys.addaudithook(_watch)
-    monkeypatch.setitem(globals(), "WRITTEN", [])
+def test_nothing_but_the_template_is_written(served, line, chapters, written):
     opened = line()
     opened.send(ENROL)
     for frame in frames(chapters[0][: 20 * RATE]):
         opened.send(frame)
         time.sleep(0.002)
     told(opened, "enrolled")
-    assert WRITTEN
+    assert written
     folder = served.sessions._settings.templates.folder
-    named = {path for path in WRITTEN if not path.isdigit() and Path(path).parent != folder}
+    named = {path for path in written if not path.isdigit() and Path(path).parent != folder}
     assert named <= {str(folder)}, named  # a file without a name is opened by its folder
     assert [path.name for path in folder.iterdir()] == ["Ann.npz"]
     assert (folder / "Ann.npz").stat().st_mode & 0o777 == 0o600

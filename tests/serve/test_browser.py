@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Iterator
@@ -14,15 +15,18 @@ import soundfile
 
 from monitor.serve.page import ListeningPage
 from monitor.sources.base import protection_tag
-from tests.serve.browsing import PATIENCE, RATE, Speaker, enrols, hearing, speaks
-from tests.serve.conftest import TOKEN
+from tests.records import read_records
+from tests.serve.browsing import PATIENCE, Speaker, enrols, hearing, speaks
+from tests.serve.conftest import RATE, TOKEN, of_kind, wav
+
+pytestmark = pytest.mark.slow
 
 DESKTOP, PHONE = (1280, 900), (390, 844)
-TURNS = ((0.0, "one"), (6.0, "two"))
+SIZES = pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 
 
 @pytest.fixture(scope="module")
-def speaker(tmp_path_factory: pytest.TempPathFactory, chapters: Any) -> Speaker:
+def speaker(tmp_path_factory: pytest.TempPathFactory) -> Speaker:
     return Speaker(tmp_path_factory.mktemp("microphone") / "microphone.wav")
 
 
@@ -31,6 +35,26 @@ def chromium(speaker: Speaker, chapters: Any) -> Iterator[Any]:
     speaker.says(chapters[0][: 25 * RATE])
     with hearing(speaker) as found:
         yield found
+
+
+@pytest.fixture
+def talk(chapters: Any, tmp_path: Path) -> Path:
+    """Six seconds of a reader in a file."""
+    return wav(tmp_path / "talk.wav", chapters[1][: 6 * RATE], subtype="PCM_16")
+
+
+def opened(page: ListeningPage, chromium: Any, script: str = "", **more: Any) -> Any:
+    """A tab with the page, once the program has answered it."""
+    tab = chromium.new_page(**more)
+    tab.set_default_timeout(PATIENCE)
+    tab.add_init_script(script)
+    with tab.expect_event("websocket", lambda each: each.wait_for_event("framereceived")):
+        tab.goto(f"{page.url}#{TOKEN.replace(' ', '%20')}", wait_until="commit")
+    return tab
+
+
+def sized(size: tuple[int, int]) -> dict[str, dict[str, int]]:
+    return {"viewport": {"width": size[0], "height": size[1]}}
 
 
 def focused(tab: Any) -> str:
@@ -43,6 +67,15 @@ def fits(tab: Any) -> bool:
     return bool(tab.evaluate("document.documentElement.scrollWidth <= innerWidth"))
 
 
+def measures(tab: Any, recording: Path, turns: Path | None = None) -> None:
+    """Measure a recording of somebody who is not known."""
+    tab.set_input_files("#recording", recording)
+    if turns is not None:
+        tab.set_input_files("#turns", turns)
+    tab.click("#other-sound summary")
+    tab.get_by_role("button", name="Measure").click()
+
+
 def sees_itself_through_an_anonymiser(tab: Any) -> None:
     """Both curves, and a WAV of what the anonymiser made."""
     from playwright.sync_api import expect
@@ -51,7 +84,7 @@ def sees_itself_through_an_anonymiser(tab: Any) -> None:
     expect(tab.locator("#protected-bits")).to_have_text(re.compile(r"\d"), timeout=PATIENCE)
     assert tab.is_visible("#protected")
     assert "mcadams:random" in tab.inner_text("#protected-title")
-    tab.wait_for_selector("#save-back:not([disabled])", timeout=PATIENCE)
+    tab.wait_for_selector("#save-back:not([disabled])")
     with tab.expect_download() as saved:
         tab.click("#save-back")
     comment = soundfile.SoundFile(saved.value.path()).comment
@@ -61,200 +94,196 @@ def sees_itself_through_an_anonymiser(tab: Any) -> None:
     assert np.abs(sound).max() > 0.01
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_somebody_enrols_speaks_and_is_alerted(settings, speaker, chromium, chapters, size):
+@SIZES
+def test_somebody_enrols_speaks_and_is_alerted(served, speaker, chromium, chapters, size):
     speaker.says(chapters[0][: 25 * RATE])
-    with ListeningPage(settings, token=TOKEN) as page:
-        context = chromium.new_context(viewport={"width": size[0], "height": size[1]})
-        context.set_default_timeout(PATIENCE)
-        tab = context.new_page()
-        problems: list[str] = []
-        tab.on("pageerror", lambda error: problems.append(str(error)))
-        tab.goto(f"{page.url}#{TOKEN.replace(' ', '%20')}", wait_until="commit")
-        tab.wait_for_selector("#name")
-        assert TOKEN not in tab.url
-        assert fits(tab)
-        enrols(tab, "Ann")
-        assert focused(tab) == "enrolled-now"
-        assert "10 s of speech" in tab.inner_text("#quality")
-        speaker.says(chapters[1])
-        speaks(tab, 1)
-        assert focused(tab) in ("controls", "bits-threshold")
-        assert tab.inner_text("#listening-state") == "Listening to Ann"
-        assert "are off" in tab.inner_text("#raw")
-        tab.wait_for_selector("#banners .banner", timeout=PATIENCE)
-        tab.wait_for_function(
-            "document.getElementById('banners').innerText.includes('bits>1')", timeout=PATIENCE
-        )
-        assert float(tab.inner_text("#bits")) > 1
-        tab.wait_for_selector("#curve .scatterlayer .trace", timeout=PATIENCE)
-        assert fits(tab)
-        number, controls = (
-            tab.locator(each).bounding_box()["y"] for each in ("#hero", "#controls")
-        )
-        assert (number < controls) == (size == PHONE)
-        for seen in ("#listening-state", "#pause"):  # without scrolling
-            box = tab.locator(seen).bounding_box()
-            assert 0 <= box["y"] <= size[1] - box["height"]
-        latenesses = json.loads(tab.get_attribute("#latency", "data-seconds"))
-        assert min(latenesses) > 0
-        tab.click("#pause")
-        assert tab.get_attribute("#lamp", "data-state") == "off"
-        assert "nothing is heard" in tab.inner_text("#listening-state")
-        tab.click("#pause")
-        tab.wait_for_selector("#lamp[data-state=on]", timeout=PATIENCE)
-        if size == DESKTOP:
-            sees_itself_through_an_anonymiser(tab)
-    # the program has ended: nobody is told that it listens
-    tab.wait_for_selector("#lamp:not([data-state=on])", timeout=PATIENCE)
+    tab = opened(served, chromium, **sized(size))
+    problems: list[str] = []
+    tab.on("pageerror", lambda error: problems.append(str(error)))
+    tab.wait_for_selector("#name")
+    assert TOKEN not in tab.url
+    assert fits(tab)
+    enrols(tab, "Ann")
+    assert focused(tab) == "enrolled-now"
+    assert "10 s of speech" in tab.inner_text("#quality")
+    speaker.says(chapters[1])
+    speaks(tab, 1)
+    assert focused(tab) in ("controls", "bits-threshold")
+    assert tab.inner_text("#listening-state") == "Listening to Ann"
+    assert "are off" in tab.inner_text("#raw")
+    tab.wait_for_selector("#banners .banner:has-text('bits>1')")
+    assert float(tab.inner_text("#bits")) > 1
+    tab.wait_for_selector("#curve .scatterlayer .trace")
+    assert fits(tab)
+    number, controls = (tab.locator(each).bounding_box()["y"] for each in ("#hero", "#controls"))
+    assert (number < controls) == (size == PHONE)
+    for seen in ("#listening-state", "#pause"):  # without scrolling
+        box = tab.locator(seen).bounding_box()
+        assert 0 <= box["y"] <= size[1] - box["height"]
+    assert min(json.loads(tab.get_attribute("#latency", "data-seconds"))) > 0
+    tab.click("#pause")
+    assert tab.get_attribute("#lamp", "data-state") == "off"
+    assert "nothing is heard" in tab.inner_text("#listening-state")
+    tab.click("#pause")
+    tab.wait_for_selector("#lamp[data-state=on]")
+    if size == DESKTOP:
+        sees_itself_through_an_anonymiser(tab)
+    served.close()  # the program has ended: nobody is told that it listens
+    tab.wait_for_selector("#lamp:not([data-state=on])")
     assert "Listening" not in tab.inner_text("#listening-state")
     assert problems == []
-    context.close()
+    tab.close()
 
 
-@pytest.mark.slow
+@SIZES
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_where_nobody_is_enrolled_there_is_one_thing_to_do(settings, chromium, size, scheme):
+def test_where_nobody_is_enrolled_there_is_one_thing_to_do(served, chromium, size, scheme):
     """By the tree that a screen reader is given, and by keyboard alone."""
-    with ListeningPage(settings, token=TOKEN) as page:
-        viewport = {"width": size[0], "height": size[1]}
-        tab = opened(page, chromium, viewport=viewport, color_scheme=scheme)
-        tab.wait_for_selector("#begin:not([disabled])")
-        assert fits(tab)
-        tree = tab.locator("#welcome").aria_snapshot()
-        assert re.findall(r"- button \"(.*?)\"", tree) == ["Begin"]
-        assert 'textbox "Your name, or any other"' in tree
-        assert re.search(r"heading \".+\" \[level=2\]", tree)
-        tab.focus("#name")
-        tab.keyboard.press("Tab")
-        assert focused(tab) == "begin"
-        tab.keyboard.press("Tab")
-        assert tab.evaluate("document.activeElement.parentElement.id") == "other-sound"
-        tab.keyboard.press("Enter")
-        tree = tab.locator("#welcome").aria_snapshot()
-        assert re.findall(r"- button \"(.*?)\"", tree)[-1] == "Measure"
-        assert 'combobox "Whose voice"' in tree
-        assert fits(tab)
-        background = tab.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert (sum(map(int, re.findall(r"\d+", background)[:3])) > 380) == (scheme == "light")
-        tab.close()
+    tab = opened(served, chromium, color_scheme=scheme, **sized(size))
+    tab.wait_for_selector("#begin:not([disabled])")
+    assert fits(tab)
+    tree = tab.locator("#welcome").aria_snapshot()
+    assert re.findall(r"- button \"(.*?)\"", tree) == ["Begin"]
+    assert 'textbox "Your name, or any other"' in tree
+    assert re.search(r"heading \".+\" \[level=2\]", tree)
+    tab.focus("#name")
+    tab.keyboard.press("Tab")
+    assert focused(tab) == "begin"
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.parentElement.id") == "other-sound"
+    tab.keyboard.press("Enter")
+    tree = tab.locator("#welcome").aria_snapshot()
+    assert re.findall(r"- button \"(.*?)\"", tree)[-1] == "Measure"
+    assert 'combobox "Whose voice"' in tree
+    assert fits(tab)
+    background = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", background)[:3])) > 380) == (scheme == "light")
+    tab.close()
 
 
-def opened(page: ListeningPage, chromium: Any, **more: Any) -> Any:
-    """The page, once the program has answered it."""
-    tab = chromium.new_page(**more)
-    tab.set_default_timeout(PATIENCE)
-    with tab.expect_event("websocket", lambda each: each.wait_for_event("framereceived")):
-        tab.goto(f"{page.url}#{TOKEN.replace(' ', '%20')}", wait_until="commit")
-    return tab
-
-
-def measures(tab: Any, recording: Path) -> None:
-    """Measure a recording of somebody who is not known, to its end."""
-    from playwright.sync_api import expect
-
-    tab.set_input_files("#recording", recording)
-    tab.click("#other-sound summary")
-    tab.get_by_role("button", name="Measure").click()
-    expect(tab.locator("#listening-state")).to_have_text(re.compile("Measured"), timeout=PATIENCE)
-
-
-@pytest.mark.slow
-def test_an_alert_that_cannot_fire_cannot_be_set_where_nobody_is_known(
-    settings, chromium, chapters, tmp_path
-):
+def test_an_alert_that_cannot_fire_cannot_be_set_where_nobody_is_known(served, chromium, talk):
     """The shipped readers are 50, and of 5.64 bits 5.3 can be reached; the slider stands on 6."""
     from playwright.sync_api import expect
 
-    soundfile.write(tmp_path / "talk.wav", chapters[1][: 6 * RATE], RATE, subtype="PCM_16")
-    with ListeningPage(settings, token=TOKEN) as page:
-        tab = opened(page, chromium)
-        measures(tab, tmp_path / "talk.wav")
-        slider = tab.locator("#bits-threshold")
-        assert (slider.get_attribute("max"), slider.input_value()) == ("5", "5")
-        words = "5.0 bits: 1 person in 32 matches. No higher alert can fire"
-        expect(tab.locator("#bits-threshold-text")).to_have_text(words)
-        assert "not reached" not in tab.inner_text("#threshold")  # it is one of the readers
-        spoken = tab.locator("#spoken-summary")
-        expect(spoken).to_contain_text(f"{tab.inner_text('#bits')} of 5.6 bits")
-        tab.click("#end")  # Back
-        assert focused(tab) == "welcome"
-        expect(spoken).to_have_text("")
-        assert tab.title() == "Disclosure monitor"
-        tab.close()
+    tab = opened(served, chromium)
+    measures(tab, talk)
+    expect(tab.locator("#listening-state")).to_have_text(re.compile("Measured"), timeout=PATIENCE)
+    slider = tab.locator("#bits-threshold")
+    assert (slider.get_attribute("max"), slider.input_value()) == ("5", "5")
+    words = "5.0 bits: 1 person in 32 matches. No higher alert can fire"
+    expect(tab.locator("#bits-threshold-text")).to_have_text(words)
+    assert "not reached" not in tab.inner_text("#threshold")  # it is one of the readers
+    spoken = tab.locator("#spoken-summary")
+    expect(spoken).to_contain_text(f"{tab.inner_text('#bits')} of 5.6 bits")
+    tab.click("#end")  # Back
+    assert focused(tab) == "welcome"
+    expect(spoken).to_have_text("")
+    assert tab.title() == "Disclosure monitor"
+    tab.close()
 
 
-@pytest.mark.slow
+ASKED = """
+    const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+    window.asked = [];
+    navigator.mediaDevices.getUserMedia = (wish) => {
+      window.asked.push(wish.audio);
+      return ask(wish);
+    };
+    const settings = MediaStreamTrack.prototype.getSettings;
+    MediaStreamTrack.prototype.getSettings = function () {
+      return { ...settings.call(this), voiceIsolation: true };  // as Safari and Chrome have it
+    };
+"""
+
+
 def test_who_speaks_is_confirmed_before_the_microphone_is_opened(
-    settings, speaker, chromium, chapters
+    served, speaker, chromium, chapters
 ):
     from playwright.sync_api import expect
 
-    wrapped = """
-        const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
-        window.asked = [];
-        navigator.mediaDevices.getUserMedia = (wish) => {
-          window.asked.push(wish.audio);
-          return ask(wish);
-        };
-        const settings = MediaStreamTrack.prototype.getSettings;
-        MediaStreamTrack.prototype.getSettings = function () {
-          return { ...settings.call(this), voiceIsolation: true };  // as Safari and Chrome have it
-        };
-    """
     speaker.says(chapters[0][: 25 * RATE])
-    with ListeningPage(settings, token=TOKEN) as page:
-        context = chromium.new_context()
-        context.add_init_script(wrapped)
-        tab = opened(page, context)
-        enrols(tab, "Ann")
-        tab.reload()
-        ann = tab.get_by_role("button", name="Speak as Ann")
-        questions: list[str] = []
+    tab = opened(served, chromium, ASKED)
+    enrols(tab, "Ann")
+    tab.reload()
+    ann = tab.get_by_role("button", name="Speak as Ann")
+    questions: list[str] = []
 
-        def answer(dialog: Any) -> None:
-            questions.append(dialog.message)
-            (dialog.accept if len(questions) > 1 else dialog.dismiss)()
+    def answer(dialog: Any) -> None:
+        questions.append(dialog.message)
+        (dialog.accept if len(questions) > 1 else dialog.dismiss)()
 
-        tab.on("dialog", answer)
-        ann.click()
-        assert tab.evaluate("window.asked") == []
-        assert tab.is_visible("#welcome")
-        tab.fill("#name", "Ann")  # enrolled already: said before anything is heard
-        tab.click("#who button")
-        expect(tab.locator("#welcome-problem")).to_contain_text("Ann is known here already")
-        assert tab.evaluate("window.asked") == []
-        ann.click()
-        tab.wait_for_selector("#lamp[data-state=on]")
-        assert (
-            questions
-            == ["Are you Ann? The microphone starts, and your voice is measured as Ann's."] * 2
-        )
-        (wish,) = tab.evaluate("window.asked")
-        raw = ("echoCancellation", "noiseSuppression", "autoGainControl", "voiceIsolation")
-        assert [wish[each] for each in raw] == [False] * 4
-        expect(tab.locator("#raw")).to_contain_text("still applies voice isolation")
-        tab.wait_for_selector("body[data-ready=yes]")
-        expect(tab.locator("#spoken-summary")).to_contain_text("bits")
-        tab.click("#forget")
-        expect(tab.locator("#spoken-summary")).to_have_text("")
-        assert tab.title() == "Disclosure monitor"
-        context.close()
+    tab.on("dialog", answer)
+    ann.click()
+    assert tab.evaluate("window.asked") == []
+    assert tab.is_visible("#welcome")
+    tab.fill("#name", "Ann")  # enrolled already: said before anything is heard
+    tab.click("#who button")
+    expect(tab.locator("#welcome-problem")).to_contain_text("Ann is known here already")
+    assert tab.evaluate("window.asked") == []
+    ann.click()
+    tab.wait_for_selector("#lamp[data-state=on]")
+    question = "Are you Ann? The microphone starts, and your voice is measured as Ann's."
+    assert questions == [question] * 2
+    (wish,) = tab.evaluate("window.asked")
+    raw = ("echoCancellation", "noiseSuppression", "autoGainControl", "voiceIsolation")
+    assert [wish[each] for each in raw] == [False] * 4
+    expect(tab.locator("#raw")).to_contain_text("still applies voice isolation")
+    tab.wait_for_selector("body[data-ready=yes]")
+    expect(tab.locator("#spoken-summary")).to_contain_text("bits")
+    tab.click("#forget")
+    expect(tab.locator("#spoken-summary")).to_have_text("")
+    tab.close()
 
 
-@pytest.mark.slow
-def test_a_meeting_fits_on_a_phone(settings, chromium, chapters, tmp_path):
+def test_a_meeting_fits_on_a_phone(served, chromium, chapters, tmp_path):
     meeting = np.concatenate([chapters[1][: 6 * RATE], chapters[0][-6 * RATE :]])
-    soundfile.write(tmp_path / "meeting.wav", meeting, RATE, subtype="PCM_16")
-    turns = (f"SPEAKER meeting 1 {at} 6.00 <NA> <NA> {who} <NA> <NA>\n" for at, who in TURNS)
-    (tmp_path / "turns.rttm").write_text("".join(turns))
-    with ListeningPage(settings, token=TOKEN) as page:
-        tab = opened(page, chromium, viewport={"width": PHONE[0], "height": PHONE[1]})
-        tab.set_input_files("#recording", tmp_path / "meeting.wav")
-        tab.set_input_files("#turns", tmp_path / "turns.rttm")
-        tab.click("#other-sound summary")
-        tab.get_by_role("button", name="Measure").click()
-        tab.wait_for_selector("#people-rows tr:nth-child(2)")
-        assert fits(tab)
+    turns = tmp_path / "turns.rttm"
+    said = ((0.0, "one"), (6.0, "two"))
+    turns.write_text(
+        "".join(f"SPEAKER meeting 1 {at} 6.00 <NA> <NA> {who} <NA> <NA>\n" for at, who in said)
+    )
+    tab = opened(served, chromium, **sized(PHONE))
+    measures(tab, wav(tmp_path / "meeting.wav", meeting, subtype="PCM_16"), turns)
+    tab.wait_for_selector("#people-rows tr:nth-child(2)")
+    assert fits(tab)
+    tab.close()
+
+
+DROPPED = """data => {
+  const made = new DataTransfer();
+  const bytes = Uint8Array.from(atob(data), (each) => each.charCodeAt(0));
+  made.items.add(new File([bytes], "talk.wav"));
+  return made;
+}"""
+
+
+def test_a_recording_that_is_dropped_onto_the_page(served, chromium, talk):
+    tab = opened(served, chromium)
+    tab.wait_for_selector("#whose option", state="attached")
+    dropped = tab.evaluate_handle(DROPPED, base64.b64encode(talk.read_bytes()).decode())
+    tab.dispatch_event("body", "drop", {"dataTransfer": dropped})
+    tab.wait_for_selector("#listening-state:has-text('Measured: talk.wav')")
+    tab.wait_for_selector("#bits:not(:text('–'))")
+    assert tab.inner_text("#measured-text") == "0:06 of 0:06"
+    assert float(tab.inner_text("#bits")) > 1
+    with tab.expect_download() as taken:
+        tab.click("[id='download-run.jsonl']")
+    assert len(of_kind(read_records(taken.value.path()))) == 6
+    tab.close()
+
+
+LATE = """  // messages that take a second
+    const listen = WebSocket.prototype.addEventListener;
+    WebSocket.prototype.addEventListener = function (kind, heard) {
+      const later = kind === "message" ? 1000 : 0;
+      listen.call(this, kind, (event) => setTimeout(heard, later, event));
+    };
+"""
+
+
+def test_who_measures_at_once_waits_for_the_line(served, chromium, talk):
+    tab = opened(served, chromium, LATE)
+    tab.wait_for_selector("#whose option", state="attached")
+    measures(tab, talk)
+    tab.wait_for_selector("#listening-state:has-text('Measured: talk.wav')")
+    tab.close()

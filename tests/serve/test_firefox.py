@@ -17,11 +17,9 @@ import pytest
 from websockets.sync.client import ClientConnection, connect
 
 from monitor.serve.page import ListeningPage
-from tests.serve.conftest import TOKEN
-from tests.serve.test_session import until
+from tests.serve.conftest import RATE, TOKEN, until
 from tests.virtual_microphone import VirtualMicrophone, missing
 
-RATE = 16_000
 PREFERENCES = {
     "app.update.enabled": False,
     "datareporting.policy.dataSubmissionEnabled": False,

@@ -2,47 +2,28 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import soundfile
 from websockets.exceptions import ConnectionClosed
 
 from monitor.cli import main
 from monitor.errors import SourceError, UsageError
 from monitor.files import MemoryFile
 from monitor.serve.session import MOST_BYTES, ServeSettings, Session, UploadHeader, opened
-from monitor.serve.templates import TemplateFolder
 from monitor.sources import File
 from monitor.types import Block
 from tests.records import read_records
-from tests.serve.conftest import ENROL_SECONDS, TOKEN, frames
-from tests.serve.test_session import told, until
-
-RATE = 16_000
-
-
-@pytest.fixture(scope="module")
-def folder(others, chapters, tmp_path_factory) -> TemplateFolder:
-    """Ann, enrolled beside the others."""
-    made = TemplateFolder(tmp_path_factory.mktemp("data") / "people", others)
-    session = Session(ServeSettings(made, ENROL_SECONDS, 60.0), lambda _: None)
-    session.enrol("Ann", RATE)
-    for frame in frames(chapters[0][: 25 * RATE]):
-        session.receive_audio(frame)
-    until(lambda: not session.busy)
-    return made
+from tests.serve.conftest import ENROL_SECONDS, RATE, of_kind, told, until, wav
 
 
 @pytest.fixture
-def settings(folder) -> ServeSettings:
-    return ServeSettings(folder, ENROL_SECONDS, 60.0)
+def settings(enrolled) -> ServeSettings:
+    return ServeSettings(enrolled[0].templates, ENROL_SECONDS, 60.0)
 
 
 def measure(
@@ -72,13 +53,8 @@ def replayed(path: Path, *options: str) -> list[dict[str, Any]]:
     return list(read_records(log))
 
 
-def readings(run: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [each for each in run if each["type"] == "reading"]
-
-
 def test_a_recording_reads_as_monitor_replay_of_its_file(settings, chapters, tmp_path):
-    path = tmp_path / "talk.flac"
-    soundfile.write(path, chapters[1][: 12 * RATE], RATE)
+    path = wav(tmp_path / "talk.flac", chapters[1][: 12 * RATE])
     said: list[dict[str, Any]] = []
     session = Session(settings, lambda message: said.append(dict(message)))
     measure(session, path)
@@ -86,17 +62,16 @@ def test_a_recording_reads_as_monitor_replay_of_its_file(settings, chapters, tmp
     assert said[0]["seconds"] == 12.0
     there = replayed(path, "-p", str(settings.templates.folder / "Ann.npz"), "--watch", "Ann")
     here = records(session)
-    assert readings(here) == readings(there)
-    assert len(readings(here)) == 12
-    assert readings(here)[-1]["bits"] > 1  # it is her
+    assert of_kind(here) == of_kind(there)
+    assert len(of_kind(here)) == 12
+    assert of_kind(here)[-1]["bits"] > 1  # it is her
     for key in ("fingerprint", "watch", "recordings", "features", "notices"):
         assert here[0][key] == there[0][key]
 
 
 def test_a_meeting_with_its_turns_shows_everybody(settings, chapters, tmp_path):
     meeting = np.concatenate([chapters[1][: 6 * RATE], chapters[0][-6 * RATE :]])
-    path, turns = tmp_path / "meeting.wav", tmp_path / "turns.rttm"
-    soundfile.write(path, meeting, RATE, subtype="PCM_16")
+    path, turns = wav(tmp_path / "meeting.wav", meeting, subtype="PCM_16"), tmp_path / "turns.rttm"
     turns.write_text(
         "SPEAKER meeting 1 0.00 6.00 <NA> <NA> one <NA> <NA>\n"
         "SPEAKER meeting 1 6.00 6.00 <NA> <NA> two <NA> <NA>\n"
@@ -108,40 +83,29 @@ def test_a_meeting_with_its_turns_shows_everybody(settings, chapters, tmp_path):
     store = str(settings.templates.folder / "Ann.npz")
     there = replayed(path, "-p", store, "--watch", "Ann", "--turns", str(turns))
     here = records(session)
-    assert readings(here) == readings(there)
+    assert of_kind(here) == of_kind(there)
     assert here[-1]["people"] == there[-1]["people"]
-    assert {each["label"] for each in readings(here)} == {"one", "two"}
+    assert {each["label"] for each in of_kind(here)} == {"one", "two"}
 
 
-def test_nothing_of_a_recording_comes_to_a_disk(settings, chapters, tmp_path, monkeypatch):
-    path = tmp_path / "talk.wav"
-    soundfile.write(path, chapters[1][: 4 * RATE], RATE, subtype="PCM_16")
+def test_nothing_of_a_recording_comes_to_a_disk(settings, chapters, tmp_path, written):
+    path = wav(tmp_path / "talk.wav", chapters[1][: 4 * RATE], subtype="PCM_16")
     data = path.read_bytes()
-    written: list[object] = []
     path.unlink()
-
-    def watch(event: str, arguments: tuple[Any, ...]) -> None:
-        if watching and event == "open":
-            name, mode, flags = arguments
-            if (flags or 0) & 3 or any(c in (mode or "") for c in "wax+"):
-                written.append(name)
-
-    watching = True
-    sys.addaudithook(watch)
+    written.clear()
     session = Session(settings, lambda _: None)
     session.measure("Ann", UploadHeader("talk.wav", len(data)), None, 6.0)
     session.receive_audio(data)
     until(lambda: not session.busy)
-    watching = False
-    assert len(readings(records(session))) == 4
     assert written == []
+    assert len(of_kind(records(session))) == 4
 
 
 @pytest.mark.parametrize("kind", ["wav", "flac", "ogg", "opus", "mp3", "cut"])
 def test_a_file_in_memory_is_heard_as_on_disk(kind, chapters, tmp_path):
     path = tmp_path / f"talk.{'ogg' if kind == 'cut' else kind}"
     options = {"format": "OGG", "subtype": "OPUS"} if kind == "opus" else {}
-    soundfile.write(path, chapters[1][: 5 * RATE], RATE, **options)
+    wav(path, chapters[1][: 5 * RATE], **options)
     data = path.read_bytes()
     if kind == "cut":
         data = data[: len(data) * 2 // 3]
@@ -171,11 +135,10 @@ def refused(data: bytes, name: str = "talk.wav", turns: bytes | None = None) -> 
 
 
 def test_what_cannot_be_measured_is_one_clear_line(tmp_path, chapters):
-    path = tmp_path / "talk.wav"
-    soundfile.write(path, chapters[1][: 11 * RATE], RATE, subtype="PCM_16")
-    long = path.read_bytes()
-    soundfile.write(path, chapters[1][: 2 * RATE], RATE, subtype="PCM_16")
-    short = path.read_bytes()
+    long, short = (
+        wav(tmp_path / "talk.wav", chapters[1][: seconds * RATE], subtype="PCM_16").read_bytes()
+        for seconds in (11, 2)
+    )
     assert "talk.wav is no recording" in refused(b"hello" * 100)
     assert "talk.npz is no recording" in refused(b"PK\3\4" + bytes(99), "talk.npz")
     assert "0:10 at most" in refused(long)
@@ -205,9 +168,7 @@ def test_there_is_room_for_one_recording_and_it_is_given_back(settings):
 
 
 def test_a_recording_over_the_wire_and_what_can_be_taken_away(client, line, chapters, tmp_path):
-    path = tmp_path / "talk.wav"
-    soundfile.write(path, chapters[1][: 8 * RATE], RATE, subtype="PCM_16")
-    data = path.read_bytes()
+    data = wav(tmp_path / "talk.wav", chapters[1][: 8 * RATE], subtype="PCM_16").read_bytes()
     made = line()
     session = told(made, "ready")["session"]
     wish = {"do": "measure", "name": "Ann", "threshold": 6,
@@ -227,7 +188,7 @@ def test_a_recording_over_the_wire_and_what_can_be_taken_away(client, line, chap
     log = tmp_path / "taken.jsonl"
     log.write_bytes(taken["run.jsonl"].content)
     run = read_records(log)
-    assert [each["type"] for each in run].count("reading") == 8
+    assert len(of_kind(run)) == 8
     assert run[-1]["type"] == "end"
     assert taken["run.png"].content.startswith(b"\x89PNG")
     report = taken["run.html"].text
@@ -264,50 +225,3 @@ def test_more_than_was_announced_ends_the_session(line):
         told(made, "over")
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1008
-
-
-def test_a_recording_that_is_dropped_onto_the_page(browser, served, chapters, tmp_path):
-    path = tmp_path / "talk.wav"
-    soundfile.write(path, chapters[1][: 8 * RATE], RATE, subtype="PCM_16")
-    tab = browser.new_page()
-    tab.goto(f"{served.url}#{TOKEN}")
-    tab.wait_for_selector("#whose option", state="attached")
-    data = base64.b64encode(path.read_bytes()).decode()
-    dropped = tab.evaluate_handle(
-        """data => {
-          const made = new DataTransfer();
-          const bytes = Uint8Array.from(atob(data), (each) => each.charCodeAt(0));
-          made.items.add(new File([bytes], "talk.wav"));
-          return made;
-        }""",
-        data,
-    )
-    tab.dispatch_event("body", "drop", {"dataTransfer": dropped})
-    tab.wait_for_selector("#listening-state:has-text('Measured: talk.wav')", timeout=60_000)
-    tab.wait_for_selector("#bits:not(:text('–'))")
-    assert tab.inner_text("#measured-text") == "0:08 of 0:08"
-    assert float(tab.inner_text("#bits")) > 1
-    with tab.expect_download() as taken:
-        tab.click("[id='download-run.jsonl']")
-    assert len(readings(read_records(taken.value.path()))) == 8
-    tab.close()
-
-
-def test_who_measures_at_once_waits_for_the_line(browser, served, chapters, tmp_path):
-    path = tmp_path / "talk.wav"
-    soundfile.write(path, chapters[1][: 4 * RATE], RATE, subtype="PCM_16")
-    tab = browser.new_page()
-    tab.add_init_script(  # messages that take a second
-        """const listen = WebSocket.prototype.addEventListener;
-        WebSocket.prototype.addEventListener = function (kind, heard) {
-          const later = kind === "message" ? 1000 : 0;
-          listen.call(this, kind, (event) => setTimeout(heard, later, event));
-        };"""
-    )
-    tab.goto(f"{served.url}#{TOKEN}")
-    tab.wait_for_selector("#whose option", state="attached")
-    tab.set_input_files("#recording", path)
-    tab.click("#other-sound summary")
-    tab.get_by_role("button", name="Measure").click()
-    tab.wait_for_selector("#listening-state:has-text('Measured: talk.wav')", timeout=60_000)
-    tab.close()

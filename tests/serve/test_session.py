@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import stat
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,62 +20,44 @@ from monitor.errors import UsageError
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.people import Speaker
 from monitor.population.population import Population
-from monitor.serve.page import ListeningPage
 from monitor.serve.session import BrowserMicrophone, RefusedError, ServeSettings, Session
 from monitor.serve.templates import TemplateFolder, checked_name
 from monitor.sources import File
 from monitor.training.enrolling import enrol
 from monitor.types import Block, Gap
-from monitor.web.hub import Hub
-from tests.serve.conftest import ENROL_SECONDS, TOKEN, frames
-
-RATE = 16_000
+from tests.serve.conftest import ENROL_SECONDS, RATE, frames, of_kind, told, until, wav
 
 
-def until(done: Callable[[], Any], seconds: float = 60.0) -> Any:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := done():
-            return found
-        time.sleep(0.01)
-    raise AssertionError("it never came")
+@pytest.fixture
+def settings(enrolled) -> ServeSettings:
+    return ServeSettings(enrolled[0].templates, ENROL_SECONDS, 60.0)
 
 
-def told(line: Any, kind: str) -> dict[str, Any]:
-    """The next message of a kind; an error that comes before it fails."""
-    while True:
-        message: dict[str, Any] = json.loads(line.recv(timeout=60))
-        if message["type"] == kind:
-            return message
-        assert message["type"] != "error", message
+def records(session: Session) -> list[dict[str, Any]]:
+    assert session.hub is not None
+    return [json.loads(entry.data) for entry in session.hub.after(0)]
 
 
-def reached(hub: Hub, readings: int) -> bool:
-    return sum(entry.kind == "reading" for entry in hub.after(0)) >= readings
+def hears(session: Session, sound: np.ndarray, start: int = 0) -> None:
+    """Seconds of sound, no faster than they are heard: else less is."""
+    for second in range(start, start + len(sound) // RATE):
+        at = (second - start) * RATE
+        for frame in frames(sound[at : at + RATE], second * RATE):
+            session.receive_audio(frame)
+        until(lambda count=second: len(of_kind(records(session))) >= count)
 
 
-@pytest.fixture(scope="module")
-def settings(others, tmp_path_factory) -> ServeSettings:
-    folder = tmp_path_factory.mktemp("data") / "people"
-    return ServeSettings(TemplateFolder(folder, others), ENROL_SECONDS, 60.0)
+def replayed(settings: ServeSettings, path: Path) -> list[dict[str, Any]]:
+    with Run(File(path), partial(settings.monitor, name="Ann")) as run:
+        return of_kind([json.loads(json.dumps(event.record())) for event in run])
 
 
-@pytest.fixture(scope="module")
-def enrolled(settings, chapters) -> tuple[ServeSettings, list[dict[str, Any]]]:
-    """Ann, enrolled by a session; what the browser was told."""
-    said: list[dict[str, Any]] = []
-    session = Session(settings, lambda message: said.append(dict(message)))
-    session.enrol("Ann", RATE)
-    for frame in frames(chapters[0][: 25 * RATE]):
-        session.receive_audio(frame)
-    until(lambda: not session.busy)
-    return settings, said
+# --- Templates.
 
 
-def test_enrolment_at_the_page_makes_the_template_of_enroll(enrolled, chapters, tmp_path):
+def test_enrolment_at_the_page_makes_the_template_of_enrol(enrolled, chapters, tmp_path):
     settings, said = enrolled
-    path = tmp_path / "ann.wav"
-    soundfile.write(path, chapters[0][: 25 * RATE], RATE, subtype="PCM_16")
+    path = wav(tmp_path / "ann.wav", chapters[0][: 25 * RATE], subtype="PCM_16")
     corpus = Corpus((Recording("Ann", "one", path),), ())
     expected = enrol(corpus, features=settings.features, seconds=ENROL_SECONDS).population
     made = settings.templates.load("Ann")
@@ -91,6 +71,14 @@ def test_enrolment_at_the_page_makes_the_template_of_enroll(enrolled, chapters, 
     assert said[-2]["seconds"] == ENROL_SECONDS
     assert said[-2]["trouble"] == ""
     assert "dry" in said[-2]["sound"]
+
+
+def test_a_template_is_private_holds_no_sound_and_every_command_reads_it(enrolled):
+    folder = enrolled[0].templates.folder
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert [path.name for path in folder.iterdir()] == ["Ann.npz"]
+    assert stat.S_IMODE((folder / "Ann.npz").stat().st_mode) == 0o600
+    assert "Ann" in Population.load(folder / "Ann.npz").names
 
 
 @pytest.mark.parametrize(
@@ -111,60 +99,6 @@ def test_names_with_marks_and_apostrophes_are_those_of_people(tmp_path, name):
     assert folder.people() == []
 
 
-def test_a_template_is_private_and_holds_no_sound(enrolled):
-    folder = enrolled[0].templates.folder
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert [path.name for path in folder.iterdir()] == ["Ann.npz"]
-    assert stat.S_IMODE((folder / "Ann.npz").stat().st_mode) == 0o600
-
-
-def test_a_run_at_the_page_reads_as_a_replay(enrolled, chapters, tmp_path):
-    settings, _ = enrolled
-    seconds = 8
-    path = tmp_path / "talk.wav"
-    soundfile.write(path, chapters[1][: seconds * RATE], RATE, subtype="PCM_16")
-    monitor = partial(settings.monitor, name="Ann")
-    with Run(File(path), monitor) as run:
-        replayed = [dict(event.record()) for event in run if event.type == "reading"]
-    session = Session(settings, lambda _: None)
-    session.listen("Ann", RATE, 6.0)
-    hub = session.hub
-    assert hub is not None
-    for second in range(seconds):  # no faster than it is heard, or it hears less
-        part = chapters[1][second * RATE : (second + 1) * RATE]
-        for frame in frames(part, second * RATE):
-            session.receive_audio(frame)
-        until(partial(reached, hub, second))
-    session.stop()
-    until(lambda: not session.busy)
-    heard = [json.loads(e.data) for e in hub.after(0) if e.kind == "reading"]
-    assert [each.pop("lag") < 5 for each in heard] == [True] * seconds
-    for each in replayed:
-        each.pop("lag", None)
-    assert heard == json.loads(json.dumps(replayed))
-    assert heard[-1]["bits"] > 1  # it is her
-
-
-def test_the_threshold_moves_while_she_speaks(enrolled, chapters):
-    settings, _ = enrolled
-    session = Session(settings, lambda _: None)
-    session.listen("Ann", RATE, 30.0)
-    hub = session.hub
-    assert hub is not None
-    for frame in frames(chapters[1][: 6 * RATE]):
-        session.receive_audio(frame)
-    until(partial(reached, hub, 5))
-    session.adjust(0.5)
-    assert [each.threshold for each in hub.state().forecast] == [0.5]
-    for frame in frames(chapters[1][6 * RATE : 14 * RATE], 6 * RATE):
-        session.receive_audio(frame)
-    alert = until(lambda: [json.loads(e.data) for e in hub.after(0) if e.kind == "alert"])[0]
-    assert (alert["threshold"], alert["state"]) == (0.5, "raised")
-    assert alert["seconds"] > 5
-    session.close()
-    assert not session.busy
-
-
 def test_forgetting_overwrites_what_was_there(enrolled, tmp_path):
     made = enrolled[0].templates.load("Ann")
     folder = TemplateFolder(tmp_path / "people")
@@ -179,6 +113,53 @@ def test_forgetting_overwrites_what_was_there(enrolled, tmp_path):
     assert list(folder.folder.iterdir()) == []
     with pytest.raises(UsageError, match="letters"):
         folder.forget("../Ann")
+
+
+@given(st.text())
+def test_no_name_leaves_the_folder(name):
+    folder = Path("people")
+    try:
+        path = TemplateFolder(folder)._path(name)
+    except UsageError:
+        return
+    assert path.parent == folder
+    assert path.stem == checked_name(name)
+    assert not path.name.startswith(".")
+
+
+# --- Sessions.
+
+
+def test_a_run_at_the_page_reads_as_a_replay(settings, chapters, tmp_path):
+    sound = chapters[1][: 8 * RATE]
+    there = replayed(settings, wav(tmp_path / "talk.wav", sound, subtype="PCM_16"))
+    session = Session(settings, lambda _: None)
+    session.listen("Ann", RATE, 6.0)
+    hears(session, sound)
+    session.stop()
+    until(lambda: not session.busy)
+    here = of_kind(records(session))
+    assert [each.pop("lag") < 5 for each in here] == [True] * 8
+    for each in there:
+        each.pop("lag", None)
+    assert here == there
+    assert here[-1]["bits"] > 1  # it is her
+
+
+def test_the_threshold_moves_while_she_speaks(settings, chapters):
+    session = Session(settings, lambda _: None)
+    session.listen("Ann", RATE, 30.0)
+    hears(session, chapters[1][: 6 * RATE])
+    session.adjust(0.5)
+    assert session.hub is not None
+    assert [each.threshold for each in session.hub.state().forecast] == [0.5]
+    for frame in frames(chapters[1][6 * RATE : 14 * RATE], 6 * RATE):
+        session.receive_audio(frame)
+    alert = until(lambda: of_kind(records(session), "alert"))[0]
+    assert (alert["threshold"], alert["state"]) == (0.5, "raised")
+    assert alert["seconds"] > 5
+    session.close()
+    assert not session.busy
 
 
 def test_one_purpose_at_a_time_and_names_that_can_be_had(settings):
@@ -196,16 +177,53 @@ def test_one_purpose_at_a_time_and_names_that_can_be_had(settings):
             session.enrol("Eve", rate)
 
 
-@given(st.text())
-def test_no_name_leaves_the_folder(tmp_path_factory, name):
-    folder = Path("people")
-    try:
-        path = TemplateFolder(folder)._path(name)
-    except UsageError:
-        return
-    assert path.parent == folder
-    assert path.stem == checked_name(name)
-    assert not path.name.startswith(".")
+def test_what_is_measured_through_an_anonymiser_comes_back(settings, chapters, tmp_path):
+    sent: list[bytes] = []
+    session = Session(settings, lambda _: None, sent.append)
+    sound = chapters[1][: 6 * RATE]
+    session.listen("Ann", RATE, 6.0, "noise:10")
+    hears(session, sound)
+    session.stop()
+    until(lambda: not session.busy)
+    places = [int.from_bytes(each[:8], "little") for each in sent]
+    back = np.concatenate([np.frombuffer(each[8:], "<i2") for each in sent])
+    assert places == list(np.cumsum([0, *(len(each) // 2 - 4 for each in sent)])[:-1])
+    assert len(back) == len(sound)
+    noise = back.astype(float) - sound
+    loud = 10 * np.log10(np.mean(sound.astype(float) ** 2) / np.mean(noise**2))
+    assert loud == pytest.approx(10, abs=3)  # its noise, and nothing else
+    there = replayed(settings, wav(tmp_path / "protected.wav", back, subtype="PCM_16"))
+    here = of_kind(records(session))
+    protected = [each["protected"]["bits"] for each in here]
+    assert protected == pytest.approx([each["bits"] for each in there], abs=0.01)
+    assert here[-1]["bits"] != protected[-1]
+
+
+@pytest.mark.parametrize("method", ["command:true", "none", "usc:x", 7, ["mcadams:random"]])
+def test_no_browser_chooses_what_is_not_on_the_list(settings, method):
+    session = Session(settings, lambda _: None)
+    with pytest.raises(UsageError, match="no such anonymiser"):
+        session.listen("Ann", RATE, 6.0, method)
+    assert not session.busy
+
+
+def test_a_browser_that_comes_back_goes_on_with_its_session(line, client):
+    first = line()
+    session = told(first, "ready")["session"]
+    first.send(json.dumps({"do": "enrol", "name": "Bea", "rate": RATE}))
+    for frame in frames(np.zeros(RATE)):
+        first.send(frame)
+    told(first, "progress")
+    first.close()
+    again = line(session)
+    ready = told(again, "ready")
+    assert ready["session"] == session
+    assert ready["busy"]
+    again.send(json.dumps({"do": "cancel"}))
+    told(again, "over")
+    assert "Bea" not in client.get("/people").text
+    for address in ("/events", "/events?session=guess"):  # only who has it follows it
+        assert client.get(address).status_code == 404
 
 
 # --- The source.
@@ -234,16 +252,6 @@ def test_what_is_lost_on_the_way_is_a_gap_and_nothing_else(came):
     assert sum(s for what, s in found if what == "dropped") == pytest.approx(lost)
 
 
-@pytest.mark.parametrize(
-    "message",
-    [b"", bytes(7), bytes(8), bytes(9), bytes(8 + 2 * RATE + 2)],
-    ids=["nothing", "half a place", "no sound", "half a sample", "more than a second"],
-)
-def test_what_is_no_sound_is_refused(message):
-    with BrowserMicrophone(RATE, seconds=60) as microphone, pytest.raises(RefusedError):
-        microphone.receive_audio(message)
-
-
 def test_sound_neither_goes_back_nor_comes_faster_than_anybody_speaks():
     now = [0.0]
     with BrowserMicrophone(RATE, seconds=600, clock=lambda: now[0]) as microphone:
@@ -256,80 +264,3 @@ def test_sound_neither_goes_back_nor_comes_faster_than_anybody_speaks():
             microphone.receive_audio(next(frames(np.zeros(320), far)))
         now[0] = 200.0
         microphone.receive_audio(next(frames(np.zeros(320), far)))
-
-
-# --- Over the wire.
-
-
-def test_a_browser_that_comes_back_goes_on_with_its_session(served, line, client):
-    first = line()
-    session = told(first, "ready")["session"]
-    first.send(json.dumps({"do": "enrol", "name": "Bea", "rate": RATE}))
-    for frame in frames(np.zeros(RATE)):
-        first.send(frame)
-    told(first, "progress")
-    first.close()
-    again = line(session)
-    ready = told(again, "ready")
-    assert ready["session"] == session
-    assert ready["busy"]
-    again.send(json.dumps({"do": "cancel"}))
-    told(again, "over")
-    assert "Bea" not in client.get("/people").text
-
-
-def test_only_who_has_the_session_follows_it(served, client):
-    assert client.get("/events").status_code == 404
-    assert client.get("/events?session=guess").status_code == 404
-
-
-@pytest.mark.parametrize("given", [{"host": "0.0.0.0"}, {"host": "192.0.2.1"}])
-def test_elsewhere_it_needs_a_certificate(settings, given):
-    with pytest.raises(UsageError, match="no microphone without https"):
-        ListeningPage(settings, token=TOKEN, **given)
-
-
-def test_the_population_is_one_that_every_command_reads(enrolled):
-    assert "Ann" in Population.load(enrolled[0].templates.folder / "Ann.npz").names
-
-
-# --- Through an anonymiser.
-
-
-def test_what_is_measured_through_an_anonymiser_comes_back(enrolled, chapters, tmp_path):
-    settings, _ = enrolled
-    sent: list[bytes] = []
-    session = Session(settings, lambda _: None, sent.append)
-    seconds, sound = 6, chapters[1][: 6 * RATE]
-    session.listen("Ann", RATE, 6.0, "noise:10")
-    hub = session.hub
-    assert hub is not None
-    for second in range(seconds):
-        for frame in frames(sound[second * RATE : (second + 1) * RATE], second * RATE):
-            session.receive_audio(frame)
-        until(partial(reached, hub, second))
-    session.stop()
-    until(lambda: not session.busy)
-    places = [int.from_bytes(each[:8], "little") for each in sent]
-    back = np.concatenate([np.frombuffer(each[8:], "<i2") for each in sent])
-    assert places == list(np.cumsum([0, *(len(each) // 2 - 4 for each in sent)])[:-1])
-    assert len(back) == len(sound)
-    noise = back.astype(float) - sound
-    loud = 10 * np.log10(np.mean(sound.astype(float) ** 2) / np.mean(noise**2))
-    assert loud == pytest.approx(10, abs=3)  # its noise, and nothing else
-    path = tmp_path / "protected.wav"
-    soundfile.write(path, back, RATE, subtype="PCM_16")
-    heard = [json.loads(e.data) for e in hub.after(0) if e.kind == "reading"]
-    with Run(File(path), partial(settings.monitor, name="Ann")) as run:
-        replayed = [event.record() for event in run if event.type == "reading"]
-    told_there = [each["protected"]["bits"] for each in heard]
-    assert told_there == pytest.approx([each["bits"] for each in replayed], abs=0.01)
-    assert heard[-1]["bits"] != told_there[-1]
-
-
-@pytest.mark.parametrize("method", ["command:true", "none", "usc:x", 7, ["mcadams:random"]])
-def test_no_browser_chooses_what_is_not_on_the_list(enrolled, method):
-    session = Session(enrolled[0], lambda _: None)
-    with pytest.raises(UsageError, match="no such anonymiser"):
-        session.listen("Ann", RATE, 6.0, method)
-    assert not session.busy

@@ -1,4 +1,7 @@
-"""Two thousand damaged files, the same ones every time; more by hand: ``python -m tests.fuzz``."""
+"""Two thousand damaged files, the same ones every time, voices at random levels, and runs killed.
+
+More by hand: ``python -m tests.fuzz``.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ from random import Random
 import pytest
 
 from monitor.errors import StoreError
+from tests.fuzz import levels
 from tests.fuzz.campaign import failures, inputs_of, try_one
+from tests.fuzz.kills import kill_replays
 from tests.fuzz.mutations import json_of, sqlite_value
 from tests.fuzz.readers import READERS, Reader
 
@@ -50,3 +55,12 @@ def test_the_oracle_sees_what_a_reader_may_not_do(tmp_path, raised, what):
 def test_the_oracle_sees_memory_that_is_taken(tmp_path):
     reader = Reader("x", "x", lambda _: None, READERS[0].mutate, lambda _: len(b"x" * (1 << 30)))
     assert "MiB" in (try_one(reader, tmp_path) or "")
+
+
+def test_features_do_not_depend_on_level_offset_or_hum():
+    assert levels.failures(6, 100) == []
+
+
+@pytest.mark.slow
+def test_killed_replays_leave_what_one_that_was_not_leaves(tmp_path):
+    assert kill_replays(tmp_path, Random(3), 3) == []
