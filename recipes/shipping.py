@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,17 +14,63 @@ import orjson
 
 from monitor.errors import StoreError
 from monitor.files import atomic_write
+from monitor.networks.layers import RATE
 from monitor.types import AnyArray
+from recipes.voice.corpus import Piece
 
-__all__ = ["NON_NATIVE", "int8", "packed", "ship"]
+__all__ = [
+    "ROUNDED",
+    "SOURCES",
+    "data_of",
+    "described",
+    "halved",
+    "int8",
+    "packed",
+    "rounded",
+    "ship",
+]
 
 MOST_BYTES = 12 << 20
 
-NON_NATIVE = {
+_LIBRISPEECH = "LibriSpeech: CC BY 4.0, V. Panayotov, G. Chen, D. Povey, S. Khudanpur, ICASSP 2015"
+SOURCES = {
+    "background": f"one utterance a reader of {_LIBRISPEECH}",
+    "train-clean-5": _LIBRISPEECH,
+    "train-clean-100": _LIBRISPEECH,
     "speechocean762": "speechocean762, Mandarin speakers reading English, half of them children: "
     "free for commercial and non-commercial use, J. Zhang et al., Interspeech 2021",
 }
 """Whose speech it is, for a card."""
+ROUNDED = "matrices int8 with a float16 scale a row, the rest float16; computed in float32"
+
+
+def data_of(train: Iterable[tuple[Piece, float]]) -> list[dict[str, Any]]:
+    """What trained a network, for a card: pieces, and seconds of each, by corpus."""
+    seconds: Counter[str] = Counter()
+    people: dict[str, dict[str, str]] = {}
+    for piece, length in train:
+        seconds[piece.corpus] += length  # type: ignore[assignment]
+        people.setdefault(piece.corpus, {})[piece.voice] = piece.gender
+    return [
+        {
+            "corpus": corpus,
+            "source": SOURCES.get(corpus, corpus),
+            "speakers": dict(sorted(Counter(people[corpus].values()).items())),
+            "minutes": round(seconds[corpus] / 60, 1),
+        }
+        for corpus in sorted(people)
+    ]
+
+
+def described(held: bytes, weights: Mapping[str, AnyArray]) -> dict[str, Any]:
+    """What a card says of its file."""
+    aside = ("reach", ".scale", ".use")
+    return {
+        "sha256": hashlib.sha256(held).hexdigest(),
+        "bytes": len(held),
+        "parameters": sum(each.size for name, each in weights.items() if not name.endswith(aside)),
+        "rate_hz": RATE,
+    }
 
 
 def int8(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
@@ -44,6 +92,19 @@ def int8(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
             )
             quantised[name + ".scale"] = scale
     return quantised
+
+
+def halved(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """Round what is no whole number to float16."""
+    return {
+        name: each.astype(np.float16) if each.dtype.kind == "f" else each
+        for name, each in weights.items()
+    }
+
+
+def rounded(weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """Round weights as they ship: see `ROUNDED`."""
+    return halved(int8(weights))
 
 
 def packed(weights: Mapping[str, AnyArray]) -> bytes:

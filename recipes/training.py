@@ -1,44 +1,120 @@
-"""What the trainings have in common: options of their length, and going on after a stop."""
+"""What the trainings have in common: their options, their steps, and going on after a stop."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from monitor.errors import StoreError
 from monitor.files import atomic_write
-from monitor.lab.adapting.training import Length
+from monitor.lab.adapting.training import Length, compute_rate
 from recipes.rows import add_row
 
-__all__ = [
-    "CHECKPOINT",
-    "LOG",
-    "keep",
-    "kept",
-    "length_given",
-    "length_options",
-    "log",
-    "trained",
-]
+__all__ = ["CHECKPOINT", "LOG", "Training", "keep", "kept", "log", "options", "trained"]
 
 CHECKPOINT = "checkpoint.pt"
 LOG = "log.jsonl"
+_MOST_GRADIENT = 5.0
 
 
-def length_options(parser: argparse.ArgumentParser) -> None:
-    """How long to train: ``--minutes`` or ``--steps``."""
+def options(description: str, batch: float, unit: str) -> argparse.ArgumentParser:
+    """The options of a training: CACHE, OUT, ``--minutes`` or ``--steps``, and others."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("cache", type=Path)
+    parser.add_argument("out", type=Path)
     either = parser.add_mutually_exclusive_group(required=True)
     either.add_argument("--minutes", type=float, help="of training, on this machine")
     either.add_argument("--steps", type=int)
+    parser.add_argument("--batch", type=type(batch), default=batch, help=f"{unit} a step")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--bfloat16", action="store_true", help="half precision in products")
+    return parser
 
 
-def length_given(options: argparse.Namespace) -> Length:
-    """That of `length_options`."""
-    return Length(options.steps, None if options.minutes is None else 60 * options.minutes)
+def length_given(given: argparse.Namespace) -> Length:
+    """That of `options`."""
+    return Length(given.steps, None if given.minutes is None else 60 * given.minutes)
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """The steps of a training: seeded; it goes on from its last checkpoint, where there is one.
+
+    Attributes:
+        out: a folder for the checkpoint and the log.
+        length: of the whole training.
+        setting: what a training that goes on must have been begun with; ``seed`` is in it.
+        network: all that is trained, as checkpoints keep it.
+        optimizer: of its parameters, or of some.
+        rates: of learning, the highest and the lowest.
+        every_seconds: between checkpoints.
+        more: what checkpoints hold besides.
+    """
+
+    out: Path
+    length: Length
+    setting: Mapping[str, Any]
+    network: nn.Module
+    optimizer: torch.optim.Optimizer
+    rates: tuple[float, float]
+    every_seconds: float
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    def run(self, loss_of: Callable[[int, float], tuple[Tensor, dict[str, float]]]) -> list[float]:
+        """Train, or go on, until the length is reached; the loss of every step made now.
+
+        Args:
+            loss_of: gives the loss of a step, from its number and the fraction done, and parts of
+                it by name, for the log.
+
+        Raises:
+            StoreError: the checkpoint in the folder is of a training with another setting.
+        """
+        self.out.mkdir(parents=True, exist_ok=True)
+        step, spent = 0, 0.0
+        if (before := kept(self.out, self.setting)) is not None:
+            self.network.load_state_dict(before["network"])
+            self.optimizer.load_state_dict(before["optimizer"])
+            step, spent = before["step"], before["seconds"]
+        rows: list[dict[str, float]] = []
+        told, last = 0, time.monotonic()
+        written = last
+        while (done := self.length.done(step, spent)) < 1:
+            for group in self.optimizer.param_groups:
+                group["lr"] = compute_rate(done, *self.rates)
+            # what is drawn, whatever came before
+            torch.manual_seed((self.setting["seed"] << 32) + step)
+            loss, parts = loss_of(step, done)
+            self.optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(self.network.parameters(), _MOST_GRADIENT)
+            self.optimizer.step()
+            rows.append({"loss": loss.item(), **parts})
+            now = time.monotonic()
+            step, spent, last = step + 1, spent + now - last, now
+            if self.length.done(step, spent) >= 1 or now - written >= self.every_seconds:
+                written = now
+                self._write(step, spent, rows[told:])
+                told = len(rows)
+        return [row["loss"] for row in rows]
+
+    def _write(self, step: int, spent: float, rows: list[dict[str, float]]) -> None:
+        state = {"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict()}
+        told = {"setting": self.setting, **state, "step": step, "seconds": spent}
+        keep(self.out, {**told, **self.more})
+        means = {name: round(sum(row[name] for row in rows) / len(rows), 4) for name in rows[0]}
+        log(self.out, {"step": step, "seconds": round(spent, 1), **means})
+        said = "  ".join(f"{name} {mean:.3f}" for name, mean in means.items())
+        done = self.length.done(step, spent)
+        print(f"{done:4.0%}  step {step}  {said}  {spent / 60:.1f} min", file=sys.stderr)
 
 
 def kept(out: Path, setting: Mapping[str, Any]) -> dict[str, Any] | None:

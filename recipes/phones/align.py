@@ -1,9 +1,9 @@
 """When each phone is said, for the utterances that train: pocketsphinx's forced alignment.
 
-    python -m recipes.phones.align CACHE --minutes 10 --part 1 --of 2
+    python -m recipes.phones.align CACHE --minutes 7
 
 Utterances come in an order drawn by a seed, so that a part of them will do; a run that is stopped
-goes on where it was. Parts may run side by side.
+goes on where it was.
 """
 
 from __future__ import annotations
@@ -31,19 +31,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Align the training utterances.")
     parser.add_argument("cache", type=Path)
     parser.add_argument("--minutes", type=float, default=math.inf, help="then stop (default: all)")
-    parser.add_argument("--part", type=int, default=1)
-    parser.add_argument("--of", type=int, default=1, help="parts side by side (default 1)")
     given = parser.parse_args()
-    align(Spoken(given.cache), given.minutes, given.part - 1, given.of)
+    align(Spoken(given.cache), given.minutes)
 
 
-def align(spoken: Spoken, minutes: float = math.inf, part: int = 0, parts: int = 1) -> None:
+def align(spoken: Spoken, minutes: float = math.inf) -> None:
     """Append to the cache when each phone of each training utterance begins and ends."""
     train = [i for i, each in enumerate(spoken.utterances) if spoken.piece(each).role == "train"]
-    order = np.random.default_rng(0).permutation(train)[part::parts]
+    order = np.random.default_rng(0).permutation(train)
     known = spoken.aligned()
     began, said, aligner = time.monotonic(), 0.0, _Aligner()
-    path = spoken.cache.folder / ALIGNED.replace("*", str(part))
+    path = spoken.cache.folder / ALIGNED.replace("*", "0")
     for index in (int(each) for each in order if int(each) not in known):
         if time.monotonic() - began > 60 * minutes:
             break
@@ -51,8 +49,7 @@ def align(spoken: Spoken, minutes: float = math.inf, part: int = 0, parts: int =
         times = aligner.times(spoken, utterance)
         said += utterance.samples / 16_000 / 60
         if times is not None:
-            row = {"utterance": index, "times": times.tolist()}
-            add_row(path, row)
+            add_row(path, {"utterance": index, "times": times.tolist()})
         print(f"\r{said:.0f} min aligned", end="", file=sys.stderr)
     print(file=sys.stderr)
 

@@ -29,12 +29,11 @@ from monitor.networks.layers import RATE
 from monitor.training.fitted import trials_of
 from monitor.training.voices import UNITS_PER_SECOND, Cell, SessionFrames, SpeakerSpeech, plans
 from monitor.types import BoolArray, FloatArray, IntArray
-from recipes.phones.cache import Piece
-from recipes.phones.codebook import codebook, heard
-from recipes.phones.counting import Books, counted
 from recipes.phones.network import Recogniser
 from recipes.phones.prepare import Spoken
 from recipes.phones.train import load_recogniser
+from recipes.phones.units import Books, codebook, counted, heard
+from recipes.voice.corpus import Piece
 
 LENGTHS = (3.0, 10.0, 30.0, 60.0)
 TEMPLATE = 60.0

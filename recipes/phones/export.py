@@ -10,7 +10,7 @@ of a training of the layout ``units``: its first block, and codes of what that s
 from __future__ import annotations
 
 import argparse
-import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,12 @@ from monitor.errors import StoreError
 from monitor.networks.layers import BANDS, RATE
 from monitor.networks.phones import PHONES, PhoneNetwork, UnitNetwork
 from monitor.types import AnyArray
-from recipes.phones.codebook import codebook, heard
-from recipes.phones.evaluate import RESULTS, USE
+from recipes.phones.evaluate import RESULTS, USE, trigram
 from recipes.phones.network import folded, layer
 from recipes.phones.prepare import Spoken
 from recipes.phones.train import load_recogniser
-from recipes.phones.trigram import trigram
-from recipes.shipping import NON_NATIVE, int8, packed, ship
+from recipes.phones.units import codebook, heard
+from recipes.shipping import ROUNDED, data_of, described, halved, packed, rounded, ship
 from recipes.training import LOG
 
 UNITS = 256
@@ -60,8 +59,7 @@ def export(spoken: Spoken, out: Path, target: Path) -> dict[str, Any]:
     if not results.exists() or not use.exists():
         raise StoreError(f"{out}: not evaluated: python -m recipes.phones.evaluate")
     chosen = orjson.loads(use.read_bytes())
-    made = int8(folded(load_recogniser(out)) | {"trigram": trigram(spoken)})
-    made = {name: _half(each) for name, each in made.items()}
+    made = rounded(folded(load_recogniser(out)) | {"trigram": trigram(spoken)})
     made["trigram.use"] = np.array([chosen["weight"], chosen["bonus"]])
     held = packed(made)
     ship(target, held, {})
@@ -71,8 +69,7 @@ def export(spoken: Spoken, out: Path, target: Path) -> dict[str, Any]:
         "what": "streaming phone recogniser: CTC posteriors of 39 phones, 50 frames a second, and "
         "a trigram of phones",
         **_common(spoken, out, held, made),
-        "precision": "matrices int8 with a float16 scale a row, the rest float16; computed in "
-        "float32",
+        "precision": ROUNDED,
         "phones": list(PHONES),
         "trigram": chosen,
         "frame_seconds": network.frame_seconds,
@@ -98,7 +95,7 @@ def export_units(spoken: Spoken, out: Path, target: Path, units: int = UNITS) ->
     if trained.layout.centred:
         raise StoreError(f"{out}: units come from a training with --layout units")
     codes = codebook(heard(trained, spoken, [LAYER])[LAYER], units)
-    made = {name: _half(each) for name, each in (layer(trained) | {"codebook": codes}).items()}
+    made = halved(layer(trained) | {"codebook": codes})
     held = packed(made)
     network = UnitNetwork(made)
     card = {
@@ -121,20 +118,12 @@ def export_units(spoken: Spoken, out: Path, target: Path, units: int = UNITS) ->
     return card
 
 
-def _half(each: AnyArray) -> AnyArray:
-    return each.astype(np.float16) if each.dtype.kind == "f" else each
-
-
 def _common(spoken: Spoken, out: Path, held: bytes, made: Mapping[str, AnyArray]) -> dict[str, Any]:
-    """What every card says."""
+    """What both cards say."""
     last = orjson.loads((out / LOG).read_bytes().splitlines()[-1])
-    aside = ("reach", ".scale", ".use")
     return {
-        "sha256": hashlib.sha256(held).hexdigest(),
-        "bytes": len(held),
-        "parameters": sum(each.size for name, each in made.items() if not name.endswith(aside)),
+        **described(held, made),
         "bands": BANDS,
-        "rate_hz": RATE,
         "training": {
             "steps": last["step"],
             "minutes": round(last["seconds"] / 60, 1),
@@ -146,36 +135,17 @@ def _common(spoken: Spoken, out: Path, held: bytes, made: Mapping[str, AnyArray]
     }
 
 
-_CORPORA = {
-    "train-clean-5": "LibriSpeech: CC BY 4.0, V. Panayotov, G. Chen, D. Povey, S. Khudanpur, "
-    "ICASSP 2015",
-    **NON_NATIVE,
-}
-
-
 def _data(spoken: Spoken) -> list[dict[str, Any]]:
     """What trained it."""
-    aligned, made = spoken.aligned(), []
-    train = [
-        (spoken.piece(each), each.samples, i in aligned)
-        for i, each in enumerate(spoken.utterances)
-        if spoken.piece(each).role == "train"
-    ]
-    for corpus in sorted({piece.corpus for piece, _, _ in train}):
-        own = [each for each in train if each[0].corpus == corpus]
-        people = {piece.voice: piece.gender for piece, _, _ in own}
-        made.append(
-            {
-                "corpus": corpus,
-                "source": _CORPORA.get(corpus, corpus),
-                "speakers": {g: list(people.values()).count(g) for g in sorted({*people.values()})},
-                "minutes": round(sum(samples for _, samples, _ in own) / RATE / 60, 1),
-                "minutes_aligned": round(
-                    sum(samples for _, samples, timed in own if timed) / RATE / 60, 1
-                ),
-            }
-        )
-    return made
+    train = [(spoken.piece(each), each.samples / RATE) for each in spoken.of("train")]
+    aligned: Counter[str] = Counter()
+    for index in spoken.aligned():
+        each = spoken.utterances[index]
+        aligned[spoken.piece(each).corpus] += each.samples
+    rows = data_of(train)
+    for row in rows:
+        row["minutes_aligned"] = round(aligned[row["corpus"]] / RATE / 60, 1)
+    return rows
 
 
 if __name__ == "__main__":

@@ -54,8 +54,7 @@ def align(spoken: Spoken, network: Recogniser) -> int:
     for index in (each for each in train if each not in known):
         times = aligned(named(index) - np.log(share), spoken.utterances[index].phones)
         if times is not None:
-            row = {"utterance": index, "times": (2 * times).tolist()}
-            add_row(path, row)
+            add_row(path, {"utterance": index, "times": (2 * times).tolist()})
             count += 1
     return count
 

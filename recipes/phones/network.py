@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from monitor.networks.layers import BANDS, FLOOR, RATE, Centre, log_mel
 from monitor.networks.phones import UNITS_FLOOR
 from monitor.types import AnyArray, FloatArray
-from recipes.folding import norm, separable
+from recipes import folding
 
 __all__ = [
     "CLASSES",
@@ -93,6 +93,13 @@ def padded(x: Tensor, before: int, after: int) -> Tensor:
     return nn.functional.pad(x, (before, after))
 
 
+def twice(y: Tensor) -> Tensor:
+    """Rows of twice the channels to twice the rows."""
+    b, channels, _, t = y.shape
+    y = y.permute(0, 2, 3, 1).reshape(b, 1, 2 * t, channels // 2)
+    return y.permute(0, 3, 1, 2)
+
+
 class Block(nn.Module):  # type: ignore[misc]  # torch is not looked at
     """Depthwise, pointwise, around a shortcut."""
 
@@ -150,10 +157,7 @@ class Recogniser(nn.Module):  # type: ignore[misc]
         x = torch.relu(self.down_norm(self.down(x)))
         for i, block in enumerate(self.middle):
             x = found[f"middle.{i}"] = block(x)
-        y = self.up(x)
-        b, _, _, t = y.shape
-        y = y.permute(0, 2, 3, 1).reshape(b, 1, 2 * t, NARROW).permute(0, 3, 1, 2)
-        x = torch.relu(self.up_norm(y) + early)
+        x = torch.relu(self.up_norm(twice(self.up(x))) + early)
         found["up"], found["frames"] = x, self.frames(x)
         for i, block in enumerate(self.late):
             x = found[f"late.{i}"] = block(x)
@@ -184,18 +188,16 @@ def folded(network: Recogniser) -> dict[str, AnyArray]:
         arrays by name, float32; matrices as (out, in), kernels as (out, in, taps); how far the
         blocks reach, int64. The trigram is not among them.
     """
-    state = _state(network)
+    state = folding.state_of(network)
     found: dict[str, AnyArray] = {}
     for name in ("stem", "down", "up"):
-        kernel = state[f"{name}.weight"][:, :, 0]
-        scale, shift = (np.resize(each, len(kernel)) for each in norm(state, f"{name}_norm"))
-        found[name], found[f"{name}.bias"] = kernel * scale[:, None, None], shift
+        found |= folding.conv(state, name)
     found["head"], found["head.bias"] = state["head.weight"][:, :, 0, 0], state["head.bias"]
     found["usual"] = state["usual"]
     parts = {part: getattr(network.layout, part) for part in ("early", "middle", "late")}
     for part, blocks in parts.items():
         for i in range(len(blocks)):
-            found |= separable(state, f"{part}.{i}", f"{part}.{i}")
+            found |= folding.separable(state, f"{part}.{i}", f"{part}.{i}")
     made = {name: np.asarray(each, np.float32) for name, each in found.items()}
     return made | {f"{part}.reach": np.array(blocks) for part, blocks in parts.items()}
 
@@ -210,7 +212,3 @@ def layer(network: Recogniser) -> dict[str, AnyArray]:
         if name.startswith("early.0.")
     }
     return made | {"reach": found["early.reach"][0]}
-
-
-def _state(network: Recogniser) -> dict[str, FloatArray]:
-    return {name: each.detach().double().numpy() for name, each in network.state_dict().items()}

@@ -8,27 +8,30 @@ CACHE holds voices: keep it outside the repository.
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from monitor.errors import CorpusError
 from monitor.files import atomic_write
 from monitor.networks.layers import RATE
 from monitor.networks.phones import PHONES
 from monitor.types import FloatArray, IntArray
-from recipes.phones.cache import Cache, Piece, hear
 from recipes.phones.corpus import Line, lines, recordings
 from recipes.phones.words import Words
-from recipes.voice.corpus import Recording
+from recipes.voice.corpus import Piece, Pieces, Recording
 
-__all__ = ["ALIGNED", "PEER", "Spoken", "Utterance", "utterances", "write"]
+__all__ = ["ALIGNED", "PEER", "Cache", "Spoken", "Utterance", "utterances", "write"]
 
 MOST_SECONDS = 16.0
 """Short utterances that train are joined up to this, so that batches are of all corpora."""
 _UTTERANCES = "utterances.json"
+_AUDIO = "audio.i16"
 ALIGNED = "aligned-*.jsonl"
 PEER = "pocketsphinx.jsonl"
 
@@ -43,10 +46,48 @@ def main() -> None:
     try:
         cache = Cache(given.cache)
     except CorpusError:
-        cache = hear(listed, given.cache)
+        cache = Cache.hear(listed, given.cache)
     found = utterances(listed, cache, Words.cmu())
     write(given.cache, found)
     print(f"{len(found)} utterances")
+
+
+class Cache(Pieces):
+    """A corpus, heard once.
+
+    Args:
+        folder: written by `hear`.
+
+    Attributes:
+        pieces: the recordings.
+        audio: shape (n,), int16 at 16 kHz, mapped from disk.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, "recipes.phones.prepare")
+        self.audio: NDArray[np.int16] = np.memmap(folder / _AUDIO, np.int16, mode="r")
+
+    def sound(self, piece: Piece, start: int = 0, samples: int | None = None) -> FloatArray:
+        """A stretch of a recording, float32 in -1 to 1; shorter where the recording ends."""
+        end = piece.length if samples is None else min(piece.length, start + samples)
+        held = self.audio[piece.start + start : piece.start + end]
+        return np.asarray(held, np.float32) / 32768
+
+    @classmethod
+    def hear(cls, listed: list[Recording], folder: Path) -> Self:
+        """Decode what is listed."""
+        folder.mkdir(parents=True, exist_ok=True)
+        pieces, start = [], 0
+        with atomic_write(folder / _AUDIO) as file:
+            for each in listed:
+                sound = each.decoded("int16")
+                file.write(sound.tobytes())
+                pieces.append(each.piece(start, len(sound)))
+                start += len(sound)
+                print(f"\r{start / RATE / 60:.0f} min decoded", end="", file=sys.stderr)
+        print(file=sys.stderr)
+        cls.keep(folder, pieces)
+        return cls(folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +115,10 @@ def utterances(listed: list[Recording], cache: Cache, words: Words) -> list[Utte
         said = lines(recording.path)
         for each in _joined(said) if piece.role == "train" else said:
             start, end = round(each.start * RATE), round(each.end * RATE)
-            if end > piece.samples + RATE // 10:
+            if end > piece.length + RATE // 10:
                 break  # beyond what is heard of those who judge
             phones = [PHONES.index(phone) + 1 for phone in words.phones(each.text)]
-            end = min(end, piece.samples)
+            end = min(end, piece.length)
             found.append(Utterance(index, start, end - start, phones, words.known(each.text)))
     return found
 
@@ -109,14 +150,9 @@ class Spoken:
     """
 
     def __init__(self, folder: Path) -> None:
-        try:
-            self.cache = Cache(folder)
-            listed = orjson.loads((folder / _UTTERANCES).read_bytes())
-            self.utterances = [Utterance(**each) for each in listed]
-        except (CorpusError, OSError, TypeError, ValueError) as error:
-            raise CorpusError(
-                f"{folder}: not prepared ({error}): python -m recipes.phones.prepare"
-            ) from None
+        self.cache = Cache(folder)
+        listed = orjson.loads((folder / _UTTERANCES).read_bytes())
+        self.utterances = [Utterance(**each) for each in listed]
 
     def piece(self, utterance: Utterance) -> Piece:
         """The recording that it is in."""
@@ -132,12 +168,7 @@ class Spoken:
         Returns:
             by number, shape (phones, 2): frames of 10 ms [begin, end).
         """
-        rows = [
-            orjson.loads(line)
-            for path in sorted(self.cache.folder.glob(ALIGNED))
-            for line in path.read_bytes().splitlines()
-        ]
-        return {row["utterance"]: np.array(row["times"]) for row in rows}
+        return {row["utterance"]: np.array(row["times"]) for row in self._rows(ALIGNED)}
 
     def peer(self) -> dict[int, IntArray]:
         """What `recipes.phones.sphinx` has heard of those who judge.
@@ -145,16 +176,18 @@ class Spoken:
         Returns:
             by number, shape (tokens, 3): class, and frames of 10 ms [begin, end).
         """
-        path = self.cache.folder / PEER
-        lines = path.read_bytes().splitlines() if path.exists() else []
-        rows = [orjson.loads(line) for line in lines]
-        return {row["utterance"]: np.array(row["tokens"], int).reshape(-1, 3) for row in rows}
+        return {
+            row["utterance"]: np.array(row["tokens"], int).reshape(-1, 3)
+            for row in self._rows(PEER)
+        }
+
+    def _rows(self, named: str) -> list[dict[str, Any]]:
+        paths = sorted(self.cache.folder.glob(named))
+        return [orjson.loads(line) for path in paths for line in path.read_bytes().splitlines()]
 
     def sound(self, utterance: Utterance) -> FloatArray:
         """float32 in -1 to 1."""
-        piece = self.piece(utterance)
-        whole = self.cache.sound(piece, utterance.start / RATE, utterance.samples / RATE)
-        return whole[: utterance.samples]
+        return self.cache.sound(self.piece(utterance), utterance.start, utterance.samples)
 
 
 if __name__ == "__main__":

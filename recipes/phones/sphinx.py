@@ -1,9 +1,8 @@
 """The peer: pocketsphinx's all-phone search on the utterances of those who judge, once.
 
-    python -m recipes.phones.sphinx CACHE [--part 1 --of 2]
+    python -m recipes.phones.sphinx CACHE
 
-So the feature ``phones`` was heard before this network. A run that is stopped goes on; parts may
-run side by side.
+So the feature ``phones`` was heard before this network. A run that is stopped goes on.
 """
 
 from __future__ import annotations
@@ -26,17 +25,13 @@ _NO_PRUNING = 0.0  # a search that is pruned dies in the middle of an utterance
 def main() -> None:
     parser = argparse.ArgumentParser(description="Hear those who judge with pocketsphinx.")
     parser.add_argument("cache", type=Path)
-    parser.add_argument("--part", type=int, default=1)
-    parser.add_argument("--of", type=int, default=1, help="parts side by side (default 1)")
     given = parser.parse_args()
     spoken = Spoken(given.cache)
     known, search = spoken.peer(), Search()
-    path = spoken.cache.folder / PEER
     for index, utterance in enumerate(spoken.utterances):
-        judges = spoken.piece(utterance).role in ("choose", "report")
-        if judges and index not in known and index % given.of == given.part - 1:
+        if spoken.piece(utterance).role in ("choose", "report") and index not in known:
             row = {"utterance": index, "tokens": search.tokens(spoken.sound(utterance))}
-            add_row(path, row)
+            add_row(spoken.cache.folder / PEER, row)
 
 
 class Search:

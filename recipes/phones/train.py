@@ -10,42 +10,30 @@ computed in bfloat16 where ``--bfloat16`` is given: half the time on a processor
 
 from __future__ import annotations
 
-import argparse
-import sys
-import time
 from pathlib import Path
 
 import torch
 
-from monitor.lab.adapting.training import Length, compute_rate
+from monitor.lab.adapting.training import Length
 from recipes.phones.batches import UNKNOWN, Batch, Batches
 from recipes.phones.network import LAYOUTS, Recogniser
 from recipes.phones.prepare import Spoken
-from recipes.training import keep, kept, length_given, length_options, log, trained
+from recipes.training import Training, length_given, options, trained
 
 __all__ = ["load_recogniser", "train"]
 
-_HIGHEST_RATE = 2e-3
-_LOWEST_RATE = 1e-6
+_RATES = 2e-3, 1e-6
 _DECAY = 1e-2
 _FRAMES = 0.7  # weight of the frames' loss
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Train the phone network.")
-    parser.add_argument("cache", type=Path)
-    parser.add_argument("out", type=Path)
-    length_options(parser)
-    parser.add_argument("--batch", type=float, default=60.0, help="seconds a step (default 60)")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=1)
+    parser = options("Train the phone network.", 60.0, "seconds")
     parser.add_argument(
         "--layout", choices=LAYOUTS, default="phones", help="what it is for (default phones)"
     )
-    parser.add_argument("--begin", type=Path, help="a training to begin with the weights of")
-    parser.add_argument("--bfloat16", action="store_true", help="half precision in products")
     given = parser.parse_args()
-    torch.set_num_threads(given.threads)
+    torch.set_num_threads(1)
     train(
         Spoken(given.cache),
         given.out,
@@ -53,7 +41,6 @@ def main() -> None:
         batch=given.batch,
         seed=given.seed,
         half=given.bfloat16,
-        begin=given.begin,
         layout=given.layout,
     )
 
@@ -66,7 +53,6 @@ def train(
     batch: float = 60.0,
     seed: int = 1,
     half: bool = False,
-    begin: Path | None = None,
     layout: str = "phones",
     every_seconds: float = 60.0,
 ) -> list[float]:
@@ -79,7 +65,6 @@ def train(
         batch: seconds of audio a step.
         seed: of the weights and of every batch.
         half: compute products in bfloat16.
-        begin: the folder of another training, whose weights are the first of this.
         layout: of the network.
         every_seconds: between checkpoints.
 
@@ -87,15 +72,12 @@ def train(
         the loss of every step made now.
 
     Raises:
-        StoreError: the checkpoint in the folder is of a training with another seed or batch.
+        StoreError: the checkpoint in the folder is of a training with another setting.
     """
-    out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(seed)
     batches = Batches(spoken, seed, layout)
-    network = Recogniser(layout) if begin is None else load_recogniser(begin).train()
+    network = Recogniser(layout)
     network.usual.copy_(torch.from_numpy(batches.usual))
-    optimizer = torch.optim.AdamW(network.parameters(), lr=_HIGHEST_RATE, weight_decay=_DECAY)
-    step, spent = 0, 0.0  # of this training
     setting = {
         "seed": seed,
         "batch": batch,
@@ -103,41 +85,9 @@ def train(
         "utterances": batches.utterances,
         "aligned": batches.aligned,
     }
-    if (before_stop := kept(out, setting)) is not None:
-        network.load_state_dict(before_stop["network"])
-        optimizer.load_state_dict(before_stop["optimizer"])
-        step, spent = before_stop["step"], before_stop["seconds"]
-    losses: list[float] = []
-    told = 0
-    before = written = time.monotonic()
-    while (done := length.done(step, spent)) < 1:
-        for group in optimizer.param_groups:
-            group["lr"] = compute_rate(done, _HIGHEST_RATE, _LOWEST_RATE)
-        torch.manual_seed((seed << 32) + step)  # what is dropped, whatever came before
-        loss = _loss(network, batches.at(step, batch), half)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
-        optimizer.step()
-        losses.append(loss.item())
-        now = time.monotonic()
-        step, spent, before = step + 1, spent + now - before, now
-        finished = length.done(step, spent) >= 1
-        if finished or now - written >= every_seconds:
-            written = now
-            keep(
-                out,
-                {
-                    "setting": setting,
-                    "network": network.state_dict(),
-                    "optimizer": optimizer.state_dict(),
-                    "step": step,
-                    "seconds": spent,
-                },
-            )
-            _tell(out, step, spent, length.done(step, spent), losses[told:])
-            told = len(losses)
-    return losses
+    optimizer = torch.optim.AdamW(network.parameters(), weight_decay=_DECAY)
+    training = Training(out, length, setting, network, optimizer, _RATES, every_seconds)
+    return training.run(lambda step, _: (_loss(network, batches.at(step, batch), half), {}))
 
 
 def _loss(network: Recogniser, drawn: Batch, half: bool) -> torch.Tensor:
@@ -163,12 +113,6 @@ def _loss(network: Recogniser, drawn: Batch, half: bool) -> torch.Tensor:
         ignore_index=UNKNOWN,
     )
     return spelled + _FRAMES * named
-
-
-def _tell(out: Path, step: int, seconds: float, done: float, losses: list[float]) -> None:
-    loss = sum(losses) / len(losses)
-    log(out, {"step": step, "seconds": round(seconds, 1), "loss": round(loss, 4)})
-    print(f"{done:4.0%}  step {step}  loss {loss:.3f}  {seconds / 60:.1f} min", file=sys.stderr)
 
 
 def load_recogniser(out: Path) -> Recogniser:

@@ -10,7 +10,8 @@ from monitor.errors import CorpusError
 from monitor.networks.layers import BANDS, FLOOR
 from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.types import FloatArray, IntArray
-from recipes.usc.prepare import Cache, Stretch
+from recipes.usc.prepare import Cache
+from recipes.voice.corpus import Piece
 
 __all__ = ["LATENTS", "Batch", "Batches", "taken"]
 
@@ -56,15 +57,15 @@ class Batches:
 
     def __init__(self, cache: Cache, seed: int) -> None:
         self._cache, self._seed = cache, seed
-        self._listed = [each for each in cache.of("train") if each.latents >= LATENTS]
+        self._listed = [each for each in cache.of("train") if each.length >= LATENTS]
         if not self._listed:
             raise CorpusError(f"{cache.folder}: nobody to train on")
         self.voices = sorted({each.voice for each in self._listed})
         whole = dict.fromkeys(self.voices, 0)
         for each in self._listed:
-            whole[each.voice] += each.latents
+            whole[each.voice] += each.length
         shares = [
-            _LESS.get(each.corpus, 1.0) * each.latents / np.sqrt(whole[each.voice])
+            _LESS.get(each.corpus, 1.0) * each.length / np.sqrt(whole[each.voice])
             for each in self._listed
         ]
         self._shares = np.array(shares) / sum(shares)
@@ -74,9 +75,7 @@ class Batches:
         generator = np.random.default_rng([self._seed, step])
         drawn = generator.choice(len(self._listed), count, p=self._shares)
         chosen = [self._listed[int(i)] for i in drawn]
-        first = [
-            each.start + int(generator.integers(each.latents - LATENTS + 1)) for each in chosen
-        ]
+        first = [each.start + int(generator.integers(each.length - LATENTS + 1)) for each in chosen]
         batch = taken(self._cache, chosen, first)
         louder = _LOUDER * generator.standard_normal((count, 1, 1)).astype(np.float32)
         for rows in (batch.bands, batch.fine):
@@ -85,7 +84,7 @@ class Batches:
         return batch
 
 
-def taken(cache: Cache, whose: list[Stretch], first: list[int], latents: int = LATENTS) -> Batch:
+def taken(cache: Cache, whose: list[Piece], first: list[int], latents: int = LATENTS) -> Batch:
     """Stretches of recordings as they are, each from a latent of the cache on."""
     rows = np.array(first)[:, None] + np.arange(latents)
 

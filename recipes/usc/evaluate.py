@@ -8,7 +8,8 @@ OUT gets results.json. What attackers learn from the sound that it makes is meas
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,22 @@ import orjson
 import torch
 
 from monitor.files import atomic_write
+from monitor.types import FloatArray, IntArray
 from recipes.usc.batches import taken
 from recipes.usc.losses import Losses
-from recipes.usc.prepare import Cache, Stretch
-from recipes.usc.readers import CodedPiece, ranks
+from recipes.usc.prepare import Cache
 from recipes.usc.train import load_losses
+from recipes.voice.corpus import Piece
 
-__all__ = ["RESULTS", "measure"]
+__all__ = ["RESULTS", "CodedPiece", "measure", "ranks"]
 
 RESULTS = "results.json"
 _LATENTS = 250  # taken together: 10 s
 _ROLES = ("choose", "report", "held out")
+_SMOOTHED = 200.0
+"""Codes of everybody that a template has besides its own."""
+_MOST = 750
+"""Codes that a template counts for at most, 30 s: more of one reader is no advantage."""
 
 
 def main() -> None:
@@ -52,7 +58,7 @@ def measure(cache: Cache, losses: Losses, role: str) -> dict[str, Any]:
         and of C0 alone; ``content``: mean cosine between what C0 says of the recogniser's layer
         and the layer; ``codes``: how many codes a book has in use (2 to the entropy), by book;
         ``first`` and ``rank``: the share of pieces whose reader ranks first by C0's codes
-        (`recipes.usc.readers`), and her mean rank, means over readers, each with its standard
+        (`ranks`), and her mean rank, means over readers, each with its standard
         error over readers.
     """
     pieces: list[CodedPiece] = []
@@ -99,9 +105,9 @@ def _with_error(of_readers: list[float]) -> list[float]:
     return [round(float(np.mean(of_readers)), 4), round(float(error), 4)]
 
 
-def _pieces(stretches: list[Stretch]) -> Iterator[tuple[Stretch, int]]:
+def _pieces(stretches: list[Piece]) -> Iterator[tuple[Piece, int]]:
     for each in stretches:
-        for first in range(0, each.latents - _LATENTS + 1, _LATENTS):
+        for first in range(0, each.length - _LATENTS + 1, _LATENTS):
             yield each, each.start + first
 
 
@@ -124,6 +130,64 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 def _percent(found: list[float]) -> str:
     return f"{100 * found[0]:.0f} ± {100 * found[1]:.0f} %"
+
+
+# --- How well the codes of C0 tell background speakers, who are templates of codes themselves.
+
+
+@dataclass(frozen=True, slots=True)
+class CodedPiece:
+    """Some seconds of one reader.
+
+    Attributes:
+        voice: whose.
+        recording: which of hers.
+        counts: shape (codes,), how often each code comes.
+    """
+
+    voice: str
+    recording: int
+    counts: IntArray
+
+
+def ranks(pieces: Sequence[CodedPiece]) -> dict[str, IntArray]:
+    """The ranks, from 1, of the right reader for each of her pieces, by reader.
+
+    A template is of all other pieces of a reader: of other recordings than the piece's, where she
+    has several, else of the same one, which favours who tells background speakers. The score is the
+    logarithm of how much likelier the codes are by the template than by everybody's.
+    Readers with one piece are nobody's right one, but rivals.
+
+    Example:
+        >>> one, other = np.array([9, 1, 0]), np.array([0, 1, 9])
+        >>> said = [("a", one), ("a", one), ("b", other), ("b", other)]
+        >>> pieces = [CodedPiece(who, i, counts) for i, (who, counts) in enumerate(said)]
+        >>> {who: each.tolist() for who, each in ranks(pieces).items()}
+        {'a': [1, 1], 'b': [1, 1]}
+    """
+    everybody = np.sum([each.counts for each in pieces], axis=0) + 0.5
+    usual = everybody / everybody.sum()
+    voices = sorted({each.voice for each in pieces})
+    of = {voice: [each for each in pieces if each.voice == voice] for voice in voices}
+    templates = {voice: _template(own, usual) for voice, own in of.items()}
+    found: dict[str, list[int]] = {}
+    for piece in pieces:
+        others = [each for each in of[piece.voice] if each is not piece]
+        apart = [each for each in others if each.recording != piece.recording]
+        if not others:
+            continue
+        own = piece.counts @ _template(apart or others, usual)
+        rivals = [piece.counts @ templates[voice] for voice in voices if voice != piece.voice]
+        found.setdefault(piece.voice, []).append(1 + int(np.sum(np.array(rivals) >= own)))
+    return {voice: np.array(each, np.int64) for voice, each in found.items()}
+
+
+def _template(pieces: Sequence[CodedPiece], usual: FloatArray) -> FloatArray:
+    """For each code, how much likelier it is by the pieces than usual: logarithms."""
+    counts = np.sum([each.counts for each in pieces], axis=0)
+    counts = counts * min(1.0, _MOST / counts.sum())
+    likely = (counts + _SMOOTHED * usual) / (counts.sum() + _SMOOTHED)
+    return np.asarray(np.log(likely / usual))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ After `recipes.usc.evaluate`, whose results go into the card (usc.json).
 from __future__ import annotations
 
 import argparse
-import hashlib
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +20,15 @@ from monitor.networks.layers import BANDS, RATE, restored
 from monitor.networks.phones import SHA256 as TEACHER
 from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.networks.usc import UscNetwork
-from monitor.types import AnyArray
-from recipes.shipping import NON_NATIVE, int8, packed, ship
+from recipes.shipping import ROUNDED, data_of, described, packed, rounded, ship
 from recipes.training import trained
 from recipes.usc.evaluate import RESULTS
 from recipes.usc.losses import EPSILON, PARTS
-from recipes.usc.network import Codec, folded
+from recipes.usc.network import folded
 from recipes.usc.prepare import FRAME, Cache
 from recipes.usc.train import load_losses
 
-__all__ = ["export", "rounded"]
+__all__ = ["export"]
 
 
 def main() -> None:
@@ -45,14 +42,6 @@ def main() -> None:
     print(f"{given.target}: {made['bytes']} bytes, sha256 {made['sha256']}")
 
 
-def rounded(codec: Codec) -> dict[str, AnyArray]:
-    """Its weights as they ship: matrices int8, the rest float16."""
-    return {
-        name: each.astype(np.float16) if each.dtype.kind == "f" else each
-        for name, each in int8(folded(codec)).items()
-    }
-
-
 def export(cache: Cache, out: Path, target: Path) -> dict[str, Any]:
     """Write weights and card; the card.
 
@@ -62,7 +51,7 @@ def export(cache: Cache, out: Path, target: Path) -> dict[str, Any]:
     results = out / RESULTS
     if not results.exists():
         raise StoreError(f"{out}: not evaluated: python -m recipes.usc.evaluate")
-    weights = rounded(load_losses(cache, out).codec)
+    weights = rounded(folded(load_losses(cache, out).codec))
     held = packed(weights)
     network, found = UscNetwork(restored(weights)), trained(out)
     without = found["setting"]["without"]
@@ -70,14 +59,8 @@ def export(cache: Cache, out: Path, target: Path) -> dict[str, Any]:
         "name": "usc",
         "what": "speech codec of six residual codebooks, the first of which is taught content and "
         "not the speaker: 16 kHz to 25 latents a second, and back to log mel spectra",
-        "sha256": hashlib.sha256(held).hexdigest(),
-        "bytes": len(held),
-        "parameters": sum(
-            each.size for name, each in weights.items() if not name.endswith((".reach", ".scale"))
-        ),
-        "precision": "matrices int8 with a float16 scale a row, the rest float16; computed in "
-        "float32",
-        "rate_hz": RATE,
+        **described(held, weights),
+        "precision": ROUNDED,
         "bands": {"heard": BANDS, "said": FINE},
         "frame_seconds": network.frame_seconds,
         "look_ahead_seconds": round(network.look_ahead, 4),
@@ -97,7 +80,7 @@ def export(cache: Cache, out: Path, target: Path) -> dict[str, Any]:
                 for each in (*found["earlier"], found)
             ],
             "threads": 1,
-            "data": _data(cache),
+            "data": data_of((each, each.length * FRAME / RATE) for each in cache.of("train")),
         },
         "results": orjson.loads(results.read_bytes()),
         "not_for": [
@@ -112,33 +95,6 @@ def export(cache: Cache, out: Path, target: Path) -> dict[str, Any]:
     }
     ship(target, held, made)
     return made
-
-
-_LIBRISPEECH = "LibriSpeech: CC BY 4.0, V. Panayotov, G. Chen, D. Povey, S. Khudanpur, ICASSP 2015"
-_CORPORA = {
-    "background": f"one utterance a reader of {_LIBRISPEECH}",
-    "train-clean-5": _LIBRISPEECH,
-    "train-clean-100": _LIBRISPEECH,
-    **NON_NATIVE,
-}
-
-
-def _data(cache: Cache) -> list[dict[str, Any]]:
-    """What trained it."""
-    latents: Counter[str] = Counter()
-    people: dict[str, dict[str, str]] = {}
-    for each in cache.of("train"):
-        latents[each.corpus] += each.latents
-        people.setdefault(each.corpus, {})[each.voice] = each.gender
-    return [
-        {
-            "corpus": corpus,
-            "source": _CORPORA.get(corpus, corpus),
-            "speakers": dict(sorted(Counter(people[corpus].values()).items())),
-            "minutes": round(latents[corpus] * FRAME / RATE / 60, 1),
-        }
-        for corpus in sorted(people)
-    ]
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from monitor.networks.layers import BANDS, FLOOR
 from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.types import AnyArray, FloatArray
-from recipes.folding import norm, separable
-from recipes.phones.network import Block, conv, padded
+from recipes import folding
+from recipes.phones.network import Block, conv, padded, twice
 from recipes.usc.quantiser import Books
 
 __all__ = ["BOOKS", "SIZE", "Codec", "folded"]
@@ -71,9 +71,9 @@ class Codec(nn.Module):  # type: ignore[misc]  # torch is not looked at
     def decode(self, latents: Tensor) -> Tensor:
         """What codes say, shape (b, n, 256), to finer bands, shape (b, 4 n, 80)."""
         x = self._through("deep", latents[:, :, None].permute(0, 3, 2, 1))
-        x = torch.relu(self.up_norm(_twice(self.up(x))))
+        x = torch.relu(self.up_norm(twice(self.up(x))))
         x = self._through("late", x)
-        x = torch.relu(self.again_norm(_twice(self.again(x))))
+        x = torch.relu(self.again_norm(twice(self.again(x))))
         x = self._through("last", x)
         return self.head(x)[:, :, 0].transpose(1, 2)
 
@@ -89,13 +89,6 @@ class Codec(nn.Module):  # type: ignore[misc]  # torch is not looked at
         return x
 
 
-def _twice(y: Tensor) -> Tensor:
-    """Rows of twice the channels to twice the rows."""
-    b, channels, _, t = y.shape
-    y = y.permute(0, 2, 3, 1).reshape(b, 1, 2 * t, channels // 2)
-    return y.permute(0, 3, 1, 2)
-
-
 def folded(network: Codec) -> dict[str, AnyArray]:
     """Its weights as `monitor.networks.usc` wants them: each norm folded into its neighbour.
 
@@ -103,18 +96,16 @@ def folded(network: Codec) -> dict[str, AnyArray]:
         arrays by name, float32; matrices as (out, in), kernels as (out, in, taps); how far the
         blocks reach, int64.
     """
-    state = {name: each.detach().double().numpy() for name, each in network.state_dict().items()}
+    state = folding.state_of(network)
     found: dict[str, AnyArray] = {"usual": state["usual"], "clip": state["books.clip"]}
     for name in ("stem", "down", "up", "again"):
-        kernel = state[f"{name}.weight"][:, :, 0]
-        scale, shift = (np.resize(each, len(kernel)) for each in norm(state, f"{name}_norm"))
-        found[name], found[f"{name}.bias"] = kernel * scale[:, None, None], shift
+        found |= folding.conv(state, name)
     for name in ("up", "again"):
         found[name] = found[name][:, :, 0]
     found["head"], found["head.bias"] = state["head.weight"][:, :, 0, 0], state["head.bias"]
     for part, (_, reaches) in _REACHES.items():
         for i in range(len(reaches)):
-            found |= separable(state, f"{part}.{i}", f"{part}.{i}")
+            found |= folding.separable(state, f"{part}.{i}", f"{part}.{i}")
     for i in range(BOOKS):
         for name in ("in", "out"):
             found[f"book.{i}.{name}"] = state[f"books.{name}s.{i}.weight"]

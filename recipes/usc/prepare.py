@@ -10,31 +10,27 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-import orjson
-import soundfile
+from numpy.lib.stride_tricks import sliding_window_view
 
-from monitor.errors import CorpusError
-from monitor.files import atomic_write
-from monitor.networks.layers import BANDS, RATE
-from monitor.networks.phones import shipped_recogniser
+from monitor.networks.layers import BANDS, HOP, RATE, WIDTH, Centre, Separable, log_mel, relu
+from monitor.networks.phones import PhoneNetwork, shipped_recogniser
 from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.types import AnyArray, FloatArray
-from recipes.usc.corpus import recordings
-from recipes.usc.teacher import centred, heard, hidden
-from recipes.voice.corpus import MOST_SECONDS, Recording
+from recipes.voice import corpus
+from recipes.voice.corpus import INDEX, ROLES, Pieces, Recording
 
-__all__ = ["FRAME", "PARTS", "Cache", "Stretch", "prepare"]
+__all__ = ["FRAME", "PARTS", "Cache", "centred", "heard", "hidden", "prepare", "recordings"]
 
 FRAME = 640
 """Samples of a latent: 40 ms."""
 PARTS = {"bands": 4 * BANDS, "centred": 4 * BANDS, "fine": 4 * FINE, "hidden": 384}
 """Numbers of a latent in each file, float16."""
-_INDEX = "index.json"
+_STEM = 5  # mel frames that a frame of the recogniser is made of
 
 
 def main() -> None:
@@ -46,93 +42,46 @@ def main() -> None:
     prepare(recordings(given.speech, given.nonnative), given.cache)
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """One recording in the files of a cache.
-
-    Attributes:
-        corpus, speaker, gender, role: as `recipes.usc.corpus` lists them.
-        start, latents: where it is.
-    """
-
-    corpus: str
-    speaker: str
-    gender: str
-    role: str
-    start: int
-    latents: int
-
-    @property
-    def voice(self) -> str:
-        """Whose it is: two corpora number their speakers alike."""
-        return f"{self.corpus} {self.speaker}"
-
-
-class Cache:
-    """A corpus, heard once.
+class Cache(Pieces):
+    """A corpus, heard once: of its pieces, starts and lengths are in latents.
 
     Args:
         folder: written by `prepare`.
 
     Attributes:
-        stretches: its recordings.
         parts: by name, shape (latents, numbers), float16, mapped from disk.
-
-    Raises:
-        CorpusError: it was not prepared.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        try:
-            listed = orjson.loads((folder / _INDEX).read_bytes())
-            self.stretches = [Stretch(**each) for each in listed]
-            self.parts: dict[str, AnyArray] = {
-                name: np.memmap(folder / f"{name}.f16", np.float16, mode="r").reshape(-1, size)
-                for name, size in PARTS.items()
-            }
-        except (OSError, TypeError, ValueError) as error:
-            raise CorpusError(
-                f"{folder}: not prepared ({error}): python -m recipes.usc.prepare"
-            ) from None
-
-    def of(self, *roles: str) -> list[Stretch]:
-        """The recordings for a purpose."""
-        return [each for each in self.stretches if each.role in roles]
+        super().__init__(folder, "recipes.usc.prepare")
+        self.parts: dict[str, AnyArray] = {
+            name: np.memmap(folder / f"{name}.f16", np.float16, mode="r").reshape(-1, size)
+            for name, size in PARTS.items()
+        }
 
 
 def prepare(listed: list[Recording], folder: Path) -> Cache:
     """Hear what is listed; a cache that is whole is left as it is."""
-    if (folder / _INDEX).exists():
+    if (folder / INDEX).exists():
         return Cache(folder)
     folder.mkdir(parents=True, exist_ok=True)
     opener = partial(os.open, mode=0o600)
     for name in PARTS:
         with open(folder / f"{name}.f16", "wb", opener=opener):
             pass  # what a killed run left
-    found: list[Stretch] = []
-    start = 0
+    found, start = [], 0
     for each in listed:
-        parts = _parts(_decoded(each))
+        parts = _parts(each.decoded("float32"))
         for name, rows in parts.items():
             with (folder / f"{name}.f16").open("ab") as file:
                 file.write(rows.astype(np.float16).tobytes())
         latents = len(parts["hidden"])
-        found.append(Stretch(each.corpus, each.speaker, each.gender, each.role, start, latents))
+        found.append(each.piece(start, latents))
         start += latents
         print(f"\r{start * FRAME / RATE / 60:.0f} min heard", end="", file=sys.stderr)
     print(file=sys.stderr)
-    with atomic_write(folder / _INDEX) as index:
-        index.write(orjson.dumps([asdict(each) for each in found]))
+    Cache.keep(folder, found)
     return Cache(folder)
-
-
-def _decoded(recording: Recording) -> FloatArray:
-    most = -1 if recording.role == "train" else round(MOST_SECONDS * RATE)
-    sound, rate = soundfile.read(recording.path, frames=most, dtype="float32")
-    if rate != RATE or sound.ndim != 1:
-        raise CorpusError(f"{recording.path.name}: not mono at {RATE} Hz")
-    return np.asarray(sound)
 
 
 def _parts(sound: FloatArray) -> dict[str, FloatArray]:
@@ -145,6 +94,86 @@ def _parts(sound: FloatArray) -> dict[str, FloatArray]:
     latents = len(bands) // 4
     made = {name: each.reshape(latents, PARTS[name]) for name, each in found.items()}
     return made | {"hidden": hidden(network, without_mean)}
+
+
+def centred(bands: FloatArray, usual: FloatArray) -> FloatArray:
+    """Log mel bands less their running mean, as the recogniser and the codec hear them."""
+    return Centre(usual)(bands)
+
+
+def hidden(network: PhoneNetwork, bands: FloatArray) -> FloatArray:
+    """What the last block at 25 frames a second says of a whole recording.
+
+    Args:
+        network: the recogniser.
+        bands: shape (4 n, 40), centred.
+
+    Returns:
+        shape (n, 384), of 40 ms each.
+    """
+    reach = _STEM // 2
+    rows = np.pad(bands, ((reach, reach), (0, 0))).reshape(-1)
+    windows = sliding_window_view(rows, _STEM * BANDS)[:: 2 * BANDS]
+    x = relu(windows @ network.stem[0] + network.stem[1])
+    x = _through(network.early, x)
+    x = relu(x.reshape(len(x) // 2, -1) @ network.down[0] + network.down[1])
+    return _through(network.middle, x)
+
+
+def heard(sound: FloatArray, bands: int = BANDS) -> FloatArray:
+    """Log mel bands of whole latents of 40 ms, silence following: shape (4 n, bands)."""
+    whole = len(sound) // (4 * HOP) * 4 * HOP
+    return log_mel(np.pad(sound[:whole], (0, WIDTH - HOP)), bands)
+
+
+def _through(blocks: list[Separable], x: FloatArray) -> FloatArray:
+    for block in blocks:
+        x = block(np.pad(x, ((block.before, block.after), (0, 0))))
+    return x
+
+
+# --- Which reader is for what: those who choose or are reported never train the codec. The readers
+# of dev-clean are reported, and none of them chooses. Of the non-native speakers the same 50 are
+# kept apart as from the other networks. A few readers of the corpora that train choose settings.
+
+_REPORTED = "dev-clean"
+_CHOOSE = {"train-clean-5": 2, "speechocean762": 10}
+"""Readers of each corpus."""
+_SEED = 20261123
+
+
+def recordings(speech: Path, nonnative: Path) -> list[Recording]:
+    """Every recording that the recipe hears, training first.
+
+    Args:
+        speech: a folder with ``manifest.csv``: path, corpus, speaker, gender, chapter, seconds.
+        nonnative: likewise, with ``age`` instead of ``chapter``.
+
+    Raises:
+        CorpusError: a manifest is missing or not such a table.
+    """
+    listed = corpus.recordings(speech, nonnative)
+    free = [each for each in listed if each.role != "held out" and each.corpus != _REPORTED]
+    choosing = {
+        (name, who)
+        for name, count in _CHOOSE.items()
+        for who in _drawn({each.speaker for each in free if each.corpus == name}, count)
+    }
+
+    def role(each: Recording) -> str:
+        if each.role == "held out":
+            return each.role
+        if each.corpus == _REPORTED:
+            return "report"
+        return "choose" if (each.corpus, each.speaker) in choosing else "train"
+
+    found = [replace(each, role=role(each)) for each in listed]
+    return sorted(found, key=lambda each: (ROLES.index(each.role), each.corpus, each.path))
+
+
+def _drawn(people: set[str], count: int) -> list[str]:
+    ordered = sorted(people)
+    return [ordered[i] for i in np.random.default_rng(_SEED).permutation(len(ordered))[:count]]
 
 
 if __name__ == "__main__":

@@ -10,29 +10,25 @@ of the method. OUT gets checkpoint.pt and log.jsonl.
 
 from __future__ import annotations
 
-import argparse
-import sys
-import time
 from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from monitor.lab.adapting.training import Length, compute_rate
+from monitor.lab.adapting.training import Length
 from monitor.networks.phones import shipped_recogniser
 from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.types import FloatArray
-from recipes.training import keep, kept, length_given, length_options, log, trained
+from recipes.training import Training, length_given, options, trained
 from recipes.usc.batches import Batches
-from recipes.usc.listener import Content, Speakers
-from recipes.usc.losses import PARTS, Losses
+from recipes.usc.losses import PARTS, Content, Losses, Speakers
 from recipes.usc.network import Codec
 from recipes.usc.prepare import Cache
 
 __all__ = ["load_losses", "train"]
 
-_HIGHEST_RATE, _LOWEST_RATE = 2e-3, 1e-5
+_RATES = 2e-3, 1e-5
 _DECAY = 1e-3
 REVERSAL = 0.8
 """Of the guesser's gradient, turned round, beside the other losses."""
@@ -42,13 +38,7 @@ _STILL = 0.7  # share of a training after which codes stay where they are
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Train the codec.")
-    parser.add_argument("cache", type=Path)
-    parser.add_argument("out", type=Path)
-    length_options(parser)
-    parser.add_argument("--batch", type=int, default=24, help="stretches of 4 s a step")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=1)
+    parser = options("Train the codec.", 24, "stretches of 4 s")
     parser.add_argument(
         "--without", action="append", default=[], choices=PARTS, help="leave a part out"
     )
@@ -59,9 +49,8 @@ def main() -> None:
     parser.add_argument(
         "--decoder", action="store_true", help="train the decoder alone, on the codes as they are"
     )
-    parser.add_argument("--bfloat16", action="store_true", help="half precision in products")
     given = parser.parse_args()
-    torch.set_num_threads(given.threads)
+    torch.set_num_threads(1)
     train(
         Cache(given.cache),
         given.out,
@@ -111,7 +100,6 @@ def train(
     Raises:
         StoreError: the checkpoint in the folder is of a training with another setting.
     """
-    out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(seed)
     batches = Batches(cache, seed)
     losses = _beginning(cache, len(batches.voices), without)
@@ -119,63 +107,27 @@ def train(
     earlier: list[dict[str, float]] = []
     if begin is not None:
         before = trained(begin)
-        parts.load_state_dict(before["parts"])
+        parts.load_state_dict(before["network"])
         earlier = [*before["earlier"], {"step": before["step"], "seconds": before["seconds"]}]
-    optimizer = torch.optim.AdamW(
-        (losses.codec.decoder if decoder else parts).parameters(),
-        lr=_HIGHEST_RATE,
-        betas=(0.8, 0.99),
-        weight_decay=_DECAY,
-    )
     setting = {"seed": seed, "batch": batch, "without": sorted(without), "begun": begin is not None}
     setting |= {"decoder": True} if decoder else {"reversal": reversal}
-    step, spent = 0, 0.0
-    if (before_stop := kept(out, setting)) is not None:
-        parts.load_state_dict(before_stop["parts"])
-        optimizer.load_state_dict(before_stop["optimizer"])
-        step, spent = before_stop["step"], before_stop["seconds"]
-    rows: list[dict[str, float]] = []
-    told = 0
-    last = written = time.monotonic()
+    learning = (losses.codec.decoder if decoder else parts).parameters()
+    optimizer = torch.optim.AdamW(learning, betas=(0.8, 0.99), weight_decay=_DECAY)
     parts.train(not decoder)
     losses.codec.decoder.train()
-    while (done := length.done(step, spent)) < 1:
-        for group in optimizer.param_groups:
-            group["lr"] = compute_rate(done, _HIGHEST_RATE, _LOWEST_RATE)
-        torch.manual_seed((seed << 32) + step)  # what is drawn, whatever came before
-        risen = 1.0 if begin is not None else min(1.0, done / _RISE)
-        turned = 0.0 if "reversal" in without else reversal * risen
+
+    def loss_of(step: int, done: float) -> tuple[torch.Tensor, dict[str, float]]:
         drawn = batches.at(step, batch)
         if decoder:
-            loss, parts_of = losses.decoding(drawn, half)
-        else:
-            if step % _REVIVED == 0 and done < _STILL:
-                _revive(losses.codec, drawn.bands, drawn.centred)
-            loss, parts_of = losses(drawn, turned, half)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(parts.parameters(), 5.0)
-        optimizer.step()
-        rows.append({"loss": loss.item(), **parts_of})
-        now = time.monotonic()
-        step, spent, last = step + 1, spent + now - last, now
-        if length.done(step, spent) >= 1 or now - written >= every_seconds:
-            written = now
-            keep(
-                out,
-                {
-                    "setting": setting,
-                    "earlier": earlier,
-                    "parts": parts.state_dict(),
-                    "optimizer": optimizer.state_dict(),
-                    "voices": len(batches.voices),
-                    "step": step,
-                    "seconds": spent,
-                },
-            )
-            _tell(out, step, spent, length.done(step, spent), rows[told:])
-            told = len(rows)
-    return [row["loss"] for row in rows]
+            return losses.decoding(drawn, half)
+        if step % _REVIVED == 0 and done < _STILL:
+            _revive(losses.codec, drawn.bands, drawn.centred)
+        risen = 1.0 if begin is not None else min(1.0, done / _RISE)
+        return losses(drawn, 0.0 if "reversal" in without else reversal * risen, half)
+
+    more = {"earlier": earlier, "voices": len(batches.voices)}
+    training = Training(out, length, setting, parts, optimizer, _RATES, every_seconds, more)
+    return training.run(loss_of)
 
 
 def _beginning(cache: Cache, people: int, without: Collection[str]) -> Losses:
@@ -196,13 +148,6 @@ def _revive(codec: Codec, bands: FloatArray, centred: FloatArray) -> None:
     codec.train()
 
 
-def _tell(out: Path, step: int, seconds: float, done: float, rows: list[dict[str, float]]) -> None:
-    means = {name: round(sum(row[name] for row in rows) / len(rows), 4) for name in rows[0]}
-    log(out, {"step": step, "seconds": round(seconds, 1), **means})
-    said = "  ".join(f"{name} {mean:.3f}" for name, mean in means.items())
-    print(f"{done:4.0%}  step {step}  {said}  {seconds / 60:.1f} min", file=sys.stderr)
-
-
 def load_losses(cache: Cache, out: Path) -> Losses:
     """The trained codec and those who heard along, for use.
 
@@ -211,7 +156,7 @@ def load_losses(cache: Cache, out: Path) -> Losses:
     """
     found = trained(out)
     losses = _beginning(cache, found["voices"], found["setting"]["without"])
-    losses.parts.load_state_dict(found["parts"])
+    losses.parts.load_state_dict(found["network"])
     losses.parts.eval()
     return losses
 

@@ -9,19 +9,25 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+import orjson
+import soundfile
 
 from monitor.errors import CorpusError
+from monitor.files import atomic_write
+from monitor.networks.layers import RATE
 from monitor.population.population import Population
+from monitor.types import AnyArray
 
 ROLES = ("train", "choose", "report", "held out")
 """What a recording is for; ``held out``: a non-native speaker who is reported."""
 HELD_OUT = 50
 MOST_SECONDS = 240.0
 """Of a recording that judges: enough for templates and tests."""
+INDEX = "index.json"
 _TRAINING = ("background", "speechocean762")
 _SEED = 20261122
 
@@ -33,7 +39,6 @@ class Recording:
     Attributes:
         path: the file.
         corpus, speaker, gender, session: by the manifest.
-        adult: False for a speaker under 16.
         role: one of `ROLES`.
         seconds: audio seconds by the manifest.
     """
@@ -43,9 +48,71 @@ class Recording:
     speaker: str
     gender: str
     session: str
-    adult: bool
     role: str
     seconds: float
+
+    def decoded(self, kind: str) -> AnyArray:
+        """What is heard of it: shape (n,) at 16 kHz, of a type.
+
+        Raises:
+            CorpusError: it is not mono, or of another rate.
+        """
+        most = -1 if self.role == "train" else round(MOST_SECONDS * RATE)
+        sound, rate = soundfile.read(self.path, frames=most, dtype=kind)
+        if rate != RATE or sound.ndim != 1:
+            raise CorpusError(f"{self.path.name}: not mono at {RATE} Hz")
+        return np.asarray(sound)
+
+    def piece(self, start: int, length: int) -> Piece:
+        """What a cache keeps of it, and where."""
+        return Piece(self.corpus, self.speaker, self.gender, self.session, self.role, start, length)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One recording in a cache: from where, and how long; other fields as `Recording` has them."""
+
+    corpus: str
+    speaker: str
+    gender: str
+    session: str
+    role: str
+    start: int
+    length: int
+
+    @property
+    def voice(self) -> str:
+        """Whose it is: two corpora number their speakers alike."""
+        return f"{self.corpus} {self.speaker}"
+
+
+class Pieces:
+    """The index of a cache: what was heard once. A cache is of people: its files are mode 0600.
+
+    Args:
+        folder: of the cache.
+        recipe: that prepares it.
+
+    Raises:
+        CorpusError: it was not prepared.
+    """
+
+    def __init__(self, folder: Path, recipe: str) -> None:
+        self.folder = folder
+        try:
+            self.pieces = [Piece(**each) for each in orjson.loads((folder / INDEX).read_bytes())]
+        except (OSError, TypeError, ValueError) as error:
+            raise CorpusError(f"{folder}: not prepared ({error}): python -m {recipe}") from None
+
+    def of(self, *roles: str) -> list[Piece]:
+        """The recordings for a purpose."""
+        return [each for each in self.pieces if each.role in roles]
+
+    @staticmethod
+    def keep(folder: Path, pieces: Iterable[Piece]) -> None:
+        """Write the index, last of all."""
+        with atomic_write(folder / INDEX) as file:
+            file.write(orjson.dumps([asdict(each) for each in pieces]))
 
 
 def recordings(speech: Path, nonnative: Path) -> list[Recording]:
@@ -99,7 +166,6 @@ def _recording(row: dict[str, str], role: str) -> Recording:
         speaker=row["speaker"],
         gender=row["gender"],
         session=row.get("chapter", "1"),
-        adult=int(row.get("age", 99)) >= 16,
         role=role,
         seconds=float(row["seconds"]),
     )

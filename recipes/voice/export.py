@@ -10,7 +10,6 @@ names the trainings, each of which began with the one before, and has the rows o
 from __future__ import annotations
 
 import argparse
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import orjson
 from monitor.networks.layers import restored
 from monitor.networks.voice import BANDS, VoiceNetwork
 from monitor.types import AnyArray, FloatArray
-from recipes.shipping import NON_NATIVE, int8, packed, ship
+from recipes.shipping import SOURCES, described, int8, packed, ship
 from recipes.training import trained
 from recipes.voice.clips import Clips
 from recipes.voice.teacher import NAME, SHA256
@@ -31,9 +30,8 @@ _LISTENED = 400
 _BEGUN = 0.25
 """Share of the first factors: on clean speech they are nearer to the teacher."""
 _SOURCES = (
-    NON_NATIVE["speechocean762"],
-    "LibriSpeech, background readers: CC BY 4.0, V. Panayotov, G. Chen, D. Povey, S. Khudanpur, "
-    "ICASSP 2015",
+    SOURCES["speechocean762"],
+    SOURCES["background"],
     "Common Voice, people at their own microphones and clips of nobody known: CC0, Mozilla; nobody "
     "may try to find out who its speakers are",
 )
@@ -86,12 +84,9 @@ def _card(
         "name": "voice",
         "what": "speaker embedding: windows of 3 s at 16 kHz, log mel bands, to vectors whose "
         "length is how much they count",
-        "sha256": hashlib.sha256(held).hexdigest(),
-        "bytes": len(held),
-        "parameters": sum(each.size for each in restored(weights).values()),
+        **described(held, restored(weights)),
         "precision": "int8 with a float16 scale a row, computed in float32",
         "bands": BANDS,
-        "rate_hz": 16_000,
         "embedding": len(weights["embed.bias"]),
         "compressed_from": {
             "name": NAME,

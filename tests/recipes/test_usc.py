@@ -21,22 +21,29 @@ from monitor.networks.phones import shipped_recogniser
 from monitor.networks.usc import UscNetwork
 from recipes.training import trained
 from recipes.usc.batches import LATENTS, Batches, taken
-from recipes.usc.corpus import recordings
-from recipes.usc.evaluate import measure
+from recipes.usc.evaluate import CodedPiece, measure, ranks
 from recipes.usc.export import export
-from recipes.usc.listener import Reversed, Speakers
-from recipes.usc.losses import PARTS, Losses, spectral
+from recipes.usc.losses import PARTS, Losses
 from recipes.usc.network import BOOKS, Codec, folded
-from recipes.usc.prepare import Cache, prepare
-from recipes.usc.quantiser import DIMENSIONS, Books
-from recipes.usc.readers import CodedPiece, ranks
-from recipes.usc.teacher import centred, heard, hidden
+from recipes.usc.prepare import Cache, centred, heard, hidden, prepare, recordings
 from recipes.usc.train import _beginning, load_losses, train
 from recipes.voice.corpus import Recording
-from tests.recipes.conftest import voice
 from tests.sounds import synthetic
 
 pytestmark = pytest.mark.slow
+
+
+def voice(pitch: float, formant: float, seed: int) -> np.ndarray:
+    """A buzz of one pitch through one resonance, trembling and breathing."""
+    generator = np.random.default_rng(seed)
+    time = np.arange(6 * RATE) / RATE
+    phase = 2 * np.pi * pitch * (time + 0.002 * np.sin(2 * np.pi * 5 * time + seed))
+    sound = sum(
+        np.exp(-(((pitch * k - formant) / 400) ** 2)) * np.sin(k * phase) for k in range(1, 25)
+    )
+    sound += 0.05 * generator.standard_normal(len(time))
+    sound *= 3000 / np.abs(sound).max() * (1 + 0.3 * np.sin(9 * time))
+    return np.tile(np.asarray(sound, np.int16), 4)[: 21 * RATE]
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +53,8 @@ def cache(tmp_path_factory) -> Cache:
     listed = []
     for number, role in enumerate(["train"] * 3 + ["choose", "report", "held out"]):
         path = folder / f"{number}.wav"
-        soundfile.write(
-            path, voice(90 + 25 * number, 600 + 150 * number, number)[: 21 * RATE], RATE
-        )
-        listed.append(Recording(path, "corpus", str(number), "F", "1", True, role, 21.0))
+        soundfile.write(path, voice(90 + 25 * number, 600 + 150 * number, number), RATE)
+        listed.append(Recording(path, "corpus", str(number), "F", "1", role, 21.0))
     return prepare(listed, folder / "cache")
 
 
@@ -61,14 +66,14 @@ def trained_folder(cache, tmp_path_factory) -> Path:
 
 
 def test_what_is_heard_is_kept_latent_by_latent(cache):
-    stretch = cache.stretches[1]
-    sound = voice(115, 750, 1)[: 21 * RATE] / np.float32(32768)
-    assert stretch.latents == 525
+    stretch = cache.pieces[1]
+    sound = voice(115, 750, 1) / np.float32(32768)
+    assert stretch.length == 525
     one = taken(cache, [stretch], [stretch.start + 20], 5)
     wanted = log_mel(sound, 80)[80:100]
     np.testing.assert_allclose(one.fine[0], wanted, atol=0.02)
     assert (cache.folder / "hidden.f16").stat().st_mode & 0o777 == 0o600
-    assert prepare([], cache.folder).stretches == cache.stretches, "it is heard once"
+    assert prepare([], cache.folder).pieces == cache.pieces, "it is heard once"
     with pytest.raises(CorpusError, match="not prepared"):
         Cache(cache.folder / "nowhere")
 
@@ -120,17 +125,14 @@ def test_nobody_is_in_two_roles_and_dev_clean_only_judges(tmp_path):
 
 
 def test_equal_seeds_give_equal_weights_stopped_or_not(cache, tmp_path, monkeypatch):
-    monkeypatch.setattr("recipes.usc.train.compute_rate", lambda *_: 1e-3)  # whatever the length
+    monkeypatch.setattr("recipes.training.compute_rate", lambda *_: 1e-3)  # whatever the length
     train(cache, tmp_path / "a", Length(steps=3), batch=2)
     train(cache, tmp_path / "b", Length(steps=2), batch=2, every_seconds=0)
     train(cache, tmp_path / "b", Length(steps=3), batch=2)
     one, other = (load_losses(cache, tmp_path / name).parts.state_dict() for name in "ab")
     assert all(torch.equal(one[name], other[name]) for name in one)
-
-
-def test_another_setting_does_not_go_on(cache, trained_folder):
     with pytest.raises(StoreError, match="not"):
-        train(cache, trained_folder, Length(steps=5), batch=2, without=["noise"])
+        train(cache, tmp_path / "a", Length(steps=5), batch=2, without=["noise"])
 
 
 def test_it_learns_and_another_training_goes_on_from_it(cache, tmp_path):
@@ -240,53 +242,6 @@ def test_what_is_left_out_is_left_out(cache):
     assert 0 < (losses_of(cache, [])._books(64) == 1).float().mean() < 0.5
     assert "content" in losses_of(cache, [])(batch, 0.0)[1]
     assert "content" not in losses_of(cache, ["distillation"])(batch, 0.0)[1]
-
-
-def test_a_reversed_gradient_points_the_other_way():
-    x = torch.ones(3, requires_grad=True)
-    Reversed.apply(x, 0.5).sum().backward()
-    assert x.grad.tolist() == [-0.5] * 3
-
-
-def test_a_margin_makes_the_right_guess_harder():
-    torch.manual_seed(0)
-    guesser, numbers = Speakers(3).eval(), torch.randn(6, LATENTS, DIMENSIONS)
-    with torch.inference_mode():
-        best = [
-            int(guesser(numbers[i : i + 1], torch.tensor([who]))[1])
-            for i in range(6)
-            for who in range(3)
-        ]
-    assert sum(best) == 6, "one of three is the guess"
-
-
-def test_noise_is_of_the_scale_that_is_promised():
-    torch.manual_seed(0)
-    books = Books(1, 64, 16).eval()
-    books.clip.fill_(1.0)
-    epsilon = 5.0
-    projected = torch.nn.functional.normalize(torch.randn(1, 4000, DIMENSIONS), dim=-1)
-    drawn = torch.distributions.Laplace(0.0, 2 / epsilon).sample((1, 4000, DIMENSIONS))
-    blurred = books._blurred(projected, drawn)
-    clipped = projected / projected.abs().sum(dim=-1, keepdim=True)
-    spread = (blurred - clipped).abs().mean()
-    assert abs(float(spread) - 2 * 1.0 / epsilon) < 0.01
-
-
-def test_unused_codes_are_put_where_latents_are():
-    torch.manual_seed(0)
-    books = Books(2, 64, 16)
-    latents = torch.randn(3, 50, 16)
-    books.used.zero_()
-    assert books.revive(latents) == 128
-    assert len(books.eval()(latents).codes[0].unique()) > 40
-
-
-def test_coarse_spectra_are_compared_too():
-    asked = torch.zeros(1, 8, 8)
-    flicker = torch.tensor([1.0, -1.0]).repeat(4)[None, :, None].expand(1, 8, 8)
-    assert spectral(flicker, asked) == pytest.approx(1 / 4)  # only the finest sees it
-    assert spectral(torch.ones(1, 8, 8), asked) == pytest.approx(1.0)
 
 
 def test_readers_are_told_by_other_recordings_of_theirs():

@@ -19,7 +19,7 @@ import torch
 
 from monitor.errors import CorpusError, StoreError
 from monitor.jobs import one_torch_thread
-from monitor.lab.adapting.fine_tuning import TrainableVoice, _stack_taps
+from monitor.lab.adapting.fine_tuning import _stack_taps
 from monitor.networks.voice import BANDS, GROUPS, VoiceNetwork
 from monitor.types import FloatArray
 from recipes.voice import export, train
@@ -306,12 +306,3 @@ def test_factors_are_trained_and_ship(tmp_path, noise, uncompressed, sounds, mon
         assert named in card["licence"]
     assert "recipes.voice" in card["command"]
     assert card["compressed_from"]["name"] == "speechbrain/spkrec-ecapa-voxceleb"
-
-
-def test_the_mean_follows_the_network(uncompressed):
-    mean, network = TrainableVoice(uncompressed), TrainableVoice(uncompressed)
-    with torch.no_grad():
-        network._of("widen").add_(1)
-    train._follow(mean, network, 0.75)
-    np.testing.assert_allclose(mean.plain()["widen"], uncompressed["widen"] + 0.25, atol=1e-6)
-    np.testing.assert_array_equal(mean.plain()["taps"], uncompressed["taps"])

@@ -1,0 +1,146 @@
+"""The units: codes (k-means) of what a hidden layer says, and what may be counted of a sound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+
+from monitor.kinds import HISTOGRAM, FeatureSpec
+from monitor.training.voices import UNITS_PER_SECOND, SessionFrames
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+from recipes.phones.network import Recogniser, listened
+from recipes.phones.prepare import Spoken
+
+__all__ = ["Books", "codebook", "coded", "counted", "heard", "hidden"]
+
+_UTTERANCES = 400
+_FRAMES = 100  # of an utterance
+_ROUNDS = 25
+TOKENS, POSTERIORS, PEER = "tokens", "posteriors summed", "pocketsphinx tokens"
+_TICKS = 100 // UNITS_PER_SECOND
+
+Books = Mapping[str, FloatArray]
+"""Codebooks by name: the layer, a space, and the number of codes."""
+
+
+def hidden(network: Recogniser, sound: FloatArray) -> dict[str, FloatArray]:
+    """What each layer says of a sound, by name, shape (frames, channels).
+
+    The end is heard before silence, as a stream that ends is.
+    """
+    frames = len(sound) // 320
+    return {
+        name: each.numpy()[: frames // 2 if name.startswith("middle") else frames]
+        for name, each in listened(network, sound).items()
+    }
+
+
+def codebook(frames: FloatArray, units: int, seed: int = 1) -> FloatArray:
+    """Codes of rows, shape (n, channels), by Lloyd's algorithm: shape (units, channels), float32.
+
+    It begins with rows drawn at random; a code that is nearest to no row becomes one again.
+    Source: S. Lloyd, "Least squares quantization in PCM", IEEE Trans. Inf. Theory 28, 1982.
+    """
+    generator = np.random.default_rng(seed)
+    rows: FloatArray = np.asarray(frames, np.float32)
+    codes: FloatArray = rows[generator.choice(len(rows), units, replace=False)]
+    for _ in range(_ROUNDS):
+        nearest = coded(rows, codes)
+        one, shape = np.ones(len(rows), np.float32), (units, len(rows))
+        member = csr_array((one, (nearest, np.arange(len(rows)))), shape=shape)
+        counts = np.bincount(nearest, minlength=units)
+        codes = np.asarray(member @ rows) / np.maximum(counts, 1)[:, None]
+        empty = np.flatnonzero(counts == 0)
+        codes[empty] = rows[generator.choice(len(rows), len(empty), replace=False)]
+    return np.asarray(codes, np.float32)
+
+
+def coded(rows: FloatArray, codes: FloatArray) -> IntArray:
+    """The nearest code of each row."""
+    lengths = (codes * codes).sum(axis=1)
+    return np.concatenate(
+        [
+            (lengths - 2 * (part @ codes.T)).argmin(axis=1)
+            for part in np.split(rows, range(4096, len(rows), 4096))
+        ]
+    )
+
+
+def heard(network: Recogniser, spoken: Spoken, layers: list[str]) -> dict[str, FloatArray]:
+    """Frames of training speakers in which something is said, for the codebooks of some layers."""
+    listed, generator = spoken.of("train"), np.random.default_rng(2)
+    drawn = np.random.default_rng(1).permutation(len(listed))[:_UTTERANCES]
+    found: dict[str, list[FloatArray]] = {layer: [] for layer in layers}
+    for utterance in (listed[i] for i in np.sort(drawn)):
+        by_layer = hidden(network, spoken.sound(utterance))
+        count = min(len(each) for each in by_layer.values())
+        at = np.sort(generator.permutation(count)[:_FRAMES])
+        for layer in layers:
+            scale = len(by_layer[layer]) // count
+            found[layer].append(by_layer[layer][at * scale])
+    return {layer: np.concatenate(parts) for layer, parts in found.items()}
+
+
+def counted(
+    network: Recogniser,
+    sound: FloatArray,
+    speech: BoolArray,
+    books: Books,
+    peer: IntArray | None = None,
+) -> dict[str, SessionFrames]:
+    """What is counted of a sound, on its clock of speech.
+
+    Args:
+        network: that hears.
+        sound: shape (n,) at 16 kHz.
+        speech: shape (ticks,), voice activity.
+        books: codebooks.
+        peer: tokens of pocketsphinx, shape (k, 3): class from 1, begin and end in ticks.
+    """
+    layers = hidden(network, sound)
+    logits = torch.log_softmax(torch.from_numpy(layers["logits"]), dim=1).numpy()
+    speech = speech[: 2 * len(logits)]
+    clock: IntArray = np.cumsum(speech)
+    made: dict[str, SessionFrames] = {}
+    for name, codes in books.items():
+        values = coded(layers[name.split()[0]], codes)
+        made[f"units, {name}"] = _placed(values, 2, speech, clock, len(codes))
+        if len(codes) == 256:
+            made[f"units, {name}, every second"] = _placed(
+                values[::2], 4, speech, clock, len(codes)
+            )
+            made[f"units, {name}, in pauses alone"] = _placed(values, 2, ~speech, clock, len(codes))
+    made[POSTERIORS] = _placed(np.exp(logits[:, 1:]), 2, speech, clock, 39)
+    best = logits.argmax(axis=1)
+    best[1:][best[1:] == best[:-1]] = 0
+    at = np.flatnonzero(best)
+    at = at[2 * at + 1 < len(speech)]
+    made[TOKENS] = _located(best[at] - 1, 2 * at + 1, speech, clock, 39)
+    if peer is not None:
+        peer = peer[peer[:, 2] <= len(speech)]
+        made[PEER] = _located(peer[:, 0] - 1, peer[:, 2] - 1, speech, clock, 39)
+    return made
+
+
+def _placed(
+    values: AnyArray, ticks: int, speech: BoolArray, clock: IntArray, size: int
+) -> SessionFrames:
+    """Frames that follow each other, so many ticks each."""
+    ends = np.arange(1, len(values) + 1) * ticks - 1
+    inside = ends < len(speech)
+    return _located(values[inside], ends[inside], speech, clock, size)
+
+
+def _located(
+    values: AnyArray, ends: IntArray, speech: BoolArray, clock: IntArray, size: int
+) -> SessionFrames:
+    """Those that end in speech, by the speech until then."""
+    inside = speech[ends]
+    units = np.maximum(clock[ends[inside]] - 1, 0) // _TICKS
+    length = int(clock[-1]) // _TICKS
+    held = units < length
+    spec = FeatureSpec("units", HISTOGRAM, size, 0.02)
+    return SessionFrames(values[inside][held], units[held], length, spec)
