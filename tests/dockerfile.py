@@ -1,12 +1,12 @@
-"""Takes the steps of the Dockerfile where no container runtime is: in a folder and an environment.
+"""Takes the steps of the Dockerfile where no container runtime is, and runs what the image would.
 
-``python -m tests.dockerfile`` does so with that of this repository, then runs what the image would.
-What is copied, installed and run is real; the base image is this machine with Python in an
-environment of its own, and absolute paths lie below the folder.
+``python -m tests.dockerfile``: what is copied, installed and run is real. The base image is this
+machine with Python in an environment of its own, and absolute paths lie below a folder.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -14,12 +14,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
-from json import loads
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+LINES = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+RULES = [line for line in LINES if line and not line.startswith("#")]
 
 
 def steps(text: str) -> list[tuple[str, str]]:
@@ -35,84 +36,81 @@ def steps(text: str) -> list[tuple[str, str]]:
     return [(name.upper(), rest.strip()) for name, _, rest in found]
 
 
-def ignored(path: str, patterns: list[str]) -> bool:
-    """Whether a .dockerignore keeps a path, relative to the folder, out: the last that fits counts.
-
-    Examples:
-        >>> rules = ["*", "!monitor", "**/__pycache__"]
-        >>> [ignored(path, rules) for path in ("a.wav", "monitor/web.py", "monitor/__pycache__/b")]
-        [True, False, True]
-    """
-    places = [path, *map(str, Path(path).parents)]
+def is_ignored(path: str) -> bool:
+    """Whether .dockerignore keeps a path out: the last rule that fits it or a folder counts."""
     out = False
-    for pattern in patterns:
-        parts = re.split(r"(\*\*/|\*)", pattern.lstrip("!").rstrip("/"))
-        known = {"**/": "(?:.*/)?", "*": "[^/]*"}
-        shape = re.compile("".join(known.get(part, re.escape(part)) for part in parts))
-        if any(shape.fullmatch(place) for place in places):
-            out = not pattern.startswith("!")
+    for rule in RULES:
+        shape = rule.removeprefix("!").replace("**/", "*/")
+        for place in (path, *map(str, Path(path).parents)):
+            if fnmatch(f"/{place}" if "*/" in shape else place, shape):
+                out = not rule.startswith("!")
     return out
 
 
-@dataclass
+def who(user: str) -> dict[str, Any]:
+    """Arguments of a process of ``uid:gid``."""
+    uid, gid = map(int, user.split(":"))
+    return {"user": uid, "group": gid, "extra_groups": []}
+
+
 class Image:
-    """What the steps so far have made.
+    """What the steps have made, below a folder that stands for ``/``."""
 
-    Attributes:
-        context: the folder that is built from.
-        root: the folder that stands for ``/``.
-        arguments: of the build, that replace defaults.
-    """
+    def __init__(self, root: Path) -> None:
+        self.root, self.folder, self.user = root, "/", f"{os.geteuid()}:{os.getegid()}"
+        self.environment: dict[str, str] = {}
+        self.starts: dict[str, list[str]] = {}
+        given: dict[str, str] = {}
+        root.chmod(0o755)
+        (root / "tmp").mkdir()
+        (root / "tmp").chmod(0o1777)
+        for name, rest in steps((ROOT / "Dockerfile").read_text("utf-8")):
+            match name:
+                case "FROM":
+                    self._make_python(*re.findall(r"python:(\d+\.\d+)", rest))
+                case "ARG":
+                    given |= dict([shlex.split(rest)[0].split("=", 1)])
+                case "ENV":
+                    self.environment |= dict(each.split("=", 1) for each in shlex.split(rest))
+                case "WORKDIR":
+                    self.folder = rest
+                    self.place(".").mkdir(parents=True, exist_ok=True)
+                case "COPY":
+                    *sources, target = shlex.split(rest)
+                    for source in sources:
+                        self._copy(source, self.place(target))
+                case "RUN":
+                    line, around = ["/bin/sh", "-c", rest], self._around(self.environment | given)
+                    subprocess.run(line, cwd=self.place("."), env=around, check=True)
+                case "VOLUME":
+                    assert self.place(rest).is_dir(), rest
+                case "USER":
+                    self.user = rest if self._can_be(rest) else self.user
+                case "ENTRYPOINT" | "CMD":
+                    self.starts[name] = json.loads(rest)
+                case _:
+                    assert name == "EXPOSE", f"{name} is no step that is known here"
 
-    context: Path
-    root: Path
-    arguments: dict[str, str] = field(default_factory=dict)
-    base: str = ""
-    folder: str = "/"
-    user: str = ""
-    entrypoint: list[str] = field(default_factory=list)
-    command: list[str] = field(default_factory=list)
-    volumes: list[str] = field(default_factory=list)
-    environment: dict[str, str] = field(default_factory=dict)
-    given: dict[str, str] = field(default_factory=dict)
-
-    def build(self) -> None:
-        """Take every step of the Dockerfile; a word that is not known here is refused."""
-        self.root.chmod(0o755)
-        (self.root / "tmp").mkdir(mode=0o777)
-        (self.root / "tmp").chmod(0o1777)
-        for name, rest in steps((self.context / "Dockerfile").read_text("utf-8")):
-            getattr(self, f"_{name.lower()}")(rest)
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """What ``docker run IMAGE ARGUMENTS`` does, as `runs_as`."""
-        line = [*self.entrypoint, *(arguments or self.command)]
+    def run(self, *arguments: str) -> str:
+        """What ``docker run IMAGE ARGUMENTS`` prints, as the image's user."""
+        program, *line = [*self.starts["ENTRYPOINT"], *(arguments or self.starts["CMD"])]
         around = self._around(self.environment)
-        line[0] = shutil.which(line[0], path=around["PATH"]) or line[0]
-        return subprocess.run(
-            line, cwd=self.place("."), env=around, check=False, capture_output=True, text=True,
-            **self._who(),
+        done = subprocess.run(
+            [shutil.which(program, path=around["PATH"]) or program, *line],
+            cwd=self.place("."), env=around, check=False, capture_output=True, text=True,
+            **(who(self.user) if os.geteuid() == 0 else {}),
         )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
-    @property
-    def runs_as(self) -> str:
-        """The image's user, as ``uid:gid``; this process's where it cannot be another.
-
-        That is, where it is not root, or where Python lies in a folder of root's own.
-        """
-        who = self._who()
-        return f"{who['user']}:{who['group']}" if who else f"{os.geteuid()}:{os.getegid()}"
-
-    def _who(self) -> dict[str, Any]:
-        if not self.user or os.geteuid() != 0:
-            return {}
-        user, group = map(int, self.user.split(":"))
-        who: dict[str, Any] = {"user": user, "group": group, "extra_groups": []}
+    def _can_be(self, user: str) -> bool:
+        """Not where this is not root, or where Python lies in a folder of root's own."""
+        python = self.root / "usr" / "local" / "bin" / "python"
         try:
-            subprocess.run([self.root / "usr/local/bin/python", "-c", ""], check=True, **who)
+            subprocess.run([python, "-c", ""], check=True, **who(user))
         except PermissionError:
-            return {}
-        return who
+            return False
+        return True
 
     def place(self, path: str) -> Path:
         """Where a path of the image lies."""
@@ -125,9 +123,7 @@ class Image:
         path = f"{self.root}/usr/local/bin:/usr/bin:/bin"
         return {"HOME": f"{self.root}/tmp", **pip, **below, "PATH": path}
 
-    def _from(self, rest: str) -> None:
-        self.base = rest
-        (version,) = re.findall(r"python:(\d+\.\d+)", rest)
+    def _make_python(self, version: str) -> None:
         # the system's can be used by every user; this one may lie in somebody's home
         for python in (f"/usr/bin/python{version}", sys.executable):
             environment = [python, "-m", "venv", "--clear", str(self.root / "usr" / "local")]
@@ -135,71 +131,24 @@ class Image:
                 return
         raise FileNotFoundError(f"there is no Python {version} that can make an environment")
 
-    def _arg(self, rest: str) -> None:
-        name, _, default = rest.partition("=")
-        self.given[name] = self.arguments.get(name, "".join(shlex.split(default)))
-
-    def _env(self, rest: str) -> None:
-        self.environment |= dict(each.split("=", 1) for each in shlex.split(rest))
-
-    def _workdir(self, rest: str) -> None:
-        self.folder = rest
-        self.place(".").mkdir(parents=True, exist_ok=True)
-
-    def _copy(self, rest: str) -> None:
-        *sources, target = shlex.split(rest)
-        patterns = (self.context / ".dockerignore").read_text("utf-8").split("\n")
-        patterns = [line for line in patterns if line and not line.startswith("#")]
-        for source in sources:
-            top = self.context / source
-            found = [path for path in (top, *top.rglob("*")) if path.is_file()]
-            names = [path.relative_to(self.context).as_posix() for path in found]
-            kept = [name for name in names if not ignored(name, patterns)]
-            if not kept:
-                raise FileNotFoundError(f"COPY {source}: there is nothing of that name to copy")
-            for name in kept:
-                at = self.place(target)
-                at = at / Path(name).name if top.is_file() else at / Path(name).relative_to(source)
-                at.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(self.context / name, at)
-
-    def _run(self, rest: str) -> None:
-        around = self._around(self.environment | self.given)
-        subprocess.run(["/bin/sh", "-c", rest], cwd=self.place("."), env=around, check=True)
-
-    def _volume(self, rest: str) -> None:
-        self.volumes.append(rest)
-        if not self.place(rest).is_dir():
-            raise FileNotFoundError(f"VOLUME {rest}: there is no such folder")
-
-    def _user(self, rest: str) -> None:
-        self.user = rest
-
-    def _expose(self, rest: str) -> None:
-        int(rest)
-
-    def _entrypoint(self, rest: str) -> None:
-        self.entrypoint = loads(rest)
-
-    def _cmd(self, rest: str) -> None:
-        self.command = loads(rest)
-
-
-def main() -> None:
-    """Build the image of this repository, and run its program as its user."""
-    with tempfile.TemporaryDirectory() as folder:
-        image = Image(ROOT, Path(folder))
-        image.build()
-        said = image.run()
-        assert said.stdout.startswith("Usage: monitor"), said.stderr
-        shown = image.run("demo", "--speed", "600")
-        assert shown.returncode == 0, shown.stderr
-        for name in ("demo.jsonl", "demo.png"):
-            assert image.place(name).stat().st_size, name
-            found = image.place(name).stat()
-            assert f"{found.st_uid}:{found.st_gid}" == image.runs_as, name
-        print(f"{image.base}: built, and the demo run as {image.runs_as}")  # noqa: T201
+    def _copy(self, source: str, target: Path) -> None:
+        top = ROOT / source
+        names = [path.relative_to(ROOT) for path in (top, *top.rglob("*")) if path.is_file()]
+        kept = [name for name in names if not is_ignored(name.as_posix())]
+        assert kept, f"COPY {source}: there is nothing of that name to copy"
+        for name in kept:
+            at = target / (name.name if top.is_file() else name.relative_to(source))
+            at.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, at)
 
 
 if __name__ == "__main__":
-    main()
+    with tempfile.TemporaryDirectory() as folder:
+        image = Image(Path(folder))
+        assert image.run().startswith("Usage: monitor")
+        image.run("demo", "--speed", "600")
+        for name in ("demo.jsonl", "demo.png"):
+            found = image.place(name).stat()
+            assert found.st_size, name
+            assert f"{found.st_uid}:{found.st_gid}" == image.user, name
+        print(f"built, and the demo run as {image.user}")  # noqa: T201

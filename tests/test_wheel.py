@@ -1,4 +1,4 @@
-"""What an impostor installs: the built wheel, alone in a folder of its own."""
+"""What an impostor installs: the built wheel alone in a folder of its own, and the image."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).resolve().parents[1]
+from tests.dockerfile import ROOT, is_ignored, steps
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    build = "from hatchling.build import build_wheel; import sys; build_wheel(sys.argv[1])"
-    subprocess.run([sys.executable, "-c", build, str(folder)], cwd=ROOT, check=True)
-    (made,) = folder.glob("*.whl")
+def build(kind: str, folder: Path) -> Path:
+    code = f"from hatchling.build import build_{kind} as b; import sys; b(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", code, str(folder)], cwd=ROOT, check=True)
+    (made,) = folder.iterdir()
     return made
 
 
-def test_the_population_and_the_demo_travel_in_the_wheel(wheel):
-    with zipfile.ZipFile(wheel) as archive:
-        sizes = {info.filename: info.file_size for info in archive.infolist()}
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    return zipfile.ZipFile(build("wheel", tmp_path_factory.mktemp("wheel")))
+
+
+@pytest.mark.slow
+def test_what_the_program_needs_travels_in_the_wheel_and_nothing_else(wheel):
+    sizes = {info.filename: info.file_size for info in wheel.infolist()}
     home = "monitor/population/reference"
     assert 100_000 < sizes[f"{home}/population.npz"] < 6_000_000
     assert 10_000 < sizes[f"{home}/demo.npz"] < 1_000_000
@@ -36,24 +37,28 @@ def test_the_population_and_the_demo_travel_in_the_wheel(wheel):
     assert 1_000_000 < sizes["monitor/networks/phones.npz"] < 4 << 20
     assert 100_000 < sizes["monitor/networks/units.npz"] < 1 << 20
     assert 1_000_000 < sizes["monitor/networks/usc.npz"] < 1_200_000
-    cards = {f"monitor/networks/{each}.json" for each in ("voice", "phones", "units", "usc")}
-    assert cards <= sizes.keys()
-    assert "monitor/py.typed" in sizes
-    assert "monitor/features/style_english.txt" in sizes
-    assert "monitor/serve/report.html.jinja" in sizes
-    assert {f"monitor/lab/report/page.{name}" for name in ("css", "html.jinja")} <= sizes.keys()
-    outside = [name for name in sizes if not name.startswith(("monitor/", "speaker_disclosure_"))]
-    assert not outside
+    static = ROOT / "monitor" / "web" / "static"
+    travels = {
+        *(f"monitor/networks/{each}.json" for each in ("voice", "phones", "units", "usc")),
+        *(f"monitor/lab/report/page.{each}" for each in ("css", "html.jinja")),
+        *(f"monitor/web/static/{path.name}" for path in static.iterdir()),
+        *("monitor/py.typed", "monitor/features/style_english.txt"),
+        "monitor/serve/report.html.jinja",
+    }
+    assert travels <= sizes.keys()
+    assert not [n for n in sizes if not n.startswith(("monitor/", "speaker_disclosure_"))]
+    # plotly.js comes with its own package
+    assert {n for n in sizes if n.startswith("monitor/web/static/")} <= travels
+    index = wheel.read("monitor/web/static/index.html").decode()
+    for name in re.findall(r'(?:src|href)="/static/([^"]+)"', index):
+        assert name == "plotly.min.js" or (static / name).is_file()
 
 
-def test_the_licence_of_the_voice_weights_travels_beside_them(wheel):
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
-        texts = {
-            name: archive.read(f"monitor/networks/{name}").decode()
-            for name in ("Apache-2.0.txt", "voice.NOTICE", "voice.json")
-        }
-        (metadata,) = (archive.read(each).decode() for each in names if each.endswith("METADATA"))
+@pytest.mark.slow
+def test_licences_travel_and_the_default_install_needs_neither_torch_nor_mkdocs(wheel):
+    names = ("Apache-2.0.txt", "voice.NOTICE", "voice.json")
+    texts = {name: wheel.read(f"monitor/networks/{name}").decode() for name in names}
+    (metadata,) = (wheel.read(n).decode() for n in wheel.namelist() if n.endswith("METADATA"))
     assert "Version 2.0, January 2004" in texts["Apache-2.0.txt"]
     assert "END OF TERMS AND CONDITIONS" in texts["Apache-2.0.txt"]
     for named in ("speechbrain/spkrec-ecapa-voxceleb", "Apache-2.0.txt", "Changes:", "MIT"):
@@ -61,64 +66,60 @@ def test_the_licence_of_the_voice_weights_travels_beside_them(wheel):
     assert "voice.NOTICE" in texts["voice.json"]
     assert "License-Expression: MIT AND Apache-2.0" in metadata
     for named in ("LICENSE", "Apache-2.0.txt", "voice.NOTICE"):
-        assert any(".dist-info/licenses/" in each and each.endswith(named) for each in names)
-
-
-def test_the_page_travels_in_the_wheel_and_plotly_does_not(wheel):
-    with zipfile.ZipFile(wheel) as archive:
-        names = {name for name in archive.namelist() if name.startswith("monitor/web/static/")}
-        index = archive.read("monitor/web/static/index.html").decode()
-    static = ROOT / "monitor" / "web" / "static"
-    assert names == {f"monitor/web/static/{path.name}" for path in static.iterdir()}
-    assert "monitor/web/static/app.js" in names
-    for name in re.findall(r'(?:src|href)="/static/([^"]+)"', index):
-        assert name == "plotly.min.js" or (static / name).is_file()
-
-
-def test_the_default_install_needs_neither_torch_nor_mkdocs(wheel):
-    with zipfile.ZipFile(wheel) as archive:
-        (name,) = [n for n in archive.namelist() if n.endswith("METADATA")]
-        lines = archive.read(name).decode().splitlines()
-    needed = [line for line in lines if line.startswith("Requires-Dist") and "extra ==" not in line]
+        assert any(".dist-info/licenses/" in n and n.endswith(named) for n in wheel.namelist())
+    needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist")]
+    needed = [line for line in needed if "extra ==" not in line]
     assert needed
     heavy = ("torch", "speechbrain", "mkdocs")
     assert not [line for line in needed if any(name in line for name in heavy)]
 
 
-def test_a_checkout_can_be_built_from_the_sdist(tmp_path):
-    build = "from hatchling.build import build_sdist; import sys; build_sdist(sys.argv[1])"
-    subprocess.run([sys.executable, "-c", build, str(tmp_path)], cwd=ROOT, check=True)
-    (made,) = tmp_path.glob("*.tar.gz")
-    with tarfile.open(made) as archive:
-        names = {name.partition("/")[2] for name in archive.getnames()}
-    top = {
-        "CONTRIBUTING.md",
-        "SECURITY.md",
-        "mkdocs.yml",
-        "conftest.py",
-        "docs/hooks.py",
-        ".ci/run",
-    }
-    assert (
-        top | {"docs/hooks.py", "docs/api/index.md", "tests/conftest.py", "pyproject.toml"} <= names
-    )
-
-
+@pytest.mark.slow
 def test_the_wheel_runs_on_its_own(wheel, tmp_path):
     home = tmp_path / "site"
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(home)
+    wheel.extractall(home)
     code = (
         "from monitor import Population; import monitor; p = Population.reference(); "
-        "print(len(p), sorted({model.session for model in p.rank_models}), "
-        "monitor.__file__)"
+        "print(len(p), sorted({model.session for model in p.rank_models}), monitor.__file__)"
     )
-    environment = {**os.environ, "PYTHONPATH": str(home)}
     done = subprocess.run(
-        [sys.executable, "-P", "-c", code],
-        cwd=tmp_path, env=environment, check=True, stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-P", "-c", code], cwd=tmp_path, check=True, capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(home)}, text=True,
     )  # fmt: skip
     count, rest = done.stdout.split(" ", 1)
     assert int(count) >= 45
     assert "['cross', 'same']" in rest
     assert str(home) in rest
+
+
+@pytest.mark.slow
+def test_a_checkout_can_be_built_from_the_sdist(tmp_path):
+    with tarfile.open(build("sdist", tmp_path)) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert names >= {
+        *("CONTRIBUTING.md", "SECURITY.md", "mkdocs.yml", "conftest.py", "pyproject.toml"),
+        *(".ci/run", "docs/hooks.py", "docs/api/index.md", "tests/conftest.py"),
+    }
+
+
+def test_the_image_is_pinned_and_its_user_nobody():
+    text = (ROOT / "Dockerfile").read_text("utf-8")
+    names, rests = zip(*steps(text), strict=True)
+    assert names.count("FROM") == 1
+    assert re.fullmatch(r"python:3\.\d+-slim", rests[names.index("FROM")])
+    assert not re.search(r"https?:|\.io\b|\.com\b|\.org\b", text)
+    assert min(map(int, rests[names.index("USER")].split(":"))) > 1000
+    assert "RUN" not in names[names.index("USER") :]
+    assert names[-2:] == ("ENTRYPOINT", "CMD")
+
+
+def test_nothing_that_lies_about_gets_into_an_image():
+    for name in ("me.npz", "talks/a.wav", ".git/config", ".env", "token", "docs/method.md"):
+        assert is_ignored(name), name
+    assert is_ignored("monitor/web/__pycache__/page.pyc")
+    for name in ("monitor/networks/voice.npz", "monitor/web/static/words.js"):
+        assert not is_ignored(name), name
+    found = [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_file()]
+    kept = {name for name in found if not is_ignored(name)}
+    assert {n for n in kept if "/" not in n} <= {"pyproject.toml", "README.md", "LICENSE"}
+    assert {name.partition("/")[0] for name in kept if "/" in name} == {"monitor"}
