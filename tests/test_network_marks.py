@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,29 +85,35 @@ def test_a_store_keeps_the_marks(tmp_path):
     assert read.fingerprint() == made.fingerprint() != population(OTHER, OTHER).fingerprint()
     with pytest.raises(UsageError, match="the network of voice is no sha256"):
         population("no sha256", None)
+    with pytest.raises(StoreError) as caught:
+        Monitor(population(SHA256, OTHER), ["voice"])
+    told(caught, "voice of the rank model is by network abababababab", "the templates")
 
 
 @pytest.mark.parametrize("network", [None, OTHER])
 def test_templates_of_another_network_are_refused(network, tmp_path, audio):
     theirs = population(network, network)
-    with pytest.raises(UsageError) as caught:
-        Monitor(theirs, ["voice"]).front_end.make()
     by = "no network that is noted" if network is None else "network abababababab"
-    told(caught, f"voice of this program is by network {SHA256[:12]}", by, "monitor enrol")
-    with pytest.raises(UsageError) as caught:  # without asking first as well
-        Monitor(theirs, ["voice"]).push(next(iter(audio)))
-    with pytest.raises(UsageError) as caught:
-        Monitor(theirs, [Voice()])
-    told(caught, "this feature")
-    with pytest.raises(UsageError) as caught:
-        Monitor(theirs, ["voice"]).front_end.use([Timed(Voice())])
-    told(caught, "this feature")
-    with pytest.raises(UsageError) as caught:
-        Monitor(theirs, ["voice"]).front_end.check(FramesFile(frames(tmp_path / "a.npz")))
-    told(caught, "voice of a.npz")
-    with pytest.raises(UsageError) as caught:
-        population().joined(Population([Speaker("eve")], np.array([0, 12]), theirs.features))
-    told(caught, "the new templates", "the others")
+    block = next(iter(audio))
+    others = Population([Speaker("eve")], np.array([0, 12]), theirs.features)
+    voice = f"voice of this program is by network {SHA256[:12]}"
+    refused: list[tuple[Callable[[], object], tuple[str, ...]]] = [
+        (lambda: Monitor(theirs, ["voice"]).front_end.make(), (voice, by, "monitor enrol")),
+        (lambda: Monitor(theirs, ["voice"]).push(block), (by,)),  # without asking first as well
+        (lambda: Monitor(theirs, [Voice()]), ("this feature",)),
+        (lambda: Monitor(theirs, ["voice"]).front_end.use([Timed(Voice())]), ("this feature",)),
+        (
+            lambda: Monitor(theirs, ["voice"]).front_end.check(
+                FramesFile(frames(tmp_path / "a.npz"))
+            ),
+            ("voice of a.npz",),
+        ),
+        (lambda: population().joined(others), ("the new templates", "the others")),
+    ]
+    for call, words in refused:
+        with pytest.raises(UsageError) as caught:
+            call()
+        told(caught, *words)
 
 
 def test_what_goes_together_is_heard(tmp_path, audio):
@@ -123,12 +130,6 @@ def test_what_goes_together_is_heard(tmp_path, audio):
     Monitor(population(None, None), ["voice"]).front_end.check(theirs)
 
 
-def test_a_rank_model_of_another_network_is_refused():
-    with pytest.raises(StoreError) as caught:
-        Monitor(population(SHA256, OTHER), ["voice"])
-    told(caught, "voice of the rank model is by network abababababab", "the templates")
-
-
 def test_frames_of_two_networks_are_not_enrolled_or_chained(tmp_path):
     mine, theirs = frames(tmp_path / "1.npz"), frames(tmp_path / "2.npz", OTHER)
     listener = Listener()
@@ -143,6 +144,11 @@ def test_frames_of_two_networks_are_not_enrolled_or_chained(tmp_path):
     made = enrol(Corpus((Recording("ann", "1", mine), Recording("bob", "1", theirs)), ()))
     assert made.population.names == ("ann",)
     assert made.population.specs["voice"].network == SHA256
+    noted = HearingOptions(("f0", "voice")).note([F0(), Voice()])["features"]
+    assert noted == {
+        "f0": ["histogram", 104, 0.01],
+        "voice": ["embedding", SIZE, 3.0, SHA256],
+    }
 
 
 def test_a_ledger_does_not_add_up_two_networks(tmp_path):
@@ -154,11 +160,3 @@ def test_a_ledger_does_not_add_up_two_networks(tmp_path):
         theirs = {"voice": replace(specs["voice"], network=OTHER)}
         with pytest.raises(StoreError, match=r"session 1 in l\.db is by .* use another ledger"):
             ledger.carried("ann", theirs)
-
-
-def test_the_notes_of_kept_frames_name_the_network():
-    noted = HearingOptions(("f0", "voice")).note([F0(), Voice()])["features"]
-    assert noted == {
-        "f0": ["histogram", 104, 0.01],
-        "voice": ["embedding", SIZE, 3.0, SHA256],
-    }

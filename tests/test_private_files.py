@@ -61,14 +61,6 @@ def write_run(folder: Path) -> None:
         lines.write_record({"bits": 1.0})
 
 
-def write_ledger(folder: Path) -> None:
-    Ledger(folder / "file").close()
-
-
-def write_summary(folder: Path) -> None:
-    SummaryFile(folder / "file", "settings").close()
-
-
 def write_journal(folder: Path) -> None:
     (folder / "file").rename(folder / NAME)
     try:
@@ -77,7 +69,16 @@ def write_journal(folder: Path) -> None:
         (folder / NAME).rename(folder / "file")
 
 
-WRITES = pytest.mark.parametrize("write", [write_run, write_ledger, write_summary, write_journal])
+WRITES = pytest.mark.parametrize(
+    "write",
+    [
+        write_run,
+        write_journal,
+        lambda folder: Ledger(folder / "file").close(),
+        lambda folder: SummaryFile(folder / "file", "settings").close(),
+    ],
+    ids=["run", "journal", "ledger", "summary"],
+)
 
 
 @as_root
@@ -94,19 +95,17 @@ def test_a_file_of_another_user_is_not_written_to(write: Any, tmp_path: Path) ->
 
 
 @WRITES
-def test_what_is_ours_and_open_to_others_is_made_private(write: Any, tmp_path: Path) -> None:
-    file = tmp_path / "file"
+def test_what_is_open_to_others_is_made_private_and_a_hard_link_refused(
+    write: Any, tmp_path: Path
+) -> None:
+    file, elsewhere = tmp_path / "file", tmp_path / "elsewhere"
     file.touch()
     file.chmod(0o666)
     write(tmp_path)
     assert mode_of(file) == 0o600
-
-
-@WRITES
-def test_what_has_another_name_as_well_is_not_written_to(write: Any, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "elsewhere"
+    file.unlink()
     elsewhere.touch()
-    os.link(elsewhere, tmp_path / "file")
+    os.link(elsewhere, file)
     with pytest.raises(StoreError, match="hard link"):
         write(tmp_path)
     assert elsewhere.read_bytes() == b""
@@ -149,34 +148,23 @@ def test_nor_where_it_is_put_there_while_the_ledger_is_opened(
 
 
 @as_root
-def test_a_ledger_of_another_user_is_read_and_left_as_it_is(tmp_path: Path) -> None:
-    ledger = tmp_path / "me.db"
+def test_of_another_user_a_ledger_is_read_and_no_link_nor_pipe_followed(tmp_path: Path) -> None:
+    ledger, link, pipe = (tmp_path / name for name in ("me.db", "link.db", "run.jsonl"))
     Ledger(ledger).close()
+    link.symlink_to(ledger)
+    os.chown(link, OTHER, OTHER, follow_symlinks=False)
+    with pytest.raises(StoreError, match="belongs to"):
+        Ledger(link)
+    os.mkfifo(pipe)
+    os.chown(pipe, OTHER, OTHER)
+    with pytest.raises(StoreError, match="a pipe of another user"):
+        JsonLines(pipe)
     os.chown(ledger, OTHER, OTHER)
     with Ledger(ledger, create=False, write=False) as opened:
         assert opened.sessions() == []
     with pytest.raises(StoreError, match="belongs to"):
         Ledger(ledger, create=False)
-    assert [each.name for each in tmp_path.iterdir()] == ["me.db"]
-
-
-@as_root
-def test_a_link_of_another_user_leads_to_no_ledger(tmp_path: Path) -> None:
-    Ledger(tmp_path / "me.db").close()
-    link = tmp_path / "link.db"
-    link.symlink_to(tmp_path / "me.db")
-    os.chown(link, OTHER, OTHER, follow_symlinks=False)
-    with pytest.raises(StoreError, match="belongs to"):
-        Ledger(link)
-
-
-@as_root
-def test_a_named_pipe_of_another_user_gets_no_records(tmp_path: Path) -> None:
-    pipe = tmp_path / "run.jsonl"
-    os.mkfifo(pipe)
-    os.chown(pipe, OTHER, OTHER)
-    with pytest.raises(StoreError, match="a pipe of another user"):
-        JsonLines(pipe)
+    assert {each.name for each in tmp_path.iterdir()} == {"me.db", "link.db", "run.jsonl"}
 
 
 @as_root
