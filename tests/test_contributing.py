@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md says a new part touches is what it touches: each is added, as a toy.
+"""What CONTRIBUTING.md says a new part touches is what it touches: a toy of it is added.
 
 A copy of the package and its documents gets exactly the files that are listed; the toy then runs in
 a process of its own.
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import not_skipped, pytest_collection_modifyitems
 from tests.toys import TOYS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,7 +24,6 @@ COPIED = (
     *("monitor", "docs", "tests", "benchmarks", "pyproject.toml", "conftest.py"),
     *("README.md", "SECURITY.md", "CONTRIBUTING.md"),
 )
-pytestmark = pytest.mark.slow
 
 
 def listed(section: str) -> list[str]:
@@ -52,6 +52,7 @@ def run(home: Path, *arguments: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("toy", TOYS, ids=lambda toy: toy.name)
 def test_it_is_added_by_the_files_that_are_listed(toy, tmp_path):
     home = tmp_path / "checkout"
@@ -81,9 +82,17 @@ def contents(home: Path) -> dict[str, bytes]:
     return {path.relative_to(home).as_posix(): path.read_bytes() for path in files}
 
 
-def test_every_way_to_add_something_is_tried():
-    (body,) = re.findall(r"^## How to add\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL)
-    sections = re.findall(r"^### (.+)$", body, re.MULTILINE)
-    assert sections == [toy.section for toy in TOYS]
-    for section in sections:
-        assert listed(section), section
+def test_what_a_test_needs_is_known_by_its_fixtures_and_ci_skips_nothing(request):
+    test = pytest.Function.from_parent(request.node.parent, name="test_page", callobj=lambda: None)
+    test.fixturenames.append("browser")
+    pytest_collection_modifyitems(request.config, [test])
+    assert {mark.name for mark in test.iter_markers()} >= {"browser", "slow"}
+    skipped = ("tests/test_x.py", 7, "Skipped: needs a microphone")
+    for ci, outcome in ((True, "failed"), (False, "skipped")):
+        report = pytest.TestReport("test_x", ("", 0, ""), {}, "skipped", skipped, "setup")
+        found = not_skipped(report, ci)
+        assert found.outcome == outcome
+        assert "needs a microphone" in str(found.longrepr)
+    report = pytest.TestReport("test_x", ("", 0, ""), {}, "skipped", None, "call")
+    report.wasxfail = "a bug"
+    assert not_skipped(report, True).outcome == "skipped"

@@ -1,28 +1,35 @@
-"""Readings as tables: every figure of every record in a column of its type, wherever it goes."""
+"""Readings as tables: every figure in a column of its type, and no cell a formula."""
 
 from __future__ import annotations
 
 import csv
 import io
-import math
-import os
+import re
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import soundfile
+from hypothesis import given
+from hypothesis import strategies as st
 
 from monitor import Monitor, MonitorSettings, Population, Readings, Run
+from monitor.alerts.rules import among, figure
+from monitor.corpus import find, read_speaker_attributes
 from monitor.errors import UsageError
 from monitor.events.declaration import record_of
 from monitor.events.keys import FIGURE, MAYBE_SECONDS, SECONDS
 from monitor.events.reading import Reading
-from monitor.tables import columns_of, crowd, flat, unit_of
-from tests.pages import fenced
+from monitor.files import csv_text, plain_cell
+from monitor.population import demo_frames
+from monitor.run.each import RecordingOutcome, SummaryFile, format_row
+from monitor.tables import Column, columns_of, crowd, flat, unit_of, write
+from monitor.training.feature_extraction import HearingOrder, write_manifest
 from tests.records import event, events
 from tests.sounds import RATE, synthetic
 from tests.stream.streams import reference
@@ -36,8 +43,6 @@ SPARSE = (
 
 @pytest.fixture(scope="module")
 def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from monitor.population import demo_frames
-
     path = tmp_path_factory.mktemp("run") / "talk.jsonl"
     monitor = Monitor(
         Population.reference(),
@@ -111,8 +116,6 @@ def test_csv_parquet_and_the_data_frame_hold_the_same(run_file, tmp_path):
 
 
 def test_readings_of_a_monitor_and_of_a_run_are_the_same_table():
-    from monitor.population import demo_frames
-
     def monitor() -> Monitor:
         return Monitor(reference(), ["f0"], step_seconds=120)
 
@@ -125,40 +128,32 @@ def test_readings_of_a_monitor_and_of_a_run_are_the_same_table():
     assert "run" not in streamed.to_pandas()
 
 
-def test_no_readings_are_a_table_of_no_rows():
+def test_what_is_withheld_of_an_older_version_or_nowhere_is_an_empty_cell(tmp_path):
+    old = {"type": "reading", "seconds": 1.0, "speech": 0.5, "bits": None, "at_least": None}
+    changed = {"since_seconds": 0.5, "features": ["f0", "voice"]}
+    lacks = {"among": [{"bits": 1.0}], "bystanders": [{"probability": 0.5}], "protected": {}}
+    readings = Readings(events([old, {**old, "bits": 1.5, "change": changed}, {**old, **lacks}]))
+    frame = readings.to_pandas()
+    assert frame["bits"].isna().tolist() == [True, False, True]
+    assert frame["bits"][1] == 1.5
+    assert frame["at_least"].isna().all()
+    assert frame["change.features"][1] == "f0+voice"
+    # what lacks its name has no column
+    assert not any(name.startswith(("among", "bystander")) for name in frame)
+    readings.write(tmp_path / "a.csv")
+    first = next(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text())))
+    assert (first["bits"], first["at_least"], first["seconds"]) == ("", "", "1.0")
     none = Readings(events([{"type": "start"}, {"type": "end"}]))
     assert none.to_pandas().shape[0] == len(none) == 0
     assert "bits" in none.to_pandas()
 
 
-def test_what_is_withheld_or_of_an_older_version_is_an_empty_cell(tmp_path):
-    old = {"type": "reading", "seconds": 1.0, "speech": 0.5, "bits": None, "at_least": None}
-    readings = Readings(events([old, {**old, "bits": 1.5, "change": {"since_seconds": 0.5,
-                         "features": ["f0", "voice"]}}]))  # fmt: skip
-    frame = readings.to_pandas()
-    assert math.isnan(frame["bits"][0])
-    assert frame["bits"][1] == 1.5
-    assert frame["at_least"].isna().all()
-    assert frame["change.features"][1] == "f0+voice"
-    readings.write(tmp_path / "a.csv")
-    first = next(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text())))
-    assert (first["bits"], first["at_least"], first["seconds"]) == ("", "", "1.0")
-
-
-def test_units_are_those_of_the_declared_keys():
-    seen = set()
+def test_units_and_crowds_are_those_of_the_records_and_of_alerts():
     for key in record_of(Reading).keys:
         if key.schema == FIGURE:
             assert unit_of(key.name) == "bits", key.name
         if key.schema in (SECONDS, MAYBE_SECONDS):
             assert unit_of(key.name) == "s", key.name
-        seen.add(unit_of(key.name))
-    assert seen == {"bits", "s", ""}
-
-
-def test_crowds_are_called_as_in_alerts():
-    from monitor.alerts.rules import among, figure
-
     for people in (2, 50, 999, 12_500, 10_000, 1_000_000, 2_500_000, 8_000_000_000):
         field = f"among.{crowd(people)}.bits"
         assert among(field) == people
@@ -166,7 +161,16 @@ def test_crowds_are_called_as_in_alerts():
         assert flat(event(reading))[field] == figure(field, Reading.from_record(reading)) == 3.5
 
 
-def test_the_protected_side_is_in_the_table_attacker_by_attacker():
+def test_conditions_and_the_protected_side_are_in_the_table():
+    reading = {
+        "type": "reading",
+        "conditions": {"bandwidth_hz": 3600.0, "snr_db": 40.0, "reverberation_seconds": 0.15,
+                       "clipping": 0.0, "level_db": -25.0},
+        "differs": ["bandwidth_hz", "clipping"],
+    }  # fmt: skip
+    (row,) = Readings(events([reading])).rows()
+    assert row["conditions.bandwidth_hz"] == 3600
+    assert row["differs"] == "bandwidth_hz+clipping"
     side = {"speech": 1.5, "bits": 2.0, "by": "lazy-informed", "attackers": {
         "ignorant": {"bits": 0.5, "at_least": False}, "lazy-informed": {"bits": 2.0}}}  # fmt: skip
     readings = Readings(
@@ -195,15 +199,6 @@ def test_whom_a_reading_names_is_in_the_table_where_that_is_asked_for():
     assert (row["among.50.favourite"], row["among.50.favourite_probability"]) == ("ann", 0.125)
 
 
-def test_what_lacks_its_name_has_no_column():
-    lacks = {"among": [{"bits": 1.0}], "bystanders": [{"probability": 0.5}], "protected": {}}
-    (row,) = (
-        Readings(events([{"type": "reading", "bits": 1.5, **lacks}])).to_pandas().to_dict("records")
-    )
-    assert row["bits"] == 1.5
-    assert not any(name.startswith(("among", "bystander")) for name in row)
-
-
 def test_columns_do_not_depend_on_what_happened():
     plain = columns_of(events([{"features": {"f0": {}}, "among": [{"people": 50}]}]))
     noted = columns_of(events([
@@ -228,14 +223,49 @@ def test_without_the_extra_one_line_says_what_to_install(run_file):
     assert second == "this table needs pyarrow: pip install 'speaker-disclosure-monitor[tables]'"
 
 
-@pytest.mark.slow
-def test_the_guide_runs(tmp_path):
-    root = Path(__file__).resolve().parents[2]
-    (code,) = fenced((root / "docs" / "tables.md").read_text("utf-8"), "python")
-    soundfile.write(tmp_path / "talk.flac", synthetic(4.0), RATE)
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True,
-        env={**os.environ, "PYTHONPATH": str(root)},
-    )  # fmt: skip
-    assert done.stdout.splitlines()[-1] == "bits"
-    assert pq.read_table(tmp_path / "talk.parquet").num_rows == 4
+FORMULA = '=HYPERLINK("http://evil.example";"ann")'
+STARTS = "=+-@\t\r\n＝＋－＠"
+
+
+@given(st.lists(st.text(st.sampled_from("'ab1.e" + STARTS)), min_size=1))
+def test_a_text_begins_no_formula_and_comes_back(texts):
+    ((cells), *_) = csv.reader(io.StringIO(csv_text(texts, []), newline=""))
+    for text, cell in zip(texts, cells, strict=True):
+        assert plain_cell(cell) == text
+        if cell and cell[0] in STARTS:
+            assert re.fullmatch(r"[+-][0-9.e+-]+", cell)
+            float(cell)
+
+
+@pytest.mark.parametrize("number", [-1.5, "-1.5", "-0.25e-3", "+2", "-inf", -3, np.float64(-0.5)])
+def test_numbers_stay_numbers(number):
+    assert csv_text(["a"], [[number]]) == f"a\n{number}\n"
+
+
+def test_tables_and_summaries_escape_texts(tmp_path):
+    table = tmp_path / "a.csv"
+    write(
+        table, [Column("watch", "text"), Column("bits", "number")], [{"watch": "@me", "bits": -1.5}]
+    )
+    assert table.read_text() == "watch,bits\n'@me,-1.5\n"
+    summary, outcome = tmp_path / "out.csv", RecordingOutcome(bits=-0.5, exit_status=0)
+    with SummaryFile(summary, "same") as file:
+        file.append(format_row("-talk.wav", outcome, "file:0", "same"))
+        file.finish()
+    (row,) = csv.DictReader(summary.read_text().splitlines())
+    assert (row["recording"], row["bits"]) == ("'-talk.wav", "-0.5")
+    with SummaryFile(summary, "same", resume=True) as file:
+        assert file.has("-talk.wav", "file:0")
+        file.finish()
+    assert summary.read_text().count("'-talk.wav") == 1
+
+
+def test_a_manifest_names_the_same_people_and_files_again(tmp_path):
+    order = HearingOrder(tmp_path, tmp_path / "-talk.wav", FORMULA, "+monday")
+    soundfile.write(order.target, synthetic(1.0), RATE)
+    write_manifest(tmp_path, [order], {"gender": {FORMULA: "-"}})
+    assert "\n'=HYPER" not in (tmp_path / "manifest.csv").read_text()
+    (recording,) = find(tmp_path)
+    assert (recording.speaker, recording.session) == (FORMULA, "+monday")
+    assert recording.path.name == "-talk.wav"
+    assert read_speaker_attributes(tmp_path) == {"gender": {FORMULA: "-"}}
