@@ -83,7 +83,7 @@ WRITES = pytest.mark.parametrize(
 
 @as_root
 @WRITES
-def test_a_file_of_another_user_is_not_written_to(write: Any, tmp_path: Path) -> None:
+def test_a_file_of_another_user_is_not_written_to(write, tmp_path):
     file = planted(tmp_path / "file")
     before = file.stat()
     with pytest.raises(StoreError, match=r"belongs to .*65534 and not to you") as told:
@@ -95,9 +95,7 @@ def test_a_file_of_another_user_is_not_written_to(write: Any, tmp_path: Path) ->
 
 
 @WRITES
-def test_what_is_open_to_others_is_made_private_and_a_hard_link_refused(
-    write: Any, tmp_path: Path
-) -> None:
+def test_what_is_open_to_others_is_made_private_and_a_hard_link_refused(write, tmp_path):
     file, elsewhere = tmp_path / "file", tmp_path / "elsewhere"
     file.touch()
     file.chmod(0o666)
@@ -114,9 +112,7 @@ def test_what_is_open_to_others_is_made_private_and_a_hard_link_refused(
 @as_root
 @pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
 @pytest.mark.parametrize("exists", [False, True], ids=["new", "old"])
-def test_nor_is_a_ledger_with_anothers_file_beside_it(
-    suffix: str, exists: bool, tmp_path: Path
-) -> None:
+def test_nor_is_a_ledger_with_anothers_file_beside_it(suffix, exists, tmp_path):
     if exists:
         Ledger(tmp_path / "me.db").close()
     spy = planted(tmp_path / f"me.db{suffix}")
@@ -132,9 +128,7 @@ def test_nor_is_a_ledger_with_anothers_file_beside_it(
 
 
 @as_root
-def test_nor_where_it_is_put_there_while_the_ledger_is_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nor_where_it_is_put_there_while_the_ledger_is_opened(tmp_path, monkeypatch):
     Ledger(tmp_path / "me.db").close()
     real: Any = sqlite3.connect
 
@@ -148,7 +142,7 @@ def test_nor_where_it_is_put_there_while_the_ledger_is_opened(
 
 
 @as_root
-def test_of_another_user_a_ledger_is_read_and_no_link_nor_pipe_followed(tmp_path: Path) -> None:
+def test_of_another_user_a_ledger_is_read_and_no_link_nor_pipe_followed(tmp_path):
     ledger, link, pipe = (tmp_path / name for name in ("me.db", "link.db", "run.jsonl"))
     Ledger(ledger).close()
     link.symlink_to(ledger)
@@ -168,9 +162,7 @@ def test_of_another_user_a_ledger_is_read_and_no_link_nor_pipe_followed(tmp_path
 
 
 @as_root
-def test_what_another_user_put_into_a_cache_or_to_go_on_from_is_not_believed(
-    tmp_path: Path,
-) -> None:
+def test_what_another_user_put_into_a_cache_or_to_go_on_from_is_not_believed(tmp_path):
     cache, key = ResultCache(tmp_path), result_key("a")
     cache.write(key, b"1.5")
     (kept,) = tmp_path.iterdir()
@@ -186,7 +178,7 @@ def test_what_another_user_put_into_a_cache_or_to_go_on_from_is_not_believed(
 
 
 @as_root
-def test_a_user_does_not_write_into_the_files_of_root_either(tmp_path: Path) -> None:
+def test_a_user_does_not_write_into_the_files_of_root_either(tmp_path):
     reachable = tmp_path
     while reachable != reachable.parent:  # pytest's folders are for one user
         reachable.chmod(reachable.stat().st_mode | 0o011)
@@ -203,7 +195,7 @@ def test_a_user_does_not_write_into_the_files_of_root_either(tmp_path: Path) -> 
     assert not any((tmp_path / name).stat().st_size for name in ("run.jsonl", "me.db"))
 
 
-def test_folders_above_are_private_too_whatever_the_umask(tmp_path: Path) -> None:
+def test_folders_above_are_private_too_whatever_the_umask(tmp_path):
     before = os.umask(0)
     try:
         ResultCache(tmp_path / "share" / "monitor" / "cache")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -145,7 +144,7 @@ def lines_of(figure: Figure, colour: str | None = None) -> list[tuple[Any, Any]]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
-def test_every_run_can_be_drawn_without_a_warning(name: str, tmp_path: Path) -> None:
+def test_every_run_can_be_drawn_without_a_warning(name, tmp_path):
     plot_run(events(RUNS[name]), tmp_path / "run.png")
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
 
@@ -154,7 +153,7 @@ def test_every_run_can_be_drawn_without_a_warning(name: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("suffix", "magic"), [("svg", b"<?xml"), ("pdf", b"%PDF"), ("PNG", b"\x89PNG")]
 )
-def test_suffixes_and_repeatability(suffix: str, magic: bytes, tmp_path: Path) -> None:
+def test_suffixes_and_repeatability(suffix, magic, tmp_path):
     first, second = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
     plot_run(events(RUNS["plain"]), first)
     plot_run(events(RUNS["plain"]), second)
@@ -163,12 +162,12 @@ def test_suffixes_and_repeatability(suffix: str, magic: bytes, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_ten_hours_are_drawn_small(tmp_path: Path) -> None:
+def test_ten_hours_are_drawn_small(tmp_path):
     plot_run(events([start(), *rising(36_000)]), tmp_path / "run.svg")
     assert (tmp_path / "run.svg").stat().st_size < 1_500_000
 
 
-def test_other_suffixes_and_places_are_refused(tmp_path: Path) -> None:
+def test_other_suffixes_and_places_are_refused(tmp_path):
     with pytest.raises(UsageError, match=r"\.png, \.svg or \.pdf"):
         plot_run(events([]), tmp_path / "run.jpg")
     with pytest.raises(StoreError, match="another place"):
@@ -221,16 +220,14 @@ AGAINST = {**ALERT, "field": "evidence_bits", "threshold": 10.0}
         ([], ["Nothing can be said about this voice yet"], []),
     ],
 )  # fmt: skip
-def test_what_the_picture_says_and_what_it_does_not(
-    records: list[dict[str, Any]], said: list[str], unsaid: list[str]
-) -> None:
+def test_what_the_picture_says_and_what_it_does_not(records, said, unsaid):
     text = words_of(draw_run(events(records)))
     assert [words for words in said if words not in text] == [], text
     assert [words for words in unsaid if words in text] == [], text
 
 
 @pytest.mark.slow
-def test_nothing_that_is_written_leaves_the_picture() -> None:
+def test_nothing_that_is_written_leaves_the_picture():
     """The last words of a long title warn that low bits do not mean safe."""
     crowd = {"people": 10**6, "bits": 5.0, "bits_low": 3.9, "bits_high": 6.1, "fitting": 31250.0}
     last = told(60.0, 5.0, differs=["bandwidth_hz"], spread_low=4.0, spread_high=9.0)
@@ -250,7 +247,7 @@ def test_nothing_that_is_written_leaves_the_picture() -> None:
         assert box.y1 <= figure.bbox.y1, text
 
 
-def test_evidence_is_drawn_above_the_ceiling_and_doubt_after_another_voice() -> None:
+def test_evidence_is_drawn_above_the_ceiling_and_doubt_after_another_voice():
     drawn = lines_of(draw_run(events(evidence_run())), BLUE)
     assert max(np.max(y) for _, y in drawn) == pytest.approx(11.3)
     run = read_columns(events(noted()))
@@ -258,7 +255,7 @@ def test_evidence_is_drawn_above_the_ceiling_and_doubt_after_another_voice() -> 
 
 
 @pytest.mark.parametrize("speech", [0.8, 3.0], ids=["shorter", "longer than the first voice's"])
-def test_the_line_breaks_at_a_split(speech: float) -> None:
+def test_the_line_breaks_at_a_split(speech):
     run = read_columns(events(split(speech)))
     assert list(run.fresh) == [41]  # after the last reading on the old evidence
     assert np.all(np.diff(run.columns["speech"]) > 0)
@@ -269,7 +266,7 @@ def test_the_line_breaks_at_a_split(speech: float) -> None:
     assert "The voice since 0:35: after " in words_of(figure)
 
 
-def test_the_protected_side_is_drawn_with_whom_it_is_told_to() -> None:
+def test_the_protected_side_is_drawn_with_whom_it_is_told_to():
     records = [start(watch="ann", protected={"method": "mcadams:0.8"})]
     for each in rising(40):
         side = {"bits": each["bits"] - 2, "bits_low": each["bits"] - 2.5,
@@ -293,7 +290,7 @@ def evident(seconds: float, **more: Any) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def test_composition_stands_beside_evidence_where_it_is_asked_for() -> None:
+def test_composition_stands_beside_evidence_where_it_is_asked_for():
     nats = {"basic": 0.5, "advanced": 0.4, "optimal": 0.3}
     records = [start(watch="ann")]
     for seconds in range(1, 61):
@@ -316,7 +313,7 @@ def test_composition_stands_beside_evidence_where_it_is_asked_for() -> None:
 
 
 @pytest.mark.slow
-def test_one_voice_among_crowds_of_several_sizes(tmp_path: Path) -> None:
+def test_one_voice_among_crowds_of_several_sizes(tmp_path):
     path = tmp_path / "crowds.svg"
     plot_crowds(events(evidence_run()), path, [50, 10**4, 10**6])
     text = path.read_text()
@@ -333,7 +330,7 @@ def test_one_voice_among_crowds_of_several_sizes(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @given(st.lists(st.floats(-20, 14), min_size=3, max_size=3), st.integers(3, 10**8))
-def test_any_crowd_follows_from_one(bits: list[float], people: int) -> None:
+def test_any_crowd_follows_from_one(bits, people):
     ratios = np.exp2(bits)
 
     def among(m: int) -> float:
@@ -356,7 +353,7 @@ def test_any_crowd_follows_from_one(bits: list[float], people: int) -> None:
     ),
     st.integers(1, 30),
 )
-def test_thinning_keeps_ends_and_extremes(points: list[tuple[float, float]], limit: int) -> None:
+def test_thinning_keeps_ends_and_extremes(points, limit):
     x = 0.1 + np.cumsum([step for step, _ in points])
     y = np.array([value for _, value in points])
     keep = curve_points(x, y, limit)
@@ -370,7 +367,7 @@ def test_thinning_keeps_ends_and_extremes(points: list[tuple[float, float]], lim
 
 @pytest.mark.slow
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 0.1)), max_size=9))
-def test_labels_never_touch(labels: list[tuple[float, float]]) -> None:
+def test_labels_never_touch(labels):
     labels.sort()
     sizes = [size for _, size in labels]
     centres = spread_apart([at for at, _ in labels], sizes, 0.0, 1.0)

@@ -143,9 +143,7 @@ def seen(*records: dict[str, Any], width: int = 80, **options: Any) -> str:
 @VIEWS
 @pytest.mark.parametrize("terminal", [False, True])
 @pytest.mark.parametrize("total", [None, 0.0, 60.0])
-def test_nulls_and_odd_orders_never_crash_and_no_text_steers(
-    view: type[ReplayProgress | LiveView], terminal: bool, total: float | None
-) -> None:
+def test_nulls_and_odd_orders_never_crash_and_no_text_steers(view, terminal, total):
     screen = Screen(terminal)
     sink = view(total, screen.console, clock=screen.clock)
     assert isinstance(sink, Sink)
@@ -177,7 +175,7 @@ def test_nulls_and_odd_orders_never_crash_and_no_text_steers(
 
 
 @VIEWS
-def test_a_line_every_ten_seconds_that_says_something_new(view: Any) -> None:
+def test_a_line_every_ten_seconds_that_says_something_new(view):
     screen = Screen(False)
     sink = view(6000.0, screen.console, clock=screen.clock)
     sink.write(event(START))
@@ -193,7 +191,7 @@ def test_a_line_every_ten_seconds_that_says_something_new(view: Any) -> None:
     assert "2.0 of 5.6 bits, 1 in 12" in screen.lines[1]
 
 
-def test_speed_leaves_out_what_a_resumed_run_skipped() -> None:
+def test_speed_leaves_out_what_a_resumed_run_skipped():
     screen = Screen(True)
     progress = ReplayProgress(2000.0, screen.console, clock=screen.clock)
     screen.now = 5.0
@@ -212,7 +210,7 @@ def test_speed_leaves_out_what_a_resumed_run_skipped() -> None:
 
 
 @VIEWS
-def test_draws_at_most_ten_times_a_second(view: type[ReplayProgress | LiveView]) -> None:
+def test_draws_at_most_ten_times_a_second(view):
     screen = Screen(True)
     sink = view(100.0, screen.console, clock=screen.clock)
     drawn = []
@@ -226,7 +224,7 @@ def test_draws_at_most_ten_times_a_second(view: type[ReplayProgress | LiveView])
 
 
 @VIEWS
-def test_no_live_view_where_it_cannot_be_drawn_and_none_on_stdout(view: Any, capsys: Any) -> None:
+def test_no_live_view_where_it_cannot_be_drawn_and_none_on_stdout(view, capsys):
     for options in ({"encoding": "ascii"}, {"environ": {"TERM": "dumb"}}):
         screen = Screen(True, **options)
         sink = view(10.0, screen.console, clock=screen.clock)
@@ -241,7 +239,7 @@ def test_no_live_view_where_it_cannot_be_drawn_and_none_on_stdout(view: Any, cap
     assert capsys.readouterr().out == ""
 
 
-def test_gaps_are_told_five_times_then_counted() -> None:
+def test_gaps_are_told_five_times_then_counted():
     screen = Screen(False)
     progress = ReplayProgress(None, screen.console, clock=screen.clock)
     for _ in range(50):
@@ -256,7 +254,7 @@ def test_gaps_are_told_five_times_then_counted() -> None:
 
 @pytest.mark.slow
 @SIZES
-def test_everything_is_on_the_screen(width: int, height: int) -> None:
+def test_everything_is_on_the_screen(width, height):
     screen = Screen(True, width, height)
     readings = [reading(float(t), min(0.5 + 0.1 * t, 5.0)) for t in range(1, 61)]
     view = view_of(screen, START, *readings, ALERT, GAP, forecasts=[Ahead(31.0)])
@@ -283,7 +281,7 @@ def test_everything_is_on_the_screen(width: int, height: int) -> None:
 
 @pytest.mark.slow
 @SIZES
-def test_evidence_comes_first_the_enrolled_second_and_no_ceiling(width: int, height: int) -> None:
+def test_evidence_comes_first_the_enrolled_second_and_no_ceiling(width, height):
     screen = Screen(True, width, height)
     made = [{**reading(float(t)), **EVIDENCE, "bits": 0.2 * t} for t in range(1, 56)]
     view = view_of(screen, TOLD, *made, {**reading(57.0), **EVIDENCE}, forecasts=[Ahead(31.0)])
@@ -359,22 +357,20 @@ RULE = {"rule": "protected.bits>3 for 5 s", "field": "protected.bits", "threshol
          ["vacuous bound: 757 bits allowed; 33 identify anyone alive"], []),
     ],
 )  # fmt: skip
-def test_what_it_says_and_what_it_does_not(
-    records: list[dict[str, Any]], said: list[str], unsaid: list[str]
-) -> None:
+def test_what_it_says_and_what_it_does_not(records, said, unsaid):
     text = seen(*records)
     assert [words for words in said if words not in text] == [], text
     assert [words for words in unsaid if words in text] == [], text
 
 
 @pytest.mark.parametrize(("threshold", "told"), [(15.0, True), (14.0, False)])
-def test_no_alert_does_not_comfort_where_none_can_come(threshold: float, told: bool) -> None:
+def test_no_alert_does_not_comfort_where_none_can_come(threshold, told):
     text = seen(TOLD, {**reading(9.0), **EVIDENCE}, forecasts=[Forecast(threshold)])
     assert f"no alert (threshold {threshold} bits)" in text
     assert ("15.0 can never be reached" in text) == told
 
 
-def test_an_alert_a_gap_and_lateness_are_seen_without_colour() -> None:
+def test_an_alert_a_gap_and_lateness_are_seen_without_colour():
     screen = Screen(True, environ={"NO_COLOR": "1"})
     gap = {"type": "gap", "seconds": 2.0, "reason": "thinned", "detail": "f0 leaves out 4.0 s"}
     view = view_of(screen, START, reading(2.0, lag=3.4), ALERT, gap, forecasts=[Ahead(0.0)])
@@ -387,7 +383,7 @@ def test_an_alert_a_gap_and_lateness_are_seen_without_colour() -> None:
     assert not re.search(r"\x1b\[[0-9;]*3[0-7]", screen.text + text)
 
 
-def test_an_alert_that_another_voice_ends_says_so() -> None:
+def test_an_alert_that_another_voice_ends_says_so():
     screen = Screen(True)
     over = {**ALERT, "seconds": 112.0, "state": "cleared", "change": OPEN}
     changes = [{**CHANGE, "action": "note"}, over]
@@ -400,7 +396,7 @@ def test_an_alert_that_another_voice_ends_says_so() -> None:
         assert words in screen.text
 
 
-def test_both_sides_stand_on_the_screen_with_whom_and_what_was_disclosure_delay() -> None:
+def test_both_sides_stand_on_the_screen_with_whom_and_what_was_disclosure_delay():
     screen = Screen(True, 80, 24)
     view = view_of(screen, PROTECTED, *(both(float(t), 0.05 * t) for t in range(1, 41)))
     crossing = {"type": "crossing", "bits": 1.0, "delay_seconds": None, "side": "clear"}
@@ -441,7 +437,7 @@ def test_both_sides_stand_on_the_screen_with_whom_and_what_was_disclosure_delay(
         ([PROTECTED, both(11.0, -14.7, "ignorant")], SIDE),
     ],
 )  # fmt: skip
-def test_a_line_without_a_terminal(records: list[dict[str, Any]], said: str) -> None:
+def test_a_line_without_a_terminal(records, said):
     screen = Screen(False)
     view = view_of(screen, records[0], forecasts=[Ahead(75.0)])
     for screen.now in (1.0, 11.0):
@@ -452,7 +448,7 @@ def test_a_line_without_a_terminal(records: list[dict[str, Any]], said: str) -> 
     assert "\x1b" not in screen.text
 
 
-def test_progress_after_another_voice_claims_nothing() -> None:
+def test_progress_after_another_voice_claims_nothing():
     screen = Screen(False)
     progress = ReplayProgress(None, screen.console, clock=screen.clock)
     opened = {"since_seconds": 7.0, "features": ["channel"]}
@@ -474,9 +470,7 @@ def test_progress_after_another_voice_claims_nothing() -> None:
     st.integers(1, 30),
     st.integers(1, 12),
 )
-def test_the_text_curve_always_fills_its_box(
-    points: list[tuple[float, float]], width: int, height: int
-) -> None:
+def test_the_text_curve_always_fills_its_box(points, width, height):
     lines = draw_curve(
         sorted(points),
         width=width,
@@ -490,7 +484,7 @@ def test_the_text_curve_always_fills_its_box(
         assert lines[row_of(3.0, height, (-1.0, 5.0))] == THRESHOLD * width
 
 
-def test_memory_of_the_curve_does_not_grow() -> None:
+def test_memory_of_the_curve_does_not_grow():
     curve = TextCurve()
     for tick in range(1, 360_000):
         curve.add(tick / 10, 1.0)
@@ -500,7 +494,7 @@ def test_memory_of_the_curve_does_not_grow() -> None:
     assert all(math.isfinite(bits) for _, bits in curve.points)
 
 
-def test_the_line_breaks_where_the_evidence_begins_afresh_and_the_axis_goes_on() -> None:
+def test_the_line_breaks_where_the_evidence_begins_afresh_and_the_axis_goes_on():
     points = [(1.0, 2.0), (2.0, 2.0), (9.0, 0.0), (10.0, 0.0)]
     shape: dict[str, Any] = {"width": 20, "height": 4, "x_range": (1, 10), "y_range": (0, 2)}
     whole, broken = draw_curve(points, **shape), draw_curve(points, **shape, breaks={9.0})
@@ -520,7 +514,7 @@ def test_the_line_breaks_where_the_evidence_begins_afresh_and_the_axis_goes_on()
 # --------------------------------------------------------------------------------- several people
 
 
-def test_those_with_most_bits_have_a_line_and_the_line_is_of_whom_says_most() -> None:
+def test_those_with_most_bits_have_a_line_and_the_line_is_of_whom_says_most():
     screen = Screen(True)
     progress = PeopleProgress(60.0, screen.console, clock=screen.clock)
     for k in range(MOST_SHOWN + 2):
