@@ -4,22 +4,41 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
-from tests.dockerfile import ROOT, is_ignored, steps
+ROOT = Path(__file__).resolve().parents[1]
+LINES = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+RULES = [line for line in LINES if line and not line.startswith("#")]
+DOCKERFILE = re.sub(
+    r"^#.*\n|\\\n", "", (ROOT / "Dockerfile").read_text("utf-8"), flags=re.MULTILINE
+)
+STEPS = [line.split(maxsplit=1) for line in DOCKERFILE.splitlines() if line]
 
 
-def build(kind: str, folder: Path) -> Path:
+def build(kind: str, folder: Path, source: Path = ROOT) -> Path:
     code = f"from hatchling.build import build_{kind} as b; import sys; b(sys.argv[1])"
-    subprocess.run([sys.executable, "-c", code, str(folder)], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "-c", code, str(folder)], cwd=source, check=True)
     (made,) = folder.iterdir()
     return made
+
+
+def is_ignored(path: str) -> bool:
+    """Whether .dockerignore keeps a path out: the last rule that fits it or a folder counts."""
+    out = False
+    for rule in RULES:
+        shape = rule.removeprefix("!").replace("**/", "*/")
+        for place in (path, *map(str, Path(path).parents)):
+            if fnmatch(f"/{place}" if "*/" in shape else place, shape):
+                out = not rule.startswith("!")
+    return out
 
 
 @pytest.fixture(scope="module")
@@ -103,14 +122,30 @@ def test_a_checkout_can_be_built_from_the_sdist(tmp_path):
 
 
 def test_the_image_is_pinned_and_its_user_nobody():
-    text = (ROOT / "Dockerfile").read_text("utf-8")
-    names, rests = zip(*steps(text), strict=True)
+    names, rests = zip(*STEPS, strict=True)
     assert names.count("FROM") == 1
     assert re.fullmatch(r"python:3\.\d+-slim", rests[names.index("FROM")])
-    assert not re.search(r"https?:|\.io\b|\.com\b|\.org\b", text)
+    assert not re.search(r"https?:|\.io\b|\.com\b|\.org\b", DOCKERFILE)
     assert min(map(int, rests[names.index("USER")].split(":"))) > 1000
     assert "RUN" not in names[names.index("USER") :]
     assert names[-2:] == ("ENTRYPOINT", "CMD")
+
+
+@pytest.mark.slow
+def test_the_wheel_can_be_built_from_what_the_image_copies(wheel, tmp_path):
+    source, made = tmp_path / "src", tmp_path / "made"
+    made.mkdir()
+    for name, rest in STEPS:
+        if name != "COPY":
+            continue
+        for each in rest.split()[:-1]:
+            files = [path for path in (ROOT / each, *(ROOT / each).rglob("*")) if path.is_file()]
+            names = [path.relative_to(ROOT) for path in files]
+            for path in (path for path in names if not is_ignored(path.as_posix())):
+                (source / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / path, source / path)
+    with zipfile.ZipFile(build("wheel", made, source)) as ours:
+        assert {*ours.namelist()} == {*wheel.namelist()}
 
 
 def test_nothing_that_lies_about_gets_into_an_image():
