@@ -113,65 +113,6 @@ assert templates["loudness"].slices.sum() > 2 * 400
 """,
 )
 
-METRIC = Toy(
-    "A metric",
-    "surplus",
-    {
-        "monitor/lab/evaluation/surplus.py": '''"""How far mated scores lie above."""
-
-from __future__ import annotations
-
-from monitor.lab.evaluation.family import EvaluationContext
-from monitor.lab.evaluation.family import Family, FamilyResult, FigureEntry
-from monitor.lab.report.model import Figure
-
-__all__ = ["FAMILY"]
-
-
-def _compute(context: EvaluationContext) -> FamilyResult:
-    mated = context.pool.mated.mean()
-    others = [block.ravel() for _, block in context.pool.non_mated_blocks()]
-    rest = sum(each.sum() for each in others) / sum(each.size for each in others)
-    return FamilyResult((Figure("surplus.mean", "mean surplus", float(mated - rest), ""),))
-
-
-FAMILY = Family(
-    key="surplus",
-    place=45,
-    title="How far mated scores lie above",
-    caveat="A surplus says nothing of its spread.",
-    needs=("pool",),
-    figures=(FigureEntry("surplus", "surplus.mean", "mean mated less mean non-mated score"),),
-    compute=_compute,
-)
-''',
-    },
-    {
-        "monitor/lab/evaluation/family.py": (
-            """    *("anonymity", "accounting"),""",
-            """    *("anonymity", "accounting", "surplus"),""",
-        ),
-    },
-    {
-        "docs/metrics.md": "docs/check.py",
-        "tests/stable.json": "tests/test_stable.py",
-    },
-    """
-import json, subprocess, sys
-import numpy as np
-own = np.tile(np.eye(10), (4, 1))
-np.save("scores.npy", np.random.default_rng(0).normal(size=(40, 10)) + 3 * own)
-np.save("labels.npy", np.tile(np.arange(10), 4))
-command = [sys.executable, "-m", "monitor", "evaluate", "scores.npy", "--labels", "labels.npy"]
-def said(*options):
-    return subprocess.run([*command, *options], capture_output=True, text=True, check=True).stdout
-(system,) = json.loads(said("--json"))["systems"]
-assert abs(system["figures"]["surplus.mean"]["value"] - 3) < 0.5
-assert "How far mated scores lie above" in said("--all")
-assert "How far mated scores lie above (`surplus`)" in open("docs/metrics.md").read()
-""",
-)
-
 KEY = Toy(
     "A reading's key",
     "overlap_bits",
@@ -218,35 +159,4 @@ else:
 """,
 )
 
-OPTION = Toy(
-    "An option of a command",
-    "replay",
-    {},
-    {
-        "monitor/cli/replay.py": (
-            '    each: BatchOptions = group(BatchOptions, "Many recordings")\n',
-            """    farewell: str | None = option("--farewell TEXT", "Say this when it is over.")
-    each: BatchOptions = group(BatchOptions, "Many recordings")
-""",
-            "        reporter.follow(run, view)\n",
-            """        reporter.follow(run, view)
-    if asked.farewell:
-        say(asked.farewell)
-""",
-        ),
-    },
-    {"tests/stable.json": "tests/test_stable.py"},
-    """
-import subprocess, sys
-from monitor.population import demo_frames
-command = [sys.executable, "-m", "monitor", "replay"]
-asked = [str(demo_frames()), "--features", "f0", "--farewell", "That was all."]
-done = subprocess.run([*command, *asked], capture_output=True, text=True, check=True)
-assert "That was all." in done.stderr
-assert "--farewell TEXT" in subprocess.run(
-    [*command, "--help"], capture_output=True, text=True, check=True
-).stdout
-""",
-)
-
-TOYS = (FEATURE, METRIC, KEY, OPTION)
+TOYS = (FEATURE, KEY)
