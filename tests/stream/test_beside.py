@@ -1,9 +1,13 @@
-"""Words and ready-made frames in the same stream as audio."""
+"""Words and ready-made frames beside audio: heard when they are known, and how they cover it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,25 +16,29 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor import Monitor
+from monitor import Monitor, Population
 from monitor.errors import UsageError
+from monitor.events.reading import Reading
+from monitor.events.run import TranscriptStart
 from monitor.features import registry
 from monitor.features.f0 import F0
 from monitor.features.registry import register
-from monitor.kinds import HISTOGRAM, FeatureSpec
+from monitor.features.style import Style as RealStyle
+from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.people import Speaker
-from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.protocols import StreamInfo
 from monitor.sources import Chain, File, FramesFile, SideInputSource, write_frames
+from monitor.stream import front_end as coverage
 from monitor.stream.checkpoint import Checkpoint
-from monitor.stream.front_end import check_words
-from monitor.stream.records import RunTotals, start_event
-from monitor.types import Block, Track, Tracks, Words
-from tests.contracts import voice
+from monitor.stream.front_end import WordCoverage, find_coverage
+from monitor.stream.records import RunTotals, coverage_notices, list_coverage, start_event
+from monitor.transcripts.transcript import measure_coverage
+from monitor.types import AnyArray, Block, Track, Tracks, Words
+from tests.contracts import talk, voice
 from tests.population.rank_models import some_rank_model
-from tests.stream.streams import Listed
+from tests.stream.streams import Listed, audio
 
 RATE, SECONDS = 16_000, 6.0
 TEXTS = ("a", "so", "the")
@@ -83,6 +91,16 @@ def codes() -> Track:
     return Track(ticks, ticks // 10 % 4)
 
 
+def hear(source: Any, features: Any = ("f0", "style"), **options: Any) -> list[Any]:
+    own = [Style() if name == "style" else name for name in features]
+    made = Monitor(population(), own, "ann", step_seconds=0.5, **options).stream(source)
+    return [reading.record() for reading in made]
+
+
+def usable(readings: list[dict[str, Any]], name: str) -> list[float]:
+    return [round(reading["features"][name]["usable"], 2) for reading in readings]
+
+
 @pytest.fixture(scope="module")
 def wav(tmp_path_factory):
     path = tmp_path_factory.mktemp("beside") / "talk.wav"
@@ -97,16 +115,6 @@ def kept(wav):
     return path
 
 
-def hear(source: Any, features: Any = ("f0", "style"), **options: Any) -> list[Any]:
-    own = [Style() if name == "style" else name for name in features]
-    made = Monitor(population(), own, "ann", step_seconds=0.5, **options).stream(source)
-    return [reading.record() for reading in made]
-
-
-def usable(readings: list[dict[str, Any]], name: str) -> list[float]:
-    return [round(reading["features"][name]["usable"], 2) for reading in readings]
-
-
 @pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
@@ -116,10 +124,10 @@ def usable(readings: list[dict[str, Any]], name: str) -> list[float]:
     on_change=st.sampled_from(["ignore", "note", "reset", "split"]),
 )
 def test_the_readings_are_the_same_for_any_block_size(wav, kept, rate, block, late, on_change):
+    path = wav.with_name(f"{rate}.wav")
+    soundfile.write(path, voice(SECONDS, rate), rate)
+
     def run(seconds: float) -> list[dict[str, Any]]:
-        path = wav.with_name(f"{rate}.wav")
-        if not path.exists():
-            soundfile.write(path, voice(SECONDS, rate), rate)
         file = File(path, block_seconds=seconds)
         source = SideInputSource(file, words=said(late=late), frames=kept)
         return hear(source, ("f0", "style", "codes"), on_change=on_change)
@@ -130,7 +138,7 @@ def test_the_readings_are_the_same_for_any_block_size(wav, kept, rate, block, la
         assert usable(whole, "style")[-1] == 3.0
 
 
-def test_a_word_counts_from_when_it_is_known(wav):
+def test_a_word_counts_from_when_it_is_known(wav, kept):
     prompt = usable(hear(SideInputSource(File(wav), words=said())), "style")
     late = usable(hear(SideInputSource(File(wav), words=said(late=100))), "style")
     assert prompt[:4] == [0.25, 0.5, 0.75, 1.0]  # of the four words by 1.5 s one does not count
@@ -140,6 +148,14 @@ def test_a_word_counts_from_when_it_is_known(wav):
     together = hear(SideInputSource(File(wav), words=said()))
     assert usable(alone, "f0") == usable(together, "f0")
     assert together[-1]["features"]["f0"] == alone[-1]["features"]["f0"]
+    # beside ready-made frames too
+    of_frames = hear(SideInputSource(FramesFile(kept), words=said()), ["style"])
+    assert usable(of_frames, "style")[:4] == prompt[:4]
+    # and of a part what lies within it
+    part = File(wav, start_seconds=1.0, end_seconds=3.0)
+    cut = SideInputSource(part, words=said(), start_seconds=1.0)
+    begins = [item.begins for item in cut if isinstance(item, Words)]
+    assert np.concatenate(begins).tolist() == [20, 60, 100, 140]
 
 
 def test_a_word_that_comes_after_its_time_counts_from_then_on():
@@ -179,34 +195,25 @@ def test_a_run_goes_on_from_a_checkpoint(wav, kept, tmp_path):
         return SideInputSource(File(wav, block_seconds=0.3), words=said(late=60), frames=kept)
 
     def monitor() -> Monitor:
-        return Monitor(
-            population(), ["f0", Style(), CODES], "ann", step_seconds=0.5, on_change="note"
-        )
+        own = ["f0", Style(), CODES]
+        return Monitor(population(), own, "ann", step_seconds=0.5, on_change="note")
 
     whole = [reading.record() for reading in monitor().stream(source())]
-    first, checkpoint = monitor(), Checkpoint(tmp_path / "run.state", {})
+    rest = stopped(monitor(), monitor(), source, 5, tmp_path)
+    assert json.dumps([reading.record() for reading in rest]) == json.dumps(whole[5:])
+
+
+def stopped(
+    first: Monitor, second: Monitor, source: Callable[[], Any], after: int, folder: Path
+) -> list[Reading]:
+    """What the second says of what the first leaves of a source in a checkpoint."""
+    checkpoint = Checkpoint(folder / "run.state", {})
     for count, _ in enumerate(first.stream(source()), 1):
-        if count == 5:
+        if count == after:
             checkpoint.save(first, RunTotals(), [], 0)
             break
-    second = monitor()
     checkpoint.load(second, RunTotals(), [])
-    rest = [reading.record() for reading in second.stream(source())]
-    assert json.dumps(rest) == json.dumps(whole[5:])
-
-
-def test_words_lie_beside_ready_made_frames_too(kept):
-    readings = hear(SideInputSource(FramesFile(kept), words=said()), ["style"])
-    assert usable(readings, "style")[:3] == [0.25, 0.5, 0.75]
-
-
-def test_only_what_lies_within_the_recording_is_heard(wav):
-    cut = SideInputSource(
-        File(wav, start_seconds=1.0, end_seconds=3.0), words=said(), start_seconds=1.0
-    )
-    items = [item for item in cut if isinstance(item, Words)]
-    begins = np.concatenate([item.begins for item in items])
-    assert begins.tolist() == [20, 60, 100, 140]
+    return list(second.stream(source()))
 
 
 @pytest.mark.parametrize(
@@ -216,6 +223,11 @@ def test_only_what_lies_within_the_recording_is_heard(wav):
         ([Tracks({"codes": Track(np.array([1]), np.array([9]))})], [CODES], "bins of codes must"),
         ([said(), Block(np.zeros(800), RATE), Tracks({"style": codes()})], [Style()], "ready-made"),
         ([Words(("a",), *np.array([[3], [2], [4]]))], [Style()], "begin before they end"),
+        ([Words(("a",), *np.array([[0], [5], [4]]))], [Style()], "words"),
+        ([Words(("a", "so"), *np.array([[0, 1], [5, 6], [9, 8]]))], [Style()], "words"),
+        ([Words(("a",), np.array([0, 1]), *np.array([[5], [5]]))], [Style()], "words"),
+        ([Words(("a",), np.array([0.5]), *np.array([[5], [5]]))], [Style()], "words"),
+        ([Words((3,), *np.array([[0], [5], [5]]))], [Style()], "words"),  # type: ignore[arg-type]
     ],
 )
 def test_what_cannot_be_heard_is_refused_in_a_line(items, features, words):
@@ -227,39 +239,33 @@ def test_what_cannot_be_heard_is_refused_in_a_line(items, features, words):
     assert "\n" not in str(told.value)
 
 
+def ready_made(*specs: FeatureSpec) -> StreamInfo:
+    return StreamInfo(audio=False, tracks={each.name: each for each in specs})
+
+
 @pytest.mark.parametrize(
     ("stream_info", "features", "words"),
     [
         (StreamInfo(), ["f0", Style()], "style is made of timed words, and listed brings none"),
         (StreamInfo(), ["f0", CODES], "listed holds no frames of codes"),
         (StreamInfo(audio=False, words=True), ["f0", Style()], "holds no frames of f0"),
-        (
-            StreamInfo(tracks={"codes": FeatureSpec("codes", HISTOGRAM, 5, 0.1)}),
-            ["codes"],
-            "size 5",
-        ),
+        (ready_made(replace(CODES, size=5)), ["codes"], "size 5"),
+        (ready_made(replace(CODES, kind=EMBEDDING)), ["codes"], "embedding"),
+        (ready_made(replace(CODES, name="c")), ["codes"], "no frames of codes, only of c"),
+        (ready_made(CODES, replace(CODES, name="more")), ["codes"], ""),
+        (ready_made(replace(CODES, size=3)), ["codes"], ""),  # fewer bins
     ],
 )
 def test_a_source_that_lacks_something_is_refused_before_it_begins(stream_info, features, words):
-    source = Listed([])
+    source, monitor = Listed([]), Monitor(population(), features)
     source.stream_info = stream_info
+    if not words:
+        assert list(monitor.stream(source)) == []
+        return
     with pytest.raises(UsageError, match=words):
-        Monitor(population(), features).front_end.check(source)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        Words(("a",), np.array([0]), np.array([5]), np.array([4])),
-        Words(("a", "so"), np.array([0, 1]), np.array([5, 6]), np.array([9, 8])),
-        Words(("a",), np.array([0, 1]), np.array([5]), np.array([5])),
-        Words(("a",), np.array([0.5]), np.array([5]), np.array([5])),
-        Words((3,), np.array([0]), np.array([5]), np.array([5])),  # type: ignore[arg-type]
-    ],
-)
-def test_words_that_nobody_said(words):
-    with pytest.raises(UsageError, match="words"):
-        check_words(words)
+        monitor.front_end.check(source)
+    with pytest.raises(UsageError, match=words):
+        list(monitor.stream(source))
 
 
 def test_a_feature_without_settings_is_followed_by_nobody_s_and_the_run_says_so():
@@ -288,3 +294,173 @@ def test_a_feature_is_registered_by_its_class(monkeypatch):
     for wrong in (lambda: Style(), type("Codes", (), {"spec": CODES})):
         with pytest.raises(UsageError, match="needs a class attribute spec"):
             register(wrong)
+
+
+@cache
+def stylish() -> Population:
+    spec = RealStyle().spec
+    slices = np.random.default_rng(3).integers(0, 9, (6, spec.size)).astype(np.uint16)
+    rank_model = replace(some_rank_model(("style",)), networks=(spec.network,))
+    people = [Speaker(name) for name in ("ann", "bob", "cy")]
+    features = {"style": FeatureTemplates(spec, slices)}
+    return Population(people, np.array([0, 2, 4, 6]), features, RankModels([rank_model]))
+
+
+def by_style() -> Monitor:
+    return Monitor(stylish(), ["style"], "ann", step_seconds=0.5)
+
+
+def said_in_a_talk() -> Words:
+    """Those of the first talk that end within the recording, some known a second late."""
+    words = talk(60)
+    fits = words.ends <= 100 * TALK_SECONDS
+    count = int(fits.sum())
+    assert fits[:count].all()
+    known = np.minimum(words.known[:count], round(100 * TALK_SECONDS))
+    return Words(words.texts[:count], words.begins[:count], words.ends[:count], known)
+
+
+# -------------------------------------------------------------------------------------- style
+TALK_SECONDS = 20.0
+
+
+def expected(*talks: Words) -> AnyArray:
+    counts = [
+        np.bincount(RealStyle().process(w).values, minlength=RealStyle().spec.size) for w in talks
+    ]
+    return np.asarray(np.sum(counts, axis=0))
+
+
+def recording(block_seconds: float = 0.3) -> Any:
+    sound, size = voice(TALK_SECONDS, 8000), round(block_seconds * 8000)
+    return Listed(audio(sound, range(size, len(sound), size), 8000))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block_seconds", [0.01, 0.13, 1.0, 7.0, TALK_SECONDS])
+def test_blocks_of_audio_make_no_difference(block_seconds):
+    made = by_style()
+    list(made.stream(SideInputSource(recording(block_seconds), words=said_in_a_talk())))
+    assert made.totals.totals["style"].tolist() == expected(said_in_a_talk()).tolist()
+
+
+@pytest.mark.parametrize("after", [1, 11, 37])
+def test_a_run_that_was_stopped_counts_as_if_it_had_not_been(after, tmp_path):
+    second = by_style()
+    source = lambda: SideInputSource(recording(), words=said_in_a_talk())  # noqa: E731
+    stopped(by_style(), second, source, after, tmp_path)
+    assert second.totals.totals["style"].tolist() == expected(said_in_a_talk()).tolist()
+
+
+def test_another_recording_begins_anew():
+    made = by_style()
+    talks = [Words(("no",), *np.array([[at], [at + 30], [at + 30]])) for at in (1900, 10)]
+    list(made.stream(Chain([SideInputSource(recording(), words=each) for each in talks])))
+    names = RealStyle().bins
+    counted = {names[i]: int(n) for i, n in enumerate(made.totals.totals["style"]) if n}
+    assert counted == {"no": 2}  # not repeated
+
+
+def test_words_that_come_when_their_time_has_gone_by_are_all_counted():
+    made, words = by_style(), said_in_a_talk()
+    late = replace(words, known=np.maximum.accumulate(words.known + 500))
+    heard = [*made.stream(SideInputSource(recording(), words=late))]
+    assert made.totals.totals["style"].tolist() == expected(words).tolist()
+    prompt = [*by_style().stream(SideInputSource(recording(), words=words))]
+    behind = [each.features["style"].usable for each in heard]
+    ahead = [each.features["style"].usable for each in prompt]
+    assert all(b <= a for b, a in zip(behind[:-1], ahead[:-1], strict=True))
+    assert behind[9] < ahead[9]
+    assert behind[-1] == pytest.approx(ahead[-1])
+
+
+TICKS = 3000
+
+
+def said_at_random(seed: int = 0, recording: int = 0) -> Words:
+    rng = np.random.default_rng(seed)
+    begins = np.sort(rng.integers(0, TICKS - 60, 40))
+    ends = begins + rng.integers(5, 50, 40)
+    return Words(("so",) * 40, begins, ends, ends, recording)
+
+
+def speech(seed: int = 0) -> np.ndarray:
+    return np.repeat(np.random.default_rng(seed).random(TICKS // 50) < 0.7, 50)
+
+
+def some(words: Words, low: int, high: int) -> Words:
+    own = (words.known > low) & (words.known <= high)
+    begins, ends, known = (each[own] for each in (words.begins, words.ends, words.known))
+    return Words(("so",) * int(own.sum()), begins, ends, known, words.recording)
+
+
+@given(cuts=st.lists(st.integers(0, TICKS), max_size=8).map(sorted))
+def test_any_cutting_finds_what_the_whole_does(cuts):
+    found = WordCoverage()
+    edges = [0, *cuts, TICKS]
+    for low, high in pairwise(edges):
+        found.add_words(some(said_at_random(), low, high))
+        found.add_speech(0, speech()[low:high])
+    (one,) = found.measure()
+    assert one.coverage == measure_coverage(said_at_random(), speech())
+    assert (one.words, one.recording) == (40, 0)
+
+
+def test_each_recording_is_told_by_itself_and_one_without_words_too():
+    found = WordCoverage()
+    found.add_words(said_at_random())
+    found.add_speech(0, speech())
+    found.add_speech(1, speech(1))
+    found.add_words(said_at_random(2, recording=2))
+    found.add_speech(2, np.zeros(TICKS, bool))
+    made = found.measure()
+    assert [(each.recording, each.words) for each in made] == [(0, 40), (1, 0), (2, 40)]
+    assert [each.coverage is None for each in made] == [False, True, True]
+    rows = list_coverage(made, ["a", "b", "c"])
+    assert rows[1].words_in_speech is None
+    assert rows[0].words_in_speech == measure_coverage(said_at_random(), speech()).in_speech
+    begun = [TranscriptStart(name, f"{name}.vtt", 40, False, None) for name in ("a", "b")]
+    lines = list(map(str, coverage_notices(made, ["a", "b", "c"], begun)))
+    assert lines[0].startswith("a.vtt: ")
+    assert lines[1:] == [
+        "b.vtt: no words came: the average and the plateau are still those of voices with words",
+        "c: nobody speaks in its recording",
+    ]
+
+
+def test_only_the_last_hours_are_kept(monkeypatch):
+    monkeypatch.setattr(coverage, "KEPT_TICKS", 500)
+    found, words = WordCoverage(), said_at_random()
+    for low in range(0, TICKS, 100):
+        found.add_words(some(words, low, low + 100))
+        found.add_speech(0, speech()[low : low + 100])
+        assert sum(each.size for each in found._speech) <= 1000
+    (one,) = found.measure()
+    first = TICKS - sum(each.size for each in found._speech)
+    late = words.begins >= first
+    times = words.begins[late] - first, words.ends[late] - first
+    kept = Words(("so",) * int(late.sum()), *times, times[1])
+    assert one.words == 40
+    assert one.coverage == measure_coverage(kept, speech()[first:])
+
+
+def test_captions_without_pauses_are_not_doubted():
+    begins = np.arange(0, TICKS, 50)
+    captions = Words(("so",) * begins.size, begins, begins + 50, begins + 50)
+    found = find_coverage(captions, speech())
+    assert found is not None
+    assert (found.as_well, found.doubtful, found.covered) == (None, False, 1.0)
+    assert find_coverage(captions, np.zeros(TICKS, bool)) is None
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_words_of_another_recording_are_doubted(own):
+    voiced = speech(3)
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], voiced, [0]))))
+    begins, ends = edges[::2] + 5, edges[1::2] - 5
+    if not own:
+        begins, ends = begins + 1100, ends + 1100
+        begins, ends = begins[ends < TICKS], ends[ends < TICKS]
+    found = find_coverage(Words(("so",) * begins.size, begins, ends, ends), voiced)
+    assert found is not None
+    assert found.doubtful is not own

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 import tracemalloc
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +13,9 @@ import jsonschema
 import numpy as np
 import pytest
 import soundfile
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from monitor import Monitor, Population, measure
 from monitor.alerts import Threshold
@@ -21,9 +26,9 @@ from monitor.run import LogFile, MeasurementSettings, Run, RunSettings, status_o
 from monitor.sources import Diarised, PerChannel, Samples
 from monitor.sources.base import Stretch
 from monitor.stream.accumulator import FeatureTotals
-from monitor.stream.people import _ALL_STRETCHES, _MOST_PIECES, SideBySide, _Voice
+from monitor.stream.people import _ALL_STRETCHES, _MOST_PIECES, SideBySide, _Voice, one_to_one
 from monitor.transcripts import Turn
-from monitor.types import Block
+from monitor.types import Block, FloatArray
 from tests.contracts import voice
 from tests.records import read_records
 from tests.stream.streams import RATE, WATCHED, Listed, audio, reference
@@ -58,70 +63,69 @@ def meeting(turns):
     sound = []
     for label, seconds in turns:
         size = round(seconds * RATE)
-        part = own[label][places[label] : places[label] + size]
+        sound.append(own[label][places[label] : places[label] + size])
         places[label] += size
         found.append(Turn(at, at + seconds, label))
         at += seconds
-        sound.append(part)
     return np.concatenate(sound), found, places
 
 
-TURNS = [("ann", 3.0), ("bob", 5.5), ("ann", 4.25), ("bob", 2.0), ("ann", 6.0), ("bob", 7.0)]
+SOUND, _TURNS, PLACES = meeting(
+    [("ann", 3.0), ("bob", 5.5), ("ann", 4.25), ("bob", 2.0), ("ann", 6.0), ("bob", 7.0)]
+)
+
+
+def diarised(*more: Turn, sound: FloatArray = SOUND) -> Diarised:
+    """Ann and Bob in turn, and further turns."""
+    return Diarised(Samples(sound, RATE), [*_TURNS, *more])
 
 
 @pytest.mark.slow
-def test_a_call_of_two_is_two_runs_of_one_to_the_last_bit():
-    records, _ = heard(PerChannel(Samples(CALL, RATE)))
+def test_a_call_of_two_is_two_runs_of_one_to_the_last_bit(tmp_path):
+    log = tmp_path / "a.jsonl"
+    records, _ = heard(PerChannel(Samples(CALL, RATE)), log=log)
     for label, samples in (("channel 1", ANN), ("channel 2", BOB)):
         alone, _ = heard(Samples(samples, RATE))
         assert of(records, label) == [r for r in alone if r["type"] == "reading"]
         assert len(of(records, label)) == 24
+    # the log holds everybody, and there is nothing to resume from
+    assert [r["type"] for r in read_records(log)] == [r["type"] for r in records]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
 
 
 def test_in_turns_each_is_heard_as_its_own_stretches_joined():
-    samples, turns, places = meeting(TURNS)
-    records, _ = heard(Diarised(Samples(samples, RATE), turns))
+    records, _ = heard(diarised())
     for label, own in (("ann", ANN), ("bob", BOB)):
-        alone, _ = heard(Samples(own[: places[label]], RATE))
+        alone, _ = heard(Samples(own[: PLACES[label]], RATE))
         expected = [r for r in alone if r["type"] == "reading"]
-        found = of(records, label)
         same = [key for key in expected[0] if key != "seconds"]
-        assert [{k: r[k] for k in same} for r in found] == [
-            {k: r[k] for k in same} for r in expected
-        ]
-
-
-def test_times_are_those_of_the_recording():
-    samples, turns, _ = meeting(TURNS)
-    records, _ = heard(Diarised(Samples(samples, RATE), turns))
+        found, expected = (
+            [{key: r[key] for key in same} for r in each] for each in (of(records, label), expected)
+        )
+        assert found == expected
     seconds = [r["seconds"] for r in of(records, "ann")]
     # its seconds 1 to 3 are the first turn, the fourth ends a second into the next, at 8.5
     assert seconds == [1, 2, 3, 9.5, 10.5, 11.5, 12.5, 15.5, 16.5, 17.5, 18.5, 19.5, 20.5, 20.75]
     for reading in (r for r in records if r["type"] == "reading"):
-        inside = [
-            t.label for t in turns if t.start_seconds < reading["seconds"] <= t.end_seconds + 0.005
-        ]
+        at = reading["seconds"]
+        inside = [t.label for t in _TURNS if t.start_seconds < at <= t.end_seconds + 0.005]
         assert inside == [reading["label"]]
 
 
-@pytest.mark.parametrize("step", [1600, 5000, 48_000])
-def test_cutting_the_recording_otherwise_changes_nothing(step):
-    samples, turns, _ = meeting(TURNS)
-    whole, _ = heard(Diarised(Samples(samples, RATE), turns))
-    cuts = range(step, samples.size, step)
-    listed = Listed(audio(samples, cuts), ("samples",))
-    listed.label = "samples"
-    cut, _ = heard(Diarised(listed, turns))
-    for label in ("ann", "bob"):
-        for kind in ("reading", "change", "notice"):
-            assert of(cut, label, kind) == of(whole, label, kind)
-    assert cut[-1]["people"] == whole[-1]["people"]
+def test_cutting_the_recording_otherwise_changes_nothing():
+    whole, _ = heard(diarised())
+    for step in (1600, 5000, 48_000):
+        listed = Listed(audio(SOUND, range(step, SOUND.size, step)), ("samples",))
+        listed.label = "samples"
+        cut, _ = heard(Diarised(listed, _TURNS))
+        for label in ("ann", "bob"):
+            for kind in ("reading", "change", "notice"):
+                assert of(cut, label, kind) == of(whole, label, kind)
+        assert cut[-1]["people"] == whole[-1]["people"]
 
 
 def test_overlap_counts_for_nobody_and_is_said():
-    samples, turns, _ = meeting(TURNS)
-    turns.append(Turn(1.0, 2.5, "bob"))  # while ann speaks
-    records, run = heard(Diarised(Samples(samples, RATE), turns))
+    records, run = heard(diarised(Turn(1.0, 2.5, "bob")))  # while ann speaks
     end = records[-1]
     assert end["overlap_seconds"] == 1.5
     ann, bob = end["people"]
@@ -131,76 +135,62 @@ def test_overlap_counts_for_nobody_and_is_said():
 
 
 def test_the_end_has_a_row_a_person_and_the_start_says_who_comes():
-    samples, turns, _ = meeting(TURNS)
-    turns.append(Turn(27.75, 27.76, "eve"))
-    samples = np.concatenate([samples, np.zeros(RATE, np.float32)])
-    records, run = heard(Diarised(Samples(samples, RATE), turns), settings=RunSettings(jobs=None))
-    assert [each["label"] for each in records[0]["people"]] == ["ann", "bob", "eve"]
+    sound = np.concatenate([SOUND, np.zeros(RATE, np.float32)])
+    source = diarised(Turn(27.75, 27.76, "eve"), sound=sound)
+    records, run = heard(source, settings=RunSettings(jobs=None))
     end = records[-1]
-    assert [row["label"] for row in end["people"]] == ["ann", "bob", "eve"]
+    for rows in (records[0]["people"], end["people"]):
+        assert [row["label"] for row in rows] == ["ann", "bob", "eve"]
     ann, bob, eve = end["people"]
     assert ann["speech"] == of(records, "ann")[-1]["speech"]
     assert end["speech"] == pytest.approx(ann["speech"] + bob["speech"])
     assert end["bits"] == max(ann["bits"], bob["bits"])
     assert (eve["bits"], eve["speech"], eve["person"]) == (None, 0.0, None)
-    assert any("1 label with less than 1 s alone" in str(n) and "eve" in str(n)
-               for n in run.notices)  # fmt: skip
+    (said,) = [str(n) for n in run.notices if "1 label with less than 1 s alone" in str(n)]
+    assert "eve" in said
     assert len(run.people) == 3
     named = [row["person"] for row in end["people"] if row["person"] is not None]
     assert len({*named}) == len(named)
     assert status_of(run) == 0
 
 
-def test_an_alert_is_asked_of_each_by_themselves():
-    samples, turns, _ = meeting(TURNS)
+@pytest.mark.parametrize("labels", [None, ["bob"]])
+def test_an_alert_is_asked_of_each_by_themselves_or_of_named_labels_alone(labels):
     rule = Threshold("closed_set_bits", 0.05, hold_seconds=0.0)
-    records, run = heard(Diarised(Samples(samples, RATE), turns), rules=[rule])
+    records, run = heard(diarised(), rules=[rule], settings=RunSettings(alert_labels=labels or ()))
     alerts = [r for r in records if r["type"] == "alert" and r["state"] == "raised"]
-    assert {alert["label"] for alert in alerts} == {"ann", "bob"}
+    assert {alert["label"] for alert in alerts} == {*(labels or ("ann", "bob"))}
     for row in records[-1]["people"]:
         mine = [alert["seconds"] for alert in alerts if alert["label"] == row["label"]]
-        assert (row["alerts"], row["first_alert_seconds"]) == (len(mine), mine[0])
-        over = [r for r in of(records, row["label"]) if r["closed_set_bits"] > 0.05]
-        assert mine[0] == over[0]["seconds"]
+        assert row["alerts"] == len(mine)
+        if mine:
+            over = [r for r in of(records, row["label"]) if r["closed_set_bits"] > 0.05]
+            assert row["first_alert_seconds"] == mine[0] == over[0]["seconds"]
     assert run.totals.alerts == len(alerts)
 
 
-def test_alerts_may_be_asked_of_named_labels_alone():
-    samples, turns, _ = meeting(TURNS)
-    rule = Threshold("closed_set_bits", 0.05, hold_seconds=0.0)
-    source = Diarised(Samples(samples, RATE), turns)
-    records, _ = heard(source, rules=[rule], settings=RunSettings(alert_labels=["bob"]))
-    assert {r["label"] for r in records if r["type"] == "alert"} == {"bob"}
-    assert [row["alerts"] > 0 for row in records[-1]["people"]] == [False, True]
-    with pytest.raises(UsageError, match="nobody is called bop by the turns; did you mean 'bob'"):
-        heard(Diarised(Samples(samples, RATE), turns), settings=RunSettings(alert_labels=["bop"]))
-
-
 def test_several_are_watched_and_each_is_said_of_everybody():
-    samples, turns, places = meeting(TURNS)
     names = reference().names[:2]
     monitors = [Monitor(reference(), watch=name) for name in names]
     rule = Threshold("evidence_bits", -30.0, hold_seconds=0.0)
-    records, run = heard(Diarised(Samples(samples, RATE), turns), monitors, rules=[rule])
+    records, run = heard(diarised(), monitors, rules=[rule])
     assert not run.totals.undecided
     raised = {(r["label"], r["watch"]) for r in records if r["type"] == "alert"}
     assert raised == {(label, name) for label in ("ann", "bob") for name in names}
     assert records[0]["watched"] == list(names)
-    alone, _ = heard(Samples(ANN[: places["ann"]], RATE), Monitor(reference(), watch=names[1]))
+    alone, _ = heard(Samples(ANN[: PLACES["ann"]], RATE), Monitor(reference(), watch=names[1]))
     mine = [r for r in of(records, "ann") if r["watch"] == names[1]]
     assert [r["bits"] for r in mine] == [r["bits"] for r in alone if r["type"] == "reading"]
     for row in records[-1]["people"]:
         lasts = {r["watch"]: r["bits"] for r in of(records, row["label"])}
         expected = row["person"] if row["person"] in names else max(lasts, key=lasts.__getitem__)
-        assert row["watch"] == expected
-        assert row["bits"] == lasts[expected]
+        assert (row["watch"], row["bits"]) == (expected, lasts[expected])
 
 
 def test_a_sample_that_is_no_number_is_a_gap_of_whose_turn_it_is():
-    samples, turns, _ = meeting(TURNS)
-    samples = samples.copy()
+    samples = SOUND.copy()
     samples[round(4.0 * RATE)] = np.nan
-    records, run = heard(Diarised(Samples(samples, RATE), turns))
+    records, run = heard(diarised(sound=samples))
     (gap,) = [record for record in records if record["type"] == "gap"]
     assert gap["label"] == "bob"
     assert 4.0 <= gap["seconds"] <= 5.0
@@ -220,30 +210,30 @@ def test_a_recording_in_which_nobody_speaks_is_incomplete():
 
 
 def test_what_does_not_go_together_is_refused(tmp_path):
-    call = PerChannel(Samples(CALL, RATE))
-    monitor = Monitor(reference(), watch=WATCHED)
-    with pytest.raises(UsageError, match="a ledger goes with one voice"):
-        Run(call, monitor, ledger=tmp_path / "l.db").__enter__()
-    with pytest.raises(UsageError, match="an anonymiser goes with one voice"):
-        Run(call, monitor, settings=RunSettings(protect="mcadams:0.8")).__enter__()
-    with pytest.raises(UsageError, match="watch each person once"):
-        Run(call, [monitor, Monitor(reference(), watch=WATCHED)]).__enter__()
-    with pytest.raises(UsageError, match="several are watched where"):
-        Run(Samples(ANN, RATE), [monitor, Monitor(reference())]).__enter__()
-    with pytest.raises(UsageError, match="features of one's own hear one voice"):
-        Run(call, Monitor(reference(), [F0()])).__enter__()
-    log = tmp_path / "a.jsonl"
-    heard(call, monitor, log=log)
-    with pytest.raises(UsageError, match="in one go"):
-        Run(PerChannel(Samples(CALL, RATE)), Monitor(reference()), log=LogFile(log, resume=True)
-            ).__enter__()  # fmt: skip
-
-
-def test_the_log_holds_everybody_and_nothing_to_resume_from(tmp_path):
-    log = tmp_path / "a.jsonl"
-    records, _ = heard(PerChannel(Samples(CALL, RATE)), log=log)
-    assert [r["type"] for r in read_records(log)] == [r["type"] for r in records]
-    assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
+    call, log = PerChannel(Samples(CALL, RATE)), tmp_path / "a.jsonl"
+    monitor, again = (Monitor(reference(), watch=WATCHED) for _ in range(2))
+    one, nobody = Samples(ANN, RATE), Monitor(reference())
+    heard(call, Monitor(reference()), log=log)
+    refused: list[tuple[Any, Any, dict[str, Any], str]] = [
+        (call, monitor, {"ledger": tmp_path / "l.db"}, "a ledger goes with one voice"),
+        (call, monitor, {"settings": RunSettings(protect="mcadams:0.8")}, "anonymiser goes with"),
+        (call, [monitor, again], {}, "watch each person once"),
+        (one, [monitor, nobody], {}, "several are watched where"),
+        (call, Monitor(reference(), [F0()]), {}, "features of one's own hear one voice"),
+        (call, nobody, {"log": LogFile(log, resume=True)}, "in one go"),
+        (
+            diarised(),
+            nobody,
+            {
+                "settings": RunSettings(alert_labels=["bop"]),
+                "rules": [Threshold("closed_set_bits", 0.05)],
+            },
+            "nobody is called bop by the turns; did you mean 'bob'",
+        ),
+    ]
+    for source, monitors, options, words in refused:
+        with pytest.raises(UsageError, match=words):
+            Run(source, monitors, **options).__enter__()
 
 
 @pytest.mark.slow
@@ -279,61 +269,52 @@ def test_memory_does_not_grow_with_the_hours_of_many_labels():
 
 @pytest.mark.slow
 def test_measure_gives_a_result_a_person(tmp_path):
-    samples, turns, places = meeting(TURNS)
-    soundfile.write(tmp_path / "m.wav", samples, RATE, subtype="FLOAT")
+    soundfile.write(tmp_path / "m.wav", SOUND, RATE, subtype="FLOAT")
     lines = (
-        f"SPEAKER m 1 {t.start_seconds} {t.seconds} <NA> <NA> {t.label} <NA> <NA>\n" for t in turns
+        f"SPEAKER m 1 {t.start_seconds} {t.seconds} <NA> <NA> {t.label} <NA> <NA>\n" for t in _TURNS
     )
     (tmp_path / "m.rttm").write_text("".join(lines))
-    people = Population.reference()
-    how: dict[str, Any] = {"features": ["f0"], "population": people}
+    how: dict[str, Any] = {"features": ["f0"], "population": Population.reference()}
     found = measure(tmp_path / "m.wav", turns=tmp_path / "m.rttm", **how)
     assert [each.label for each in found.people] == ["ann", "bob"]
-    alone = measure(Samples(ANN[: places["ann"]], RATE), **how)
-    ann = found.people[0]
+    alone, ann = measure(Samples(ANN[: PLACES["ann"]], RATE), **how), found.people[0]
     assert (ann.bits, ann.speech) == (alone.bits, alone.speech)
     assert len(ann.readings) == len(alone.readings)
     assert len(found.plot().axes) == 2  # curves, and who speaks when
     assert len(ann.plot().axes) == len(alone.plot().axes)
-    assert found.bits is None
-    assert found.seconds == pytest.approx(27.75)
-    first, second = str(found).splitlines()
-    assert first.startswith("ann")
-    assert second.startswith("bob")
+    assert (found.bits, found.seconds) == (None, pytest.approx(27.75))
+    assert [line.split()[0].strip(":,") for line in str(found).splitlines()] == ["ann", "bob"]
     soundfile.write(tmp_path / "call.wav", CALL, RATE, subtype="FLOAT")
-    by_channel = measure(
-        tmp_path / "call.wav", settings=MeasurementSettings(per_channel=True), **how
-    )
+    how["settings"] = MeasurementSettings(per_channel=True)
+    by_channel = measure(tmp_path / "call.wav", **how)
     assert [each.label for each in by_channel.people] == ["channel 1", "channel 2"]
     with pytest.raises(UsageError, match="by turns or by channel"):
-        measure(
-            tmp_path / "call.wav",
-            settings=MeasurementSettings(per_channel=True),
-            turns=turns,
-            **how,
-        )
+        measure(tmp_path / "call.wav", turns=_TURNS, **how)
+
+
+WITH_VOICE: dict[str, Any] = {
+    "features": ["f0", "phones", "voice"],
+    "settings": MeasurementSettings(allow_overlap=True),
+}
+
+
+def two_readers(shared, seconds: int) -> list[FloatArray]:
+    folders = [shared / "speech" / "dev-clean" / reader for reader in ("1272", "1462")]
+    paths = [next(folder.glob("*.opus")) for folder in folders]
+    return [soundfile.read(each, frames=seconds * RATE, dtype="float32")[0] for each in paths]
 
 
 @pytest.mark.speech
 def test_real_readers_in_a_meeting_are_named_and_told_apart(shared, tmp_path):
     """Two readers in turn: who they are is found, and a label that mixes both is not pure."""
-    chapters = [
-        next((shared / "speech" / "dev-clean" / reader).glob("*.opus"))
-        for reader in ("1272", "1462")
-    ]
-    a, b = (soundfile.read(path, frames=60 * RATE, dtype="float32")[0] for path in chapters)
+    a, b = two_readers(shared, 60)
     size = 6 * RATE
     sound = np.concatenate([x[k : k + size] for k in range(0, 60 * RATE, size) for x in (a, b)])
     true = [Turn(6.0 * k, 6.0 * k + 6.0, "AB"[k % 2]) for k in range(20)]
-    mixed = [Turn(t.start_seconds, t.end_seconds, t.label if k % 5 else "BA"[k % 2])
-             for k, t in enumerate(true)]  # fmt: skip
-    population = Population.reference()
-    how: dict[str, Any] = {
-        "population": population,
-        "features": ["f0", "phones", "voice"],
-        "settings": MeasurementSettings(allow_overlap=True),
-    }
-    pure, impure = (measure(Samples(sound, RATE), turns=turns, **how) for turns in (true, mixed))
+    mixed = [replace(t, label=t.label if k % 5 else "BA"[k % 2]) for k, t in enumerate(true)]
+    pure, impure = (
+        measure(Samples(sound, RATE), turns=turns, **WITH_VOICE) for turns in (true, mixed)
+    )
     assert [each.person for each in pure.people] == ["1272", "1462"]
     assert all((each.probability or 0.0) > 0.8 for each in pure.people)
     assert all(each.purity == 1.0 for each in pure.people)
@@ -342,19 +323,10 @@ def test_real_readers_in_a_meeting_are_named_and_told_apart(shared, tmp_path):
 
 @pytest.mark.speech
 def test_a_label_of_two_readers_one_after_the_other_is_said(shared):
-    found = []
-    for reader in ("1272", "1462"):
-        path = next((shared / "speech" / "dev-clean" / reader).glob("*.opus"))
-        found.append(soundfile.read(path, frames=50 * RATE, dtype="float32")[0])
-    sound = np.concatenate(found)
-    how: dict[str, Any] = {
-        "features": ["f0", "phones", "voice"],
-        "settings": MeasurementSettings(allow_overlap=True),
-    }
-    one = measure(Samples(sound, RATE), turns=[Turn(0.0, 100.0, "S0")], **how)
-    two = measure(
-        Samples(sound, RATE), turns=[Turn(0.0, 50.0, "S0"), Turn(50.0, 100.0, "S1")], **how
-    )
+    sound = Samples(np.concatenate(two_readers(shared, 50)), RATE)
+    one = measure(sound, turns=[Turn(0.0, 100.0, "S0")], **WITH_VOICE)
+    turns = [Turn(0.0, 50.0, "S0"), Turn(50.0, 100.0, "S1")]
+    two = measure(sound, turns=turns, **WITH_VOICE)
     said = "S0: its first half and its second sound like two people"
     assert said in map(str, one.notices)
     assert not any("two people" in str(notice) for notice in two.notices)
@@ -372,3 +344,44 @@ def test_very_many_turns_are_processed_at_one_go():
     assert time.process_time() - began < 12
     readings = [record for record in records if record["type"] == "reading"]
     assert {record["label"] for record in readings} == {f"s{k}" for k in range(8)}
+
+
+SHARES = st.tuples(st.integers(1, 4), st.integers(1, 4)).flatmap(
+    lambda shape: arrays(float, shape, elements=st.floats(0.001, 1.0)).map(
+        lambda rows: rows / (rows.sum(axis=1, keepdims=True) + 0.3)
+    )
+)
+
+
+def likelihood(shares, match):
+    nobody = 1 - shares.sum(axis=1)
+    return np.prod([nobody[v] if p is None else shares[v, p] for v, p in enumerate(match)])
+
+
+@given(SHARES)
+def test_no_other_match_is_likelier(shares):
+    voices, people = shares.shape
+    found = one_to_one(shares)
+    match = [person for person, _ in found]
+    named = [person for person in match if person is not None]
+    assert len({*named}) == len(named)
+    best = max(
+        likelihood(shares, match)
+        for match in itertools.product([None, *range(people)], repeat=voices)
+        if len({*match} - {None}) == sum(person is not None for person in match)
+    )
+    assert likelihood(shares, match) == pytest.approx(best)
+    # over what the others leave
+    for row, (person, probability) in enumerate(found):
+        others = {other for k, other in enumerate(match) if k != row} - {None}
+        free = [j for j in range(people) if j not in others]
+        total = shares[row, free].sum() + 1 - shares[row].sum()
+        own = 1 - shares[row].sum() if person is None else shares[row, person]
+        assert probability == pytest.approx(own / total)
+
+
+def test_a_voice_that_is_certainly_nobody_and_two_that_are_certainly_one():
+    assert one_to_one(np.zeros((1, 3)))[0] == (None, 1.0)
+    both = one_to_one(np.array([[1.0, 0.0], [1.0, 0.0]]))
+    assert {person for person, _ in both} in ({0, None}, {0, 1})
+    assert min(probability for _, probability in both) == 0.0  # one of the two is a contradiction
