@@ -1,8 +1,11 @@
+"""When a threshold is raised and cleared, by a slow reference; what it refuses and foretells."""
+
 from __future__ import annotations
 
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -92,9 +95,7 @@ def test_equals_the_slow_reference(
 @pytest.mark.slow
 @given(runs(), st.integers(0, 60))
 def test_stop_and_resume_equals_never_stopped(records: list[dict[str, Any]], cut: int) -> None:
-    whole = Threshold("bits", 3.0, hold_seconds=1.0)
-    first = Threshold("bits", 3.0, hold_seconds=1.0)
-    second = Threshold("bits", 3.0, hold_seconds=1.0)
+    whole, first, second = (Threshold("bits", 3.0, hold_seconds=1.0) for _ in range(3))
     expected = [a for r in records for a in whole.update(event(r))]
     found = [a for r in records[:cut] for a in first.update(event(r))]
     second.restore(json.loads(json.dumps(first.state())))
@@ -128,9 +129,6 @@ def test_the_field_is_taken_at_its_word() -> None:
     assert states(Threshold.parse("bits>1.5"), records) == [("raised", 5)]
     assert states(Threshold.parse("bits_low>1.5"), records) == []
     assert states(Threshold.parse("bits_low>1 for 9 s"), records) == [("raised", 9)]
-
-
-def test_a_limit_is_a_figure_of_its_own() -> None:
     rule = Threshold("bits_low", 3.0, hold_seconds=0.0)
     (alert,) = rule.update(event(reading(1, 4.0, 3.0)))
     assert (alert.field, alert.value) == ("bits_low", 3.0)
@@ -156,17 +154,14 @@ def test_nothing_stands_on_what_may_be_said_by_somebody_else() -> None:
     assert states(rule, [reading(t, 4.0) for t in range(30, 40)]) == [("raised", 35)]
 
 
-@pytest.mark.parametrize("middle", [{"type": "gap", "seconds": 2.5}, reading(2.5, None)])
+@pytest.mark.parametrize(
+    "middle", [{"type": "gap", "seconds": 2.5}, reading(2.5, None), reading(2.5, np.nan)]
+)
 def test_gaps_and_withheld_figures_restart_the_hold(middle: dict[str, Any]) -> None:
     records = [reading(t, 4.0) for t in range(10)]
     assert states(Threshold("bits", 3.0), records) == [("raised", 5)]
     broken = [*records[:3], middle, *records[3:]]
     assert states(Threshold("bits", 3.0), broken) == [("raised", 8)]
-
-
-def test_nan_counts_as_withheld() -> None:
-    rule = Threshold("bits", 3.0, hold_seconds=0.0)
-    assert states(rule, [reading(1, float("nan"))]) == []
 
 
 def test_feature_fields() -> None:
@@ -182,35 +177,23 @@ def test_feature_fields() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "field", "bits", "hold"),
+    ("text", "field", "bits", "hold", "least"),
     [
-        ("bits>3", "bits", 3.0, 5.0),
-        ("bits>=3", "bits", 3.0, 5.0),
-        (" bits > 2.5  for 10s ", "bits", 2.5, 10.0),
-        ("bits>3 for 5 s", "bits", 3.0, 5.0),
-        ("bits>3 bits for 0.5 seconds", "bits", 3.0, 0.5),
-        ("f0.local_bits>=-1", "f0.local_bits", -1.0, 5.0),
-        ("sum_bits>.5 for 0", "sum_bits", 0.5, 0.0),
+        ("bits>3", "bits", 3.0, 5.0, 0.0),
+        ("bits>=3", "bits", 3.0, 5.0, 0.0),
+        (" bits > 2.5  for 10s ", "bits", 2.5, 10.0, 0.0),
+        ("bits>3 for 2 s", "bits", 3.0, 2.0, 0.0),
+        ("bits>3 bits for 0.5 seconds", "bits", 3.0, 0.5, 0.0),
+        ("f0.local_bits>=-1", "f0.local_bits", -1.0, 5.0, 0.0),
+        ("sum_bits>.5 for 0", "sum_bits", 0.5, 0.0, 0.0),
+        ("bits>3 after 4s", "bits", 3.0, 5.0, 4.0),
+        ("bits>3 for 0 s after 0.5 seconds", "bits", 3.0, 0.0, 0.5),
+        ("bits>3 for 1 after 0", "bits", 3.0, 1.0, 0.0),
     ],
 )
-def test_parse(text: str, field: str, bits: float, hold: float) -> None:
+def test_parse(text: str, field: str, bits: float, hold: float, least: float) -> None:
     rule = Threshold.parse(text)
-    assert (rule.field, rule.bits, rule.hold_seconds) == (field, bits, hold)
-    assert Threshold.parse(rule.rule).rule == rule.rule
-
-
-@pytest.mark.parametrize(
-    ("text", "hold", "least"),
-    [
-        ("bits>3", 5.0, 0.0),
-        ("bits>3 for 2 s", 2.0, 0.0),
-        ("bits>3 after 4s", 5.0, 4.0),
-        ("bits>3 for 0 s after 0.5 seconds", 0.0, 0.5),
-        ("bits>3 for 1 after 0", 1.0, 0.0),
-    ],
-)
-def test_after_how_much_speech(text: str, hold: float, least: float) -> None:
-    rule = Threshold.parse(text)
+    assert (rule.field, rule.bits) == (field, bits)
     assert (rule.hold_seconds, rule.least_speech_seconds) == (hold, least)
     again = Threshold.parse(rule.rule)
     assert (again.rule, again.terms()) == (rule.rule, rule.terms())
@@ -235,43 +218,30 @@ def test_a_threshold_of_the_page_is_lowered_to_what_can_be_reached() -> None:
     assert (rule.adjust(7.0), rule.adjust(4.0)) == (5.0, 4.0)
 
 
-def test_a_rule_that_waits_for_no_speech_decides_after_ten_seconds() -> None:
-    rule = Threshold.parse("bits>3")
-    for t in range(1, 12):
-        rule.update(event(reading(t, 0.1)))
-    assert rule.inconclusive_reason == (
-        "alert bits>3: not decided, 8.8 s of speech of the 10 s that it needs"
-    )
-    high = [reading(t, 3.4) for t in range(1, 9)]
-    assert states(Threshold.parse("bits>3"), high) == [("raised", 6)]
+def test_too_little_speech_decides_nothing() -> None:
+    plain = Threshold.parse("bits>3")
+    rule = Threshold("bits", 3.0, least_speech_seconds=10.0)
+    assert "0.0 s of speech" in rule.inconclusive_reason  # nothing was heard
+    for each in (plain, rule):  # who waits for no speech decides after ten seconds as well
+        assert not states(each, [reading(t, 0.1) for t in range(1, 12)])
+        assert each.inconclusive_reason == (
+            "alert bits>3: not decided, 8.8 s of speech of the 10 s that it needs"
+        )
     at_once = Threshold.parse("bits>3 after 0 s")
     at_once.update(event(reading(1, 0.1)))
     assert not at_once.inconclusive_reason
-
-
-def test_too_little_speech_decides_nothing() -> None:
-    rule = Threshold("bits", 3.0, least_speech_seconds=10.0)
-    assert "0.0 s of speech" in rule.inconclusive_reason  # nothing was heard
-    for t in range(1, 12):
-        rule.update(event(reading(t, 0.1)))
-    assert rule.inconclusive_reason == (
-        "alert bits>3: not decided, 8.8 s of speech of the 10 s that it needs"
-    )
     rule.update(event(reading(13, 0.1)))
-    assert len(rule.inconclusive_reason) == 0
-    for t in range(14, 17):
-        rule.update(event(reading(t, 3.4)))
+    assert not rule.inconclusive_reason
+    assert not states(rule, [reading(t, 3.4) for t in range(14, 17)])
     reason = "alert bits>3: not decided, it held for 2.0 s of 5 s when it ended"
-    assert rule.inconclusive_reason == reason
     copy = Threshold("bits", 3.0, least_speech_seconds=10.0)
     copy.restore(json.loads(json.dumps(rule.state())))
-    assert copy.inconclusive_reason == rule.inconclusive_reason
-    for t in range(17, 40):
-        rule.update(event(reading(t, 3.4 if t < 22 else 0.0)))
+    assert copy.inconclusive_reason == rule.inconclusive_reason == reason
+    states(rule, [reading(t, 3.4 if t < 22 else 0.0) for t in range(17, 40)])
     assert not rule.raised
     assert not rule.inconclusive_reason  # it was raised, and cleared again
-    budget, short = Budget(3.0), [reading(1, 5.0)]
-    assert not states(budget, short)
+    budget = Budget(3.0)
+    assert not states(budget, [reading(1, 5.0)])
     assert not budget.inconclusive_reason  # the next session goes on
 
 
@@ -303,10 +273,7 @@ def test_an_alert_does_not_stand_on_a_speaker_who_is_probably_not_enrolled() -> 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "bits>6 for 5 s"),
-        ("bits", "bits>6 for 5 s"),
-        ("bits<3", "bits>6 for 5 s"),
-        ("bits>three", "bits>6 for 5 s"),
+        *((text, "bits>6 for 5 s") for text in ("", "bits", "bits<3", "bits>three")),
         ("bits>3 for 5 m", "bits>6 for 5 s"),
         ("bits>3 for -1 s", "not negative"),
         ("bits>3 after -1 s", "not negative"),
@@ -330,48 +297,49 @@ def test_an_alert_does_not_stand_on_a_speaker_who_is_probably_not_enrolled() -> 
         ("among.city.bits>3", "'city' is no number of people; write it as among.1e6.bits"),
         ("among.inf.bits>3", "is no number of people"),
         ("among.1e6.fitting>3", "with bits_low or bits_high"),
+        ("a\x7f.1e6.bits>3", ""),
     ],
 )
 def test_parse_errors_say_what_to_do(text: str, says: str) -> None:
     with pytest.raises(UsageError) as caught:
         Threshold.parse(text)
     assert says in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert str(caught.value).isprintable()  # in one line
 
 
-@pytest.mark.parametrize(
-    "numbers", [(float("nan"), 5.0, 0.25), (3.0, float("inf"), 0.25), (3.0, 5.0, -0.1)]
-)
-def test_numbers_are_checked(numbers: tuple[float, float, float]) -> None:
-    with pytest.raises(UsageError):
-        Threshold("bits", *numbers)
-
-
-def test_a_rule_that_could_never_fire_is_refused() -> None:
-    rule = Threshold.parse("fo.rank_bits>1")
-    with pytest.raises(UsageError, match="did you mean f0"):
-        rule.update(event({"type": "start", "features": ["f0"], "watch": "a"}))
-    with pytest.raises(UsageError, match="did you mean f0"):
-        rule.update(event({"type": "reading", "seconds": 1, "features": {"f0": {}}}))
-    with pytest.raises(UsageError, match="watched speaker"):
-        Threshold.parse("f0.rank_bits>1").update(
-            event({"type": "start", "features": ["f0"], "watch": None})
-        )
-    with pytest.raises(UsageError, match="watched speaker"):
-        Threshold.parse("f0.local_bits_low>1").update(
-            event({"type": "start", "features": ["f0"], "watch": None})
-        )
-    good = Threshold.parse("f0.rank_bits>1")
-    assert good.update(event({"type": "start", "features": ["f0"], "watch": "a"})) == []
-    assert good.update(event({"type": "end"})) == []
-
-
-def test_restore_refuses_another_rule() -> None:
+def test_numbers_and_the_state_of_another_rule_are_checked() -> None:
+    for numbers in ((float("nan"), 5.0, 0.25), (3.0, float("inf"), 0.25), (3.0, 5.0, -0.1)):
+        with pytest.raises(UsageError):
+            Threshold("bits", *numbers)
     with pytest.raises(UsageError, match="same rule"):
         Threshold("bits", 3.0).restore(Threshold("bits", 2.0).state())
 
 
 EVIDENCE = {"type": "start", "watch": "ann", "among": [50, 1_000_000], "support_bits": 14.2}
+NOBODY = {"type": "start", "features": ["f0"], "watch": None}
+
+
+@pytest.mark.parametrize(
+    ("rule", "first", "says"),
+    [
+        ("fo.rank_bits>1", {**NOBODY, "watch": "a"}, "did you mean f0"),
+        ("fo.rank_bits>1", {"type": "reading", "seconds": 1, "features": {"f0": {}}}, "mean f0"),
+        ("f0.rank_bits>1", NOBODY, "watched speaker"),
+        ("f0.local_bits_low>1", NOBODY, "watched speaker"),
+        ("evidence_bits>10", {**EVIDENCE, "watch": None}, "needs a watched speaker: name one"),
+        ("evidence_bits>10", {**EVIDENCE, "support_bits": None}, "calibrate again"),
+        ("among.1e6.bits>10", {**EVIDENCE, "support_bits": None}, "calibrate again"),
+        ("among.1e5.bits>10", EVIDENCE, "add among=100000"),
+        ("f0.rank_bits>1", {**NOBODY, "watch": "a"}, ""),
+        ("f0.rank_bits>1", {"type": "end"}, ""),
+    ],
+)
+def test_a_rule_that_could_never_fire_is_refused(rule: str, first: Any, says: str) -> None:
+    if says:
+        with pytest.raises(UsageError, match=says):
+            Threshold.parse(rule).update(event(first))
+    else:
+        assert Threshold.parse(rule).update(event(first)) == []
 
 
 def test_evidence_and_bits_in_a_crowd_are_figures_like_others() -> None:
@@ -382,69 +350,45 @@ def test_evidence_and_bits_in_a_crowd_are_figures_like_others() -> None:
         assert rule.note(event(EVIDENCE)) is None
     crowds = [{"people": 50, "bits": 5.6}, {"people": 1_000_000, "bits": 10.7}]
     first = {"type": "reading", "seconds": 1.0, "speech": 1.0, "among": crowds}
-    assert [r.value for r in city.update(event({**first, "evidence_bits_low": 9.9}))] == [10.7]
-    assert evidence.update(event({**first, "evidence_bits_low": 9.9})) == []
-    assert (
-        evidence.update(event({**first, "evidence_bits_low": 10.0}))[0].field == "evidence_bits_low"
-    )
+    below, over = (event({**first, "evidence_bits_low": low}) for low in (9.9, 10.0))
+    assert [r.value for r in city.update(below)] == [10.7]
+    assert evidence.update(below) == []
+    assert evidence.update(over)[0].field == "evidence_bits_low"
+
+
+SUPPORTED = "calibration can support 14.20 bits"
+CLOSED = {**EVIDENCE, "ceiling": 5.64, "speakers": 50, "headline": "closed-set"}
+PROTECTED = {
+    **EVIDENCE,
+    "headline": "evidence",
+    "ceiling": 5.64,
+    "protected": {
+        "attackers": {"ignorant": {"support_bits": 9.0}, "lazy-informed": {"support_bits": 12.0}}
+    },
+}
 
 
 @pytest.mark.parametrize(
     ("rule", "start", "says"),
     [
-        ("evidence_bits>10", {**EVIDENCE, "watch": None}, "needs a watched speaker: name one"),
-        ("evidence_bits>10", {**EVIDENCE, "support_bits": None}, "calibrate again"),
-        ("among.1e6.bits>10", {**EVIDENCE, "support_bits": None}, "calibrate again"),
-        ("among.1e5.bits>10", EVIDENCE, "add among=100000"),
+        ("evidence_bits>15", EVIDENCE, SUPPORTED),
+        ("among.1e6.bits>15", EVIDENCE, SUPPORTED),
+        ("among.1e6.bits>14", EVIDENCE, ""),
+        ("among.50.bits>6", {**EVIDENCE, "among": [50]}, "among 50 people there are 5.64 bits"),
+        # the protected side is in the unit of the headline, of the attacker who is told most
+        ("protected.bits>11", PROTECTED, ""),
+        ("protected.bits>13", PROTECTED, "calibration can support 12.00 bits"),
+        # the headline is held to what its kind is held to
+        ("bits>8", {**CLOSED, "headline": "evidence"}, ""),
+        ("bits>15", {**CLOSED, "headline": "evidence"}, SUPPORTED),
+        ("bits>8", CLOSED, "can never be raised: among 50 speakers a voice can reach 5.64 bits"),
+        ("bits>5", CLOSED, ""),
+        ("sum_bits>9", CLOSED, ""),
+        ("closed_set_bits>8", {**CLOSED, "headline": "evidence"}, "among 50 speakers"),
+        # those among the N are not the limit of any crowd
+        ("evidence_bits>10", {**EVIDENCE, "ceiling": 5.64}, ""),
     ],
 )
-def test_evidence_that_no_reading_will_have_is_refused(
-    rule: str, start: dict[str, Any], says: str
-) -> None:
-    with pytest.raises(UsageError, match=says):
-        Threshold.parse(rule).update(event(start))
-
-
-def test_more_than_the_data_can_support_can_never_be_raised() -> None:
-    assert "calibration can support 14.20 bits" in str(
-        Threshold.parse("evidence_bits>15").note(event(EVIDENCE))
-    )
-    assert "calibration can support 14.20 bits" in str(
-        Threshold.parse("among.1e6.bits>15").note(event(EVIDENCE))
-    )
-    assert Threshold.parse("among.1e6.bits>14").note(event(EVIDENCE)) is None
-    few = {**EVIDENCE, "among": [50]}
-    assert "among 50 people there are 5.64 bits" in str(
-        Threshold.parse("among.50.bits>6").note(event(few))
-    )
-    # the protected side is in the unit of the headline, of the attacker who can be told most of
-    attackers = {"ignorant": {"support_bits": 9.0}, "lazy-informed": {"support_bits": 12.0}}
-    both = {
-        **EVIDENCE,
-        "headline": "evidence",
-        "ceiling": 5.64,
-        "protected": {"attackers": attackers},
-    }
-    assert Threshold.parse("protected.bits>11").note(event(both)) is None
-    assert "calibration can support 12.00 bits" in str(
-        Threshold.parse("protected.bits>13").note(event(both))
-    )
-    # the headline is held to what its kind is held to
-    evidence, closed = ({**EVIDENCE, "ceiling": 5.64, "speakers": 50, "headline": kind}
-                        for kind in ("evidence", "closed-set"))  # fmt: skip
-    assert Threshold.parse("bits>8").note(event(evidence)) is None
-    assert "calibration can support 14.20 bits" in str(
-        Threshold.parse("bits>15").note(event(evidence))
-    )
-    assert "among 50 speakers a voice can reach 5.64" in str(
-        Threshold.parse("bits>8").note(event(closed))
-    )
-    assert "among 50 speakers" in str(Threshold.parse("closed_set_bits>8").note(event(evidence)))
-    # those among the N are not the limit of any crowd
-    assert Threshold.parse("evidence_bits>10").note(event({**EVIDENCE, "ceiling": 5.64})) is None
-
-
-def test_a_field_that_is_no_plain_word_is_refused_in_one_line():
-    with pytest.raises(UsageError) as caught:
-        Threshold.parse("a\x7f.1e6.bits>3")
-    assert str(caught.value).isprintable()
+def test_more_than_the_data_can_support_can_never_be_raised(rule: str, start: Any, says: str):
+    said = Threshold.parse(rule).note(event(start))
+    assert says in said if says else said is None
