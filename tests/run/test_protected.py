@@ -1,4 +1,4 @@
-"""A run with a protected side: two readings on one clock, of audio that was heard once."""
+"""A run with a protected side, two readings on one clock, and what is promised of its noise."""
 
 from __future__ import annotations
 
@@ -18,22 +18,37 @@ from hypothesis import strategies as st
 
 from monitor import Monitor, Population
 from monitor.alerts import Threshold
+from monitor.anonymisers import Usc, Utterance
+from monitor.anonymisers.laplace import Laplace, promises
 from monitor.anonymisers.recording import protect
 from monitor.errors import SourceError, StoreError, UsageError
 from monitor.events.reading import ProtectedReading
 from monitor.features import registry
 from monitor.features.f0 import F0
+from monitor.networks.usc import shipped_codec
 from monitor.population.people import Speaker
 from monitor.population.rank_model import RankModels
+from monitor.protocols import Source
 from monitor.run import LogFile, Protection, Run, RunSettings
 from monitor.sinks.jsonl import RunBuffer
-from monitor.sources import AudioQueue, Chain, File, SideInputSource
+from monitor.sources import AudioQueue, Chain, File, FramesFile, SideInputSource
+from monitor.sources.frames import Header, write_frames
 from monitor.stream.checkpoint import state_path
-from monitor.types import Block
+from monitor.tables import columns_of, flat
+from monitor.types import Block, Track
 from tests.contracts import voice
-from tests.records import as_records, read_records
+from tests.records import as_records, event, read_records
 from tests.run.test_run import VALIDATOR, Dying, KilledError, fresh, items, lines, listed, ticking
-from tests.stream.streams import RATE, WATCHED, audio, reference, run_through, simulated, sounds
+from tests.stream.streams import (
+    RATE,
+    WATCHED,
+    audio,
+    readings,
+    reference,
+    run_through,
+    simulated,
+    sounds,
+)
 from tests.stream.test_beside import Style, population, said
 
 SEEDED = Protection("mcadams:random", seed=7)
@@ -49,10 +64,6 @@ def heard(source: Any, protect: Any = None, **options: Any) -> list[dict[str, An
         VALIDATOR.validate(record)
         record.pop("time", None)
     return found
-
-
-def readings(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [record for record in records if record["type"] == "reading"]
 
 
 def ignorant(record: dict[str, Any]) -> dict[str, Any]:
@@ -203,6 +214,9 @@ def test_alerts_stand_on_the_side_that_they_name():
 
 
 def test_what_cannot_be_protected_is_refused(tmp_path):
+    people = reference()
+    others = [Speaker(f"{each.name}x") for each in people.speakers]
+    renamed = Population(others, people.offsets, people.features, people.rank_models)
     wrong: list[tuple[Any, Any, dict[str, Any], str]] = [
         (listed([simulated(2.0)]), "none", {}, "frames, no audio that could be protected"),
         (AudioQueue(RATE), "command:cat", {}, "cannot be heard live; record, and replay that"),
@@ -210,34 +224,12 @@ def test_what_cannot_be_protected_is_refused(tmp_path):
         (listed(items()), "hush:3", {}, "no anonymiser is called 'hush'"),
         (listed(items()), "none", {"ledger": tmp_path / "a.db"}, "a ledger adds up one voice"),
         (listed(items()), "none", {"monitor": Monitor(reference(), [F0()])}, "of one's own"),
-        (
-            listed(items()),
-            Protection("none", two_people()),
-            {},
-            "holds other people than the clear one",
-        ),
+        (listed(items()), Protection("none", renamed), {}, "holds other people than the clear one"),
     ]
     for source, protection, options, words in wrong:
         with pytest.raises(UsageError, match=words):
             heard(source, protection, **options)
     assert list(tmp_path.iterdir()) == []
-
-
-def two_people() -> Population:
-    """The shipped readers under other names."""
-    population = reference()
-    speakers = [Speaker(f"{each.name}x") for each in population.speakers]
-    return Population(speakers, population.offsets, population.features, population.rank_models)
-
-
-def test_of_two_attackers_the_stronger_is_shown():
-    """The same templates twice: equal; and each attacker is told apart."""
-    found = heard(listed(items()), Protection("noise:3", reference(), seed=1))
-    assert list(found[0]["protected"]["attackers"]) == ["ignorant", "lazy-informed"]
-    assert "who has enrolled protected speech and one who does not" in found[0]["notices"][-1]
-    for record in readings(found):
-        attackers = record["protected"]["attackers"]
-        assert attackers["ignorant"] == attackers["lazy-informed"]
 
 
 def test_the_figure_is_that_of_the_strongest_attacker_in_the_unit_of_the_headline():
@@ -259,22 +251,6 @@ def test_the_figure_is_that_of_the_strongest_attacker_in_the_unit_of_the_headlin
     assert ProtectedReading.of(partly, "evidence").bits is None
 
 
-def test_both_sides_have_one_headline():
-    """An attacker without a rank model of evidence makes the closed-set figure that of both."""
-    bare = reference().with_rank_models(
-        RankModels(replace(rank_model, evidence=None) for rank_model in reference().rank_models)
-    )
-    found = heard(listed(items()), Protection("noise:3", bare, seed=1))
-    assert found[0]["headline"] == "closed-set"
-    assert any("no rank model of evidence" in notice for notice in found[0]["notices"])
-    for record in readings(found):
-        assert record["headline"] == "closed-set"
-        assert record["bits"] == record["closed_set_bits"]
-        each = record["protected"]["attackers"].values()
-        assert record["protected"]["bits"] == max(one["closed_set_bits"] for one in each)
-    assert readings(found)[-1]["evidence_bits"] is not None
-
-
 @pytest.mark.parametrize(("watch", "said"), [(None, True), (WATCHED, False)])
 def test_of_a_confidence_no_seconds_are_disclosure_delay(watch, said):
     found = heard(listed(items()), "none", monitor=Monitor(reference(), watch=watch))
@@ -282,44 +258,55 @@ def test_of_a_confidence_no_seconds_are_disclosure_delay(watch, said):
     assert (found[-1]["disclosure_delay"] == []) == said
 
 
-def program(text: str) -> str:
-    """An anonymiser of 16-bit WAV that does this to the bytes after its header."""
-    code = (
-        "import sys; a = sys.stdin.buffer.read(); h, d = a[:44], a[44:]; "
-        f"sys.stdout.buffer.write(h + ({text}))"
+def test_two_attackers_are_told_apart_and_have_one_headline():
+    """An attacker without a rank model of evidence makes the closed-set figure that of both."""
+    bare = reference().with_rank_models(
+        RankModels(replace(rank_model, evidence=None) for rank_model in reference().rank_models)
     )
-    return f'command:{sys.executable} -c "{code}"'
-
-
-@pytest.mark.slow
-def test_a_program_is_heard_when_a_recording_is_over():
-    same = readings(heard(listed(items()), program("d")))
-    assert same[0]["protected"]["speech"] == same[0]["speech"]
-    silent = heard(listed(items()), program("bytes(len(d))"))
-    assert readings(silent)[-1]["protected"]["speech"] == 0
-    assert silent[0]["protected"]["latency_seconds"] is None
-    assert silent[0]["protected"]["method"] == "command"
-    assert any("readings wait" in notice for notice in silent[0]["notices"])
+    # the same templates twice, and so equal figures; then without evidence
+    for templates, headline in ((reference(), "evidence"), (bare, "closed-set")):
+        start, *found = heard(listed(items()), Protection("noise:3", templates, seed=1))
+        assert list(start["protected"]["attackers"]) == ["ignorant", "lazy-informed"]
+        said = "".join(start["notices"])
+        assert "who has enrolled protected speech and one who does not" in said
+        assert ("no rank model of evidence" in said) == (headline == "closed-set")
+        assert start["headline"] == headline
+        kind = headline.replace("-", "_") + "_bits"
+        for record in readings(found):
+            attackers = record["protected"]["attackers"]
+            if templates is not bare:
+                assert attackers["ignorant"] == attackers["lazy-informed"]
+            assert record["headline"] == headline
+            assert record["bits"] == record[kind]
+            assert record["protected"]["bits"] == max(one[kind] for one in attackers.values())
+        assert readings(found)[-1]["evidence_bits"] is not None
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_a_program_keeps_the_clock_or_is_refused(tmp_path):
+def test_a_program_is_heard_when_a_recording_is_over_and_keeps_the_clock_or_is_refused():
     code = (
         "import io, sys, soundfile as s, numpy as n; x, r = s.read(io.BytesIO(sys.stdin.buffer."
         "read())); o = io.BytesIO(); s.write(o, {}, r, format='WAV'); "
         "sys.stdout.buffer.write(o.getvalue())"
     )
 
-    def command(made: str) -> str:
-        return f"command:{sys.executable} -c {shlex.quote(code.replace('{}', made))}"
+    def by_program(made: str) -> list[dict[str, Any]]:
+        program = shlex.quote(code.replace("{}", made))
+        return heard(listed(items()), f"command:{sys.executable} -c {program}")
 
-    shorter = heard(listed(items()), command("x[:-3000]"))
-    assert [r["seconds"] for r in readings(shorter)] == [
-        r["seconds"] for r in readings(heard(listed(items())))
-    ]
+    alone = readings(heard(listed(items())))
+    start, *_ = same = by_program("x")
+    assert readings(same)[0]["protected"]["speech"] == alone[0]["speech"]
+    assert (start["protected"]["latency_seconds"], start["protected"]["method"]) == (
+        *(None, "command"),
+    )
+    assert any("readings wait" in notice for notice in start["notices"])
+    assert readings(by_program("0 * x"))[-1]["protected"]["speech"] == 0
+    shorter = readings(by_program("x[:-3000]"))
+    assert [r["seconds"] for r in shorter] == [r["seconds"] for r in alone]
     with pytest.raises(SourceError, match=r"makes it 1\.0 s longer"):
-        heard(listed(items()), command("n.append(x, n.zeros(r))"))
+        by_program("n.append(x, n.zeros(r))")
 
 
 def test_live_both_sides_are_there_with_their_lag():
@@ -391,3 +378,95 @@ def test_words_are_the_same_on_both_sides(tmp_path, monkeypatch, method):
     ]
     whole = heard(with_words(path, 6.0), protect, monitor=of_words("f0", "style"))
     assert readings(whole) == made
+
+
+SECONDS = 60
+
+
+def noisy_frames(path: Path, noise: str) -> FramesFile:
+    """A minute of speech: an embedding each 3 s."""
+    spec = Population.reference().features["voice"].spec
+    values = np.random.default_rng(0).normal(size=(SECONDS // 3, spec.size))
+    values /= np.linalg.norm(values, axis=1, keepdims=True)
+    track = Track(300 * np.arange(1, SECONDS // 3 + 1), values.astype(np.float32))
+    if noise:
+        track = Track(track.ticks, Laplace.parse(noise.partition(":")[2]).noisy(track.values, 0))
+    write_frames(
+        path, np.ones(100 * SECONDS, bool), {"voice": track}, {"voice": spec.size}, {"voice": 3.0},
+        networks={"voice": spec.network}, header=Header(noise=noise),
+    )  # fmt: skip
+    return FramesFile(path)
+
+
+def told(source: Source, protect: Any = None, feature: str = "f0") -> list[dict[str, Any]]:
+    monitor = Monitor(Population.reference(), [feature], watch="19")
+    return heard(source, protect, monitor=monitor)
+
+
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    path = tmp_path_factory.mktemp("noisy") / "talk.npz"
+    return told(noisy_frames(path, "laplace:2"), None, "voice")
+
+
+def test_every_reading_says_what_is_promised_of_the_frames_so_far(noisy, tmp_path):
+    start, *rest = noisy
+    declared = {"mechanism": "laplace:2", "epsilon_nats": 2.0, "window_seconds": 3.0}
+    assert start["declared"] == {**declared, "delta": 1e-4, "empty_after": 12}
+    (said,) = [line for line in start["notices"] if "promises" in line]
+    assert "laplace:2 promises epsilon 2 in each 3 s; after 12 of them, 36 s, the bound" in said
+    assert "attackers that were tried, and no promise" in said
+    made = readings(rest)
+    assert len(made) == SECONDS
+    for reading in made:
+        count = int(reading["seconds"]) // 3
+        (known,) = promises({"": (count, 3.0 * count)}, 2.0)
+        promise = reading["declared"]
+        assert promise["windows"] == count
+        assert promise["basic_nats"] == 2.0 * count
+        assert promise["optimal_nats"] == pytest.approx(known.spent.optimal_nats)
+        assert promise["most_bits"] == pytest.approx(known.most_bits)
+        assert promise["empty"] == (count >= 12)
+    # a table has it where there is any
+    events = [event(record) for record in made]
+    assert "declared.most_bits" in [column.name for column in columns_of(events)]
+    assert flat(events[-1])["declared.windows"] == 20
+    plain = [replace(reading, declared=None) for reading in events]
+    assert not any(c.name.startswith("declared") for c in columns_of(plain))
+    # and frames without noise promise nothing
+    silent = told(noisy_frames(tmp_path / "talk.npz", ""), None, "voice")
+    assert not any("declared" in record for record in silent)
+
+
+@pytest.mark.slow
+def test_of_a_protected_voice_every_token_of_every_channel_counts(tmp_path):
+    stereo = np.stack([sounds(4.2), sounds(4.2)[::-1]], axis=1)
+    for name in ("a.wav", "b.wav"):
+        soundfile.write(tmp_path / name, stereo, RATE)
+    source = Chain([File(tmp_path / name) for name in ("a.wav", "b.wav")])
+    found = told(source, Protection("usc:0.01", seed=1))
+    assert found[0]["declared"]["mechanism"] == "usc:0.01"
+    declared = Usc(0.01, Utterance(RATE), shipped_codec()).declares
+    assert declared is not None
+    readings = [record for record in found if record["type"] == "reading"]
+    assert len(readings) == 9
+    for reading in readings:
+        begun = int(reading["seconds"] > 4.2)
+        windows = 2 * (declared.windows(reading["seconds"]) + begun)
+        assert reading["declared"]["windows"] == windows
+        assert windows >= 2 * 25 * reading["seconds"]
+        assert not reading["declared"]["empty"]
+        assert reading["protected"]["attackers"]["ignorant"]
+
+
+def test_a_live_voice_is_heard_through_its_tokens_and_nothing_is_promised_without_noise():
+    for method, promised in (("usc", False), ("usc:15", True)):
+        queue = AudioQueue(RATE)
+        queue.put(sounds(3.0))
+        queue.stop()
+        found = told(queue, Protection(method, seed=1))
+        readings = [record for record in found if record["type"] == "reading"]
+        assert len(readings) == 3
+        assert all(("declared" in reading) == promised for reading in readings)
+        assert ("declared" in found[0]) == promised
+        assert found[0]["protected"]["latency_seconds"] < 1

@@ -1,31 +1,43 @@
-"""A whole run: what is refused, opened, written, saved and closed, in which order."""
+"""A whole run: what is refused, opened, written, saved, stopped and closed, in which order."""
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import numpy as np
 import pytest
+import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor import Monitor, MonitorSettings
-from monitor.alerts import Threshold
+from monitor import Monitor, MonitorSettings, Population, Run
+from monitor.alerts import Conformal, EarlyWarning, Threshold
+from monitor.alerts.actions.registry import BackgroundDelivery
+from monitor.errors import OverlapError, SourceError, StoreError, UsageError
 from monitor.events import Event
+from monitor.events.reading import Reading
+from monitor.events.run import Alert
 from monitor.events.schema import SCHEMA
-from monitor.protocols import Provenance, Source
-from monitor.run import LogFile, Run, RunSettings
+from monitor.ledger import Ledger
+from monitor.population import demo_frames
+from monitor.population.false_alarms import FalseAlarms
+from monitor.population.people import SourceNote
+from monitor.protocols import LiveSource, Provenance, Source
+from monitor.run import LedgerFile, LogFile, RunSettings
 from monitor.sinks.jsonl import JsonLines, RunBuffer
-from monitor.sources import Chain, File, FramesFile
-from monitor.sources.frames import write_frames
+from monitor.sources import AudioQueue, Chain, File, Paced, Samples
+from monitor.sources.registry import recording_hashes
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.types import Frames, Gap
 from tests.records import as_records, read_records
+from tests.sounds import synthetic
 from tests.stream.streams import (
     RATE,
     WATCHED,
@@ -37,6 +49,7 @@ from tests.stream.streams import (
     simulated,
     sounds,
     voice_file,
+    with_speakers,
 )
 
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -85,10 +98,13 @@ def test_a_run_has_a_beginning_an_end_and_valid_records(tmp_path):
     kinds = [record["type"] for record in records]
     assert (kinds[0], kinds[-1]) == ("start", "end")
     assert set(kinds[1:-1]) == {"reading", "gap", "alert", "notice"}
-    assert kinds.count("start") == kinds.count("end") == 1
     assert [record["type"] for record in as_records(kept.events)] == kinds
     seconds = [record["seconds"] for record in records[1:]]
     assert seconds == sorted(seconds)
+    for before, record in itertools.pairwise(records):
+        if record["type"] == "alert":  # follows the reading that it is of
+            assert before["type"] in ("reading", "alert")
+            assert before["seconds"] == record["seconds"]
     end = records[-1]
     assert end["readings"] == kinds.count("reading") == totals.readings == 11
     assert end["gaps"] == kinds.count("gap") == totals.gaps == 4
@@ -99,22 +115,6 @@ def test_a_run_has_a_beginning_an_end_and_valid_records(tmp_path):
     last = next(r for r in reversed(records) if r["type"] == "reading")
     for key in ("seconds", "speech", "bits", "peak_bits", "top"):
         assert end[key] == last[key]
-
-
-@pytest.mark.parametrize("watch", [None, WATCHED])
-def test_records_of_files_are_valid(tmp_path, watch):
-    chain = Chain([File(voice_file(tmp_path / "a.flac")), File(voice_file(tmp_path / "b.wav"))])
-    kept = RunBuffer()
-    totals = run_through(chain, Monitor(reference(), watch=watch), sinks=[kept])
-    made = simulated(7.5)
-    write_frames(tmp_path / "c.npz", made.speech, made.tracks, {"f0": 104}, {"f0": 0.01})
-    source = FramesFile(tmp_path / "c.npz")
-    run_through(source, Monitor(reference(), watch=watch), sinks=[kept])
-    for record in as_records(kept.events):
-        VALIDATOR.validate(json.loads(json.dumps(record)))
-    assert as_records(kept.events)[0]["recordings"] == ["a.flac", "b.wav"]
-    assert (totals.gaps, totals.readings) == (0, 8)
-    assert [r["complete"] for r in as_records(kept.events) if r["type"] == "end"] == [True, True]
 
 
 def test_a_broken_file_is_a_gap_and_the_run_goes_on(tmp_path):
@@ -128,15 +128,6 @@ def test_a_broken_file_is_a_gap_and_the_run_goes_on(tmp_path):
     assert totals.lost_seconds == gap["lost_seconds"] > 1
     assert as_records(kept.events)[-1]["complete"] is False
     assert as_records(kept.events)[-1]["seconds"] > 4
-
-
-def test_alerts_follow_the_reading_they_are_of():
-    kept = RunBuffer()
-    run_through(listed([simulated(20.0)]), fresh(), sinks=[kept], rules=rules())
-    for before, record in itertools.pairwise(as_records(kept.events)):
-        if record["type"] == "alert":
-            assert before["type"] in ("reading", "alert")
-            assert before["seconds"] == record["seconds"]
 
 
 def test_a_record_is_in_the_log_before_anybody_sees_it(tmp_path):
@@ -195,20 +186,6 @@ def test_checkpoints_come_once_a_second_and_only_of_what_is_on_disk(tmp_path, mo
     assert all(a[1] == b[1] for a, b in zip(pairs[::2], pairs[1::2], strict=True))
     assert last == ("flush", path.stat().st_size)
     assert not state_path(path).exists()
-
-
-def test_a_finished_run_leaves_no_checkpoint_and_a_broken_one_does(tmp_path):
-    path = tmp_path / "run.jsonl"
-
-    def broken() -> Iterator[Any]:
-        yield from frames(simulated(3.0), [])
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt), Run(listed(broken()), fresh(), log=path) as run:
-        run.to_end()
-    assert run.resumable
-    assert state_path(path).exists()
-    assert read_records(path)[-1]["type"] != "end"
 
 
 class KilledError(Exception):
@@ -281,12 +258,445 @@ def test_a_resumed_run_shows_people_its_start_but_writes_none(tmp_path):
     assert as_records(kept.events)[-1]["readings"] == 11
 
 
-def test_a_run_that_is_iterated_again_goes_on_and_counts_nothing_twice(tmp_path):
+def demo(**options) -> Run:
+    return Run(demo_frames(), Monitor(reference(), step_seconds=100), **options)
+
+
+def test_its_phases():
+    run = demo()
+    phases = [run.phase]
+    for wrong in (lambda: next(iter(run)), run.to_end, run.stop):
+        with pytest.raises(UsageError, match="opened by a with statement"):
+            wrong()
+    with run:
+        phases.append(run.phase)
+        next(iter(run))
+        phases.append(run.phase)
+        run.to_end()
+        phases.append(run.phase)
+        with pytest.raises(UsageError, match="once"):
+            run.__enter__()
+        assert list(run) == []  # iterated again it counts nothing twice
+    assert [*phases, run.phase] == ["made", "opened", "running", "ended", "closed"]
+    for wrong in (lambda: next(iter(run)), run.to_end):
+        with pytest.raises(UsageError, match="closed: make another"):
+            wrong()
+    with pytest.raises(UsageError, match="once"), run:
+        pass
+    assert run.totals.readings == 6
+    run.stop()  # there is nothing left to stop
+    run.close()
+    with demo() as run:
+        records = iter(run)
+        next(records)
+    with pytest.raises(UsageError, match="closed"):
+        next(records)
+
+
+def test_a_run_needs_a_monitor_that_has_heard_nothing():
+    used = fresh()
+    list(used.stream(demo_frames()))
+    with pytest.raises(UsageError, match="another stream"), Run(demo_frames(), used):
+        pass
+    used.reset()
+    with Run(demo_frames(), used) as run:
+        assert run.to_end().readings == 1200
+
+
+class Slow:
+    """A sink that lets others go on in the middle of a record."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def write(self, _record) -> None:
+        self.begun.set()
+        self.go_on.wait(10)
+
+    def close(self) -> None:
+        pass
+
+
+def test_two_threads_do_not_iterate_one_run():
+    slow = Slow()
+    with demo(sinks=[slow]) as run:
+        thread = threading.Thread(target=run.to_end)
+        thread.start()
+        slow.begun.wait(10)
+        with pytest.raises(UsageError, match="another thread"):
+            next(iter(run))
+        slow.go_on.set()
+        thread.join()
+        assert run.phase == "ended"
+    assert run.totals.readings == 6
+
+
+def test_a_run_is_stopped_by_another_thread_or_an_alert():
+    with Run(Listed(frames(simulated(20.0), range(100, 2000, 100))), watching()) as run:
+        for event in run:
+            if isinstance(event, Reading) and event.seconds == 3.0:
+                thread = threading.Thread(target=run.stop)
+                thread.start()
+                thread.join()
+    end = event.record()
+    assert (end["type"], end["seconds"], end["complete"]) == ("end", 3.0, True)
+    assert "lag" not in end
+    assert run.totals.readings == 3
+    rules, settings = [Threshold("sum_bits", -99.0, 3.0)], RunSettings(until=lambda _: True)
+    with Run(Listed([simulated(20.0)]), watching(), settings=settings, rules=rules) as run:
+        records = [event.record() for event in run]
+    assert [record["type"] for record in records[-3:]] == ["reading", "alert", "end"]
+    assert records[-1]["stopped"] == records[-2]["rule"]
+
+
+TALK = (Provenance("talk", ("a",)),)
+
+
+def watching(**options: Any) -> Monitor:
+    return Monitor(reference(), watch=WATCHED, **options)
+
+
+class Noted(Listed):
+    """A source that says when it is opened, heard and closed."""
+
+    def __init__(self, notes: list[str], stream: list[Frames]) -> None:
+        super().__init__(stream, provenance=TALK)
+        self._notes = notes
+
+    def __enter__(self) -> Noted:
+        self._notes.append("source opened")
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        self._notes.append("source heard")
+        return super().__iter__()
+
+    def close(self) -> None:
+        self._notes.append("source closed")
+
+
+class NotedAction:
+    """An action, or a sink, that says what is done with it."""
+
+    def __init__(self, notes: list[str], name: str, fails: str = "") -> None:
+        self._notes, self._name, self._fails = notes, name, fails
+        notes.append(f"{name} made")
+
+    def write(self, event: Event) -> None:
+        if event.type in ("start", "end"):
+            self._notes.append(f"{self._name} {event.type}")
+
+    def drain(self) -> list[str]:
+        self._notes.append(f"{self._name} settled")
+        return [self._fails] if self._fails else []
+
+    def close(self) -> None:
+        self._notes.append(f"{self._name} closed")
+
+
+def test_the_order_in_which_all_is_opened_and_closed(tmp_path, monkeypatch):
+    notes: list[str] = []
+    closed = JsonLines.close
+
+    def close(log: JsonLines) -> None:
+        notes.append("log closed")
+        closed(log)
+
+    monkeypatch.setattr(JsonLines, "close", close)
+
+    def source() -> Source:
+        notes.append("source made")
+        assert (tmp_path / "run.jsonl").exists()  # locked, and empty
+        return Noted(notes, frames(simulated(2.0)))
+
+    def monitor(opened: Source) -> Monitor:
+        assert isinstance(opened, Noted)
+        notes.append("monitor made")
+        return watching()
+
+    def rules(_: Monitor) -> list[Threshold]:
+        notes.append("rules made")
+        return []
+
+    with Run(
+        source,
+        monitor,
+        rules=rules,
+        actions=(NotedAction(notes, "action", "it rained") for _ in range(1)),
+        sinks=(NotedAction(notes, "page") for _ in range(1)),
+        log=tmp_path / "run.jsonl",
+        ledger=tmp_path / "me.db",
+    ) as run:
+        run.sinks.append(NotedAction(notes, "view"))
+        assert (tmp_path / "run.jsonl").stat().st_size == 0
+        assert run.start.carried is not None
+        assert run.start.carried.sessions == 0
+        run.to_end()
+    assert notes == [
+        *("action made", "page made", "source made", "monitor made", "source opened"),
+        *("rules made", "view made", "page start", "view start", "action start", "source heard"),
+        *("action settled", "page end", "view end", "action end"),
+        *("view closed", "page closed", "source closed", "action closed", "log closed"),
+    ]
+    assert run.totals.failures == ["it rained"]
+    assert read_records(tmp_path / "run.jsonl")[-1]["failures"] == ["it rained"]
+
+
+def refusals(folder: Path) -> list[tuple[dict[str, Any], type[Exception], str]]:
+    (folder / "diary.txt").write_text("dear diary\n")
+    (folder / "foreign.db").write_bytes(b"no database at all" * 99)
+    done, unfinished = folder / "done.jsonl", folder / "unfinished.jsonl"
+    run_through(Noted([], [simulated(2.0)]), watching(), log=done)
+    with Run(Noted([], frames(simulated(4.0), [200])), watching(), log=unfinished) as run:
+        next(event for event in run if getattr(event, "seconds", 0) >= 2)  # a checkpoint is there
+    over = LogFile(folder / "diary.txt", True, False, [folder / "diary.txt"])
+
+    def resetting(_: Any) -> Monitor:
+        return Monitor(reference(), watch=WATCHED, on_change="reset")
+
+    class Bare:
+        label, stream_info, seconds = "bare", None, None
+
+        def __iter__(self):
+            return iter(())
+
+    lacks = "a Bare is no Source: it lacks labels, .*, __enter__ .*monitor.sources.BaseSource does"
+    return [
+        ({"log": folder / "diary.txt"}, UsageError, "holds something else"),
+        ({"log": folder / "no" / "run.jsonl"}, StoreError, "cannot write"),
+        ({"log": done}, UsageError, r"overwrite it \(LogFile\(path, replace=True\)\)"),
+        ({"log": unfinished}, UsageError, r"go on with it \(LogFile\(path, resume=True\)\)"),
+        ({"log": LogFile("-", resume=True)}, UsageError, "resume=True needs the file of the inter"),
+        ({"log": LogFile(done, replace=True, resume=True)}, UsageError, "replace=True begins it"),
+        ({"log": over}, UsageError, "is read by this run"),
+        ({"log": LogFile(folder / "new", resume=True)}, StoreError, "leave out resume=True"),
+        ({"source": folder / "no.wav"}, SourceError, "cannot open no.wav"),
+        ({"source": Bare()}, UsageError, lacks),
+        ({"source": Bare}, UsageError, lacks),
+        ({"rules": [Threshold("style.gain_bits", 3)]}, UsageError, "does not have"),
+        ({"rules": [Threshold("among.1e3.bits", 1)]}, UsageError, "add among=1000"),
+        ({"ledger": folder / "foreign.db"}, StoreError, "is no ledger"),
+        ({"ledger": LedgerFile(folder / "no" / "me.db")}, StoreError, "cannot be opened"),
+        (
+            {"monitor": lambda _: Monitor(reference()), "ledger": folder / "x"},
+            UsageError,
+            r"remembers one.*watch=",
+        ),
+        ({"monitor": resetting, "ledger": folder / "x"}, UsageError, 'on_change="note"'),
+    ]
+
+
+def test_nothing_is_written_before_all_of_it_fits_and_refusals_speak_python(tmp_path):
+    for options, error, words in refusals(tmp_path):
+        before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+        notes: list[str] = []
+        given: dict[str, Any] = {
+            "source": lambda: Noted([], []),
+            "monitor": lambda _: watching(),
+            "log": tmp_path / "run.jsonl",
+            "actions": [NotedAction(notes, "action")],
+            **options,
+        }
+        with pytest.raises(error, match=words) as caught:
+            Run(**given).__enter__()
+        assert " --" not in str(caught.value)
+        assert "(--" not in str(caught.value)
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before, options
+        assert notes[1:] in ([], ["action closed"]), "what was opened is closed, nothing was done"
+
+
+def test_a_run_that_was_left_is_unfinished_and_goes_on(tmp_path):
     path = tmp_path / "run.jsonl"
-    with Run(listed(items()), fresh(), log=path) as run:
-        first = next(iter(run))
-        rest = list(run)
-        assert [*run, *run] == []
-        assert run.to_end().readings == len([e for e in rest if e.type == "reading"])
-    assert [first.type, rest[-1].type] == ["start", "end"]
-    assert len(read_records(path)) == 1 + len(rest)
+
+    def source() -> Listed:
+        return Listed([simulated(20.0)], provenance=TALK)
+
+    with Run(source(), watching(), log=path) as run:
+        for record in (event.record() for event in run):
+            if record["type"] == "reading" and record["seconds"] == 5.0:
+                break
+        assert run.resumable
+    assert read_records(path)[-1]["seconds"] == 5.0
+    with pytest.raises(UsageError, match="holds an unfinished run: go on with it"):
+        Run(source(), watching(), log=path).__enter__()
+    other = Listed([simulated(20.0)], provenance=(Provenance("talk", ("b",)),))
+    with pytest.raises(StoreError, match="is of another run \\(not the same: recordings\\)"):
+        Run(other, watching(), log=LogFile(path, resume=True)).__enter__()
+    with pytest.raises(StoreError, match="is of another run \\(not the same: step\\)"):
+        Run(source(), watching(step_seconds=2), log=LogFile(path, resume=True)).__enter__()
+    totals = run_through(source(), watching(), log=LogFile(path, resume=True))
+    assert totals.readings == 20
+    assert [r["seconds"] for r in read_records(path) if r["type"] == "reading"] == list(
+        range(1, 21)
+    )
+    assert not state_path(path).exists()
+
+
+def test_what_nobody_can_hear_again_is_not_resumed(tmp_path):
+    path = tmp_path / "run.jsonl"
+    with Run(Listed([simulated(20.0)]), watching(), log=path) as run:
+        for record in (event.record() for event in run):
+            if record["type"] == "reading":
+                break
+        assert not run.resumable
+    assert not state_path(path).exists()
+    with pytest.raises(UsageError, match="listed cannot be heard again: leave out resume=True"):
+        Run(Listed([]), watching(), log=LogFile(path, resume=True)).__enter__()
+
+
+def test_a_live_source_is_stopped_and_says_its_lag():
+    queue = AudioQueue(RATE, label="call")
+    sound = synthetic(4.0)
+    for at in range(0, len(sound), 160):
+        queue.put(sound[at : at + 160])
+    assert isinstance(queue, LiveSource)
+    with Run(queue, watching()) as run:
+        records = []
+        for record in (event.record() for event in run):
+            records.append(record)
+            if record["type"] == "reading":
+                run.stop()  # after what was heard so far
+    assert records[0]["recordings"] == ["call"]
+    readings = [record for record in records if record["type"] == "reading"]
+    assert len(readings) == 4
+    assert all(record["lag"] >= 0 for record in readings)
+    assert (records[-1]["type"], records[-1]["stopped"]) == ("end", None)
+
+
+def test_a_paced_source_is_known_by_what_it_paces(tmp_path):
+    soundfile.write(tmp_path / "a.wav", synthetic(3.0), RATE)
+    paced = Paced(Chain([File(tmp_path / "a.wav")]), 1e6)
+    run_through(paced, watching(), log=tmp_path / "run.jsonl", ledger=tmp_path / "me.db")
+    assert read_records(tmp_path / "run.jsonl")[0]["recordings"] == ["a.wav"]
+    with pytest.raises(UsageError, match=r"a\.wav: was heard as a\.wav in session 1"):
+        run_through(File(tmp_path / "a.wav"), watching(), ledger=tmp_path / "me.db")
+    with Ledger(tmp_path / "me.db") as ledger:
+        assert len(ledger.sessions()) == 1
+
+
+class Nowhere:
+    label = "nowhere"
+
+    def deliver(self, alert: Alert, cancel: Any) -> None:  # noqa: ARG002
+        raise AssertionError("there was no alert")
+
+
+def test_what_is_worked_out_and_what_is_missing_is_in_the_start_record():
+    quote = FalseAlarms("bits", 4.5, 0.05, 600.0, 22, 0, "cross", 100.0)
+    with Run(Listed([simulated(2.0)]), watching(), rules=[Conformal(quote)]) as run:
+        assert run.start.alarms == (run.rules[0].terms(),)
+        assert any("bits > 4.50 bits" in notice for notice in run.start.notices)
+    with Run(Listed([simulated(2.0)]), watching(), actions=[BackgroundDelivery(Nowhere())]) as run:
+        assert run.start.notices[-1].startswith("no --alert is set: nothing is sent to")
+        assert run.start.alarms is None
+
+
+class EveryTenth:
+    """A rule with nothing but what an `AlertRule` has."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def update(self, event: Event) -> list[Alert]:
+        self._count += isinstance(event, Reading)
+        if not isinstance(event, Reading) or self._count % 10:
+            return []
+        return [Alert(event.seconds, None, "tenth", "bits", 0.0, "raised", None)]
+
+    def state(self) -> dict[str, Any]:
+        return {"count": self._count}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self._count = state["count"]
+
+
+def test_a_rule_needs_no_more_than_the_members_of_an_alert_rule(tmp_path):
+    log = tmp_path / "run.jsonl"
+    with Run(Noted([], frames(simulated(20.0))), watching(), rules=[EveryTenth()], log=log) as run:
+        assert run.rules[0].rule == "EveryTenth"
+        totals = run.to_end()
+    assert (totals.alerts, totals.undecided) == (2, [])
+    assert run.start.alarms is None
+
+
+def test_features_of_ones_own_are_computed_in_this_process(tmp_path):
+    from monitor.features.f0 import F0
+
+    class Counted(F0):
+        heard = 0
+
+        def process(self, samples: Any) -> Any:
+            Counted.heard += len(samples)
+            return super().process(samples)
+
+    soundfile.write(tmp_path / "a.wav", synthetic(2.0), RATE)
+    own = Monitor(reference(), [Counted()])
+    run_through(File(tmp_path / "a.wav"), own, settings=RunSettings(jobs=2))
+    assert Counted.heard > 0
+
+
+def test_an_interrupt_closes_all_and_leaves_a_checkpoint(tmp_path):
+    notes: list[str] = []
+    path = tmp_path / "a.jsonl"
+
+    def stream() -> Iterator[Any]:
+        yield from frames(simulated(3.0))
+        signal.raise_signal(signal.SIGINT)
+
+    source = Noted(notes, stream())  # type: ignore[arg-type]
+    with (
+        pytest.raises(KeyboardInterrupt),
+        Run(source, watching(), sinks=[NotedAction(notes, "view")], log=path) as run,
+    ):
+        run.to_end()
+    assert notes[-2:] == ["view closed", "source closed"]
+    assert run.resumable
+    assert state_path(path).exists()
+    assert read_records(path)[-1]["type"] != "end"
+    assert np.isfinite(run.totals.last["bits"])
+
+
+def test_a_run_of_what_was_enrolled_is_refused_or_of_the_same_session(tmp_path):
+    path, log, whole = (tmp_path / name for name in ("me.flac", "run.jsonl", "whole.jsonl"))
+    note = SourceNote(path.name, "one", recording_hashes(voice_file(path)), 0.0, 2.0)
+    population = with_speakers(reference(), me=(note,))
+
+    def fresh() -> Monitor:
+        return Monitor(population, watch="me", step_seconds=0.5)
+
+    with pytest.raises(OverlapError, match=r"allow_overlap=True$"):
+        Run(path, fresh()).__enter__()
+    with Run(path, fresh(), settings=RunSettings(allow_overlap=True)) as run:
+        assert run.start.rank_model_session == "same"
+        assert run.to_end().readings == 8
+    # it is resumed under the rank model that it had
+    given = File(path, start_seconds=2.0)
+    with Run(given, fresh(), log=log) as run:
+        assert run.start.rank_model_session == "same"
+        for record in (event.record() for event in run):
+            if record["type"] == "reading" and record["seconds"] == 1.0:
+                break
+    assert run_through(given, fresh(), log=LogFile(log, resume=True)).readings == 4
+    run_through(given, fresh(), log=whole)
+    assert lines(log) == lines(whole)
+    assert {record["session"] for record in lines(log) if record["type"] == "reading"} == {"same"}
+
+
+@pytest.mark.parametrize(
+    ("features", "rule", "questioned"),
+    [
+        (None, "bits>3", True),
+        (None, "closed_set_bits>2 for 0 s", True),
+        (["f0"], "bits>4", False),
+        (None, "bits>12", False),
+        (None, "sum_bits>3", False),
+    ],
+)
+def test_a_warning_that_can_hardly_come_in_time_is_questioned(features, rule, questioned):
+    """An average voice is over the threshold before a forecast can be made."""
+    made = Monitor(Population.reference(), features or ["f0", "phones", "voice"], watch="19")
+    early = EarlyWarning(Threshold.parse(rule), 30.0)
+    with Run(Samples(np.zeros(RATE), RATE), made, rules=[early]) as run:
+        told = [str(each) for each in run.notices if each.kind == "late warning"]
+    assert len(told) == questioned
+    assert all("no warning comes in time" in line for line in told)

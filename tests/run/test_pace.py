@@ -1,25 +1,31 @@
-"""When the machine cannot keep up: who is thinned, when, and what the stream says."""
+"""Features computed ahead by other processes, and thinned where the machine cannot keep up."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
+import soxr
 
-from monitor import Monitor
-from monitor.errors import UsageError
+from monitor import Monitor, Population
+from monitor.errors import MonitorError, UsageError
+from monitor.events.run import GapEvent
 from monitor.features.f0 import F0
 from monitor.features.phones import Phones
 from monitor.protocols import StreamInfo
-from monitor.run.pace import LATE_SECONDS, LoadShedding, Timed, timed
+from monitor.run.pace import LATE_SECONDS, LoadShedding, PrefetchedFrames, Timed, timed
 from monitor.sources import BaseSource
+from monitor.sources.base import Chain
+from monitor.sources.file import File
+from monitor.stream.monitor import Event
 from monitor.types import Block, Gap, Track
 from tests.contracts import babble, heard, voice
-from tests.stream.streams import reference, told
-
-RATE = 16_000
+from tests.sounds import synthetic
+from tests.stream.streams import RATE, reference, told
 
 
 class Slow(F0):
@@ -137,13 +143,6 @@ def test_a_cheap_feature_is_spared():
     assert thinned([10.5]) == ["f0"]
 
 
-def test_a_timed_feature_is_the_feature():
-    sound = voice(3.0, 8000)
-    found, wanted = heard(Timed(F0()), np.split(sound, 7 * [0])), heard(F0(), [sound])
-    assert np.array_equal(found.ticks, wanted.ticks)
-    assert np.array_equal(found.values, wanted.values)
-
-
 def test_thinning_leaves_out_just_those_frames():
     sound = voice(6.0, 8000)
     feature = Timed(F0())
@@ -171,12 +170,11 @@ def test_phones_decoded_apart_are_the_same():
 
 
 def test_a_monitor_computes_with_what_it_is_given():
-    sound = voice(4.0)
-    plain = Monitor(reference(), ["f0"])
-    other = Monitor(reference(), ["f0"])
+    plain, other = Monitor(reference()), Monitor(reference())
     feature = Timed(F0())
     other.front_end.use([feature])
-    pair = [told([*each.push(Block(sound, RATE)), *each.finish()]) for each in (plain, other)]
+    block = Block(voice(4.0), RATE)
+    pair = [told([*each.push(block), *each.finish()]) for each in (plain, other)]
     assert pair[0] == pair[1]
     assert feature.cost > 0
     wide = F0()
@@ -194,3 +192,62 @@ def test_a_feature_of_two_sides_is_thinned_on_both():
         for side in sides:
             side.process(np.zeros(4000, np.float32))
     assert all(side.is_shedding for side in sides)
+
+
+FEATURES = ("f0", "phones")
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory) -> list[Path]:
+    """Lengths off every grid, rates, channels, no numbers, one cut off."""
+    folder = tmp_path_factory.mktemp("heard")
+    broken = soxr.resample(synthetic(7.013), 16_000, 44_100)
+    broken[60_000:60_005] = np.nan
+    broken[-20:] = np.inf
+    soundfile.write(folder / "a.wav", broken, 44_100, "FLOAT")
+    soundfile.write(folder / "b.flac", np.stack([synthetic(20.0)] * 2, axis=1), 16_000)
+    whole = (folder / "b.flac").read_bytes()
+    (folder / "b.flac").write_bytes(whole[: len(whole) * 3 // 4])
+    last = soxr.resample(synthetic(2.5), 16_000, 8000)
+    last[[9_000, 11_000]] = np.nan
+    soundfile.write(folder / "c.wav", last, 8000, "FLOAT")
+    return [folder / name for name in ("a.wav", "b.flac", "c.wav")]
+
+
+def fresh(features: Sequence[str] = FEATURES) -> Monitor:
+    return Monitor(Population.reference(), features, on_change="note")
+
+
+def ahead(files: Sequence[File], monitor: Monitor, jobs: int = 2) -> list[Event]:
+    with PrefetchedFrames(files, FEATURES, levels=True, skip=monitor.ticks, jobs=jobs) as source:
+        found = list(monitor.events(source))
+    assert not any(process.is_alive() for process in source._processes._processes)
+    return found
+
+
+@pytest.mark.slow
+def test_every_event_is_the_same(recordings):
+    for paths in (recordings, recordings[1:2]):  # of one the features are dealt out
+        files = [File(path) for path in paths]
+        before = list(fresh().events(Chain(files)))
+        assert told(ahead(files, fresh()), "abc") == told(before, "abc")
+        assert sum(isinstance(event, GapEvent) for event in before) == (1 if len(files) == 1 else 4)
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_where_it_was_stopped(recordings):
+    files = [File(path) for path in recordings]
+    first, again = fresh(), fresh()
+    events = first.events(Chain(files))
+    seen = [next(events) for _ in range(15)]
+    again.restore(*first.state())
+    rest = ahead(files, again)
+    assert told([*seen, *rest], "abc") == told(fresh().events(Chain(files)), "abc")
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_is_one_line(recordings):
+    with PrefetchedFrames([File(recordings[1])], FEATURES, jobs=2) as source:
+        source._processes._processes[0].kill()
+        with pytest.raises(MonitorError, match="one of 2 processes has ended"):
+            list(source)
