@@ -181,6 +181,15 @@ def test_joining_borrows_the_rank_models():
     assert joined.overlapping([]) == joined.overlapping(["other"]) == []
 
 
+def test_everybody_but_one():
+    whole = population((20, 5, 30))
+    less = whole.without("s1")
+    assert less.names == ("s0", "s2")
+    assert_array_equal(
+        less.features["f0"].slices, np.delete(whole.features["f0"].slices, 4, axis=0)
+    )
+
+
 def test_joining_keeps_wide_and_narrow_counts():
     narrow, wide = (population(prefix=prefix).features["f0"].slices for prefix in "sn")
     parts = narrow[:4].astype(np.uint8), wide[:4] + 70_000
@@ -228,6 +237,7 @@ def test_the_fingerprint_follows_the_content():
          lambda: population(features=("f0", "phones")).templates("style", population().scoring())),
         ("nobody called 'Johanes' .* did you mean 'Johannes'",
          partial(of_f0(("Anna", "Johannes"), np.ones((2, 2), int), [0, 1, 2]).index, "Johanes")),
+        ("nobody called", partial(population().without, "eve")),
         ("enrolled: 6 speakers", partial(population().index, "zzz")),
         ("s0, s1, s2 enrolled already; choose another name",
          partial(population().joined, population())),

@@ -1,19 +1,24 @@
+"""Calibrating: voices in, rank models and a table out, of a known truth."""
+
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from monitor import calibrate, corpus, enrol
 from monitor.errors import CalibrationError, UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.rank_models import mean_disclosure_bits
 from monitor.population.population import load_rank_models, save_rank_models
-from monitor.training import calibrating
-from monitor.training.calibrating import CalibrationSettings, calibrate
+from monitor.sources import write_frames
+from monitor.training import CalibrationSettings, calibrating, collect
 from monitor.training.fitted import ROW, held_out_nats
 from monitor.training.voices import SessionFrames, SpeakerSpeech
+from monitor.types import Track
 from tests.population.rank_models import population
 
 F0 = {"f0": FeatureSpec("f0", HISTOGRAM, 104, 0.01)}
@@ -32,7 +37,6 @@ KEYS = [
     *["common_candidates", "common_bits", "common_bits_low", "common_bits_high"],
 ]
 """Keys are stable: added, never renamed."""
-
 pytestmark = pytest.mark.usefixtures("quick")
 
 
@@ -49,14 +53,15 @@ def small(voices, specs=F0, **options):
 
 
 @pytest.mark.slow
-def test_rows_and_rank_models(voices):
+def test_rows_and_rank_models(voices, simulated):
     made = small(voices, lengths=[3, 1, 1.0], template_lengths=[6.0, 4.0])
     assert all(list(row) == KEYS for row in made.rows)
     cells = [(row["session"], row["D"], row["T"]) for row in made.rows]
     assert cells == [(s, d, t) for s in ("same", "cross") for d in (4.0, 6.0) for t in (1.0, 3.0)]
     json.dumps(made.rows, allow_nan=False)
-    for session in ("same", "cross"):
-        rank_model = made.rank_models.find(("f0",), session)
+    assert len(made.rank_models) == 2
+    for rank_model in made.rank_models:
+        assert rank_model.features == ("f0",)
         assert rank_model.lengths.tolist() == [1.0, 3.0]
         assert rank_model.template_lengths.tolist() == [4.0, 6.0]
         assert rank_model.alpha.shape == (21, 2, 2)
@@ -67,9 +72,31 @@ def test_rows_and_rank_models(voices):
             place = 0, int(row["T"] == 3.0), int(row["D"] == 6.0)
             assert rank_model.alpha[place] == row["alpha"]
             assert rank_model.floor[place] == row["floor"]
-            assert row["trials"] == 36
-            assert row["ties"] == "spread"
-    assert len(made.rank_models) == 2
+            assert (row["trials"], row["ties"]) == (36, "spread")
+    # all cells compare at one number of candidates
+    made = small(voices + simulated(15, 2, 12.0)[12:], template_lengths=[4.0, 6.0, 9.0])
+    assert len({row["candidates"] for row in made.rows}) > 1
+    (common,) = {row["common_candidates"] for row in made.rows}
+    assert common == max(row["candidates"] for row in made.rows)
+    for row in made.rows:
+        assert row["common_bits_low"] < row["common_bits"] < row["common_bits_high"]
+        same = row["candidates"] == common
+        assert (row["common_bits"] == pytest.approx(row["mean_bits_model"])) == same
+
+
+@pytest.mark.slow
+def test_deterministic_for_a_seed(voices):
+    seen = []
+    one, two, other = (
+        small(voices, seed=seed, progress=lambda *each: seen.append(each)) for seed in (0, 0, 1)
+    )
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)] * 3
+    assert one.rows == two.rows
+    for a, b, c in zip(one.rank_models, two.rank_models, other.rank_models, strict=True):
+        np.testing.assert_array_equal(a.alpha, b.alpha)
+        np.testing.assert_array_equal(a.weights, b.weights)
+        assert (a.alpha[0] == c.alpha[0]).all()  # the rank model itself has no chance in it
+        assert (a.alpha[1:] != c.alpha[1:]).any()
 
 
 def test_longer_is_better_and_same_session_same_session_biased(simulated):
@@ -80,83 +107,42 @@ def test_longer_is_better_and_same_session_same_session_biased(simulated):
     assert bits["same", 5.0] > bits["cross", 5.0]
 
 
-@pytest.mark.slow
-def test_deterministic_for_a_seed(voices):
-    one, two, other = small(voices), small(voices), small(voices, seed=1)
-    assert one.rows == two.rows
-    for a, b, c in zip(one.rank_models, two.rank_models, other.rank_models, strict=True):
-        np.testing.assert_array_equal(a.alpha, b.alpha)
-        np.testing.assert_array_equal(a.weights, b.weights)
-        assert (a.alpha[0] == c.alpha[0]).all()  # the rank model itself has no chance in it
-        assert (a.alpha[1:] != c.alpha[1:]).any()
-
-
-def test_lengths_nobody_reaches_are_dropped(voices):
+def test_lengths_nobody_reaches_are_dropped_and_cells_out_of_reach_are_nan(voices, simulated):
     made = small(voices, lengths=[1.0, 3.0, 300.0], template_lengths=[6.0, 120.0])
     assert {(row["T"], row["D"]) for row in made.rows} == {(1.0, 6.0), (3.0, 6.0)}
     assert all(rank_model.lengths.tolist() == [1.0, 3.0] for rank_model in made.rank_models)
-
-
-def test_cells_out_of_reach_are_nan(voices):
     shortest = min(v.length(i) for v in voices for i in range(2)) / 10
     made = small(voices, lengths=[1.0, 12.0], template_lengths=[4.0, np.floor(shortest - 1.5)])
     same = made.rank_models.find(("f0",), "same")
     assert np.isfinite(same.alpha).all(axis=0).tolist() == [[True, True], [True, False]]
     assert made.rank_models.find(("f0",), "cross").alpha.shape == (21, 2, 2)
+    # from one session each there is no rank model across sessions
+    assert small(simulated(12, 1, 30.0)).rank_models.kinds == [(("f0",), "same")]
 
 
-def test_no_cross_session_rank_model_from_one_session(simulated):
-    made = small(simulated(12, 1, 30.0))
-    assert [(rank_model.features, rank_model.session) for rank_model in made.rank_models] == [
-        (("f0",), "same")
-    ]
-
-
-def test_progress(voices):
-    seen = []
-    small(voices, progress=lambda done, of: seen.append((done, of)))
-    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
-
-
-def test_too_few_speakers(voices):
-    with pytest.raises(CalibrationError, match=r"too few speakers \(9\) .* at least 10"):
-        small(voices[:9])
-    assert small(voices[:10]).rows[0]["speakers"] == 10
-
-
-def test_too_little_speech(simulated):
-    with pytest.raises(CalibrationError, match=r"a test of 1 s and a template of 6 s .* shorter"):
-        small(simulated(12, 2, 4.0))
-
-
-def test_ten_speakers_in_a_cell_not_only_in_the_corpus(simulated):
-    # three of twelve are long enough
-    voices = simulated(9, 2, 4.0) + simulated(12, 2, 30.0)[9:]
-    with pytest.raises(CalibrationError, match="fewer than 10 speakers"):
-        small(voices)
-
-
-@pytest.mark.parametrize("length", [0.0, -1.0, 0.25, float("nan"), float("inf")])
-def test_lengths_that_make_no_sense(voices, length):
-    with pytest.raises(UsageError, match=r"positive multiple of 0\.1 s"):
-        small(voices, lengths=[1.0, length])
-    with pytest.raises(UsageError, match=r"positive multiple of 0\.1 s"):
-        small(voices, template_lengths=[length])
-
-
-def test_no_lengths(voices):
-    with pytest.raises(UsageError, match="at least one"):
-        small(voices, lengths=[])
-
-
-def test_similarities(voices):
-    named = small(voices, lengths=[1.0], similarities={"f0": "log-likelihood"})
-    plain = small(voices, lengths=[1.0])
-    assert named.rows[0]["weights"] == plain.rows[0]["weights"]
-    with pytest.raises(UsageError, match="no similarity for 'fo': calibrating f0"):
-        small(voices, similarities={"fo": "log-likelihood"})
-    with pytest.raises(UsageError, match="not one of"):
-        small(voices, similarities={"f0": "embedding-cosine"})
+def test_refusals(voices, simulated):
+    brief = simulated(12, 2, 4.0)
+    few = brief[:9] + simulated(12, 2, 30.0)[9:]  # three of twelve are long enough
+    for error, words, given, options in (
+        (CalibrationError, r"too few speakers \(9\) .* at least 10", voices[:9], {}),
+        (CalibrationError, r"a test of 1 s and a template of 6 s .* shorter", brief, {}),
+        (CalibrationError, "fewer than 10 speakers", few, {}),
+        *(
+            (UsageError, r"positive multiple of 0\.1 s", voices, {name: [1.0, length]})
+            for name in ("lengths", "template_lengths")
+            for length in (0.0, -1.0, 0.25, float("nan"), float("inf"))
+        ),
+        (UsageError, "at least one", voices, {"lengths": []}),
+        (UsageError, "no similarity for 'fo'", voices, {"similarities": {"fo": "log-likelihood"}}),
+        (UsageError, "not one of", voices, {"similarities": {"f0": "embedding-cosine"}}),
+    ):
+        with pytest.raises(error, match=words):
+            small(given, **options)
+    assert small(voices[:10], similarities={"f0": "log-likelihood"}).rows[0]["speakers"] == 10
+    with pytest.raises(UsageError, match="specs"):
+        calibrate([])
+    with pytest.raises(UsageError, match="specs"):
+        calibrate([], {}, features=["f0"])
 
 
 def embedded(speakers: int, spread: float, seed: int = 0) -> list[SpeakerSpeech]:
@@ -268,19 +254,6 @@ def test_a_prior_keeps_few_speakers_from_claiming_too_much(simulated):
 
 
 @pytest.mark.slow
-def test_all_cells_compare_at_one_number_of_candidates(simulated):
-    voices = simulated(12, 2, 30.0) + simulated(15, 2, 12.0)[12:]
-    made = small(voices, lengths=[1.0, 3.0], template_lengths=[4.0, 6.0, 9.0])
-    assert len({row["candidates"] for row in made.rows}) > 1
-    (common,) = {row["common_candidates"] for row in made.rows}
-    assert common == max(row["candidates"] for row in made.rows)
-    for row in made.rows:
-        assert row["common_bits_low"] < row["common_bits"] < row["common_bits_high"]
-        same = row["candidates"] == common
-        assert (row["common_bits"] == pytest.approx(row["mean_bits_model"])) == same
-
-
-@pytest.mark.slow
 def test_a_feature_that_no_test_is_long_enough_for_has_no_say(simulated, tmp_path):
     def heard(session):
         f0 = session["f0"]
@@ -364,3 +337,45 @@ class TestTrainedOn:
         assert {rank_model.features for rank_model in made.rank_models} == {("f0", "net"), ("net",)}
         with pytest.raises(UsageError, match="no rank model of 'voice': calibrating f0, net"):
             small(voices, self.SHAPES, sets=[("voice",)])
+
+
+SETTINGS = CalibrationSettings(
+    lengths=[1, 10], template_lengths=[30], trials=2, replicates=5, prior=None
+)
+
+
+def voices_in(folder: Path) -> Path:
+    """Twelve people with a leaning of their own, two sessions each."""
+    generator = np.random.default_rng(0)
+    for k in range(12):
+        (folder / f"s{k:02d}").mkdir()
+        leaning = generator.dirichlet(np.ones(64))
+        for session in range(2):
+            track = Track(4 * np.arange(1, 1001), generator.choice(64, 1000, p=leaning))
+            path = folder / f"s{k:02d}" / f"{session}.npz"
+            write_frames(
+                path, np.ones(4000, bool), {"codes": track}, {"codes": 64}, {"codes": 0.04}
+            )
+    return folder
+
+
+def test_a_corpus_and_what_enrol_gave_are_calibrated_as_their_voices_are(tmp_path):
+    found = corpus.find(voices_in(tmp_path))
+    voices, specs, _ = collect(found, features=["codes"])
+    one = calibrate(found, features=["codes"], settings=SETTINGS).rank_models
+    two = calibrate(voices, specs, settings=SETTINGS).rank_models
+    assert len(list(one)) > 0
+    for mine, theirs in zip(one, two, strict=True):
+        assert mine.features == theirs.features == ("codes",)
+        np.testing.assert_array_equal(mine.alpha, theirs.alpha)
+    people = enrol(found, features=["codes"], seconds=30)  # among whom maxima are worked out
+    made = calibrate(people, settings=SETTINGS)
+    same = calibrate(found, features=["codes"], alarms=people.population, settings=SETTINGS)
+    for mine, theirs in zip(made.rank_models, same.rank_models, strict=True):
+        np.testing.assert_array_equal(mine.alpha, theirs.alpha)
+        assert mine.maxima is not None
+        assert theirs.maxima is not None
+        np.testing.assert_array_equal(mine.maxima.values, theirs.maxima.values)
+    for wrong in (people, found):
+        with pytest.raises(UsageError, match="specs"):
+            calibrate(wrong, {})

@@ -1,4 +1,4 @@
-"""How high others' streams get."""
+"""How high others' streams get, and the thresholds that follow."""
 
 from __future__ import annotations
 
@@ -8,36 +8,37 @@ import numpy as np
 import pytest
 
 from benchmarks.simulation import Simulation, write_corpus
-from monitor import Monitor
-from monitor.corpus import find
+from monitor import Monitor, Population, alerts, calibrate, corpus, enrol
 from monitor.errors import UsageError
-from monitor.population.population import Population
-from monitor.training import calibrating as false_alarm_streams
-from monitor.training import fitted
-from monitor.training.calibrating import CalibrationSettings, calibrate, stream_of, with_maxima
-from monitor.training.enrolling import enrol
-from monitor.training.voices import collect
+from monitor.kinds import HISTOGRAM, FeatureSpec
+from monitor.sources.frames import FramesFile
+from monitor.training import Calibration, CalibrationSettings, calibrating, collect, fitted
+from monitor.training.calibrating import stream_of, with_maxima
+from monitor.training.voices import SessionFrames, SpeakerSpeech
 
 SPEAKERS, SECONDS = 11, 40.0
+SETTINGS = CalibrationSettings(
+    lengths=(1, 5), template_lengths=(15,), replicates=20, trials=3, prior=None
+)
+
+
+def people_in(folder, simulation, *which):
+    write_corpus(folder, simulation, *which)
+    return corpus.find(folder)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """Their voices, and a population of them with rank models; one more voice than are enrolled."""
-    folder = tmp_path_factory.mktemp("others") / "people"
-    write_corpus(folder, Simulation(12, 5), SPEAKERS, 1, SECONDS)
-    voices, specs, _ = collect(find(folder))
+    people = people_in(
+        tmp_path_factory.mktemp("others") / "people", Simulation(12, 5), SPEAKERS, 1, SECONDS
+    )
+    voices, specs, _ = collect(people)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitted, "LOSSES", ("LL",))
-        made = calibrate(
-            voices,
-            specs,
-            CalibrationSettings(
-                lengths=[1, 5], template_lengths=[15], replicates=20, trials=3, prior=None
-            ),
-        )
-    population = enrol(find(folder), seconds=15.0).population.without("000010")
-    return voices, population.calibrated(made)
+        learnt = calibrate(voices, specs, settings=SETTINGS)
+    population = enrol(people, seconds=15.0).population.without("000010")
+    return voices, population.calibrated(learnt)
 
 
 def maxima(made, **options):
@@ -53,7 +54,7 @@ def found(made):
     return maxima(made, horizons=(10.0, 30.0, 60.0, 100.0))
 
 
-def test_a_maximum_for_every_speaker_field_and_horizon(found, made):
+def test_a_maximum_for_every_speaker_field_and_horizon(found, made, monkeypatch):
     voices, population = made
     fields = ("closed_set_bits", "gain_bits", "sum_bits", "rank_bits", "evidence_bits")
     assert found.fields == fields
@@ -63,6 +64,16 @@ def test_a_maximum_for_every_speaker_field_and_horizon(found, made):
     assert found.template_seconds == population.scoring().seconds
     assert (np.diff(found.values[..., :3], axis=2) >= 0).all()
     assert np.isnan(found.values[..., 3]).all()  # 40 s are less than half of it
+    # who trained a network is no other
+    trained = {"f0": {voice.name for voice in voices[:4]}, "voice": {voices[5].name}}
+    others = maxima(made, horizons=(5.0,), trained=trained)
+    assert others.speakers == found.speakers[4:]
+    # of very many some are drawn
+    monkeypatch.setattr(calibrating, "MOST_STREAMS", 4)
+    told = []
+    some = maxima(made, horizons=(5.0,), progress=lambda *each: told.append(each))
+    assert len(some.speakers) == 4
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 @pytest.mark.slow
@@ -93,19 +104,10 @@ def test_a_short_stream_is_heard_again(found, made):
     alone = population.without(voices[0].name)
     monitor = Monitor(alone, ["f0"], alone.names[0], session="same")
     first = monitor.push(stream)
-    ticks = stream.tracks["f0"].ticks
-    again = replace(stream.tracks["f0"], ticks=ticks + 4000)
+    again = replace(stream.tracks["f0"], ticks=stream.tracks["f0"].ticks + 4000)
     second = monitor.push(replace(stream, tracks={"f0": again}))
     gain = max(r.gain_bits for r in [*first, *second] if r.seconds <= 60.0)
     assert gain == pytest.approx(float(found.values[1, 0, 2]), abs=4e-3)
-
-
-def test_who_trained_a_network_is_no_other(made):
-    voices, _ = made
-    trained = {"f0": {voice.name for voice in voices[:4]}, "voice": {voices[5].name}}
-    assert maxima(made, horizons=(5.0,), trained=trained).speakers == tuple(
-        voice.name for voice in voices[4:]
-    )
 
 
 @pytest.mark.slow
@@ -118,37 +120,64 @@ def test_deterministic_for_a_seed_and_whatever_the_processes(made):
     assert (one[0] != other[0]).any()
 
 
-def test_of_very_many_some_are_drawn(made, monkeypatch):
-    monkeypatch.setattr(false_alarm_streams, "MOST_STREAMS", 4)
-    told = []
-    some = maxima(made, horizons=(5.0,), progress=lambda *each: told.append(each))
-    assert len(some.speakers) == 4
-    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+@pytest.mark.slow
+def test_what_calibrating_in_python_gives_travels_whole(tmp_path):
+    """Evidence, and thresholds whose false alarms are known where it was asked for."""
+    simulation, speakers = Simulation(21, 5), 21
+    found = people_in(tmp_path / "people", simulation, speakers, 2, 40.0)
+    people = enrol(found, seconds=15.0).population
+    voices, specs, _ = collect(found)
+    settings = replace(SETTINGS, prior=CalibrationSettings().prior)
+    learnt = calibrate(voices, specs, alarms=people, settings=settings)
+    plain = calibrate(voices, specs, settings=settings)
+    assert isinstance(learnt, Calibration)
+    with pytest.warns(UserWarning, match=r"nothing is said of evidence.*use calibrated\("):
+        without = people.with_rank_models(learnt.rank_models)
+    people.calibrated(learnt).save(tmp_path / "us.npz")
+    kept = Population.load(tmp_path / "us.npz")
+    monitors = [Monitor(each, ["f0"], watch=people.names[0]) for each in (kept, without)]
+    frames = simulation.frames(0, 2, 1.0)
+    assert [each.push(frames)[0].evidence_bits is None for each in monitors] == [False, True]
+    for field in ("bits", "evidence_bits"):
+        quote = monitors[0].false_alarms(field, share=0.05, horizon_seconds=30)
+        assert quote.speakers == speakers - 1
+        assert alerts.Conformal(quote).bits == quote.bits
+    silent = Monitor(people.calibrated(plain), ["f0"], watch=people.names[0])
+    with pytest.raises(UsageError, match=r"learn it with.*calibrate\(\.\.\., alarms=population\)"):
+        silent.false_alarms("bits")
+    for one, other in zip(learnt.rank_models, plain.rank_models, strict=True):
+        np.testing.assert_array_equal(one.beta, other.beta)
 
 
-def test_they_are_kept_with_the_population(made, tmp_path):
-    voices, population = made
-    wanted = with_maxima(population, voices, horizons=(5.0,))
-    wanted.save(tmp_path / "p.npz")
-    assert maxima(made, horizons=(5.0,)).speakers == tuple(voice.name for voice in voices)
-    for one, other in zip(
-        wanted.rank_models, Population.load(tmp_path / "p.npz").rank_models, strict=True
-    ):
-        assert one.maxima is not None
-        assert other.maxima is not None
-        np.testing.assert_array_equal(one.maxima.values, other.maxima.values)
+def test_a_stream_is_what_was_heard_pauses_included(tmp_path):
+    found = people_in(tmp_path / "people", Simulation(3, 1), 1, 1, 20.0)
+    (voice,), _, _ = collect(found)
+    stream = stream_of(voice, ["f0"], 600.0)
+    runs = list(FramesFile(found.recordings[0].path))
+    np.testing.assert_array_equal(stream.speech, np.concatenate([run.speech for run in runs]))
+    ticks = np.concatenate([run.tracks["f0"].ticks for run in runs])
+    values = np.concatenate([run.tracks["f0"].values for run in runs])
+    track = stream.tracks["f0"]
+    np.testing.assert_array_equal(track.values, values[: track.values.size])
+    assert values.size - track.values.size < 20  # what did not fill a tenth of a second
+    spoken = np.cumsum(stream.speech)
+    waited = spoken[track.ticks - 1] - spoken[ticks[: track.ticks.size] - 1]
+    assert waited.min() >= 0
+    assert waited.max() <= 10
 
 
-def test_everybody_else(made):
-    _, population = made
-    less = population.without("000003")
-    assert less.names == tuple(name for name in population.names if name != "000003")
-    for name in less.names:
-        before, after = population.index(name), less.index(name)
-        whole = slice(*population.offsets[before : before + 2])
-        part = slice(*less.offsets[after : after + 2])
-        np.testing.assert_array_equal(
-            population.features["f0"].slices[whole], less.features["f0"].slices[part]
-        )
-    with pytest.raises(UsageError, match="nobody called"):
-        population.without("eve")
+def test_the_session_with_most_speech_comes_first():
+    spec = FeatureSpec("f0", HISTOGRAM, 9, 0.1)
+    sessions = tuple(
+        {"f0": SessionFrames(np.full(size, value), np.arange(size), size, spec)}
+        for value, size in ((1, 2), (2, 3), (3, 1))
+    )
+    speech = tuple(np.repeat([True, False], [10 * size, 5]) for size in (2, 3, 1))
+    stream = stream_of(SpeakerSpeech("ann", sessions, speech), ["f0"], 600.0)
+    assert stream.tracks["f0"].values.tolist() == [2, 2, 2, 1, 1, 3]
+    assert stream.tracks["f0"].ticks.tolist() == [10, 20, 30, 45, 55, 70]
+    assert stream.speech.size == 75
+    short = stream_of(SpeakerSpeech("ann", sessions, speech), ["f0"], 0.45)
+    assert (short.speech.size, short.tracks["f0"].ticks.tolist()) == (45, [10, 20, 30, 45])
+    silent = stream_of(SpeakerSpeech("ann", sessions), ["f0"], 600.0)  # nobody kept the decisions
+    assert silent.speech.tolist() == [True] * 60

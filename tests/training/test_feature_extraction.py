@@ -1,15 +1,22 @@
+"""Recordings heard for training: as the live path hears them, whoever listens."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import soundfile
+from numpy.testing import assert_array_equal
 
+from monitor.corpus import find
 from monitor.errors import SourceError, UsageError
 from monitor.features.extractor import Extractor
 from monitor.features.registry import make
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.sources.frames import write_frames
+from monitor.training import feature_extraction as hearing
+from monitor.training.enrolling import enrol
 from monitor.training.feature_extraction import Listener, SpeechFrames
+from monitor.training.voices import collect
 from monitor.types import Block, Track
 
 
@@ -20,14 +27,17 @@ def test_audio_is_heard_as_the_live_path_hears_it(tmp_path, voice):
     extractor = Extractor(make(["f0"]))
     runs = [extractor.process(Block(samples, 16_000)), extractor.flush()]
     speech = np.concatenate([run.speech for run in runs])
-    np.testing.assert_array_equal(heard.speech, speech)
+    assert_array_equal(heard.speech, speech)
     assert 400 < heard.speech_ticks < 1150  # neither silence nor all speech: both branches count
     ticks = np.concatenate([run.tracks["f0"].ticks for run in runs])
     values = np.concatenate([run.tracks["f0"].values for run in runs])
-    np.testing.assert_array_equal(heard.tracks["f0"].values, values)
+    assert_array_equal(heard.tracks["f0"].values, values)
     expected = [int(speech[:tick].sum()) for tick in ticks]
-    np.testing.assert_array_equal(heard.tracks["f0"].at, expected)
+    assert_array_equal(heard.tracks["f0"].at, expected)
     assert heard.lost == ""
+    # where speech lies in the audio
+    few = SpeechFrames(np.array([0, 1, 1, 0, 1, 0], bool), {})
+    assert [few.audio_seconds_at(n) for n in range(4)] == [0.01, 0.02, 0.04, 0.06]
 
 
 @pytest.mark.slow
@@ -40,29 +50,8 @@ def test_stopping_early_changes_nothing_of_what_was_wanted(tmp_path, voice):
         part = Listener().extract(tmp_path / "a.wav", speech_seconds=ticks / 100)
         assert ticks < part.speech_ticks < whole.speech_ticks
         a, b = whole.tracks["f0"], part.tracks["f0"]
-        np.testing.assert_array_equal(a.values[a.at <= ticks], b.values[b.at <= ticks])
+        assert_array_equal(a.values[a.at <= ticks], b.values[b.at <= ticks])
         assert part.audio_seconds_at(ticks) == whole.audio_seconds_at(ticks)
-
-
-def test_where_speech_lies_in_the_audio():
-    heard = SpeechFrames(np.array([0, 1, 1, 0, 1, 0], bool), {})
-    assert [heard.audio_seconds_at(n) for n in range(4)] == [0.01, 0.02, 0.04, 0.06]
-
-
-def test_a_broken_file_is_named_once(tmp_path, flac):
-    with pytest.raises(SourceError, match="could be read") as caught:
-        Listener().extract(flac(tmp_path / "bad.flac", 8.0, keep=0.5))
-    assert str(caught.value).count("bad.flac") == 1
-    assert "\n" not in str(caught.value)
-
-
-def test_samples_that_are_no_numbers_are_told(tmp_path, voice):
-    samples = voice(8.0)
-    samples[4000:5600] = np.nan
-    soundfile.write(tmp_path / "a.wav", samples, 16_000, subtype="FLOAT")
-    heard = Listener().extract(tmp_path / "a.wav")
-    assert heard.lost == "0.1 s of a.wav: not finite"
-    assert heard.tracks["f0"].values.size
 
 
 def test_frames_bring_all_their_features(tmp_path):
@@ -86,24 +75,68 @@ def test_frames_bring_all_their_features(tmp_path):
         Listener(["f0"]).extract(tmp_path / "a.npz")
 
 
-def test_recordings_must_agree_in_size(tmp_path, frames_file):
+def test_what_cannot_be_heard_is_named_once(tmp_path, voice, frames_file, flac):
+    with pytest.raises(SourceError, match="could be read") as caught:
+        Listener().extract(flac(tmp_path / "bad.flac", 8.0, keep=0.5))
+    assert str(caught.value).count("bad.flac") == 1
+    assert "\n" not in str(caught.value)
+    with pytest.raises(SourceError, match=r"no\.wav"):
+        Listener().extract(tmp_path / "no.wav")
+    with pytest.raises(UsageError, match="did you mean f0"):
+        Listener(["f1"]).extract(flac(tmp_path / "a.flac", 1.0))
     listener = Listener()
     listener.extract(frames_file(tmp_path / "a.npz", np.ones(9), [1], [5], size=200))
     with pytest.raises(SourceError, match=r"b\.npz: its 'f0' is not like"):
         listener.extract(frames_file(tmp_path / "b.npz", np.ones(9), [1], [5], size=201))
-
-
-def test_frames_and_audio_of_our_own_feature_agree(tmp_path, frames_file, flac):
-    listener = Listener()
+    listener = Listener()  # of an own feature fewer bins may have been heard
     listener.extract(frames_file(tmp_path / "a.npz", np.ones(9), [1], [5], size=6))
-    listener.extract(flac(tmp_path / "a.flac", 1.0))
+    listener.extract(tmp_path / "a.flac")
+    samples = voice(8.0)
+    samples[4000:5600] = np.nan
+    soundfile.write(tmp_path / "a.wav", samples, 16_000, subtype="FLOAT")
+    heard = Listener().extract(tmp_path / "a.wav")
+    assert heard.lost == "0.1 s of a.wav: not finite"
+    assert heard.tracks["f0"].values.size
 
 
-def test_an_unknown_feature_is_a_wrong_call_not_a_wrong_file(tmp_path, flac):
-    with pytest.raises(UsageError, match="did you mean f0"):
-        Listener(["f1"]).extract(flac(tmp_path / "a.flac", 1.0))
+@pytest.fixture
+def corpus(tmp_path, flac):
+    """Three speakers; one has a file too many, one that breaks off, and one no speech at all."""
+    for name, pitch in (("ann", 200.0), ("bob", 110.0)):
+        for session in ("mon", "tue"):
+            flac(tmp_path / name / session / "1.flac", 9.0, pitch)
+    flac(tmp_path / "ann/mon/2.flac", 8.0, keep=0.05)
+    flac(tmp_path / "ann/wed/3.flac", 8.0, keep=0.4)  # not needed, and not looked at
+    flac(tmp_path / "cleo/mon/1.flac", 8.0, keep=0.01)
+    return find(tmp_path)
 
 
-def test_a_missing_file(tmp_path):
-    with pytest.raises(SourceError, match=r"no\.wav"):
-        Listener().extract(tmp_path / "no.wav")
+@pytest.mark.slow
+def test_templates_are_the_same_to_the_last_bit(corpus, monkeypatch):
+    seen: list[str] = []
+    one = enrol(corpus, features=["f0"], seconds=10.0)
+    monkeypatch.setattr(hearing, "_extract", None)  # this process hears nothing now
+    two = enrol(corpus, features=["f0"], seconds=10.0, jobs=2,
+                progress=lambda recording: seen.append(recording.path.name))  # fmt: skip
+    assert one.population.fingerprint() == two.population.fingerprint()
+    assert one.population.speakers == two.population.speakers
+    assert (one.problems, one.sessions) == (two.problems, two.sessions)
+    assert seen == [recording.path.name for recording in corpus.recordings]
+    assert [problem for problem in one.problems if "3.flac" in problem] == []
+    assert [problem for problem in one.problems if "2.flac" in problem]
+
+
+@pytest.mark.slow
+def test_voices_are_the_same_to_the_last_bit(corpus):
+    (one, specs, problems), (two, *others) = (
+        collect(corpus, features=["f0", "phones"], jobs=jobs) for jobs in (1, 2)
+    )
+    assert (specs, problems) == tuple(others)
+    assert [voice.name for voice in one] == [voice.name for voice in two] == ["ann", "bob"]
+    for a, b in zip(one, two, strict=True):
+        assert len(a.sessions) == len(b.sessions)
+        for mine, yours in zip(a.sessions, b.sessions, strict=True):
+            for name, session in mine.items():
+                assert_array_equal(session.values, yours[name].values)
+                assert_array_equal(session.units, yours[name].units)
+                assert session.length == yours[name].length

@@ -1,49 +1,64 @@
+"""What one cell of a calibration is fitted to, alone and with another rank model as its prior."""
+
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.kinds import HISTOGRAM
-from monitor.maths.rank_models import LOSSES
+from monitor.maths import posterior_fit as logit
+from monitor.maths.posterior import confidence_bits, local_bits
+from monitor.maths.rank_models import LOSSES, log_pmf, mean_bits_of
 from monitor.maths.ranks import rank_statistics
-from monitor.maths.statistics import speaker_weights
-from monitor.training import fitted
-from monitor.training.fitted import FittedCell, fit_cell
+from monitor.maths.statistics import limits, speaker_weights
+from monitor.training.fitted import (
+    WORTHS,
+    FittedCell,
+    PriorModel,
+    choose_worth,
+    fit_cell,
+    held_out_nats,
+)
 from monitor.training.voices import Cell, plans
 from tests.lab.scored import cell_of
 
 SPEAKERS, TRIALS = 20, 6
-ADDITIVE = np.ones(2, dtype=bool)
+ADDITIVE = np.ones(1, dtype=bool)
 
 
-def fit(*arguments: Any, **settings: Any) -> FittedCell:
+TARGET = np.repeat(np.arange(SPEAKERS), TRIALS)
+WEIGHTS = speaker_weights(SPEAKERS, 40, 0)
+
+
+def fit(cell, axis=(0,), weights=WEIGHTS, **settings: Any) -> FittedCell:
     """Of a cell that is enough for a rank model."""
-    made = fit_cell(*arguments, **settings)
+    made = fit_cell(cell, axis, weights, np.ones(len(axis), dtype=bool), **settings)
     assert made is not None
     return made
+
+
+def leading(lead) -> Cell:
+    """Scores in which the true speaker is ahead by so much."""
+    scores = np.random.default_rng(5).normal(size=(TARGET.size, SPEAKERS))
+    scores[np.arange(TARGET.size), TARGET] += lead
+    return cell_of(scores, TARGET)
 
 
 @pytest.fixture
 def noisy() -> Cell:
     """Scores of a known worth: the true speaker is ahead by a little, more for some speakers."""
-    generator = np.random.default_rng(5)
-    target = np.repeat(np.arange(SPEAKERS), TRIALS)
-    scores = generator.normal(size=(target.size, SPEAKERS))
-    scores[np.arange(target.size), target] += 0.5 + (target % 4) * 0.5
-    return cell_of(scores, target)
-
-
-@pytest.fixture
-def weights() -> np.ndarray:
-    return speaker_weights(SPEAKERS, 40, 0)
+    return leading(0.5 + (TARGET % 4) * 0.5)
 
 
 @pytest.mark.usefixtures("quick")
-def test_the_row_says_what_the_ranks_say(noisy, weights):
-    row = fit(noisy, [0], weights, ADDITIVE[:1]).row
+def test_the_row_says_what_the_ranks_say(noisy):
+    found = fit(noisy)
+    row = found.row
     histogram = np.bincount(noisy.better[0], minlength=SPEAKERS)  # no ties here
     statistics = rank_statistics(histogram)
     assert (row["speakers"], row["candidates"], row["trials"]) == (20, 20, 120)
@@ -55,35 +70,30 @@ def test_the_row_says_what_the_ranks_say(noisy, weights):
     assert row["mean_bits_high"] - row["mean_bits_low"] < 1.5
     assert abs(row["mean_bits_model"] - row["mean_bits_miller_madow"]) < 0.15
     assert row["notes"] == []
-
-
-@pytest.mark.usefixtures("quick")
-def test_held_out_bits_stay_below_the_ceiling_and_reward_evidence(noisy, weights):
-    found = fit(noisy, [0], weights, ADDITIVE[:1])
-    assert 0 < found.row["held_out_local_bits"] < found.row["ceiling_bits"]
-    # they are of speakers the fit has not seen: a little less than on those it has
+    # held-out bits are of speakers the fit has not seen: a little less than on those it has
     share = np.exp(-np.logaddexp.reduce(found.weights[0, 0] * noisy.gaps[:, 0], axis=1))
     e = found.floor[0]
     own = np.log2(SPEAKERS * ((1 - e) * share + e / SPEAKERS)).mean()
-    assert own - 0.2 < found.row["held_out_local_bits"] < own
-
-
-@pytest.mark.usefixtures("quick")
-def test_resamples_surround_the_rank_model(noisy, weights):
-    found = fit(noisy, [0], weights, ADDITIVE[:1])
+    assert max(0, own - 0.2) < row["held_out_local_bits"] < own < row["ceiling_bits"]
+    # resamples surround the rank model
     for values in (found.alpha, found.beta, found.weights[:, 0], found.floor):
         assert values.shape == (41,)
         assert np.isfinite(values).all()
         assert values[1:].min() < values[0] < values[1:].max()
-    np.testing.assert_array_equal(found.binomial, np.zeros(41))
-    again = fit(noisy, [0], weights, ADDITIVE[:1])
-    np.testing.assert_array_equal(found.alpha, again.alpha)
+    assert_array_equal(found.binomial, np.zeros(41))
+    again = fit(noisy)
+    assert_array_equal(found.alpha, again.alpha)
     assert found.row == again.row
+    # a draw without the speakers of a cell still counts
+    weights = np.zeros((2, 30))
+    weights[0, 25], weights[1, :20] = 30.0, 1.0
+    drawn = fit(noisy, weights=weights)
+    assert_allclose(drawn.alpha[1:], drawn.alpha[0], rtol=1e-3)
 
 
 @pytest.mark.usefixtures("quick")
-def test_the_null_band_brackets_permuted_data(noisy, weights):
-    row = fit(noisy, [0], weights, ADDITIVE[:1], seed=3).row
+def test_the_null_band_brackets_permuted_data(noisy):
+    row = fit(noisy, seed=3).row
     generator = np.random.default_rng(99)
     means = []
     for _ in range(60):
@@ -100,24 +110,19 @@ def test_the_null_band_brackets_permuted_data(noisy, weights):
 
 
 @pytest.mark.usefixtures("quick")
-def test_no_evidence_reads_nothing(weights):
-    generator = np.random.default_rng(0)
-    target = np.repeat(np.arange(SPEAKERS), TRIALS)
-    found = fit(cell_of(generator.normal(size=(120, SPEAKERS)), target), [0], weights, ADDITIVE[:1])
-    row = found.row
+def test_no_evidence_reads_nothing():
+    row = fit(leading(0.0)).row
     assert row["null_low"] <= row["mean_bits_model"] <= row["null_high"] + 1e-9
     assert row["null_raw_low"] <= row["mean_bits_raw"] <= row["null_raw_high"]
     assert row["mean_bits_model"] < 0.15
     assert abs(row["held_out_local_bits"]) < 0.1
-    assert fit_cell(cell_of(np.zeros((120, SPEAKERS)), target), [0], weights, ADDITIVE[:1]) is None
+    nothing = cell_of(np.zeros((TARGET.size, SPEAKERS)), TARGET)
+    assert fit_cell(nothing, [0], WEIGHTS, ADDITIVE) is None
 
 
-def test_perfect_recognition_is_finite_everywhere(weights):
-    target = np.repeat(np.arange(SPEAKERS), TRIALS)
-    scores = np.zeros((120, SPEAKERS))
-    scores[np.arange(120), target] = 100.0
-    found = fit(cell_of(scores, target), [0], weights, ADDITIVE[:1])
-    row = found.row
+def test_perfect_recognition_is_finite_everywhere_and_every_loss_is_reported(noisy):
+    scores = 100.0 * np.eye(SPEAKERS)[TARGET]
+    row = fit(cell_of(scores, TARGET)).row
     assert row["binomial"]
     assert "perfect" in row["notes"]
     assert row["mean_bits_model"] == pytest.approx(np.log2(SPEAKERS))
@@ -126,19 +131,9 @@ def test_perfect_recognition_is_finite_everywhere(weights):
     assert row["floor"] == pytest.approx(1 / 42)
     assert row["held_out_local_bits"] < np.log2(SPEAKERS)
     json.dumps(row, allow_nan=False)
-
-
-def test_one_stray_rank_under_a_narrow_rank_model_is_still_json(weights):
-    """All at rank 1 but for one trial that is last: no rank model calls that likely."""
-    target = np.repeat(np.arange(SPEAKERS), TRIALS)
-    scores = np.zeros((120, SPEAKERS))
-    scores[np.arange(120), target] = 100.0
-    scores[5, target[5]] = -100.0
-    json.dumps(fit(cell_of(scores, target), [0], weights, ADDITIVE[:1]).row, allow_nan=False)
-
-
-def test_every_loss_is_reported(noisy, weights):
-    row = fit(noisy, [0], weights, ADDITIVE[:1]).row
+    scores[5, TARGET[5]] = -100.0  # one trial is last: no rank model calls that likely
+    json.dumps(fit(cell_of(scores, TARGET)).row, allow_nan=False)
+    row = fit(noisy).row
     assert set(row["losses"]) == set(LOSSES)
     assert row["losses"]["LL"]["alpha"] == row["alpha"]
     assert row["losses"]["LL"]["kl_bits"] == row["kl_bits"]
@@ -148,29 +143,19 @@ def test_every_loss_is_reported(noisy, weights):
 
 
 @pytest.mark.usefixtures("quick")
-def test_the_joint_of_two_features_beats_both(weights):
+def test_the_joint_of_two_features_beats_both():
     generator = np.random.default_rng(1)
-    target = np.repeat(np.arange(SPEAKERS), TRIALS)
-    rows = np.arange(target.size)
-    scores = generator.normal(size=(2, target.size, SPEAKERS))
-    scores[0, rows, target] += 1.2
-    scores[1, rows, target] += 1.5
+    scores = generator.normal(size=(2, TARGET.size, SPEAKERS))
+    scores += np.array([1.2, 1.5])[:, None, None] * np.eye(SPEAKERS)[TARGET]
     scores[1] *= 50.0  # on another scale: tempering has to bring them together
-    cells = [cell_of(each, target) for each in scores]
-    both = Cell(
-        target,
-        np.concatenate([cell.better for cell in cells]),
-        np.concatenate([cell.tied for cell in cells]),
-        SPEAKERS,
-        np.concatenate([cell.gaps for cell in cells], axis=1),
-        target,
-        target,
-        np.concatenate([cell.mated for cell in cells], axis=1),
-        np.concatenate([cell.frames for cell in cells], axis=1),
-    )
-    one, two = (fit(both, [f], weights, ADDITIVE[:1]) for f in (0, 1))
-    joint = fit(both, [0, 1], weights, ADDITIVE[:2])
-    assert one.row == fit(cells[0], [0], weights, ADDITIVE[:1]).row
+    cells = [cell_of(each, TARGET) for each in scores]
+    along = {"better": 0, "tied": 0, "gaps": 1, "mated": 1, "frames": 1}
+    both = replace(cells[0], **{
+        name: np.concatenate([getattr(cell, name) for cell in cells], axis)
+        for name, axis in along.items()
+    })  # fmt: skip
+    one, two, joint = (fit(both, axis) for axis in ((0,), (1,), (0, 1)))
+    assert one.row == fit(cells[0]).row
     assert joint.weights.shape == (41, 2)
     assert 20 < joint.weights[0, 0] / joint.weights[0, 1] < 100
     better = max(one.row["held_out_local_bits"], two.row["held_out_local_bits"])
@@ -179,30 +164,132 @@ def test_the_joint_of_two_features_beats_both(weights):
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_draw_without_the_speakers_of_a_cell_still_counts(noisy):
-    weights = np.zeros((2, 30))
-    weights[0, 25] = 30.0  # only speakers that have no trials here
-    weights[1, :20] = 1.0
-    found = fit(noisy, [0], weights, ADDITIVE[:1])
-    np.testing.assert_allclose(found.alpha[1], found.alpha[0], rtol=1e-3)
-    np.testing.assert_allclose(found.alpha[2], found.alpha[0], rtol=1e-3)
-
-
-def test_permutations_are_fewer_for_thousands(monkeypatch):
-    monkeypatch.setattr(fitted, "PERMUTATIONS", 200)
-    generator = np.random.default_rng(0)
-    evidence = generator.normal(size=(4, 7))
-    band = fitted._null_band(evidence, np.array([0, 1, 2, 3]), 0)
-    assert band == fitted._null_band(evidence, np.array([0, 1, 2, 3]), 0)
-    assert band != fitted._null_band(evidence, np.array([0, 1, 2, 3]), 1)
-
-
-@pytest.mark.usefixtures("quick")
 def test_a_real_cell_of_a_simulation(simulated):
     voices = simulated(20, 2, 25.0)
     for _, _, _, plan in plans(voices, [2.0], [10.0], 4):
         cell = plan.run({"f0": HISTOGRAM.similarity("log-likelihood")}, 20, 100)
-        row = fit(cell, [0], speaker_weights(20, 30, 0), ADDITIVE[:1]).row
+        row = fit(cell, weights=speaker_weights(20, 30, 0)).row
         assert row["null_high"] < row["mean_bits_low"]
         assert 1.0 < row["mean_bits_model"] < 3.5
         assert abs(row["held_out_local_bits"] - row["mean_bits_model"]) < 0.6
+
+
+REPLICATES = 60
+CANDIDATES = 40
+
+
+def people(speakers: int, seed: int, hard: float = 0.08, trials: int = 8) -> Cell:
+    """Speakers among as many: most are told apart well, a share of them hardly."""
+    generator = np.random.default_rng(seed)
+    lead = np.where(generator.random(speakers) < hard, 0.3, 4.5)
+    target = np.repeat(np.arange(speakers), trials)
+    scores = generator.normal(size=(target.size, speakers))
+    scores[np.arange(target.size), target] += lead[target]
+    return cell_of(scores, target)
+
+
+def learn(cell: Cell, known: PriorModel | None = None) -> FittedCell:
+    made = fit_cell(cell, [0], speaker_weights(cell.candidates, REPLICATES), ADDITIVE, 0, known)
+    assert made is not None
+    return made
+
+
+def known_of(rank_model: FittedCell, candidates: int) -> PriorModel:
+    pmf = np.exp(log_pmf(rank_model.alpha, rank_model.beta, candidates))
+    return PriorModel(pmf, rank_model.weights, rank_model.floor)
+
+
+def excess(rank_model: FittedCell, judges: Cell) -> tuple[float, float]:
+    """Mean bits claimed of impostors less the bits that are so, and by how much beyond limits."""
+    trials, n = logit.Trials(judges.gaps, judges.own), len(judges.own)
+
+    def posterior(draw: int) -> np.ndarray:
+        return trials.posterior(
+            np.tile(rank_model.weights[draw], (n, 1)), np.full(n, rank_model.floor[draw])
+        )
+
+    claims = np.array([confidence_bits(posterior(b)).mean() for b in range(1 + REPLICATES)])
+    truth = local_bits(posterior(0)[np.arange(n), judges.own], judges.candidates).mean()
+    return claims[0] - truth, limits(claims[1:])[0] - truth
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> FittedCell:
+    """The rank model of fifty others."""
+    return learn(people(50, 99))
+
+
+@pytest.fixture(scope="module")
+def judges() -> Cell:
+    """Three hundred whom no rank model has seen, told apart among forty."""
+    many = people(300, 7)
+    few = many.gaps[:, :, :CANDIDATES].copy()
+    own = many.own % CANDIDATES
+    few[np.arange(own.size), 0, own] = 0.0
+    return replace(many, gaps=few, own=own, candidates=CANDIDATES)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("speakers", [10, 15, 19, 30])
+def test_claims_of_few_speakers_stay_within_their_limits(elsewhere, judges, speakers):
+    before, after = [], []
+    for seed in range(3, 7):  # some hold nobody who is hard to tell
+        own = people(speakers, seed)
+        known = known_of(elsewhere, speakers)
+        worth = choose_worth([held_out_nats(own, [0], known)])
+        before.append(excess(learn(own), judges))
+        after.append(excess(learn(own, replace(known, worth=worth)), judges))
+    most_before, most_after = np.max(before, axis=0), np.max(after, axis=0)
+    assert most_before[1] > 0.3  # alone, claims lie above the truth by far more than their limits
+    assert most_after[1] < 0.2
+    assert most_after[0] < 0.7 * most_before[0]
+
+
+def test_the_prior_fades_as_own_speakers_grow(elsewhere):
+    known = replace(known_of(elsewhere, CANDIDATES), worth=20.0)
+    assert [known.share(s) for s in (10, 20, 180, 1980)] == pytest.approx([2 / 3, 0.5, 0.1, 0.01])
+    histogram = np.zeros(CANDIDATES)
+    histogram[:2] = 30, 10
+    mixed = known.mixed(histogram, 180)
+    assert mixed.sum() == pytest.approx(40)
+    assert mixed == pytest.approx(0.9 * histogram + 4 * known.pmf[0])
+    many = known.mixed(np.tile(histogram, (REPLICATES, 1)), 180, resamples=True)
+    assert many == pytest.approx(0.9 * histogram + 4 * known.pmf[1:])
+
+
+def test_speakers_left_out_say_how_far_the_prior_goes(elsewhere):
+    known = known_of(elsewhere, 30)
+    assert choose_worth([held_out_nats(people(30, 1), [0], known)]) > WORTHS[0]
+    # nobody is told apart here: the prior misleads
+    assert choose_worth([held_out_nats(people(30, 1, hard=1.0), [0], known)]) == WORTHS[0]
+    assert choose_worth([]) == WORTHS[0]
+
+
+def test_every_speaker_counts_once():
+    # one speaker in both cells, two in one each: by cell the second worth would win
+    losses = [{1: np.array([0.0, 3.0]), 2: np.array([2.0, 0.0])}, {1: np.array([0.0, 3.0])}]
+    losses += [{3: np.array([2.0, 1.5])}]
+    assert choose_worth(losses, (1.0, 2.0)) == 1.0
+
+
+@pytest.mark.usefixtures("quick")
+def test_limits_hold_the_prior_s_own_uncertainty(elsewhere):
+    own = people(12, 0, hard=0.0)
+    sure = known_of(elsewhere, 12)
+    sure = replace(
+        sure,
+        pmf=np.tile(sure.pmf[0], (1 + REPLICATES, 1)),
+        weights=np.tile(sure.weights[0], (1 + REPLICATES, 1)),
+        floor=np.full(1 + REPLICATES, sure.floor[0]),
+        worth=100.0,
+    )
+    widths = []
+    for known in (sure, replace(known_of(elsewhere, 12), worth=100.0)):
+        rank_model = learn(own, known)
+        low, high = limits(
+            mean_bits_of(rank_model.alpha, rank_model.beta, rank_model.binomial, 12)[1:]
+        )
+        widths.append((high - low, np.log(rank_model.weights[1:, 0]).std()))
+    assert widths[1][0] > 1.5 * widths[0][0]
+    assert widths[1][1] > 1.5 * widths[0][1]

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import stat
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 
 from monitor.corpus import Corpus, Recording, find, read_speaker_attributes
 from monitor.errors import OverlapError, UsageError
+from monitor.features.style import Style, read_style_words
 from monitor.lab.scoring import groups_of
-from monitor.sources.frames import FramesFile, write_frames
+from monitor.sources.frames import FramesFile, read_frames, write_frames
 from monitor.sources.registry import provenance_of, recording_hashes
 from monitor.stream.notices import session_of
 from monitor.training import feature_extraction as frames_folder
 from monitor.training.enrolling import enrol
-from monitor.training.feature_extraction import HearingOptions, keep, orders, write_manifest
+from monitor.training.feature_extraction import (
+    HearingOptions,
+    OrderOutcome,
+    keep,
+    orders,
+    write_manifest,
+)
+from monitor.training.voices import collect
+from monitor.transcripts.formats import TranscriptChoice
 from monitor.types import Track
+from tests.contracts import RATE, voice
 
 HOW = HearingOptions(("f0",))
 
@@ -75,15 +87,11 @@ def test_only_what_has_changed_is_heard_again(corpus, tmp_path, flac, monkeypatc
     assert heard(wanted, replace(HOW, channel=1)) == [6, 9]
 
 
-def held(order):
-    """Names of the features that are there."""
-    return list(FramesFile(order.target).stream_info.tracks)
-
-
-def test_further_features_are_added_to_what_is_there(corpus, tmp_path):
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_further_features_are_added_to_what_is_there(corpus, tmp_path, jobs):
     wanted, at_once = (listed(corpus, tmp_path / name) for name in ("frames", "at_once"))
-    assert heard(wanted) == [9, 9]
-    assert heard(wanted, HearingOptions(("phones",))) == [9, 9]
+    assert heard(wanted, jobs=jobs) == [9, 9]
+    assert heard(wanted, HearingOptions(("phones",)), jobs) == [9, 9]
     assert heard(wanted, HearingOptions(("phones",))) == heard(wanted) == [0, 0]
     assert heard(at_once, HearingOptions(("phones", "f0"))) == [9, 9]
     for one, other in zip(wanted, at_once, strict=True):
@@ -94,7 +102,7 @@ def test_what_is_there_is_heard_anew_with_what_is_added_in_another_manner(corpus
     wanted = listed(corpus, tmp_path / "frames")
     assert heard(wanted) == [9, 9]
     assert heard(wanted, HearingOptions(("phones",), seconds=3.0)) == [3, 3]
-    assert held(wanted[0]) == ["f0", "phones"]
+    assert [*FramesFile(wanted[0].target).stream_info.tracks] == ["f0", "phones"]
     flac(wanted[0].source, 6.0, 150.0)
     assert heard(wanted, HearingOptions(("phones",), seconds=3.0)) == [3, 0]
     of_another = FramesFile(wanted[0].target)
@@ -103,13 +111,6 @@ def test_what_is_there_is_heard_anew_with_what_is_added_in_another_manner(corpus
     assert heard(again, HearingOptions(("f0", "phones"), seconds=3.0)) == [3, 3]
     assert of_another.header.settings == FramesFile(again[0].target).header.settings
     assert again[0].target.read_bytes() == wanted[0].target.read_bytes()
-
-
-@pytest.mark.slow
-def test_processes_make_the_same_files(corpus, tmp_path):
-    one, two = (listed(corpus, tmp_path / name) for name in ("one", "two"))
-    assert heard(one) == heard(two, jobs=2)
-    assert [o.target.read_bytes() for o in one] == [o.target.read_bytes() for o in two]
 
 
 def test_what_cannot_be_heard_is_named_and_leaves_nothing(corpus, tmp_path, flac):
@@ -143,11 +144,14 @@ def test_names_stay_apart_and_inside(tmp_path):
         assert str(target.relative_to(folder)).isprintable()
 
 
-def test_what_is_said_of_speakers_stays_with_their_frames(corpus, tmp_path):
-    (corpus / "manifest.csv").write_text(
+def test_what_tables_say_of_speakers_stays_with_their_frames(corpus, tmp_path):
+    folder, who, table = tmp_path / "frames", ["ann", "bob"], corpus / "manifest.csv"
+    assert groups_of(corpus, who) is None
+    with pytest.raises(UsageError, match="says who is of which age: give --groups"):
+        groups_of(corpus, who, column="age")
+    table.write_text(
         "path,speaker,chapter,Gender,age\nann/mon/1.flac,ann,7,F,30\nbob/1.flac,bob,8,M,\n"
     )
-    folder = tmp_path / "frames"
     for _ in range(2):  # what was made so is known again
         wanted = orders(find(corpus), corpus, folder)
         write_manifest(folder, wanted, read_speaker_attributes(corpus))
@@ -156,10 +160,22 @@ def test_what_is_said_of_speakers_stays_with_their_frames(corpus, tmp_path):
         "ann/mon/1.npz,ann,7,F,30",
         "bob/1.npz,bob,8,M,",
     ]
-    for column, values in ((None, {"ann": "F", "bob": "M"}), ("age", {"ann": "30"})):
-        groups = groups_of(folder, ["ann", "bob"], column=column)
-        assert groups is not None
-        assert {who: said for who, said in groups.of.items() if said} == values
+    of_frames = (groups_of(folder, who, column=column) for column in (None, "age"))
+    beside = (groups_of(tmp_path / "none", who, table, column) for column in ("Gender", "age"))
+    for genders, ages in (of_frames, beside):
+        assert genders is not None
+        assert ages is not None
+        assert (genders.name, dict(genders.of)) == ("Gender", {"ann": "F", "bob": "M"})
+        assert (ages.name, ages.of["ann"]) == ("age", "30")
+    with pytest.raises(UsageError, match="has no column 'accent'"):
+        groups_of(folder, who, column="accent")
+    kaldi = tmp_path / "kaldi"  # which has a file of its own
+    kaldi.mkdir()
+    for name, text in (("wav.scp", ""), ("utt2spk", ""), ("spk2gender", "ann f\nbob m\n")):
+        (kaldi / name).write_text(text)
+    found = groups_of(kaldi, who)
+    assert found is not None
+    assert (found.name, found.values) == ("gender", ("f", "m"))
 
 
 def test_nothing_else_is_written_over(corpus, tmp_path):
@@ -183,9 +199,131 @@ def test_a_impostors_header_is_looked_at(tmp_path):
     assert len(recording_hashes(path)) == 1
 
 
+SAID = "well i do not know so it was the end of that and then we went"
+STYLE = ("f0", "style")
+
+
+def talk(path: Path, seed: int, said: str = SAID) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    soundfile.write(path, voice(8.0, seed=seed), RATE)
+    words = np.random.default_rng(seed).permutation(said.split())
+    rows = [f"{0.4 * i}\t{0.4 * i + 0.3}\t{word}" for i, word in enumerate(words)]
+    path.with_suffix(".tsv").write_text("\n".join(["start\tend\ttext", *rows]))
+
+
+@pytest.fixture
+def speech(tmp_path: Path) -> Path:
+    for number, name in enumerate(("ann/1", "ann/2", "bob/1", "bob/2")):
+        talk(tmp_path / "speech" / f"{name}.wav", number)
+    return tmp_path / "speech"
+
+
 @pytest.mark.slow
-def test_embeddings_do_not_depend_on_processes(corpus, tmp_path):
-    how = HearingOptions(("voice",))
-    one, two = (listed(corpus, tmp_path / name) for name in ("one", "two"))
-    assert heard(one, how) == heard(two, how, jobs=2)
-    assert [o.target.read_bytes() for o in one] == [o.target.read_bytes() for o in two]
+def test_templates_do_not_depend_on_who_listens_nor_on_frames_kept(speech, tmp_path):
+    found = find(speech)
+    one, two = (enrol(found, features=STYLE, seconds=10, jobs=j).population for j in (1, 2))
+    assert one.fingerprint() == two.fingerprint()
+    assert one.features["style"].slices.sum() > 20
+    frames_of(speech, tmp_path / "frames")
+    frames = enrol(find(tmp_path / "frames"), features=STYLE, seconds=10).population
+    for name in STYLE:
+        assert (frames.features[name].slices == one.features[name].slices).all()
+
+
+@pytest.mark.slow
+def test_a_list_of_ones_own_is_that_of_every_process(speech, tmp_path, monkeypatch):
+    plain = enrol(find(speech), features=["style"], seconds=10).population
+    words = tmp_path / "own.txt"
+    words.write_text("so\nwell\nend the of\n")
+    monkeypatch.setenv("MONITOR_WORD_LIST", str(words))
+    one, two = (
+        enrol(find(speech), features=["style"], seconds=10, jobs=jobs).population for jobs in (1, 2)
+    )
+    assert one.fingerprint() == two.fingerprint()
+    assert one.features["style"].spec == Style(read_style_words(words)).spec
+    assert one.features["style"].spec.network != plain.features["style"].spec.network
+
+
+def test_a_recording_without_words_is_named_and_left_out(speech):
+    (speech / "bob" / "1.tsv").unlink()
+    voices, specs, problems = collect(find(speech), features=STYLE)
+    assert [len(each.sessions) for each in voices] == [2, 1]
+    assert list(specs) == list(STYLE)
+    (problem,) = problems
+    assert problem.startswith("bob/1.wav has no words beside it: put 1.words there")
+
+
+def test_of_several_speakers_the_corpus_own_one_counts(speech):
+    def styles(speaker: str | None = None) -> list[int]:
+        found = find(speech).with_words(TranscriptChoice(speaker=speaker))
+        voices = collect(found, features=["style"])[0]
+        return [sum(s["style"].units.size for s in each.sessions) for each in voices]
+
+    plain = styles()
+    for path in speech.rglob("*.tsv"):
+        first, *rows = path.read_text().splitlines()
+        named = [f"{row}\t{'ann' if i % 3 else 'bob'}" for i, row in enumerate(rows)]
+        path.write_text("\n".join([f"{first}\tspeaker", *named]))
+    parts = styles()
+    assert all(0 < part < whole for part, whole in zip(parts, plain, strict=True))
+    assert styles(speaker="ann") != parts
+
+
+def frames_of(speech: Path, frames: Path, features: tuple[str, ...] = STYLE) -> list[OrderOutcome]:
+    wanted = orders(find(speech), speech, frames)
+    write_manifest(frames, wanted)
+    return list(keep(wanted, HearingOptions(features)))
+
+
+def was_heard(outcomes: list[OrderOutcome]) -> list[bool]:
+    return [outcome.seconds > 0 for outcome in outcomes]
+
+
+def test_frames_are_heard_anew_when_their_words_have_changed(speech, tmp_path):
+    frames = tmp_path / "frames"
+    assert was_heard(frames_of(speech, frames)) == [True] * 4
+    assert was_heard(frames_of(speech, frames)) == [False] * 4
+    before = read_frames(frames / "ann" / "1.npz")
+    talk(speech / "ann" / "1.wav", 0, SAID.replace("know", "the"))
+    assert was_heard(frames_of(speech, frames)) == [True, False, False, False]
+    after = read_frames(frames / "ann" / "1.npz")
+    assert before.tracks["style"].values.size
+    assert not np.array_equal(before.tracks["style"].values, after.tracks["style"].values)
+    assert np.array_equal(before.tracks["f0"].values, after.tracks["f0"].values)
+
+
+def test_what_was_heard_of_the_sound_stays_where_there_are_no_words(speech, tmp_path):
+    frames = tmp_path / "frames"
+    frames_of(speech, frames, ("f0",))
+    (speech / "ann" / "1.tsv").unlink()
+    first, *rest = frames_of(speech, frames)
+    assert (first.is_complete, first.seconds) == (True, 0.0)
+    assert "has no words beside it" in first.problem
+    assert list(FramesFile(frames / "ann" / "1.npz").stream_info.tracks) == ["f0"]
+    assert was_heard(rest) == [True] * 3
+    talk(speech / "ann" / "1.wav", 0)
+    assert was_heard(frames_of(speech, frames)) == [True, False, False, False]
+    assert was_heard(frames_of(speech, frames, ("f0",))) == [False] * 4
+
+
+def test_a_transcript_that_seems_to_be_of_another_recording_is_named(tmp_path):
+    for place, length in (("ann/1", 40.0), ("bob/1", 40.0)):
+        pauses = np.random.default_rng(len(place)).permutation(80) < 40
+        told = np.repeat(pauses, RATE // 2)
+        path = tmp_path / "speech" / f"{place}.wav"
+        path.parent.mkdir(parents=True)
+        samples = np.where(told, voice(length, seed=1)[: told.size], 0.0)
+        soundfile.write(path, samples, RATE)
+        own = pauses if place == "ann/1" else ~pauses
+        rows = [f"{i / 2 + 0.05}\t{i / 2 + 0.45}\tso" for i in np.flatnonzero(own)]
+        path.with_suffix(".tsv").write_text("\n".join(["start\tend\ttext", *rows]))
+    found, lines = find(tmp_path / "speech"), list[str]()
+    collect(found, features=["f0", "style"], notify=lines.append)
+    (doubt,) = [line for line in lines if "is it of another recording?" in line]
+    assert doubt.startswith("1.tsv: ")
+    enrolled: list[str] = []
+    enrol(found, features=STYLE, seconds=60, notify=enrolled.append)
+    assert sorted(enrolled) == sorted(lines)
+    outcomes = frames_of(tmp_path / "speech", tmp_path / "frames")
+    assert sorted(line for each in outcomes for line in each.messages) == sorted(lines)
+    assert not any(each.messages for each in frames_of(tmp_path / "speech", tmp_path / "frames"))

@@ -1,15 +1,24 @@
+"""Voices: frames on a clock of speech, the windows that are cut from them, and cohorts."""
+
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 
-from benchmarks.simulation import SIZE, Simulation, write_corpus
+from benchmarks.simulation import SIZE
 from monitor.corpus import Corpus, find
 from monitor.errors import UsageError
-from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.training.voices import SessionFrames, SpeakerSpeech, collect, join
+from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
+from monitor.maths.scores import EmbeddingSum, Histogram
+from monitor.sources.frames import write_frames
+from monitor.training import voices as cells
+from monitor.training.voices import SessionFrames, SpeakerSpeech, cohort_of, collect, join, plans
+from monitor.types import EarlyFrames, Track
 
 
 def test_frames_lie_in_tenths_of_a_speech_second(tmp_path, frames_file):
@@ -38,63 +47,310 @@ def test_files_of_a_session_follow_one_another(tmp_path, frames_file):
     assert tuesday.values.tolist() == [4]
 
 
-def test_nothing_is_lost_and_nothing_invented(tmp_path):
-    simulation = Simulation(2)
-    write_corpus(tmp_path, simulation, 2, 2, 20.0)
-    voices, _, _ = collect(find(tmp_path))
-    for j, voice in enumerate(voices):
-        for s, session in enumerate(voice.sessions):
-            frames = simulation.frames(j, s, 20.0)
-            spoken = np.cumsum(frames.speech)[frames.tracks["f0"].ticks - 1]
-            inside = spoken <= 10 * session["f0"].length
-            expected = np.bincount(frames.tracks["f0"].values[inside], minlength=SIZE)
-            np.testing.assert_array_equal(session["f0"].total(0, session["f0"].length), expected)
-
-
-def test_broken_files_are_skipped_and_named(tmp_path, flac):
-    flac(tmp_path / "ann/a.flac", 4.0)
-    flac(tmp_path / "ann/b.flac", 4.0, keep=0.5)
-    flac(tmp_path / "bob/c.flac", 4.0, keep=0.02)
+def test_broken_files_are_named_and_who_does_not_speak_is_no_voice(tmp_path, flac, frames_file):
+    flac(tmp_path / "a/ann/a.flac", 4.0)
+    flac(tmp_path / "a/ann/b.flac", 4.0, keep=0.5)
+    flac(tmp_path / "a/bob/c.flac", 4.0, keep=0.02)
     seen = []
-    voices, _, problems = collect(find(tmp_path), progress=lambda r: seen.append(r.path.name))
+    voices, _, problems = collect(find(tmp_path / "a"), progress=lambda r: seen.append(r.path.name))
     assert [(voice.name, len(voice.sessions)) for voice in voices] == [("ann", 1)]
     assert [problem.split(":")[0] for problem in problems] == ["ann/b.flac", "bob/c.flac"]
     assert seen == ["a.flac", "b.flac", "c.flac"]
-
-
-def test_who_does_not_speak_is_no_voice(tmp_path, frames_file):
-    frames_file(tmp_path / "ann/1.npz", np.zeros(500), [], [])
-    frames_file(tmp_path / "bob/1.npz", np.ones(500), [], [])  # speech, but no usable frame
-    voices, _, problems = collect(find(tmp_path))
-    assert [voice.name for voice in voices] == ["bob"]
-    assert problems == ()
+    frames_file(tmp_path / "b/cleo/1.npz", np.zeros(500), [], [])
+    frames_file(tmp_path / "b/dan/1.npz", np.ones(500), [], [])  # speech, but no usable frame
+    voices, _, problems = collect(find(tmp_path / "b"))
+    assert ([voice.name for voice in voices], problems) == (["dan"], ())
     assert collect(Corpus((), ("a.wav is missing",))) == ([], {}, ("a.wav is missing",))
-
-
-def test_an_unknown_feature_stops_at_once(tmp_path, flac):
-    flac(tmp_path / "ann/a.flac", 1.0)
     with pytest.raises(UsageError, match="unknown feature 'pitch'"):
-        collect(find(tmp_path), features=["pitch"])
+        collect(find(tmp_path / "a"), features=["pitch"])
 
 
-FIVE = FeatureSpec("f0", HISTOGRAM, 5, 0.01)
+@st.composite
+def sessions(draw, embeddings):
+    length = draw(st.integers(1, 25))
+    where = sorted(draw(st.lists(st.integers(0, length - 1), max_size=40)))
+    generator = np.random.default_rng(draw(st.integers(0, 2**31)))
+    shape = (len(where), 4) if embeddings else (len(where),)
+    values = generator.normal(size=shape) if embeddings else generator.integers(0, 4, shape)
+    spec = FeatureSpec("x", EMBEDDING if embeddings else HISTOGRAM, 4, 0.1)
+    return SessionFrames(values, np.array(where, dtype=np.int64), length, spec)
 
 
-@given(st.lists(st.lists(st.integers(0, 9), max_size=8), min_size=1, max_size=4))
-def test_joined_sessions_hold_the_same_frames_further_on(parts):
-    sessions = [
-        SessionFrames(np.arange(len(p)) % 5, np.sort(np.array(p, int)), 10, FIVE) for p in parts
+def naive(session, start, length, sketch):
+    """Frame by frame, unit by unit."""
+    for step in range(length):
+        unit = (start + step) % session.length
+        for value, where in zip(session.values, session.units, strict=True):
+            if where == unit:
+                sketch.learn_one(value)
+    return sketch.total
+
+
+@given(st.booleans().flatmap(sessions), st.integers(0, 60), st.data())
+def test_circular_sums_equal_the_naive_loop(session, start, data):
+    length = data.draw(st.integers(0, session.length))
+    total = session.total(start, length)
+    assert total.shape == (4,)
+    kind = EmbeddingSum if session.spec.kind is EMBEDDING else Histogram
+    assert_allclose(total, naive(session, start, length, kind(4)), atol=1e-12)
+    rest = session.total(start + length, session.length - length)
+    assert_allclose(total + rest, session.total(0, session.length), atol=1e-12)
+    with pytest.raises(UsageError, match=f"{session.length} units has no window"):
+        session.total(0, session.length + 1)
+    # joined with another they hold the same frames further on
+    whole = join([session, session])
+    assert whole.length == 2 * session.length
+    for first in (0, session.length):
+        inside = min(length, session.length - start % session.length)
+        found = whole.total(first + start % session.length, inside)
+        assert_allclose(found, session.total(start, inside), atol=1e-12)
+
+
+def test_a_frame_that_began_before_the_window_is_not_heard():
+    session = SessionFrames(
+        np.array([0, 1, 2, 3]),
+        np.array([2, 5, 5, 8]),
+        9,
+        FeatureSpec("x", HISTOGRAM, 4, 0.1),
+        np.array([0, 1, 4, 6]),
+    )
+    assert_array_equal(session.total(0, 9), [1, 1, 1, 1])
+    assert_array_equal(session.total(4, 5), [0, 0, 1, 1])
+    assert_array_equal(session.total(4, 2), [0, 0, 1, 0])
+    assert_array_equal(session.total(6, 6), [1, 0, 0, 1])  # round the end, and from 0 again
+
+
+@given(st.integers(0, 89), st.integers(0, 90))
+def test_long_frames_are_as_many_as_a_listener_would_have(start, length):
+    ends, spec = np.arange(29, 90, 30), FeatureSpec("x", EMBEDDING, 3, 3.0)
+    session = SessionFrames(np.eye(3), ends, 90, spec, span=30)
+    total = session.total(start, length)
+    assert total.sum() == length // 30
+    assert total.max(initial=0) <= 1
+
+
+def test_a_test_shorter_than_a_window_takes_the_next_early_frame():
+    spec = FeatureSpec("x", EMBEDDING, 2, 3.0)
+    values = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.5, 0.5]])
+    early = EarlyFrames(np.array([9, 19, 99, 109]), values, np.array([1, 2, 1, 2]))
+    session = SessionFrames(
+        np.full((4, 2), 0.8), np.arange(29, 120, 30), 120, spec, None, 30, early
+    )
+
+    def heard_at(start, length):
+        return session.total(start, length).round(3).tolist()
+
+    assert heard_at(0, 10) == [1.0, 0.0]
+    assert heard_at(0, 19) == [1.0, 0.0]
+    assert heard_at(0, 20) == [0.0, 1.0]
+    assert heard_at(1, 20) == [0.5, 0.5]  # the window that begins heard_at 90
+    assert heard_at(91, 29) == [0.0, 1.0]  # and around the end
+    assert heard_at(91, 10) == [1.0, 0.0]
+    assert heard_at(0, 9) == [0.0, 0.0]
+    assert_array_equal(session.total(0, 30), replace(session, early=None).total(0, 30))
+    late = replace(session, units=session.units + 1)  # a window that ends a tenth late
+    assert late.total(0, 30).round(3).tolist() == [0.0, 1.0]
+    # beside one window (0.8, 0.8) the next of what is left, by its seconds
+    assert heard_at(0, 45) == [1.133, 0.8]
+    assert heard_at(0, 50) == [1.133, 1.133]
+    twice = join([session, session]).early
+    assert twice is not None
+    assert twice.ticks.tolist() == [9, 19, 99, 109, 129, 139, 219, 229]
+
+
+def marked(lengths: list[list[int]]) -> list[SpeakerSpeech]:
+    """Voices with one frame a unit, whose bin says which session and which unit it is."""
+    size = 1000 * max(len(sessions) for sessions in lengths)
+    spec = FeatureSpec("f0", HISTOGRAM, size, 0.01)
+    return [
+        SpeakerSpeech(
+            str(v),
+            tuple(
+                {"f0": SessionFrames(1000 * s + np.arange(n), np.arange(n), n, spec)}
+                for s, n in enumerate(sessions)
+            ),
+        )
+        for v, sessions in enumerate(lengths)
     ]
-    whole = join(sessions)
-    assert whole.length == 10 * len(parts)
-    for i, session in enumerate(sessions):
-        for start in (0, 3):
-            np.testing.assert_array_equal(whole.total(10 * i + start, 7), session.total(start, 7))
 
 
-def test_a_voice_knows_its_lengths():
-    def session(length: int) -> dict[str, SessionFrames]:
-        return {"f0": SessionFrames(np.zeros(0, int), np.zeros(0, int), length, FIVE)}
+def units_in(window, length: int) -> list[tuple[int, int]]:
+    """The (session, unit) pairs that a window holds; each must be there once."""
+    session, start = window
+    counts = session["f0"].total(start, length)
+    assert counts.max() == 1
+    assert counts.sum() == length
+    return [divmod(int(mark), 1000) for mark in np.flatnonzero(counts)]
 
-    voice = SpeakerSpeech("ann", (session(4), session(9)))
-    assert [voice.length(i) for i in range(2)] == [4, 9]
+
+CORPORA = st.lists(st.lists(st.integers(1, 60), min_size=1, max_size=4), min_size=1, max_size=5)
+
+
+@pytest.mark.slow
+@settings(max_examples=150)
+@given(CORPORA, st.integers(1, 25), st.integers(1, 40), st.integers(1, 7))
+def test_windows_never_overlap_and_lie_in_the_right_sessions(lengths, test, template, shifts):
+    voices = marked(lengths)
+    made = list(plans(voices, [test / 10], [template / 10], shifts))
+    assert [(kind, t, d) for kind, t, d, _ in made] == [("same", 0, 0), ("cross", 0, 0)]
+    for kind, _, _, plan in made:
+        assert set(plan.mated) <= set(range(plan.candidates.size))
+        mated = {int(plan.candidates[place]) for place in plan.mated}
+        for v, own in enumerate(lengths):
+            if kind == "same":
+                provides = tests = max(own) >= test + template
+            else:
+                long = [i for i, n in enumerate(own) if n >= template]
+                provides = sum(own) >= template
+                tests = any(sum(own) - own[i] >= test for i in long)
+            assert (v in plan.candidates) == provides
+            assert (v in mated) == tests
+        for v in plan.candidates:
+            for shift in range(shifts):
+                enrolled = units_in(plan.template(v, shift), template)
+                if v not in mated:
+                    continue
+                assert len({session for session, _ in enrolled}) == 1
+                heard = units_in(plan.test(v, shift), test)
+                assert not set(heard) & set(enrolled)
+                sessions = {session for session, _ in heard}
+                if kind == "same":
+                    assert sessions == {enrolled[0][0]}
+                else:
+                    assert enrolled[0][0] not in sessions
+
+
+def test_tests_wander_and_sessions_take_turns():
+    (_, _, _, same), (_, _, _, cross) = plans(marked([[100, 90, 80]]), [1.0], [2.0], 10)
+    starts = [same.test(0, shift)[1] for shift in range(10)]
+    assert starts == list(range(0, 100, 10))
+    turns = [units_in(cross.template(0, shift), 20)[0][0] for shift in range(6)]
+    assert turns == [0, 1, 2, 0, 1, 2]
+
+
+def slow_windows(kind, own, test: int, template: int, shift: int, shifts: int):
+    """(template frames, test frames), unit by unit (docs/method.md section 4)."""
+
+    def frames(*sessions) -> list[list[int]]:
+        return [
+            [v for u, v in zip(each["f0"].units, each["f0"].values, strict=True) if u == unit]
+            for each in sessions
+            for unit in range(each["f0"].length)
+        ]
+
+    def window(speech, start, length):
+        return [speech[(start + i) % len(speech)] for i in range(length)]
+
+    if kind == "same":
+        speech = frames(max(own, key=lambda s: s["f0"].length))
+        first = shift * len(speech) // shifts
+        second = first + test + (len(speech) - test - template) // 2
+        return window(speech, second, template), window(speech, first, test)
+    turn = shift % len(own)
+    speech, rest = frames(own[turn]), frames(*(s for i, s in enumerate(own) if i != turn))
+    start, begin = shift * len(speech) // shifts, shift * len(rest) // shifts
+    return window(speech, start, template), window(rest, begin, test)
+
+
+def slow_ranks(kind, voices, test, template, shifts):
+    """(better, tied) of every trial by loops and the definition of the log-likelihood."""
+    size = voices[0].sessions[0]["f0"].spec.size
+    result = []
+    for shift in range(shifts):
+        templates, tests = [], []
+        for voice in voices:
+            enrolled, heard = slow_windows(kind, voice.sessions, test, template, shift, shifts)
+            counts = np.bincount([v for row in enrolled for v in row], minlength=size) + 0.5
+            templates.append(np.log(counts / counts.sum()))
+            tests.append([v for row in heard for v in row])
+        for j, heard in enumerate(tests):
+            scores = [sum(row[v] for v in heard) for row in templates]
+            better = sum(s > scores[j] + 1e-9 for s in scores)
+            tied = sum(abs(s - scores[j]) <= 1e-9 for s in scores)
+            result.append((j, better, tied))
+    return result
+
+
+@pytest.mark.parametrize("kind", ["same", "cross"])
+def test_ranks_against_loops(simulated, kind):
+    voices = simulated(12, 3, 12.0)
+    plan = next(p for k, _, _, p in plans(voices, [0.7], [4.0], 4) if k == kind)
+    cell = plan.run({"f0": HISTOGRAM.similarity("log-likelihood")}, 7, 40)
+    assert cell.candidates == 12
+    found = list(zip(cell.speaker, cell.better[0], cell.tied[0], strict=True))
+    assert found == slow_ranks(kind, voices, 7, 40, 4)
+    assert len({better for _, better, _ in found}) > 5  # ranks of all kinds
+
+
+def test_what_is_kept_of_the_scores_agrees_with_the_ranks(simulated, monkeypatch):
+    voices = simulated(12, 2, 12.0)
+    similarity = {"f0": HISTOGRAM.similarity("log-likelihood")}
+    for _, _, _, plan in plans(voices, [0.7], [4.0], 4):
+        cell = plan.run(similarity, 7, 40)
+        assert cell.gaps.shape == (48, 1, 12)
+        assert_array_equal(cell.gap_speaker, cell.speaker)
+        assert (cell.gaps[np.arange(48), 0, cell.own] == 0.0).all()
+        assert_array_equal((cell.gaps[:, 0] > 0).sum(axis=1), cell.better[0])
+        assert_array_equal((cell.gaps[:, 0] == 0).sum(axis=1), cell.tied[0])
+        assert_array_equal(plan.candidates[cell.own], cell.gap_speaker)
+    # chunks leave no trace, and many scores are thinned evenly
+    monkeypatch.setattr(cells, "_CHUNK", 5)
+    monkeypatch.setattr(cells, "MOST_SCORES", 12 * 16)
+    pieces = plan.run(similarity, 7, 40)
+    assert_array_equal(cell.better, pieces.better)
+    assert_array_equal(cell.speaker, pieces.speaker)  # ranks use every trial
+    assert pieces.gaps.shape[0] == 16
+    assert set(np.bincount(pieces.gap_speaker, minlength=12)) <= {1, 2}
+
+
+@pytest.mark.parametrize("kind", [HISTOGRAM, EMBEDDING])
+def test_equal_templates_tie(kind):
+    """No evidence at all: every speaker says the same, so nobody is ahead of anybody."""
+    generator = np.random.default_rng(0)
+    for speakers in (12, 33, 101):
+        size = 40
+        values = generator.integers(0, size, 200) if kind is HISTOGRAM else None
+        if values is None:
+            values = generator.normal(size=(200, size)).astype(np.float32)
+        session = {
+            "x": SessionFrames(values, np.arange(200), 200, FeatureSpec("x", kind, size, 0.1))
+        }
+        voices = [SpeakerSpeech(str(v), (session, session)) for v in range(speakers)]
+        for _, _, _, plan in plans(voices, [3.0], [10.0], 3):
+            cell = plan.run({"x": kind.similarity()}, 30, 100)
+            assert (cell.better == 0).all()
+            assert (cell.tied == speakers).all()
+
+
+def test_a_cohort_has_one_sketch_of_all_that_each_said(tmp_path):
+    def write(name, bins, embeddings, ticks):
+        path = tmp_path / "c" / f"{name}.npz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tracks = {
+            "f0": Track(np.minimum(np.arange(len(bins)) + 1, ticks), np.array(bins)),
+            # complete with the last sound
+            "voice": Track(np.full(len(embeddings), ticks), np.reshape(embeddings, (-1, 4))),
+        }
+        write_frames(
+            path, np.ones(ticks, bool), tracks, {"f0": 300, "voice": 4},
+            {"f0": 0.01, "voice": 3.0}, networks={"voice": "ab" * 32},
+        )  # fmt: skip
+
+    ones = np.eye(4, dtype=np.float32)
+    write("ann/1", [1, 1, 2], [ones[0], ones[1]], 405)
+    write("ann/2", [3], [ones[1], ones[2]], 250)
+    write("bob/1", [0] * 300, np.empty((0, 4), np.float32), 201)  # shorter than any embedding
+    (tmp_path / "c" / "zoe").mkdir()
+    (tmp_path / "c" / "zoe" / "1.npz").write_text("no frames")
+    made, problems = cohort_of(find(tmp_path / "c"), about="Readers.")
+    assert_allclose(made.seconds, [6.55, 2.01])
+    counts = made.features["f0"].slices
+    assert_array_equal(counts[:, :4], [[0, 2, 1, 1], [300, 0, 0, 0]])
+    assert counts.dtype == np.uint16
+    assert not counts[:, 4:].any()
+    directions = made.features["voice"].slices
+    assert_allclose(directions, np.array([[1, 2, 1, 0], [0, 0, 0, 0]]) / np.sqrt(6), atol=1e-3)
+    assert directions.dtype == np.float16
+    assert made.specs["voice"].network == "ab" * 32
+    assert made.about == "Readers."
+    assert problems[0].startswith("zoe/1.npz is no file of frames")
