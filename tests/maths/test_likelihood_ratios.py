@@ -170,15 +170,6 @@ def test_a_weight_is_so_many_copies(mated, others, times):
     assert exceeding(others, theirs, steps) == pytest.approx(exceeding(many[1], ones[1], steps))
 
 
-@given(SOME)
-def test_a_mean_ratio_of_one_keeps_every_promise(others):
-    """Markov: the share at k bits is at most the mean ratio times 2^-k."""
-    ones = np.ones(others.size)
-    steps = np.linspace(0, 30, 61)
-    allowed = mean_ratio(others, ones) * np.exp2(-steps)
-    assert (exceeding(others, ones, steps) <= allowed * (1 + 1e-9) + 1e-12).all()
-
-
 # not where the search begins: there it is a matter of which side a tie falls to
 unequal = st.floats(-12, -0.05) | st.floats(0.05, 12)
 

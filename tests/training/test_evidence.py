@@ -15,7 +15,8 @@ from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.maths.likelihood_ratios import PriorCoefficients, exceeding, mean_ratio
 from monitor.maths.statistics import speaker_weights
 from monitor.population.cohort import Cohort, FeatureTemplates
-from monitor.population.population import Calibration, Population
+from monitor.population.population import Population
+from monitor.population.rank_model import RankModels
 from monitor.stream.choice import explain_missing_ratios
 from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.fitted import ComparisonChooser, fit_evidence
@@ -38,9 +39,8 @@ def compared(
     tester = np.repeat(np.arange(speakers), trials)
 
     def noise(*shape):
-        return (
-            generator.normal(size=shape) if np.isinf(tails) else generator.standard_t(tails, shape)
-        )
+        known = np.isinf(tails)
+        return generator.normal(size=shape) if known else generator.standard_t(tails, shape)
 
     pairs = noise(features, speakers, speakers)
     pairs = (pairs + pairs.transpose(0, 2, 1)) / np.sqrt(2)
@@ -211,24 +211,19 @@ def test_streams_of_trainers_and_unheard_ones_do_not_count():
 def calibrated_voices(simulated) -> Any:
     voices = simulated(24, 2, 40.0)
     sketches = np.stack([v.sessions[1]["f0"].total(0, 40) for v in simulated(60, 2, 10.0, 7)])
-    cohort = Cohort(
-        np.full(60, 4.0),
-        {"f0": FeatureTemplates(FeatureSpec("f0", HISTOGRAM, 104, 0.01), sketches)},
-        "others",
-    )
-    options = {
-        "lengths": [1.0, 5.0],
-        "template_lengths": [10.0, 20.0],
-        "replicates": 20,
-        "trials": 4,
-    }
-    return voices, cohort, options
+    cohort = Cohort(np.full(60, 4.0), {"f0": FeatureTemplates(F0["f0"], sketches)}, "others")
+    grid = {"lengths": [1.0, 5.0], "template_lengths": [10.0, 20.0]}
+    return voices, cohort, grid | {"replicates": 20, "trials": 4}
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_calibrating_against_a_cohort(calibrated_voices):
     voices, cohort, options = calibrated_voices
+    without = calibrate(voices[:12], F0, CalibrationSettings(prior=None, cohort=None, **options))
+    assert without.cohort is None
+    assert all(rank_model.evidence is None for rank_model in without.rank_models)
+    assert all(row["support_bits"] is None for row in without.rows)
     made = calibrate(voices, F0, CalibrationSettings(prior=None, cohort=cohort, **options))
     assert made.cohort is cohort is not None
     cost = {}
@@ -290,33 +285,20 @@ def test_a_prior_of_another_cohort_is_none(calibrated_voices):
     voices, cohort, options = calibrated_voices
     learnt = calibrate(voices, F0, CalibrationSettings(prior=None, cohort=cohort, **options))
     reference = Population.reference().only(["f0"])
-    prior = reference.with_rank_models(learnt.rank_models, cohort)
-    few = voices[:12]
+    told = reference.with_rank_models(learnt.rank_models, cohort)
     options = options | {"lengths": [5.0], "template_lengths": [20.0]}
-    alone = calibrate(few, F0, CalibrationSettings(prior=None, cohort=cohort, **options))
-    held = calibrate(few, F0, CalibrationSettings(prior=prior, cohort=cohort, **options))
-    shifted = replace(cohort, features={"f0": replace(
-        cohort.features["f0"], slices=cohort.features["f0"].slices + 1)})  # fmt: skip
-    other = calibrate(few, F0, CalibrationSettings(prior=prior, cohort=shifted, **options))
-    away = calibrate(few, F0, CalibrationSettings(prior=None, cohort=shifted, **options))
-    for mine, theirs, same in ((held, alone, False), (other, away, True)):
-        one, two = (across(each).evidence.intercept[0] for each in (mine, theirs))
-        assert np.allclose(one, two) == same
-    said = explain_missing_ratios(
-        reference.with_rank_models(held.rank_models, shifted), across(held)
-    )
-    assert "another cohort" in said
+    slices = cohort.features["f0"].slices + 1
+    shifted = replace(cohort, features={"f0": replace(cohort.features["f0"], slices=slices)})
 
+    def across(prior, cohort):
+        settings = CalibrationSettings(prior=prior, cohort=cohort, **options)
+        return calibrate(voices[:12], F0, settings).rank_models[("f0",), "cross"]
 
-def across(made: Calibration) -> Any:
-    return made.rank_models.find(("f0",), "cross")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("quick")
-def test_no_cohort_no_ratios(calibrated_voices):
-    voices, _, options = calibrated_voices
-    made = calibrate(voices[:12], F0, CalibrationSettings(prior=None, cohort=None, **options))
-    assert made.cohort is None
-    assert all(rank_model.evidence is None for rank_model in made.rank_models)
-    assert all(row["support_bits"] is None for row in made.rows)
+    held = across(told, cohort)
+    for mine, theirs, same in (
+        (held, across(None, cohort), False),
+        (across(told, shifted), across(None, shifted), True),
+    ):
+        assert np.allclose(mine.evidence.intercept[0], theirs.evidence.intercept[0]) == same
+    of_another = reference.with_rank_models(RankModels([held]), shifted)
+    assert "another cohort" in explain_missing_ratios(of_another, held)
