@@ -1,1 +1,1 @@
-"""Side by side with public peers: run with `python -m benchmarks.NAME` from the repository."""
+"""What the pages say was measured: `python -m benchmarks` lists what there is to run."""

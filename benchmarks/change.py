@@ -1,53 +1,55 @@
-"""How soon and how surely a change of speaker or channel is noticed, on real readers.
+"""Streams spliced of readers' turns: how soon and how surely another voice or channel is noticed.
 
-    python -m benchmarks.change ../shared/speech --frames FRAMES
-    python -m benchmarks.change ../shared/speech --features f0 --half choosing --detectors
-    python -m benchmarks.change ../shared/speech --features voice --half choosing --grid
-
-Streams of two to five turns of 30 s to 3 min are spliced from the frames of different readers, and
-every chapter is heard on its own for false alarms. FRAMES holds CORPUS/SPEAKER/CHAPTER.npz as
-`write_frames` makes them; what is not there is heard (slow with phones), as the levels
-of the channel always are. A frame that audio of both readers would have been in is left out. The
-readers are in two halves: settings were chosen on one, the other one is reported; the population is
-always the half that does not speak. Every reader has a channel of their own, so that sets with
-``channel`` notice a change of both.
-
-``--channel N`` splices audio instead: N readers, 90 s as they are, then 90 s through a telephone's
-band, with noise at 20 dB, or at a quarter of the level.
+The readers are in two halves: settings were chosen on one, the other one is reported; the
+population is always the half that does not speak. A frame that audio of both readers would have
+been in is left out. Every reader has a channel of their own, so that sets with ``channel`` notice a
+change of both. FRAMES (`monitor enrol SPEECH -o people.npz --frames`) holds
+CORPUS/SPEAKER/CHAPTER.npz; what is not there is heard, as the levels of the channel always are.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
-from itertools import pairwise, product
+from functools import reduce
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 import numpy as np
 
+from benchmarks.page import Page, benchmark
+from benchmarks.readers import FEATURES, around
+from monitor.corpus import find
+from monitor.events.reading import Reading
 from monitor.events.run import Change
 from monitor.features.channel import Channel
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_frames
 from monitor.features.registry import get_change_sensitivity, make
-from monitor.kinds import EMBEDDING, HISTOGRAM, Sensitivity
+from monitor.kinds import EMBEDDING, HISTOGRAM
+from monitor.maths.statistics import limits, speaker_weights
+from monitor.population.population import Population
+from monitor.protocols import StreamInfo
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile
+from monitor.stream.monitor import Monitor
 from monitor.stream.speaker_changes import ChangeDetector, FollowedFeature
+from monitor.training.enrolling import enrol
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Track
+from recipes.voice.corpus import recordings
+from tests.stream.streams import Listed
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean", "long")
+
 SHORTEST, LONGEST = 30, 180
+
 TEMPLATE_SECONDS = 120
+
 CHANNEL_SECONDS = 90
-CAREFUL = (0.3, 1.0, 10.0)
-LEVELS = (0.2, 0.225, 0.25, 0.275, 0.3, 0.325, 0.35)
-DELTAS = (1e-2, 3e-3, 1e-3, 3e-4)
+AROUND_SECONDS, TURNS, SOON_SECONDS = 120, 10, 60
+REPLIES_SECONDS, TURNS_SECONDS = (20, 120), (20, 40, 60)
+Detector = Callable[[], ChangeDetector]
 
 
 @dataclass(frozen=True)
@@ -70,55 +72,164 @@ class Spliced:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What became of one change: its delay, or None where it was missed."""
+class Halves:
+    """Who speaks, and what the half that does not speak is followed by."""
 
-    same_sex: bool
-    audio: float | None
-    speech: float | None
+    speakers: list[Reader]
+    background: dict[str, FollowedFeature]
+
+    @classmethod
+    def of(cls, readers: list[Reader], features: Sequence[str], half: str) -> Halves:
+        """The half that was chosen on, or the one that is reported."""
+        which = ("choosing", "reporting").index(half)  # by turns: both sexes, all corpora
+        return cls(readers[which::2], population(readers[1 - which :: 2], features))
+
+    def detector(self, names: Sequence[str], *, returns: bool = True) -> Detector:
+        """Of some features."""
+        some = {name: self.background[name] for name in names}
+        return lambda: ChangeDetector(some, returns=returns)
+
+    def alone(self) -> list[Frames]:
+        """Every chapter by itself."""
+        return [frames for reader in self.speakers for frames in reader.frames]
 
 
-def main() -> None:
-    words = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    words.add_argument("speech", type=Path)
-    words.add_argument("--frames", type=Path)
-    words.add_argument("--features", default="f0,phones,voice,channel")
-    words.add_argument("--half", choices=("choosing", "reporting"), default="reporting")
-    words.add_argument("--streams", type=int, default=200)
-    words.add_argument("--seed", type=int, default=1)
-    words.add_argument("--channel", type=int, default=0)
-    words.add_argument("--grid", action="store_true", help="level and delta of embeddings")
-    words.add_argument("--detectors", action="store_true", help="ADWIN, PageHinkley and KSWIN")
-    asked = words.parse_args()
-    features = asked.features.split(",")
-    readers = listen(asked.speech, asked.frames, features)
-    # alternating, so that each half has both sexes and readers of every corpus
-    halves = {"choosing": readers[::2], "reporting": readers[1::2]}
-    speakers = halves.pop(asked.half)
-    (others,) = halves.values()
-    background = population(others, features)
-    rng = np.random.default_rng(asked.seed)
-    streams = [splice(speakers, rng) for _ in range(asked.streams)]
-    hours = sum(f.speech.size for r in speakers for f in r.frames) / TICKS_PER_SECOND / 3600
-    turns = sum(len(stream.turns) - 1 for stream in streams)
-    print(f"{asked.half} half: {len(speakers)} readers, population of {len(others)} others")
-    print(f"{turns} changes in {asked.streams} streams; {hours:.1f} h of one reader alone\n")
-    print(f"{'':34}false alarms/h  other sex: missed, delay s    same sex: missed, delay s")
-    print(f"{'features':24}careful   alone spliced  (median, 90 %; of speech)")
-    if asked.grid:
-        grid(features, background, speakers, streams)
-        return
-    for names in feature_sets(features):
-        for careful in CAREFUL:
+@benchmark()
+def change(
+    page: Page,
+    speech: Path,
+    *,
+    frames: Path | None = None,
+    features: tuple[str, ...] = (*FEATURES, "channel"),
+    half: str = "reporting",
+    streams: int = 200,
+    seed: int = 1,
+    channel: int = 0,
+) -> None:
+    """How soon and how surely is a change of speaker or channel noticed?
 
-            def detector(names: Sequence[str] = names, careful: float = careful) -> ChangeDetector:
-                return ChangeDetector({n: background[n] for n in names}, careful=careful)
+    Streams of two to five turns of 30 s to 3 min; every chapter on its own for false alarms. With
+    --channel N also N readers from audio, 90 s as they are, then 90 s through a telephone's band,
+    with noise at 20 dB, or at a quarter of the level.
+    """
+    halves = Halves.of(listen(speech, frames, features), features, half)
+    rng = np.random.default_rng(seed)
+    spliced = [splice(halves.speakers, rng) for _ in range(streams)]
+    turns = sum(len(stream.turns) - 1 for stream in spliced)
+    page.note(f"{len(halves.speakers)} readers; {turns} changes in {streams} streams; "
+              f"{hours(halves.alone()):.1f} h of one reader alone")  # fmt: skip
+    page.table(
+        "features | false alarms an hour | other sex: missed, median delay "
+        "| same sex: missed, median delay",
+        (
+            ["+".join(names), *row(halves.detector(names), halves.alone(), spliced)]
+            for names in feature_sets(features)
+        ),
+    )
+    if channel:
+        page.table(
+            "from then on | f0 alone: missed | channel: missed, median and 90 % delay",
+            (through_row(halves, name, channel, features) for name in CHANNELS),
+        )
 
-            print(f"{'+'.join(names):24}{careful:7g}{row(detector, speakers, streams)}", flush=True)
-    if asked.detectors:
-        compare(lambda: ChangeDetector(background), speakers, streams)
-    if asked.channel:
-        channels(speakers[: asked.channel], features, background)
+
+@benchmark()
+def replies(
+    page: Page,
+    speech: Path,
+    frames: Path,
+    *,
+    features: tuple[str, ...] = ("f0", "voice", "channel"),
+    half: str = "reporting",
+    streams: int = 200,
+    seed: int = 1,
+) -> None:
+    """Is a reply within one person's speech noticed, and when the first voice is back?
+
+    Two minutes of a reader, another one for 20 or 120 s, the first again. And two readers in turn,
+    ten turns of one length. Chapters that FRAMES holds.
+    """
+    halves = Halves.of(listen(speech, frames, features, ready_only=True), features, half)
+    rng, speakers = np.random.default_rng(seed), halves.speakers
+    answered = {s: [reply(speakers, rng, s) for _ in range(streams)] for s in REPLIES_SECONDS}
+    talks = {s: [dialogue(speakers, rng, s) for _ in range(streams // 5)] for s in TURNS_SECONDS}
+
+    def rows() -> Iterator[list[str]]:
+        for names in (*((name,) for name in FEATURES if name in features), features):
+            quick = halves.detector(names, returns=False)
+            shares = [
+                np.mean([told for each in some for told in seen(quick(), each)])
+                for some in talks.values()
+            ]
+            found = [
+                judged_replies([told(halves.detector(names)(), each) for each in some])
+                for some in answered.values()
+            ]
+            noticed, early, close, after = np.array(found).T
+            yield [
+                "+".join(names),
+                f"{', '.join(f'{100 * share:.0f}' for share in shares)} %",
+                *(f"{', '.join(f'{100 * x:.0f}' for x in part)} %" for part in (noticed, early)),
+                f"{', '.join(f'{100 * x:.0f}' for x in close)} %, "
+                f"{', '.join(f'{x:.0f}' for x in after)} s",
+            ]
+
+    page.table(
+        f"features | dialogue of {', '.join(map(str, TURNS_SECONDS))} s "
+        f"| reply of {', '.join(map(str, REPLIES_SECONDS))} s noticed | back too early "
+        f"| back within {SOON_SECONDS} s, median",
+        rows(),
+    )
+
+
+@benchmark("truth")
+def stretches(page: Page, speech: Path, nonnative: Path, *, people: int = 26) -> None:
+    """Does the choice of the stretch that says most keep ratios of other people true?
+
+    Two non-native speakers whom the networks have not heard speak for 30 s each, and every further
+    one, whose template joins the shipped readers', is watched for: with the choice that a reading
+    makes and without. The ratio of who does not speak should be 1 on average.
+    """
+    apart = [each.speaker for each in recordings(speech, nonnative) if each.role == "held out"]
+    everybody = find(nonnative)
+    chosen = [each for each in everybody if each.speaker in apart[:people]]
+    corpus = replace(everybody, recordings=tuple(chosen))
+    base, templates = (
+        Population.reference().only(FEATURES),
+        enrol(corpus, features=FEATURES, seconds=30),
+    )
+    heard = [(each.speaker, hear(each.path, FEATURES)) for each in corpus]
+    speakers, watched = heard[: len(heard) // 2], heard[len(heard) // 2 :]
+    ticks = 30 * TICKS_PER_SECOND
+
+    def bits(population: Population, name: str, rule: str, pair: Sequence[Frames]) -> list[float]:
+        """Of somebody along a stream of two others, from 10 s of speech on."""
+        pieces = [part(frames, 0, ticks, fresh=i > 0) for i, frames in enumerate(pair)]
+        whole = joined(pieces, []).frames
+        ends = range(TICKS_PER_SECOND, whole.speech.size + 1, TICKS_PER_SECOND)
+        spoken = Listed([part(whole, end - TICKS_PER_SECOND, end, fresh=False) for end in ends])
+        specs = {each.spec.name: each.spec for each in make(FEATURES)}
+        spoken.stream_info = StreamInfo(audio=False, tracks=specs)
+        events = Monitor(population, FEATURES, watch=name, on_change=rule).events(spoken)
+        found = [e.evidence_bits for e in events if isinstance(e, Reading) and e.speech >= 10.0]
+        return [each for each in found if each is not None]
+
+    def rows() -> Iterator[list[str]]:
+        for rule, choice in (("note", "as a reading does"), ("ignore", "without")):
+            found = []
+            for name, _ in watched:
+                population = base.extended(templates.population.chosen([name]))
+                pairs = pairwise(frames for _, frames in speakers)
+                told = [bits(population, name, rule, pair) for pair in pairs]
+                found.append([(2.0 ** each[-1], float(max(each) >= 3)) for each in told])
+            cells = []
+            for each in np.moveaxis(np.array(found), -1, 0).mean(axis=2):
+                weights = speaker_weights(each.size, 1000)
+                cells.append(around(each.mean(), *limits(weights @ each / weights.sum(axis=1))))
+            yield [choice, *cells]
+
+    page.note(f"{len(watched)} people watched for in {len(speakers) - 1} streams of two others")
+    page.table("choice of the stretch | mean ratio at the end | ever reach 3 bits", rows())
 
 
 def feature_sets(features: Sequence[str]) -> list[tuple[str, ...]]:
@@ -160,8 +271,9 @@ def listen(
     ]
 
 
-def hear(path: Path, features: Sequence[str]) -> Frames:
-    return extract((b for b in File(path) if isinstance(b, Block)), features)
+def hear(path: Path, features: Sequence[str], seconds: float | None = None) -> Frames:
+    blocks = (b for b in File(path, end_seconds=seconds) if isinstance(b, Block))
+    return extract(blocks, features)
 
 
 def extract(blocks: Iterable[Block], features: Sequence[str]) -> Frames:
@@ -217,6 +329,7 @@ def joined(pieces: Sequence[Frames], turns: Sequence[Reader]) -> Spliced:
 
 
 def population(readers: Sequence[Reader], features: Sequence[str]) -> dict[str, FollowedFeature]:
+    """What the features of these people are followed by."""
     background = {}
     for name in features:
         if name == "channel":
@@ -225,23 +338,57 @@ def population(readers: Sequence[Reader], features: Sequence[str]) -> dict[str, 
             continue
         tracks = [reader.frames[0].tracks[name] for reader in readers]
         kind = EMBEDDING if tracks[0].values.ndim == 2 else HISTOGRAM  # no network need be here
-        size = kind.size_of(tracks[0].values, None)
-        if kind.counted:
-            size = make([name])[0].spec.size
+        size = make([name])[0].spec.size if kind.counted else kind.size_of(tracks[0].values, None)
         sketches = [kind.sketch(size) for _ in tracks]
         for sketch, track in zip(sketches, tracks, strict=True):
             sketch.learn_many(track.values[track.ticks <= TEMPLATE_SECONDS * TICKS_PER_SECOND])
-        background[name] = FollowedFeature(
-            kind, np.array([sketch.total for sketch in sketches]), settings_of(name)
-        )
+        how = get_change_sensitivity(name)
+        assert how is not None, name
+        totals = np.array([sketch.total for sketch in sketches])
+        background[name] = FollowedFeature(kind, totals, how)
     return background
 
 
-def settings_of(name: str) -> Sensitivity:
-    how = get_change_sensitivity(name)
-    if how is None:
-        raise SystemExit(f"{name} states no settings to follow it with")
-    return how
+def reply(readers: Sequence[Reader], rng: np.random.Generator, seconds: int) -> Spliced:
+    """One reader, another one for so long, the first one again (of the same chapter)."""
+    long = 2 * AROUND_SECONDS * TICKS_PER_SECOND
+    able = [
+        (reader, frames)
+        for reader in readers
+        for frames in reader.frames
+        if frames.speech.size >= long
+    ]
+    first, own = able[rng.integers(len(able))]
+    others = [reader for reader in readers if reader is not first]
+    second = others[rng.integers(len(others))]
+    other = second.frames[rng.integers(len(second.frames))]
+    ticks = min(seconds * TICKS_PER_SECOND, other.speech.size)
+    half = long // 2
+    at = int(rng.integers(0, own.speech.size - long + 1))
+    begin = int(rng.integers(0, other.speech.size - ticks + 1))
+    pieces: list[Frames] = [
+        part(own, at, at + half, fresh=False),
+        part(other, begin, begin + ticks, fresh=True),
+        part(own, at + half, at + long, fresh=True),
+    ]
+    return joined(pieces, [first, second, first])
+
+
+def dialogue(readers: Sequence[Reader], rng: np.random.Generator, seconds: int) -> Spliced:
+    """Two readers in turn, each from the begin of a chapter that is long enough for all turns."""
+    ticks = seconds * TICKS_PER_SECOND
+    long = {
+        reader.name: [f for f in reader.frames if f.speech.size >= TURNS // 2 * ticks]
+        for reader in readers
+    }
+    able = [reader for reader in readers if long[reader.name]]
+    pair = [able[i] for i in rng.permutation(len(able))[:2]]
+    chapters = [long[r.name][rng.integers(len(long[r.name]))] for r in pair]
+    turns = [(which, i * ticks) for i in range(TURNS // 2) for which in (0, 1)]
+    pieces = [
+        part(chapters[which], at, at + ticks, fresh=n > 0) for n, (which, at) in enumerate(turns)
+    ]
+    return joined(pieces, [pair[which] for which, _ in turns])
 
 
 # ---------------------------------------------------------------------------------------- the count
@@ -263,117 +410,63 @@ def changes(detector: ChangeDetector, frames: Frames) -> list[Change]:
     return found
 
 
-def row(
-    make_detector: Callable[[], ChangeDetector],
-    readers: Sequence[Reader],
-    streams: Sequence[Spliced],
-) -> str:
-    alone = [frames for reader in readers for frames in reader.frames]
-    alarms = sum(len(changes(make_detector(), frames)) for frames in alone)
-    found: list[Found] = []
-    wrong = 0
-    for stream in streams:
-        reports = [
-            round(change.seconds * TICKS_PER_SECOND)
-            for change in changes(make_detector(), stream.frames)
-        ]
-        wrong += sum(tick <= stream.ends[0] for tick in reports)
-        for i, (begin, end) in enumerate(pairwise(stream.ends)):
-            here = [tick for tick in reports if begin < tick <= end]
-            wrong += max(0, len(here) - 1)
-            same = stream.turns[i].sex == stream.turns[i + 1].sex
-            found.append(judged(stream.frames, same, begin, here))
-    return (
-        f"{alarms / hours(alone):8.2f}{wrong / hours([s.frames for s in streams]):8.2f}"
-        f"  {delays([f for f in found if not f.same_sex])}"
-        f"   {delays([f for f in found if f.same_sex])}"
-    )
-
-
-def judged(frames: Frames, same: bool, begin: int, reports: Sequence[int]) -> Found:
-    if not reports:
-        return Found(same, None, None)
-    speech = int(np.count_nonzero(frames.speech[begin : reports[0]]))
-    return Found(same, (reports[0] - begin) / TICKS_PER_SECOND, speech / TICKS_PER_SECOND)
-
-
-def delays(found: Sequence[Found]) -> str:
-    """Misses, and the delays of what was found."""
-    missed = np.mean([f.audio is None for f in found]) if found else np.nan
-    audio = [f.audio for f in found if f.audio is not None] or [np.nan]
-    speech = [f.speech for f in found if f.speech is not None] or [np.nan]
-    low, high = np.quantile(audio, [0.5, 0.9])
-    heard, late = np.quantile(speech, [0.5, 0.9])
-    return f"{100 * missed:4.0f} %{low:5.0f}{high:5.0f} ({heard:.0f}, {late:.0f})".ljust(26)
-
-
 def hours(runs: Iterable[Frames]) -> float:
     return sum(frames.speech.size for frames in runs) / TICKS_PER_SECOND / 3600
 
 
-def grid(
-    features: Sequence[str],
-    background: Mapping[str, FollowedFeature],
-    readers: Sequence[Reader],
-    streams: Sequence[Spliced],
-) -> None:
-    """Other settings of each embedding alone."""
-    for name in (each for each in features if background[each].kind.discerning):
-        own = background[name]
-        for level, delta in product(LEVELS, DELTAS):
-            how = replace(own, how=replace(own.how, level=level, delta=delta))
-
-            def detector(name: str = name, how: FollowedFeature = how) -> ChangeDetector:
-                return ChangeDetector({name: how})
-
-            label = f"{name} {level:.2f} {delta:g}"
-            print(f"{label:31}{row(detector, readers, streams)}", flush=True)
+def row(detector: Detector, alone: Sequence[Frames], streams: Sequence[Spliced]) -> list[str]:
+    """False alarms an hour, and what became of the changes to the other sex and within one."""
+    alarms = sum(len(changes(detector(), frames)) for frames in alone)
+    found: dict[bool, list[float | None]] = {False: [], True: []}
+    for stream in streams:
+        reports = [change.seconds for change in changes(detector(), stream.frames)]
+        for i, (begin, end) in enumerate(pairwise(stream.ends)):
+            same = stream.turns[i].sex == stream.turns[i + 1].sex
+            found[same].append(delay(reports, begin, end))
+    return [f"{alarms / hours(alone):.2f}", *(delays(found[same], 0.5) for same in found)]
 
 
-# ---------------------------------------------------------------------------------- other detectors
+def delay(reports: Iterable[float], begin: int, end: int) -> float | None:
+    """Seconds from a change to the first report before the next; None where it was missed."""
+    late = (seconds - begin / TICKS_PER_SECOND for seconds in reports)
+    return next((each for each in late if 0 < each <= (end - begin) / TICKS_PER_SECOND), None)
 
 
-class Wrapped:
-    """Another of river's detectors in ADWIN's place, on the same margins."""
-
-    def __init__(self, make_detector: Callable[[], Any], **_: Any) -> None:
-        self._detector = make_detector()
-
-    @property
-    def drift_detected(self) -> bool:
-        """Something was noticed."""
-        return bool(self._detector.drift_detected)
-
-    def update(self, margin: float) -> None:
-        """One more margin."""
-        self._detector.update(margin)
+def delays(found: Sequence[float | None], *quantiles: float) -> str:
+    """Misses, and quantiles of the delays of what was found."""
+    known = [each for each in found if each is not None]
+    missed = f"{100 * (1 - len(known) / len(found)):.0f} %" if found else "-"
+    told = np.quantile(known, quantiles).tolist() if known else []
+    return ", ".join([missed, *(f"{each:.0f} s" for each in told)])
 
 
-def compare(
-    make_detector: Callable[[], ChangeDetector],
-    readers: Sequence[Reader],
-    streams: Sequence[Spliced],
-) -> None:
-    from river.drift import KSWIN, PageHinkley
+def told(detector: ChangeDetector, stream: Spliced) -> tuple[float | None, list[float]]:
+    """Seconds from the begin of the reply until it is noticed, and from its end until each back."""
+    begin, end, _ = (tick / TICKS_PER_SECOND for tick in stream.ends)
+    noticed, back = None, []
+    for change in changes(detector, stream.frames):
+        if change.back and noticed is not None:
+            back.append(change.seconds - end)
+        elif noticed is None and begin < change.seconds <= end:
+            noticed = change.seconds - begin
+    return noticed, back
 
-    print("\nother detectors on the same margins")
-    cases: dict[str, Callable[[], Any]] = {}
-    for drop, threshold in ((2.0, 40.0), (4.0, 40.0), (4.0, 80.0), (8.0, 40.0)):
-        cases[f"PageHinkley {drop:g} {threshold:g}"] = partial(
-            PageHinkley,
-            min_instances=9,
-            delta=drop,
-            threshold=threshold,
-            alpha=1.0,
-            mode="down",
-        )
-    for alpha, window in ((1e-2, 20), (1e-3, 40)):
-        cases[f"KSWIN {alpha:g} {window}"] = partial(
-            KSWIN, alpha=alpha, window_size=window, stat_size=window // 4, seed=1
-        )
-    for name, case in cases.items():
-        with mock.patch("river.drift.ADWIN", partial(Wrapped, case)):
-            print(f"{name:31}{row(make_detector, readers, streams)}", flush=True)
+
+def seen(detector: ChangeDetector, stream: Spliced) -> list[bool]:
+    """Of each change of a dialogue, whether anything was told before the next one."""
+    told_at = [change.seconds * TICKS_PER_SECOND for change in changes(detector, stream.frames)]
+    return [any(begin < at <= end for at in told_at) for begin, end in pairwise(stream.ends)]
+
+
+def judged_replies(
+    found: Sequence[tuple[float | None, list[float]]],
+) -> tuple[float, float, float, float]:
+    """Shares noticed, taken to be back too early, back soon after; and after how many seconds."""
+    noticed = [back for at, back in found if at is not None]
+    early = [any(late <= 0 for late in back) for back in noticed]
+    soon = [min(later) for back in noticed if (later := [b for b in back if b > 0])]
+    close = sum(late <= SOON_SECONDS for late in soon) / max(len(noticed), 1)
+    return len(noticed) / len(found), float(np.mean(early)), close, float(np.median(soon))
 
 
 # ----------------------------------------------------------------------------------------- channels
@@ -396,44 +489,29 @@ def quiet(samples: FloatArray, rate: int) -> FloatArray:  # noqa: ARG001
 
 
 CHANNELS: Mapping[str, Callable[[FloatArray, int], FloatArray]] = {
-    "telephone": telephone,
-    "noise 20 dB": noisy,
-    "quarter level": quiet,
+    "a telephone's band, 300 to 3400 Hz": telephone,
+    "noise at 20 dB": noisy,
+    "a quarter of the level": quiet,
 }
 
 
-def channels(
-    readers: Sequence[Reader],
-    features: Sequence[str],
-    background: Mapping[str, FollowedFeature],
-) -> None:
-    print(f"\nchannel changes after {CHANNEL_SECONDS} s of one reader; {len(readers)} readers")
-    sets = feature_sets(features)
-    for name, change in CHANNELS.items():
-        heard = [through(reader, change, features) for reader in readers]
-        for names in sets:
-            found: list[Found] = []
-            early = 0
-            for frames in heard:
-                detector = ChangeDetector({n: background[n] for n in names})
-                ticks = [round(c.seconds * TICKS_PER_SECOND) for c in changes(detector, frames)]
-                begin = CHANNEL_SECONDS * TICKS_PER_SECOND
-                early += sum(tick <= begin for tick in ticks)
-                found.append(judged(frames, True, begin, [t for t in ticks if t > begin]))
-            print(f"{name:16}{'+'.join(names):24}{delays(found)} before it {early}", flush=True)
+def through_row(halves: Halves, name: str, count: int, features: tuple[str, ...]) -> list[str]:
+    """What became of changes of channel alone."""
+    begin = CHANNEL_SECONDS * TICKS_PER_SECOND
+    heard = [through(r.chapters[0], name, features) for r in halves.speakers[:count]]
+    cells = [name]
+    for names, quantiles in ((["f0"], ()), (["channel"], (0.5, 0.9))):
+        reports = [changes(halves.detector(names)(), frames) for frames in heard]
+        found = [delay((c.seconds for c in each), begin, 2 * begin) for each in reports]
+        cells.append(delays(found, *quantiles))
+    return cells
 
 
-def through(
-    reader: Reader, change: Callable[[FloatArray, int], FloatArray], features: Sequence[str]
-) -> Frames:
+def through(path: Path, name: str, features: Sequence[str]) -> Frames:
     """Speech as it was recorded, then as through a channel."""
-    blocks = list(File(reader.chapters[0], end_seconds=2.0 * CHANNEL_SECONDS))
-    rate = next(block.rate for block in blocks if isinstance(block, Block))
-    samples = np.concatenate([b.samples.ravel() for b in blocks if isinstance(b, Block)])
+    blocks = [b for b in File(path, end_seconds=2.0 * CHANNEL_SECONDS) if isinstance(b, Block)]
+    samples, rate = np.concatenate([b.samples.ravel() for b in blocks]), blocks[0].rate
     cut = CHANNEL_SECONDS * rate
-    samples = np.concatenate([samples[:cut], change(samples[cut:].astype(np.float64), rate)])
-    return extract([Block(samples.astype(np.float32), rate)], features)
-
-
-if __name__ == "__main__":
-    main()
+    late = CHANNELS[name](samples[cut:].astype(np.float64), rate)
+    whole = np.concatenate([samples[:cut], late]).astype(np.float32)
+    return extract([Block(whole, rate)], features)

@@ -1,25 +1,17 @@
-"""Are channels that should not be mixed noticed, and is ordinary stereo left alone?
-
-    python -m benchmarks.channels ../shared/speech [--readers 60] [--seconds 60]
-
-Makes stereo of real readers (dev-clean, train-clean-5): ordinary stereo of one voice, or of two in
-one room, where nothing should be noticed; and calls of two readers on two channels, stereo of
-opposite phase. Prints how many of each kind were noticed, and after how many seconds.
-"""
+"""Stereo made of readers: what should not be mixed, and what is left alone."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import soundfile
 from scipy.signal import fftconvolve
 
-from benchmarks.hear import chapters
+from benchmarks.page import Page, benchmark
+from benchmarks.readers import chapters, one_each, read
 from monitor.features.extractor import Mixer
 from monitor.types import FloatArray
 
@@ -98,7 +90,9 @@ ORDINARY: dict[str, Making] = {
         np.diff(t.a, prepend=0), np.convolve(t.a, np.ones(8) / 8)[: t.a.size]
     ),
 }
+
 CALL, CANCEL = "channels differ", "channels cancel"
+
 NOT_TO_BE_MIXED: dict[str, tuple[str, Making]] = {
     "call of two, turns of 2 to 8 s": (CALL, lambda t: turns(t)),
     "the same, line noise": (CALL, lambda t: turns(t) + 1e-3 * t.g.standard_normal((t.a.size, 2))),
@@ -111,46 +105,27 @@ NOT_TO_BE_MIXED: dict[str, tuple[str, Making]] = {
 }
 
 
-def noticed(stereo: FloatArray) -> dict[str, float]:
-    """By kind, the second at which it was noticed."""
-    mixer = Mixer(RATE, 0, 0)
-    mixer.mix(stereo.astype(np.float32))
-    return {notice.kind: tick / 100 for tick, notice in mixer.pop_notices()}
-
-
-def pairs(speech: Path, count: int, seconds: float) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Two readers each, every reader once as the first."""
-    rows = [r for r in chapters(speech) if float(r["seconds"]) > seconds + 15]
-    readers = list({row["speaker"]: row for row in rows}.values())[: count + 1]
-
-    def sound(row: dict[str, str]) -> FloatArray:
-        samples, _ = soundfile.read(speech / row["path"], frames=int(RATE * seconds))
-        return np.asarray(samples)
-
-    for first, second in pairwise(readers):
-        yield sound(first), sound(second)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("speech", type=Path)
-    parser.add_argument("--readers", type=int, default=60)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    given = parser.parse_args()
+@benchmark()
+def channels(page: Page, speech: Path, *, readers: int = 60, seconds: float = 60.0) -> None:
+    """Are channels that should not be mixed noticed, and is ordinary stereo left alone?"""
+    rows = [row for row in chapters(speech) if float(row["seconds"]) > seconds + 15]
+    some = [speech / row["path"] for row in one_each(rows)[: readers + 1]]
     found: dict[str, list[dict[str, float]]] = {n: [] for n in (*ORDINARY, *NOT_TO_BE_MIXED)}
-    for number, (a, b) in enumerate(pairs(given.speech, given.readers, given.seconds)):
+    for number, (first, second) in enumerate(pairwise(some)):
+        a, b = (read(path, seconds).astype(float) for path in (first, second))
         for name in found:
             how = ORDINARY[name] if name in ORDINARY else NOT_TO_BE_MIXED[name][1]
-            found[name].append(noticed(how(Two(a, b, np.random.default_rng(number)))))
-    print("| stereo that may be mixed | noticed, falsely |\n| --- | --- |")
-    for name in ORDINARY:
-        print(f"| {name} | {sum(map(bool, found[name]))} of {len(found[name])} |")
-    print("\n| stereo that may not | noticed | after, median (worst) |\n| --- | --- | --- |")
-    for name, (kind, _) in NOT_TO_BE_MIXED.items():
-        when = [each[kind] for each in found[name] if kind in each]
-        after = f"{np.median(when):.0f} s ({max(when):.0f} s)" if when else ""
-        print(f"| {name} | {len(when)} of {len(found[name])} | {after} |")
+            mixer = Mixer(RATE, 0, 0)
+            mixer.mix(how(Two(a, b, np.random.default_rng(number))).astype(np.float32))
+            notices = {notice.kind: tick / 100 for tick, notice in mixer.pop_notices()}
+            found[name].append(notices)
 
+    def noticed() -> Iterator[list[str]]:
+        for name, (kind, _) in NOT_TO_BE_MIXED.items():
+            when = [each[kind] for each in found[name] if kind in each]
+            after = f"{np.median(when):.0f} s ({max(when):.0f} s)" if when else ""
+            yield [name, f"{len(when)} of {len(found[name])}", after]
 
-if __name__ == "__main__":
-    main()
+    falsely = ([n, f"{sum(map(bool, found[n]))} of {len(found[n])}"] for n in ORDINARY)
+    page.table("stereo that may be mixed | noticed, falsely", falsely)
+    page.table("stereo that may not | noticed | after, median (worst)", noticed())

@@ -1,35 +1,117 @@
-"""How often limits of `monitor evaluate` hold the truth, and equal systems are told apart.
+"""Studies whose truth is known, and how often `monitor evaluate` finds it.
 
-python -m benchmarks.coverage [--studies 100] [--seed 1] [--jobs 2] [--json OUT.json]
-
-Each study is simulated (see `benchmarks.studies`) and evaluated as a whole, as the command does,
-without a dev matrix; studies come in pairs, two systems of one strength on the same speakers.
-Prints two tables in Markdown, evidence by evidence for each size: of 100 limits that were shown,
-how many held the truth, to three decimals; of 100 pairs, how many were called different. `-` where
-limits were shown in less than one study of ten. Of N studies a 95 has a standard error of
-22 / sqrt(N): 2.2 of 100, 1.1 of 400.
+A candidate's score is normal noise, of which the trials of a speaker share a part: with each
+candidate (30 % of its variance) and with all of them (a shift). The own score is higher by what the
+speaker gives away, and speakers differ in that by a quarter of the mean. The number of candidates
+is fixed by design; speakers are drawn anew in each study. The truth of a figure is what a crowd of
+thousands of such speakers reads, each with as many trials and among as many candidates.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.studies import EVIDENCE, SIZES, Design, truth
+from benchmarks.page import Page, benchmark
 from monitor.jobs import cores
+from monitor.lab.evaluation import anonymity, lid, linkage, membership, srd, verification, zebra
+from monitor.lab.evaluation import longitudinal as growth
+from monitor.lab.evaluation.comparisons import ScoreCounts, ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
+from monitor.lab.evaluation.lid import LidBits
+from monitor.lab.evaluation.longitudinal import longitudinal
 from monitor.lab.evaluation.report.comparing import compare
 from monitor.lab.evaluation.report.report import Report
+from monitor.types import FloatArray, IntArray
 
+SIZES = ((30, 8), (29, 40), (100, 10))
+"""Speakers, who are also the candidates, and trials of each."""
+
+EVIDENCE = {"none": 0.0, "weak": 0.7, "middling": 2.0, "strong": 6.0}
+"""By how much the own score is higher, in standard deviations of a score."""
+_OWN, _SHIFT, _SPREAD = 0.3, 0.3, 0.25
+
+_CROWD = 160_000
 _ROUNDING = 5e-4
 _SELDOM = 0.1
 _BOUND = "membership.epsilon_lower_nats"
 _BANDS = ("srd.null_mean_bits", "srd.null_model_bits")
+Column = dict[str, dict[str, float]]
+
+
+class Crowd(ScoreMatrix):
+    """Trials of more speakers than there are candidates: several may own the same column."""
+
+    @classmethod
+    def of(cls, scores: FloatArray, columns: IntArray, whose: IntArray) -> Crowd:
+        """Scores (T, N), a column for each speaker, and a speaker for each trial."""
+        made = cls(scores, columns[whose], name="crowd")
+        # what a matrix finds at its first use, from columns that are one speaker's each
+        made.__dict__.update(tested=columns, owner=whose)
+        return made
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a study is like: speakers, who are the candidates, trials of each, and evidence."""
+
+    speakers: int
+    trials: int
+    strength: float
+
+    def study(self, seed: int, name: str = "study", gift: FloatArray | None = None) -> ScoreMatrix:
+        """One study; `gift`, from `gifts`, where two systems share their speakers."""
+        generator = np.random.default_rng(seed)
+        gift = self.gifts(self.speakers, generator) if gift is None else gift
+        columns = np.arange(self.speakers)
+        scores = self._scores(generator, gift, columns)
+        return ScoreMatrix(scores, np.repeat(columns, self.trials), name=name)
+
+    def gifts(self, speakers: int, generator: np.random.Generator) -> FloatArray:
+        """What each speaker gives away: shape (speakers,)."""
+        return self.strength * (1 + _SPREAD * generator.normal(size=speakers))
+
+    def crowd(self, seed: int) -> Crowd:
+        """Many speakers."""
+        generator, count = np.random.default_rng(seed), _CROWD // self.trials
+        columns = np.arange(count) % self.speakers
+        scores = self._scores(generator, self.gifts(count, generator), columns)
+        return Crowd.of(scores, columns, np.repeat(np.arange(count), self.trials))
+
+    def _scores(
+        self, generator: np.random.Generator, gift: FloatArray, columns: IntArray
+    ) -> FloatArray:
+        count = len(gift)
+        scores = generator.standard_normal((count, self.trials, self.speakers))
+        scores *= np.sqrt(1 - _OWN)
+        scores += np.sqrt(_OWN) * generator.standard_normal((count, 1, self.speakers))
+        scores += _SHIFT * generator.standard_normal((count, 1, 1))
+        scores[np.arange(count), :, columns] += gift[:, None]
+        return np.asarray(scores.reshape(-1, self.speakers))
+
+
+def truth(design: Design, seed: int, other_seed: int) -> Mapping[str, float]:
+    """Every figure of a crowd, by key, but pi_sing, which belongs to its number of speakers."""
+    crowd, other = design.crowd(seed), design.crowd(other_seed)
+    local = LidBits.of(crowd, other)
+    counts = ScoreCounts.of(crowd)
+    heard = longitudinal(crowd, other, calibration=local.calibrations["paper"])
+    found = [
+        *srd.figures(crowd, permutations=0),
+        *lid.figures(crowd, dev=other, local=local),
+        *growth.figures(heard),
+        *verification.figures(crowd, counts=counts),
+        *zebra.figures(crowd, counts=counts),
+        *linkage.link_figures(crowd),
+        linkage.d_sys_figure(crowd, counts=counts),
+        *anonymity.figures(crowd),
+        *membership.figures(crowd),
+    ]
+    return {f.key: np.nan if f.value is None else f.value for f in found}
 
 
 def measured(
@@ -81,43 +163,65 @@ def measured(
     }
 
 
-def table(columns: dict[str, dict[str, dict[str, float]]], what: str, often: str) -> str:
-    """In Markdown: a row for each figure, a column for each size, evidence by evidence."""
-    sizes = [f"{speakers} x {trials}" for speakers, trials in SIZES]
-    keys = dict.fromkeys(key for column in columns.values() for key in column[what])
-    lines = [f"| figure | {' | '.join(sizes)} |", "| --- |" + " --- |" * len(sizes)]
-    for key in keys:
-        cells = [
-            " / ".join(
-                f"{100 * column[what][key]:.0f}" if column[often].get(key, 0.0) >= _SELDOM else "-"
-                for column in (columns[f"{size} {evidence}"] for evidence in EVIDENCE)
-            )
-            for size in sizes
-        ]
-        lines.append(f"| `{key}` | {' | '.join(cells)} |")
-    return "\n".join(lines)
+@benchmark()
+def coverage(page: Page, *, studies: int = 100, seed: int = 1, jobs: int = cores()) -> None:
+    """How often do limits of `monitor evaluate` hold the truth, and are equal systems told apart?
 
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="coverage of limits on simulated speakers")
-    parser.add_argument("--studies", type=int, default=100, help="of a column (default 100)")
-    parser.add_argument("--seed", type=int, default=1, help="of the simulation (default 1)")
-    parser.add_argument("--jobs", type=int, default=cores(), help="processes (all cores)")
-    parser.add_argument("--json", type=Path, help="write what the tables hold")
-    options = parser.parse_args()
+    Studies come in pairs, two systems of one strength on the same speakers. Of 100 limits that were
+    shown, how many held the truth, to three decimals; of 100 pairs, how many were called different.
+    `-` where limits were shown in less than one study of ten.
+    """
     cells = [(s, t, evidence) for s, t in SIZES for evidence in EVIDENCE]
-    with ProcessPoolExecutor(options.jobs) as pool:
-        running = [pool.submit(measured, *cell, options.studies, options.seed) for cell in cells]
-        columns = {
-            f"{s} x {t} {evidence}": each.result()
-            for (s, t, evidence), each in zip(cells, running, strict=True)
-        }
-    if options.json is not None:
-        options.json.write_text(json.dumps(columns, indent=1))
-    print(table(columns, "held", "shown"))
-    print()
-    print(table(columns, "told_apart", "compared"))
+    with ProcessPoolExecutor(jobs) as pool:
+        running = [pool.submit(measured, *cell, studies, seed) for cell in cells]
+        columns = {cell: each.result() for cell, each in zip(cells, running, strict=True)}
+    sizes = [f"{speakers} x {trials}" for speakers, trials in SIZES]
+
+    def rows(what: str, often: str) -> Iterator[list[str]]:
+        for key in dict.fromkeys(key for column in columns.values() for key in column[what]):
+            found = [
+                f"{100 * column[what][key]:.0f}" if column[often].get(key, 0.0) >= _SELDOM else "-"
+                for column in columns.values()
+            ]
+            each = len(EVIDENCE)
+            parts = [found[i : i + each] for i in range(0, len(found), each)]
+            yield [f"`{key}`", *(" / ".join(part) for part in parts)]
+
+    heads = f"figure | {' | '.join(sizes)}"
+    page.table(heads, rows("held", "shown"), under="Intervals that covered the truth, of 100")
+    page.table(
+        heads,
+        rows("told_apart", "compared"),
+        under="Equal systems that were called different, of 100",
+    )
 
 
-if __name__ == "__main__":
-    main()
+@benchmark()
+def null_band(page: Page, *, studies: int = 300, trials: int = 8) -> None:
+    """Does `monitor evaluate` tell evidence from none among few speakers?
+
+    `alike` is the share of a score's variance that all trials of a speaker have in common without
+    being evidence; `lead` is what the right template gains, in standard deviations. In how many
+    studies no evidence reads as much in at most one case of twenty.
+    """
+    leads = (0.0, 1.0, 2.0, 4.0)
+
+    def study(speakers: int, alike: float, lead: float, seed: int) -> ScoreMatrix:
+        generator = np.random.default_rng(seed)
+        target = np.repeat(np.arange(speakers), trials)
+        common = np.sqrt(alike) * generator.normal(size=(speakers, speakers))
+        noise = np.sqrt(1 - alike) * generator.normal(size=(target.size, speakers))
+        scores = common[target] + noise + 0.5 * generator.normal(size=speakers)
+        return ScoreMatrix(scores + lead * (target[:, None] == np.arange(speakers)), target)
+
+    def rows() -> Iterator[list[str]]:
+        for speakers in (2, 3, 4, 5, 6, 10):
+            for alike in (0.0, 0.3, 0.9):
+                cells = [str(speakers), f"{alike:g}"]
+                for lead in leads:
+                    made = [study(speakers, alike, lead, seed) for seed in range(studies)]
+                    low = [srd.null_band(m, seed=i).chance <= 0.05 for i, m in enumerate(made)]
+                    cells.append(f"{100 * np.mean(low):.0f} %")
+                yield cells
+
+    page.table(f"N | alike | {' | '.join(f'lead {lead:g}' for lead in leads)}", rows(), keys=2)

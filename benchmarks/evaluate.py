@@ -1,194 +1,251 @@
-"""Metrics of `monitor evaluate` beside the same metrics of public packages, taking turns.
+"""`monitor evaluate` beside public packages: time of each metric, memory of a whole report.
 
-python -m benchmarks.evaluate [--trials 1000] [--speakers 100] [--runs 15]
-
-Peers: lir (Cllr, min Cllr) and voice-anonymization-legal-eval (EER on the hull, pi_link, pi_sing).
-The golden scores are used where ../shared/golden lies beside the repository and the size is the
-default, else synthetic ones. Prints one JSON object: median seconds of both, the ratio of each pair
-of runs (above 1: ours is faster), and how far the two answers lie apart. Needs the extras ``peers``
-and ``dev``.
+Peers: lir (Cllr, min Cllr) and voice-anonymization-legal-eval (EER on the hull, pi_link), extra
+`peers`.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
+import subprocess
+import sys
+import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from statistics import median
-from typing import TypeAlias
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from monitor.lab.evaluation.comparisons import ScoreCounts, ScoreMatrix
-from monitor.lab.evaluation.evaluating import evaluate
+from benchmarks.page import Page, benchmark
+from benchmarks.timing import in_own_process, in_turns, memory_mb, ratio, told
+from monitor.lab.evaluation import evaluate as report_of
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.family import EvaluationSettings
-from monitor.lab.evaluation.linkage import figures as linkage_figures
-from monitor.lab.evaluation.linkage import pi_link, pi_sing
+from monitor.lab.evaluation.input.scores import read_scores
+from monitor.lab.evaluation.linkage import pi_link
 from monitor.lab.evaluation.verification import cllr, eer, min_cllr
-from monitor.lab.evaluation.verification import figures as verification_figures
-from monitor.lab.evaluation.zebra import figures as zebra_figures
 from monitor.maths.ranks import rank_bounds
 from monitor.types import FloatArray, IntArray
 
-GOLDEN = Path(__file__).resolve().parents[2] / "shared" / "golden" / "scores_N100_T1000.npz"
-Work: TypeAlias = Callable[[], object]
+Work = Callable[[], object]
 
 
-def scored(trials: int, speakers: int) -> tuple[FloatArray, IntArray, str]:
-    """Scores and targets: golden ones, or normal ones with the mated ones 1.5 higher."""
-    if GOLDEN.is_file() and (trials, speakers) == (1000, 100):
-        with np.load(GOLDEN) as store:
-            return store["mid_eval"].astype(np.float64), store["target"], "golden"
+@benchmark("speed")
+def evaluate(page: Page, *, trials: int = 1000, speakers: int = 100, runs: int = 15) -> None:
+    """How fast are metrics of `monitor evaluate` beside the same of public packages, and alike?
+
+    On scores whose mated ones are 1.5 deviations higher; the report with all figures and curves
+    stands beside the peer's EER alone.
+    """
     target = np.arange(trials) * speakers // trials
     scores = np.random.default_rng(0).normal(size=(trials, speakers))
     scores[np.arange(trials), target] += 1.5
-    return scores, target, "synthetic"
+    pairs = pairs_of(scores, target)
+    for name, (peer, theirs, ours) in pairs.items():
+        apart = np.max(np.abs(np.asarray(theirs(), float) - np.asarray(ours(), float)))
+        took = in_turns(runs, {"theirs": theirs, "ours": ours})
+        faster = ratio(took["theirs"], took["ours"])
+        page.figure(f"{name} against {peer}'s", f"{faster}, equal to {apart:.0e}")
+
+    def whole(draws: int) -> object:
+        how = EvaluationSettings(replicates=draws)
+        return report_of(ScoreMatrix(scores, target), settings=how)
+
+    works = {"eer": pairs["EER"][1], "bare": lambda: whole(0), "drawn": lambda: whole(200)}
+    took = in_turns(runs, works)
+    share = sorted(a / b for a, b in zip(took["bare"], took["eer"], strict=True))
+    page.figure(
+        f"`monitor evaluate`, {told(trials)} x {speakers} scores, the report without intervals",
+        f"{median(took['bare']):.2f} s, {median(share):.2f} times ({share[0]:.2f} to "
+        f"{share[-1]:.2f}) as long as the EER alone in voice-anonymization-legal-eval; with 200 "
+        f"resamples {median(took['drawn']):.2f} s",
+    )
 
 
-def pairs_of(scores: FloatArray, target: IntArray) -> dict[str, tuple[Work, Work]]:
-    """Of each metric the peer's call and ours, on arrays that are ready for either."""
+def pairs_of(scores: FloatArray, target: IntArray) -> dict[str, tuple[str, Work, Work]]:
+    """Of each metric the peer, its call and ours, on arrays that are ready for either."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         legal_eval, lir = import_module("legal_eval"), import_module("lir.metrics")
     links = import_module("legal_eval.metrics.linkability")
-    sings = import_module("legal_eval.metrics.singling_out")
     trials, speakers = scores.shape
     own = np.zeros(scores.shape, dtype=bool)
     own[np.arange(trials), target] = True
-    mated, non_mated = scores[own], scores[~own]
-    mated_nats, non_mated_nats = mated * np.log(10), non_mated * np.log(10)  # lir's are decimal
+    mated, others = scores[own], scores[~own]
+    nats = mated * np.log(10), others * np.log(10)  # lir's are decimal
     llrs = import_module("lir.data.models").LLRData(
-        features=np.concatenate([mated, non_mated])[:, None],
-        labels=np.repeat([1, 0], [mated.size, non_mated.size]),
+        features=np.concatenate([mated, others])[:, None],
+        labels=np.repeat([1, 0], [mated.size, others.size]),
     )
-    names = [str(number) for number in range(speakers)]
+    names, sizes = [str(number) for number in range(speakers)], sorted({2, 10, speakers})
     legal = import_module("legal_eval.io").ScoreMatrix(
         scores.T.copy(), names, [names[i] for i in target], {}
     )
-    candidates = sorted({2, 10, speakers})
 
     def their_links() -> object:
-        beaters = links.count_beaters(legal)
-        return [
-            legal_eval.linkability(legal, n, estimator="exact", beaters=beaters)[0]
-            for n in candidates
-        ]
+        beaten = {"estimator": "exact", "beaters": links.count_beaters(legal)}
+        return [legal_eval.linkability(legal, n, **beaten)[0] for n in sizes]
 
     def our_links() -> object:
-        return pi_link(rank_bounds(scores, target)[0], speakers, candidates).tolist()
+        return pi_link(rank_bounds(scores, target)[0], speakers, sizes).tolist()
 
-    found: dict[str, tuple[Work, Work]] = {
-        "eer_rocch": (
-            lambda: legal_eval.rocch_eer(mated, non_mated),
-            lambda: eer(mated, non_mated),
-        ),
-        "cllr": (lambda: lir.cllr(llrs), lambda: cllr(mated_nats, non_mated_nats)),
-        "min_cllr": (lambda: lir.cllr_min(llrs), lambda: min_cllr(mated, non_mated)),
-        "pi_link": (their_links, our_links),
-    }
-    each = trials // speakers
-    if each < 2 or trials != each * speakers or (np.diff(target) < 0).any():
-        return found
-    test = np.arange(trials) % each == 0
-    spans = [((each - 1) * i, (each - 1) * (i + 1)) for i in range(speakers)]
-    sets = sings.ConversationScores(
-        names, names, scores[test].T.copy(), scores[~test].T.copy(), spans
-    )
-    passing = np.full(speakers, each - 1)
-
-    def their_isolation() -> object:
-        return float(np.mean(list(legal_eval.singling_out(sets, speakers, n_runs=1).values())))
-
-    found["pi_sing"] = (
-        their_isolation,
-        lambda: pi_sing(scores[~test], scores[test], passing),
-    )
-    return found
-
-
-def our_families(scores: FloatArray, target: IntArray) -> dict[str, Work]:
-    """Whole families of the report; the whole report without bootstrap belongs here as well."""
-
-    def pooled() -> object:
-        matrix = ScoreMatrix(scores, target)
-        counts = ScoreCounts.of(matrix)
-        return [f(matrix, counts=counts) for f in (verification_figures, zebra_figures)]
-
+    legal_name = "legal-eval"
     return {
-        "verification + zebra": pooled,
-        "linkage": lambda: linkage_figures(ScoreMatrix(scores, target)),
+        "EER": (
+            legal_name,
+            lambda: legal_eval.rocch_eer(mated, others),
+            lambda: eer(mated, others),
+        ),
+        "pi_link": (legal_name, their_links, our_links),
+        "Cllr": ("lir", lambda: lir.cllr(llrs), lambda: cllr(*nats)),
+        "min Cllr": ("lir", lambda: lir.cllr_min(llrs), lambda: min_cllr(mated, others)),
     }
+
+
+# ------------------------------------------------------------------------------------------- memory
+
+BLOCK = 1 << 22
+"""Scores written at a time, so that writing takes less memory than what is measured."""
+PEER = """
+import json, resource, sys, time, warnings
+import numpy as np
+warnings.simplefilter("ignore")
+import legal_eval
+scores, target = np.load(sys.argv[1]), np.load(sys.argv[2])
+own = np.zeros(scores.shape, bool)
+own[np.arange(len(target)), target] = True
+mated, others = scores[own], scores[~own]
+del scores, own
+began = time.process_time()
+eer = legal_eval.rocch_eer(mated, others)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+print(json.dumps([eer, time.process_time() - began, peak]))
+"""
+
+
+@benchmark("speed")
+def evaluate_memory(
+    page: Page,
+    *,
+    trials: int = 100_000,
+    speakers: int = 1251,
+    replicates: int = 200,
+    peer: bool = False,
+    comparisons: int = 0,
+    records: bool = False,
+    by_speaker: bool = False,
+) -> None:
+    """What do time and memory of a whole report come to, on scores of VoxCeleb's size on disk?
+
+    With --peer the EER of legal-eval on the same file, all in memory, stands beside it. With
+    --comparisons the scores are a text, a line for each of so many a trial, its own among them;
+    with --records that list is a .npy; with --by-speaker it goes speaker by speaker.
+    """
+    size = (trials, speakers, comparisons)
+    with tempfile.TemporaryDirectory() as folder:
+        if comparisons:
+            scores, labels = write_list(Path(folder), size, records, by_speaker)
+        else:
+            scores, labels = write_matrix(Path(folder), trials, speakers)
+        mb = scores.stat().st_size / 1e6
+        opened, took, value = in_own_process(
+            whole_report, scores, labels, replicates, comparisons > 0
+        )
+        form = f"{told(trials)} x {told(speakers)} scores"
+        if comparisons:
+            kind, order = (".npy" if records else "text"), (", by speaker" if by_speaker else "")
+            form = f"{told(trials * comparisons)} comparisons as a {kind}{order}"
+        page.figure(
+            f"{form} ({told(mb)} MB): read, and evaluated with {replicates} resamples",
+            f"{opened[0]:.1f} s and {took[0] - opened[0]:.1f} s of processor; {opened[1]:.2f} GB "
+            f"at most when read, {took[1]:.2f} GB in all",
+        )
+        if peer:
+            command = [sys.executable, "-c", PEER, str(scores), str(labels)]
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+            eer, seconds, gb = json.loads(done.stdout)
+            page.figure(
+                f"legal-eval's EER alone of {told(trials)} x {told(speakers)} scores",
+                f"{seconds:.1f} s and {gb:.1f} GB, {seconds / took[0]:.1f} times as long; "
+                f"{abs(eer - value):.0e} apart",
+            )
 
 
 def whole_report(
-    scores: FloatArray, target: IntArray, their_eer: Work, runs: int
-) -> dict[str, object]:
-    """All figures and curves, beside the peer's EER alone; LID cross-fitted, the slower way."""
+    scores: Path, labels: Path, replicates: int, listed: bool
+) -> tuple[tuple[float, float], tuple[float, float], float | None]:
+    """Processor seconds and peak GB when the scores are open and at the end, and the EER."""
+    began = time.process_time()
 
-    def whole(draws: int) -> Work:
-        return lambda: evaluate(
-            ScoreMatrix(scores, target), settings=EvaluationSettings(replicates=draws)
-        )
+    def spent() -> tuple[float, float]:
+        return time.process_time() - began, memory_mb("VmHWM") / 1000
 
-    whole(0)()
-    taken = [(seconds(their_eer), seconds(whole(0))) for _ in range(runs)]
-    times = sorted(ours / theirs for theirs, ours in taken)
-    return {
-        "peer_eer_seconds": median(t[0] for t in taken),
-        "monitor_seconds": median(t[1] for t in taken),
-        "times_the_eer": {"min": times[0], "median": median(times), "max": times[-1]},
-        "monitor_seconds_200_draws": median(seconds(whole(200)) for _ in range(runs)),
-    }
+    read = read_scores(scores, labels)
+    opened = spent()
+    how = EvaluationSettings(replicates=replicates)
+    report = report_of(read.comparisons if listed else read.matrix, settings=how, notes=read.notes)
+    return opened, spent(), report["verification.eer_rocch"].value
 
 
-def seconds(work: Work) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
+def write_matrix(folder: Path, trials: int, speakers: int) -> tuple[Path, Path]:
+    """Scores with some evidence in them: mated ones are higher by one standard deviation."""
+    generator = np.random.default_rng(0)
+    target = np.sort(np.arange(trials) % speakers)
+    scores, labels = folder / "scores.npy", folder / "labels.npy"
+    np.save(labels, target)
+    header = {"descr": "<f4", "fortran_order": False, "shape": (trials, speakers)}
+    with scores.open("wb") as file:  # written and not mapped: what is mapped counts as memory
+        np.lib.format.write_array_header_1_0(file, header)
+        step = max(1, BLOCK // speakers)
+        for first in range(0, trials, step):
+            rows = target[first : first + step]
+            block = generator.standard_normal((len(rows), speakers), dtype=np.float32)
+            block[np.arange(len(rows)), rows] += 1
+            file.write(block.tobytes())
+    return scores, labels
 
 
-def apart(first: object, second: object) -> float:
-    return float(np.max(np.abs(np.asarray(first, float) - np.asarray(second, float))))
+def compared(size: tuple[int, int, int], by_speaker: bool) -> Iterator[np.ndarray]:
+    """Records of trial, speaker and score: so many a trial, its own first; trial after trial."""
+    trials, speakers, each = size
+    generator, step = np.random.default_rng(0), speakers // each
+    kind = np.dtype([("trial", "<i4"), ("speaker", "<i4"), ("score", "<f4")])
+    for i in range(speakers if by_speaker else trials):
+        turn = np.arange(each)
+        trial: IntArray | int = i
+        if by_speaker:
+            met = [np.arange((i - k * step) % speakers, trials, speakers) for k in turn.tolist()]
+            turn = np.repeat(turn, [len(some) for some in met])
+            trial = np.concatenate(met)
+        found = np.empty(len(turn), kind)
+        found["trial"] = trial
+        found["speaker"] = i if by_speaker else (i + turn * step) % speakers
+        found["score"] = generator.standard_normal(len(turn)) + (turn == 0)
+        yield found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="metrics beside lir and legal-eval, one thread")
-    parser.add_argument("--trials", type=int, default=1000, help="trials (default 1000)")
-    parser.add_argument("--speakers", type=int, default=100, help="speakers (default 100)")
-    parser.add_argument("--runs", type=int, default=15, help="timed pairs of runs (default 15)")
-    options = parser.parse_args()
-    scores, target, source = scored(options.trials, options.speakers)
-    report: dict[str, object] = {
-        "benchmark": "evaluate",
-        "scores": source,
-        "trials": options.trials,
-        "speakers": options.speakers,
-        "runs": options.runs,
-    }
-    with threadpool_limits(1):
-        pairs = pairs_of(scores, target)
-        for name, (theirs, ours) in pairs.items():
-            difference = apart(theirs(), ours())  # also warms up both
-            taken = [(seconds(theirs), seconds(ours)) for _ in range(options.runs)]
-            ratios = sorted(slow / fast for slow, fast in taken)
-            report[name] = {
-                "peer_seconds": median(t[0] for t in taken),
-                "monitor_seconds": median(t[1] for t in taken),
-                "ratio": {"min": ratios[0], "median": median(ratios), "max": ratios[-1]},
-                "apart": difference,
-            }
-        report["whole_report"] = whole_report(scores, target, pairs["eer_rocch"][0], options.runs)
-        report["family_seconds"] = {
-            name: median(seconds(work) for _ in range(options.runs))
-            for name, work in our_families(scores, target).items()
-        }
-    print(json.dumps(report, indent=2))
-
-
-if __name__ == "__main__":
-    main()
+def write_list(
+    folder: Path, size: tuple[int, int, int], records: bool, by_speaker: bool
+) -> tuple[Path, Path]:
+    """Lines of speaker, trial and score, and of trial and speaker; or the same as records."""
+    made = compared(size, by_speaker)
+    if not records:
+        scores, labels = folder / "scores.txt", folder / "utt2spk"
+        labels.write_text("".join(f"t{i} s{i % size[1]}\n" for i in range(size[0])))
+        with scores.open("w") as file:
+            for each in made:
+                file.write("".join(f"s{j} t{i} {score:.5f}\n" for i, j, score in each.tolist()))
+        return scores, labels
+    scores, labels = folder / "scores.npy", folder / "labels.npy"
+    np.save(labels, np.arange(size[0]) % size[1])
+    with scores.open("wb") as held:
+        for number, each in enumerate(made):
+            if not number:
+                header = {"descr": each.dtype.descr, "fortran_order": False}
+                header["shape"] = (size[0] * size[2],)
+                np.lib.format.write_array_header_1_0(held, header)
+            held.write(each.tobytes())
+    return scores, labels

@@ -1,27 +1,7 @@
-"""Do thresholds over whole streams hold, on people whom nothing was learnt from?
-
-    python -m benchmarks.false_alarms FRAMES [--features f0,voice] [--folds 5] [--impostors FOLDER]
-
-FRAMES is a folder that `benchmarks.build_reference` heard, its background set with it. The readers
-are split: rank models, evidence and maxima are learnt on four parts of them, which are also who is
-enrolled (a chapter each), and the fifth part is judged. Every reader of it is heard as a stream,
-watched as several of the enrolled in turn: how often are thresholds exceeded within so long a
-stream that `Monitor.false_alarms` works out for 5, 10 and 20 %? Beside them plain thresholds, and
-for every k the share of streams that ever showed k bits of evidence, where Ville's inequality would
-allow 2^-k. Then the readers with further chapters are enrolled as well and watched as themselves in
-these: how long until each threshold is exceeded? Streams are taken as long as the frames are, and
-nobody is heard again in them.
-
-``--long FRAMES`` adds readers' frames that go on for longer, to judge streams of ten minutes by
-(`--frames`); ``--impostors FOLDER`` judges the same thresholds on another corpus, a file a
-speaker. Prints tables.
-"""
+"""Do thresholds over whole streams hold, on people whom nothing was learnt from?"""
 
 from __future__ import annotations
 
-import argparse
-import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -30,15 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.build_reference import (
-    TEMPLATE_SPEECH_SECONDS,
-    _chapter,
-    _manifest,
-)
-from benchmarks.hear import BACKGROUND, trainers
+from benchmarks.page import Page, benchmark
+from benchmarks.readers import BACKGROUND, corpus_of, trainers
 from monitor import Monitor, Population
 from monitor.alerts.rules import figure
-from monitor.corpus import find
 from monitor.errors import UsageError
 from monitor.features.framing import join_tracks
 from monitor.jobs import cores, each_in_order
@@ -48,32 +23,32 @@ from monitor.training.calibrating import CalibrationSettings, calibrate, stream_
 from monitor.training.enrolling import enrol
 from monitor.training.voices import SpeakerSpeech, cohort_of, collect
 from monitor.types import FloatArray, Frames
+from recipes.reference import TEMPLATE_SPEECH_SECONDS, enrolment_chapter
 
 LENGTHS = (1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 300.0)
-SHARES = (0.05, 0.1, 0.2)
 HORIZONS = (60.0, 300.0, 600.0)
-FIELDS = ("bits", "closed_set_bits")
-PLAIN = {"bits": (3.0, 6.0), "closed_set_bits": (2.0, 4.0)}
+RULES = {
+    "bits": ("5 %", "10 %", "20 %", "> 3", "> 6"),
+    "closed_set_bits": ("5 %", "10 %", "20 %", "> 2", "> 4"),
+}
+"""By field of a reading: shares of false alarms, and plain thresholds."""
 WATCHED = 4
 """Enrolled people that each impostor is watched as."""
 
 
 @dataclass
 class Found:
-    """Maxima of impostors and times of true speakers, by field.
+    """Maxima of impostors and times of true speakers.
 
     Attributes:
-        crossed: by field, rule and horizon: one flag a stream and watched speaker, in lists of one
-            impostor.
-        refused: rules that there are too few speakers for.
-        reached: by field: the largest value of each impostor's stream.
+        crossed: by field, rule and horizon: one flag a watched speaker, in lists of one impostor.
+        reached: the largest evidence of each stream of an impostor.
         times: by field and rule: seconds until a true speaker exceeded it; infinity for never.
     """
 
     crossed: dict[tuple[str, str, float], list[list[bool]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    refused: set[tuple[str, str, float]] = field(default_factory=set)
     reached: list[float] = field(default_factory=list)
     times: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
 
@@ -81,79 +56,111 @@ class Found:
         """Take up what another part of the readers brought."""
         for key, flags in other.crossed.items():
             self.crossed[key] += flags
-        for key2, seconds in other.times.items():
-            self.times[key2] += seconds
-        self.refused |= other.refused
+        for rule, seconds in other.times.items():
+            self.times[rule] += seconds
         self.reached += other.reached
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="False alarms over whole streams.")
-    parser.add_argument("frames", type=Path)
-    parser.add_argument("--features", default="f0,voice")
-    parser.add_argument("--folds", type=int, default=5)
-    parser.add_argument("--long", type=Path)
-    parser.add_argument("--impostors", type=Path)
-    parser.add_argument("--jobs", type=int, default=cores())
-    given = parser.parse_args()
-    features = tuple(given.features.split(","))
-    population, voices = prepared(given.frames, features)
-    trained = trainers(given.frames)
+@benchmark()
+def false_alarms(
+    page: Page,
+    frames: Path,
+    *,
+    features: tuple[str, ...] = ("f0", "voice"),
+    folds: int = 5,
+    long: Path | None = None,
+    impostors: Path | None = None,
+    jobs: int = cores(),
+) -> None:
+    """How often are alerts false over whole streams, on people whom nothing was learnt from?
+
+    Rank models, evidence and maxima are learnt on four parts of the readers, who are also enrolled,
+    and the fifth is judged: each as a stream watched as several of the enrolled. Then the readers
+    with further chapters are watched as themselves in these. --long FRAMES adds frames that go on
+    for longer; --impostors FOLDER judges the same thresholds on another corpus.
+    """
+    population, voices = prepared(frames, features)
+    trained = trainers(frames)
     judged = [v for v in voices if not any(v.name in trained.get(f, ()) for f in features)]
-    parts = [{v.name for v in judged[i :: given.folds]} for i in range(given.folds)]
-    longer = dict(heard_of(given.long, features))
-    impostors = list(dict(heard_of(given.impostors, features)).items())
-    own, others = Found(), Found()
-    work = partial(part, population, voices, trained, features, longer, impostors)
-    for mine, theirs in each_in_order(work, parts, given.jobs):
+    parts = [{v.name for v in judged[i::folds]} for i in range(folds)]
+    others = list(heard_of(impostors, features))
+    work = partial(
+        part, population, voices, trained, features, dict(heard_of(long, features)), others
+    )
+    own, theirs = Found(), Found()
+    for mine, foreign in each_in_order(work, parts, jobs):
         own.add(mine)
-        others.add(theirs)
-        print(f"{len(own.reached)} streams judged", file=sys.stderr)
-    print(f"{'+'.join(features)}, {len(judged)} readers in {given.folds} parts\n")
-    tables(own)
-    if impostors:
-        print(f"\n{given.impostors.name}, each under the thresholds of every part\n")
-        tables(others, given.folds)
+        theirs.add(foreign)
+        page.note(f"{len(own.reached)} streams judged")
+    for who, found, times in (("readers", own, 1), ("the other corpus", theirs, folds)):
+        if found.reached:
+            horizons = " | ".join(f"{h / 60:g} min" for h in HORIZONS)
+            page.table(f"streams of | field | rule | {horizons}", shares(who, found, times), keys=3)
+            ville = ([f"{k}", *cells] for k, *cells in reached(found))
+            page.table(f"k | {who}, {len(found.reached)} streams | 2^-k", ville)
+    page.table("field | rule | alerted | seconds, median | 90 %", waits(own), keys=2)
+
+
+def shares(who: str, found: Found, times: int) -> Iterator[list[str]]:
+    """Of streams that exceeded it, mean over impostors, with limits as if each counted once."""
+    for each, rules in RULES.items():
+        for rule in rules:
+            cells = [who, each, rule]
+            for horizon in HORIZONS:
+                flags = found.crossed.get((each, rule, horizon))
+                if not flags:
+                    cells.append("-")
+                    continue
+                share, impostors = float(np.mean([np.mean(x) for x in flags])), len(flags) // times
+                low, high = clopper_pearson(round(share * impostors), impostors)
+                limits = f"({100 * low:.0f} to {100 * high:.0f})"
+                cells.append(f"{100 * share:.1f} % {limits}, {impostors} impostors")
+            yield cells
+
+
+def waits(found: Found) -> Iterator[list[str]]:
+    """How long true speakers take; a quantile of times is never among them where it is never."""
+    for (each, rule), seconds in found.times.items():
+        late = np.quantile(seconds, (0.5, 0.9), method="inverted_cdf").tolist()
+        told = ["never" if np.isinf(value) else f"{value:.0f}" for value in late]
+        yield [each, rule, f"{sum(np.isfinite(seconds))} of {len(seconds)}", *told]
+
+
+def reached(found: Found) -> Iterator[list[str]]:
+    for k in range(1, 8):
+        shown = 100 * np.mean(np.array(found.reached) >= k)
+        yield [str(k), f"{shown:.1f} %", f"{100 * 2.0**-k:.1f} %"]
 
 
 def prepared(frames: Path, features: Sequence[str]) -> tuple[Population, list[SpeakerSpeech]]:
     """Everybody enrolled from a chapter, a cohort, and everybody's speech."""
     rows = [
-        {"path": str(path.relative_to(frames)), "speaker": path.parent.name, "chapter": path.stem,
+        {"path": str(path), "speaker": path.parent.name, "chapter": path.stem,
          "seconds": str(FramesFile(path).seconds)}
         for path in sorted(frames.glob("*/*/*.npz"))
+        if path.relative_to(frames).parts[0] != BACKGROUND
     ]  # fmt: skip
-    background = [row for row in rows if row["path"].startswith(BACKGROUND)]
-    rows = [row for row in rows if row not in background]
     readers = sorted({row["speaker"] for row in rows}, key=int)
-    chosen = [_chapter([row for row in rows if row["speaker"] == name]) for name in readers]
-    with tempfile.TemporaryDirectory() as folder:
-
-        def corpus(name: str, some: list[dict[str, str]]) -> Path:
-            return _manifest(Path(folder) / f"{name}.csv", frames, some)
-
-        made = enrol(
-            find(corpus("enrol", chosen)), features=features, seconds=TEMPLATE_SPEECH_SECONDS
-        ).population
-        voices, _, _ = collect(find(corpus("all", rows)), features=features)
-        cohort, _ = cohort_of(find(corpus("others", background)), features=features)
-    enrolled = {row["speaker"]: row["chapter"] for row in chosen}
-    made = Population(made.speakers, made.offsets, made.features, cohort=cohort)
-    return made, [_others_last(voice, rows, enrolled) for voice in voices]
-
-
-def _others_last(
-    voice: SpeakerSpeech, rows: list[dict[str, str]], enrolled: dict[str, str]
-) -> SpeakerSpeech:
-    """With the session that was enrolled first."""
-    sessions = sorted({row["chapter"] for row in rows if row["speaker"] == voice.name})
-    first = sessions.index(enrolled[voice.name])
-    order = [first, *(i for i in range(len(voice.sessions)) if i != first)]
-    return SpeakerSpeech(
-        voice.name,
-        tuple(voice.sessions[i] for i in order),
-        tuple(voice.speech[i] for i in order),
+    chosen = [enrolment_chapter([r for r in rows if r["speaker"] == name]) for name in readers]
+    enrolled, everybody = (
+        corpus_of((Path(r["path"]), r["speaker"], r["chapter"]) for r in some)
+        for some in (chosen, rows)
     )
+    made = enrol(enrolled, features=features, seconds=TEMPLATE_SPEECH_SECONDS).population
+    voices, _, _ = collect(everybody, features=features)
+    background = sorted((frames / BACKGROUND).glob("*/*.npz"))
+    others = corpus_of((path, path.parent.name, path.stem) for path in background)
+    cohort, _ = cohort_of(others, features=features)
+    made = Population(made.speakers, made.offsets, made.features, cohort=cohort)
+    first = {row["speaker"]: row["chapter"] for row in chosen}
+    return made, [_enrolled_first(voice, first[voice.name]) for voice in voices]
+
+
+def _enrolled_first(voice: SpeakerSpeech, chapter: str) -> SpeakerSpeech:
+    """With the session that was enrolled first."""
+    order = sorted(range(len(voice.sessions)), key=lambda i: voice.session_names[i] != chapter)
+    sessions, speech = (voice.sessions[i] for i in order), (voice.speech[i] for i in order)
+    return SpeakerSpeech(voice.name, tuple(sessions), tuple(speech))
 
 
 def heard_of(folder: Path | None, features: Sequence[str]) -> Iterator[tuple[str, Frames]]:
@@ -237,12 +244,12 @@ def judge(
         monitor = Monitor(population, features, name)
         table = run(monitor, stream)
         found.reached.append(float(np.nanmax(table[:, 1])))
-        for f, each in enumerate(FIELDS):
+        for f, each in enumerate(RULES):
             for horizon in HORIZONS:
                 if stream.speech.size < 100 * horizon:
                     continue
                 most = np.nanmax(table[table[:, 0] <= horizon, 1 + f])
-                for rule, bits in thresholds(monitor, each, horizon, found):
+                for rule, bits in thresholds(monitor, each, horizon):
                     flags[each, rule, horizon].append(bool(most > bits))
     for key, of_impostor in flags.items():
         found.crossed[key].append(of_impostor)
@@ -258,69 +265,27 @@ def wait(
     """The true speaker's stream: how long until each rule is exceeded."""
     monitor = Monitor(population, features, name)
     table = run(monitor, stream_of(rest, features, max(HORIZONS)))
-    for f, each in enumerate(FIELDS):
-        for rule, bits in thresholds(monitor, each, 300.0, found):
+    for f, each in enumerate(RULES):
+        for rule, bits in thresholds(monitor, each, 300.0):
             over = table[table[:, 1 + f] > bits, 0]
             found.times[each, rule].append(float(over[0]) if over.size else np.inf)
 
 
-def thresholds(
-    monitor: Monitor, each: str, horizon: float, found: Found
-) -> Iterator[tuple[str, float]]:
-    """What every rule comes to here."""
-    for share in SHARES:
+def thresholds(monitor: Monitor, each: str, horizon: float) -> Iterator[tuple[str, float]]:
+    """What every rule comes to here; nothing where there are too few speakers for it."""
+    for rule in RULES[each]:
+        number = float(rule.strip("> %"))
+        if rule.startswith(">"):
+            yield rule, number
+            continue
         try:
-            yield f"{100 * share:g} %", monitor.false_alarms(each, share, horizon).bits
+            yield rule, monitor.false_alarms(each, number / 100, horizon).bits
         except UsageError:
-            found.refused.add((each, f"{100 * share:g} %", horizon))
-    for bits in PLAIN[each]:
-        yield f"> {bits:g}", bits
+            continue
 
 
 def run(monitor: Monitor, stream: Frames) -> FloatArray:
     """Seconds and fields of every reading, shape (R, 1 + fields)."""
     readings = monitor.push(stream)
-    rows = [[r.seconds, *(figure(field, r) for field in FIELDS)] for r in readings]
+    rows = [[r.seconds, *(figure(field, r) for field in RULES)] for r in readings]
     return np.array(rows, dtype=np.float64)
-
-
-def tables(found: Found, times: int = 1) -> None:
-    """What came of it, each impostor having been judged so many times."""
-    print("| field | rule | " + " | ".join(f"{h / 60:g} min" for h in HORIZONS) + " |")
-    print("| --- | --- |" + " --- |" * len(HORIZONS))
-    for each in FIELDS:
-        rules = [f"{100 * share:g} %" for share in SHARES] + [f"> {b:g}" for b in PLAIN[each]]
-        for rule in rules:
-            cells = [_share(found, (each, rule, h), times) for h in HORIZONS]
-            print(f"| {each} | {rule} | " + " | ".join(cells) + " |")
-    if found.times:
-        print("\n| field | rule | alerted | median, s | 90 %, s |\n| --- | --- | --- | --- | --- |")
-        for (each, rule), seconds in found.times.items():
-            alerted = f"{sum(np.isfinite(seconds))} of {len(seconds)}"
-            half, most = (_seconds(seconds, q) for q in (0.5, 0.9))
-            print(f"| {each} | {rule} | {alerted} | {half} | {most} |")
-    print(f"\n| k bits | ever shown, of {len(found.reached)} | 2^-k |\n| --- | --- | --- |")
-    for k in range(1, 8):
-        shown = np.mean(np.array(found.reached) >= k)
-        print(f"| {k} | {100 * shown:.1f} % | {100 * 2.0**-k:.1f} % |")
-
-
-def _share(found: Found, key: tuple[str, str, float], times: int) -> str:
-    """Of streams that exceeded it, mean over impostors, with limits as if each counted once."""
-    flags = found.crossed.get(key)
-    if not flags:
-        return "refused" if key in found.refused else "no such streams"
-    share = float(np.mean([np.mean(each) for each in flags]))
-    impostors = len(flags) // times
-    low, high = clopper_pearson(round(share * impostors), impostors)
-    return f"{100 * share:.1f} % ({100 * low:.0f} to {100 * high:.0f}), {impostors} impostors"
-
-
-def _seconds(seconds: Sequence[float], share: float) -> str:
-    """A quantile of times to wait, never among them."""
-    value = float(np.quantile(seconds, share, method="inverted_cdf"))
-    return "never" if np.isinf(value) else f"{value:.0f}"
-
-
-if __name__ == "__main__":
-    main()

@@ -1,108 +1,236 @@
-"""What each feature, and each set of them, discloses: the tables of results/features.md.
-
-    python -m benchmarks.features                       # the shipped rank models
-    python -m benchmarks.features FRAMES [--features phones] [--corpora dev-clean]
-    python -m benchmarks.features FRAMES --features voice --lengths 9 --template 30
-
-Without a folder the rank models of the shipped population are printed. With one, made by
-`benchmarks.hear`, rank models are learnt from it first: to compare corpora, or 8 with 16 kHz. Tests
-of readers who trained the network of phones count in none of its rank models.
-"""
+"""What each feature discloses by rank models, learnt on readers' frames or as they ship."""
 
 from __future__ import annotations
 
-import argparse
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from benchmarks.hear import trainers
+import numpy as np
+
+from benchmarks.page import Page, benchmark
+from benchmarks.readers import (
+    BACKGROUND,
+    CORPORA,
+    FEATURES,
+    alike,
+    collected,
+    plan_of,
+    trainers,
+    unit,
+    units_of,
+)
 from monitor.corpus import find
+from monitor.maths import posterior_fit
+from monitor.maths.likelihood_ratios import least_cost_bits
+from monitor.maths.logistic import compute_separation
 from monitor.population.population import Population
 from monitor.training.calibrating import CalibrationSettings, calibrate
-from monitor.training.voices import collect
+from monitor.training.voices import Cell, Plan, SpeakerSpeech, cohort_of, plans
+from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
-LENGTHS = (3.0, 10.0, 30.0, 60.0, 120.0)
-TEMPLATE_SECONDS = 100.0
-COLUMNS = (
-    ("mean local bits, readers left out", "held_out_local_bits", ".2f"),
-    ("MeanD of the rank model, bits", "mean_bits_model", ".2f"),
-    ("IdR", "identification_rate", ".2f"),
-    ("expected calibration error of the best guess", "calibration_error", ".2f"),
-    ("impostors told from enrolled readers (area under the ROC curve)", "open_set_area", ".2f"),
-    ("the same by the sum of all likelihood ratios", "enrolled_area", ".2f"),
-    ("mean evidence bits", "evidence_bits", ".1f"),
-    ("the most evidence bits that are supported", "support_bits", ".1f"),
-)
+TABLES = {
+    "Mean local bits, readers left out": "held_out_local_bits",
+    "MeanD of the rank model, bits": "mean_bits_model",
+    "IdR": "identification_rate",
+    "Expected calibration error of the best guess": "calibration_error",
+    "Impostors against enrolled readers": "open_set_area",
+    "By one sum": "enrolled_area",
+}
+SHIFTS = 20
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="What each feature discloses.")
-    parser.add_argument("frames", type=Path, nargs="?")
-    parser.add_argument("--features")
-    parser.add_argument("--corpora", default="train-clean-5,train-clean-100,dev-clean")
-    parser.add_argument("--lengths", default=",".join(f"{t:g}" for t in LENGTHS), help="T, seconds")
-    parser.add_argument("--template", type=float, default=TEMPLATE_SECONDS, help="D, seconds")
-    parser.add_argument("--alike", action="store_true", help="the same readers test every set")
-    given = parser.parse_args()
-    lengths = tuple(float(t) for t in given.lengths.split(","))
-    if given.frames is None:
-        rows = [row for rank_model in Population.reference().rank_models for row in rank_model.rows]
-        print_tables(rows, lengths, given.template)
-        return
-    features = given.features.split(",") if given.features else None
-    with tempfile.TemporaryDirectory() as folder:
-        manifest = Path(folder) / "all.csv"
-        files = [
-            path
-            for corpus in given.corpora.split(",")
-            for path in sorted((given.frames / corpus).rglob("*.npz"))
-        ]
-        lines = [f"{path.resolve()},{path.parent.name},{path.stem}" for path in files]
-        manifest.write_text("\n".join(["path,speaker,session", *lines, ""]), encoding="utf-8")
-        voices, specs, problems = collect(find(manifest), features=features)
-    for problem in problems:
-        raise SystemExit(problem)
-    trained = trainers(given.frames)
-    if given.alike:
-        trained = dict.fromkeys(specs, set.union(*trained.values()))
-    made = calibrate(
-        voices,
-        specs,
-        CalibrationSettings(
-            lengths=lengths, template_lengths=(given.template,), trained=trained, prior=None
-        ),
-    )
-    print_tables(made.rows, lengths, given.template)
-
-
-def print_tables(
-    rows: Iterable[Mapping[str, Any]], wanted: Sequence[float], template: float
+@benchmark()
+def features(
+    page: Page,
+    frames: Path | None = None,
+    *,
+    features: tuple[str, ...] = (),
+    corpora: tuple[str, ...] = CORPORA,
+    lengths: tuple[float, ...] = (3.0, 10.0, 30.0, 60.0, 120.0),
+    template: float = 100.0,
+    alike: bool = False,
 ) -> None:
-    """One table a figure: a line for each set of features and session, a column for each T."""
-    kept = [row for row in rows if row["D"] == template and row["T"] in wanted]
-    names = dict.fromkeys((row["session"], row["feature"]) for row in kept)
-    lengths = sorted({row["T"] for row in kept})
-    for title, key, style in COLUMNS:
-        print(f"\n{title} (templates of {template:g} s)\n")
-        print("| session | features | " + " | ".join(f"{t:g} s" for t in lengths) + " |")
-        print("| --- | --- |" + " ---: |" * len(lengths))
-        for session, feature in sorted(names):
-            cells = {row["T"]: row for row in kept if row["feature"] == feature
-                     and row["session"] == session}  # fmt: skip
-            values = [cells[t].get(key) if t in cells else None for t in lengths]
-            texts = ["" if value is None else format(value, style) for value in values]
-            print(f"| {session} | {feature} | " + " | ".join(texts) + " |")
-    sizes = {
-        (row["session"], row["T"], row["speakers"], row["candidates"]): row["feature"]
-        for row in reversed(kept)
+    """What each feature, and each set of them, discloses.
+
+    Without FRAMES (`recipes.frames`) the shipped rank models are shown; with it rank models are
+    learnt from them first. Who trained a feature's network tests none of its rank models; with
+    --alike the same readers test every set.
+    """
+    if frames is None:
+        rows = [row for each in Population.reference().rank_models for row in each.rows]
+    else:
+        voices, specs = collected(frames, features or None, corpora)
+        trained = trainers(frames)
+        if alike:
+            trained = dict.fromkeys(specs, set.union(*trained.values()))
+        how = CalibrationSettings(
+            lengths=lengths, template_lengths=(template,), trained=trained, prior=None
+        )
+        rows = list(calibrate(voices, specs, how).rows)
+    kept = {
+        (row["session"], row["feature"], row["T"]): row
+        for row in rows
+        if row["D"] == template and row["T"] in lengths
     }
-    for (session, t, speakers, candidates), feature in sorted(sizes.items()):
-        tested = f"{speakers} readers tested, N = {candidates}"
-        print(f"\n{session}, {t:g} s: {tested} ({feature} ...)", end="")
-    print()
+    heads = f"session | features | {' | '.join(f'{t:g} s' for t in lengths)}"
+    for title, key in TABLES.items():
+        made: dict[tuple[str, str], list[str]] = {}
+        for session, feature, _ in sorted(kept):
+            cells = [kept.get((session, feature, t), {}).get(key) for t in lengths]
+            told = ["" if value is None else f"{value:.2f}" for value in cells]
+            made[session, feature] = [session, feature, *told]
+        page.table(heads, made.values(), keys=2, under=title)
+    for each in {
+        f"{session}, {t:g} s: {row['speakers']} readers tested, N = {row['candidates']} ({feature})"
+        for (session, feature, t), row in sorted(kept.items())
+    }:
+        page.note(each)
 
 
-if __name__ == "__main__":
-    main()
+@benchmark()
+def scores(
+    page: Page, frames: Path, scores: Path, *, seconds: float = 10.0, template: float = 100.0
+) -> None:
+    """Matrices for `monitor evaluate`: each feature's scores of real readers.
+
+    Trials are of other chapters than templates; rows of all matrices are the same trials. Who
+    trained a network has none.
+    """
+    voices, specs = collected(frames)
+    measures = {name: spec.kind.similarity() for name, spec in specs.items()}
+    plan = plan_of(voices, seconds, template, SHIFTS, "cross")
+    trained = {name for feature in measures for name in trainers(frames).get(feature, ())}
+    untrained = np.array([voice.name not in trained for voice in voices])
+    cell = plan.run(measures, *units_of(seconds, template)).tested_on(untrained)
+    scores.mkdir(parents=True, exist_ok=True)
+    order = np.argsort(cell.own, kind="stable")  # trials of one reader together, in their order
+    np.save(scores / "labels.npy", cell.own[order])
+    for index, name in enumerate(measures):
+        found = cell.gaps[:, index] + cell.mated[:, index, None]
+        np.save(scores / f"{name}.npy", found[order].astype(np.float32))
+    page.note(f"{order.size} trials of {np.unique(cell.own).size} readers: {scores}")
+
+
+@benchmark()
+def trained(page: Page, frames: Path) -> None:
+    """May people who trained a feature's network be candidates, as they teach no rank model?
+
+    Do templates of who trained phones attract other readers more? Mean score of the one group less
+    that of the other, in deviations of each test. Do local bits change by a fit among them?
+    """
+    knows_phones = trainers(frames)["phones"]
+    voices, specs = collected(frames, FEATURES)
+    measures = {name: spec.kind.similarity() for name, spec in specs.items()}
+    knows = np.array([voice.name in knows_phones for voice in voices])
+    bits_rows: list[list[str]] = []
+
+    def attractions() -> Iterator[list[str]]:
+        lengths = (3.0, 10.0, 30.0)
+        for session, t, _, plan in plans(voices, lengths, (60.0,), SHIFTS):
+            cell = plan.run(measures, *units_of(lengths[t], 60.0)).tested_on(~knows)
+            group = knows[plan.candidates]
+            for names in (("phones",), ("f0", "phones"), FEATURES):
+                axis = [list(measures).index(name) for name in names]
+                both = (f"{bits:.2f}" for bits in _bits(cell, axis, ~group))
+                bits_rows.append([session, "+".join(names), f"{lengths[t]:g} s", *both])
+            yield [session, f"{lengths[t]:g} s", *(_lead(cell, f, group) for f in range(3))]
+
+    page.table(f"session | T | {' | '.join(FEATURES)}", attractions(), keys=2)
+    page.table("session | features | T | fitted among all | among them alone", bits_rows, keys=3)
+    heads = "cosine: mean, sd in a stream | cohort | other readers"
+    page.table(heads, [["voice", *_near(voices, "voice", 12.0)]])
+
+
+def _lead(cell: Cell, feature: int, group: BoolArray) -> str:
+    """Mean over readers, with its standard error."""
+    scores = cell.gaps[:, feature].copy()
+    scores[np.arange(len(scores)), cell.own] = np.nan
+    usable = np.nanstd(scores, axis=1) > 0
+    scores = scores[usable] / np.nanstd(scores[usable], axis=1, keepdims=True)
+    lead = np.nanmean(scores[:, group], axis=1) - np.nanmean(scores[:, ~group], axis=1)
+    readers = cell.gap_speaker[usable]
+    means = [lead[readers == reader].mean() for reader in np.unique(readers)]
+    return f"{np.mean(means):+.2f} ± {np.std(means, ddof=1) / np.sqrt(len(means)):.2f}"
+
+
+def _bits(cell: Cell, axis: Sequence[int], kept: BoolArray) -> tuple[float, float]:
+    """Mean local bits among some candidates: by the fit among all, and by one among those."""
+    _, place = np.unique(cell.gap_speaker, return_inverse=True)
+    behind = cell.gaps[:, list(axis)]
+    few = posterior_fit.Trials(np.ascontiguousarray(behind[:, :, kept]), place)
+    found: list[FloatArray] = []
+    for trials in (posterior_fit.Trials(behind, place), few):
+        prior = posterior_fit.prior_of(trials)
+        start = posterior_fit.fit(trials, prior).weights
+        fitted = posterior_fit.fit_held_out(trials, start, trials.speakers, prior)
+        found.append(posterior_fit.held_out_bits(few, *fitted))
+    return float(found[0].mean()), float(found[1].mean())
+
+
+def _near(voices: Sequence[SpeakerSpeech], name: str, seconds: float) -> Iterator[str]:
+    """How near streams are to the shipped cohort, whose people trained, and to the others."""
+    (units,) = units_of(seconds)
+    long = [voice for voice in voices if voice.length(0) >= units]
+    last = [v.sessions[-1][name].total(v.length(-1) - units, units) for v in long]
+    others = unit(np.stack([v.sessions[0][name].total(0, units) for v in long]))
+    cohort = Population.reference().cohort
+    assert cohort is not None
+    for against in (unit(cohort.features[name].slices.astype(float)), others):
+        cosines = unit(np.stack(last)) @ against.T
+        if against is others:
+            np.fill_diagonal(cosines, np.nan)
+        yield f"{np.nanmean(cosines):.3f}, {np.nanstd(cosines, axis=1).mean():.3f}"
+
+
+@benchmark()
+def normalising(page: Page, frames: Path) -> None:
+    """How should a score be set against a cohort whose people trained the network?
+
+    Across sessions, tests of 10 s, templates of 100 s: area under the ROC curve of the best score,
+    enrolled against impostors, and Cllr after the best recalibration.
+    """
+    voices, specs = collected(frames, FEATURES)
+    cohort, _ = cohort_of(find(frames / BACKGROUND), features=FEATURES)
+    plan = plan_of(voices, 10.0, 100.0, SHIFTS, "cross")
+
+    def rows() -> Iterator[list[str]]:
+        for name, spec in specs.items():
+            measure = spec.kind.similarity()
+            slices = cohort.features[name].slices
+            others = measure.prepare(slices[slices.any(axis=1)].astype(spec.kind.wide))
+            raw, level, spread = list[FloatArray](), list[FloatArray](), list[FloatArray]()
+            for shift in range(SHIFTS):
+                made = measure.prepare(_totals(plan, name, shift, plan.candidates, template=True))
+                mated = plan.candidates[plan.mated]
+                tests = _totals(plan, name, shift, mated, template=False)
+                frames_of = np.maximum(tests.sum(axis=1), 1) if measure.additive else 1.0
+                per_frame = np.broadcast_to(frames_of, len(tests))[:, None]
+                against = measure.score(others, tests) / per_frame
+                raw.append(measure.score(made, tests) / per_frame)
+                level.append(against.mean(axis=1))
+                spread.append(against.std(axis=1))
+            scores, mean, width = map(np.concatenate, (raw, level, spread))
+            own, centred = np.tile(plan.mated, SHIFTS), scores - mean[:, None]
+            ways = (scores, centred, centred / width[:, None])
+            yield [name, *(_judged(each, own) for each in ways)]
+
+    page.table(" | raw: area, least Cllr | less the mean | and by the spread", rows())
+
+
+def _totals(plan: Plan, name: str, shift: int, voices: IntArray, *, template: bool) -> AnyArray:
+    """Sums of templates, or of tests, shape (n, M)."""
+    (units,) = units_of(100.0 if template else 10.0)
+    where = plan.template if template else plan.test
+    places = [where(voice, shift) for voice in voices.tolist()]
+    return np.stack([session[name].total(start, units) for session, start in places])
+
+
+def _judged(scores: FloatArray, own: IntArray) -> str:
+    rows, weight = np.arange(len(scores)), alike(own)
+    others = scores.copy()
+    others[rows, own] = -np.inf
+    area = compute_separation(scores.max(axis=1), others.max(axis=1), weight)[2]
+    there = np.isfinite(others)
+    mass = np.repeat(weight, there.sum(axis=1))
+    cost = least_cost_bits(scores[rows, own], others[there], weight, mass)
+    return f"{area:.2f}, {cost:.2f}"

@@ -1,87 +1,55 @@
-"""How evidence grows with the speech heard, beside linear and square-root growth.
-
-    python -m benchmarks.growth ../shared/speech [-o docs]
-
-Readers of the shipped population speak another chapter than their template's, watched, with the
-default features: the same readers at every length. The guides are those of the readings: from the
-mean evidence of calibration's people at the first calibrated length, up to what calibration
-supports, as SRD's figure 8 has them of ranks. Limits over resampled readers.
-"""
+"""Evidence of shipped readers, watched in another chapter than their template's: length, level."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-import soundfile
 from matplotlib.figure import Figure
 
-from benchmarks.hear import chapters
-from monitor import Monitor
+from benchmarks.page import Page, benchmark
+from benchmarks.readers import FEATURES, Change, around, others_of_the_enrolled, resampled
+from monitor import Monitor, measure
 from monitor.maths.statistics import limits_of_each, speaker_weights
 from monitor.networks.layers import RATE
-from monitor.plots.canvas import BLUE, GREY, ORANGE, draw
+from monitor.plots.canvas import BLUE, GREY, ORANGE
 from monitor.population.population import Population
+from monitor.run import MeasurementSettings
 from monitor.types import FloatArray
 
-FEATURES = ("f0", "phones", "voice")
 LENGTHS = np.array([1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0])
-_AUDIO_SECONDS = 90.0
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("speech", type=Path)
-    parser.add_argument("-o", "--output", type=Path, help="folder of the picture")
-    given = parser.parse_args()
+@benchmark()
+def growth(page: Page, speech: Path) -> None:
+    """How does evidence grow with the speech heard, beside linear and square-root growth?
+
+    The same readers at every length, by the default features. The guides are those of the readings.
+    """
     population, curves = Population.reference(), list[FloatArray]()
-    for name, sound in others_of_the_enrolled(given.speech, _AUDIO_SECONDS):
-        curve = growth(population, name, sound)
+    for name, sound in others_of_the_enrolled(speech, 90.0):
+        monitor = Monitor(population, FEATURES, name, step_seconds=0.25)
+        heard = [
+            (reading.speech, reading.evidence_bits, *reading.evidence_guides)
+            for reading in monitor.stream(sound, rate=RATE)
+            if reading.evidence_bits is not None and reading.evidence_guides is not None
+        ]
+        spoken, *figures = np.array([*heard, (np.inf, np.nan, np.nan, np.nan)]).T
+        curve = np.array(figures)[:, np.searchsorted(spoken, LENGTHS)]  # NaN beyond the end
         if not np.isnan(curve).any():
             curves.append(curve)
+    page.note(f"{len(curves)} readers")
     rows = with_limits(np.array(curves))
-    print(
-        f"{len(curves)} readers.\n\n"
-        "| speech | evidence, bits | linear growth | square-root growth | below the latter |\n"
-        "| ---: | ---: | ---: | ---: | ---: |"
+    page.table(
+        "speech | evidence, bits | linear growth | square-root growth | below the latter",
+        (
+            [f"{seconds:g} s", *(around(m, low, high, 1) for m, low, high in row)]
+            for seconds, row in zip(LENGTHS, rows, strict=True)
+        ),
     )
-    for seconds, row in zip(LENGTHS, rows, strict=True):
-        mean, linear, root, below = (f"{m:.1f} ({low:.1f} to {high:.1f})" for m, low, high in row)
-        print(f"| {seconds:g} s | {mean} | {linear} | {root} | {below} |")
-    if given.output:
-        draw(given.output / "growth.svg", partial(picture, rows), (7.0, 4.0))
-
-
-def others_of_the_enrolled(speech: Path, seconds: float) -> Iterator[tuple[str, FloatArray]]:
-    """Yield enrolled readers, and the beginning of the longest chapter that nobody enrolled."""
-    population = Population.reference()
-    taken = {(s.name, note.label) for s in population.speakers for note in s.sources}
-    for name in population.names:
-        others = [
-            row for row in chapters(speech)
-            if row["speaker"] == name and (name, Path(row["path"]).name) not in taken
-        ]  # fmt: skip
-        if others:
-            path = speech / max(others, key=lambda row: float(row["seconds"]))["path"]
-            yield name, soundfile.read(path, frames=round(seconds * RATE), dtype="float32")[0]
-
-
-def growth(population: Population, watched: str, sound: FloatArray) -> FloatArray:
-    """Evidence, linear and square-root guide at each of `LENGTHS`, bits: shape (3, 8).
-
-    NaN beyond the end.
-    """
-    monitor = Monitor(population, FEATURES, watched, step_seconds=0.25)
-    heard = [
-        (reading.speech, reading.evidence_bits, *reading.evidence_guides)
-        for reading in monitor.stream(sound, rate=RATE)
-        if reading.evidence_bits is not None and reading.evidence_guides is not None
-    ]
-    speech, *figures = np.array([*heard, (np.inf, np.nan, np.nan, np.nan)]).T
-    return np.array(figures)[:, np.searchsorted(speech, LENGTHS)]
+    page.picture("growth.svg", partial(picture, rows), (7.0, 4.0))
 
 
 def with_limits(curves: FloatArray) -> FloatArray:
@@ -91,8 +59,8 @@ def with_limits(curves: FloatArray) -> FloatArray:
     """
     figures = np.concatenate([curves, curves[:, 2:] - curves[:, :1]], axis=1)
     means = np.tensordot(speaker_weights(len(curves)) / len(curves), figures, 1)
-    around = limits_of_each(np.moveaxis(means, 0, -1))
-    return np.concatenate([figures.mean(axis=0)[..., None], around], axis=2).swapaxes(0, 1)
+    limits = limits_of_each(np.moveaxis(means, 0, -1))
+    return np.concatenate([figures.mean(axis=0)[..., None], limits], axis=2).swapaxes(0, 1)
 
 
 def picture(rows: FloatArray, figure: Figure) -> None:
@@ -110,5 +78,65 @@ def picture(rows: FloatArray, figure: Figure) -> None:
     axes.legend(frameon=False)
 
 
-if __name__ == "__main__":
-    main()
+@benchmark()
+def levels(page: Page, speech: Path, *, seconds: float = 20.0) -> None:
+    """Do level, offset, hum and clipping change what a voice is said to disclose?"""
+    readers = list(others_of_the_enrolled(speech, seconds))
+    page.note(f"{len(readers)} readers")
+
+    def heard(change: Change) -> FloatArray:
+        """Evidence of each watched reader, bits, and seconds of speech."""
+        found = []
+        for name, sound in readers:
+            how = MeasurementSettings(allow_overlap=True)
+            made = measure((change(sound), RATE), settings=how, watch=name)
+            assert made.evidence_bits is not None
+            found.append((made.evidence_bits, made.speech))
+        return np.array(found)
+
+    def rows() -> Iterator[list[str]]:
+        same = heard(CHANGES["-20 dBFS"])
+        for name, change in CHANGES.items():
+            made = heard(change)
+            lost = same[:, 0] - made[:, 0]
+            spoken = 100 * made[:, 1].sum() / same[:, 1].sum()
+            most, bits = f"{lost.max():.2f}", f"{made[:, 0].mean():.2f}"
+            yield [name, bits, resampled(lost), most, f"{spoken:.1f} %"]
+
+    page.table(
+        "sound | evidence, bits | less than at -20 dBFS | one reader, at most "
+        "| speech, of that at -20 dBFS",
+        rows(),
+    )
+
+
+def at(level: float, steps: float | None = 32768.0) -> Change:
+    """Give sound a level in dBFS RMS, cut off and rounded as whole numbers are, or as it is."""
+
+    def change(sound: FloatArray) -> FloatArray:
+        loud = sound * np.float32(10 ** (level / 20) / np.sqrt(np.mean(sound**2)))
+        return loud if steps is None else rounded(loud, steps)
+
+    return change
+
+
+def rounded(sound: FloatArray, steps: float = 32768.0) -> FloatArray:
+    """Keep what whole numbers up to so many say of it; full scale 1, float32."""
+    return np.asarray(np.round(np.clip(sound, -1, 1) * steps) / steps, np.float32)
+
+
+def with_hum(sound: FloatArray) -> FloatArray:
+    """Add 50 Hz at 10 % of full scale to half the level."""
+    hum = 0.1 * np.sin(2 * np.pi * 50 / RATE * np.arange(len(sound)))
+    return rounded(at(-23)(sound) + hum)
+
+
+CHANGES: dict[str, Change] = {
+    **{f"{level} dBFS": at(level) for level in (-20, -10, -30, -35, -40, -45, -50)},
+    "-10 dBFS, not cut off": at(-10, None),
+    "-50 dBFS, not rounded": at(-50, None),
+    "offset of 0.01": lambda sound: rounded(at(-23)(sound) + 0.01),
+    "offset of 0.1": lambda sound: rounded(at(-23)(sound) + 0.1),
+    "whole numbers as float": lambda sound: np.round(at(-20)(sound) * np.float32(32768)),
+    "hum of 50 Hz, as loud as the voice": with_hum,
+}

@@ -1,42 +1,33 @@
-"""What meetings of real readers disclose of each, beside the same speech alone.
-
-    python -m benchmarks.meetings ../shared/speech [--seconds 60] [--plot docs/meetings.svg]
-    python -m benchmarks.meetings ../shared/speech --labels 1,4,16,64
-
-Makes meetings of readers of LibriSpeech by the chapters that the shipped templates were not made
-of: two, four and eight of them take turns of an utterance or two. Then neighbours overlap, or turns
-get somebody else's label, as a diariser's do. Prints, over all readers, the evidence of each under
-their own label, how much less that is than of the same turns alone, how many labels are matched to
-the right reader, and how pure they are. ``--labels`` prints the most memory of `monitor replay
---rttm` on five minutes that are dealt out to so many labels, five seconds a turn.
-"""
+"""What meetings of real readers disclose of each, beside the same speech alone."""
 
 from __future__ import annotations
 
-import argparse
 import csv
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import soundfile
+from matplotlib.figure import Figure
 
+from benchmarks.page import Page, benchmark
+from benchmarks.readers import FEATURES, read
+from benchmarks.timing import MONITOR, program
 from monitor import Monitor, Population, Run
+from monitor.networks.layers import RATE
+from monitor.plots.canvas import BLUE, GREEN, RED, spread_apart
 from monitor.sources import Diarised, Samples
 from monitor.transcripts import Turn
 from monitor.types import FloatArray
 
-RATE = 16_000
-FEATURES = ("f0", "phones", "voice")
-SIZES = (2, 4, 8)
 CONDITIONS = ((0.0, 0.0), (0.2, 0.0), (0.0, 0.1), (0.0, 0.2))
 """Of the time: in which two speak, and with somebody else's label."""
+
 LEVEL = 0.05  # root mean square
+
 TURN_SECONDS = 4.0
 
 
@@ -55,6 +46,77 @@ class Meeting:
     samples: FloatArray
     turns: Sequence[Turn]
     labelled: Sequence[Turn]
+
+
+@benchmark()
+def meetings(
+    page: Page, speech: Path, *, seconds: float = 60.0, labels: tuple[int, ...] = ()
+) -> None:
+    """What do meetings disclose of each, beside the same speech alone?
+
+    Two, four and eight readers take turns in chapters that no shipped template was made of; then
+    neighbours overlap, or turns get somebody else's label, as a diariser's do. --labels 1,4,16,64
+    shows instead what `monitor replay --rttm` takes of five minutes dealt out to so many labels.
+    """
+    if labels:
+        page.table("labels | memory | processor", memory(speech, labels))
+        return
+    population, drawn = Population.reference(), dict[int, list[tuple[float, float]]]()
+    every = readers(speech, population, seconds, 16)
+    alone = by_themselves(every, population)
+    page.note(f"{len(every)} readers, {seconds:g} s of each; alone {np.mean([*alone.values()]):.2f}"
+              " bits of evidence on average")  # fmt: skip
+
+    def rows() -> Iterator[list[str]]:
+        for size in (2, 4, 8):
+            for overlap, errors in CONDITIONS:
+                cells, lost = row(every, size, overlap, errors, population, alone)
+                if not overlap:
+                    drawn.setdefault(size, []).append((errors, lost))
+                yield [str(size), f"{overlap:.0%}, {errors:.0%}", *cells]
+
+    page.table(
+        "people | asked for | overlap | wrong labels | bits | less than alone | most so "
+        "| in another's name | matched rightly / to nobody / wrongly | probability | purity",
+        rows(),
+        keys=2,
+    )
+    page.picture("meetings.svg", partial(paint, drawn), (7.0, 4.5))
+
+
+def row(
+    every: Sequence[Reader],
+    size: int,
+    overlap: float,
+    errors: float,
+    population: Population,
+    alone: dict[str, float],
+) -> tuple[list[str], float]:
+    """Cells of all groups of this size, and the mean bits lost."""
+    told: list[Told] = []
+    shared = wrong = total = 0.0
+    for number in sorted({*range(0, len(every) - size + 1, size), len(every) - size}):
+        group = every[number : number + size]
+        made = meeting(group, overlap, errors, seed=100 * size + number)
+        told += tell(group, made, population)
+        shared += Diarised(Samples(made.samples, RATE), made.turns).overlap_seconds or 0.0
+        total += len(made.samples) / RATE
+        pairs = zip(made.turns, made.labelled, strict=True)
+        wrong += sum(true.seconds for true, given in pairs if true.label != given.label)
+    lost = np.array([alone[each.name] - each.bits for each in told])
+    kinds = [each.matched for each in told]
+    matched = [str(kinds.count(kind)) for kind in ("rightly", "nobody", "wrongly")]
+    return [
+        f"{shared / total:.0%}",
+        f"{wrong / total:.0%}",
+        f"{np.mean([each.bits for each in told]):.2f}",
+        f"{lost.mean():.2f}",
+        f"{lost.max():.2f}",
+        f"{np.mean([each.others for each in told]):.1f}",
+        " / ".join(matched),
+        f"{np.mean([each.probability for each in told]):.2f}",
+        f"{np.nanmean([each.purity for each in told]):.2f}",
+    ], float(lost.mean())
 
 
 def readers(speech: Path, population: Population, seconds: float, most: int) -> list[Reader]:
@@ -76,8 +138,7 @@ def readers(speech: Path, population: Population, seconds: float, most: int) -> 
 
 def utterances(path: Path, seconds: float) -> Iterator[FloatArray]:
     """The first utterances of a chapter, at one level, joined to turns of some seconds."""
-    sound, rate = soundfile.read(path, dtype="float32")
-    assert rate == RATE
+    sound = read(path)
     with path.with_suffix(".tsv").open(encoding="utf-8") as file:
         rows = [(float(row[0]), float(row[1])) for row in csv.reader(file, delimiter="\t")
                 if row and row[0].replace(".", "").isdigit()]  # fmt: skip
@@ -134,44 +195,35 @@ def _wrong(turns: Sequence[Turn], errors: float, draw: np.random.Generator) -> l
 
 @dataclass(frozen=True)
 class Told:
-    """What came of one reader: evidence for the reader under the label, and beside it."""
+    """What came of one reader: evidence for them under their label, and in others' names."""
 
+    name: str
     bits: float
-    alone: float
     matched: str  # rightly, to nobody, wrongly
     probability: float
     purity: float
-    speech: float
     others: float
 
 
-def told(group: Sequence[Reader], made: Meeting, population: Population,
-         alone: dict[str, float]) -> list[Told]:  # fmt: skip
+def tell(group: Sequence[Reader], made: Meeting, population: Population) -> Iterator[Told]:
     """What a run of the meeting says of everybody in it."""
     names = [reader.name for reader in group]
     monitors = [Monitor(population, FEATURES, name, step_seconds=10.0) for name in names]
-    source = Diarised(Samples(made.samples, RATE), made.labelled)
     last: dict[tuple[str, str], float] = {}
-    with Run(source, monitors) as run:
+    with Run(Diarised(Samples(made.samples, RATE), made.labelled), monitors) as run:
         for event in run:
             if event.type == "reading":
                 last[str(event.label), str(event.watch)] = float(event.evidence_bits or 0.0)
-    found = []
     for person in run.people:
         name = person.label
-        others = [last[name, other] for other in names if other != name]
-        found.append(
-            Told(
-                last[name, name],
-                alone[name],
-                {name: "rightly", None: "nobody"}.get(person.person, "wrongly"),
-                person.probability or 0.0,
-                float("nan") if person.purity is None else person.purity,
-                0.0 if person.reading is None else person.reading.speech,
-                max(others),
-            )
+        yield Told(
+            name,
+            last[name, name],
+            {name: "rightly", None: "nobody"}.get(person.person, "wrongly"),
+            person.probability or 0.0,
+            float("nan") if person.purity is None else person.purity,
+            max(last[name, other] for other in names if other != name),
         )
-    return found
 
 
 def by_themselves(every: Sequence[Reader], population: Population) -> dict[str, float]:
@@ -184,105 +236,29 @@ def by_themselves(every: Sequence[Reader], population: Population) -> dict[str, 
     return found
 
 
-def table(speech: Path, seconds: float, plot: Path | None) -> None:
-    """Print what meetings disclose of everybody."""
-    population = Population.reference()
-    every = readers(speech, population, seconds, 16)
-    alone = by_themselves(every, population)
-    print(f"{len(every)} readers, {seconds:g} s of each; alone {np.mean([*alone.values()]):.2f} "
-          "bits of evidence on average\n")  # fmt: skip
-    heads = (
-        *("people", "overlap", "wrong labels", "bits", "less than alone", "most so"),
-        *("in another's name", "matched rightly / to nobody / wrongly", "probability", "purity"),
-    )
-    print(f"| {' | '.join(heads)} |\n|{' ---: |' * len(heads)}")
-    drawn: dict[int, list[tuple[float, float]]] = {}
-    for size in SIZES:
-        for overlap, errors in CONDITIONS:
-            rows: list[Told] = []
-            shared = wrong = total = 0.0
-            firsts = range(0, len(every) - size + 1, size)
-            for number in sorted({*firsts, len(every) - size}):
-                group = every[number : number + size]
-                made = meeting(group, overlap, errors, seed=100 * size + number)
-                rows += told(group, made, population, alone)
-                source = Diarised(Samples(made.samples, RATE), made.turns)
-                shared += source.overlap_seconds or 0.0
-                total += len(made.samples) / RATE
-                wrong += sum(
-                    true.seconds
-                    for true, given in zip(made.turns, made.labelled, strict=True)
-                    if true.label != given.label
-                )
-            lost = np.array([row.alone - row.bits for row in rows])
-            kinds = [row.matched for row in rows]
-            matched = [kinds.count(kind) for kind in ("rightly", "nobody", "wrongly")]
-            drawn.setdefault(size, []).append((errors if not overlap else -1.0, lost.mean()))
-            print(
-                f"| {size} | {shared / total:.0%} | {wrong / total:.0%} "
-                f"| {np.mean([row.bits for row in rows]):.2f} | {lost.mean():.2f} "
-                f"| {lost.max():.2f} | {np.mean([row.others for row in rows]):.1f} "
-                f"| {' / '.join(map(str, matched))} "
-                f"| {np.mean([row.probability for row in rows]):.2f} "
-                f"| {np.nanmean([row.purity for row in rows]):.2f} |",
-                flush=True,
-            )
-    if plot is not None:
-        draw(drawn, plot)
-
-
-def draw(lost: dict[int, list[tuple[float, float]]], path: Path) -> None:
+def paint(lost: dict[int, list[tuple[float, float]]], figure: Figure) -> None:
     """How evidence falls with wrong labels, a line for each number of people."""
-    from monitor.plots.canvas import BLUE, GREEN, RED, spread_apart
-    from monitor.plots.canvas import draw as written
-
-    def paint(figure):  # type: ignore[no-untyped-def]
-        axes = figure.add_axes((0.12, 0.14, 0.7, 0.8))
-        drawn = {
-            size: np.array([(100 * e, -bits) for e, bits in points if e >= 0])
-            for size, points in lost.items()
-        }
-        ends = sorted(drawn, key=lambda size: drawn[size][-1, 1])
-        low = min(points[:, 1].min() for points in drawn.values())
-        places = spread_apart([drawn[k][-1, 1] for k in ends], [0.07] * len(ends), low - 0.1, 0.1)
-        for (size, points), colour in zip(drawn.items(), (BLUE, GREEN, RED), strict=False):
-            axes.plot(*points.T, marker="o", color=colour)
-            axes.text(20.6, places[ends.index(size)], f"{size} people", va="center", color=colour)
-        axes.set_xlabel("of the time with somebody else's label, %")
-        axes.set_ylabel("bits of evidence beside the same turns alone")
-
-    written(path, paint, (7.0, 4.5))
+    axes = figure.add_axes((0.12, 0.14, 0.7, 0.8))
+    drawn = {size: np.array([(100 * e, -b) for e, b in points]) for size, points in lost.items()}
+    ends = sorted(drawn, key=lambda size: drawn[size][-1, 1])
+    low = min(points[:, 1].min() for points in drawn.values())
+    places = spread_apart([drawn[k][-1, 1] for k in ends], [0.07] * len(ends), low - 0.1, 0.1)
+    for (size, points), colour in zip(drawn.items(), (BLUE, GREEN, RED), strict=False):
+        axes.plot(*points.T, marker="o", color=colour)
+        axes.text(20.6, places[ends.index(size)], f"{size} people", va="center", color=colour)
+    axes.set_xlabel("of the time with somebody else's label, %")
+    axes.set_ylabel("bits of evidence beside the same turns alone")
 
 
-def memory(speech: Path, counts: Sequence[int]) -> None:
-    """Print what people cost by their number: memory and processor of a run of five minutes."""
+def memory(speech: Path, counts: Sequence[int]) -> Iterator[list[str]]:
+    """What people cost by their number: memory and processor of a run of five minutes."""
     (path, *_) = sorted((speech / "train-clean-5").rglob("*.opus"))
     with tempfile.TemporaryDirectory() as name:
         sound, rttm = Path(name) / "a.flac", Path(name) / "a.rttm"
-        rate = soundfile.info(path).samplerate
-        soundfile.write(sound, soundfile.read(path, 300 * rate)[0], rate)
+        soundfile.write(sound, read(path, 300.0), RATE)
         for count in counts:
             turns = (f"SPEAKER a 1 {5 * i} 5 <NA> <NA> L{i % count} <NA> <NA>" for i in range(60))
             rttm.write_text("\n".join(turns) + "\n")
-            command = [sys.executable, "-m", "monitor", "replay", str(sound), "--rttm", str(rttm)]
             how = ["--features", ",".join(FEATURES), "--jsonl", "/dev/null", "--allow-overlap"]
-            with subprocess.Popen([*command, *how], stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.DEVNULL) as process:  # fmt: skip
-                _, status, used = os.wait4(process.pid, 0)
-                process.returncode = os.waitstatus_to_exitcode(status)
-            print(f"{count} labels: {used.ru_maxrss / 1024:.0f} MB, "
-                  f"{used.ru_utime + used.ru_stime:.1f} s of CPU, left with {process.returncode}",
-                  flush=True)  # fmt: skip
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("speech", type=Path)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--plot", type=Path)
-    parser.add_argument("--labels", help="memory by their number, such as 1,4,16,64")
-    asked = parser.parse_args()
-    if asked.labels:
-        memory(asked.speech, [int(each) for each in asked.labels.split(",")])
-    else:
-        table(asked.speech, asked.seconds, asked.plot)
+            took = program([*MONITOR, "replay", sound, "--rttm", rttm, *how], allowed=(0, 4))
+            yield [str(count), f"{took.most_mb:.0f} MB", f"{took.processor:.1f} s"]

@@ -1,43 +1,74 @@
-"""Pictures of a live run: ``docs/page.png`` and ``docs/terminal.png``.
+"""Pictures that the documents show: of a live run, of the page that listens, of measured numbers.
 
-    python -m benchmarks.pictures SPEECH docs
-
-The demo's chapter, which is not the enrolled one, is played into a virtual microphone; ``monitor
-listen`` hears it in a terminal of tmux and shows its page to a real Chromium. After ``--seconds``
-of it both are pictured at the same second. Needs the extras web and dev, and the Debian packages
-chromium fonts-dejavu libasound2-plugins libportaudio2 pulseaudio pulseaudio-utils tmux.
+They need the extras web and dev, and the Debian packages chromium fonts-dejavu libasound2-plugins
+libportaudio2 pulseaudio pulseaudio-utils tmux.
 """
 
 from __future__ import annotations
 
-import argparse
 import io
+import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 
-from playwright.sync_api import Page, ViewportSize, sync_playwright
+import numpy as np
+from playwright.sync_api import Browser, ViewportSize, sync_playwright
+from playwright.sync_api import Page as Tab
 from rich.console import Console
 from rich.text import Text
 
-from benchmarks.build_reference import DEMO_CHAPTER, FEATURES
+from benchmarks.page import Page, benchmark
+from benchmarks.readers import FEATURES, read
+from benchmarks.timing import MONITOR
+from monitor import Population
+from monitor.plots.calibration import plot_reliability
 from monitor.population import DEMO_SPEAKER
+from monitor.serve.page import ListeningPage
+from monitor.serve.session import ServeSettings
+from monitor.serve.templates import TemplateFolder
+from recipes.reference import DEMO_CHAPTER
+from tests.serve.browsing import PATIENCE, Speaker, enrols, hearing, speaks
 from tests.virtual_microphone import DEVICE, VirtualMicrophone, missing
 from tests.web.conftest import ARGUMENTS
 
-RULE = ["--alert", "bits>6", "--warn", "30"]
-SHOWN = ["--watch", DEMO_SPEAKER, "--web", "0", *RULE]
+SHOWN = ["--watch", DEMO_SPEAKER, "--web", "0", "--alert", "bits>6", "--warn", "30"]
 COLUMNS, ROWS = 80, 24
 DESKTOP: ViewportSize = {"width": 1280, "height": 900}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+REPORT: ViewportSize = {"width": 1200, "height": 1260}
 TERMINAL_WIDTH = 1000
-START_SECONDS = 120.0
-SAME_SECONDS = 20.0
+START_SECONDS, SAME_SECONDS = 120.0, 20.0
+TOKEN = "only for this picture"
+
+
+def folder_of(page: Page) -> Path:
+    if page.pictures is None:
+        raise SystemExit("name the folder of the pictures: -o docs")
+    return page.pictures
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """A real Chromium."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        raise SystemExit("needs chromium (Debian: chromium)")
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        yield chromium
+        chromium.close()
+
+
+# --------------------------------------------------------------------------------------- a live run
 
 
 class Terminal:
@@ -77,6 +108,42 @@ class Terminal:
         self._run("kill-server")
 
 
+@benchmark()
+def pictures(page: Page, speech: Path, *, seconds: float = 85.0) -> None:
+    """Makes page.png and terminal.png of a live run, at the same second of the demo's chapter.
+
+    The chapter, which is not the enrolled one, is played into a virtual microphone; `monitor
+    listen` hears it in a terminal of tmux and shows its page to a real Chromium.
+    """
+    folder = folder_of(page)
+    if lacking := missing():
+        raise SystemExit(lacking)
+    (recording,) = speech.glob(f"*/{DEMO_SPEAKER}/{DEMO_CHAPTER}.opus")
+    own = ["--features", ",".join(FEATURES)]  # as every install, whatever this one has
+    listen = [*MONITOR, "listen", "--device", DEVICE, *SHOWN, *own]
+    with (
+        tempfile.TemporaryDirectory(prefix="p") as place,
+        VirtualMicrophone(Path(place)) as microphone,
+        browser() as chromium,
+    ):
+        terminal = Terminal(Path(place), listen, microphone.environment)
+        try:
+            address = terminal.wait_for(r"http://127\.0\.0\.1:\d+/")
+            terminal.wait_for("of it speech|nothing heard")
+            tab = chromium.new_page(viewport=DESKTOP)
+            tab.goto(address)
+            microphone.play_file(recording, seconds + 30)
+            time.sleep(seconds)
+            captured = at_one_second(tab, terminal, folder / "page.png")
+        finally:
+            terminal.stop()
+        window = chromium.new_page(viewport={"width": TERMINAL_WIDTH, "height": 100})
+        window.context.set_offline(True)  # the SVG would ask for a web font
+        title = f"monitor listen --watch {DEMO_SPEAKER}"
+        window.set_content(f"<body style='margin: 0'>{drawn(captured, title)}")
+        window.locator("svg").first.screenshot(path=folder / "terminal.png")
+
+
 def drawn(captured: str, title: str) -> str:
     """A terminal's text with its colours, as an SVG."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), color_system="truecolor")
@@ -85,54 +152,99 @@ def drawn(captured: str, title: str) -> str:
     return console.export_svg(title=title)
 
 
-def at_one_second(page: Page, terminal: Terminal, path: Path) -> str:
+def at_one_second(tab: Tab, terminal: Terminal, path: Path) -> str:
     """Picture the page while it and the terminal show the same reading; what the terminal shows."""
     until = time.monotonic() + SAME_SECONDS
     while time.monotonic() < until:
-        before, captured = page.inner_text("#clock"), terminal.text("-e")
-        page.screenshot(path=path, full_page=True)
+        before, captured = tab.inner_text("#clock"), terminal.text("-e")
+        tab.screenshot(path=path, full_page=True)
         shown = re.sub(r"\x1b\[[0-9;]*m", "", captured)
-        if page.inner_text("#clock") == before and f" {before} " in shown:
+        if tab.inner_text("#clock") == before and f" {before} " in shown:
             return captured
     raise SystemExit("page and terminal never showed the same second")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Make the README's pictures of a live run.")
-    parser.add_argument("speech", type=Path)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--seconds", type=float, default=85.0, help="of the chapter")
-    given = parser.parse_args()
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    if lacking := missing() or ("" if program else "needs chromium (Debian: chromium)"):
-        raise SystemExit(lacking)
-    (recording,) = given.speech.glob(f"*/{DEMO_SPEAKER}/{DEMO_CHAPTER}.opus")
-    own = ["--features", ",".join(FEATURES)]  # as every install, whatever this one has
-    listen = [sys.executable, "-m", "monitor", "listen", "--device", DEVICE, *SHOWN, *own]
-    with (
-        tempfile.TemporaryDirectory(prefix="p") as place,
-        VirtualMicrophone(Path(place)) as microphone,
-        sync_playwright() as driver,
-    ):
-        chromium = driver.chromium.launch(executable_path=program, args=list(ARGUMENTS))
-        terminal = Terminal(Path(place), listen, microphone.environment)
-        try:
-            address = terminal.wait_for(r"http://127\.0\.0\.1:\d+/")
-            terminal.wait_for("of it speech|nothing heard")
-            page = chromium.new_page(viewport=DESKTOP)
-            page.goto(address)
-            microphone.play_file(recording, given.seconds + 30)
-            time.sleep(given.seconds)
-            captured = at_one_second(page, terminal, given.folder / "page.png")
-        finally:
-            terminal.stop()
-        window = chromium.new_page(viewport={"width": TERMINAL_WIDTH, "height": 100})
-        window.context.set_offline(True)  # the SVG would ask for a web font
-        title = f"monitor listen --watch {DEMO_SPEAKER}"
-        window.set_content(f"<body style='margin: 0'>{drawn(captured, title)}")
-        window.locator("svg").first.screenshot(path=given.folder / "terminal.png")
-        chromium.close()
+# ---------------------------------------------------------------------------- the page that listens
 
 
-if __name__ == "__main__":
-    main()
+@benchmark()
+def serve(page: Page, speech: Path, *, enrol_seconds: float = 30.0, seconds: float = 60.0) -> None:
+    """How late is the page that listens, in a real browser? And its pictures.
+
+    The demo's speaker enrols by the file that is Chromium's microphone, at a population without
+    her, then speaks another chapter. A reading is late by the time from the last frame of its
+    second, when the page had it from the microphone, to the moment at which it was drawn.
+    """
+    chapters = {path.stem: path for path in sorted(speech.glob(f"*/{DEMO_SPEAKER}/*.opus"))}
+    demo = chapters.pop(DEMO_CHAPTER)
+    other = next(iter(chapters.values()))
+    with tempfile.TemporaryDirectory() as place:
+        base = Path(place) / "base.npz"
+        Population.reference().without(DEMO_SPEAKER).save(base)
+        people = TemplateFolder(Path(place) / "people", str(base))
+        settings, speaker = ServeSettings(people, enrol_seconds), Speaker(Path(place) / "m.wav")
+        speaker.says(spoken(other, 4 * enrol_seconds))
+        with ListeningPage(settings, token=TOKEN) as served, hearing(speaker) as chromium:
+            tab = chromium.new_page(viewport=DESKTOP)
+            tab.set_default_timeout(PATIENCE)
+            tab.goto(f"{served.url}#{TOKEN.replace(' ', '%20')}", wait_until="commit")
+            tab.wait_for_selector("#name")
+            pictured(page, tab, "-welcome")
+            enrols(tab, "Ann")
+            pictured(page, tab, "-enrolled")
+            speaker.says(spoken(demo, seconds + 30))
+            speaks(tab, 6)
+            load = os.getloadavg()[0]
+            time.sleep(seconds)
+            late = json.loads(tab.get_attribute("#latency", "data-seconds"))
+            pictured(page, tab, "")
+            name = chromium.version
+    heads = "a tenth within | half within | nine of ten within | all within"
+    cells = [f"{each:.2f} s" for each in np.quantile(late, (0.1, 0.5, 0.9, 1.0))]
+    page.table(f"readings | {heads}", [[len(late), *cells]])
+    page.note(f"{os.cpu_count()} cores, load {load:.1f}; Chromium {name}, "
+              f"websockets {version('websockets')}")  # fmt: skip
+
+
+def spoken(path: Path, seconds: float) -> np.ndarray:
+    """The first seconds of a chapter, as 16-bit samples."""
+    return np.asarray(np.round(read(path, seconds) * 32768).clip(-32768, 32767), np.int16)
+
+
+def pictured(page: Page, tab: Tab, stage: str) -> None:
+    """As a desktop shows it, and a phone."""
+    if page.pictures is not None:
+        path = page.pictures / f"serve{stage}.png"
+        tab.screenshot(path=path, full_page=not stage)
+        tab.set_viewport_size(PHONE)
+        time.sleep(1)
+        tab.screenshot(path=path.with_name(f"{path.stem}-phone.png"))
+        tab.set_viewport_size(DESKTOP)
+
+
+# -------------------------------------------------------------------------------- measured numbers
+
+
+@benchmark()
+def stills(page: Page, scores: Path) -> None:
+    """Makes demo, crowds, reliability and evaluate.png, of measured numbers.
+
+    SCORES is the folder that `scores` made. The third is of the shipped rank models of what every
+    install hears; the fourth is the page of `monitor evaluate --html`.
+    """
+    folder = folder_of(page)
+    models = Population.reference().rank_models
+    rows = [row for each in models if set(each.features) == set(FEATURES) for row in each.rows]
+    plot_reliability(rows, folder / "reliability.png")
+    with tempfile.TemporaryDirectory() as place, browser() as chromium:
+        subprocess.run([*MONITOR, "demo", "--speed", "6000", "-o", place], check=True)
+        shutil.copyfile(Path(place) / "demo.png", folder / "demo.png")
+        run, crowds = Path(place) / "demo.jsonl", folder / "crowds.png"
+        subprocess.run([*MONITOR, "show", run, "-o", crowds, "--among", "50,1e4,1e6"], check=True)
+        report, labels = Path(place) / "report.html", scores / "labels.npy"
+        files = [scores / f"{name}.npy" for name in FEATURES]
+        asked = ["--labels", str(labels), "--html", str(report)]
+        subprocess.run([*MONITOR, "evaluate", *map(str, files), *asked], check=True)
+        window = chromium.new_page(viewport=REPORT)
+        window.goto(report.as_uri())
+        window.screenshot(path=folder / "evaluate.png")

@@ -1,40 +1,29 @@
-"""What N enrolled people cost, up to 100 000: memory and processor time of everything that grows.
-
-    python -m benchmarks.scale [--speakers 1000,11696,100000] [--what reading,store,evaluate]
-    python -m benchmarks.scale --speakers 1000000 --what mapped --folder DIR
+"""What N enrolled people cost, up to a million: memory and processor of everything that grows.
 
 Templates of 30 s are drawn from a generator, of the features, sizes and networks of the shipped
 population and under its rank models and cohort, so that every reading says all that it would. Each
 row is a process of its own, on one thread, whose memory is looked at; times are of the processor.
-The public peer is numpy's product of the same matrices, in the same process. Prints JSON.
-
-``mapped`` has embeddings of `voice` alone, 10 s of each person, in a store that is mapped: the
-file is made in one process (``--folder`` keeps it), and started from and read in another. People
-are drawn about the shipped readers (a smoothed bootstrap, by their covariance, and by that from
-slice to slice): the cosines of both stand beside each other.
-
-``shortlist`` scores embeddings alone, as one would among millions. ``calibrate`` learns a rank
-model of pitch on simulated speech (benchmarks/simulation.py), which takes minutes to make.
+The public peer is numpy's product of the same matrices, in the same process.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks.evaluate import write_matrix
+from benchmarks.page import Page, benchmark
+from benchmarks.readers import FEATURES, unit
 from benchmarks.simulation import SIZE, Simulation
+from benchmarks.timing import in_own_process, memory_mb, told
 from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
@@ -44,31 +33,60 @@ from monitor.population.people import Speaker
 from monitor.population.population import Population
 from monitor.stream.monitor import Monitor
 from monitor.training.calibrating import CalibrationSettings, calibrate
-from monitor.training.voices import UNITS_PER_SECOND, SessionFrames, SpeakerSpeech
+from monitor.training.voices import SessionFrames, SpeakerSpeech
 from monitor.types import AnyArray, Frames, Track
 
 SLICES = 6
 """Of 5 s each."""
-FEATURES = ("f0", "phones", "voice")
 SECONDS = 30
 """Of a stream that is read every second."""
 TRIALS = 2000
 
 
-def memory_mb(what: str = "VmRSS") -> float:
-    """Resident now, or since `forget_peak` at most (``VmHWM``)."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith(what)).split()[1]) / 1024
+class Spent(NamedTuple):
+    """Processor seconds, and the most memory beyond what was there before."""
+
+    seconds: float = 0.0
+    peak_mb: float = 0.0
+
+    def __str__(self) -> str:
+        gb = f"{self.peak_mb / 1000:.2f} GB" if self.peak_mb > 99 else f"{self.peak_mb:.0f} MB"
+        return f"{told(self.seconds) if self.seconds > 99 else f'{self.seconds:.2g}'} s, {gb}"
 
 
 @contextmanager
-def measured(row: dict[str, float], name: str) -> Iterator[None]:
-    """Processor seconds, and the most memory beyond what was there before."""
+def measured(into: list[Spent]) -> Iterator[None]:
     Path("/proc/self/clear_refs").write_text("5")
     before, began = memory_mb(), time.process_time()
     yield
-    row[f"{name}_seconds"] = round(time.process_time() - began, 3)
-    row[f"{name}_peak_mb"] = round(memory_mb("VmHWM") - before, 1)
+    into.append(Spent(time.process_time() - began, memory_mb("VmHWM") - before))
+
+
+@benchmark()
+def scale(
+    page: Page,
+    *,
+    speakers: tuple[int, ...] = (1000, 11_696, 100_000),
+    what: tuple[str, ...] = ("reading", "evaluate"),
+    features: tuple[str, ...] = FEATURES,
+    folder: Path | None = None,
+) -> None:
+    """What do N enrolled people cost: memory and processor of readings, reports, calibration?
+
+    --what reading, evaluate, calibrate (a rank model of pitch on simulated speech, which takes
+    minutes to make) or mapped: embeddings of `voice` alone, 10 s of each person, in a store that is
+    mapped (--folder keeps it), of people drawn about the shipped readers.
+    """
+    for each in what:
+        heads, work = WHAT[each]
+        given = {"reading": (features,), "mapped": (folder,)}.get(each, ())
+        rows = ([told(n), *in_own_process(_alone, work, n, *given)] for n in speakers)
+        page.table(f"N | {heads}", rows, under="A million people" if each == "mapped" else "")
+
+
+def _alone(work: Callable[..., Any], *given: object) -> Any:
+    with threadpool_limits(1):
+        return work(*given)
 
 
 def slices_of(spec: FeatureSpec, speakers: int) -> AnyArray:
@@ -90,16 +108,14 @@ def slices_of(spec: FeatureSpec, speakers: int) -> AnyArray:
     return np.concatenate(made).reshape(-1, spec.size)
 
 
-def population_of(speakers: int) -> Population:
+def population_of(speakers: int, features: tuple[str, ...] = FEATURES) -> Population:
     """So many synthetic people under the shipped rank models."""
-    shipped = Population.reference().only(FEATURES)
+    shipped = Population.reference().only(features)
+    templates = {n: FeatureTemplates(s, slices_of(s, speakers)) for n, s in shipped.specs.items()}
     return Population(
         [Speaker(f"{i:08d}") for i in range(speakers)],
         np.arange(speakers + 1) * SLICES,
-        {
-            name: FeatureTemplates(spec, slices_of(spec, speakers))
-            for name, spec in shipped.specs.items()
-        },
+        templates,
         shipped.rank_models,
         cohort=shipped.cohort,
     )
@@ -121,82 +137,45 @@ def second_of(population: Population, second: int) -> Frames:
     return Frames(np.ones(100, np.bool_), tracks)
 
 
-def reading(speakers: int) -> dict[str, float]:
+def reading(speakers: int, features: tuple[str, ...]) -> list[str]:
     """A reading a second with everything in it, against the products that it cannot do without."""
-    row: dict[str, float] = {}
-    population = population_of(speakers)
-    row["population_mb"] = round(
-        sum(f.slices.nbytes for f in population.features.values()) / 1e6, 1
-    )
-    with measured(row, "monitor"):
-        monitor = Monitor(population, FEATURES, watch="00000001")
+    population, spent = population_of(speakers, features), list[Spent]()
+    size = sum(each.slices.nbytes for each in population.features.values()) / 1e6
+    with measured(spent):
+        monitor = Monitor(population, features, watch="00000001")
     assert monitor.attacker.support_bits is not None
-    row["resident_mb"] = round(memory_mb(), 1)
+    resident = memory_mb()
     raw = {name: np.ones((speakers, spec.size)) for name, spec in population.specs.items()}
-    times: list[list[float]] = [[], []]
+    own, products = list[float](), list[float]()
     for second in range(SECONDS):
-        block = second_of(population, second)
-        began = time.thread_time()
+        block, began = second_of(population, second), time.thread_time()
         monitor.push(block)
         middle = time.thread_time()
         for name, matrix in raw.items():
             np.dot(matrix, np.ones(population.specs[name].size))
-        times[0].append(middle - began)
-        times[1].append(time.thread_time() - middle)
-    own, product = (statistics.median(taken[3:]) * 1e3 for taken in times)
-    return row | {
-        "reading_ms": round(own, 3),
-        "product_ms": round(product, 3),
-        "ratio": round(own / product, 2),
-    }
+        own.append(middle - began)
+        products.append(time.thread_time() - middle)
+    mine, product = median(own[3:]), median(products[3:])
+    return [f"{size:.3g} MB", f"{resident:.0f} MB", str(spent[0]), f"{1e3 * mine:.2g} ms",
+            f"{mine / product:.3g}"]  # fmt: skip
 
 
-def store(speakers: int) -> dict[str, float]:
-    """The file of a population: its size, to write and to read."""
-    row: dict[str, float] = {}
-    population = population_of(speakers)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "many.npz"
-        with measured(row, "save"):
-            population.save(path)
-        row["file_mb"] = round(path.stat().st_size / 1e6, 1)
-        del population
-        with measured(row, "load"):
-            again = Population.load(path)
-        assert len(again) == speakers
-    return row
-
-
-def evaluated(speakers: int) -> dict[str, float]:
+def evaluated(speakers: int) -> list[str]:
     """A report of 2000 trials against everybody, all metrics, 200 resamples; float32 on disk."""
-    row: dict[str, float] = {}
-    generator = np.random.default_rng(0)
-    target = np.sort(generator.integers(0, speakers, TRIALS))
+    spent: list[Spent] = []
     with tempfile.TemporaryDirectory() as folder:
-        scores, labels = Path(folder) / "scores.npy", Path(folder) / "labels.npy"
-        np.save(labels, target)
-        header = {"descr": "<f4", "fortran_order": False, "shape": (TRIALS, speakers)}
-        with scores.open("wb") as file:
-            np.lib.format.write_array_header_1_0(file, header)
-            for first in range(0, TRIALS, 100):
-                block = generator.standard_normal((100, speakers), dtype=np.float32)
-                block[np.arange(100), target[first : first + 100]] += 3
-                file.write(block.tobytes())
-        row["file_mb"] = round(scores.stat().st_size / 1e6, 1)
-        with measured(row, "evaluate"):
-            read = read_scores(scores, labels)
-            report = evaluate(
-                read.matrix, settings=EvaluationSettings(replicates=200), notes=read.notes
-            )
-        row["figures"] = len(report.figures)
-    return row
+        paths = write_matrix(Path(folder), TRIALS, speakers)
+        with measured(spent):
+            read = read_scores(*paths)
+            how = EvaluationSettings(replicates=200)
+            evaluate(read.matrix, settings=how, notes=read.notes)
+    return [str(spent[0])]
 
 
-def calibrated(speakers: int) -> dict[str, float]:
+def calibrated(speakers: int) -> list[str]:
     """A model of pitch at one length, 10 s against 30 s, within and across two sessions of 60 s."""
-    row: dict[str, float] = {}
-    spec = FeatureSpec("f0", HISTOGRAM, SIZE, 0.01)
-    simulation = Simulation(speakers)
+    spec, simulation = FeatureSpec("f0", HISTOGRAM, SIZE, 0.01), Simulation(speakers)
+    spent: list[Spent] = []
 
     def session(speaker: int, number: int) -> dict[str, SessionFrames]:
         frames = simulation.frames(speaker, number, 75.0)
@@ -208,234 +187,123 @@ def calibrated(speakers: int) -> dict[str, float]:
         return {"f0": SessionFrames(values, units[keep].astype(np.int32), length, spec)}
 
     voices = [SpeakerSpeech(f"{i:08d}", (session(i, 0), session(i, 1))) for i in range(speakers)]
-    hours = sum(v.length(s) for v in voices for s in (0, 1)) / UNITS_PER_SECOND / 3600
-    with measured(row, "calibrate"):
-        made = calibrate(
-            voices,
-            {"f0": spec},
-            CalibrationSettings(lengths=[10.0], template_lengths=[30.0], prior=None, cohort=None),
-        )
-    row["trials"] = max(int(cell["trials"]) for cell in made.rows)
-    row["cells"] = len(made.rows)
-    return row | {"speech_hours": round(hours, 1)}
+    how = CalibrationSettings(lengths=[10.0], template_lengths=[30.0], prior=None, cohort=None)
+    with measured(spent):
+        made = calibrate(voices, {"f0": spec}, how)
+    trials = max(int(cell["trials"]) for cell in made.rows)
+    return [told(trials), f"{spent[0].seconds:.1f} s", f"{spent[0].peak_mb / 1000:.2f} GB"]
 
 
-def shortlisted(speakers: int) -> dict[str, float]:
-    """The thousand nearest of so many embeddings, kept in half precision, scored in blocks."""
-    row: dict[str, float] = {}
-    spec = Population.reference().specs["voice"]
-    generator = np.random.default_rng(0)
-    half = np.empty((speakers, spec.size), np.float16)
-    for first in range(0, speakers, 10_000):
-        block = generator.standard_normal((min(10_000, speakers - first), spec.size))
-        half[first : first + len(block)] = block / np.linalg.norm(block, axis=1, keepdims=True)
-    stream = generator.standard_normal(spec.size)
-    stream = stream / np.linalg.norm(stream) + half[7].astype(float)
-    row["templates_mb"] = round(half.nbytes / 1e6, 1)
-    with measured(row, "shortlist"):
-        near = np.empty(speakers, np.float32)
-        for first in range(0, speakers, 10_000):
-            block = half[first : first + 10_000].astype(np.float32)
-            near[first : first + len(block)] = block @ stream.astype(np.float32)
-        kept = np.argpartition(-near, 1000)[:1000]
-    exact = np.concatenate(
-        [half[i : i + 10_000].astype(float) @ stream for i in range(0, speakers, 10_000)]
-    )
-    best = np.argsort(-exact)[:100]
-    return row | {"of_the_hundred_nearest": float(np.isin(best, kept).mean())}
-
+# ------------------------------------------------------------------------------------------- mapped
 
 SMOOTHED = 0.5
 """Share of the variance between people that is drawn anew, not a shipped voice's."""
+
 WIDER = 1.1
 """By so much slices of a reader differ more than shipped ones do from their mean: of those that lie
 apart in a recording the cosines are lower than of independent draws."""
 
 
 class Crowd:
-    """Draws people like the shipped ones, by sums of their `voice` embeddings over 5 s."""
+    """Draws people like the shipped ones (a smoothed bootstrap), by their `voice` over 5 s."""
 
     def __init__(self) -> None:
-        shipped = Population.reference().only(["voice"])
-        slices = shipped.features["voice"].slices.astype(float)
-        counts = np.diff(shipped.offsets)
-        means = np.add.reduceat(slices, shipped.offsets[:-1]) / counts[:, None]
+        self.shipped = Population.reference().only(["voice"])
+        slices = self.shipped.features["voice"].slices.astype(float)
+        counts = np.diff(self.shipped.offsets)
+        means = np.add.reduceat(slices, self.shipped.offsets[:-1]) / counts[:, None]
         within = slices - np.repeat(means, counts, axis=0)
-        lengths = np.linalg.norm(means, axis=1, keepdims=True)
-        self.length = float(lengths.mean())
-        self.voices = means / lengths
+        self.length = float(np.linalg.norm(means, axis=1).mean())
+        self.voices = unit(means)
         self.middle = self.voices.mean(axis=0)
         self.between = self._root(self.voices - self.middle)
         self.within = WIDER * self._root(within)
-        self.real = self._cosines(
-            np.stack([slices[o : o + 2].sum(axis=0) for o in shipped.offsets[:-1]]),
-            np.stack([slices[o - 2 : o].sum(axis=0) for o in shipped.offsets[1:]]),
-        )
 
     @staticmethod
     def _root(rows: AnyArray) -> AnyArray:
-        return np.asarray(rows / np.sqrt(len(rows)))
+        return np.asarray(rows / np.sqrt(len(rows)), np.float32)
 
     def people(self, generator: np.random.Generator, count: int) -> AnyArray:
         """Means of so many, shape (count, M)."""
         kernel = self.voices[generator.integers(0, len(self.voices), count)] - self.middle
-        drawn = generator.standard_normal((count, len(self.between)), np.float32)
-        drawn = drawn @ self.between.astype(np.float32)
+        drawn = generator.standard_normal((count, len(self.between)), np.float32) @ self.between
         mixed = np.sqrt(1 - SMOOTHED) * kernel + np.sqrt(SMOOTHED) * drawn
         return np.asarray((self.middle + mixed) * self.length, np.float32)
 
     def slices(self, generator: np.random.Generator, means: AnyArray, each: int) -> AnyArray:
         """So many slices of each, shape (count, each, M)."""
         drawn = generator.standard_normal((len(means), each, len(self.within)), np.float32)
-        return np.asarray(means[:, None] + drawn @ self.within.astype(np.float32))
-
-    @staticmethod
-    def _cosines(one: AnyArray, other: AnyArray) -> dict[str, list[float]]:
-        unit = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in (one, other)]
-        scores = unit[0] @ unit[1].T
-        own = np.eye(len(scores), dtype=bool)
-        return {
-            name: np.round(
-                [some.mean(), some.std(), *np.quantile(some, [0.01, 0.5, 0.99])], 3
-            ).tolist()
-            for name, some in (("genuine", scores[own]), ("impostor", scores[~own]))
-        }
-
-    def made(self) -> dict[str, list[float]]:
-        """Mean, deviation and quantiles (1, 50, 99 %) of the cosines of some who are drawn."""
-        generator = np.random.default_rng(1)
-        both = self.slices(generator, self.people(generator, 2000), 4)
-        return self._cosines(both[:, :2].sum(axis=1), both[:, 2:].sum(axis=1))
+        return np.asarray(means[:, None] + drawn @ self.within)
 
 
-def made_mapped(speakers: int, path: Path) -> dict[str, Any]:
+def write_mapped(speakers: int, path: Path) -> None:
     """Write a mapped store of so many people with 10 s of `voice` each."""
-    row: dict[str, Any] = {}
     crowd, generator = Crowd(), np.random.default_rng(0)
-    shipped = Population.reference().only(["voice"])
-    size = crowd.voices.shape[1]
     with tempfile.TemporaryFile(dir=path.parent) as file:
-        slices = np.memmap(file, np.float16, "w+", shape=(2 * speakers, size))
+        slices = np.memmap(file, np.float16, "w+", shape=(2 * speakers, crowd.voices.shape[1]))
         for first in range(0, speakers, 10_000):
-            count = min(10_000, speakers - first)
-            block = crowd.slices(generator, crowd.people(generator, count), 2)
-            slices[2 * first : 2 * (first + count)] = block.reshape(-1, size)
-        population = Population(
+            means = crowd.people(generator, min(10_000, speakers - first))
+            block = crowd.slices(generator, means, 2).reshape(2 * len(means), -1)
+            slices[2 * first : 2 * (first + len(means))] = block
+        Population(
             [Speaker(f"{i:08d}") for i in range(speakers)],
             np.arange(speakers + 1) * 2,
-            {"voice": FeatureTemplates(shipped.specs["voice"], slices)},
-            shipped.rank_models,
-            cohort=shipped.cohort,
-        )
-        began = time.process_time()
-        population.save(path, mapped=True)
-        row["save_seconds"] = round(time.process_time() - began, 1)
-    row["file_mb"] = round(path.stat().st_size / 1e6, 1)
-    return row | {"cosines": crowd.made(), "cosines_of_the_shipped": crowd.real}
+            {"voice": FeatureTemplates(crowd.shipped.specs["voice"], slices)},
+            crowd.shipped.rank_models,
+            cohort=crowd.shipped.cohort,
+        ).save(path, mapped=True)
 
 
-def mapped(speakers: int, folder: Path | None = None) -> dict[str, Any]:
-    """Start a monitor of a mapped store, and read; beside numpy's product of the same matrix."""
+def mapped(speakers: int, folder: Path | None) -> list[str]:
+    """Start a monitor of a mapped store, and read a second after the other of one of the people."""
     with tempfile.TemporaryDirectory() as spare:
         path = (folder or Path(spare)) / f"mapped_{speakers}.npz"
-        row: dict[str, Any] = {}
         if not path.exists():
-            command = [sys.executable, "-m", "benchmarks.scale", "--one", "--what", "made_mapped"]
-            asked = [*command, "--speakers", str(speakers), "--folder", str(path.parent)]
-            done = subprocess.run(asked, check=True, stdout=subprocess.PIPE)
-            row |= json.loads(done.stdout)
-        return row | read_mapped(path)
+            in_own_process(write_mapped, speakers, path)
+        wall, began = time.perf_counter(), time.process_time()
+        population = Population.load(path)
+        watch = population.names[len(population) // 3]
+        monitor = Monitor(population, ["voice"], watch=watch)
+        monitor.push(Frames(np.zeros(1, np.bool_), {}))  # what is said before anything is heard
+        start = f"{time.perf_counter() - wall:.2f} s, {time.process_time() - began:.2f} s"
+        assert monitor.attacker.support_bits is not None
+        started, place = memory_mb(), population.index(watch)
+        own = np.asarray(population.features["voice"].slices[2 * place : 2 * place + 2], float)
+        matrix = monitor.attacker._scorers["voice"].templates
+        crowd, generator = Crowd(), np.random.default_rng(7)
+        walls, ratios = list[float](), list[float]()
+        for second in range(SECONDS):
+            values = crowd.slices(generator, own.mean(axis=0, keepdims=True), 1)[0]
+            tick = np.array([100] if second % 3 == 2 else [], np.int64)
+            track = Track(tick, values[: tick.size].astype(np.float32))
+            block = Frames(np.ones(100, np.bool_), {"voice": track})
+            wall, began = time.perf_counter(), time.thread_time()
+            monitor.push(block)
+            middle = time.thread_time()
+            walls.append(time.perf_counter() - wall)
+            np.dot(matrix, np.ones(matrix.shape[1], matrix.dtype))
+            ratios.append((middle - began) / (time.thread_time() - middle))
+        low, middle_ratio, high = min(ratios), median(ratios), max(ratios)
+        return [
+            f"{path.stat().st_size / 1e6:.0f} MB",
+            start,
+            f"{started / 1000:.2f} GB, {memory_mb('VmHWM') / 1000:.2f} GB",
+            f"{median(walls):.3f} s, {max(walls):.3f} s",
+            f"{middle_ratio:.1f} ({low:.1f} to {high:.1f})",
+        ]
 
 
-def read_mapped(path: Path) -> dict[str, Any]:
-    """Readings a second apart of one of the people, whose speech begins with others' noise."""
-    crowd, generator = Crowd(), np.random.default_rng(7)
-    before, wall, began = memory_mb(), time.perf_counter(), time.process_time()
-    population = Population.load(path)
-    watch = population.names[len(population) // 3]
-    monitor = Monitor(population, ["voice"], watch=watch)
-    monitor.push(Frames(np.zeros(1, np.bool_), {}))  # what is said before anything is heard
-    start = time.perf_counter() - wall, time.process_time() - began
-    assert monitor.attacker.support_bits is not None
-    started = memory_mb()
-    place = population.index(watch)
-    own = np.asarray(population.features["voice"].slices[2 * place : 2 * place + 2], float)
-    matrix = monitor.attacker._scorers["voice"].templates
-    times: list[list[float]] = [[], []]
-    walls = []
-    for second in range(SECONDS):
-        values = crowd.slices(generator, own.mean(axis=0, keepdims=True), 1)[0].astype(np.float32)
-        tick = np.array([100] if second % 3 == 2 else [], np.int64)
-        block = Frames(np.ones(100, np.bool_), {"voice": Track(tick, values[: tick.size])})
-        wall, began = time.perf_counter(), time.thread_time()
-        (reading,) = monitor.push(block)
-        middle = time.thread_time()
-        walls.append(time.perf_counter() - wall)
-        vector = np.ones(matrix.shape[1], matrix.dtype)
-        product = time.thread_time()
-        np.dot(matrix, vector)
-        times[0].append(middle - began)
-        times[1].append(time.thread_time() - product)
-    ratios = [a / b for a, b in zip(*times, strict=True)]
-    ranks = reading.features["voice"].rank
-    return {
-        "speakers": len(population),
-        "matrix": [*matrix.shape, str(matrix.dtype)],
-        "start_seconds_wall_processor": [round(each, 2) for each in start],
-        "start_memory_mb": round(started - before, 1),
-        "memory_mb": round(memory_mb(), 1),
-        "peak_mb": round(memory_mb("VmHWM"), 1),
-        "reading_seconds_median_most": [
-            round(statistics.median(times[0]), 3),
-            round(max(times[0]), 3),
-        ],
-        "reading_seconds_median_most_by_the_clock": [
-            round(statistics.median(walls), 3),
-            round(max(walls), 3),
-        ],
-        "product_seconds": round(statistics.median(times[1]), 3),
-        "ratio": [round(each, 2) for each in (min(ratios), statistics.median(ratios), max(ratios))],
-        "rank": ranks,
-        "evidence_bits": reading.evidence_bits,
-    }
-
-
-WHAT: dict[str, Callable[[int], dict[str, float]]] = {
-    "reading": reading,
-    "store": store,
-    "evaluate": evaluated,
-    "calibrate": calibrated,
-    "shortlist": shortlisted,
+WHAT: dict[str, tuple[str, Callable[..., list[str]]]] = {
+    "reading": (
+        "templates | started monitor, resident | to start: processor, memory on top | one reading "
+        "| the same in numpy's products of the same matrices",
+        reading,
+    ),
+    "evaluate": ("`evaluate`, 2 000 trials of as many people: processor, memory on top", evaluated),
+    "calibrate": ("trials a cell | processor, two cells | memory on top", calibrated),
+    "mapped": (
+        "store | start: by the clock, processor | resident: started, at most "
+        "| a reading by the clock: median, the longest of 30 | in products: median, range",
+        mapped,
+    ),
 }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--speakers", default="1000,11696,100000")
-    parser.add_argument("--what", default="reading,store,evaluate")
-    parser.add_argument("--one", action="store_true", help="in this process")
-    parser.add_argument("--folder", type=Path, help="where a mapped store is kept")
-    given = parser.parse_args()
-    counts = [int(number) for number in given.speakers.split(",")]
-    if given.one:
-        with threadpool_limits(1):
-            if given.what == "made_mapped":
-                path = given.folder / f"mapped_{counts[0]}.npz"
-                print(json.dumps(made_mapped(counts[0], path)))
-            elif given.what == "mapped":
-                print(json.dumps(mapped(counts[0], given.folder)))
-            else:
-                print(json.dumps(WHAT[given.what](counts[0])))
-        return
-    for what in given.what.split(","):
-        for speakers in counts:
-            command = [sys.executable, "-m", "benchmarks.scale", "--one", "--what", what]
-            command += ["--folder", str(given.folder)] if given.folder else []
-            done = subprocess.run(
-                [*command, "--speakers", str(speakers)], check=True, stdout=subprocess.PIPE
-            )
-            print(json.dumps({"what": what, "speakers": speakers, **json.loads(done.stdout)}))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,136 +1,137 @@
-"""What `style` discloses on read text: the book, or who reads it?
-
-    python -m benchmarks.style SPEECH [--frames FRAMES] [--nonnative NONNATIVE]
-
-Each table stands below what it says. SPEECH has a transcript beside each chapter (`CHAPTER.tsv`);
-times of words are spread over its utterances. With FRAMES, made by `benchmarks.hear` with the
-features f0, phones and voice, rank models are learnt with style and without it. Templates and tests
-are stretches of speech seconds of different chapters, but for `the same chapter`, where the test
-begins after the template. Tests are those of readers on whom nothing was chosen.
-"""
+"""What `style` discloses: of read text the book or who reads it, by which settings."""
 
 from __future__ import annotations
 
-import argparse
-import csv
-import tempfile
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.books import Chapter, content, one_book, print_check
-from benchmarks.hear import CORPORA, chapters
-from benchmarks.rank_bits import RankBits, rank_bits
-from benchmarks.style_rank_models import judges, print_one_session, print_rank_models
-from monitor.corpus import find
+from benchmarks.page import Page, benchmark
+from benchmarks.readers import FEATURES, alike, around, chapters, collected, corpus_of, units_of
+from monitor.features import style as counting
 from monitor.features.style import Style
 from monitor.jobs import cores
-from monitor.maths.ranks import rank_bounds
-from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, collect
+from monitor.maths.rank_models import fit_many, mean_bits_of
+from monitor.maths.ranks import rank_bounds, rank_histograms
+from monitor.maths.scores import OF_COUNTS
+from monitor.maths.statistics import limits, speaker_weights
+from monitor.population.rank_model import RankModel
+from monitor.training.calibrating import CalibrationSettings, calibrate
+from monitor.training.voices import SpeakerSpeech, collect
 from monitor.transcripts import read_transcript
-from monitor.types import AnyArray, BoolArray
+from monitor.types import AnyArray, FloatArray, IntArray, Track
 
-LENGTHS = ((30.0, 60.0), (60.0, 60.0))
-"""T and D, speech seconds."""
-CANDIDATES = 40
+NEAR = 75
+"""Chapters of one reader are 23 numbers apart at most or more than 400; of two readers, two of
+cookery that are 60 apart share their words as one book does, and two 89 apart do not."""
+CANDIDATES, SRD_SPEAKERS = 40, 11_696
 SAME = "the same chapter"
 BOOK = "another chapter of the book, the same reader"
 OTHERS_BOOK = "another chapter of the book, another reader"
 READER = "another book, the same reader"
-KINDS = (SAME, BOOK, OTHERS_BOOK, READER)
+JUDGES = "dev-clean"
+"""The settings of `style` were chosen, and the network of phones was trained, on other readers."""
+LENGTHS, TEMPLATE_SECONDS = (30.0, 60.0), 40.0
+"""Of rank models: chapters of dev-clean are short, with longer templates fewer readers are left."""
+CHOSEN_BY = ("train-clean-5", "train-clean-100")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="What style discloses on read text.")
-    parser.add_argument("speech", type=Path)
-    parser.add_argument("--frames", type=Path, help="of the other features, for joint rank models")
-    parser.add_argument("--nonnative", type=Path, help="speakers of sentences, one session each")
-    parser.add_argument("--jobs", type=int, default=cores())
-    given = parser.parse_args()
-    if not (given.speech / "manifest.csv").is_file():
-        parser.error(f"{given.speech} has no manifest.csv")
-    rows = chapters(given.speech, CORPORA)
-    said = {}
-    for row in rows:
-        transcript = read_transcript((given.speech / row["path"]).with_suffix(".tsv"))
-        words = [word.text for word in transcript.timed_words]
-        said[Chapter(row["speaker"], int(row["chapter"]))] = content(words)
-    print("## Which chapters are of one book\n")
-    print_check(said)
-    places = [(given.speech / row["path"], row["speaker"], row["chapter"]) for row in rows]
-    voices = heard(places, given.jobs)
-    print("\n## The book, or who reads it\n")
-    print_books(voices, judges(given.speech))
-    if given.frames is not None:
-        print("\n## Rank models with style and without it\n")
-        print_rank_models(voices, given.frames)
-    if given.nonnative is not None:
-        with (given.nonnative / "manifest.csv").open(encoding="utf-8") as file:
-            found = [(given.nonnative / r["path"], r["speaker"], "") for r in csv.DictReader(file)]
-        print("\n## Sentences that were given to speakers\n")
-        print_one_session(heard(found, given.jobs))
+class Chapter(NamedTuple):
+    """One recording."""
+
+    reader: str
+    number: int
 
 
-def heard(places: Sequence[tuple[Path, str, str]], jobs: int) -> list[SpeakerSpeech]:
-    """Style, of recordings: where each lies, its speaker and its session."""
-    with tempfile.TemporaryDirectory() as folder:
-        manifest = Path(folder, "all.csv")
-        lines = [f"{path.resolve()},{speaker},{session}" for path, speaker, session in places]
-        manifest.write_text("\n".join(["path,speaker,session", *lines, ""]), encoding="utf-8")
-        voices, _, problems = collect(find(manifest), features=["style"], jobs=jobs)
-    for problem in problems:
-        raise SystemExit(problem)
-    return voices
+class RankBits(NamedTuple):
+    """MeanD of ranks, its limits over resampled speakers, and stretched to as many as of SRD."""
+
+    bits: float
+    low: float
+    high: float
+    many: float
+
+    def __str__(self) -> str:
+        return around(self.bits, self.low, self.high)
 
 
-def print_books(voices: Sequence[SpeakerSpeech], judging: Container[str]) -> None:
-    """A line for each kind of pair of chapters and each pair of lengths."""
+def rank_bits(better: IntArray, tied: IntArray, owners: Sequence[str], candidates: int) -> RankBits:
+    """Fit the rank model of similarity rank disclosure to ranks; every owner weighs the same."""
+    names, index = np.unique(owners, return_inverse=True)
+    each = alike(index)
+    weights: FloatArray = np.vstack([each, speaker_weights(names.size)[:, index] * each])
+    alpha, beta, binomial = fit_many(rank_histograms(better, tied, candidates, weights))
+    bits = mean_bits_of(alpha, beta, binomial, candidates)
+    many = mean_bits_of(alpha[:1], beta[:1], binomial[:1], SRD_SPEAKERS)
+    return RankBits(float(bits[0]), *limits(bits[1:]), float(many[0]))
+
+
+@benchmark()
+def style(page: Page, speech: Path, *, frames: Path | None = None, jobs: int = cores()) -> None:
+    """What does `style` disclose on read text: the book, or who reads it?
+
+    SPEECH has a transcript beside each chapter; times of words are spread over its utterances.
+    Templates of 60 s and tests are of different chapters, but for the same one, where the test
+    begins after the template. Tests are of readers on whom nothing was chosen. With FRAMES
+    (`recipes.frames`) rank models are learnt with style and without it.
+    """
+    rows = chapters(speech)
+    corpus = corpus_of((speech / row["path"], row["speaker"], row["chapter"]) for row in rows)
+    voices, _, problems = collect(corpus, features=["style"], jobs=jobs)
+    if problems:
+        raise SystemExit(problems[0])
+    judging = {folder.name for folder in (speech / JUDGES).iterdir()}
+    page.table(
+        "template | T | style | without words a second | words a second alone "
+        "| among 11 696 | readers, tests",
+        (line for length in LENGTHS for line in books(voices, judging, length)),
+        keys=2,
+    )
+    if frames is not None:
+        page.table(
+            "template | features | T | MeanD without | with style | gain "
+            "| local bits without, with | readers",
+            rank_models(voices, frames, judging),
+            keys=3,
+        )
+
+
+def books(voices: Sequence[SpeakerSpeech], judging: set[str], length: float) -> Iterator[list[str]]:
+    """A line for each kind of pair of chapters."""
     sessions = {
         Chapter(voice.name, int(name)): session["style"]
         for voice in voices
         for name, session in zip(voice.session_names, voice.sessions, strict=True)
     }
     measure = next(iter(sessions.values())).spec.kind.similarity()
-    print(
-        "| template | T, D | style | without words a second | words a second alone "
-        "| the rank model of style among 11 696 | readers, trials |"
-    )
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for length, template in LENGTHS:
-        t, d = (round(x * UNITS_PER_SECOND) for x in (length, template))
-        owners = [chapter for chapter, each in sessions.items() if each.length >= d]
-        templates = np.array([sessions[chapter].total(0, d) for chapter in owners])
-        windows = [
-            (chapter, start, each.total(start, t))
-            for chapter, each in sessions.items()
-            if chapter.reader in judging
-            for start in range(0, each.length - t + 1, t)
-        ]
-        tests = np.array([total for _, _, total in windows])
-        found: dict[str, list[RankBits]] = defaultdict(list)
-        for kept in parts():
-            scores = measure.score(measure.prepare(templates[:, kept]), tests[:, kept])
-            trials = ranked(owners, [(c, s) for c, s, _ in windows], scores, d)
-            for kind, rows in trials.items():
-                better, tied = np.array([row[:2] for row in rows]).T
-                found[kind].append(rank_bits(better, tied, [r[2] for r in rows], CANDIDATES))
-        for kind in KINDS:
-            of_all, words, tempo = found[kind]
-            print(
-                f"| {kind} | {length:g}, {template:g} s | {of_all} | {words} | {tempo} "
-                f"| {of_all.many:.2f} | {of_all.speakers}, {of_all.trials} |"
-            )
-
-
-def parts() -> Iterator[BoolArray]:
-    """Which bins: all, those of words, and those of how many there are a second."""
-    names = Style().bins
-    tempo = np.array(["words a second" in name for name in names])
-    yield np.ones(len(names), np.bool_)
-    yield ~tempo
-    yield tempo
+    t, d = units_of(length, 60.0)
+    owners = [chapter for chapter, each in sessions.items() if each.length >= d]
+    templates = np.array([sessions[chapter].total(0, d) for chapter in owners])
+    windows = [
+        (chapter, start, each.total(start, t))
+        for chapter, each in sessions.items()
+        if chapter.reader in judging
+        for start in range(0, each.length - t + 1, t)
+    ]
+    tests = np.array([total for _, _, total in windows])
+    found: dict[str, list[RankBits]] = defaultdict(list)
+    counts: dict[str, str] = {}
+    tempo = np.array(["words a second" in name for name in Style().bins])
+    for kept in (np.ones(tempo.size, np.bool_), ~tempo, tempo):
+        scores = measure.score(measure.prepare(templates[:, kept]), tests[:, kept])
+        trials = ranked(owners, [(c, s) for c, s, _ in windows], scores, d)
+        for kind, rows in trials.items():
+            better, tied = np.array([row[:2] for row in rows]).T
+            readers = [row[2] for row in rows]
+            found[kind].append(rank_bits(better, tied, readers, CANDIDATES))
+            counts[kind] = f"{len(set(readers))}, {len(rows)}"
+    for kind in (SAME, BOOK, OTHERS_BOOK, READER):
+        many = f"{found[kind][0].many:.2f}"
+        yield [kind, f"{length:g} s", *map(str, found[kind]), many, counts[kind]]
 
 
 def ranked(
@@ -168,5 +169,162 @@ def kind_of(owner: Chapter, test: Chapter) -> str | None:
     return OTHERS_BOOK if one_book(owner, test) else None
 
 
-if __name__ == "__main__":
-    main()
+def one_book(one: Chapter, other: Chapter) -> bool:
+    """Whether two chapters are of one book, by their numbers at LibriVox."""
+    return abs(one.number - other.number) < NEAR
+
+
+def rank_models(
+    voices: Sequence[SpeakerSpeech], frames: Path, judging: set[str]
+) -> Iterator[list[str]]:
+    """Each set of features with and without style: within a book, and within a chapter."""
+    others, specs = collected(frames, FEATURES)
+    specs = {**specs, "style": voices[0].sessions[0]["style"].spec}
+    by = {voice.name: voice for voice in voices}
+    both = [joined(other, by[other.name]) for other in others]
+    trained = dict.fromkeys(specs, {voice.name for voice in both} - judging)
+    sets: tuple[tuple[str, ...], ...] = ((), ("f0",), ("voice",), FEATURES)
+    how = CalibrationSettings(
+        lengths=LENGTHS, template_lengths=(TEMPLATE_SECONDS,), trained=trained, prior=None,
+        cohort=None, sets=[(*s, *more) for s in sets for more in ((), ("style",)) if s or more],
+    )  # fmt: skip
+    for name, session, people in (
+        ("another chapter of the book", "cross", [one_books_chapters(voice) for voice in both]),
+        ("the same chapter", "same", both),
+    ):
+        made = calibrate(people, specs, how)
+        models = {m.features: m for m in made.rank_models if m.session == session}
+        rows = {(row["feature"], row["T"]): row for row in made.rows if row["session"] == session}
+        for features in sets:
+            for t, length in enumerate(LENGTHS):
+                model = models.get((*features, "style"))
+                row = rows.get(("+".join((*features, "style")), length))
+                if model is None or row is None:
+                    continue
+                after, kept = bits_of(model, t), f"{row['held_out_local_bits']:.2f}"
+                before, gain = "", ""
+                if features:
+                    alone = bits_of(models[features], t)
+                    before, gain = with_limits(alone), with_limits(after - alone)
+                    bare = rows["+".join(features), length]["held_out_local_bits"]
+                    kept = f"{bare:.2f}, {kept}"
+                yield [
+                    name, "+".join(features) or "style alone", f"{length:g} s", before,
+                    with_limits(after), gain, kept, str(row["speakers"]),
+                ]  # fmt: skip
+
+
+def joined(one: SpeakerSpeech, other: SpeakerSpeech) -> SpeakerSpeech:
+    """The features of both, as far as both heard each chapter."""
+    sessions = []
+    for place, name in enumerate(one.session_names):
+        found = other.session_names.index(name)
+        length = min(one.length(place), other.length(found))
+        both = {**one.sessions[place], **other.sessions[found]}
+        sessions.append({name: replace(each, length=length) for name, each in both.items()})
+    return replace(one, sessions=tuple(sessions))
+
+
+def one_books_chapters(voice: SpeakerSpeech) -> SpeakerSpeech:
+    """All chapters of the book with most of them."""
+    shelves: list[list[int]] = []
+    named = [Chapter(voice.name, int(name)) for name in voice.session_names]
+    for place, chapter in enumerate(named):
+        own = [shelf for shelf in shelves if one_book(named[shelf[0]], chapter)]
+        own[0].append(place) if own else shelves.append([place])
+    kept = max(shelves, key=lambda shelf: (len(shelf), sum(map(voice.length, shelf))))
+    return replace(
+        voice,
+        sessions=tuple(voice.sessions[place] for place in kept),
+        speech=tuple(voice.speech[place] for place in kept),
+        session_names=tuple(voice.session_names[place] for place in kept),
+    )
+
+
+def bits_of(model: RankModel, t: int) -> FloatArray:
+    """MeanD of a model and of each of its resamples, which are the same readers' in every model."""
+    fitted = (model.alpha[:, t, 0], model.beta[:, t, 0], model.binomial[:, t, 0].astype(np.bool_))
+    return np.asarray(mean_bits_of(*fitted, model.candidates))
+
+
+def with_limits(bits: FloatArray) -> str:
+    return around(bits[0], *limits(bits[1:]))
+
+
+# ----------------------------------------------------------------------------------------- settings
+
+
+@benchmark()
+def style_settings(page: Page, speech: Path) -> None:
+    """How many little words should `style` count, and which rates?
+
+    On readers who judge nothing else: a template of the first 100 s of the longest chapter, tests
+    from what follows (one session, one book).
+    """
+    rows = sorted(chapters(speech, CHOSEN_BY), key=lambda row: float(row["seconds"]))
+    paths = {row["speaker"]: (speech / row["path"]).with_suffix(".tsv") for row in rows}
+    spoken = {name: read_transcript(path).words() for name, path in paths.items()}
+
+    def heard() -> dict[str, Track]:
+        return {name: Style().process(words) for name, words in spoken.items()}
+
+    usual, named = heard(), np.array(Style().bins)
+    listed = ~np.array([name.startswith("(") for name in named])
+    rates = np.array([name.endswith("a second)") for name in named])
+    other = np.array([name.startswith("(other") for name in named])
+    one, last = np.arange(named.size), other.nonzero()[0][-1]
+    counts = sum(np.bincount(track.values, minlength=one.size) for track in usual.values())
+    order = np.argsort(-np.where(listed, counts, -1), kind="stable")
+
+    def frequent(most: int) -> IntArray:
+        """All but the most frequent words of the list in one bin."""
+        rare = listed.copy()
+        rare[order[:most]] = False
+        return np.where(rare, rare.nonzero()[0][0], one)
+
+    def ways() -> Iterator[tuple[str, Mapping[str, Track], IntArray]]:
+        """What is counted, and in which bins; -1 leaves them out."""
+        yield "style", usual, one
+        for most in (120, 80, 40, 20, 10):
+            yield f"the {most} most frequent words", usual, frequent(most)
+        lately = named == "(other, said lately)"
+        yield "no number of letters", usual, np.where(other & ~lately, last, one)
+        yield "no words said lately", usual, np.where(other, last, one)
+        yield "no rate", usual, np.where(rates, -1, one)
+        yield "the rate alone", usual, np.where(rates, one, -1)
+        for words in (4, 16, 32):
+            counting._RATE_WORDS = words
+            yield f"a rate every {words} words", heard(), one
+
+    lengths = (30, 60, 120)
+    page.table(
+        f"what is counted | bins | {' | '.join(f'{t} s' for t in lengths)}",
+        (
+            [what, np.unique(into[into >= 0]).size, *(measured(tracks, into, t) for t in lengths)]
+            for what, tracks, into in ways()
+        ),
+    )
+
+
+def measured(tracks: Mapping[str, Track], into: IntArray, seconds: int) -> RankBits:
+    """Bits of tests of so many seconds."""
+    kept, places = np.unique(into[into >= 0]), into.size
+
+    def counts(track: Track, begin: int, end: int) -> FloatArray:
+        assert track.spans is not None
+        within = (track.spans[:, 0] >= 100 * begin) & (track.ticks <= 100 * end)
+        bins = into[track.values[within]]
+        return np.bincount(bins[bins >= 0], minlength=places)[kept].astype(float)
+
+    templates, tests, owners = [], [], []
+    for name, track in tracks.items():
+        last = int(track.ticks[-1]) // 100
+        if last >= 100:
+            templates.append(counts(track, 0, 100))
+            for begin in range(100, last - seconds + 1, seconds):
+                tests.append(counts(track, begin, begin + seconds))
+                owners.append((len(templates) - 1, name))
+    likelihood = OF_COUNTS["log-likelihood"]
+    scores = likelihood.score(likelihood.prepare(np.array(templates)), np.array(tests))
+    better, tied = rank_bounds(scores, np.array([own for own, _ in owners]))
+    return rank_bits(better, tied, [name for _, name in owners], len(templates))

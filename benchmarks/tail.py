@@ -1,24 +1,16 @@
-"""Does a tail fitted to other people's ratios support more than ELUB? On people of known truth.
-
-    python -m benchmarks.tail [FRAMES]
-
-Beyond the data ELUB counts one more misleading comparison than was seen. A generalised Pareto tail,
-fitted to the largest ratios of other people, might say that there are fewer: up to its upper limit
-(profile likelihood, 95 %), a decade beyond the data at most, with an exponent of no less than 0,
-since ratios are heavier than normal. Simulated people are vectors, sessions of them noisy copies,
-and ratios the true ones; some people are alike, or of a heavier kind. With FRAMES, which
-`benchmarks.world` keeps, of those who calibrate as well, at their own microphones.
-"""
+"""Does a tail fitted to other people's ratios support more than ELUB? On people of known truth."""
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.page import Page, benchmark
+from benchmarks.readers import FEATURES, alike
 from benchmarks.truth import others_of
-from benchmarks.world import FEATURES, OWN_SECONDS, HeardGroup, compare
+from benchmarks.world import judged_of
 from monitor.maths.likelihood_ratios import (
     ScorePairs,
     TemplateComparisons,
@@ -29,68 +21,80 @@ from monitor.maths.likelihood_ratios import (
 )
 from monitor.population.population import Population
 from monitor.types import FloatArray
+from recipes.effects import OWN_SECONDS, HeardGroup, compare
 
 SHARE = 0.02
 """Of comparisons whose excess is fitted."""
+
 SLACK = 1.353
 """Of log-likelihood: the upper limit is passed once in 20."""
+
 _EXPONENTS, _RATES = np.append(1e-3, np.arange(0.025, 1.0, 0.025)), np.geomspace(1e-3, 10.0, 80)
+
 STEPS = np.arange(0.0, 25.0, 0.01)
+
 DRAWS, CROWD, TESTERS, SIZE = 30, 6000, 1500, 20
-KINDS = ("even", "alike", "heavy")
+
+NOISE = 0.45
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="A fitted tail beside ELUB.")
-    parser.add_argument("frames", type=Path, nargs="?")
-    given = parser.parse_args()
-    print("| people | with two sessions | ELUB | with a tail | at ELUB, true 2^t alarms / hits |")
-    print("| --- | ---: | ---: | ---: | ---: |")
-    for kind in KINDS:
-        for many in (30, 100, 250):
-            print(simulated(kind, many), flush=True)
-    if given.frames:
-        print(heard(given.frames), flush=True)
+@benchmark()
+def tail(page: Page, frames: Path | None = None) -> None:
+    """Does a fitted tail support more evidence than ELUB? On people of known truth.
+
+    ELUB counts one more misleading comparison than was seen. A generalised Pareto tail, fitted to
+    the largest ratios of other people, might say that there are fewer: up to its upper limit
+    (profile likelihood, 95 %), a decade beyond the data at most. Simulated people are vectors,
+    sessions of them noisy copies, and ratios the true ones. With FRAMES, which `world` keeps, of
+    those who calibrate as well.
+    """
+
+    def rows() -> Iterator[list[str]]:
+        for kind in ("even", "alike", "heavy"):
+            for many in (30, 100, 250):
+                found = [f"{each:.2f}" for each in simulated(kind, many)]
+                yield [kind, str(many), *found]
+        if frames:
+            yield heard(frames)
+
+    heads = "ELUB | with a tail | at ELUB, true 2^t alarms / hits"
+    page.table(f"people | with two sessions | {heads}", rows(), keys=2)
 
 
-def simulated(kind: str, many: int) -> str:
-    """A line: bounds by so many people, and how far from the truth ELUB lies."""
+def simulated(kind: str, many: int) -> FloatArray:
+    """Bounds by so many people, and how far from the truth ELUB lies."""
     rng = np.random.default_rng(0)
     crowd = people(kind, CROWD, rng)
     one, other = sessions(crowd, rng), sessions(crowd, rng)
     others = np.sort(np.concatenate([np.delete(ratios(one[i], other), i) for i in range(TESTERS)]))
-    mated = np.sort(ratios(one, other))
-    found = []
+    mated, found = np.sort(ratios(one, other)), []
     for _ in range(DRAWS):
         some = people(kind, many, rng)
         table = ratios(sessions(some, rng)[:, None], sessions(some, rng)[None])
         tester, owner = np.nonzero(~np.eye(many, dtype=bool))
         of = TemplateComparisons(table[tester, owner][:, None], ScorePairs(tester, owner))
-        both = bounds(np.diag(table), table[tester, owner], of)
+        both = bounds(np.diag(table), table[tester, owner], of, np.ones(many))
         alarms, hits = (1 - np.searchsorted(x, both[0]) / x.size for x in (others, mated))
         found.append((*both, alarms * 2 ** both[0] / max(hits, 1e-9)))
-    elub, tail, off = np.mean(found, axis=0)
-    return f"| {kind} | {many} | {elub:.2f} | {tail:.2f} | {off:.2f} |"
+    return np.asarray(np.mean(found, axis=0))
 
 
-def heard(frames: Path) -> str:
+def heard(frames: Path) -> list[str]:
     """A line: people at their own microphones who calibrate, clean, 5 s against 5 s."""
     one, other = (HeardGroup.read(frames, f"calibrate-{k}", "clean", FEATURES) for k in (0, 1))
     made = compare("", Population.reference(), one, other, FEATURES, (OWN_SECONDS, OWN_SECONDS))
-    judged = made.judged(None)
+    judged = judged_of(made, None)
     bits, _, _, who = others_of(judged)
     of = TemplateComparisons(bits[:, None], ScorePairs(*who))
-    elub, tail = bounds(judged.mated, bits, of, 1.0 / np.bincount(judged.speaker)[judged.speaker])
-    return (
-        f"| {'+'.join(FEATURES)} | {np.unique(judged.speaker).size} | {elub:.2f} | {tail:.2f} | |"
-    )
+    elub, tail = bounds(judged.mated, bits, of, alike(judged.speaker))
+    count = np.unique(judged.speaker).size
+    return ["+".join(FEATURES), str(count), f"{elub:.2f}", f"{tail:.2f}", ""]
 
 
 def bounds(
-    mated: FloatArray, others: FloatArray, of: TemplateComparisons, own: FloatArray | None = None
+    mated: FloatArray, others: FloatArray, of: TemplateComparisons, own: FloatArray
 ) -> tuple[float, float]:
     """ELUB, and the larger of it and what a tail supports, bits."""
-    own = np.ones(mated.size) if own is None else own
     theirs, speakers, pairs = of.weights(), round(own.sum()), pair_count(of)
     elub = supported_bits(mated, others, own, theirs, speakers, pairs, of)[0]
     return elub, max(elub, tail_bound_bits(mated, others, own, theirs, speakers, of))
@@ -133,9 +137,6 @@ def people(kind: str, many: int, rng: np.random.Generator) -> FloatArray:
     return made
 
 
-NOISE = 0.45
-
-
 def sessions(of: FloatArray, rng: np.random.Generator) -> FloatArray:
     """A noisy copy of everybody."""
     return of + NOISE * rng.standard_normal(of.shape)
@@ -149,7 +150,3 @@ def ratios(one: FloatArray, other: FloatArray) -> FloatArray:
     apart = 0.5 * squares / whole - 0.5 * (whole * squares - 2.0 * one * other) / rest
     nats = apart.sum(axis=-1) + SIZE * (np.log(whole) - 0.5 * np.log(rest))
     return np.asarray(nats / np.log(2.0))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,35 +1,24 @@
-"""One template of two sessions, or two templates: what an attacker learns by either.
-
-    python -m benchmarks.templates_apart ../shared/speech VOICES KEPT
-
-Everybody is enrolled from two sessions and tested by a third. The second session, and the stream,
-are clean or over a telephone (`recipes.voice.world`). Ratios are those of the shipped rank models
-of f0, phones and voice. By each rule of scoring: whose template comes first, the evidence of the
-enrolled, its Cllr and the mean ratio of impostors, who may show 1. People at their own microphones
-(Common Voice) are those who choose and those who judge (`recipes.voice.clips`); the rule was chosen
-by the first and by readers, the judges had no part in it, nor in any network or calibration. KEPT
-is a folder in which what was heard is kept.
-"""
+"""One template of two sessions, or two templates: what an attacker learns by either."""
 
 from __future__ import annotations
 
-import argparse
 import pickle
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
-import soundfile
 
-from benchmarks.hear import chapters
+from benchmarks.page import Page, benchmark
+from benchmarks.readers import FEATURES, chapters, read
+from benchmarks.truth import costs
 from monitor.features.channel import CONDITION
 from monitor.features.extractor import Extractor
 from monitor.features.registry import make
 from monitor.jobs import cores
-from monitor.maths import likelihood_ratios as calibrated
 from monitor.maths.condition import ROW, condition_of
 from monitor.networks.layers import RATE
 from monitor.population.cohort import FeatureTemplates
@@ -42,11 +31,14 @@ from monitor.types import AnyArray, FloatArray
 from recipes.voice.clips import people
 from recipes.voice.world import conditions
 
-FEATURES = ("f0", "phones", "voice")
 OWN_SECONDS, READER_SECONDS = 8.0, 24.0
 """Audio of a session."""
+
 LEAST_SPEECH = 2.0
+
 HEARD = (("A", "clean"), ("B", "clean"), ("B", "telephone"), ("C", "clean"), ("C", "telephone"))
+GROUPS = {"choose": "Who choose", "readers": "Readers", "judge": "Who judge"}
+"""Sections of the page."""
 
 
 @dataclass(frozen=True)
@@ -61,25 +53,33 @@ class Stretch:
 Person = dict[tuple[str, str], Stretch]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Two sessions: one template or two.")
-    parser.add_argument("speech", type=Path)
-    parser.add_argument("voices", type=Path)
-    parser.add_argument("kept", type=Path)
-    parser.add_argument("--jobs", type=int, default=cores())
-    given = parser.parse_args()
-    given.kept.mkdir(parents=True, exist_ok=True)
+@benchmark()
+def templates_apart(
+    page: Page, speech: Path, voices: Path, kept: Path, *, jobs: int = cores()
+) -> None:
+    """Two sessions: one template or two?
+
+    Everybody is enrolled from two sessions and tested by a third; the second, and the stream, are
+    clean or over a telephone. By each rule of scoring: whose template comes first, the evidence of
+    the enrolled, its Cllr and the mean ratio of impostors, who may show 1. The judges had no part
+    in the choice, nor in any network or calibration. KEPT is a folder for what was heard.
+    """
+    kept.mkdir(parents=True, exist_ok=True)
     population = Population.reference()
-    print(
-        "| people | N | second session, stream | rule | first | mean bits | Cllr, least "
-        "| mean LR of impostors |\n| --- | ---: | --- | --- | ---: | ---: | ---: | ---: |"
-    )
-    for group in ("choose", "readers", "judge"):
-        everybody = heard(group, given.speech, given.voices, given.kept, given.jobs)
-        for second in ("clean", "telephone"):
-            for stream in ("clean", "telephone"):
-                for line in rows(group, everybody, population, second, stream):
-                    print(line, flush=True)
+    for group, title in GROUPS.items():
+        everybody = heard(group, speech, voices, kept, jobs)
+        page.note(f"{title}: {len(everybody)} people")
+        page.table(
+            "second session, stream | rule | first | mean bits | Cllr, least "
+            "| mean LR of impostors",
+            (
+                line
+                for pair in product(("clean", "telephone"), repeat=2)
+                for line in rows(everybody, population, *pair)
+            ),
+            keys=2,
+            under=title,
+        )
 
 
 def heard(group: str, speech: Path, voices: Path, kept: Path, jobs: int) -> list[Person]:
@@ -110,12 +110,9 @@ def sounds(group: str, speech: Path, voices: Path) -> Iterator[dict[str, FloatAr
         for each in people(voices):
             if each.role == group and len(each.clips) > 2:
                 order = sorted(each.clips, key=lambda name: -len(each.clips[name]))
-                yield {
-                    name: np.concatenate(
-                        [soundfile.read(clip, dtype="float32")[0] for clip in each.clips[session]]
-                    )[: round(OWN_SECONDS * RATE)]
-                    for name, session in zip("ABC", order, strict=False)
-                }
+                joined = (np.concatenate([read(c) for c in each.clips[s]]) for s in order)
+                most = round(OWN_SECONDS * RATE)
+                yield {name: sound[:most] for name, sound in zip("ABC", joined, strict=False)}
         return
     by_reader: dict[str, list[dict[str, str]]] = {}
     for row in sorted(chapters(speech), key=lambda row: -float(row["seconds"])):
@@ -123,10 +120,7 @@ def sounds(group: str, speech: Path, voices: Path) -> Iterator[dict[str, FloatAr
     size = round(READER_SECONDS * RATE)
     for _, own in sorted(by_reader.items()):
         if len(own) > 1:
-            first, other = (
-                soundfile.read(speech / row["path"], frames=2 * size, dtype="float32")[0]
-                for row in own[:2]
-            )
+            first, other = (read(speech / row["path"], 2 * READER_SECONDS) for row in own[:2])
             yield {"A": first[:size], "B": first[size:], "C": other[:size]}
 
 
@@ -174,8 +168,8 @@ def enrolled(
 
 
 def rows(
-    group: str, everybody: Sequence[Person], population: Population, second: str, stream: str
-) -> Iterator[str]:
+    everybody: Sequence[Person], population: Population, second: str, stream: str
+) -> Iterator[list[str]]:
     """A line for each rule."""
     keys = ("A", "clean"), ("B", second)
     first, other, both = (
@@ -213,16 +207,12 @@ def rows(
     for rule, told in found.items():
         own, others = told[mated], told[~mated]
         weights = np.full(own.size, 1 / own.size), np.full(others.size, 1 / others.size)
-        costs = [
-            cost(own, others, *weights)
-            for cost in (calibrated.cost_bits, calibrated.least_cost_bits)
-        ]
         hit = np.mean(told.argmax(axis=1) == np.arange(len(everybody)))
-        yield (
-            f"| {group} | {len(everybody)} | {second}, {stream} | {rule} | {100 * hit:.0f} % "
-            f"| {own.mean():.1f} | {costs[0]:.2f}, {costs[1]:.2f} | {np.exp2(others).mean():.2f} |"
-        )
-
-
-if __name__ == "__main__":
-    main()
+        yield [
+            f"{second}, {stream}",
+            rule,
+            f"{100 * hit:.0f} %",
+            f"{own.mean():.1f}",
+            costs(own, others, *weights),
+            f"{np.exp2(others).mean():.2f}",
+        ]

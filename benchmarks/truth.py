@@ -1,68 +1,42 @@
-"""Do likelihood ratios keep what they promise, on people whom the fit has not seen?
-
-    monitor enrol ../shared/nonnative -o people.npz --frames NONNATIVE --features f0,phones,voice
-    python -m benchmarks.truth ../shared/speech ../shared/nonnative FRAMES NONNATIVE -o docs
-    python -m benchmarks.truth ... --features f0,phones,voice --sets voice,f0+phones+voice
-
-FRAMES is a folder that `benchmarks.build_reference` heard; the cohort is its background readers.
-Rank models of LibriSpeech's readers are fitted on three or four fifths of them and judged on
-comparisons of two people who are both left out, until every pair was judged once; likewise those of
-non-native speakers, who are judged by the rank model of all of LibriSpeech's readers as well.
-`voice` and the units of `phones` were trained on 200 of the non-native speakers: sets with them are
-judged on the other 50. Templates of 30 s. An impostor's stream is one of somebody whose own
-template is taken away.
-
-Of other people's comparisons a share of at most 2^-k may show k bits or more, beyond the limit of a
-binomial of as many draws as there are pairs of people; their mean ratio may be at most 1 within its
-limits, over resampled people.
-"""
+"""Do likelihood ratios keep what they promise, on people whom the fit has not seen?"""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import combinations_with_replacement
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import binom
 
-from benchmarks.hear import BACKGROUND, trainers
-from benchmarks.template_length import collected
+from benchmarks.page import Page, benchmark
+from benchmarks.readers import BACKGROUND, FEATURES, alike, around, collected, trainers, units_of
 from monitor.corpus import find
 from monitor.maths import likelihood_ratios as calibrated
 from monitor.maths.evidence import bits_among, cap_bits, level_ratios, posterior_among, with_misses
 from monitor.maths.statistics import limits, speaker_weights
-from monitor.plots.canvas import BLUE, GREEN, GREY, ORANGE, PURPLE, draw
+from monitor.plots.canvas import BLUE, GREEN, GREY, ORANGE, PURPLE
 from monitor.population.cohort import CohortScoring
 from monitor.training.fitted import ComparisonChooser, FittedEvidence, fit_evidence
-from monitor.training.voices import (
-    UNITS_PER_SECOND,
-    CellComparisons,
-    SpeakerSpeech,
-    cohort_of,
-    collect,
-    plans,
-)
+from monitor.training.voices import CellComparisons, cohort_of, collect, plans
 from monitor.types import BoolArray, FloatArray, IntArray
 from recipes.voice.corpus import recordings
 
-FEATURES = ("f0", "phones", "voice")
-SETS = (("f0",), ("phones",), ("voice",), FEATURES)
 TRAINED = frozenset({"phones", "voice"})
 """Features whose networks some of the non-native speakers trained."""
-LENGTHS = (1.0, 3.0, 10.0, 30.0)
-TEMPLATE_SECONDS = 30.0
-SHIFTS = 6
-FOLDS = 5
-CROWDS = (50, 100, 250, 300)
-REPLICATES = 20
+LENGTHS, TEMPLATE_SECONDS, SHIFTS = (1.0, 3.0, 10.0, 30.0), 30.0, 6
+FOLDS, REPLICATES = 5, 20
 FEWEST = 15
 """People of a line."""
+CROWDS, ENROLLED = (50, 100, 250, 300), (2, 5, 10, 20)
+FIRST_FOREIGN = 50
+"""Place of the first non-native speaker among the voices."""
 COLOURS = (BLUE, GREEN, ORANGE, PURPLE)
+UNLIKE = "non-native, by the rank model of LibriSpeech"
+PEOPLE = "people | features | T"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,108 +60,128 @@ class Judged:
     owner: IntArray
 
     @property
+    def there(self) -> FloatArray:
+        """The bits, none below everything."""
+        return np.where(np.isnan(self.bits), -np.inf, self.bits)
+
+    @property
+    def strangers(self) -> FloatArray:
+        """The bits where the speaker is not enrolled."""
+        there = self.there
+        there[np.arange(len(there)), self.own] = -np.inf
+        return there
+
+    @property
     def impostors(self) -> FloatArray:
         """What is shown of everybody else where the speaker is not enrolled."""
-        there = np.where(np.isnan(self.bits), -np.inf, self.bits)
-        there[np.arange(len(there)), self.own] = -np.inf
-        return np.minimum(level_ratios(there), self.support)
+        return np.minimum(level_ratios(self.strangers), self.support)
 
     @property
     def mated(self) -> FloatArray:
         """What is shown of the speaker who is enrolled, shape (n,)."""
-        there = level_ratios(np.where(np.isnan(self.bits), -np.inf, self.bits))
-        rows = np.arange(len(there))
-        return np.minimum(there, self.support)[rows, self.own]
+        shown = np.minimum(level_ratios(self.there), self.support)
+        return np.asarray(shown[np.arange(len(shown)), self.own])
+
+    @property
+    def weights(self) -> FloatArray:
+        """Of streams: every speaker alike, 1 in all."""
+        weights = alike(self.speaker)
+        return np.asarray(weights / weights.sum())
 
     def among(self, some: BoolArray) -> Judged:
         """The same with these templates alone, the speakers' own among them."""
-        kept = self.owner[some]
-        rows = np.isin(self.speaker, kept)
-        place = np.flatnonzero(some)
+        rows = np.isin(self.speaker, self.owner[some])
         return replace(
             self,
             bits=self.bits[np.ix_(rows, some)],
-            own=np.searchsorted(place, self.own[rows]),
+            own=np.searchsorted(np.flatnonzero(some), self.own[rows]),
             speaker=self.speaker[rows],
             support=self.support[np.ix_(rows, some)],
-            owner=kept,
+            owner=self.owner[some],
         )
 
+    def at_home(self) -> Judged:
+        """Among the people of their own corpus alone."""
+        return self.among((self.owner < FIRST_FOREIGN) == (self.speaker.min() < FIRST_FOREIGN))
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Likelihood ratios, judged on others.")
-    for name in ("speech", "nonnative", "frames", "nonnative_frames"):
-        parser.add_argument(name, type=Path)
-    parser.add_argument("-o", "--output", type=Path)
-    parser.add_argument("--features", default=",".join(FEATURES))
-    parser.add_argument("--sets", default=",".join(map("+".join, SETS)), help="to be judged")
-    given = parser.parse_args()
-    heard = tuple(given.features.split(","))
-    asked = [tuple(names.split("+")) for names in given.sets.split(",")]
-    readers, specs = collected(given.frames, heard)
-    foreign, _, _ = collect(find(given.nonnative_frames), features=heard)
-    apart = {
-        each.speaker
-        for each in recordings(given.speech, given.nonnative)
-        if each.role == "held out"
-    }
-    cohort, _ = cohort_of(find(given.frames / BACKGROUND), features=heard)
-    measures = {n: s.kind.similarity() for n, s in specs.items()}
-    against = {name: CohortScoring(cohort, name, each) for name, each in measures.items()}
+
+@benchmark()
+def truth(
+    page: Page,
+    speech: Path,
+    nonnative: Path,
+    frames: Path,
+    nonnative_frames: Path,
+    *,
+    features: tuple[str, ...] = FEATURES,
+    sets: tuple[str, ...] = (*FEATURES, "+".join(FEATURES)),
+) -> None:
+    """Do likelihood ratios keep what they promise, on people whom the fit has not seen?
+
+    FRAMES holds readers (`recipes.frames`), NONNATIVE_FRAMES non-native speakers (`monitor enrol
+    ../shared/nonnative -o people.npz --frames`). Rank models of readers are fitted on three or four
+    fifths and judged on comparisons of two people who are both left out; likewise of non-native
+    speakers, who are judged by the rank model of all readers as well. Sets with features whose
+    network some of these trained are judged on the others.
+    """
+    readers, specs = collected(frames, features)
+    foreign, _, _ = collect(find(nonnative_frames), features=features)
     voices = [*readers, *foreign]
-    known = trainers(given.speech)["phones"]
-    lines: list[Judged] = []
+    apart = {each.speaker for each in recordings(speech, nonnative) if each.role == "held out"}
+    cohort, _ = cohort_of(find(frames / BACKGROUND), features=features)
+    measures = {name: spec.kind.similarity() for name, spec in specs.items()}
+    against = {name: CohortScoring(cohort, name, each) for name, each in measures.items()}
+    known, lines = trainers(speech)["phones"], list[Judged]()
     for session, t, _, plan in plans(voices, LENGTHS, (TEMPLATE_SECONDS,), SHIFTS):
-        units = [round(x * UNITS_PER_SECOND) for x in (LENGTHS[t], TEMPLATE_SECONDS)]
+        units = units_of(LENGTHS[t], TEMPLATE_SECONDS)
         made = plan.run(measures, *units, cohort=against).compared
         assert made is not None
-        for features in (each for each in asked if set(each) <= set(heard)):
-            axis = [heard.index(name) for name in features]
-            lines += judge(
-                made, voices, len(readers), features, axis, session, LENGTHS[t], apart, known
-            )
-        print(f"{session} session, {LENGTHS[t]:g} s: judged", file=sys.stderr, flush=True)
-    lines = [each for each in lines if np.unique(at_home(each).speaker).size >= FEWEST]
-    print(HEAD, *(row(each) for each in lines), sep="\n", flush=True)
-    print(FEW_HEAD, *(few(each) for each in lines if each.title.startswith(UNLIKE)), sep="\n")
-    print(CROWD_HEAD, *(line for each in lines for line in crowds(each, len(readers))), sep="\n")
-    if given.output is not None:
-        shown = [each for each in lines if "f0+phones+voice | 10 s" in each.title]
-        draw(given.output / "evidence-exceeded.svg", partial(exceeded, shown), (7.0, 4.5))
-        draw(given.output / "evidence-reliable.svg", partial(reliable, shown), (6.0, 4.8))
+        for names in (each.split("+") for each in sets):
+            axis = [features.index(name) for name in names]
+            clean = [voice.name in apart or not TRAINED.intersection(names) for voice in voices]
+            reader = np.arange(len(voices)) < len(readers)
+            others = ~reader & np.array(clean)
+            untaught = np.array(["phones" not in names or v.name not in known for v in voices])
+            about = f"{'+'.join(names)} | {LENGTHS[t]:g} s"
+            lines += judge(made, axis, reader, reader & untaught, others, session, about)
+        page.note(f"{session} session, {LENGTHS[t]:g} s: judged")
+    lines = [each for each in lines if np.unique(each.at_home().speaker).size >= FEWEST]
+    heads = "mean bits | support | Cllr, least | mean LR of impostors | most at k bits over 2^-k"
+    page.table(f"{PEOPLE} | {heads} | resolved | kept", map(row, lines), keys=3)
+    unlike = [few(each) for each in lines if each.title.startswith(UNLIKE)]
+    page.table(f"{PEOPLE} | {' | '.join(map(str, ENROLLED))}", unlike, keys=3)
+    page.table(
+        f"{PEOPLE} | N | bits among N: predicted, true | rank 1: predicted, true",
+        (line for each in lines if "| 10 s" in each.title for line in crowds(each, len(readers))),
+        keys=4,
+    )
+    shown = [each.at_home() for each in lines if "f0+phones+voice | 10 s" in each.title]
+    page.picture("evidence-exceeded.svg", partial(exceeded, shown), (7.0, 4.5))
+    page.picture("evidence-reliable.svg", partial(reliable, shown), (6.0, 4.8))
 
 
 def judge(
     made: CellComparisons,
-    voices: Sequence[SpeakerSpeech],
-    readers: int,
-    features: Sequence[str],
     axis: Sequence[int],
+    reader: BoolArray,
+    testing: BoolArray,
+    others: BoolArray,
     session: str,
-    seconds: float,
-    apart: set[str],
-    known: set[str],
+    about: str,
 ) -> list[Judged]:
     """Readers by their own models; non-native speakers by theirs, and by that of the readers."""
-    names = np.array([voice.name for voice in voices])
-    reader = np.arange(len(voices)) < readers
-    taught = np.isin(names, list(known)) & ("phones" in features)
-    clean = np.isin(names, list(apart)) | (not TRAINED.intersection(features))
-    about = f"{'+'.join(features)} | {seconds:g} s"
-    folds = folded(made, reader & ~taught, reader)
-    found = [
-        crossed(made, axis, reader & ~taught, folds, f"LibriSpeech, {session} session | {about}",
-                more=~reader & clean)
-    ]  # fmt: skip
+    folds = folded(made, testing, reader)
+    title = f"LibriSpeech, {session} session | {about}"
+    found = [crossed(made, axis, testing, folds, title, more=others)]
     if session == "same":
-        others = ~reader & clean
         folds = folded(made, others, others)
         title = f"non-native, same session | {about}"
         found.append(crossed(made, axis, others, folds, title, more=reader))
-        rank_model = fitted(made, axis, reader & ~taught, reader)
-        if rank_model is not None:
-            title = f"non-native, by the rank model of LibriSpeech | {about}"
-            found.append(applied(made, axis, others, rank_model, title, more=reader))
+        model = fitted(made, axis, testing, reader)
+        if model is not None:
+            everybody = others | reader
+            title = f"{UNLIKE} | {about}"
+            found.append(_judged(made, axis, others, everybody, lambda *_: model, title))
     return [each for each in found if each is not None]
 
 
@@ -236,33 +230,19 @@ def crossed(
     more: BoolArray,
 ) -> Judged | None:
     """Every comparison by a model that saw neither of its people; ``more`` only as templates."""
-    rank_models: dict[tuple[int, int], FittedEvidence] = {}
-    for one in range(FOLDS):
-        for two in range(one, FOLDS):
-            left = (fold >= 0) & (fold != one) & (fold != two)
-            rank_model = fitted(made, axis, left & testers, left)
-            if rank_model is None:
-                return None
-            rank_models[one, two] = rank_models[two, one] = rank_model
+    models: dict[tuple[int, int], FittedEvidence] = {}
+    for one, two in combinations_with_replacement(range(FOLDS), 2):
+        left = (fold >= 0) & (fold != one) & (fold != two)
+        model = fitted(made, axis, left & testers, left)
+        if model is None:
+            return None
+        models[one, two] = models[two, one] = model
 
     def pick(tester: int, owner: int) -> FittedEvidence:
         own = int(fold[tester])
-        return rank_models[own, own if fold[owner] < 0 else int(fold[owner])]
+        return models[own, own if fold[owner] < 0 else int(fold[owner])]
 
     return _judged(made, axis, testers, (fold >= 0) | more, pick, title)
-
-
-def applied(
-    made: CellComparisons,
-    axis: Sequence[int],
-    testers: BoolArray,
-    rank_model: FittedEvidence,
-    title: str,
-    *,
-    more: BoolArray,
-) -> Judged | None:
-    """Every comparison by one rank model."""
-    return _judged(made, axis, testers, testers | more, lambda *_: rank_model, title)
 
 
 def _judged(
@@ -298,35 +278,6 @@ def _judged(
     return Judged(title, bits, part.mated, part.tester, support, part.owner)
 
 
-HEAD = (
-    "| people | features | T | mean bits | support | Cllr, least | mean LR of impostors "
-    "| most at k bits over 2^-k | resolved | kept |\n"
-    "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
-)
-UNLIKE = "non-native, by the rank model of LibriSpeech"
-ENROLLED = (2, 5, 10, 20)
-FEW_HEAD = (
-    "\nMean LR of impostors, and the most at k bits over 2^-k, by how many of their crowd are "
-    "enrolled:\n\n| people | features | T | " + " | ".join(map(str, ENROLLED)) + " |\n"
-    "| --- | --- | ---: |" + " ---: |" * len(ENROLLED)
-)
-CROWD_HEAD = (
-    "\n| people | features | T | N | bits among N: told, true | rank 1: told, true |\n"
-    "| --- | --- | ---: | ---: | ---: | ---: |"
-)
-
-
-def at_home(judged: Judged) -> Judged:
-    """Among the people of their own corpus alone."""
-    testers = np.unique(judged.speaker)
-    readers = testers.min() < FIRST_FOREIGN
-    return judged.among((judged.owner < FIRST_FOREIGN) == readers)
-
-
-FIRST_FOREIGN = 50
-"""Place of the first non-native speaker among the voices."""
-
-
 def others_of(judged: Judged) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
     """Impostors' bits; weight, pair of people of each; and weights of mated streams."""
     table = judged.impostors
@@ -338,14 +289,12 @@ def others_of(judged: Judged) -> tuple[FloatArray, FloatArray, IntArray, FloatAr
     return table[there], (1.0 / counts)[place], place, np.stack([speaker, owner])
 
 
-def row(judged: Judged) -> str:
+def row(judged: Judged) -> list[str]:
     """One line of the table."""
-    judged = at_home(judged)
+    judged = judged.at_home()
     others, weight, place, people = others_of(judged)
-    pairs = int(place.max()) + 1
-    mated, rows = judged.mated, np.arange(len(judged.own))
-    support = judged.support[rows, judged.own]
-    own = (1.0 / np.bincount(judged.speaker))[judged.speaker]
+    pairs, own, mated = int(place.max()) + 1, judged.weights, judged.mated
+    support = judged.support[np.arange(len(own)), judged.own]
     steps = np.arange(1.0, np.floor(np.log2(pairs)) + 1)
     share = calibrated.exceeding(others, weight, steps)
     kept = share * pairs <= binom.ppf(0.975, pairs, np.exp2(-steps)) + 1e-9
@@ -354,89 +303,78 @@ def row(judged: Judged) -> str:
     drawn = speaker_weights(int(people.max()) + 1, 400)
     drawn = drawn[:, people[0][first]] * drawn[:, people[1][first]]
     total = drawn.sum(axis=1)
-    means = (drawn @ each)[total > 0] / total[total > 0]
-    low, high = limits(means)
-    costs = [
-        cost(mated, others, own, weight)
-        for cost in (calibrated.cost_bits, calibrated.least_cost_bits)
+    low, high = limits((drawn @ each)[total > 0] / total[total > 0])
+    return [
+        *judged.title.split(" | "),
+        f"{own @ mated:.1f}",
+        f"{own @ support:.1f}",
+        costs(mated, others, own, weight),
+        around(float(each.mean()), low, high),
+        f"{(share * np.exp2(steps)).max():.2f}",
+        f"{steps[-1]:g} bits",
+        "yes" if kept.all() and low <= 1 else "NO",
     ]
-    verdict = "yes" if kept.all() and low <= 1 else "NO"
-    return (
-        f"| {judged.title} | {own @ mated / own.sum():.1f} | {own @ support / own.sum():.1f} | "
-        f"{costs[0]:.2f}, {costs[1]:.2f} | {each.mean():.2f} ({low:.2f} to {high:.2f}) | "
-        f"{(share * np.exp2(steps)).max():.2f} | {steps[-1]:g} bits | {verdict} |"
-    )
 
 
-def few(judged: Judged) -> str:
+def costs(mated: FloatArray, others: FloatArray, own: FloatArray, weight: FloatArray) -> str:
+    """Cllr, and what the best recalibration would leave of it."""
+    both = (calibrated.cost_bits, calibrated.least_cost_bits)
+    return ", ".join(f"{cost(mated, others, own, weight):.2f}" for cost in both)
+
+
+def few(judged: Judged) -> list[str]:
     """What a model learnt elsewhere says where few of a crowd are enrolled; means of 60 draws."""
-    judged, generator = at_home(judged), np.random.default_rng(0)
-    there = np.where(np.isnan(judged.bits), -np.inf, judged.bits)
-    there[np.arange(len(there)), judged.own] = -np.inf
-    steps, cells = np.arange(1.0, 9.0), []
+    judged, generator = judged.at_home(), np.random.default_rng(0)
+    there, steps, cells = judged.strangers, np.arange(1.0, 9.0), list[str]()
     for many in ENROLLED:
         means, shares = [], []
         for _ in range(60):
             some = generator.permutation(there.shape[1])[:many]
             rows = ~np.isin(judged.own, some)
-            shown = np.minimum(
-                level_ratios(there[np.ix_(rows, some)]), judged.support[rows][:, some]
-            )
+            levelled = level_ratios(there[np.ix_(rows, some)])
+            shown = np.minimum(levelled, judged.support[rows][:, some])
             means.append(np.exp2(shown).mean())
             shares.append([(shown >= k).mean() for k in steps])
         most = (np.mean(shares, axis=0) * np.exp2(steps)).max()
         cells.append(f"{np.mean(means):.1f}, {most:.1f}")
-    return f"| {judged.title} | " + " | ".join(cells) + " |"
+    return [*judged.title.split(" | "), *cells]
 
 
-def crowds(judged: Judged, readers: int) -> list[str]:
+def crowds(judged: Judged, readers: int) -> Iterator[list[str]]:
     """Rank 1 and bits among N real candidates, as the posterior tells and as it is."""
     generator = np.random.default_rng(0)
     own = np.unique(judged.speaker)
-    rest = np.setdiff1d(judged.owner, own)
-    home = np.intersect1d(judged.owner, np.flatnonzero(
-        (np.arange(judged.owner.max() + 1) < readers) == (own.min() < readers)))  # fmt: skip
-    rest = np.concatenate(
-        [
-            generator.permutation(np.setdiff1d(home, own)),
-            generator.permutation(np.setdiff1d(rest, home)),
-        ]
-    )
-    lines = []
+    same = (np.arange(judged.owner.max() + 1) < readers) == (own.min() < readers)
+    home = np.setdiff1d(np.intersect1d(judged.owner, np.flatnonzero(same)), own)
+    away = np.setdiff1d(np.setdiff1d(judged.owner, own), home)
+    rest = np.concatenate([generator.permutation(home), generator.permutation(away)])
     for many in CROWDS:
-        if many > judged.owner.size or many < min(own.size, 50):
-            continue
-        kept = np.concatenate([generator.permutation(own)[:many], rest])[:many]
-        part = judged.among(np.isin(judged.owner, kept))
-        told, true, bits, real = predicted(part)
-        lines.append(
-            f"| {judged.title} | {many} | {bits:.2f}, {real:.2f} | {told:.2f}, {true:.2f} |"
-        )
-    return lines
+        if min(own.size, 50) <= many <= judged.owner.size:
+            kept = np.concatenate([generator.permutation(own)[:many], rest])[:many]
+            told, true, bits, real = predicted(judged.among(np.isin(judged.owner, kept)))
+            both = f"{bits:.2f}, {real:.2f}", f"{told:.2f}, {true:.2f}"
+            yield [*judged.title.split(" | "), str(many), *both]
 
 
-def posterior_of(judged: Judged) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Ratios and posterior among the candidates, and weights of streams."""
-    there = np.where(np.isnan(judged.bits), -np.inf, judged.bits)
-    ratios = cap_bits(level_ratios(there), np.nanmean(judged.support, axis=1))
-    own = (1.0 / np.bincount(judged.speaker))[judged.speaker]
-    return ratios, posterior_among(ratios, ratios.shape[1]), own / own.sum()
+def posterior_of(judged: Judged) -> tuple[FloatArray, FloatArray]:
+    """Ratios and posterior among the candidates."""
+    ratios = cap_bits(level_ratios(judged.there), np.nanmean(judged.support, axis=1))
+    return ratios, posterior_among(ratios, ratios.shape[1])
 
 
 def predicted(judged: Judged) -> tuple[float, float, float, float]:
     """Rank 1 and mean bits among the candidates: told, true."""
-    ratios, posterior, weight = posterior_of(judged)
-    n, rows = ratios.shape[1], np.arange(len(ratios))
+    ratios, posterior = posterior_of(judged)
+    weight, n, rows = judged.weights, ratios.shape[1], np.arange(len(ratios))
     ratios = np.where(np.isfinite(ratios), ratios, -1e3)
-    first = posterior.argmax(axis=1) == judged.own
-    true = np.log2(n * np.maximum(posterior[rows, judged.own], 1e-300))
-    told = bits_among(ratios, n, None)
-    return (
-        float(weight @ posterior.max(axis=1)),
-        float(weight @ first),
-        float(weight @ told),
-        float(weight @ true),
+    found = (
+        posterior.max(axis=1),
+        posterior.argmax(axis=1) == judged.own,
+        bits_among(ratios, n, None),
+        np.log2(n * np.maximum(posterior[rows, judged.own], 1e-300)),
     )
+    first, true, bits, real = (float(weight @ each) for each in found)
+    return first, true, bits, real
 
 
 def share_exceeding(judged: Judged, steps: FloatArray) -> FloatArray:
@@ -449,11 +387,10 @@ def share_exceeding(judged: Judged, steps: FloatArray) -> FloatArray:
 
 def exceeded(lines: Sequence[Judged], figure: Figure) -> None:
     """Share of impostors' comparisons at k bits or more, beside 2^-k."""
-    axes = figure.subplots()
-    steps = np.linspace(0, 10, 41)
+    axes, steps = figure.subplots(), np.linspace(0, 10, 41)
     axes.plot(steps, 100 * np.exp2(-steps), color=GREY, linestyle="--", label="allowed: 2^-k")
     for judged, colour in zip(lines, COLOURS, strict=False):
-        share = share_exceeding(at_home(judged), steps)
+        share = share_exceeding(judged, steps)
         axes.plot(steps, 100 * share, color=colour, label=judged.title.split(" | ")[0])
     axes.set(yscale="log", ylim=(0.02, 110), xlabel="bits shown of somebody else, at least",
              ylabel="share of comparisons, %")  # fmt: skip
@@ -468,20 +405,17 @@ def reliable(lines: Sequence[Judged], figure: Figure) -> None:
     axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", label="as told")
     edges = np.array([0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0 + 1e-9])
     for judged, colour in zip(lines, COLOURS, strict=False):
-        _, posterior, weight = posterior_of(at_home(judged))
-        label = np.arange(posterior.shape[1]) == at_home(judged).own[:, None]
-        mass = np.broadcast_to(weight[:, None], posterior.shape)
-        place = np.digitize(posterior, edges) - 1
-        total = np.bincount(place.ravel(), mass.ravel(), edges.size)
-        given = np.bincount(place.ravel(), (mass * posterior).ravel(), edges.size)
-        true = np.bincount(place.ravel(), (mass * label).ravel(), edges.size)
+        _, posterior = posterior_of(judged)
+        label = np.arange(posterior.shape[1]) == judged.own[:, None]
+        mass = np.broadcast_to(judged.weights[:, None], posterior.shape)
+        place = (np.digitize(posterior, edges) - 1).ravel()
+        total, given, true = (
+            np.bincount(place, each.ravel(), edges.size)
+            for each in (mass, mass * posterior, mass * label)
+        )
         some = total > 0
         axes.plot(given[some] / total[some], true[some] / total[some], color=colour, marker="o",
                   label=judged.title.split(" | ")[0])  # fmt: skip
     axes.set(xlabel="probability given to a candidate", ylabel="share who are the speaker")
     axes.legend(frameon=False)
     axes.grid(alpha=0.3)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,102 +1,244 @@
-"""What the codec's codes tell of who speaks, before anybody makes sound of them.
+"""What a stream of codes tells by itself, before anybody decodes it, to who trains for it.
 
-    OPENBLAS_NUM_THREADS=1 python -m benchmarks.usc_codes ../shared/speech CACHE
-        [--network FILE] [--epsilons 50,15,5] [--each 12] [--learn 16] [--together 1,4]
-
-Readers, references and queries are those of `benchmarks.usc_privacy`; a query is one utterance or
-several together, a reference all that there are of a reader. Two attackers: one counts C0 alone
-and takes the likelihood of a query's codes under each reader's counts, as the feature ``tokens`` is
-compared; the other has trained on codes of train-clean-5 and train-clean-100, whose readers have
-trained the codec as well (`benchmarks.anonymity.streams`), but nobody of dev-clean. Prints MeanD in
-bits and the share of first ranks for each stream of codes, with 95 % interval over readers; under
-noise for an attacker who enrolled noisy codes, and for one who enrolled codes of clear speech.
+A stretch of codes becomes numbers: how often each code of C0 is said, and mean and spread of what
+the codebooks say together. Readers apart teach how these vary within a voice (within-class
+covariance normalisation, `monitor.lab.adapting.training`); then cosines are compared. The order of
+codes is not looked at: who models it knows more.
 """
 
 from __future__ import annotations
 
-import argparse
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.anonymity.codec import network_of
-from benchmarks.anonymity.excerpts import QUERY, Excerpt, excerpts
-from benchmarks.anonymity.figures import BITS
-from benchmarks.anonymity.stream_attacks import Heard, counted, trained
-from benchmarks.anonymity.streams import Stream, features, heard, learnt
-from benchmarks.anonymity.tables import limited
+from benchmarks.page import Page, benchmark
+from benchmarks.readers import bounded, unit
+from benchmarks.systems import QUERY, REFERENCE, SEED, Excerpt, codes_of, excerpts, network_of
+from benchmarks.usc_privacy import BITS, FIRST, enrolled_matrix
 from monitor.cli.options import progress_over
+from monitor.files import read_arrays
+from monitor.jobs import one_thread
+from monitor.kinds import HISTOGRAM
+from monitor.lab.adapting.training import fit_normalisation
 from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
-from monitor.lab.result_cache import ResultCache
+from monitor.lab.result_cache import ResultCache, result_key
+from monitor.networks.layers import log_mel
+from monitor.networks.usc import TokenStream
+from monitor.sources.base import file_hash
+from monitor.types import AnyArray, FloatArray, IntArray
 
-_LEARNERS = ("train-clean-5", "train-clean-100")
-_KEYS = (BITS, "anonymity.share_rank_at_most_1", "anonymity.mean_rank_p50")
+VERSION = 1  # of networks and their features: raise it when results change
+_DIMENSIONS, _LEAST = 100, 1e-12
+Heard = Sequence[AnyArray]
 
 
-def main() -> None:
-    words = argparse.ArgumentParser(description="What codes tell.")
-    words.add_argument("speech", type=Path)
-    words.add_argument("cache", type=Path, help="a private folder for what was heard")
-    words.add_argument("--network", default="", help="weights (default: those that ship)")
-    words.add_argument("--epsilons", default="50,15,5", help="of noise on C0 (default 50,15,5)")
-    words.add_argument("--each", type=int, default=12, help="queries, and references, of a reader")
-    words.add_argument("--learn", type=int, default=16, help="the same, of a reader learnt from")
-    words.add_argument("--together", default="1,4", help="utterances of a query (default 1,4)")
-    asked = words.parse_args()
-    together = [int(count) for count in asked.together.split(",")]
-    judged = excerpts(asked.speech / "dev-clean", asked.each)
-    taught = [e for name in _LEARNERS for e in excerpts(asked.speech / name, asked.learn)]
-    cache = ResultCache(asked.cache / "streams")
-    network = network_of(asked.network)
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What is published of a voice.
+
+    Attributes:
+        books: how many codebooks, C0 first; 0 for the spectra of the recording.
+        epsilon: of Laplace noise on C0 alone; None for none.
+        file: of weights; empty for the network that ships.
+    """
+
+    books: int
+    epsilon: float | None = None
+    file: str = ""
+
+    def __str__(self) -> str:
+        if not self.books:
+            return "spectra of the recording"
+        noise = "" if self.epsilon is None else f", epsilon {self.epsilon:g}"
+        return f"C0{noise}" if self.books == 1 else f"all {self.books} codebooks"
+
+
+@benchmark()
+def usc_codes(
+    page: Page,
+    speech: Path,
+    cache: Path,
+    *,
+    network: str = "",
+    epsilons: tuple[float, ...] = (50.0, 15.0, 5.0),
+    each: int = 12,
+    learn: int = 16,
+    together: tuple[int, ...] = (1, 4),
+) -> None:
+    """What do the codec's codes tell of who speaks, before anybody makes sound of them?
+
+    A query is one utterance or several together, a reference all that there are of a reader. One
+    attacker counts C0 alone and takes the likelihood; the other has trained on codes of other
+    readers, who have trained the codec as well. CACHE is a private folder for what was heard.
+    """
+    judged = excerpts(speech / "dev-clean", each)
+    taught = [e for n in ("train-clean-5", "train-clean-100") for e in excerpts(speech / n, learn)]
+    kept, books = ResultCache(cache / "streams"), network_of(network).books
+    mean = float(np.mean([one.seconds for one in judged if one.role == QUERY]))
 
     def listen(stream: Stream, chosen: list[Excerpt]) -> Heard:
         with progress_over(sum(e.seconds for e in chosen), str(stream), "s") as progress:
-            return heard(stream, chosen, cache, progress)
+            return heard(stream, chosen, kept, progress)
 
-    clear = Stream(1, None, asked.network)
-    noisy = [Stream(1, float(e), asked.network) for e in asked.epsilons.split(",") if e]
-    lengths = [each.seconds for each in judged if each.role == QUERY]
-    print("| stream | enrolled | attacker | utterances, queries | MeanD, bits | first | rank p50 |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    for stream in (Stream(0), Stream(len(network.books), None, asked.network), clear, *noisy):
-        published = listen(stream, judged)
-        for enrolled in dict.fromkeys([stream, clear if stream.epsilon else stream]):
-            own = listen(enrolled, judged)
-            known = [listen(each, taught) for each in dict.fromkeys([stream, enrolled])]
-            turn = learnt(
-                np.stack([features(stream, one) for each in known for one in each]),
-                [one.speaker for one in taught] * len(known),
-            )
-            for count in together:
-                attacks = {"trained": trained(judged, published, own, turn, stream, count)}
+    def rows() -> Iterator[list[str]]:
+        clear = Stream(1, None, network)
+        noisy = [Stream(1, epsilon, network) for epsilon in epsilons]
+        for stream in (Stream(0), Stream(len(books), None, network), clear, *noisy):
+            published = listen(stream, judged)
+            for enrolled in dict.fromkeys([stream, clear if stream.epsilon else stream]):
+                own = listen(enrolled, judged)
+                known = [listen(one, taught) for one in dict.fromkeys([stream, enrolled])]
+                numbers = np.stack([features(stream, one) for some in known for one in some])
+                turn = learnt(numbers, [one.speaker for one in taught] * len(known))
+                attacks: dict[str, Callable[[int], ScoreMatrix]] = {
+                    "trained": partial(trained, judged, published, own, turn, stream)
+                }
                 if stream.books == 1:
-                    attacks["counts"] = counted(judged, published, own, network.books.size, count)
-                for attacker, matrix in attacks.items():
-                    print(_row(stream, enrolled, attacker, count, matrix), flush=True)
-    print(f"\nN = {matrix.population}; an utterance has {np.mean(lengths):.1f} s on average")
+                    attacks["counts"] = partial(counted, judged, published, own, books.size)
+                same = "the same" if enrolled == stream else "codes of clear speech"
+                for attacker, attack in attacks.items():
+                    cells = [cell for n in together for cell in told(attack(n))]
+                    yield [str(stream), same, attacker, *cells]
+
+    counts = [f"{n} utterance{'s' * (n > 1)}, {n * mean:.2g} s | rank 1" for n in together]
+    page.table(f"what is published | enrolled | attacker | {' | '.join(counts)}", rows(), keys=3)
 
 
-def _row(stream: Stream, enrolled: Stream, attacker: str, count: int, matrix: ScoreMatrix) -> str:
+def told(matrix: ScoreMatrix) -> tuple[str, str]:
+    """MeanD in bits with limits over readers, and the share of first ranks."""
     found = evaluate(matrix, settings=EvaluationSettings(only=("srd", "anonymity"))).figures
-    told = [
-        limited({"value": f.value, "low": f.low, "high": f.high}, 2)
-        for f in (found[key] for key in _KEYS)
-    ]
-    own = "the same" if enrolled == stream else "codes of clear speech"
-    return (
-        "| "
-        + " | ".join((_called(stream), own, attacker, f"{count}, {matrix.trials}", *told))
-        + " |"
-    )
+    bits, first = found[BITS], found[FIRST].value
+    return bounded(bits.value, bits.low, bits.high), f"{100 * (first or 0):.0f} %"
 
 
-def _called(stream: Stream) -> str:
+def heard(
+    stream: Stream,
+    chosen: Sequence[Excerpt],
+    cache: ResultCache,
+    progress: Callable[[str, float], object] = lambda *_: None,
+) -> list[AnyArray]:
+    """Codes of each excerpt, shape (k, books), or its spectra, (t, bands); kept in a cache."""
+    found = []
+    weights = [network_of(stream.file).sha256] if stream.books else []
+    for each in chosen:
+        key = result_key(
+            {
+                "stream": [stream.books > 0, stream.epsilon, VERSION, *weights],
+                "recording": file_hash(each.path),
+                "excerpt": [each.name, each.start, each.seconds],
+            }
+        )
+        kept = cache.read(key)
+        if kept is None:
+            file = io.BytesIO()
+            with one_thread():
+                np.savez_compressed(file, made=_listened(stream, each))
+            kept = file.getvalue()
+            cache.write(key, kept)
+        made = read_arrays(io.BytesIO(kept))["made"]
+        found.append(made[:, : stream.books] if stream.books else made)
+        progress(each.name, each.seconds)
+    return found
+
+
+def _listened(stream: Stream, each: Excerpt) -> AnyArray:
+    sound = each.sound()
     if not stream.books:
-        return "spectra of the recording"
-    if stream.epsilon:
-        return f"C0, epsilon {stream.epsilon:g}"
-    return "C0" if stream.books == 1 else f"all {stream.books} codebooks"
+        return log_mel(sound, 40)
+    network = network_of(stream.file)
+    if stream.epsilon is None:
+        return codes_of(network, sound, len(network.books))
+    tokens = TokenStream(network, stream.epsilon, SEED, each.name)
+    made: IntArray = np.concatenate([tokens.push(sound), tokens.flush()])
+    return made[:, None]
 
 
-if __name__ == "__main__":
-    main()
+def features(stream: Stream, listened: AnyArray) -> FloatArray:
+    """An excerpt in numbers, for `learnt`."""
+    if not stream.books:
+        return np.concatenate([listened.mean(axis=0), listened.std(axis=0)])
+    books = network_of(stream.file).books
+    said = books.latents(listened).astype(float)
+    counts = np.bincount(listened[:, 0], minlength=books.size) / len(listened)
+    return np.concatenate([said.mean(axis=0), said.std(axis=0), np.sqrt(counts)])
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What background speakers have taught: centre, scale, the directions kept, and the turn."""
+
+    centre: FloatArray
+    scale: FloatArray
+    axes: FloatArray
+    turn: FloatArray
+    middle: FloatArray
+
+    def __call__(self, numbers: FloatArray) -> FloatArray:
+        """Embeddings of length 1, of shape (n, m)."""
+        made = (((numbers - self.centre) / self.scale) @ self.axes - self.middle) @ self.turn
+        lengths = np.linalg.norm(made, axis=1, keepdims=True)
+        return np.asarray(made / np.maximum(lengths, _LEAST))
+
+
+def learnt(numbers: FloatArray, voices: Sequence[str]) -> Turn:
+    """From excerpts of background speakers, shape (n, m), and whose each is."""
+    centre, scale = numbers.mean(axis=0), numbers.std(axis=0) + _LEAST
+    standard = (numbers - centre) / scale
+    with one_thread():
+        _, _, axes = np.linalg.svd(standard, full_matrices=False)
+    kept = axes[:_DIMENSIONS].T
+    _, whose = np.unique(voices, return_inverse=True)
+    turn, middle = fit_normalisation(standard @ kept, whose, np.zeros(whose.max() + 1, int))
+    return Turn(centre, scale, kept, turn, middle)
+
+
+def trained(
+    judged: Sequence[Excerpt], published: Heard, own: Heard, turn: Turn, stream: Stream, count: int
+) -> ScoreMatrix:
+    """Cosines of what an attacker has learnt to look at, by so many utterances of a query.
+
+    ``published`` is what each excerpt says to everybody, ``own`` what the attacker has of it.
+    """
+
+    def voices(listened: Heard, role: str) -> dict[str, list[AnyArray]]:
+        made: dict[str, list[AnyArray]] = {}
+        numbers = turn(np.stack([features(stream, each) for each in listened]))
+        for each, row in zip(judged, numbers, strict=True):
+            if each.role == role:
+                made.setdefault(each.speaker, []).append(row)
+        return made
+
+    queries = {
+        name: [unit(np.sum(some, axis=0)) for some in _together(rows, count)]
+        for name, rows in voices(published, QUERY).items()
+    }
+    return enrolled_matrix(queries, voices(own, REFERENCE))
+
+
+def _together(rows: Sequence[AnyArray], count: int) -> list[Sequence[AnyArray]]:
+    """So many at a time; what is left over is left out, unless it is all that there is."""
+    return [rows[i : i + count] for i in range(0, max(1, len(rows) - count + 1), count)]
+
+
+def counted(
+    judged: Sequence[Excerpt], published: Heard, own: Heard, size: int, count: int
+) -> ScoreMatrix:
+    """Log-likelihoods of a query's codes of C0 under each reader's counts; as `trained`."""
+    names = tuple(dict.fromkeys(each.speaker for each in judged))
+    templates = np.zeros((len(names), size), np.int64)
+    said: list[list[AnyArray]] = [[] for _ in names]
+    for each, codes, theirs in zip(judged, published, own, strict=True):
+        place = names.index(each.speaker)
+        if each.role == REFERENCE:
+            templates[place] += np.bincount(theirs[:, 0], minlength=size)
+        else:
+            said[place].append(np.bincount(codes[:, 0], minlength=size))
+    grouped = [[np.sum(some, axis=0) for some in _together(rows, count)] for rows in said]
+    target = np.repeat(np.arange(len(names)), [len(rows) for rows in grouped])
+    way, queries = HISTOGRAM.similarity(), np.stack([query for rows in grouped for query in rows])
+    return ScoreMatrix(way.score(way.prepare(templates), queries), target, names)

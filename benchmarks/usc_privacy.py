@@ -1,76 +1,362 @@
-"""What USC's own privacy test says of this codec, beside other systems, on background speakers.
+"""USC's own privacy test of the codec, beside other systems, on background speakers.
 
-    export MONITOR_ECAPA=DIR OPENBLAS_NUM_THREADS=1
-    python -m benchmarks.usc_privacy ../shared/speech/dev-clean CACHE
-        [--systems recordings,vocoder,codec:6,usc,usc:15,opus,...] [--each 12] [--tests 100]
-
-Of every reader some utterances are references and others, of another chapter where there are two,
-queries. Prints for each system: the cosine of ECAPA's embeddings of the same utterance before and
-after (SIM); pocketsphinx's phone error against the transcript; the rank correlation of pitch, as in
-the paper, and Pearson's; bits a second; and for each pair of roles the mean rank of the median
-reader and of the most exposed 1 %, P(rank <= 1), P(rank <= 5) and MeanD in bits, of one reference
-utterance of each reader drawn for each test, as in the paper, and of all of them. Limits are 95 %
-over readers. The attacker of these figures is ECAPA as it was published: it knows nothing of any
-system. ``monitor attack`` has those who know more.
-
-What was heard is kept in CACHE (embeddings: private), so that another system is added to those that
-are there, and a run that was stopped goes on; CACHE/results.json has all figures.
+Source: Tura-Vecino et al. (USC), section 3.3, equation (2): each query against one utterance of
+every reader, drawn anew for each test. Its names are not ours: what it calls linkability has both
+sides anonymised; singling out is defined as anonymised queries against original references, and
+described as measured the other way round. Neither listener had a hand in the codec: ECAPA-TDNN
+says who, pocketsphinx which phones.
 """
 
 from __future__ import annotations
 
-import argparse
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import orjson
+import numpy as np
 
-from benchmarks.anonymity.excerpts import Excerpt, excerpts
-from benchmarks.anonymity.figures import figures
-from benchmarks.anonymity.hearing import hear
-from benchmarks.anonymity.systems import RECORDINGS
-from benchmarks.anonymity.tables import kept_table, rank_table
+from benchmarks.page import Page, benchmark
+from benchmarks.readers import bounded
+from benchmarks.systems import (
+    OPUS,
+    QUERY,
+    RECORDINGS,
+    REFERENCE,
+    USC,
+    VOCODER,
+    Excerpt,
+    change,
+    excerpts,
+    mark_of,
+)
 from monitor.cli.options import progress_over
-from monitor.files import atomic_write
-from monitor.lab.result_cache import ResultCache
+from monitor.files import read_arrays
+from monitor.jobs import each_in_order, one_thread
+from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
+from monitor.lab.evaluation.comparisons import Roles
+from monitor.lab.result_cache import ResultCache, result_key
+from monitor.lab.utility import align_pitch, count_edits, extract_pitch, find_lag
+from monitor.maths.statistics import Estimate, speaker_weights
+from monitor.networks.layers import RATE
+from monitor.networks.phones import PHONES
+from monitor.networks.voice import VoiceNetwork
+from monitor.sources.base import file_hash
+from monitor.types import FloatArray, IntArray
+from recipes.phones.words import Words
 
-SYSTEMS = "recordings,vocoder,codec:6,usc,usc:50,usc:15,usc:5,opus,mcadams:0.8,mcadams:random"
+if TYPE_CHECKING:
+    from recipes.phones.sphinx import Search
+
+TEACHER = "MONITOR_ECAPA"
+"""The environment's variable for the folder with ECAPA-TDNN's weights."""
+VERSION = 2
+FEWEST_FRAMES = 30
+LABELS = {
+    VOCODER: "vocoder alone", "codec:6": "`codec:6`: all six codebooks", USC: "`usc`: C0",
+    OPUS: "Opus at 6 kb/s", RECORDINGS: RECORDINGS,
+}  # fmt: skip
+SIDES = {"original": "orig.", "anonymised": "an."}
+NOTHING = (("original", "original"),)
+ROLES = (("anonymised", "anonymised"), ("anonymised", "original"), ("original", "anonymised"))
+"""Of queries and references: linkability, singling out, and that as it is described."""
+FIRST, BITS = "anonymity.share_rank_at_most_1", "srd.mean_bits_model"
+COLUMNS = {
+    "rank p50": (0, "anonymity.mean_rank_p50"),
+    "rank p1": (0, "anonymity.mean_rank_p1"),
+    "P(rank ≤ 1)": (0, FIRST),
+    "P(rank ≤ 5)": (0, "anonymity.share_rank_at_most_5"),
+    "MeanD, bits": (0, BITS),
+    "P(rank ≤ 1), all enrolled": (1, FIRST),
+    "MeanD, all enrolled": (1, BITS),
+}
+"""Of one reference drawn for each test, or of all of them; and which figure."""
+Voices = dict[str, list[FloatArray]]
+Embeddings = Mapping[str, Sequence[FloatArray]]
+Noted = Iterable[tuple[str, float, float]]
 
 
-def main() -> None:
-    words = argparse.ArgumentParser(description="USC's privacy test.")
-    words.add_argument("speech", type=Path, help="background speakers, with tables of utterances")
-    words.add_argument("cache", type=Path, help="a private folder for what was heard")
-    words.add_argument("--systems", default=SYSTEMS, help=f"(default {SYSTEMS})")
-    words.add_argument("--each", type=int, default=12, help="queries, and references, of a reader")
-    words.add_argument("--tests", type=int, default=100, help="L, of each reader (default 100)")
-    words.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
-    asked = words.parse_args()
-    chosen = excerpts(asked.speech, asked.each)
-    cache = ResultCache(asked.cache / "heard")
-    print(described(chosen), flush=True)
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One excerpt under one system.
 
-    def heard(system: str) -> dict[Excerpt, Any]:
-        with progress_over(sum(e.seconds for e in chosen), system, "s") as progress:
-            return hear(system, chosen, cache, asked.jobs, progress)
+    Attributes:
+        embedding: of the whole of it, shape (192,), of length 1.
+        phones: what pocketsphinx heard, classes from 1; of queries alone, since it takes its time.
+        pitch: shape (ticks,), hertz, 0 where it is not voiced.
+        bits: that were sent, where it was coded, else NaN.
+    """
 
-    clear = heard(RECORDINGS)
-    rows: dict[str, Any] = {}
-    for system in asked.systems.split(","):
-        rows[system] = figures(clear, clear if system == RECORDINGS else heard(system), asked.tests)
-        with atomic_write(asked.cache / "results.json") as file:
-            file.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2))
-    for table in (kept_table(rows), rank_table(rows)):
-        print(f"\n{table}")
+    embedding: FloatArray
+    phones: IntArray
+    pitch: FloatArray
+    bits: float
 
 
-def described(chosen: list[Excerpt]) -> str:
-    readers = {each.speaker: each.apart for each in chosen}
-    return (
-        f"N = {len(readers)} readers, {sum(readers.values())} of them with queries of another "
-        f"chapter; {len(chosen)} utterances, {sum(e.seconds for e in chosen) / 60:.1f} min"
+@benchmark()
+def usc_privacy(
+    page: Page,
+    speech: Path,
+    cache: Path,
+    *,
+    systems: tuple[str, ...] = (
+        RECORDINGS, VOCODER, "codec:6", USC, "usc:50", "usc:15", "usc:5", OPUS, "mcadams:0.8",
+        "mcadams:random",
+    ),
+    each: int = 12,
+    tests: int = 100,
+    jobs: int = 1,
+) -> None:  # fmt: skip
+    """What does USC's own privacy test say of the codec, beside other systems?
+
+    MONITOR_ECAPA is the folder of ECAPA-TDNN. Of every reader some utterances are references and
+    others queries. The attacker knows nothing of any system. CACHE (private: embeddings) keeps what
+    was heard, so that another system is added to those that are there.
+    """
+    chosen, kept = excerpts(speech, each), ResultCache(cache / "heard")
+    readers = {one.speaker: one.apart for one in chosen}
+    minutes = sum(one.seconds for one in chosen) / 60
+    page.note(f"N = {len(readers)} readers, {sum(readers.values())} of them with queries of "
+              f"another chapter; {len(chosen)} utterances, {minutes:.1f} min")  # fmt: skip
+
+    def hearing(system: str) -> dict[Excerpt, Heard]:
+        with progress_over(60 * minutes, system, "s") as progress:
+            return dict(hear(system, chosen, kept, jobs, progress))
+
+    clear = hearing(RECORDINGS)
+    heard = {name: clear if name == RECORDINGS else hearing(name) for name in systems}
+    page.table(
+        "system | bits a second | SIM | phone error | pitch, Spearman | pitch, Pearson",
+        ([called(name), *left_of(clear, made)] for name, made in heard.items()),
+    )
+    page.table(
+        f"system | queries, references | {' | '.join(COLUMNS)}",
+        (line for name, made in heard.items() for line in ranks(called(name), clear, made, tests)),
+        keys=2,
     )
 
 
-if __name__ == "__main__":
-    main()
+def called(system: str) -> str:
+    return LABELS.get(system, f"`{system}`")
+
+
+# ------------------------------------------------------------------------------------------ hearing
+
+
+def hear(
+    system: str,
+    chosen: Sequence[Excerpt],
+    cache: ResultCache,
+    jobs: int,
+    progress: Callable[[str, float], object] = lambda *_: None,
+) -> Iterator[tuple[Excerpt, Heard]]:
+    """Every excerpt through a system and to the listeners; what was heard before is kept."""
+    keys = {each: _key(system, each) for each in chosen}
+    todo = [each for each, key in keys.items() if cache.read(key) is None]
+    with closing(each_in_order(partial(_hear, system), todo, jobs)) as results:
+        for each, made in zip(todo, results, strict=True):
+            cache.write(keys[each], made)
+            progress(each.name, each.seconds)
+    for each, key in keys.items():
+        data = cache.read(key)
+        assert data is not None
+        arrays = read_arrays(io.BytesIO(data))
+        pitch = arrays["pitch"].astype(float)
+        yield each, Heard(arrays["embedding"], arrays["phones"], pitch, float(arrays["bits"]))
+
+
+def _hear(system: str, each: Excerpt) -> bytes:
+    made, bits = change(system, each.sound(), each.name, each.speaker)
+    sound = np.pad(made, (0, max(0, RATE - made.size)))
+    with one_thread():
+        embedding = _teacher().embed(sound[None])[0]
+        tokens = _search().tokens(sound) if each.role == QUERY else []
+        file = io.BytesIO()
+        np.savez_compressed(
+            file,
+            embedding=embedding / np.linalg.norm(embedding),
+            phones=np.array([phone for phone, _, _ in tokens], np.int64),
+            pitch=extract_pitch(sound, RATE).astype(np.float32),
+            bits=np.array(bits),
+        )
+    return file.getvalue()
+
+
+def _key(system: str, each: Excerpt) -> str:
+    return result_key(
+        {
+            "version": VERSION,
+            "system": [system, *mark_of(system)],
+            "recording": file_hash(each.path),
+            "excerpt": [each.name, each.start, each.seconds, each.role],
+        }
+    )
+
+
+@cache
+def _teacher() -> VoiceNetwork:
+    from recipes.voice.teacher import read_teacher  # torch: all else here does without it
+
+    return VoiceNetwork(read_teacher(Path(os.environ[TEACHER])))
+
+
+@cache
+def _search() -> Search:
+    from recipes.phones.sphinx import Search  # of the extra peers: all else here does without it
+
+    return Search()
+
+
+@cache
+def _words() -> Words:
+    return Words.cmu()
+
+
+def said(text: str) -> tuple[str, ...] | None:
+    """The phones of a transcript; None where the CMU dictionary lacks a word."""
+    words = _words()
+    return words.phones(text) if words.known(text) else None
+
+
+def names_of(phones: IntArray) -> list[str]:
+    """ARPAbet of classes from 1."""
+    return [PHONES[each - 1] for each in phones.tolist()]
+
+
+# ------------------------------------------------------------------------------------- what is left
+
+
+def left_of(clear: Mapping[Excerpt, Heard], changed: Mapping[Excerpt, Heard]) -> list[str]:
+    """What is left of voice, words and melody, with limits over readers."""
+    sent = ((e.speaker, h.bits, e.seconds) for e, h in changed.items() if np.isfinite(h.bits))
+    likeness = (
+        (e.speaker, float(h.embedding @ clear[e].embedding), 1.0) for e, h in changed.items()
+    )
+    wrong = []
+    for each, heard in changed.items():
+        if each.role == QUERY and (phones := said(each.text)):
+            edits = count_edits(names_of(heard.phones), phones)
+            wrong.append((each.speaker, float(edits), float(len(phones))))
+    pitch = [(e.speaker, _pitch(clear[e].pitch, h.pitch)) for e, h in changed.items()]
+    melody = ([(e, v[i], 1.0) for e, v in pitch if np.isfinite(v[i])] for i in (0, 1))
+    rows: list[Noted] = [sent, likeness, wrong, *melody]
+    return [bounded(*over_readers(row), digits=2 if i else 0) for i, row in enumerate(rows)]
+
+
+def over_readers(noted: Noted) -> tuple[float | None, float | None, float | None]:
+    """Sums over sums, with Student's 95 % interval from readers drawn anew.
+
+    Args:
+        noted: reader, what is summed, and what it is divided by, of each excerpt.
+
+    Example:
+        >>> value, low, high = over_readers([("ann", 2.0, 4.0), ("bob", 3.0, 4.0)])
+        >>> value, low < 0.625 < high
+        (0.625, True)
+    """
+    rows = list(noted)
+    if not rows:
+        return None, None, None
+    _, whose = np.unique([row[0] for row in rows], return_inverse=True)
+    top, bottom = (np.bincount(whose, [row[i] for row in rows]) for i in (1, 2))
+    weights = speaker_weights(len(top))
+    left = (top.sum() - top) / (bottom.sum() - bottom) if len(top) > 1 else np.empty(0)
+    value = float(top.sum() / bottom.sum())
+    drawn = (weights @ top) / (weights @ bottom)
+    estimate = Estimate(value, drawn, left, len(top), len(rows))
+    return value, *(estimate.t_limits() if estimate.exists else (None, None))
+
+
+def _pitch(clear: FloatArray, changed: FloatArray) -> tuple[float, float]:
+    """Spearman's and Pearson's correlation where both are voiced; NaN where there is too little."""
+    from scipy.stats import pearsonr, spearmanr
+
+    lag, _, count = find_lag(clear, changed)
+    here, there = align_pitch(clear, changed, lag)
+    both = (here > 0) & (there > 0)
+    if count < FEWEST_FRAMES or np.ptp(here[both]) == 0 or np.ptp(there[both]) == 0:
+        return np.nan, np.nan
+    one, other = here[both], there[both]
+    return float(spearmanr(one, other).statistic), float(pearsonr(one, other).statistic)
+
+
+# -------------------------------------------------------------------------------------------- ranks
+
+
+def ranks(
+    name: str, clear: Mapping[Excerpt, Heard], changed: Mapping[Excerpt, Heard], tests: int
+) -> Iterator[list[str]]:
+    """A line for each pair of roles; of the recordings themselves one, and what no evidence has."""
+    heard = {"original": clear, "anonymised": changed}
+    same = clear is changed
+    for pair in NOTHING if same else ROLES:
+        queries, references = (
+            _voices(heard[side], role) for side, role in zip(pair, (QUERY, REFERENCE), strict=True)
+        )
+        how = EvaluationSettings(roles=Roles(*pair), only=("anonymity", "srd"))
+        both = rank_tests(queries, references, tests), enrolled_matrix(queries, references)
+        found = [evaluate(matrix, settings=how).figures for matrix in both]
+        figures = [found[which].get(key) for which, key in COLUMNS.values()]
+        cells = [bounded(f.value, f.low, f.high) if f else "" for f in figures]
+        yield [name, ", ".join(SIDES[side] for side in pair), *cells]
+        if same:
+            yield ["no evidence", "", *(f"{f.floor or 0:.2f}" if f else "" for f in figures)]
+
+
+def _voices(heard: Mapping[Excerpt, Heard], role: str) -> Voices:
+    made: Voices = {}
+    for each, found in heard.items():
+        if each.role == role:
+            made.setdefault(each.speaker, []).append(found.embedding.astype(float))
+    return made
+
+
+def rank_tests(
+    queries: Embeddings, references: Embeddings, tests: int, seed: int = 0
+) -> ScoreMatrix:
+    """Cosines of L tests of each reader: a query of theirs, a reference of everybody.
+
+    Both by reader, in the same order, embeddings of length 1. The same seed draws the same
+    utterances, so that systems compare in pairs.
+
+    Example:
+        >>> one, two = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+        >>> found = rank_tests({"ann": [one], "bob": [two]}, {"ann": [one], "bob": [two]}, 3)
+        >>> found.scores.shape, found.better.tolist()
+        ((6, 2), [0, 0, 0, 0, 0, 0])
+    """
+    generator, names = np.random.default_rng(seed), tuple(queries)
+
+    def drawn(embeddings: Sequence[FloatArray]) -> FloatArray:
+        return embeddings[int(generator.integers(len(embeddings)))]
+
+    rows, target, called = [], [], []
+    for place, name in enumerate(names):
+        for test in range(tests):
+            query = drawn(queries[name])
+            rows.append(np.stack([drawn(references[n]) for n in names]) @ query)
+            target.append(place)
+            called.append(f"{name} {test + 1}")
+    return ScoreMatrix(np.stack(rows), np.array(target), names, "cosine", tuple(called))
+
+
+def enrolled_matrix(queries: Embeddings, references: Embeddings) -> ScoreMatrix:
+    """Cosines of every query with the mean of all references of every reader: who has them all.
+
+    Example:
+        >>> one, two = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+        >>> enrolled_matrix({"ann": [one], "bob": [two]}, {"ann": [one, one], "bob": [two]}).scores
+        array([[1., 0.],
+               [0., 1.]])
+    """
+    names = tuple(queries)
+    means = np.stack([np.mean(references[name], axis=0) for name in names])
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    target = np.repeat(np.arange(len(names)), [len(queries[name]) for name in names])
+    called = tuple(f"{name} {i + 1}" for name in names for i in range(len(queries[name])))
+    scores = np.stack([query for name in names for query in queries[name]]) @ means.T
+    return ScoreMatrix(scores, target, names, "cosine", called)

@@ -2,18 +2,14 @@
 
 apt-get install sox ffmpeg rubberband-cli soundstretch
 pip install -e '.[peers,training,vocoder]'
-python -m benchmarks.voice_changers ../shared/speech OUT
 """
 
 from __future__ import annotations
 
-import argparse
 import io
 import math
 import pickle
-import sys
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -24,8 +20,9 @@ import numpy as np
 import soundfile
 import torch
 
-from benchmarks.channel_vocoder import vocoded
-from benchmarks.chimera_voice import masked
+from benchmarks.page import Page, benchmark
+from examples.channel_vocoder import vocoded
+from examples.chimera_voice import masked
 from monitor.anonymisers.filters import Utterance
 from monitor.anonymisers.registry import register
 from monitor.errors import CorpusError, MonitorError, UsageError
@@ -52,7 +49,6 @@ from monitor.maths.likelihood_ratios import (
     supported_bits,
 )
 from monitor.maths.statistics import Crossing, FirstCrossing, median_seconds
-from monitor.protocols import Anonymiser
 from monitor.training.voices import SessionFrames, units_of
 from monitor.types import FloatArray, IntArray
 from monitor.version import __version__
@@ -76,23 +72,14 @@ CHANGERS = {
     "noise at 10 dB": "noise:10",
     "usc": "usc",
 }
-HOW = {
-    "none": "nothing",
-    "channel-vocoder": "python benchmarks/channel_vocoder.py",
-    "chimera-voice": "python benchmarks/chimera_voice.py",
-    "voice:random": "monitor protect --method voice:random",
-    "pitch:4": "monitor protect --method pitch:4",
-    "whisper": "monitor protect --method whisper",
-    "mcadams:0.8": "monitor protect --method mcadams:0.8",
-    "mcadams:random": "monitor protect --method mcadams:random",
-    "noise:10": "monitor protect --method noise:10",
-    "usc": "monitor protect --method usc",
-}
+
 RESIDENT: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
     "channel-vocoder": vocoded,
     "chimera-voice": masked,
 }
+
 UNCHANGED = "no voice changer"
+
 DRAWN = (
     "McAdams, drawn",
     "GlobaLeaks' vocoder",
@@ -101,95 +88,116 @@ DRAWN = (
     "WORLD, drawn",
 )
 """With settings drawn for each recording, or learnt: where training pays most."""
+
 LEVEL = 6.0
+
 BACKGROUND = ("background", "train-clean-5", "train-clean-100")
+
 INFORMED = ("ignorant", "lazy-informed")
+
 STEPS = 60
+
 FEATURE = "voice"  # whose evidence is followed
+
 LONGEST_SECONDS = 40
+
 _FOLDS = 8
 
 
-def main() -> None:
-    words = argparse.ArgumentParser(description="Voice changers under three attackers.")
-    words.add_argument("speech", type=Path)
-    words.add_argument("output", type=Path)
-    words.add_argument("--training-steps", type=int, default=STEPS)
-    words.add_argument(
-        "--stretches", type=int, default=SpeechDraws().draws, help="of each speaker, to train on"
-    )
-    words.add_argument("--attackers", default=",".join(ATTACKERS))
-    words.add_argument("--write-only", action="store_true", help="what was measured so far")
-    asked = words.parse_args()
-    corpus, began = asked.speech / "dev-clean", time.monotonic()
-    parts, kept = asked.output / "parts", asked.output / "kept"
+@benchmark()
+def voice_changers(
+    page: Page,
+    speech: Path,
+    folder: Path,
+    *,
+    training_steps: int = STEPS,
+    stretches: int = SpeechDraws().draws,
+    attackers: tuple[str, ...] = ATTACKERS,
+    write_only: bool = False,
+) -> None:
+    """What do attackers learn of voices through programs that people use?
+
+    FOLDER keeps what was measured, and gets the scoreboard that `monitor attack` shows. --stretches
+    is of each speaker, to train on; --write-only writes what was measured so far.
+    """
+    parts, kept = folder / "parts", folder / "kept"
     parts.mkdir(parents=True, exist_ok=True)
-    draws = SpeechDraws()
-    if asked.stretches != draws.draws:  # fewer are heard at their own speed alone
-        draws = replace(draws, draws=asked.stretches, speeds=(1.0,))
+    if not write_only:
+        measure(page, speech, parts, kept, training_steps, stretches, attackers)
+    board = board_of(parts)
+    for name in ("scoreboard.json", "scoreboard.html", "scoreboard.md"):
+        board.save(folder / name)
+    if page.pictures is not None:
+        plot_attacks(page.pictures / "voice-changers.svg", *board.pictured())
+    table = board.table()
+    rows = ([str(cell).replace("\n", " ") for cell in row] for row in table.rows)
+    page.table(" | ".join(column.title for column in table.columns), rows)
+    page.table(
+        f"method | attacker | reached {LEVEL:g} bits within {LONGEST_SECONDS} s | median, s "
+        "| mean bits at 10 s | support at 10 s | mean ratio of others, at most",
+        followed_rows(parts),
+        keys=2,
+    )
+
+
+def measure(
+    page: Page,
+    speech: Path,
+    parts: Path,
+    kept: Path,
+    training_steps: int,
+    stretches: int,
+    attackers: tuple[str, ...],
+) -> None:
+    """Try every program that was not tried; what comes of one stays when another fails."""
+    corpus, draws = speech / "dev-clean", SpeechDraws()
+    if stretches != draws.draws:  # fewer are heard at their own speed alone
+        draws = replace(draws, draws=stretches, speeds=(1.0,))
     config = AttackConfig(
         (CLEAR,), INFORMED, ("f0_robust", "phones", "voice"),
         Amounts(10.0, trials=4, least_segments=5, most_segments=5), (5,),
-        training=TrainingPlan(
-            Length(asked.training_steps), draws, FineTuning(bfloat16=True)
-        ),
+        training=TrainingPlan(Length(training_steps), draws, FineTuning(bfloat16=True)),
     )  # fmt: skip
-
-    def told(what: str) -> None:
-        print(f"{time.monotonic() - began:6.0f} s  {what}", file=sys.stderr, flush=True)
 
     def once(part: str, make: Callable[[], object]) -> None:
         path = parts / f"{part}.pickle"
         if not path.exists():
             try:
-                made = make()
+                path.write_bytes(pickle.dumps(make()))
+                page.note(f"{part}: done")
             except MonitorError as error:
-                told(f"{part}: {error}")
-                return
-            path.write_bytes(pickle.dumps(made))
-            told(f"{part}: done")
-
-    if asked.write_only:
-        write(asked.output, board_of(parts))
-        return
-
-    def informed(method: str) -> object:
-        one = replace(config, methods=(method,))
-        return try_methods(prepare(corpus, one, folder=kept), on_progress=told)
+                page.note(f"{part}: {error}")
 
     for name, run in RESIDENT.items():
-        register(name, partial(resident, run))
+        register(name, partial(Resident, run))
     torch.set_num_threads(1)
     one = replace(config, attackers=("semi-informed",), features=("voice",))
-    background = [asked.speech / name for name in BACKGROUND]
+    background = [speech / name for name in BACKGROUND]
     ready = prepare(corpus, one, folder=kept, background=background)
     bench = replace(ready.context, measures=())
+
+    def informed(method: str) -> object:
+        some = replace(config, methods=(method,))
+        return try_methods(prepare(corpus, some, folder=kept), on_progress=page.note)
+
+    def trained(method: str) -> object:
+        asked = replace(ready.config, methods=(CLEAR, method))
+        return try_methods(replace(ready, context=bench, config=asked), on_progress=page.note)
 
     def seconds(method: str, attacker: str) -> object:
         return evidence_over_time(bench, method, get_attacker(attacker))
 
-    def trained(method: str) -> object:
-        asked = replace(ready.config, methods=(CLEAR, method))
-        return try_methods(replace(ready, context=bench, config=asked), on_progress=told)
-
-    def followed(attackers: Iterable[str], names: Iterable[str]) -> None:
-        for name, attacker in product(names, attackers):
-            if CHANGERS[name] != CLEAR or attacker == INFORMED[0]:
-                part = f"{name} {attacker} seconds"
-                once(part, partial(seconds, CHANGERS[name], attacker))
-
-    trains = "semi-informed" in asked.attackers.split(",")
+    trains = "semi-informed" in attackers
     others = [name for name in CHANGERS if name not in (UNCHANGED, *DRAWN)]
     for group in (DRAWN, others):
         for name in group if trains else ():
             once(f"{name} trained", partial(trained, CHANGERS[name]))
         for name in (UNCHANGED, *group):
             once(f"{name} informed", partial(informed, CHANGERS[name]))
-    followed(INFORMED, CHANGERS)
-    if trains:
-        followed(("semi-informed",), DRAWN)
-    write(asked.output, board_of(parts))
-    told("done")
+    followed = [*product(CHANGERS, INFORMED), *(product(DRAWN, ATTACKERS[2:]) if trains else ())]
+    for name, attacker in followed:
+        if CHANGERS[name] != CLEAR or attacker == INFORMED[0]:
+            once(f"{name} {attacker} seconds", partial(seconds, CHANGERS[name], attacker))
 
 
 # ---------------------------------------------------------------------------------------- programs
@@ -200,8 +208,11 @@ class Resident:
 
     latency_samples = None
 
-    def __init__(self, run: Callable[[np.ndarray, int], np.ndarray], rate: int) -> None:
-        self._run, self.rate = run, rate
+    def __init__(
+        self, run: Callable[[np.ndarray, int], np.ndarray], setting: str, utterance: Utterance
+    ) -> None:
+        assert not setting
+        self._run, self.rate = run, utterance.rate
         self.reset()
 
     def process(self, samples: FloatArray) -> FloatArray:
@@ -212,22 +223,14 @@ class Resident:
     def flush(self) -> FloatArray:
         """What the program makes of the recording."""
         wav = io.BytesIO()
-        heard = np.concatenate([np.empty(0, np.float32), *self._heard])
-        soundfile.write(wav, heard, self.rate, format="WAV", subtype="PCM_16")
+        sound = np.concatenate(self._heard)
+        soundfile.write(wav, sound, self.rate, format="WAV", subtype="PCM_16")
         wav.seek(0)
         return np.asarray(self._run(soundfile.read(wav)[0], self.rate), np.float32)
 
     def reset(self) -> None:
         """Forget what was heard."""
-        self._heard: list[FloatArray] = []
-
-
-def resident(
-    run: Callable[[np.ndarray, int], np.ndarray], setting: str, utterance: Utterance
-) -> Anonymiser:
-    """Such a program for a recording; it has no setting."""
-    assert not setting
-    return Resident(run, utterance.rate)
+        self._heard: list[FloatArray] = [np.empty(0, np.float32)]
 
 
 # ------------------------------------------------------------------------------- evidence over time
@@ -280,26 +283,23 @@ def evidence_over_time(
         CorpusError: too few readers could be heard.
     """
     held = None if bench.background is None else split_background(bench.background)[0]
-    if held is None:
-        raise UsageError("evidence is calibrated on readers of a background: give --background")
     heard_with = bench.get_features(attacker, method)
-    if FEATURE not in heard_with:
-        raise UsageError(f"evidence over time is of {FEATURE}, which is not among the features")
-    feature = heard_with[FEATURE]
-    spec = make([feature], bench.extractor.setup)[0].spec
-    specs, features = {spec.name: spec}, (feature,)
+    if held is None or FEATURE not in heard_with:
+        raise UsageError(f"evidence over time needs {FEATURE}, and a background: --background")
+    features = (heard_with[FEATURE],)
+    spec = make(features, bench.extractor.setup)[0].spec
+    specs = {spec.name: spec}
     enrolled = bench.extract_own(bench.judged.pieces("enrolment"), attacker, method, features)
     enrolled |= bench.extract_own(held.pieces("enrolment"), attacker, method, features)
     spoken = bench.extract_trials(method, features)
     spoken |= bench.extract_own(held.pieces("trials"), attacker, method, features)
-    count = bench.amounts.least_segments
-    names, templates, streams = [], [], []
-    judged = 0
+    names, templates, streams, judged = [], [], list[SessionFrames](), 0
     for place, reader in enumerate((*bench.judged.everybody, *held.everybody)):
         segments = collect_segments(reader, enrolled, specs)
         stream = join_speech(reader.trials, spoken, specs)
         if segments is not None and stream is not None:
             names.append(reader.name)
+            count = bench.amounts.least_segments
             templates.append(segments[spec.name][:count].sum(axis=0))
             streams.append(stream[spec.name])
             judged += place < len(bench.judged)
@@ -308,12 +308,13 @@ def evidence_over_time(
     way = spec.kind.similarity()
     prepared = way.prepare(np.stack(templates))
     bits = np.full((judged, seconds), np.nan)
-    support, others = np.zeros(seconds), np.full((seconds, judged * (judged - 1)), np.nan)
+    support, others = np.zeros(seconds), np.full((seconds, judged, judged - 1), np.nan)
     known: list[FloatArray] = []
     for second in range(1, seconds + 1):
-        long = np.array([each.length >= units_of(second) for each in streams])
-        totals = [_total(each, second) for each in streams]
-        z = _normalised(way.score_each(prepared, np.stack(totals)), judged)
+        most = units_of(second)
+        long = np.array([each.length >= most for each in streams])
+        totals = np.stack([each.total(0, min(most, each.length)) for each in streams])
+        z = _normalised(way.score_each(prepared, totals), judged)
         if long[judged:].sum() >= _FOLDS or not known:
             known, support[second - 1] = _fitted(z, long)
         else:
@@ -322,14 +323,9 @@ def evidence_over_time(
             a, b = known[r]
             found = log2_ratios(z[r][None], a, np.array([b]))
             bits[r, second - 1] = found[r]
-            others[second - 1, r * (judged - 1) : (r + 1) * (judged - 1)] = np.exp2(
-                np.delete(found[:judged], r)
-            )
-    return EvidenceOverTime(tuple(names[:judged]), bits, support, others)
-
-
-def _total(stream: SessionFrames, second: int) -> FloatArray:
-    return np.asarray(stream.total(0, min(units_of(second), stream.length)))
+            others[second - 1, r] = np.exp2(np.delete(found[:judged], r))
+    flat = others.reshape(seconds, -1)
+    return EvidenceOverTime(tuple(names[:judged]), bits, support, flat)
 
 
 def _normalised(scores: FloatArray, judged: int) -> FloatArray:
@@ -378,7 +374,25 @@ def _fitted(z: FloatArray, long: np.ndarray) -> tuple[list[FloatArray], float]:
     return known, most
 
 
-# ------------------------------------------------------------------------------------------- table
+# ------------------------------------------------------------------------------------------- tables
+
+
+def followed_rows(parts: Path) -> Iterator[list[str]]:
+    """What came of those who were followed."""
+    for name, attacker in product(CHANGERS, ATTACKERS):
+        found: EvidenceOverTime | None = _part(parts, f"{name} {attacker} seconds")
+        if found is not None:
+            crossings, at = found.crossings(LEVEL), 9
+            median = median_seconds(crossings)
+            yield [
+                name,
+                attacker,
+                f"{sum(each.crossed for each in crossings)} of {len(crossings)}",
+                "-" if median is None else f"{median:.0f}",
+                f"{np.nanmean(found.bits[:, at]):.1f}",
+                f"{found.support[at]:.1f}",
+                f"{np.nanmax(np.nanmean(found.others, axis=1)):.2f}",
+            ]
 
 
 def board_of(parts: Path) -> Scoreboard:
@@ -388,7 +402,7 @@ def board_of(parts: Path) -> Scoreboard:
         found = _part(parts, f"{name} informed")
         if found is None:
             continue
-        row = ScoreRow.of(found, method, name, HOW.get(method, method.removeprefix("command:")))
+        row = ScoreRow.of(found, method, name, how_of(method))
         trained = _part(parts, f"{name} trained")
         if trained is not None:
             own = ScoreRow.of(trained, method)
@@ -414,35 +428,31 @@ def board_of(parts: Path) -> Scoreboard:
         rows.append(replace(row, seconds=seconds))
     tried = {attacker for row in rows for attacker in row.bits}
     looked = sum("semi-informed" in row.bits for row in rows)
-    return Scoreboard(
-        tuple(rows),
-        (
-            f"Measured with {__version__} on {rows[0].speakers} readers of LibriSpeech's "
-            "dev-clean with two chapters, none of whom chose a setting or a network: "
-            f"{rows[0].trials} trials of 10 s, templates of 30 s of another chapter; at most "
-            f"{math.log2(rows[0].speakers):.0f} bits. Made by python -m benchmarks.voice_changers.",
-            f"Attackers tried: {', '.join(each for each in ATTACKERS if each in tried)}. Ignorant "
-            "and lazy-informed ones recognise pitch, phones and voice, and weigh them together by "
-            "the shipped rank model of clear speech: who weighs them on speech through the "
-            "program learns a little more. Semi-informed ones recognise voice alone, by a network "
-            "that was trained for 60 steps: where phones tell more, another attacker's figure is "
-            f"the larger. They were tried on {looked} of the {len(rows) - 1} methods.",
-        ),
+    first = rows[0]
+    about = (
+        f"Measured with {__version__} on {first.speakers} readers of LibriSpeech's "
+        "dev-clean with two chapters, none of whom chose a setting or a network: "
+        f"{first.trials} trials of 10 s, templates of 30 s of another chapter; at most "
+        f"{math.log2(first.speakers):.0f} bits. Made by python -m benchmarks voice_changers.",
+        f"Attackers tried: {', '.join(each for each in ATTACKERS if each in tried)}. Ignorant "
+        "and lazy-informed ones recognise pitch, phones and voice, and weigh them together by "
+        "the shipped rank model of clear speech: who weighs them on speech through the "
+        "program learns a little more. Semi-informed ones recognise voice alone, by a network "
+        "that was trained for 60 steps: where phones tell more, another attacker's figure is "
+        f"the larger. They were tried on {looked} of the {len(rows) - 1} methods.",
     )
+    return Scoreboard(tuple(rows), about)
 
 
-def write(output: Path, board: Scoreboard) -> None:
-    """All files of a table."""
-    for name in ("scoreboard.json", "scoreboard.html", "scoreboard.md"):
-        board.save(output / name)
-    plot_attacks(output / "voice-changers.svg", *board.pictured())
-    plot_attacks(output / "voice-changers.png", *board.pictured())
+def how_of(method: str) -> str:
+    """What to type for a method."""
+    if method in RESIDENT:
+        return f"python examples/{method.replace('-', '_')}.py"
+    command = method.removeprefix("command:")
+    asked = command if command != method else f"monitor protect --method {method}"
+    return "nothing" if method == CLEAR else asked
 
 
 def _part(parts: Path, name: str) -> Any:
     path = parts / f"{name}.pickle"
     return pickle.loads(path.read_bytes()) if path.exists() else None
-
-
-if __name__ == "__main__":
-    main()

@@ -92,9 +92,22 @@ def find_missing_names(path: Path) -> Iterator[str]:
     for name in set(files):
         if not any(ROOT.glob(re.sub(r"\b[A-Z]+\b", "*", name))):  # capitals stand for any
             yield f"no file {name}"
-    for name in re.findall(r"python -m ((?:benchmarks|recipes)(?:\.\w+)+)", read(path)):
+    for name in re.findall(r"python -m (recipes(?:\.\w+)+)", read(path)):
         if not (ROOT / (name.replace(".", "/") + ".py")).exists():
             yield f"no module {name}"
+
+
+def find_unknown_benchmarks(path: Path) -> Iterator[str]:
+    """Yield benchmarks that are not there, and options that they do not have."""
+    from benchmarks.page import declared
+
+    known = declared()
+    text = read(path).replace("\\\n", " ")
+    for name, words in re.findall(r"python -m benchmarks ([a-z]\w*)([^`\n#]*)", text):
+        if name not in known:
+            yield f"no benchmark {name}"
+        elif unknown := {*re.findall(r" (--?[a-z][\w-]*)", words)} - known[name].options:
+            yield f"python -m benchmarks {name} has no {', '.join(sorted(unknown))}"
 
 
 def exists(dotted: str) -> bool:
@@ -155,7 +168,7 @@ def _numbers(text: str) -> set[str]:
 def find_missing_command(path: Path) -> Iterator[str]:
     """Yield a complaint of a result that does not say which command makes it."""
     if path in RESULTS and path.stem != "speed":  # of many
-        made = r"(?:python -m (?:benchmarks|recipes)\.|^monitor )([\w.]+)"
+        made = r"(?:python -m (?:benchmarks |recipes\.)|^monitor )([\w.]+)"
         names = re.findall(made, read(path), flags=re.MULTILINE)
         if not any(path.stem in name.split(".") for name in names):
             yield "no command makes it"
@@ -264,6 +277,7 @@ CHECKS = (
     find_dead_links,
     find_unknown_options,
     find_missing_names,
+    find_unknown_benchmarks,
     find_broken_tables,
     find_leftovers,
     find_invented_numbers,

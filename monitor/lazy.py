@@ -1,4 +1,4 @@
-"""Names imported at first use (``benchmarks/startup.py``); what every process and handle shares."""
+"""Names imported at first use (``benchmarks/runs.py``); what every process and handle shares."""
 
 from __future__ import annotations
 

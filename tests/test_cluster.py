@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.dask_cluster import DaskCluster
 from monitor.errors import MonitorError, UsageError
 from monitor.features.registry import FeatureSetup
 from monitor.jobs import each_in_order
+from tests.dask_cluster import DaskCluster
 
 pytest.importorskip("distributed", reason="needs the extra cluster")
 pytestmark = pytest.mark.slow

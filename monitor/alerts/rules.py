@@ -587,9 +587,9 @@ class Forecast:
 
     From the latest reading on, along the slope of the least-squares line of the figure on the
     square root of speech seconds: bits grow about as advanced composition does
-    (docs/method.md section 6), and on real readers this came nearer than log seconds or seconds
-    (benchmarks/forecast.py). The share of speech in the same window turns speech into stream
-    seconds. A rough guide for people, with no limits of its own.
+    (docs/method.md section 6), and on real readers this came nearer than log seconds or seconds.
+    The share of speech in the same window turns speech into stream seconds. A rough guide for
+    people, with no limits of its own.
 
     Args:
         threshold_bits: the bits to reach.

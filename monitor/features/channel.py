@@ -19,7 +19,7 @@ LEAST_RANGE = 1.0  # bels from quiet to loud: less is silence, or noise, and not
 
 _RATE = 16000
 _LENGTH, _HOP = 512, 1280  # one look every 80 ms is as good as one every 20
-_AT_ONCE = 8  # stays in the cache (benchmarks/soak.py)
+_AT_ONCE = 8  # stays in the cache (benchmarks/runs.py)
 _SILENCE = np.float32(1e-9)  # 90 dB below full scale, above the steps of 16 bits
 _WINDOW = np.hanning(_LENGTH).astype(np.float32)
 _EDGES = np.searchsorted(np.fft.rfftfreq(_LENGTH, 1 / _RATE), BANDS_HZ)

@@ -28,7 +28,7 @@ from monitor.protocols import Feature
 from monitor.types import TICKS_PER_SECOND, Block, BoolArray, FloatArray, Frames, Notice, Track
 
 VAD_RATE = 8000  # WebRTC's detector brings every rate down to 8 kHz inside
-DECISION_TICKS = 3  # 30 ms: as good as 10 on readers, in half the time (benchmarks/replay.py)
+DECISION_TICKS = 3  # 30 ms: as good as 10 on readers, in half the time (benchmarks/runs.py)
 _FULL_SCALE = 32768.0
 # Of ten readers' voiced frames 2 leaves out hardly more than 0 does (1.9 % against 1.6 %, nearly
 # all of it one recording's hum) and 3 leaves out 2.7 %; white noise at -30 dBFS is speech to 0 and

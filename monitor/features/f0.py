@@ -20,7 +20,7 @@ _FLOOR = np.float32(1e-5)
 _ROUNDING = np.float32(3e-4)  # of the energy; less is rounding: a constant is not a voice
 
 _POINTS = 384  # >= 246 + 122: the circular correlation is the linear one at every lag used
-_CHUNK = 240  # frames at a time: they stay in the second-level cache (benchmarks/f0.py)
+_CHUNK = 240  # frames at a time: they stay in the second-level cache (benchmarks/speed.py)
 _SCALE = np.float32(-2 / _POINTS)
 _SEARCHED = slice(_SEARCH_FROM - 1, HIGHEST_LAG)  # of rows that start at lag 1
 _LAGS = np.arange(_SEARCH_FROM, HIGHEST_LAG + 1, dtype=np.float32)[:, None]

@@ -13,7 +13,7 @@ from monitor.maths.scores import near_one
 from monitor.types import FloatArray, IntArray
 
 _CHUNK = 1 << 15
-"""Most numbers worked on at once, so that they stay in the cache (benchmarks/update.py)."""
+"""Most numbers worked on at once, so that they stay in the cache (benchmarks/scale.py)."""
 
 _SHARE = np.array([1.0, 0.5, 0.125], np.float32)
 FAR_NATS = 20.0

@@ -23,7 +23,7 @@ from monitor.types import BoolArray, FloatArray, IntArray
 # A sum ``sum_i w_i f(i)`` over thousands of ranks, with f smooth on the scale of i itself (log(a +
 # i) and 1 / (a + i) are, for every a > 0), needs few values of f: the first ones one by one, then
 # blocks that double in width with 16 Chebyshev nodes each. On such a block the error of
-# interpolation falls by 5.8 with every node, so that 16 leave about 1e-12. ``benchmarks/update.py``
+# interpolation falls by 5.8 with every node, so that 16 leave about 1e-12. ``benchmarks/scale.py``
 # has what it is for: a reading among tens of thousands.
 
 EXACT = 48
@@ -348,7 +348,7 @@ def _log_at(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
 
 
 def _log_at_small(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
-    # log-gammas are faster (benchmarks/update.py: this stands in every reading), and exact enough
+    # log-gammas are faster (benchmarks/scale.py: this stands in every reading), and exact enough
     # for small parameters
     from scipy.special import gammaln
 

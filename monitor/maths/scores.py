@@ -359,7 +359,7 @@ def histogram_margin(
     )
     others = independent * (log_templates @ frequencies)
     best = float(others.max())
-    # scipy.special.logsumexp takes ten times as long for so few numbers (benchmarks/soak.py)
+    # scipy.special.logsumexp takes ten times as long for so few numbers (benchmarks/runs.py)
     return voice_fit - (best + float(np.log(np.exp(others - best).mean()))) / independent
 
 

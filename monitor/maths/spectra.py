@@ -2,7 +2,7 @@
 
 Its package copies every name of numpy, loads ``scipy.special`` for a transform that is not used
 here and parses the docstrings of 200 functions, an eighth of the CPU of a start
-(``benchmarks/startup.py``), and asks at every call whose array it is. The numbers are the same to
+(``benchmarks/runs.py``), and asks at every call whose array it is. The numbers are the same to
 the last bit. A version of scipy that keeps its compiled part elsewhere is asked itself.
 """
 

@@ -62,7 +62,7 @@ def limits(values: FloatArray) -> tuple[float, float]:
 def limits_of_each(values: FloatArray) -> FloatArray:
     """Compute ``limits`` of many figures: shape (..., B) to shape (..., 2).
 
-    One partition, no sort, since this stands in every reading (``benchmarks/update.py``).
+    One partition, no sort, since this stands in every reading (``benchmarks/scale.py``).
     """
     count = values.shape[-1]
     low = round(0.025 * (count - 1))

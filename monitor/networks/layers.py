@@ -221,7 +221,7 @@ def relu(x: FloatArray) -> FloatArray:
     return np.maximum(x, 0, out=x)
 
 
-# scipy.special has these two, and takes as long to import as numpy (benchmarks/startup.py).
+# scipy.special has these two, and takes as long to import as numpy (benchmarks/runs.py).
 
 
 def sigmoid(x: FloatArray) -> FloatArray:

@@ -49,7 +49,7 @@ REFERENCE = Path(__file__).parent / "reference" / "population.npz"
 
 V. Panayotov, G. Chen, D. Povey, S. Khudanpur, "Librispeech: an ASR corpus based on public domain
 audio books", ICASSP 2015, CC BY 4.0. Numbers derived from their speech, no audio; rebuilt by
-``python -m benchmarks.build_reference``.
+``python -m recipes.reference``.
 """
 DEMO_SPEAKER = "4406"
 """Enrolled from one chapter, heard in the demo from another; trained none of the networks."""

@@ -105,7 +105,7 @@ class LedgerFile:
 
 
 SOON_SECONDS = 8.0
-"""Of speech: who reaches a threshold sooner can hardly be warned of it (benchmarks/forecast.py)."""
+"""Of speech: who reaches a threshold sooner can hardly be warned of it."""
 _GROWING = ("bits", "closed_set_bits", "evidence_bits", "gain_bits", "expected_bits")
 
 

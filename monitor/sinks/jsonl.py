@@ -270,7 +270,7 @@ def _rounded(value: Any) -> Any:
     """The same value with every float at six decimals: the one place that rounds."""
     kind = type(value)
     if kind is float:
-        # three times as fast as round(value, 6) (benchmarks/replay.py: much of a run's time goes
+        # three times as fast as round(value, 6) (benchmarks/runs.py: much of a run's time goes
         # here), and refuses what is not finite
         return round(value * _SCALE) / _SCALE
     if kind in _KEPT:

@@ -420,7 +420,7 @@ class ExpectedBits:
 
     The figure is exact at every T. Its limits, dear for thousands of speakers, are computed at six
     lengths an octave (twelve beside a degenerate rank model) when first needed, and interpolated in
-    log T between (``benchmarks/update.py``).
+    log T between (``benchmarks/scale.py``).
     """
 
     def __init__(self, rank_model: LengthModel, speakers: int) -> None:

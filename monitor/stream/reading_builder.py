@@ -398,7 +398,7 @@ def stack_totals(sums: Sequence[FeatureTotals]) -> tuple[dict[str, RunningTotals
 _MOST_READINGS = 32
 _MOST_SCORES = 1 << 16
 """Readings worked out together: enough to be cheap, few enough to stay in the cache
-(benchmarks/replay.py)."""
+(benchmarks/runs.py)."""
 _CLOSED_SET = ("features", "local", "gain", "expected", "posterior", "top", "beyond_grid")
 """What an assessment says among the enrolled alone."""
 

@@ -22,7 +22,6 @@ import scipy.fft
 import soundfile
 import torch
 
-from benchmarks.conditions import noisy
 from monitor.kinds import HISTOGRAM
 from monitor.maths import posterior_fit as logit
 from monitor.networks.layers import RATE
@@ -32,8 +31,12 @@ from monitor.types import BoolArray, FloatArray, IntArray
 from recipes.phones.network import Recogniser
 from recipes.phones.prepare import Spoken
 from recipes.phones.train import load_recogniser
+<<<<<<< HEAD
 from recipes.phones.units import Books, codebook, counted, heard
 from recipes.voice.corpus import Piece
+=======
+from recipes.sounds import noisy
+>>>>>>> 30f83a6d (Run benchmarks by name, each to the tables of its page)
 
 LENGTHS = (3.0, 10.0, 30.0, 60.0)
 TEMPLATE = 60.0

@@ -17,10 +17,10 @@ import scipy.fft
 import soundfile
 import soxr
 
-from benchmarks.conditions import noisy, room
 from monitor.errors import CorpusError
 from monitor.networks.layers import RATE
 from monitor.types import AnyArray, FloatArray
+from recipes.sounds import noisy, room
 
 _ROOM, _NOISE, _EQUALISED, _CLIPPED, _LINE = 0.4, 0.65, 0.5, 0.1, 0.6
 """Shares of views that each thing happens to."""

@@ -20,12 +20,12 @@ import numpy as np
 import orjson
 import soundfile
 
-from benchmarks.conditions import babble, coded, in_room, noisy
 from monitor.files import atomic_write
 from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
 from monitor.networks.layers import RATE
 from monitor.networks.voice import VoiceNetwork, shipped
 from monitor.types import FloatArray, IntArray
+from recipes.sounds import babble, coded, in_room, noisy
 from recipes.voice.clips import drawn, people
 from recipes.voice.conditions import telephone
 from recipes.voice.corpus import recordings

@@ -14,7 +14,7 @@ from monitor.sources import File
 from monitor.types import Block
 from tests.anonymisers.vowels import semitones_moved
 
-ADAPTER = Path(__file__).resolve().parents[2] / "benchmarks" / "chimera_voice.py"
+ADAPTER = Path(__file__).resolve().parents[2] / "examples" / "chimera_voice.py"
 
 
 def masked(sound: np.ndarray, *options: str) -> np.ndarray:

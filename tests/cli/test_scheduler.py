@@ -15,10 +15,10 @@ import psutil
 import pytest
 import soundfile
 
-from benchmarks.dask_cluster import DaskCluster
 from monitor.cluster import Cluster
 from monitor.errors import MonitorError
 from monitor.training.feature_extraction import HearingOptions, HearingOrder, keep
+from tests.dask_cluster import DaskCluster
 from tests.sounds import RATE, synthetic
 
 pytest.importorskip("distributed", reason="needs the extra cluster")

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import signal
 
-from benchmarks.conditions import cut
 from monitor import measure
 from monitor.features.extractor import Extractor
 from monitor.features.f0 import F0
@@ -16,6 +15,7 @@ from monitor.features.framing import LEVEL_DB, MOST_GAIN_DB, HighPass, Leveller
 from monitor.features.phones import Phones
 from monitor.maths import spectra
 from monitor.types import Block
+from recipes.sounds import cut
 
 RATE = 16000
 

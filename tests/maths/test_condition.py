@@ -6,19 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from benchmarks.conditions import (
-    RATE,
-    babble,
-    clipped,
-    coded,
-    cut,
-    described,
-    in_room,
-    noisy,
-    share_clipped,
-    telephone,
-    white,
-)
 from monitor.maths.condition import (
     ROW,
     UNLIKE,
@@ -31,6 +18,19 @@ from monitor.maths.condition import (
     list_mismatches,
     list_poor_figures,
     unlike,
+)
+from recipes.sounds import (
+    RATE,
+    babble,
+    clipped,
+    coded,
+    cut,
+    described,
+    in_room,
+    noisy,
+    share_clipped,
+    telephone,
+    white,
 )
 
 WIDE = "speech/train-clean-5/1898/145715.opus"

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.build_reference import FEATURES, SETS
 from monitor import Monitor
 from monitor.features.registry import make
 from monitor.population import demo_frames
 from monitor.population.interpolation import GOOD_AREA, EnrolledProbability, EvidenceSpread
 from monitor.population.population import Population
 from monitor.sources.frames import FramesFile
+from recipes.reference import FEATURES, SETS
 
 PEOPLE = Population.reference()
 ROWS = [row for rank_model in PEOPLE.rank_models for row in rank_model.rows]

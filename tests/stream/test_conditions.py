@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.conditions import RATE, babble, clipped, cut, in_room, noisy, telephone
 from monitor import Monitor, Population
 from monitor.events.reading import Reading
 from monitor.events.run import NoticeEvent
@@ -15,6 +14,7 @@ from monitor.maths.condition import Condition
 from monitor.population import demo_frames
 from monitor.population.people import sound_of
 from monitor.stream.monitor import Event
+from recipes.sounds import RATE, babble, clipped, cut, in_room, noisy, telephone
 from tests.stream.streams import Listed, audio, resumed, told
 
 STREAM = "speech/dev-clean/1462/170142.opus"

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
-from benchmarks.coverage import measured
-from benchmarks.studies import EVIDENCE, Design
+from benchmarks.coverage import EVIDENCE, Design, measured
 from monitor.lab.evaluation.comparisons import (
     Comparisons,
     Sample,

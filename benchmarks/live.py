@@ -1,0 +1,328 @@
+"""A run that goes on while somebody speaks, or while its page is attacked."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import numpy as np
+import psutil
+import soxr
+
+from benchmarks.page import Page, benchmark
+from benchmarks.readers import FEATURES, read
+from benchmarks.timing import MONITOR, ended
+from monitor.events import Event, GapEvent, Reading
+from monitor.networks import layers
+from monitor.sources.base import WrappedLiveSource
+from monitor.types import Block, FloatArray, Item
+from tests.alerts.receiver import receiving
+from tests.virtual_microphone import DEVICE, VirtualMicrophone, missing
+from tests.web.crowd import crowd
+
+RATE = 48_000
+
+EVERY_SECONDS, MORE_SECONDS = 5.0, 0.1
+
+BEEP_SECONDS = 0.05
+
+BEEP_LEVEL, SPEECH_LEVEL = 0.9, 0.3
+
+LOUD = 0.6
+
+TOLERATED_SECONDS = 0.02
+SPEED = 20.0
+
+HEAD = b"GET /readings HTTP/1.1\r\nHost: localhost\r\n"
+DESCRIPTORS = 1024
+
+
+# ------------------------------------------------------------------------------------------ latency
+
+
+@benchmark("speed")
+def latency(
+    page: Page,
+    recording: Path,
+    *,
+    seconds: float = 60.0,
+    features: tuple[str, ...] = FEATURES,
+    speak: bool = False,
+) -> None:
+    """How long is it from a spoken second to its reading, through a virtual microphone?
+
+    A process of its own (--speak) plays the recording into a private PulseAudio, with beeps every
+    five seconds and a little more each time, so that two of them tell which they are. When a sample
+    was handed to the sound server is known from the player's callback. Stretches in which the
+    player itself faltered do not count. Needs the Debian packages libportaudio2 libasound2-plugins
+    pulseaudio pulseaudio-utils.
+    """
+    if speak:
+        play(recording, seconds)
+        return
+    if lacking := missing():
+        sys.exit(lacking)
+    with tempfile.TemporaryDirectory(prefix="vm") as folder:  # a socket's path must be short
+        virtual = VirtualMicrophone(Path(folder))
+        os.environ.update(virtual.environment)  # before PortAudio looks around
+        with virtual:
+            late, share, gaps = heard(recording.resolve(), seconds, list(features))
+    low, middle, high = np.quantile(late, [0.1, 0.5, 0.9])
+    page.note(f"{len(late)} readings, {low:.3f} s to {max(late):.3f} s; gaps: {gaps}")
+    page.figure(
+        f"`monitor listen`, {', '.join(features)}: a reading after its second; share of a core",
+        f"{middle:.3f} s (nine in ten within {high:.3f}); {100 * share:.0f} %",
+    )
+
+
+def beep_seconds(k: int) -> float:
+    """When the k-th beep is spoken."""
+    return k * EVERY_SECONDS + k * (k - 1) / 2 * MORE_SECONDS
+
+
+def play(recording: Path, seconds: float) -> None:
+    """Play, and print when which sample was handed over."""
+    import sounddevice
+
+    speech = read(recording, seconds)
+    speech *= SPEECH_LEVEL / np.abs(speech).max()
+    sound = np.clip(soxr.resample(speech, layers.RATE, RATE), -SPEECH_LEVEL, SPEECH_LEVEL)
+    beep = np.sin(2 * np.pi * 1000 * np.arange(round(BEEP_SECONDS * RATE)) / RATE)
+    k = 0
+    while (place := round(beep_seconds(k) * RATE)) < len(sound) - len(beep):
+        sound[place : place + len(beep)] = BEEP_LEVEL * beep
+        k += 1
+    handed: list[tuple[int, float]] = []
+    place = 0
+
+    def give(out: FloatArray, frames: int, _time: Any, _status: Any) -> None:
+        nonlocal place
+        handed.append((place, time.monotonic()))
+        part = sound[place : place + frames]
+        out[: len(part), 0], out[len(part) :, 0] = part, 0
+        place += frames
+
+    with sounddevice.OutputStream(
+        samplerate=RATE, channels=1, device=DEVICE, dtype="float32", latency=0.1, callback=give
+    ):
+        while place < len(sound):
+            time.sleep(0.1)
+    print(json.dumps(handed))
+
+
+class Tap(WrappedLiveSource):
+    """The microphone, and where in its stream the beeps were."""
+
+    def __init__(self, source: Any) -> None:
+        super().__init__(source)
+        self.beeps: list[float] = []
+        self._heard = 0.0
+
+    def items(self) -> Iterator[Item]:
+        """What the microphone gives."""
+        for item in self.source:
+            if isinstance(item, Block):
+                samples = item.samples.reshape(len(item.samples), -1)[:, 0]
+                for place in np.flatnonzero(np.abs(samples) > LOUD).tolist():
+                    seconds = self._heard + place / item.rate
+                    if not self.beeps or seconds > self.beeps[-1] + EVERY_SECONDS / 2:
+                        self.beeps.append(seconds)
+                self._heard += len(samples) / item.rate
+            yield item
+
+
+class Arrivals:
+    """A sink that notes when each reading came."""
+
+    def __init__(self) -> None:
+        self.readings: list[tuple[float, float]] = []
+        self.gaps: list[str] = []
+
+    def write(self, event: Event) -> None:
+        """Take one event."""
+        if isinstance(event, Reading):
+            self.readings.append((event.seconds, time.monotonic()))
+        elif isinstance(event, GapEvent):
+            self.gaps.append(event.detail)
+
+    def close(self) -> None:
+        """Nothing is left to do."""
+
+
+def heard(
+    recording: Path, seconds: float, features: list[str]
+) -> tuple[list[float], float, list[str]]:
+    """By how much each reading was late, the listener's share of a core, and gaps."""
+    from monitor import Monitor, Population, Run
+    from monitor.sources import Microphone
+    from monitor.sources.microphone import rescan
+
+    rescan()  # where sound is to be heard has changed
+    monitor = Monitor(Population.reference(), features, watch="1272")
+    arrivals, spoken = Arrivals(), ["--speak", "--seconds", str(seconds + 10)]
+    player = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks", "latency", str(recording), *spoken],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        tap = Tap(Microphone(DEVICE, seconds=seconds + 5))
+        with Run(tap, monitor, sinks=[arrivals]) as run:
+            began = time.monotonic(), time.process_time()
+            run.to_end()
+            share = (time.process_time() - began[1]) / (time.monotonic() - began[0])
+    finally:
+        out, _ = player.communicate(timeout=60)
+    places, times = np.array(json.loads(out)).T
+    late = []
+    for beep, after in pairwise(tap.beeps):
+        k = round((after - beep - EVERY_SECONDS) / MORE_SECONDS)
+        apart = abs(after - beep - EVERY_SECONDS - k * MORE_SECONDS)
+        for read_at, came in arrivals.readings if k >= 0 and apart <= TOLERATED_SECONDS else ():
+            if beep < read_at <= after:
+                place = (beep_seconds(k) + read_at - beep) * RATE
+                late.append(came - float(np.interp(place, places, times)))
+    assert late, "nothing was heard, or the player faltered all the time"
+    return late, share, arrivals.gaps
+
+
+# -------------------------------------------------------------------------------------------- siege
+
+Attack = Callable[[int, threading.Event], None]
+
+
+def nobody(_: int, over: threading.Event) -> None:
+    over.wait()
+
+
+def silent(port: int, over: threading.Event) -> None:
+    with crowd(port, 1200, b""):
+        over.wait()
+
+
+def halves(port: int, over: threading.Event) -> None:
+    with crowd(port, 260, HEAD) as clients:
+        while not over.wait(1.0):
+            for one in clients:
+                with contextlib.suppress(OSError):
+                    one.send(b"x")
+
+
+def never_read(port: int, over: threading.Event) -> None:
+    while not over.is_set():
+        with crowd(port, 240, HEAD + b"\r\n"):
+            over.wait(5.0)
+
+
+def headers(port: int, over: threading.Event) -> None:
+    said = HEAD + b'Cookie: "' + b"\\" * 60_000 + b"\r\n\r\n"
+    while not over.is_set():
+        with crowd(port, 8, said):
+            over.wait(0.05)
+
+
+ATTACKS: dict[str, Attack] = {
+    "none": nobody,
+    "1 200 silent sockets": silent,
+    "260 half requests, a byte a second each": halves,
+    "240 clients that ask for all readings and never read": never_read,
+    "requests with headers of 60 kB, without end": headers,
+}
+
+
+@benchmark()
+def siege(page: Page, recording: Path) -> None:
+    """What do attacks on the page take from a run: who is held, and what is lost?
+
+    `monitor replay --web 0` at twenty times real time with at most 1 024 descriptors, ten alerts, a
+    command and a webhook. Each attack lasts as long as the run; all of them are bounded, on
+    loopback and without a token. The lag of a reading is how much later it came than the earliest
+    of its run would have it.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 4096 if hard == resource.RLIM_INFINITY else min(4096, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+
+    def rows() -> Iterator[list[str]]:
+        for name, attack in ATTACKS.items():
+            with tempfile.TemporaryDirectory() as folder:
+                yield [name, *besieged(page, recording, attack, Path(folder))]
+
+    page.table(
+        "attack | connections held | memory, MB | lag of readings, s: median, largest "
+        "| page answers after, s | alerts: raised, command, webhook",
+        rows(),
+    )
+
+
+def besieged(page: Page, recording: Path, attack: Attack, folder: Path) -> list[str]:
+    """One run under one attack."""
+    said = folder / "said.jsonl"
+    rules = [part for i in range(1, 11) for part in ("--alert", f"gain_bits>{i / 4} for 0 s")]
+    with receiving() as receiver:
+        process = subprocess.Popen(
+            [*MONITOR, "replay", recording, "--features", "f0", "--jsonl", "-", "--speed",
+             f"{SPEED:g}", "--web", "0", "--allow-overlap", *rules, "--on-alert",
+             f"cat >> '{said}'", "--webhook", receiver.url],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, "no_proxy": "127.0.0.1"},
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS,) * 2),
+        )  # fmt: skip
+        out, words = process.stdout, process.stderr
+        assert out is not None
+        assert words is not None
+        line = next(line.decode() for line in words if b"the page is at" in line)
+        port = int(re.findall(r":(\d+)/", line)[0])
+        reader = threading.Thread(target=words.read)
+        over = threading.Event()
+        attacker = threading.Thread(target=attack, args=(port, over))
+        for thread in (reader, attacker):
+            thread.start()
+        came, held, asked, alerts = list[float](), [0], list[float](), 0
+        for text in out:
+            record = json.loads(text)
+            alerts += record["type"] == "alert"
+            if record["type"] == "reading":
+                came.append(time.monotonic() - record["seconds"] / SPEED)
+                if record["seconds"] % 20 == 0:
+                    with contextlib.suppress(psutil.Error):
+                        held.append(len(psutil.Process(process.pid).net_connections("tcp")))
+                    asked += answered(port)
+        over.set()
+        attacker.join()
+        took = ended(process)
+        reader.join()
+        if process.returncode:
+            page.note(f"left with {process.returncode}")
+    lags = np.array(came) - min(came)
+    commands = len(said.read_text().splitlines()) if said.exists() else 0
+    return [
+        str(max(held)),
+        f"{took.most_mb:.0f}",
+        f"{np.median(lags):.2f}, {lags.max():.2f}",
+        f"{np.median(asked):.3f}" if asked else "never",
+        f"{alerts}, {commands}, {len(receiver.got)}",
+    ]
+
+
+def answered(port: int) -> list[float]:
+    """Seconds until the page answers; none where it keeps one out."""
+    began = time.monotonic()
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/readings?since=999999", timeout=5) as page:
+            page.read()
+    except OSError:
+        return []
+    return [time.monotonic() - began]

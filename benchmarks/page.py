@@ -1,0 +1,219 @@
+"""What a benchmark is: a function, run by its name, that fills the tables of a page of results.
+
+    @benchmark()
+    def levels(page: Page, speech: Path, *, seconds: float = 20.0) -> None: ...
+
+Parameters are its arguments: those before the star are positional, the others options, of the type
+and with the default that they state (of a tuple, commas between). The first line of the docstring
+is what the list shows. A table that it makes takes the place of the page's with the same heads, row
+by row: what a run does not make again stays, and so do the words around it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from pathlib import Path
+from types import UnionType
+from typing import TYPE_CHECKING, Any, NamedTuple, Union, get_args, get_origin
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Page", "benchmark", "declared", "merged", "run"]
+
+FOLDER = Path(__file__).resolve().parent
+RESULTS = FOLDER / "results"
+Work = Callable[..., None]
+_PAGES: dict[str, str] = {}
+
+
+def benchmark(page: str = "") -> Callable[[Work], Work]:
+    """Declare a benchmark; its page has its name, or this one."""
+
+    def declare(work: Work) -> Work:
+        _PAGES[work.__name__] = page or work.__name__
+        return work
+
+    return declare
+
+
+class Declared(NamedTuple):
+    """A benchmark's module, its line in the list, and its options."""
+
+    module: str
+    about: str
+    options: set[str]
+
+
+def declared() -> dict[str, Declared]:
+    """Every benchmark, by name; nothing is imported."""
+    found = {}
+    for path in sorted(FOLDER.glob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and any(
+                ast.unparse(each).startswith("benchmark(") for each in node.decorator_list
+            ):
+                about = (ast.get_docstring(node) or "").partition("\n")[0]
+                named = {f"--{each.arg.replace('_', '-')}" for each in node.args.kwonlyargs}
+                found[node.name] = Declared(path.stem, about, {*named, "-o", "--results"})
+    return dict(sorted(found.items()))
+
+
+def run(words: Sequence[str]) -> int:
+    """Run what the words name, or list everything."""
+    known = declared()
+    if not words or words[0] not in known:
+        wide = max(map(len, known))
+        lines = [f"{name:{wide}}  {about}" for name, (_, about, _) in known.items()]
+        usage = "python -m benchmarks NAME [ARGUMENTS] [-o PICTURES]; NAME -h explains one"
+        print(usage, *lines, sep="\n", file=sys.stderr if words else sys.stdout)
+        return 2 if words else 0
+    name, *rest = words
+    work = getattr(import_module(f"benchmarks.{known[name].module}"), name)
+    given = vars(parser_of(work).parse_args(rest))
+    command = f"python -m benchmarks {shlex.join(words)}"
+    page = Page(_PAGES[name], command, given.pop("results"), given.pop("output"))
+    work(page, **given)
+    return 0
+
+
+def parser_of(work: Work) -> argparse.ArgumentParser:
+    """The arguments of a benchmark, by its signature."""
+    parser = argparse.ArgumentParser(
+        f"python -m benchmarks {work.__name__}",
+        description=inspect.getdoc(work),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for each in list(inspect.signature(work, eval_str=True).parameters.values())[1:]:
+        kind, needed = each.annotation, each.default is each.empty
+        if get_origin(kind) in (Union, UnionType):
+            kind = get_args(kind)[0]
+        how: dict[str, Any] = {"default": None if needed else each.default}
+        if kind is bool:
+            how["action"] = "store_true"
+        elif get_origin(kind) is tuple:
+            how["type"] = _listed(get_args(kind)[0])
+        else:
+            how["type"] = kind
+        if each.kind is each.KEYWORD_ONLY:
+            parser.add_argument(f"--{each.name.replace('_', '-')}", **how, required=needed)
+        else:
+            how |= {} if needed else {"nargs": "?"}
+            parser.add_argument(each.name, **how)
+    parser.add_argument("-o", "--output", type=Path, help="folder of its picture")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the pages")
+    return parser
+
+
+def _listed(kind: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
+    return lambda text: tuple(kind(each) for each in text.split(",") if each)
+
+
+class Page:
+    """A page of results that a benchmark fills.
+
+    Attributes:
+        pictures: the folder of pictures; None where none is asked for.
+    """
+
+    def __init__(self, name: str, command: str, results: Path, pictures: Path | None) -> None:
+        self._path, self._command = results / f"{name}.md", command
+        self.pictures = pictures
+
+    def note(self, text: str) -> None:
+        """Say something that the page's own words tell."""
+        print(text, flush=True)
+
+    def table(
+        self, heads: str, rows: Iterable[Iterable[object]], *, keys: int = 1, under: str = ""
+    ) -> None:
+        """Show rows as they come, and write them.
+
+        Args:
+            heads: with ``|`` between.
+            rows: cells of each.
+            keys: so many cells at the left tell a row from others.
+            under: the title of the section, where a page has several tables with these heads.
+        """
+        names = [each.strip() for each in heads.split("|")]
+        print(f"\n{under}\n\n{_line(names)}" if under else f"\n{_line(names)}", flush=True)
+        made = []
+        for row in rows:
+            made.append([str(cell) for cell in row])
+            print(_line(made[-1]), flush=True)
+        if self._path.exists():
+            text = self._path.read_text(encoding="utf-8")
+        else:
+            text = f"# {self._path.stem}\n\n```sh\n{self._command}\n```\n"
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.write_text(merged(text, names, made, keys, under), encoding="utf-8")
+
+    def figure(self, what: str, result: str) -> None:
+        """A row of a page that has one table, of what many commands measured."""
+        self.table("what | result | command", [(what, result, f"`{self._command}`")])
+
+    def picture(
+        self, name: str, paint: Callable[[Figure], None], size: tuple[float, float]
+    ) -> None:
+        """Draw, where a folder is named."""
+        if self.pictures is not None:
+            from monitor.plots.canvas import draw
+
+            draw(self.pictures / name, paint, size)
+
+
+def merged(
+    text: str, heads: Sequence[str], rows: Sequence[Sequence[str]], keys: int, under: str = ""
+) -> str:
+    r"""A page with these rows in its table of these heads; at its end where it has none.
+
+    Example:
+        >>> page = "# T\n\n| a | b |\n| --- | ---: |\n| x | 1 |\n| y | 2 |\n\nWords.\n"
+        >>> print(merged(page, ["a", "b"], [["y", "3"], ["z", "4"]], 1), end="")
+        # T
+        <BLANKLINE>
+        | a | b |
+        | --- | ---: |
+        | x | 1 |
+        | y | 3 |
+        | z | 4 |
+        <BLANKLINE>
+        Words.
+    """
+    lines = text.splitlines()
+    titles = [i for i, each in enumerate(lines) if re.match("#+ ", each)]
+    here = [i for i in titles if lines[i].lstrip("# ") == under]
+    if under and not here:
+        here = [len(lines) + 1]
+        lines += ["", f"## {under}"]
+    first = here[0] if under else 0
+    last = min([i for i in titles if i > first and under] or [len(lines)])
+    begin = next((i for i in range(first, last) if _cells(lines[i]) == list(heads)), None)
+    if begin is None:
+        begin = last if not lines[last - 1] else last + 1
+        rule = ["---"] * keys + ["---:"] * (len(heads) - keys)
+        after = [""] if last < len(lines) else []
+        lines[last:last] = [*[""] * (begin - last), _line(heads), _line(rule), *after]
+    end = begin + 2
+    while end < len(lines) and lines[end].startswith("|"):
+        end += 1
+    held = {tuple(_cells(line)[:keys]): line for line in lines[begin + 2 : end]}
+    held |= {tuple(row[:keys]): _line(row) for row in rows}
+    return "\n".join([*lines[: begin + 2], *held.values(), *lines[end:]]) + "\n"
+
+
+def _cells(line: str) -> list[str]:
+    """What stands in a row; nothing where the line is none."""
+    parts = re.split(r"(?<!\\)\|", line)
+    return [each.strip() for each in parts[1:-1]] if line.startswith("|") else []
+
+
+def _line(cells: Sequence[str]) -> str:
+    return re.sub(r"\|  (?=\|)", "| ", f"| {' | '.join(cells)} |")

@@ -1,0 +1,369 @@
+"""Do rank models hold on readers whom they have not seen: other lengths, few speakers, sessions?"""
+
+from __future__ import annotations
+
+import csv
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations, product
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.page import Page, benchmark
+from benchmarks.readers import (
+    alike,
+    chapters,
+    collected,
+    corpus_of,
+    halves,
+    plan_of,
+    units_of,
+)
+from benchmarks.simulation import SIZE, Simulation, write_corpus
+from monitor.corpus import find
+from monitor.features.registry import make
+from monitor.kinds import HISTOGRAM, FeatureSpec
+from monitor.maths.posterior import confidence_bits, local_bits
+from monitor.maths.posterior_fit import Trials
+from monitor.maths.statistics import limits
+from monitor.population.cohort import FeatureTemplates
+from monitor.population.interpolation import at_template
+from monitor.population.people import Speaker
+from monitor.population.population import SLICE_SECONDS, Population
+from monitor.population.rank_model import RankModel, RankModels
+from monitor.sources.frames import write_frames
+from monitor.training import calibrating, enrolling, fitted
+from monitor.training.calibrating import CalibrationSettings, calibrate
+from monitor.training.enrolling import unlike_sessions
+from monitor.training.feature_extraction import HearingOptions, hear
+from monitor.training.voices import (
+    UNITS_PER_SECOND,
+    Cell,
+    SessionFrames,
+    SpeakerSpeech,
+    collect,
+    plans,
+)
+from monitor.types import FloatArray
+from recipes.frames import MOST_SECONDS
+
+LEARNT = (5.0, 10.0, 30.0, 60.0, 100.0)
+
+
+def claimed_and_known(
+    rank_model: RankModel,
+    cell: Cell,
+    axis: Sequence[int],
+    additive: np.ndarray,
+    length: float,
+    template: float,
+) -> tuple[float, float]:
+    """Mean attacker confidence and mean local bits, every reader weighing the same."""
+    point = at_template(rank_model, template, additive).at(length)
+    trials = Trials(cell.gaps[:, list(axis)], cell.gap_speaker)
+    count = len(cell.own)
+    weights = np.repeat(point.weights[:1], count, axis=0)
+    posterior = trials.posterior(weights, np.full(count, point.uniform_share[0]))
+    actual = local_bits(posterior[np.arange(count), cell.own], cell.candidates)
+    both = (confidence_bits(posterior), actual)
+    share = alike(cell.gap_speaker)
+    return float(np.average(both[0], weights=share)), float(np.average(both[1], weights=share))
+
+
+@benchmark()
+def template_length(
+    page: Page, frames: Path, *, splits: int = 10, features: tuple[str, ...] = ("f0", "voice")
+) -> None:
+    """Does a rank model hold at template lengths that it was not learnt at?
+
+    Learnt on one half of the readers, judged on the other, across sessions, at T = 30 s: what the
+    posterior claims (confidence) and gives the true reader (local bits), and the latter by the rank
+    model of 100 s, as if length made no difference.
+    """
+    setattr(fitted, "LOSSES", ("LL",))  # noqa: B010  the others take most of the time
+    test, judged = 30.0, (5.0, 10.0, 20.0, 45.0, 60.0, 80.0, 100.0)
+    voices, specs = collected(frames, features)
+    measures = {name: spec.kind.similarity() for name, spec in specs.items()}
+    found: dict[tuple[float, str], list[tuple[float, float, float]]] = defaultdict(list)
+    generator = np.random.default_rng(0)
+    for _ in range(splits):
+        ours, theirs = halves(voices, generator)
+        how = CalibrationSettings(
+            lengths=(10.0, test, 60.0), template_lengths=LEARNT, replicates=20, trials=10,
+            prior=None, sets=[(name,) for name in features],
+        )  # fmt: skip
+        models = [m for m in calibrate(ours, specs, how).rank_models if m.session == "cross"]
+        for session, _, d, plan in plans(theirs, (test,), judged, 10):
+            if session != "cross" or not plan.mated.size:
+                continue
+            cell = plan.run(measures, *units_of(test, judged[d]))
+            for model in models:
+                (name,) = model.features
+                axis, additive = [features.index(name)], np.array([measures[name].additive])
+                right = claimed_and_known(model, cell, axis, additive, test, judged[d])
+                wrong = claimed_and_known(model, cell, axis, additive, test, LEARNT[-1])
+                found[judged[d], name].append((*right, wrong[1]))
+
+    def rows() -> Iterator[list[str]]:
+        for d in judged:
+            cells = [f"{d:g} s" if d in LEARNT else f"{d:g} s (interpolated)"]
+            for name in features:
+                claimed, actual, wrong = np.mean(found[d, name], axis=0)
+                cells += [f"{claimed:.2f}, {actual:.2f}", f"{wrong:.2f}"]
+            yield cells
+
+    heads = [f"{name}: claimed, real | {name}, by the rank model of 100 s" for name in features]
+    page.table(f"D | {' | '.join(heads)}", rows())
+
+
+# ------------------------------------------------------------------------------------- few speakers
+
+F0 = {"f0": FeatureSpec("f0", HISTOGRAM, SIZE, 0.01)}
+TEST, TEMPLATE, DRAWS = 10.0, 30.0, 100
+LEAST = 51.0
+"""Speech seconds of a nonnative speaker: enough for 30 s of template and 20 s of test."""
+Voices = Sequence[SpeakerSpeech]
+
+
+class Case(NamedTuple):
+    """One draw of speakers: whose rank model is the prior, who learns, who judges."""
+
+    prior: Population
+    own: Voices
+    judges: Voices
+
+
+def learn(voices: Voices, prior: Population | None) -> RankModels:
+    how = CalibrationSettings(
+        lengths=(TEST,), template_lengths=(TEMPLATE,), replicates=DRAWS, prior=prior
+    )
+    return calibrate(voices, F0, how).rank_models
+
+
+def others(voices: Voices, fewest: int = 10) -> Population:
+    """A population that has nothing but rank models, of these voices."""
+    calibrating.FEWEST_SPEAKERS = fewest  # a prior of very few is a hard test, not a product
+    rank_models = learn(voices, None)
+    calibrating.FEWEST_SPEAKERS = 10
+    nobody = FeatureTemplates(F0["f0"], np.zeros((0, SIZE), np.int64))
+    return Population((), np.zeros(1, np.int64), {"f0": nobody}, rank_models)
+
+
+def judge(rank_models: RankModels, session: str, cell: Cell) -> tuple[float, float, bool]:
+    """What is claimed of the judges, what is so, and whether that is beyond all limits.
+
+    Those are of the rank model and two standard errors of claim less truth, over judges. Where
+    there is no such rank model, the other kind stands in.
+    """
+    model = rank_models.find(("f0",), session) or rank_models.find(("f0",), "same")
+    assert model is not None
+    point = at_template(model, TEMPLATE, np.array([True])).at(TEST)
+    seen, count = Trials(cell.gaps, cell.gap_speaker), len(cell.gaps)
+
+    def posterior(draw: int) -> FloatArray:
+        weights, floor = point.weights[draw], point.uniform_share[draw]
+        return seen.posterior(np.tile(weights, (count, 1)), np.full(count, floor))
+
+    gains = np.array([confidence_bits(posterior(b)).mean() for b in range(1 + DRAWS)])
+    probability = posterior(0)
+    true = local_bits(probability[np.arange(count), cell.own], cell.candidates)
+    apart = confidence_bits(probability) - true
+    excess = [apart[cell.gap_speaker == each].mean() for each in np.unique(cell.gap_speaker)]
+    error = np.std(excess, ddof=1) / np.sqrt(len(excess)) if len(excess) > 1 else np.inf
+    slack = gains[0] - limits(gains[1:])[0] + 2.0 * error
+    return gains[0], true.mean(), bool(np.mean(excess) > slack)
+
+
+def simulated(speakers: int, sessions: int, seed: int) -> list[SpeakerSpeech]:
+    with tempfile.TemporaryDirectory() as folder:
+        write_corpus(Path(folder) / "c", Simulation(speakers, seed), speakers, sessions, 120.0)
+        return collect(find(Path(folder) / "c"))[0]
+
+
+def nonnative_speakers(folder: Path) -> list[SpeakerSpeech]:
+    """Speakers of speechocean762 who said enough, one session each."""
+    with tempfile.TemporaryDirectory() as place:
+        files = []
+        for row in csv.DictReader((folder / "manifest.csv").open(encoding="utf-8")):
+            how = HearingOptions(("f0",), MOST_SECONDS)
+            frames = hear(folder / row["path"], make(["f0"]), how)
+            path = Path(place) / f"{row['speaker']}.npz"
+            write_frames(path, frames.speech, frames.tracks, {"f0": SIZE}, {"f0": 0.01})
+            files.append((path, row["speaker"], "1"))
+        voices, _, _ = collect(corpus_of(files))
+    return [voice for voice in voices if voice.length(0) >= LEAST * UNITS_PER_SECOND]
+
+
+@benchmark()
+def prior(
+    page: Page, frames: Path | None = None, *, nonnative: Path | None = None, repeats: int = 20
+) -> None:
+    """Does a rank model of few speakers claim more than it knows? Before and after the prior.
+
+    Learnt on S speakers with and without the rank model of others as its prior, judged on third
+    parties; nobody is in two of the three roles. FRAMES holds pitch of LibriSpeech.
+    """
+
+    def rows(
+        name: str, sizes: Sequence[int], session: str, case: Callable[[int, int], Case]
+    ) -> Iterator[list[str]]:
+        for size in sizes:
+            found: tuple[list[tuple[float, float, bool]], ...] = ([], [])
+            for repeat in range(repeats):
+                made = case(size, repeat)
+                plan = plan_of(made.judges, TEST, TEMPLATE, 10, session)
+                cell = plan.run(
+                    {"f0": HISTOGRAM.similarity("log-likelihood")}, *units_of(TEST, TEMPLATE)
+                )
+                for told, before in zip(found, (None, made.prior), strict=True):
+                    told.append(judge(learn(made.own, before), session, cell))
+            cells = [name, str(size)]
+            for told in found:
+                claim, truth, beyond = np.array(told).T
+                cells += [f"{each:.2f}" for each in (claim.mean(), truth.mean())]
+                cells += [f"{(claim - truth).max():.2f}", f"{100 * beyond.mean():.0f} %"]
+            yield cells
+
+    def drawn(pool: Voices, seed: int) -> list[SpeakerSpeech]:
+        return [pool[i] for i in np.random.default_rng(seed).permutation(len(pool))]
+
+    def every() -> Iterator[list[str]]:
+        if nonnative is not None:
+            pool, shipped = nonnative_speakers(nonnative), Population.reference()
+
+            def foreign(size: int, repeat: int) -> Case:
+                mixed = drawn(pool, repeat)
+                return Case(shipped, mixed[100 : 100 + size], mixed[:100])
+
+            yield from rows("nonnative, same session", (10, 15, 19, 30), "same", foreign)
+        if frames is not None:
+            readers, _ = collected(frames)
+            several = [voice for voice in readers if len(voice.sessions) > 1]
+            single = [voice for voice in readers if len(voice.sessions) == 1]
+
+            def crossing(size: int, repeat: int) -> Case:
+                """Some judge, the rest of those with several chapters are the prior."""
+                judges, mixed = 5 if size == 10 else 2, drawn(several, repeat)
+                before = others([*single, *mixed[judges + size :]], fewest=2)
+                return Case(before, mixed[judges : judges + size], [*single, *mixed[:judges]])
+
+            def one_session(size: int, repeat: int) -> Case:
+                mixed, alone = drawn(several, repeat), drawn(single, repeat)
+                before = others([*mixed[9:], *alone[:12]])
+                return Case(before, alone[12 : 12 + size], mixed[:9])
+
+            yield from rows("LibriSpeech, across sessions", (10, 15), "cross", crossing)
+            name = "LibriSpeech, one session each, used across"
+            yield from rows(name, (10, 15, 19), "cross", one_session)
+        made = simulated(600, 2, 0)
+        for name, session, kept in (
+            ("simulated, same session", "same", 2),
+            ("simulated, across sessions", "cross", 2),
+            ("simulated, one session each, used across", "cross", 1),
+        ):
+
+            def known(size: int, repeat: int, kept: int = kept) -> Case:
+                mixed = drawn(made, repeat)
+                own = [SpeakerSpeech(v.name, v.sessions[:kept]) for v in mixed[150 : 150 + size]]
+                return Case(others(mixed[:50]), own, mixed[50:150])
+
+            yield from rows(name, (10, 15, 19, 30), session, known)
+
+    told = ("claims", "knows", "worst excess", "beyond interval")
+    both = [f"{when}: {each}" for when in ("before", "after") for each in told]
+    page.table(f"speakers | S | {' | '.join(both)}", every(), keys=2)
+
+
+# ----------------------------------------------------------------------------------------- sessions
+
+_SLICE = round(SLICE_SECONDS * UNITS_PER_SECOND)
+
+
+@benchmark()
+def sessions(
+    page: Page,
+    speech: Path,
+    frames: Path,
+    *,
+    splits: int = 10,
+    features: tuple[str, ...] = ("f0", "voice"),
+) -> None:
+    """How often are two sessions of one person, and of two, taken for sessions of two?
+
+    Rank models are learnt on one half of the readers, who are also whom the sessions are compared
+    among; the pairs of sessions are of the other half.
+    """
+    gender = {row["speaker"]: row["gender"] for row in chapters(speech)}
+    voices, specs = collected(frames, features)
+    generator = np.random.default_rng(0)
+    threshold = enrolling.UNLIKE_BITS
+    enrolling.UNLIKE_BITS = np.inf  # what each pair reads is counted here
+    read: dict[tuple[float, str], dict[tuple[str, str], list[float]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for _ in range(splits):
+        ours, theirs = halves(voices, generator)
+        how = CalibrationSettings(
+            lengths=(10.0, 30.0, 60.0), template_lengths=LEARNT, replicates=20, trials=10,
+            prior=None,
+        )  # fmt: skip
+        made = calibrate(ours, specs, how)
+        known = _population(ours, specs, round(60.0 / SLICE_SECONDS)).calibrated(made)
+        for seconds in (30.0, 60.0):
+            slices = round(seconds / SLICE_SECONDS)
+            long = [
+                (voice.name, session)
+                for voice in theirs
+                for i, session in enumerate(voice.sessions)
+                if voice.length(i) >= slices * _SLICE
+            ]
+            for (name, first), (other, second) in combinations(long, 2):
+                sexes = "one sex" if gender[name] == gender[other] else "two sexes"
+                kind = "one person" if name == other else sexes
+                both = _joined([first, second], specs, slices)
+                parts = {"x": (("1", slices), ("2", slices))}
+                bits = unlike_sessions(both, parts, known)[0].bits
+                read[seconds, kind][name, other].append(bits)
+
+    def rows() -> Iterator[list[str]]:
+        kinds = ("one person", "one sex", "two sexes")
+        for seconds in (30.0, 60.0):
+            found = [read[seconds, kind] for kind in kinds]
+            shares = [
+                np.mean([np.mean(np.array(bits) < threshold) for bits in pairs.values()])
+                for pairs in found
+            ]
+            counts = ", ".join(
+                f"{len(pairs)} of {k}" for k, pairs in zip(kinds, found, strict=True)
+            )
+            page.note(f"pairs of people with {seconds:g} s: {counts}")
+            yield [f"{', '.join(features)}; {seconds:g} s", *(f"{100 * x:.1f} %" for x in shares)]
+
+    page.table("features, speech of each session | one person | two of one sex | of two sexes",
+               rows())  # fmt: skip
+
+
+def _joined(
+    sessions: Sequence[dict[str, SessionFrames]], specs: Mapping[str, FeatureSpec], slices: int,
+    name: str = "x",
+) -> Population:  # fmt: skip
+    """One speaker of these sessions, as many slices of each."""
+    features = {}
+    for each, spec in specs.items():
+        rows = [s[each].total(i * _SLICE, _SLICE) for s, i in product(sessions, range(slices))]
+        features[each] = FeatureTemplates(spec, np.stack(rows))
+    return Population([Speaker(name)], np.array([0, len(sessions) * slices]), features)
+
+
+def _population(voices: Voices, specs: Mapping[str, FeatureSpec], slices: int) -> Population:
+    """Everybody whose longest session is long enough."""
+    made: list[Population] = []
+    for voice in voices:
+        longest = max(range(len(voice.sessions)), key=voice.length)
+        if voice.length(longest) >= slices * _SLICE:
+            one = _joined([voice.sessions[longest]], specs, slices, voice.name)
+            made = [made[0].joined(one)] if made else [one]
+    return made[0]

@@ -1,0 +1,188 @@
+"""What changes a voice, and utterances that go through it: the test of USC on any system.
+
+References and queries (Tura-Vecino et al., section 3.3) are of different chapters wherever a reader
+has two; of one chapter its first half and its second, which makes a voice easier to recognise.
+Systems are the monitor's anonymisers; ``recordings``, which are left alone; ``opus`` at its lowest
+rate; ``vocoder``, which makes a voice of its very spectra; and the codec as far as no anonymiser
+offers it: ``codec:BOOKS`` decodes from so many codebooks, C0 first, ``codec:1:EPSILON`` from C0
+with noise, ``...@FILE`` by other weights, such as those of an ablation.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import soundfile
+
+from benchmarks.readers import read
+from monitor.anonymisers.filters import Utterance
+from monitor.anonymisers.registry import make
+from monitor.anonymisers.usc import GriffinLim, Usc
+from monitor.corpus import find
+from monitor.errors import CorpusError, UsageError
+from monitor.networks.layers import HOP, RATE, WIDTH, log_mel
+from monitor.networks.usc import FRAME, UscNetwork, shipped_codec
+from monitor.protocols import Anonymiser
+from monitor.types import FloatArray, IntArray
+from recipes.phones.corpus import lines
+
+REFERENCE, QUERY = "reference", "query"
+LEAST_SECONDS, MOST_SECONDS = 3.0, 12.0
+RECORDINGS, OPUS, USC, CODEC, VOCODER = "recordings", "opus", "usc", "codec", "vocoder"
+SEED = 0
+VERSION = 1  # of anonymisers and networks: raise it when results change
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """One utterance: whose, `REFERENCE` or `QUERY`, where it lies, and what is said.
+
+    ``apart`` is whether the reader's queries are of another chapter than the references.
+    """
+
+    speaker: str
+    role: str
+    path: Path
+    start: float
+    seconds: float
+    text: str
+    apart: bool
+
+    @property
+    def name(self) -> str:
+        """The same in every run: what an anonymiser draws by."""
+        return f"{self.speaker}/{self.path.stem}@{self.start:.2f}"
+
+    def sound(self) -> FloatArray:
+        """Shape (n,), float32 at 16 kHz."""
+        return read(self.path, self.seconds, self.start)
+
+
+def excerpts(speech: Path, each: int) -> list[Excerpt]:
+    """So many references and queries, spread evenly, of every reader who has two of both at least.
+
+    Raises:
+        CorpusError: fewer than two readers have enough.
+    """
+    corpus, found = find(speech), list[Excerpt]()
+    for speaker in corpus.speakers:
+        sessions = [
+            [
+                (path, line)
+                for path in paths
+                for line in lines(path)
+                if LEAST_SECONDS <= line.end - line.start <= MOST_SECONDS
+            ]
+            for paths in corpus.sessions(speaker).values()
+        ]
+        sessions = [session for session in sessions if len(session) > 1]
+        if len(sessions) > 1:
+            *others, queries = sessions
+            references = [one for session in others for one in session]
+        elif sessions and len(sessions[0]) > 3:
+            middle = len(sessions[0]) // 2
+            references, queries = sessions[0][:middle], sessions[0][middle:]
+        else:
+            continue
+        for role, pool in ((REFERENCE, references), (QUERY, queries)):
+            for place in np.unique(np.linspace(0, len(pool) - 1, min(each, len(pool))).astype(int)):
+                path, line = pool[place]
+                span = line.start, line.end - line.start
+                found.append(Excerpt(speaker, role, path, *span, line.text, len(sessions) > 1))
+    if len({one.speaker for one in found}) < 2:
+        raise CorpusError(f"{speech}: fewer than two readers have utterances enough")
+    return found
+
+
+def change(system: str, sound: FloatArray, name: str, speaker: str) -> tuple[FloatArray, float]:
+    """An excerpt at 16 kHz through a system, and the bits that are sent; draws go by its name.
+
+    Raises:
+        UsageError: there is no such system.
+        StoreError: a file of weights cannot be read.
+    """
+    if system == RECORDINGS:
+        return sound, np.nan
+    if system == OPUS:
+        return coded(sound)
+    if system == VOCODER:
+        padded = np.pad(sound, (0, WIDTH + (-len(sound)) % HOP))
+        return spoken(log_mel(padded, 80), len(sound)), np.nan
+    utterance = Utterance(RATE, name, speaker, 0, SEED)
+    if system.startswith(f"{CODEC}:"):
+        return decoded(system.removeprefix(f"{CODEC}:"), sound, utterance)
+    made = protected(make(system, utterance), sound)
+    kind = system.partition(":")[0]
+    return made, bits_of(shipped_codec(), 1, len(sound)) if kind == USC else np.nan
+
+
+def decoded(setting: str, sound: FloatArray, utterance: Utterance) -> tuple[FloatArray, float]:
+    """A voice through the codec."""
+    coding, _, file = setting.partition("@")
+    books, _, epsilon = coding.partition(":")
+    network = network_of(file)
+    if not books.isdigit() or (epsilon and books != "1"):
+        raise UsageError(f"{coding!r} is no setting such as codec:6, or codec:1:15 with noise")
+    if books == "1":
+        made = protected(Usc(float(epsilon) if epsilon else None, utterance, network), sound)
+    else:
+        bands = network.decoder.stream()
+        said = network.books.latents(codes_of(network, sound, int(books)))
+        made = spoken(np.concatenate([bands.push(said), bands.flush()]), len(sound))
+    return made, bits_of(network, int(books), len(sound))
+
+
+def protected(anonymiser: Anonymiser, sound: FloatArray) -> FloatArray:
+    """All of a sound through an anonymiser."""
+    made = np.concatenate([anonymiser.process(sound), anonymiser.flush()])
+    return np.asarray(made, np.float32)
+
+
+def codes_of(network: UscNetwork, sound: FloatArray, books: int) -> IntArray:
+    """What so many codebooks say of a sound, without noise: shape (k, books)."""
+    hears = network.encoder.stream()
+    latents = np.concatenate([hears.push(sound), hears.flush()])
+    return network.books.codes(latents, books)
+
+
+def bits_of(network: UscNetwork, books: int, samples: int) -> float:
+    """What the codes of so many samples take, each written by itself."""
+    return float(books * np.log2(network.books.size) * samples / FRAME)
+
+
+def spoken(bands: FloatArray, samples: int) -> FloatArray:
+    """Sound of log mel frames, so many samples of it."""
+    vocoder = GriffinLim(bands.shape[1])
+    made = np.concatenate([vocoder.push(bands), vocoder.flush()])[:samples]
+    return np.asarray(np.pad(made, (0, samples - len(made))), np.float32)
+
+
+def coded(samples: FloatArray) -> tuple[FloatArray, float]:
+    """A voice by Opus at 6 kb/s, and how many bits the file has, with what Ogg adds."""
+    file = io.BytesIO()
+    soundfile.write(file, samples, RATE, format="OGG", subtype="OPUS", compression_level=1.0)
+    bits = 8.0 * file.tell()
+    file.seek(0)
+    return soundfile.read(file, dtype="float32")[0][: len(samples)], bits
+
+
+@cache
+def network_of(file: str) -> UscNetwork:
+    """The network of a file; the one that ships where none is named."""
+    return UscNetwork.load(Path(file)) if file else shipped_codec()
+
+
+@cache
+def mark_of(system: str) -> list[Any]:
+    """What the work of a system depends on, for a cache."""
+    if system == RECORDINGS:
+        return []
+    if system == OPUS:
+        return [soundfile.__libsndfile_version__]
+    codec = system.partition(":")[0] in (CODEC, USC)
+    return [SEED, VERSION, *([network_of(system.partition("@")[2]).sha256] if codec else [])]

@@ -1,0 +1,126 @@
+"""Time and memory: works that take turns in one process, and programs in processes of their own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+__all__ = [
+    "MONITOR", "ONE_THREAD", "Took", "ended", "in_own_process", "in_turns", "memory_mb", "program",
+    "ratio", "seconds_of", "told",
+]  # fmt: skip
+
+MONITOR = (sys.executable, "-m", "monitor")
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    """Processor seconds of a work."""
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def in_turns(runs: int, works: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
+    """Processor seconds of works that take turns on one thread; each runs once before."""
+    from threadpoolctl import threadpool_limits
+
+    took: dict[str, list[float]] = {name: [] for name in works}
+    with threadpool_limits(1):
+        for work in works.values():
+            work()
+        for _ in range(runs):
+            for name, work in works.items():
+                took[name].append(seconds_of(work))
+    return took
+
+
+def ratio(slow: Sequence[float], fast: Sequence[float]) -> str:
+    """How many times as fast, run by run: median, least and most."""
+    each = sorted(a / b for a, b in zip(slow, fast, strict=True))
+    return f"{median(each):.1f} times as fast ({each[0]:.1f} to {each[-1]:.1f})"
+
+
+class Took(NamedTuple):
+    """What a program took: seconds by the clock, of processor with its processes', and MB."""
+
+    wall: float
+    processor: float
+    most_mb: float
+    memory_mb: list[float]
+
+
+def ended(process: subprocess.Popen[bytes], began: float = 0.0) -> Took:
+    """What a program took when it has ended."""
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    spent = used.ru_utime + used.ru_stime
+    return Took(time.perf_counter() - began, spent, used.ru_maxrss / 1024, [])
+
+
+def program(
+    command: Sequence[str | Path],
+    *,
+    cores: str = "",
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    every_seconds: float = 0.0,
+    allowed: Sequence[int] = (0,),
+) -> Took:
+    """Run a program in silence, on some cores (``"0,1"``), and sample its memory if asked to.
+
+    Raises:
+        SystemExit: it left with a status that is not allowed.
+    """
+    pinned = ["taskset", "-c", cores, *command] if cores else list(command)
+    began, memory = time.perf_counter(), list[float]()
+    with subprocess.Popen(
+        pinned,
+        env={**os.environ, **(environment or {})},
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        while every_seconds and not _is_over(process.pid):
+            memory.append(memory_mb(process=str(process.pid)))
+            time.sleep(every_seconds)
+        took = ended(process, began)
+    if process.returncode not in allowed:
+        raise SystemExit(f"{' '.join(map(str, command))}: left with {process.returncode}")
+    return took._replace(memory_mb=memory)
+
+
+def _is_over(number: int) -> bool:
+    """Whether a process has ended and waits to be asked."""
+    return os.waitid(os.P_PID, number, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def memory_mb(what: str = "VmRSS", process: str = "self") -> float:
+    """Resident now, or at most (``VmHWM``); 0 of a process that ends just now."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next((int(x.split()[1]) / 1024 for x in lines if x.startswith(what)), 0.0)
+
+
+def in_own_process(work: Callable[..., Any], *given: object) -> Any:
+    """What a work finds in a fresh process, whose memory is its own."""
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        return pool.submit(work, *given).result()
+
+
+def told(number: float) -> str:
+    """A number with its thousands apart.
+
+    Example:
+        >>> told(3546.2), told(0.2)
+        ('3 546', '0.2')
+    """
+    return f"{number:,.0f}".replace(",", " ") if number >= 10 else f"{number:.2g}"

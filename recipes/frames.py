@@ -1,0 +1,272 @@
+"""Hear readers, people at their own microphones, and both in the world, once: frames are kept.
+
+    python -m recipes.frames ../shared/speech FRAMES [--rate 8000]
+
+FRAMES/CORPUS/SPEAKER/CHAPTER.npz of the LibriSpeech sets, of as much of each chapter as benchmarks
+and what ships use; ``--rate 8000`` hears them through a telephone's band. `hear_people` hears what
+somebody said in a session at their own microphone (Common Voice, CC0, with its ``manifest.csv``, as
+`recipes.voice.clips` takes it) as one recording. Nobody enrolled those voices: their frames stay
+where they were made, and only sums over many leave them. `hear_world` hears both under conditions
+(`recipes.voice.world`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import orjson
+import soundfile
+import soxr
+
+from monitor.features.channel import CONDITION
+from monitor.features.extractor import Extractor
+from monitor.features.registry import make
+from monitor.jobs import cores
+from monitor.maths.condition import ROW, Condition, condition_of
+from monitor.networks.layers import RATE
+from monitor.sources.file import File
+from monitor.sources.frames import header_of
+from monitor.training.feature_extraction import HearingOptions, HearingOrder, keep, write_manifest
+from monitor.types import Block, FloatArray
+from recipes.voice.clips import Person, people
+from recipes.voice.world import conditions
+
+CORPORA = ("train-clean-5", "train-clean-100", "dev-clean")
+
+BACKGROUND = "background"
+"""Readers of the cohort."""
+
+TRAINED = {"phones": "train-clean-5"}
+"""Whose readers trained the network of a feature; that of voice none of them did."""
+
+MOST_SECONDS = 330.0
+"""Of a chapter: enough for a template of 100 s and a test of 120 s of speech."""
+CALIBRATE = ("calibrate", "choose")
+"""Whose evidence calibrates: nobody of them trained, or judges."""
+
+_TOGETHER = 200
+_READER_AUDIO, _OWN_AUDIO, _CONDITION_SECONDS = 48.0, 12.0, 15.0
+_MOST_OWN = 150
+CONDITIONS = "conditions.json"
+GROUPS = {
+    "readers-0": ("clean", "telephone", "room 0.6 s"),
+    "readers-1": ("clean", "telephone", "room 0.6 s", "babble 10 dB", "Opus 12 kb/s"),
+    "judge-0": ("clean", "telephone", "room 0.6 s"),
+    "judge-1": ("clean", "telephone", "room 0.6 s", "babble 10 dB"),
+    "calibrate-0": ("clean", "telephone", "room 0.6 s"),
+    "calibrate-1": ("clean", "telephone", "room 0.6 s", "babble 10 dB"),
+}
+"""Who is heard under what: first what is enrolled, then what is tested."""
+
+Change = Callable[[FloatArray, int], FloatArray]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("speech", type=Path)
+    parser.add_argument("frames", type=Path)
+    parser.add_argument("--features", default="f0,phones,voice")
+    parser.add_argument("--corpora", default=",".join(CORPORA))
+    parser.add_argument("--rate", type=int)
+    parser.add_argument("--jobs", type=int, default=cores())
+    given = parser.parse_args()
+    rows = chapters(given.speech, given.corpora.split(","))
+    features = given.features.split(",")
+    hear_all(rows, given.speech, given.frames, features, given.jobs, given.rate)
+
+
+def chapters(speech: Path, corpora: Sequence[str] = CORPORA) -> list[dict[str, str]]:
+    """Rows of the manifest: path, corpus, speaker, gender, chapter, seconds."""
+    with (speech / "manifest.csv").open(encoding="utf-8") as file:
+        return [row for row in csv.DictReader(file) if row["corpus"] in corpora]
+
+
+def trainers(root: Path) -> dict[str, set[str]]:
+    """By feature, who trained its network, of a folder of speech or of frames."""
+    return {f: {each.name for each in (root / corpus).glob("*")} for f, corpus in TRAINED.items()}
+
+
+def hear_all(
+    rows: Sequence[dict[str, str]],
+    speech: Path,
+    frames: Path,
+    features: Sequence[str],
+    jobs: int,
+    rate: int | None = None,
+) -> None:
+    """Hear what is not there yet of these chapters, the longest first."""
+    rows = sorted(rows, key=lambda row: -float(row["seconds"]))
+    wanted = [order(row, speech, frames) for row in rows]
+    with tempfile.TemporaryDirectory() as folder:
+        if rate is not None:
+            wanted = [narrow(each, Path(folder), rate) for each in wanted]
+        for kept in keep(wanted, HearingOptions(tuple(features), MOST_SECONDS), jobs):
+            print(f"{kept.order.target}: {kept.seconds:.0f} s {kept.problem}", file=sys.stderr)
+
+
+def order(row: dict[str, str], speech: Path, frames: Path) -> HearingOrder:
+    """A chapter, and where its frames go."""
+    target = (frames / row["path"]).with_suffix(".npz")
+    return HearingOrder(speech / row["path"], target, row["speaker"], row["chapter"])
+
+
+def narrow(wanted: HearingOrder, folder: Path, rate: int) -> HearingOrder:
+    """The same of the recording as a telephone's band would have it."""
+    path = folder / f"{wanted.speaker}-{wanted.session}.wav"
+    samples, own = soundfile.read(wanted.source, dtype="float32", always_2d=True)
+    mono = samples[: round(MOST_SECONDS * own)].mean(axis=1)
+    soundfile.write(path, soxr.resample(mono, own, rate), rate, subtype="FLOAT")
+    return replace(wanted, source=path)
+
+
+# ------------------------------------------------------------------------------- own microphones
+
+
+def hear_people(
+    voices: Path,
+    frames: Path,
+    features: Collection[str],
+    jobs: int,
+    roles: Collection[str] = CALIBRATE,
+) -> None:
+    """Hear what is not there yet of everybody who has one of these roles."""
+    chosen = [each for each in people(voices) if each.role in roles]
+    orders = []
+    for begin in range(0, len(chosen), _TOGETHER):
+        with tempfile.TemporaryDirectory() as folder:
+            some = [
+                order
+                for each in chosen[begin : begin + _TOGETHER]
+                for order in _recordings(each, Path(folder), frames)
+            ]
+            for kept in keep(some, HearingOptions(tuple(features)), jobs):
+                if kept.problem:
+                    print(f"{kept.order.target}: {kept.problem}", file=sys.stderr)
+        orders += [each for each in some if each.target.exists()]
+        print(f"\r{begin + _TOGETHER} of {len(chosen)} people", end="\x1b[K", file=sys.stderr)
+    write_manifest(frames, orders)
+
+
+def _recordings(person: Person, folder: Path, frames: Path) -> Iterator[HearingOrder]:
+    """One recording a session, its clips one after the other."""
+    for session, clips in sorted(person.clips.items()):
+        sound = np.concatenate([soundfile.read(clip, dtype="int16")[0] for clip in sorted(clips)])
+        path = folder / f"{person.name}-{session}.wav"
+        soundfile.write(path, sound, RATE)
+        yield HearingOrder(path, frames / person.name / f"{session}.npz", person.name, session)
+
+
+# ------------------------------------------------------------------------------------- the world
+
+
+def pairs(group: str) -> list[tuple[str, str]]:
+    """Conditions of templates and of streams of a group."""
+    return list(product(GROUPS[f"{group}-0"], GROUPS[f"{group}-1"]))
+
+
+def hear_world(
+    speech: Path,
+    voices: Path,
+    frames: Path,
+    features: Sequence[str],
+    jobs: int,
+    groups: Mapping[str, Sequence[str]] = GROUPS,
+) -> None:
+    """Hear what is not there yet of every group under every condition.
+
+    FRAMES/GROUP/CONDITION/NAME.npz, and what each sounds like in conditions.json beside them.
+    """
+    changes = conditions(speech)
+    for group, named in groups.items():
+        for name in named:
+            folder = frames / group / name.replace(" ", "-")
+            if _is_heard(folder, features):
+                continue
+            sounds = list(_sounds(group, speech, voices))
+            _heard(sounds, changes[name], folder, features, jobs)
+            print(f"{group}, {name}: {len(sounds)} recordings", file=sys.stderr, flush=True)
+
+
+def _is_heard(folder: Path, features: Sequence[str]) -> bool:
+    """Whether a folder was finished, with these features and the networks of today."""
+    if not (folder / CONDITIONS).exists():
+        return False
+    made = HearingOptions(tuple(features)).note(make(features))["features"]
+    assert isinstance(made, dict)
+    kept = [header_of(path).settings.get("features", {}) for path in folder.glob("*.npz")]
+    return bool(kept) and all(made.items() <= each.items() for each in kept)
+
+
+def _sounds(group: str, speech: Path, voices: Path) -> Iterator[tuple[str, FloatArray]]:
+    who, _, part = group.rpartition("-")
+    if who == "readers":
+        return reader_sounds(speech, int(part))
+    return _own(voices, who, int(part))
+
+
+def reader_sounds(speech: Path, chapter: int) -> Iterator[tuple[str, FloatArray]]:
+    """The longest chapter of everybody, or the next: as much as is needed."""
+    by_reader: dict[str, list[dict[str, str]]] = {}
+    for row in sorted(chapters(speech), key=lambda row: -float(row["seconds"])):
+        by_reader.setdefault(row["speaker"], []).append(row)
+    most = round(_READER_AUDIO * RATE)
+    for name, rows in sorted(by_reader.items()):
+        for row in rows[chapter : chapter + 1]:
+            yield name, soundfile.read(speech / row["path"], frames=most, dtype="float32")[0]
+
+
+def _own(voices: Path, role: str, session: int) -> Iterator[tuple[str, FloatArray]]:
+    """The longest session of people at their own microphones, or all the others together."""
+    chosen = [each for each in people(voices) if each.role == role and len(each.clips) > 1]
+    for each in chosen[:_MOST_OWN]:
+        order = sorted(each.clips, key=lambda name: -len(each.clips[name]))
+        names = order[:1] if session == 0 else order[1:]
+        clips = [clip for name in names for clip in sorted(each.clips[name])]
+        sound = np.concatenate([soundfile.read(c, dtype="float32")[0] for c in clips])
+        yield each.name, sound[: round(_OWN_AUDIO * RATE)]
+
+
+def _heard(
+    sounds: Sequence[tuple[str, FloatArray]],
+    change: Change,
+    target: Path,
+    features: Sequence[str],
+    jobs: int,
+) -> None:
+    """Keep the frames of everybody under a condition, and what they sound like."""
+    found: dict[str, dict[str, float | None]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        orders = []
+        for number, (name, sound) in enumerate(sounds):
+            path = Path(folder) / f"{name}.wav"
+            changed = np.asarray(change(sound, number), np.float32)
+            soundfile.write(path, changed, RATE, subtype="FLOAT")
+            orders.append(HearingOrder(path, target / f"{name}.npz", name, "1"))
+            found[name] = _condition(path).record()
+        for kept in keep(orders, HearingOptions(tuple(features)), jobs):
+            if kept.problem:
+                print(f"{kept.order.target}: {kept.problem}", file=sys.stderr)
+    write_manifest(target, [each for each in orders if each.target.exists()])
+    (target / CONDITIONS).write_bytes(orjson.dumps(found))
+
+
+def _condition(path: Path) -> Condition:
+    """What the first seconds sound like: as much as a stream has when it is weighed."""
+    extractor, total = Extractor([], conditions=True), np.zeros(ROW, np.int64)
+    with File(path, end_seconds=_CONDITION_SECONDS) as file:
+        for block in file:
+            if isinstance(block, Block):
+                total += extractor.process(block).tracks[CONDITION].values.sum(axis=0)
+    return condition_of(total)
+
+
+if __name__ == "__main__":
+    main()

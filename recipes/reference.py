@@ -1,0 +1,324 @@
+"""Build the population that ships with the package from real readers.
+
+    python -m recipes.reference ../shared/speech FRAMES VOICES MICROPHONES WORLD
+    python -m recipes.reference ../shared/speech        # its landmarks alone, anew
+    python -m recipes.reference ../shared/speech --demo # the frames of the demo alone
+    python -m recipes.reference ../shared/speech FRAMES VOICES MICROPHONES WORLD --effects
+
+Hears (`recipes.frames`) the readers as far as FRAMES lacks them, and people at their own
+microphones as far as MICROPHONES does, a quarter of an hour each, and both under conditions as far
+as WORLD does, and writes
+monitor/population/reference/population.npz and demo.npz: templates, rank models and a cohort, and
+the frames of the demo; no audio. Every reader of the three LibriSpeech sets is enrolled
+from one chapter; where there are several, calibration draws test and template from different ones.
+People at their own microphones count for likelihood ratios: of them nothing is kept but sums over
+all. Who trained the network of a feature gives no tests to its rank models. The cohort is the
+readers of the background set, who trained the network of voice (benchmarks/results/trained.md says
+what that does to scores). Last, every reader is heard as a stream of somebody else: how high these
+get is what false alarms are worked out from. With ``--conditions`` nothing is heard but what the
+enrolled speech sounds like, and the population that is there gets that alone; with ``--effects`` it
+gets what conditions do to likelihood ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import tempfile
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from monitor.corpus import find
+from monitor.features.channel import CONDITION
+from monitor.features.extractor import Extractor
+from monitor.features.registry import make
+from monitor.jobs import cores
+from monitor.maths.condition import ROW, condition_of
+from monitor.population import demo_frames
+from monitor.population.cohort import FeatureTemplates
+from monitor.population.people import Speaker, sound_of
+from monitor.population.population import Population
+from monitor.population.rank_model import RankModel, RankModels
+from monitor.sources.file import File
+from monitor.sources.frames import write_frames
+from monitor.sources.registry import recording_hashes
+from monitor.training.calibrating import LENGTHS, CalibrationSettings, calibrate, with_maxima
+from monitor.training.enrolling import enrol, landmarks_of
+from monitor.training.feature_extraction import HearingOptions, Listener, hear
+from monitor.training.voices import cohort_of, collect
+from monitor.types import Block, Track
+from recipes.effects import with_effects
+from recipes.frames import BACKGROUND, chapters, hear_all, hear_people, hear_world, trainers
+
+FEATURES = ("f0", "phones", "voice")
+SETS = tuple(features for size in (1, 2, 3) for features in combinations(FEATURES, size))
+TEMPLATE_LENGTHS = (5.0, 10.0, 30.0, 60.0)
+TEMPLATE_SPEECH_SECONDS = 100.0
+"""About two minutes of audio."""
+ENROL_AUDIO_SECONDS = 145.0
+"""The shortest chapter that holds that much speech."""
+DRAWS = 80
+"""Resamples of likelihood ratios that are kept."""
+_LONG = ("losses", "others_exceeding")
+"""What is left out of the rows."""
+DEMO_CHAPTER = "16882"
+DEMO_SECONDS = 600.0
+ABOUT = (
+    "Templates and rank models of pitch, units of phones and a speaker embedding, of LibriVox "
+    "volunteers who read for LibriSpeech (train-clean, dev-clean), and a cohort of others: V. "
+    "Panayotov, G. Chen, D. Povey, S. Khudanpur, 'Librispeech: an ASR corpus based on public "
+    "domain audio books', ICASSP 2015, CC BY 4.0. Derived numbers, no audio. dev-clean came as "
+    "MP3: its codec may help to tell its readers from the rest. The readers of train-clean-5 "
+    "trained the network of the units: their tests count in no rank model with phones. Likelihood "
+    "ratios also rest on sums over people at their own microphones (Common Voice, CC0, Mozilla), "
+    "of whom nothing else is here."
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Build the shipped population.")
+    parser.add_argument("speech", type=Path)
+    parser.add_argument("frames", type=Path, nargs="?")
+    parser.add_argument("voices", type=Path, nargs="?", help="people at their own microphones")
+    parser.add_argument("microphones", type=Path, nargs="?", help="their frames")
+    parser.add_argument("world", type=Path, nargs="?", help="frames under conditions")
+    parser.add_argument("--jobs", type=int, default=cores())
+    parser.add_argument(
+        "--conditions", action="store_true", help="what templates sound like, alone"
+    )
+    parser.add_argument("--effects", action="store_true", help="what conditions do, alone")
+    parser.add_argument("--demo", action="store_true", help="the frames of the demo, alone")
+    given = parser.parse_args()
+    if given.demo:
+        _demo(next(given.speech.glob(f"*/*/{DEMO_CHAPTER}.opus")))
+        return
+    if given.conditions:
+        _save(_with_conditions(Population.reference(), given.speech))
+        return
+    if given.frames is None:
+        _with_landmarks(given.speech)
+        return
+    if given.world is None:
+        parser.error("VOICES, MICROPHONES and WORLD are missing")
+    if given.effects:
+        _save(with_effects(Population.reference(), given.world))
+        return
+    rows, background = chapters(given.speech), chapters(given.speech, (BACKGROUND,))
+    hear_all([*rows, *background], given.speech, given.frames, FEATURES, given.jobs)
+    hear_people(given.voices, given.microphones, FEATURES, given.jobs)
+    hear_world(given.speech, given.voices, given.world, FEATURES, given.jobs)
+    readers = sorted({row["speaker"] for row in rows}, key=int)
+    enrolment = [enrolment_chapter([r for r in rows if r["speaker"] == name]) for name in readers]
+    with tempfile.TemporaryDirectory() as folder:
+        made = enrol(
+            find(write_corpus_manifest(Path(folder) / "enrol.csv", given.frames, enrolment)),
+            features=FEATURES,
+            seconds=TEMPLATE_SPEECH_SECONDS,
+        )
+        voices, specs, problems = collect(
+            find(write_corpus_manifest(Path(folder) / "all.csv", given.frames, rows)),
+            features=FEATURES,
+        )
+        cohort, more = cohort_of(
+            find(write_corpus_manifest(Path(folder) / "others.csv", given.frames, background)),
+            features=FEATURES,
+            about=ABOUT,
+        )
+    cohort = replace(cohort, names=())  # of the shipped background nobody need be found again
+    for problem in (*made.problems, *problems, *more):
+        raise SystemExit(problem)
+    beside, _, _ = collect(find(given.microphones), features=FEATURES)
+    own = made.population.scoring().seconds
+    learnt = calibrate(
+        voices,
+        specs,
+        CalibrationSettings(
+            lengths=LENGTHS,
+            template_lengths=sorted({*TEMPLATE_LENGTHS, own}),
+            sets=SETS,
+            trained=trainers(given.speech),
+            other_voices=beside,
+            prior=None,
+            cohort=cohort,
+        ),
+        progress=lambda done, cells: print(f"\rcell {done} of {cells}", end="", file=sys.stderr),
+    )
+    population = Population(
+        _known_by_their_audio(made.population, given.speech, enrolment),
+        made.population.offsets,
+        {name: _small(each) for name, each in made.population.features.items()},
+        RankModels(map(_short, learnt.rank_models)),
+        about=ABOUT,
+        cohort=cohort,
+    )
+    population = with_maxima(
+        population,
+        voices,
+        trained=trainers(given.speech),
+        jobs=given.jobs,
+        progress=lambda done, people: print(
+            f"\rstream {done} of {people}", end="", file=sys.stderr
+        ),
+    )
+    _save(with_effects(_with_conditions(population, given.speech), given.world))
+    for rank_model in population.rank_models:
+        print(
+            f"  {rank_model.session}-session rank model of {'+'.join(rank_model.features)}: "
+            f"{rank_model.speakers} readers"
+        )
+    (demo,) = (row for row in rows if row["chapter"] == DEMO_CHAPTER)
+    _demo(given.speech / demo["path"])
+
+
+def _save(population: Population) -> None:
+    target = demo_frames().with_name("population.npz")
+    population.save(target)
+    target.chmod(0o644)
+    print(f"\n{target.name}: {len(population)} readers, {target.stat().st_size / 1e3:.0f} kB")
+
+
+def _with_conditions(population: Population, speech: Path) -> Population:
+    """The same population, with what the enrolled part of each recording sounds like."""
+    paths = {row["path"].rpartition("/")[2]: speech / row["path"] for row in chapters(speech)}
+    speakers = []
+    for speaker in population.speakers:
+        total, seconds = np.zeros(ROW, np.int64), 0.0
+        for note in speaker.sources:
+            extractor = Extractor([], conditions=True)
+            with File(paths[note.label], end_seconds=note.end_seconds) as file:
+                for block in file:
+                    if isinstance(block, Block):
+                        total += extractor.process(block).tracks[CONDITION].values.sum(axis=0)
+            seconds += note.end_seconds
+        speakers.append(replace(speaker, sound=sound_of(condition_of(total), seconds)))
+    return Population(
+        speakers,
+        population.offsets,
+        population.features,
+        population.rank_models,
+        mismatched=population.mismatched,
+        about=population.about,
+        cohort=population.cohort,
+    )
+
+
+def enrolment_chapter(rows: list[dict[str, str]]) -> dict[str, str]:
+    """The chapter to enrol: the shortest that is long enough; longer ones stay for tests."""
+    long = [row for row in rows if float(row["seconds"]) >= ENROL_AUDIO_SECONDS]
+    return min(long or [max(rows, key=_seconds)], key=_seconds)
+
+
+def _seconds(row: dict[str, str]) -> float:
+    return float(row["seconds"])
+
+
+def write_corpus_manifest(path: Path, frames: Path, rows: list[dict[str, str]]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["path", "speaker", "session"])
+        for row in rows:
+            source = (frames / row["path"]).with_suffix(".npz").resolve()
+            writer.writerow([source, row["speaker"], row["chapter"]])
+    return path
+
+
+def _with_landmarks(speech: Path) -> None:
+    """The population as it is, with landmarks taken anew of the recordings that it names."""
+    population = Population.reference()
+    rows = {f"{row['speaker']}/{Path(row['path']).name}": row for row in chapters(speech)}
+    enrolment = [
+        rows[f"{speaker.name}/{note.label}"]
+        for speaker in population.speakers
+        for note in speaker.sources
+    ]
+    population = Population(
+        _known_by_their_audio(population, speech, enrolment),
+        population.offsets,
+        population.features,
+        population.rank_models,
+        mismatched=population.mismatched,
+        about=population.about,
+        cohort=population.cohort,
+    )
+    target = demo_frames().with_name("population.npz")
+    population.save(target)
+    target.chmod(0o644)
+    print(f"{target.name}: {target.stat().st_size / 1e3:.0f} kB")
+
+
+def _known_by_their_audio(
+    population: Population, speech: Path, rows: list[dict[str, str]]
+) -> list[Speaker]:
+    """The speakers, with fingerprints and landmarks of the recordings instead of their frames'."""
+    paths = {row["speaker"]: speech / row["path"] for row in rows}
+    return [
+        Speaker(
+            speaker.name,
+            tuple(
+                replace(
+                    note,
+                    label=paths[speaker.name].name,
+                    hashes=recording_hashes(paths[speaker.name]),
+                    landmarks=landmarks_of(
+                        Listener(("f0",)).extract(paths[speaker.name], landmarks=True),
+                        note.end_seconds,
+                    ),
+                )
+                for note in speaker.sources
+            ),
+        )
+        for speaker in population.speakers
+    ]
+
+
+def _small(templates: FeatureTemplates) -> FeatureTemplates:
+    """Embeddings in half precision: a cosine moves by less than 1e-4."""
+    if templates.slices.dtype.kind != "f":
+        return templates
+    return replace(templates, slices=templates.slices.astype(np.float16))
+
+
+def _short(rank_model: RankModel) -> RankModel:
+    """What a load has to read: not how other losses would have fitted, nor who taught it."""
+    rows = ({key: row[key] for key in row if key not in _LONG} for row in rank_model.rows)
+    evidence = rank_model.evidence
+    if evidence is not None:
+        intercept, slopes = evidence.intercept[: 1 + DRAWS], evidence.slopes[: 1 + DRAWS]
+        evidence = replace(evidence, intercept=intercept, slopes=slopes)
+    return replace(rank_model, rows=tuple(rows), evidence=evidence, learnt_from=())
+
+
+def _demo(path: Path) -> None:
+    """Frames of the first minutes of the demo reader's other chapter."""
+    features = make(FEATURES)
+    frames = hear(path, features, HearingOptions(FEATURES, DEMO_SECONDS))
+    tracks = {}
+    for feature in features:
+        track = frames.tracks[feature.spec.name]
+        whole = track.values.dtype.kind in "iu"
+        early = None if track.early is None else track.early.some(slice(0, 2))  # as of a stream
+        values = track.values.astype(np.uint8 if whole else np.float16)
+        tracks[feature.spec.name] = Track(
+            track.ticks.astype(np.int32),
+            values,
+            None if track.spans is None else track.spans.astype(np.int32),
+            None if early is None else replace(early, values=early.values.astype(np.float16)),
+        )
+    write_frames(
+        demo_frames(),
+        frames.speech,
+        tracks,
+        {each.spec.name: each.spec.size for each in features},
+        {each.spec.name: each.spec.frame_seconds for each in features},
+        networks={each.spec.name: each.spec.network for each in features},
+    )
+    demo_frames().chmod(0o644)
+    print(f"{demo_frames().name}: {demo_frames().stat().st_size / 1e3:.0f} kB")
+
+
+if __name__ == "__main__":
+    main()

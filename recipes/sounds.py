@@ -1,0 +1,145 @@
+"""Sound made worse by known amounts: rooms, noise, telephones, clipping and codecs.
+
+Rooms by the image method (J. B. Allen, D. A. Berkley, 1979); each impulse response is stretched to
+the very RT60. MP3 and Opus by ffmpeg.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import soundfile
+import soxr
+from scipy.signal import butter, fftconvolve, sosfilt
+
+from monitor.features.channel import ConditionRows
+from monitor.maths.condition import Condition, condition_of
+
+RATE = 16000
+
+SECONDS = 30.0
+
+SPEED_OF_SOUND = 343.0
+
+
+def cut(path: Path, start: float = 5.0, seconds: float = SECONDS) -> np.ndarray:
+    """A stretch of a recording at 16 kHz."""
+    with soundfile.SoundFile(path) as file:
+        samples = file.read(round((start + seconds) * RATE), dtype="float64")
+    return np.asarray(samples[round(start * RATE) :])
+
+
+def described(samples: np.ndarray, rate: int = RATE) -> Condition:
+    """What a recording sounds like."""
+    sound = samples.astype(np.float32)
+    rows = ConditionRows(rate).process(sound[:, None], sound).values
+    return condition_of(rows.sum(axis=0, dtype=np.int64))
+
+
+@lru_cache(maxsize=64)
+def room(rt60: float, metres: float, seed: int) -> np.ndarray:
+    """Impulse response of a box of 50 to 170 m3, source and microphone so far apart."""
+    rng = np.random.default_rng(seed)
+    size = np.array([rng.uniform(5, 8), rng.uniform(4, 6), rng.uniform(2.5, 3.5)])
+    volume = size.prod()
+    surface = 2 * (size[0] * size[1] + size[0] * size[2] + size[1] * size[2])
+    reflection = np.exp(-0.161 * volume / (surface * rt60) / 2)  # Eyring
+    source = microphone = np.zeros(3)
+    while min(source.min(), (size - source).min()) < 0.3:
+        microphone = rng.uniform(0.5, size - 0.5)
+        direction = rng.standard_normal(3) * (1, 1, 0.2)
+        source = microphone + metres * direction / np.linalg.norm(direction)
+    count = round(1.1 * rt60 * RATE)
+    axes = []
+    for place, ear, length in zip(source, microphone, size, strict=True):
+        reach = int(np.ceil(SPEED_OF_SOUND * count / RATE / (2 * length)))
+        images = np.arange(-reach, reach + 1)
+        offsets = [sign * place + 2 * images * length - ear for sign in (1, -1)]
+        bounces = [np.abs(images - p) + np.abs(images) for p in (0, 1)]
+        axes.append((np.concatenate(offsets), np.concatenate(bounces)))
+    (x, nx), (y, ny), (z, nz) = axes
+    response = np.zeros(count)
+    for along, bounced in zip(x, nx, strict=True):
+        distance = np.sqrt(along**2 + (y**2)[:, None] + z**2)
+        sample = distance / SPEED_OF_SOUND * RATE
+        near = sample < count - 2
+        size_of = reflection ** (bounced + ny[:, None] + nz)[near] / np.maximum(distance[near], 0.1)
+        whole = sample[near].astype(int)
+        part = sample[near] - whole
+        response += np.bincount(whole, size_of * (1 - part), count)[:count]
+        response += np.bincount(whole + 1, size_of * part, count)[:count]
+    response = sosfilt(butter(2, 60, "high", fs=RATE, output="sos"), response)
+    left = 10 * np.log10(np.cumsum(response[::-1] ** 2)[::-1] / np.sum(response**2) + 1e-12)
+    took = 2 * (np.argmax(left < -35) - np.argmax(left < -5)) / RATE
+    seconds = np.arange(count) / RATE
+    return np.asarray(response * np.exp(-np.log(1e3) * seconds * (1 / rt60 - 1 / took)))
+
+
+def in_room(sound: np.ndarray, rt60: float, metres: float, seed: int) -> np.ndarray:
+    """A voice in a room, as loud as before."""
+    heard = fftconvolve(sound, room(rt60, metres, seed))[: sound.size]
+    return np.asarray(heard * np.sqrt(np.mean(sound**2) / np.mean(heard**2)))
+
+
+def noisy(sound: np.ndarray, decibels: float, noise: np.ndarray) -> np.ndarray:
+    """A voice so far above a noise; its level is that of the half of its frames that is louder."""
+    powers = np.sort(np.mean(sound[: sound.size // 320 * 320].reshape(-1, 320) ** 2, axis=1))
+    speech = powers[powers.size // 2 :].mean()
+    return np.asarray(sound + noise * np.sqrt(speech / 10 ** (decibels / 10) / np.mean(noise**2)))
+
+
+def white(size: int, seed: int) -> np.ndarray:
+    """Gaussian noise."""
+    return np.random.default_rng(seed).standard_normal(size)
+
+
+@lru_cache(maxsize=8)
+def babble(speech: Path, size: int, seed: int) -> np.ndarray:
+    """Eight people of the background set at once, equally loud."""
+    rng = np.random.default_rng(seed)
+    files = sorted((speech / "background").glob("*/*.opus"))
+    total = np.zeros(size)
+    for number in rng.choice(len(files), 8, replace=False):
+        voice, _ = soundfile.read(files[number])
+        turned = np.roll(voice, rng.integers(voice.size))
+        total += np.resize(turned / np.sqrt(np.mean(voice**2)), size)
+    return total
+
+
+def clipped(sound: np.ndarray, decibels: float) -> np.ndarray:
+    """Cut off so far below its largest sample."""
+    top = np.abs(sound).max() / 10 ** (decibels / 20)
+    return np.asarray(np.clip(sound, -top, top))
+
+
+def share_clipped(sound: np.ndarray, decibels: float) -> float:
+    """Share of the samples that this cuts off, in seconds with any sound."""
+    top = np.abs(sound).max() / 10 ** (decibels / 20)
+    return float(np.mean(np.abs(sound) >= top))
+
+
+def telephone(sound: np.ndarray) -> np.ndarray:
+    """300 to 3400 Hz in mu-law, at 8 kHz."""
+    narrow = soxr.resample(sound, RATE, 8000)
+    narrow = sosfilt(butter(4, [300, 3400], "band", fs=8000, output="sos"), narrow)
+    narrow = narrow / np.abs(narrow).max()
+    code = np.round(127 * np.sign(narrow) * np.log1p(255 * np.abs(narrow)) / np.log(256)) / 127
+    return np.asarray(np.sign(code) * (256 ** np.abs(code) - 1) / 255 / 2)
+
+
+def coded(sound: np.ndarray, codec: str, kilobits: int) -> np.ndarray:
+    """Through MP3 or Opus and back."""
+    how = {"mp3": ("libmp3lame", "mp3"), "opus": ("libopus", "ogg")}[codec]
+    plain = ("-f", "f32le", "-ar", str(RATE), "-ac", "1")
+    made = _ffmpeg(sound.astype("<f4").tobytes(), *plain, "-i", "-", "-c:a", how[0],
+                   "-b:a", f"{kilobits}k", "-f", how[1], "-")  # fmt: skip
+    heard = _ffmpeg(made, "-i", "-", *plain, "-")
+    return np.frombuffer(heard, "<f4").astype(np.float64)
+
+
+def _ffmpeg(sound: bytes, *options: str) -> bytes:
+    command = ["ffmpeg", "-v", "error", *options]
+    return subprocess.run(command, input=sound, stdout=subprocess.PIPE, check=True).stdout
