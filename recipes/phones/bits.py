@@ -31,12 +31,9 @@ from monitor.types import BoolArray, FloatArray, IntArray
 from recipes.phones.network import Recogniser
 from recipes.phones.prepare import Spoken
 from recipes.phones.train import load_recogniser
-<<<<<<< HEAD
 from recipes.phones.units import Books, codebook, counted, heard
-from recipes.voice.corpus import Piece
-=======
 from recipes.sounds import noisy
->>>>>>> 30f83a6d (Run benchmarks by name, each to the tables of its page)
+from recipes.voice.corpus import Piece
 
 LENGTHS = (3.0, 10.0, 30.0, 60.0)
 TEMPLATE = 60.0
