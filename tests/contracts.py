@@ -307,34 +307,23 @@ def _npz(folder: Path) -> Path:
 
 def _damaged_npz(folder: Path) -> Source:
     path, made = folder / "damaged.npz", _frames()
-    values = made.tracks["identity"].values.copy()
-    values[3, 1], values[7, 0] = np.nan, np.inf
-    f0 = made.tracks["f0"].values.copy()
-    f0[5] = 104
-    tracks = {
-        "f0": Track(made.tracks["f0"].ticks, f0),
-        "identity": Track(made.tracks["identity"].ticks, values),
-    }
-    write_frames(path, made.speech, tracks, {"f0": 104, "identity": 3}, {"f0": 0.01})
+    made.tracks["identity"].values[[3, 7], [1, 0]] = np.nan, np.inf
+    made.tracks["f0"].values[5] = 104
+    write_frames(path, made.speech, made.tracks, {"f0": 104, "identity": 3}, {"f0": 0.01})
     return FramesFile(path)
 
 
 def _jsonl(folder: Path) -> Path:
     path, made = folder / "voice.jsonl", _frames()
-    identity = dict(
-        zip(
-            made.tracks["identity"].ticks.tolist(),
-            made.tracks["identity"].values.tolist(),
-            strict=True,
-        )
-    )
-    f0 = dict(zip(made.tracks["f0"].ticks.tolist(), made.tracks["f0"].values.tolist(), strict=True))
+    found = {
+        name: dict(zip(track.ticks.tolist(), track.values.tolist(), strict=True))
+        for name, track in made.tracks.items()
+    }
     header = {"schema": 1, "sizes": {"f0": 104}, "frame_seconds": {"f0": 0.01, "identity": 0.2}}
     lines = [json.dumps(header)]
     for tick, speech in enumerate(made.speech.tolist(), 1):
         line = {"seconds": tick / 100, "speech": speech}
-        line |= {"f0": f0.get(tick), "identity": identity.get(tick)}
-        lines.append(json.dumps(line))
+        lines.append(json.dumps(line | {name: each.get(tick) for name, each in found.items()}))
     path.write_text("\n".join(lines))
     return path
 
@@ -487,24 +476,21 @@ def listened(items: Iterable[Block | Frames | Gap | Words | Tracks]) -> Listened
     for item in items:
         if isinstance(item, Block):
             samples.setdefault((item.recording, item.rate), []).append(item.samples)
-        elif isinstance(item, Gap):
+            continue
+        if isinstance(item, Gap):
             found.gaps.append((None, item))
-        elif isinstance(item, Words):
-            ticks, values = found.tracks.setdefault("words", ([], []))
-            ticks.extend(item.known.tolist())
-            values.extend(item.texts)
-        elif isinstance(item, Tracks):
-            for name, track in item.tracks.items():
-                ticks, values = found.tracks.setdefault(name, ([], []))
-                ticks.extend(track.ticks.tolist())
-                values.extend(track.values.tolist())
+            continue
+        if isinstance(item, Words):
+            tracks = {"words": Track(item.known, np.array(item.texts))}
         else:
+            tracks = dict(item.tracks)
+        if isinstance(item, Frames):
             found.speech.extend(item.speech.tolist())
             found.gaps.extend(item.gaps)
-            for name, track in item.tracks.items():
-                ticks, values = found.tracks.setdefault(name, ([], []))
-                ticks.extend(track.ticks.tolist())
-                values.extend(track.values.tolist())
+        for name, track in tracks.items():
+            ticks, values = found.tracks.setdefault(name, ([], []))
+            ticks.extend(track.ticks.tolist())
+            values.extend(track.values.tolist())
     found.samples.update({key: np.concatenate(parts) for key, parts in samples.items()})
     return found
 

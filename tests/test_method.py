@@ -1,8 +1,7 @@
-"""The numbers on the method page are those of the code."""
+"""What the method page says of the papers' formulae and of what ships."""
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 
 import numpy as np
@@ -10,53 +9,12 @@ import pytest
 from scipy.special import beta as euler
 from scipy.special import comb
 
-from monitor.alerts import Threshold
-from monitor.alerts.rules import WINDOW_SECONDS
-from monitor.maths import likelihood_ratios as twoclass
-from monitor.maths import rank_models as likelihood
-from monitor.maths.composition import DELTA
-from monitor.maths.posterior import EXACT_CANDIDATES
 from monitor.maths.rank_models import log_pmf, mean_disclosure_bits
-from monitor.maths.scores import GRID_NATS, PSEUDO_COUNT
-from monitor.population.interpolation import GOOD_AREA
-from monitor.population.population import MISMATCH, SLICE_SECONDS, Population
-from monitor.training.calibrating import FEWEST_SPEAKERS, LENGTHS, TEMPLATE_LENGTHS
-from monitor.training.fitted import WORTHS
+from monitor.population.population import Population
 
 PAGE = " ".join(
     (Path(__file__).resolve().parents[1] / "docs" / "method.md").read_text("utf-8").split()
 )
-HOLD = inspect.signature(Threshold).parameters
-
-
-def listed(values, last: str = ", ") -> str:
-    *most, end = (f"{value:g}" for value in values)
-    return f"{', '.join(most)}{last}{end}"
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        f"T = {listed(LENGTHS)} s and template lengths D = {listed(TEMPLATE_LENGTHS)} s",
-        f"a = {PSEUDO_COUNT}",
-        f"a grid of 2^{np.log2(GRID_NATS):.0f} nats",
-        f"in slices of {SLICE_SECONDS:g} s",
-        f"at least {100 * MISMATCH:g} % of the median",
-        f"Fewer than {FEWEST_SPEAKERS} calibration speakers are refused",
-        f"counts as m = {listed(WORTHS, ' or ')} further speakers",
-        f"stay within {likelihood.LOWEST:.0e} to {likelihood.HIGHEST:.0e}".replace("e-0", "e-")
-        .replace("e+", "e"),
-        f"more than {EXACT_CANDIDATES} candidates",
-        f"ROC curve {GOOD_AREA} or more",
-        f"together {twoclass.OTHERS:g} times as much as the mated; a ridge of {twoclass.RIDGE:g}",
-        f"delta {DELTA:.0e}".replace("e-0", "e-"),
-        f"({HOLD['hold_seconds'].default:g} unless said)",
-        f"theta - {HOLD['hysteresis_bits'].default} for h",
-        f"the figure's last {WINDOW_SECONDS:g} s",
-    ],
-)  # fmt: skip
-def test_a_setting_is_as_the_page_says(words):
-    assert words in PAGE
 
 
 def test_the_cohort_and_the_resamples_that_ship():

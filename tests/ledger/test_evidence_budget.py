@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from monitor import Monitor
 from monitor.alerts import budget
 from monitor.ledger import Ledger
 from monitor.run import LedgerFile
+from monitor.sinks.jsonl import RunBuffer
 from monitor.types import Frames, Track
 from tests.stream.streams import (
     Listed,
@@ -42,19 +42,10 @@ def like(name: str) -> Frames:
 
 def session(path, population, rules=(), watch="s1", stream=None):
     """One session of that speaker: its readings and alerts."""
-    records: list[dict[str, Any]] = []
+    kept, source = RunBuffer(), Listed([stream or heard_by_both()])
     monitor = Monitor(population, FEATURES, watch)
-
-    class Kept:
-        def write(self, event):
-            records.append(event.record())
-
-        def close(self):
-            pass
-
-    source = Listed([stream or heard_by_both()])
-    run_through(source, monitor, sinks=[Kept()], rules=rules, ledger=LedgerFile(path, 1.0))
-    return records
+    run_through(source, monitor, sinks=[kept], rules=rules, ledger=LedgerFile(path, 1.0))
+    return [event.record() for event in kept.events]
 
 
 def readings(records):
@@ -107,25 +98,18 @@ def test_a_budget_of_evidence_is_spent_over_sessions(tmp_path):
     assert all(r["value"] >= r["threshold"] for r in raised)
 
 
-def test_a_ledger_from_before_there_was_evidence_opens_and_goes_on(tmp_path):
-    """Sessions under rank models without it: nothing to tell of them, and the next one has it."""
-    path = tmp_path / "me.db"
-    first = session(path, two_features())
-    assert readings(first)[-1]["evidence_bits"] is None
-    second = session(path, with_evidence())
-    with Ledger(path) as ledger:
-        rows = ledger.sessions()
-    assert rows[0].evidence_bits is None
-    assert rows[1].evidence_bits == pytest.approx(readings(second)[-1]["evidence_bits"], abs=1e-6)
-
-
-def test_a_peak_of_another_kind_of_headline_is_none_of_this_one(tmp_path):
-    """A closed-set peak says nothing of evidence."""
+def test_sessions_without_evidence_tell_nothing_of_it(tmp_path):
+    """A ledger from before there was any goes on; a closed-set peak says nothing of evidence."""
     path = tmp_path / "me.db"
     closed = readings(session(path, two_features()))[-1]
     told = readings(session(path, with_evidence()))
+    assert closed["evidence_bits"] is None
     assert (closed["headline"], told[-1]["headline"]) == ("closed-set", "evidence")
     assert told[-1]["peak_bits"] == max(0.0, *(r["bits"] for r in told))
+    with Ledger(path) as ledger:
+        one, two = ledger.sessions()
+    assert one.evidence_bits is None
+    assert two.evidence_bits == pytest.approx(told[-1]["evidence_bits"], abs=1e-6)
     again = readings(session(path, with_evidence()))
     assert again[0]["peak_bits"] >= told[-1]["peak_bits"]
 

@@ -251,21 +251,6 @@ def test_audio_is_not_counted_twice(path):
         assert len(ledger.sessions()) == 3
 
 
-def test_who_must_be_known_and_begun_once(path):
-    with pytest.raises(UsageError, match="name them with watch="):
-        LedgerSession(Ledger(path), Monitor(POPULATION))
-    with pytest.raises(UsageError, match='use on_change="note"'):
-        LedgerSession(Ledger(path), Monitor(POPULATION, watch="s1", on_change="reset"))
-
-
-def test_sketches_of_another_make_are_not_added(path):
-    listen(path, 1)
-    with Ledger(path) as ledger:
-        ledger.connection.execute("UPDATE sketches SET size = 9 WHERE feature = 'f0'")
-    with pytest.raises(StoreError, match="session 1 has f0 as histogram of size 9"):
-        listen(path, 2)
-
-
 def test_an_older_schema_is_brought_up_to_date(path):
     old = open_database(path, migrations=MIGRATIONS[:1])
     old.execute("INSERT INTO speakers VALUES (1, 's1')")
@@ -292,34 +277,31 @@ def test_an_older_schema_is_brought_up_to_date(path):
     assert as_records(kept.events)[0]["carried"]["speech"] == 5.0
 
 
-def test_a_newer_schema_is_left_alone(path):
+def test_what_is_no_ledger_or_a_newer_one_is_left_alone(path, tmp_path):
     listen(path, 1)
-    plain = sqlite3.connect(path)
-    plain.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
-    plain.close()
-    before = path.read_bytes()
-    with pytest.raises(SchemaError, match="has schema 4, this version reads up to 3; upgrade"):
-        Ledger(path)
-    assert path.read_bytes() == before
-
-
-def test_what_is_no_ledger_is_left_alone(tmp_path):
-    text = tmp_path / "notes.txt"
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    connection.close()
+    text, other = tmp_path / "notes.txt", tmp_path / "other.db"
     text.write_text("dear diary " * 100)
-    other = tmp_path / "other.db"
     with sqlite3.connect(other) as connection:
         connection.execute("CREATE TABLE mine (x)")
     connection.close()
-    for path, words in ((text, "is no ledger"), (other, "is a database of another program")):
-        before = path.read_bytes()
-        with pytest.raises(StoreError, match=f"^{path.name}: {words}"):
-            Ledger(path)
-        assert path.read_bytes() == before
+    for each, error, words in (
+        (path, SchemaError, "has schema 4, this version reads up to 3; upgrade"),
+        (text, StoreError, "is no ledger"),
+        (other, StoreError, "is a database of another program"),
+    ):
+        before = each.read_bytes()
+        with pytest.raises(error, match=f"^{each.name}: {words}"):
+            Ledger(each)
+        assert each.read_bytes() == before
     with pytest.raises(StoreError, match="there is no such ledger"):
         Ledger(tmp_path / "none.db", create=False)
     with pytest.raises(StoreError, match="cannot be opened"):
         Ledger(tmp_path / "no" / "folder.db")
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["notes.txt", "other.db"]
+    names = sorted(each.name for each in tmp_path.iterdir())
+    assert names == ["ledger.db", "notes.txt", "other.db"]
 
 
 def test_a_damaged_ledger_says_so(path):
@@ -331,17 +313,19 @@ def test_a_damaged_ledger_says_so(path):
         list(ledger.export())
 
 
-@pytest.mark.parametrize("watch", [None, "s1"])
-def test_a_session_that_is_refused_leaves_no_connection_open(path, watch):
+def test_sketches_of_another_make_are_not_added_and_no_connection_is_left_open(path):
     listen(path, 1, 12.0)
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE sketches SET size = size + 1")
+        connection.execute("UPDATE sketches SET size = 9 WHERE feature = 'f0'")
     connection.close()
-    ledger = Ledger(path)
-    with pytest.raises((UsageError, StoreError)):
-        LedgerSession(ledger, Monitor(two_features(), ("f0", "timbre"), watch=watch))
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        ledger.connection.execute("SELECT 1")
+    for watch, words in ((None, "name them with watch="), ("s1", "session 1 has f0 as histogram")):
+        ledger = Ledger(path)
+        with pytest.raises((UsageError, StoreError), match=words):
+            LedgerSession(ledger, Monitor(two_features(), ("f0", "timbre"), watch=watch))
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            ledger.connection.execute("SELECT 1")
+    with pytest.raises(UsageError, match='use on_change="note"'):
+        LedgerSession(Ledger(path), Monitor(POPULATION, watch="s1", on_change="reset"))
 
 
 def test_a_budget_that_earlier_sessions_spent_says_so_at_second_0(path, tmp_path):
