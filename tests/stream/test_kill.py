@@ -337,25 +337,6 @@ def test_a_killed_run_resumed_equals_one_that_was_not(talk, whole, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_killed_run_is_not_resumed_as_another(talk, tmp_path):
-    arguments = [str(talk), "--jsonl", "run.jsonl", *OPTIONS]
-    kill(tmp_path, "run.jsonl", *arguments, lines=50)
-    before = (tmp_path / "run.jsonl").read_bytes()
-    status, said = finish(tmp_path, *arguments, "--resume", "--step", "0.2")
-    assert status == 1
-    assert said.splitlines()[-1].endswith("run with --replace to start anew")
-    assert "(not the same: step)" in said
-    assert "Traceback" not in said
-    assert (tmp_path / "run.jsonl").read_bytes() == before
-    assert (tmp_path / "run.jsonl.state").exists()
-    # started anew, on less of it
-    status, said = finish(tmp_path, *arguments, "--end", "5", "--replace")
-    assert status in (0, RAISED, 4), said  # so little speech may leave an alert undecided
-    assert [path.name for path in tmp_path.iterdir()] == ["run.jsonl"]
-    assert read_records(tmp_path / "run.jsonl")[-1]["seconds"] == 5.0
-
-
-@pytest.mark.slow
 def test_part_of_a_real_recording(shared, tmp_path):
     """Opus, from the middle of its second minute, resampled, with many pauses."""
     (recording,) = sorted((shared / "speech/long/kerstin").glob("*.opus"))[:1]

@@ -26,7 +26,7 @@ from monitor.population.rank_model import RankModels
 from monitor.sources.frames import FramesFile
 from monitor.stream.posterior import ZERO, Bystanders, ExpectedBits, choose_crowds, compute_crowds
 from monitor.stream.records import RunTotals, placed, start_event
-from monitor.types import Frames, Track
+from monitor.types import Frames
 from tests.population.rank_models import LENGTHS, some_rank_model
 from tests.records import event
 from tests.stream.streams import (
@@ -201,19 +201,6 @@ def test_evidence_is_as_withheld_as_the_bits():
     made = readings(hear([heard_by_both()], population=short, watch="s5", template_seconds=10))
     for reading in made:
         assert reading["bits"] is reading["evidence_bits"] is reading["among"] is None
-
-
-def test_all_enrolled_have_a_ratio_at_every_reading():
-    track = Track(np.arange(1, 201), np.arange(200) % 4)
-    monitor = Monitor(with_evidence(), ["f0"], watch="s2")
-    *_, reading = monitor.stream(Listed([Frames(np.ones(200, bool), {"f0": track})]))
-    assert reading.ratios is not None
-    assert reading.ratios.shape == (6,)
-    assert reading.evidence_bits is not None
-    assert reading.ratios[2] == pytest.approx(reading.evidence_bits)
-    assert reading.among is not None
-    total = np.exp2(reading.ratios).sum() + 1_000_000 - 6
-    assert reading.among[-1].probability == pytest.approx(np.exp2(reading.ratios[2]) / total)
 
 
 @pytest.mark.parametrize("place", [None, 7])

@@ -1,3 +1,5 @@
+"""What the records of a run say of its population, its rank model and its end."""
+
 from __future__ import annotations
 
 import re
@@ -13,7 +15,7 @@ from monitor.events.reading import Reading
 from monitor.events.run import SCHEMA_VERSION, GapEvent
 from monitor.events.schema import RECORDS, SCHEMA
 from monitor.population.cohort import FeatureTemplates
-from monitor.population.rank_model import RankModel, RankModels
+from monitor.population.rank_model import RankModels
 from monitor.stream.notices import setup_notices
 from monitor.stream.records import RunTotals, placed, start_event
 from monitor.types import Frames, Gap
@@ -21,7 +23,6 @@ from monitor.version import __version__
 from tests.records import event
 from tests.stream.streams import (
     WATCHED,
-    Listed,
     fresh,
     rank_model,
     reference,
@@ -101,25 +102,34 @@ def test_the_start_record_says_what_a_reader_needs():
     }
 
 
-def test_nobody_watched():
-    record = start(reference())
-    assert (record["watch"], record["headline"]) == (None, "closed-set")
-    assert record["assumes_enrolled"] is True
-
-
-def test_a_mismatched_rank_model_is_marked_and_told():
+def test_a_mismatched_rank_model_is_marked_and_told_once():
     record = start(with_speakers(reference(), me=()))
-    assert record["rank_model"] == "mismatched"
-    assert record["speakers"] == 51
-    assert record["ceiling"] == np.log2(51)
+    assert (record["watch"], record["headline"]) == (None, "closed-set")
+    assert (record["assumes_enrolled"], record["rank_model"]) == (True, "mismatched")
+    assert (record["speakers"], record["ceiling"]) == (51, np.log2(51))
     (notice,) = record["notices"]
     assert "Calibration lacks some enrolled speakers" in notice
+    # of everybody who enrols a minute beside the shipped readers
+    few = shortened(reference(), WATCHED, 12)
+    few = Population(
+        few.speakers, few.offsets, few.features, few.rank_models, mismatched=True,
+        cohort=reference().cohort,
+    )  # fmt: skip
+    (told,) = [
+        each
+        for each in setup_notices(Monitor(few, watch=WATCHED))
+        if each.kind in ("template length", "mismatched rank model")
+    ]
+    assert (told.kind, told.fields) == ("mismatched rank model", {"template_seconds": 60.0})
+    first, second = told.text.split(". Calibration lacks some enrolled speakers. ")
+    assert first.startswith(f"{WATCHED}'s template has 60 s; others have 100 s. All are compared")
+    assert first.endswith("Enrol more: monitor enrol --add")
+    assert second.endswith("Calibrate on your own speakers: monitor calibrate")
 
 
 def shortened(population: Population, name: str, slices: int) -> Population:
     """The population, where one speaker's template has only so many slices left."""
-    counts = np.diff(population.offsets)
-    place = population.index(name)
+    place, counts = population.index(name), np.diff(population.offsets)
     first, last = population.offsets[place] + slices, population.offsets[place + 1]
     keep = np.ones(population.offsets[-1], bool)
     keep[first:last] = False
@@ -127,19 +137,20 @@ def shortened(population: Population, name: str, slices: int) -> Population:
     features = {
         key: FeatureTemplates(t.spec, t.slices[keep]) for key, t in population.features.items()
     }
-    return Population(
-        population.speakers,
-        np.concatenate([[0], np.cumsum(counts)]),
-        features,
-        population.rank_models,
-    )
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    return Population(population.speakers, offsets, features, population.rank_models)
+
+
+def bits_now_and_then(cut: str, ceiling: float) -> None:
+    """What is read at this length, and would be read at the others', grow below the ceiling."""
+    now, then = map(float, re.findall(r"(\d\.\d)(?: bits on average|\. Enrol)", cut))
+    assert 0 < now < then < ceiling
 
 
 def test_a_template_much_shorter_than_the_others_is_left_out_and_told():
     population = shortened(reference(), WATCHED, 2)
     record = start(population)
-    assert record["speakers"] == 49
-    assert record["template_seconds"] == 100
+    assert (record["speakers"], record["template_seconds"]) == (49, 100)
     (notice,) = record["notices"]
     assert notice.startswith(f"{WATCHED} is not among the 49 compared: 10 s of speech are enrolled")
     assert "--add" in notice
@@ -150,8 +161,7 @@ def test_a_template_much_shorter_than_the_others_is_left_out_and_told():
         f"{WATCHED}'s template has 10 s; others have 100 s. All are compared at 10 s: 30 s of "
     )
     assert cut.endswith(". Enrol more: monitor enrol --add")
-    now, then = map(float, re.findall(r"(\d\.\d)(?: bits on average|\. Enrol)", cut))
-    assert 0 < now < then < record["ceiling"]
+    bits_now_and_then(cut, record["ceiling"])
     assert start(population, watch=WATCHED, template_seconds=10)["notices"] == []
     # somebody else is not held to that length
     assert start(population, watch="1088")["template_seconds"] == 100
@@ -166,8 +176,7 @@ def test_a_shorter_template_that_is_useful_is_compared_by_everybody_being_cut():
     assert cut.startswith(
         f"{WATCHED}'s template has 60 s; others have 100 s. All are compared at 60"
     )
-    now, then = map(float, re.findall(r"(\d\.\d)(?: bits on average|\. Enrol)", cut))
-    assert now < then
+    bits_now_and_then(cut, record["ceiling"])
     assert "--template-seconds 100" in cut
     # asked for more, who has less is left out, and that is the first thing that is said
     record = start(population, template_seconds=100)
@@ -175,68 +184,33 @@ def test_a_shorter_template_that_is_useful_is_compared_by_everybody_being_cut():
     assert record["notices"][0].startswith(f"{WATCHED} is not among the 49 compared")
 
 
-def test_a_short_template_that_calibration_lacks_is_told_once():
-    """Of everybody who enrols a minute beside the shipped readers."""
-    population = shortened(reference(), WATCHED, 12)
-    population = Population(
-        population.speakers, population.offsets, population.features, population.rank_models,
-        mismatched=True, cohort=reference().cohort,
-    )  # fmt: skip
-    monitor = Monitor(population, watch=WATCHED)
-    (notice,) = [
-        each for each in setup_notices(monitor)
-        if each.kind in ("template length", "mismatched rank model")
-    ]  # fmt: skip
-    assert notice.kind == "mismatched rank model"
-    assert notice.fields == {"template_seconds": 60.0}
-    first, second = notice.text.split(". Calibration lacks some enrolled speakers. ")
-    assert first.startswith(f"{WATCHED}'s template has 60 s; others have 100 s. All are compared")
-    assert first.endswith("Enrol more: monitor enrol --add")
-    assert second.endswith("Calibrate on your own speakers: monitor calibrate")
-
-
 def test_a_rank_model_that_was_not_learnt_at_the_length_is_told():
     population = shortened(reference(), WATCHED, 9)
     (cut,) = start(population, watch=WATCHED)["notices"]
     assert "compared at 45 s (interpolated" in cut
     assert "interpolated between templates of 30 and 60 s" in cut
-    longer = learnt_at(10, 100)
-    short = start(population, rank_models=longer, template_seconds=5)["notices"][0]
+    short = start(population, rank_models=learnt_at(10, 100), template_seconds=5)["notices"][0]
     assert "nothing shorter than 10 s is calibrated: bits read too high" in short
-    (long,) = start(
-        reference(),
-        rank_models=learnt_at(5, 60),
-    )["notices"][:1]
+    (long,) = start(reference(), rank_models=learnt_at(5, 60))["notices"][:1]
     assert "nothing longer than 60 s is calibrated: bits read too low" in long
 
 
 def learnt_at(shortest: float, longest: float) -> RankModels:
     """The shipped rank models, as if learnt at no shorter and no longer templates."""
-    return RankModels([_only(each, shortest, longest) for each in reference().rank_models])
+    names, made = ("alpha", "beta", "binomial", "weights", "floor"), []
+    for each in reference().rank_models:
+        lengths = each.template_lengths
+        kept = (lengths >= shortest) & (lengths <= longest)
+        cells = {name: getattr(each, name)[:, :, kept] for name in names}
+        cells |= {"template_lengths": lengths[kept], "open_set": each.open_set[:, kept]}
+        made.append(replace(each, evidence=None, **cells))  # evidence is of the whole grid
+    return RankModels(made)
 
 
-def _only(rank_model: RankModel, shortest: float, longest: float) -> RankModel:
-    lengths = rank_model.template_lengths
-    kept = (lengths >= shortest) & (lengths <= longest)
-    cells = {
-        n: getattr(rank_model, n)[:, :, kept]
-        for n in ("alpha", "beta", "binomial", "weights", "floor")
-    }
-    return replace(
-        rank_model,
-        template_lengths=lengths[kept],
-        open_set=rank_model.open_set[:, kept],
-        evidence=None,  # of the whole grid
-        **cells,
-    )
-
-
-def test_too_little_enrolled_speech_is_withheld():
-    population = shortened(reference(), WATCHED, 1)
-    models = learnt_at(10, 100)
+def test_what_is_withheld_is_null_and_says_why():
+    models, population = learnt_at(10, 100), shortened(reference(), WATCHED, 1)
     record = start(population, rank_models=models, watch=WATCHED)
-    mismatch = record["notices"][0]
-    assert mismatch == (
+    assert record["notices"][0] == (
         f"template_mismatch: {WATCHED} has 5 s of enrolled speech, too little: the rank model "
         f"knows no templates under 10 s; enrol more"
     )
@@ -245,11 +219,7 @@ def test_too_little_enrolled_speech_is_withheld():
     assert longer["notices"][0].startswith(
         f"template_mismatch: {WATCHED} has 10 s of enrolled speech, not the 30 s asked for"
     )
-
-
-def test_what_is_withheld_is_null_and_says_why():
-    models = learnt_at(10, 100)
-    monitor = fresh(shortened(reference(), WATCHED, 1), rank_models=models, watch=WATCHED)
+    monitor = fresh(population, rank_models=models, watch=WATCHED)
     for reading in monitor.push(simulated(5.0)):
         record = reading.record()
         VALIDATOR.validate(record)
@@ -261,42 +231,27 @@ def test_what_is_withheld_is_null_and_says_why():
         assert (record["gain_bits"] or 0.0) > 0
 
 
-def rank_models_of(population: Population, *sessions: str) -> Population:
-    return population.with_rank_models(
-        RankModels(
-            rank_model for rank_model in population.rank_models if rank_model.session in sessions
-        )
-    )
+def test_the_session_of_the_rank_model_and_too_few_candidates_are_told():
+    def of_session(session: str) -> Population:
+        own = (each for each in reference().rank_models if each.session == session)
+        return reference().with_rank_models(RankModels(own))
 
-
-def test_a_rank_model_that_same_session_biased_the_attacker_is_told():
-    record = start(rank_models_of(reference(), "same"))
-    assert record["rank_model_session"] == "same"
-    (notice,) = record["notices"]
-    assert re.search(
-        r"read too high \(among 50 of the shipped readers by \d\.\d bits at 10 s", notice
-    )
-
-
-def test_the_same_session_is_told():
-    record = start(reference(), session="same")
-    assert record["rank_model_session"] == "same"
-    (notice,) = record["notices"]
-    assert "also enrolled" in notice
-    record = start(rank_models_of(reference(), "cross"), session="same")
-    assert record["rank_model_session"] == "cross"
-    (notice,) = record["notices"]
-    assert "there is no same-session calibration" in notice
-    assert start(rank_models_of(reference(), "cross"))["notices"] == []
-
-
-def test_more_than_ten_times_the_calibrations_speakers_are_told():
-    few = replace(rank_model(("f0",), ["histogram"]), candidates=5)
-    sized = RankModels([replace(few, features=("f0",))])
-    population = reference().with_rank_models(sized)
-    assert not [n for n in start(population)["notices"] if "more than ten times" in n]
-    more = with_speakers(population, me=())
-    assert [n for n in start(more)["notices"] if "more than ten times the 5" in n]
+    biased = r"read too high \(among 50 of the shipped readers by \d\.\d bits at 10 s"
+    for population, asked, used, words in (
+        (of_session("same"), "cross", "same", biased),
+        (reference(), "same", "same", "also enrolled"),
+        (of_session("cross"), "same", "cross", "there is no same-session calibration"),
+        (of_session("cross"), "cross", "cross", None),
+    ):
+        record = start(population, session=asked)
+        assert record["rank_model_session"] == used
+        assert len(record["notices"]) == (words is not None)
+        assert words is None or re.search(words, record["notices"][0])
+    few = RankModels([replace(rank_model(("f0",), ["histogram"]), candidates=5)])
+    population = reference().with_rank_models(few)
+    for there, told in ((population, 0), (with_speakers(population, me=()), 1)):
+        said = [n for n in start(there)["notices"] if "more than ten times the 5" in n]
+        assert len(said) == told
 
 
 def test_fingerprints_tell_populations_and_rank_models_apart():
@@ -346,10 +301,16 @@ ALERTS: list[dict[str, Any]] = [
 WARNING = {"type": "alert", "level": "warning", "state": "raised"}
 
 
-def test_the_tally_counts_for_the_end_record():
+def test_the_tally_counts_for_the_end_record_also_after_a_checkpoint():
     monitor = Monitor(two_features(), watch="s1")
     made = [reading.record() for reading in monitor.push(simulated_small())]
-    tally = tallied({"type": "start"}, *made, *GAPS, {"type": "change"}, *ALERTS, WARNING)
+    records = [{"type": "start"}, *made, *GAPS, {"type": "change"}, *ALERTS, WARNING]
+    first, tally, whole = tallied(*records[:5]), RunTotals(), tallied(*records)
+    tally.restore(first.state())
+    for record in records[5:]:
+        tally.count(event(record))
+    assert vars(tally) == vars(whole)
+    assert tally.state() == whole.state()
     end = tally.end_event(monitor, ["a.flac"], complete=False).record()
     VALIDATOR.validate(end)
     assert end.pop("time").endswith("Z")
@@ -358,10 +319,8 @@ def test_the_tally_counts_for_the_end_record():
         "conditions": None,
         "differs": [],
         "seconds": 3.0,
-        "speech": made[-1]["speech"],
+        **{key: made[-1][key] for key in ("speech", "bits", "peak_bits", "top")},
         "readings": 3,
-        "bits": made[-1]["bits"],
-        "peak_bits": made[-1]["peak_bits"],
         "gaps": 3,
         "changes": 1,
         "lost_seconds": 0.75,
@@ -372,11 +331,14 @@ def test_the_tally_counts_for_the_end_record():
         "stopped": None,
         "complete": False,
         "watch": "s1",
-        "top": made[-1]["top"],
         "recordings": ["a.flac"],
         "notices": [],
         "incomplete": [],
     }
+    nothing = RunTotals().end_event(Monitor(reference()), complete=True).record()
+    VALIDATOR.validate(nothing)
+    keys = ("seconds", "readings", "bits", "top")
+    assert [nothing[key] for key in keys] == [0.0, 0, 0.0, []]
 
 
 def simulated_small() -> Frames:
@@ -384,21 +346,3 @@ def simulated_small() -> Frames:
     whole = simulated(3.0)
     track = whole.tracks["f0"]
     return Frames(whole.speech, {"f0": replace(track, values=track.values % 10)})
-
-
-def test_the_end_of_a_run_in_which_nothing_was_heard():
-    end = RunTotals().end_event(Monitor(reference()), complete=True).record()
-    VALIDATOR.validate(end)
-    assert (end["seconds"], end["readings"], end["bits"], end["top"]) == (0.0, 0, 0.0, [])
-
-
-def test_the_tally_survives_a_checkpoint():
-    made = [r.record() for r in Monitor(reference()).stream(Listed([simulated(3.0)]))]
-    whole = tallied(*made, *GAPS, *ALERTS)
-    first = tallied(*made, GAPS[0])
-    second = RunTotals()
-    second.restore(first.state())
-    for record in (*GAPS[1:], *ALERTS):
-        second.count(event(record))
-    assert vars(second) == vars(whole)
-    assert second.state() == whole.state()
