@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,6 +41,15 @@ def cohort(people=30, seed=0, features=FEATURES) -> Cohort:
     return Cohort(np.full(people, 3.0), made)
 
 
+def changed(people: Population, **parts: Any) -> Population:
+    """The same people, with other parts."""
+    own = {
+        name: getattr(people, name)
+        for name in ("speakers", "offsets", "features", "rank_models", "cohort")
+    }
+    return Population(**(own | parts))
+
+
 def made(watched=2, **rank_model):
     """A population whose rank model reads some bits for some of these templates."""
     generator = np.random.default_rng(5)
@@ -48,8 +58,7 @@ def made(watched=2, **rank_model):
     own = some_rank_model(FEATURES, template_lengths=(10.0, 60.0))
     own = replace(own, evidence=evidence_model(own, against, **rank_model))
     people = population(features=FEATURES)
-    whole = type(people)(people.speakers, people.offsets, people.features, RankModels([own]),
-                         cohort=against)  # fmt: skip
+    whole = changed(people, rank_models=RankModels([own]), cohort=against)
     scoring = whole.scoring()
     voices = generator.dirichlet(np.ones(SIZE), (len(FEATURES), 5))
     totals = {f: generator.multinomial(200, p) for f, p in zip(FEATURES, voices, strict=True)}
@@ -143,22 +152,27 @@ def test_by_definition():
     assert not found.at_least.any()
 
 
-def test_no_more_than_the_data_support():
-    *_, ratios, totals, scores = made(support=np.full((4, 2), 1.5))
-    free = made(support=np.full((4, 2), 99.0))
+def test_no_more_than_the_data_or_the_conditions_support():
+    whole, own, _, free, totals, scores = made(support=np.full((4, 2), 99.0))
     seconds = np.full(5, 10.0)
-    found, loose = (
-        ratios.at(seconds, ratios.compute_score_stats(totals), scores),
-        free[3].at(seconds, free[3].compute_score_stats(totals), scores),
-    )
+    loose = free.at(seconds, free.compute_score_stats(totals), scores)
     assert loose.bits.max() > 1.5
-    assert (found.bits.max(axis=1) <= 1.5 + 1e-12).all()
+    cut = made(support=np.full((4, 2), 1.5))[3]
+    effect = ConditionEffect(np.zeros(10), np.zeros((2, 10)), np.full(10, 1.5))
+    by_studio = sounding(whole, own, STUDIO, effect)
+    for ratios, calls in ((cut, []), (by_studio, [TELEPHONE] * 5)):
+        found = ratios.at(seconds, ratios.compute_score_stats(totals), scores, calls)
+        assert (found.bits.max(axis=1) <= 1.5 + 1e-12).all()
+        assert_allclose(found.support, 1.5, rtol=0.02)
+        assert_array_equal(found.at_least, loose.bits[:, 2] > found.support)
+    same = by_studio.at(seconds, by_studio.compute_score_stats(totals), scores, [STUDIO] * 5)
+    assert_allclose(same.bits, loose.bits, rtol=1e-12)
+    found = cut.at(seconds, cut.compute_score_stats(totals), scores)
     # who fits better than whom, and by how much, stays
     assert_allclose(np.diff(found.bits), np.diff(loose.bits), atol=1e-9)
-    assert_array_equal(found.at_least, loose.bits[:, 2] > 1.5)
-    for cut, whole in zip(found.watched, loose.watched, strict=True):
-        value, low, high = cut
-        assert value == pytest.approx(min(whole[0], 1.5))
+    for shown, all_of_it in zip(found.watched, loose.watched, strict=True):
+        value, low, high = shown
+        assert value == pytest.approx(min(all_of_it[0], 1.5))
         assert low <= value <= high <= 1.5
     nobody = made(watched=None, support=np.full((4, 2), 1.5))[3]
     nobody = nobody.at(seconds, nobody.compute_score_stats(totals), scores)
@@ -189,7 +203,7 @@ def test_one_voice_never_reads_less_since_longer_speech_was_calibrated_by_fewer_
     assert (np.diff(found.support) >= 0).all()
 
 
-def test_a_moment_does_not_depend_on_the_others():
+def test_a_moment_depends_neither_on_the_others_nor_its_scores_on_the_amount_heard():
     *_, ratios, totals, scores = made()
     seconds = np.array([0.2, 1.0, 7.0, 60.0, 900.0])
     whole = ratios.at(seconds, ratios.compute_score_stats(totals), scores)
@@ -198,28 +212,18 @@ def test_a_moment_does_not_depend_on_the_others():
         one = ratios.at(seconds[[r]], stats, scores[[r]])
         assert_array_equal(one.bits[0], whole.bits[r])
         assert_array_equal(one.watched[0], whole.watched[r])
-
-
-def test_the_amount_heard_does_not_matter_to_the_scores_but_to_the_rank_model():
-    *_, ratios, totals, scores = made()
-    seconds = np.full(5, 10.0)
     stats = ratios.compute_score_stats({f: 7 * x for f, x in totals.items()})
-    longer = ratios.at(seconds, stats, 7 * scores)
-    shorter = ratios.at(seconds, ratios.compute_score_stats(totals), scores)
-    assert_allclose(longer.bits, shorter.bits, atol=1e-9)
+    assert_allclose(ratios.at(seconds, stats, 7 * scores).bits, whole.bits, atol=1e-9)
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda p, rank_model: (p, replace(rank_model, evidence=None)), "learnt without evidence"),
-        (lambda _, rank_model: (population(features=FEATURES), rank_model), "no cohort"),
-        (lambda p, rank_model: (with_cohort(p, cohort(seed=1)), rank_model), "another cohort"),
-        (
-            lambda p, rank_model: (with_cohort(p, cohort(features=("f0",))), rank_model),
-            "nothing of phones",
-        ),
-        (lambda p, rank_model: (p, rank_model), ""),
+        (lambda p, own: (p, replace(own, evidence=None)), "learnt without evidence"),
+        (lambda p, own: (changed(p, cohort=None), own), "no cohort"),
+        (lambda p, own: (changed(p, cohort=cohort(seed=1)), own), "another cohort"),
+        (lambda p, own: (changed(p, cohort=cohort(features=("f0",))), own), "nothing of phones"),
+        (lambda p, own: (p, own), ""),
     ],
 )
 def test_what_is_lacking_is_said(change, reason):
@@ -229,69 +233,50 @@ def test_what_is_lacking_is_said(change, reason):
     assert bool(said) == bool(reason)
 
 
-def with_cohort(people, against):
-    return type(people)(people.speakers, people.offsets, people.features, people.rank_models,
-                        cohort=against)  # fmt: skip
-
-
 def of_voice_and_words(*, words_too: bool) -> Population:
     """People whose rank models tell evidence of f0, and of f0 and style only where asked."""
     names = ("f0", "style")
     against = cohort(features=names if words_too else ("f0",))
-    rank_models = [some_rank_model(each, seed=3) for each in (("f0",), ("style",), names)]
-    learnt = [
-        replace(rank_model, evidence=evidence_model(rank_model, against))
-        if set(rank_model.features) <= set(against.features) else rank_model
-        for rank_model in rank_models
-    ]  # fmt: skip
-    people = population(features=names)
-    return Population(
-        people.speakers, people.offsets, people.features, RankModels(learnt), cohort=against
-    )
+    learnt = []
+    for each in (("f0",), ("style",), names):
+        rank_model = some_rank_model(each, seed=3)
+        if set(each) <= set(against.features):
+            rank_model = replace(rank_model, evidence=evidence_model(rank_model, against))
+        learnt.append(rank_model)
+    return changed(population(features=names), rank_models=RankModels(learnt), cohort=against)
 
 
 def test_a_transcript_does_not_take_the_evidence_of_the_voice():
-    people = of_voice_and_words(words_too=False)
+    names, people = ("f0", "style"), of_voice_and_words(words_too=False)
     seconds = np.array([10.0])
-    totals = {name: np.full((1, SIZE), 5) for name in ("f0", "style")}
+    totals = {name: np.full((1, SIZE), 5) for name in names}
     totals["f0"][0, 3] = 90
-    heard = {name: RunningTotals(total, total.sum(axis=1), seconds)
-             for name, total in totals.items()}  # fmt: skip
-    both, alone = (Attacker(people, names, "s2") for names in (("f0", "style"), ("f0",)))
+    heard = {n: RunningTotals(total, total.sum(axis=1), seconds) for n, total in totals.items()}
+    both, alone = (Attacker(people, features, "s2") for features in (names, ("f0",)))
     told, voice = (each.assess_each(heard, seconds)[0] for each in (both, alone))
     assert told.crowd_evidence.evidence is not None
     assert told.crowd_evidence.evidence == voice.crowd_evidence.evidence
     assert told.crowd_evidence.among == voice.crowd_evidence.among
     assert told.posterior.tolist() != voice.posterior.tolist()
     assert both.support_bits == alone.support_bits
-    monitor = Monitor(people, ["f0", "style"], "s2")
+    monitor = Monitor(people, names, "s2")
     (notice,) = [line for line in map(str, setup_notices(monitor)) if "evidence" in line]
-    assert notice.startswith(
-        "evidence, and what is said of other crowds, is of f0 alone: the rank model"
-    )
+    said = "evidence, and what is said of other crowds, is of f0 alone: the rank model"
+    assert notice.startswith(said)
     assert "learnt without evidence" in notice
     assert "may learn more" in notice
-    rank_models = [
-        rank_model for rank_model in people.rank_models if rank_model.features != ("f0",)
-    ]
-    (own,) = [rank_model for rank_model in people.rank_models if rank_model.features == ("f0",)]
-    other = replace(own, evidence=None)
-    mute = Monitor(
-        people.with_rank_models(RankModels([*rank_models, other])), ["f0", "style"], "s2"
-    )
+    own = RankModels(replace(each, evidence=None) for each in people.rank_models)
+    mute = Monitor(changed(people, rank_models=own), names, "s2")
     assert mute.attacker.support_bits is None
     assert any("nothing can be said beyond" in line for line in map(str, setup_notices(mute)))
     assert fingerprint(monitor)["rank_model"] != fingerprint(mute)["rank_model"]
-
-
-def test_where_words_have_evidence_it_counts():
+    # where words have evidence it counts
     people = of_voice_and_words(words_too=True)
-    attacker = Attacker(people, ("f0", "style"), "s2")
+    attacker = Attacker(people, names, "s2")
     assert attacker.evidence_model is attacker.rank_model
     assert not attacker.no_evidence_reason
-    assert not any(
-        "evidence" in line for line in map(str, setup_notices(Monitor(people, ["f0", "style"])))
-    )
+    notices = map(str, setup_notices(Monitor(people, names)))
+    assert not any("evidence" in line for line in notices)
 
 
 def alike(share: float) -> Population:
@@ -301,14 +286,8 @@ def alike(share: float) -> Population:
     own = voice.slices.astype(float)
     common = np.linalg.norm(own, axis=1).mean() * np.eye(own.shape[1])[0]
     slices = ((1 - share) * own + share * common).astype(np.float16)
-    return Population(
-        reference.speakers,
-        reference.offsets,
-        {"voice": replace(voice, slices=slices)},
-        reference.rank_models,
-        mismatched=True,
-        cohort=reference.cohort,
-    )
+    features = {"voice": replace(voice, slices=slices)}
+    return changed(reference, features=features, mismatched=True)
 
 
 @pytest.mark.parametrize(("share", "contradicted"), [(0.0, False), (0.7, True)])
@@ -355,11 +334,9 @@ STUDIO = Condition(bandwidth_hz=8000.0, snr_db=40.0, reverberation_seconds=0.1)
 def sounding(whole, own, condition, effect, watched=2):
     """The ratios of the same people, whose templates sound so."""
     effects = ConditionEffects(np.array([30.0]), (effect,))
-    evidence = replace(own.evidence, conditions=effects)
-    own = replace(own, evidence=evidence)
+    own = replace(own, evidence=replace(own.evidence, conditions=effects))
     people = [replace(each, sound=sound_of(condition, 20.0)) for each in whole.speakers]
-    heard = type(whole)(people, whole.offsets, whole.features, RankModels([own]),
-                        cohort=whole.cohort)  # fmt: skip
+    heard = changed(whole, speakers=people, rank_models=RankModels([own]))
     return LikelihoodRatioScorer(heard, own, heard.scoring(), watched)
 
 
@@ -389,19 +366,6 @@ def test_a_telephone_counts_as_telephones_were_seen_to():
     value, low, high = shared.watched.T
     assert (value <= before.watched[:, 0]).all()
     assert ((low <= value) & (value <= high)).all()
-
-
-def test_no_more_than_what_the_conditions_support():
-    loosely = {"support": np.full((4, 2), 99.0)}
-    whole, own, _, _, totals, scores = made(**loosely)
-    effect = ConditionEffect(np.zeros(10), np.zeros((2, 10)), np.full(10, 1.5))
-    ratios, seconds = sounding(whole, own, STUDIO, effect), np.full(5, 10.0)
-    free = ratios.at(seconds, ratios.compute_score_stats(totals), scores, [STUDIO] * 5)
-    held = ratios.at(seconds, ratios.compute_score_stats(totals), scores, [TELEPHONE] * 5)
-    assert free.bits.max() > 1.5
-    assert (held.bits.max(axis=1) <= 1.5 + 1e-12).all()
-    assert_allclose(held.support, 1.5, rtol=0.02)
-    assert_array_equal(held.at_least, free.bits[:, 2] > held.support)
 
 
 def as_figures(attacker, heard, seconds):
