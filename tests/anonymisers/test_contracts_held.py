@@ -1,4 +1,4 @@
-"""What holds for every anonymiser that ships: `monitor.protocols.Anonymiser`."""
+"""What holds for every anonymiser that ships (`monitor.protocols.Anonymiser`), and their names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.anonymisers import Utterance, make
+from monitor.anonymisers import Unchanged, Utterance, make, register
 from monitor.anonymisers.registry import ANONYMISERS
 from monitor.errors import UsageError
 from monitor.protocols import Anonymiser
@@ -47,16 +47,18 @@ def cut(places: list[int]) -> list[np.ndarray]:
     return np.split(HEARD, sorted(places))
 
 
-def test_every_anonymiser_is_under_these_rank_models():
+def test_every_anonymiser_is_under_these_contracts():
     tried = (*LIGHT, *TOKENS, *VOCODED, PASS_ON)
     assert {method.partition(":")[0] for method in tried} == set(ANONYMISERS)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_it_offers_what_the_protocol_asks(method):
-    anonymiser = made(method)
+def test_it_offers_what_the_protocol_asks_and_changes_nothing_that_it_is_given(method):
+    anonymiser, before = made(method), HEARD.copy()
     assert isinstance(anonymiser, Anonymiser)
     assert anonymiser.rate == RATE
+    whole(anonymiser, HEARD)
+    assert np.array_equal(HEARD, before)
 
 
 @pytest.mark.slow
@@ -102,21 +104,86 @@ def test_silence_stays_silence(method):
     assert not whole(made(method), np.zeros(3000, np.float32)).any()
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_what_is_given_is_not_changed(method):
-    before = HEARD.copy()
-    whole(made(method), HEARD)
-    assert np.array_equal(HEARD, before)
+@pytest.mark.parametrize("method", [
+    "mcadams:0.6", pytest.param("voice:5,0.8", marks=WORLD), pytest.param("whisper", marks=WORLD),
+])  # fmt: skip
+@pytest.mark.parametrize("sound", [
+    np.full(4000, 0.5), np.eye(1, 4000)[0], np.sin(np.arange(4000) * 0.3),
+    np.arange(4000) % 2 - 0.5, np.full(4000, 1e-38), 1e12 * synthetic(0.3).astype(float),
+])  # fmt: skip
+def test_sounds_with_hardly_a_spectrum_come_out_finite(method, sound):
+    found = whole(made(method), sound).astype(float)
+    assert np.isfinite(found).all()
+    times = 20 if method.startswith("mcadams") else 30
+    assert np.abs(found).max() <= times * np.abs(sound).max()
+
+
+@pytest.mark.parametrize("method", [
+    "mcadams:random", "mcadams:speaker", "noise:10", "usc:2",
+    pytest.param("whisper", marks=WORLD),
+])  # fmt: skip
+def test_what_is_drawn_is_of_the_seed_and_of_the_recording_or_the_speaker(method):
+    def drawn(**more: Any) -> np.ndarray:
+        return whole(made(method, **{"seed": 3, **more}), HEARD)
+
+    first, of_speaker = drawn(), method.endswith("speaker")
+    assert np.array_equal(drawn(), first)
+    assert not np.array_equal(drawn(seed=4), first)
+    assert np.array_equal(drawn(name="other"), first) == of_speaker
+    assert np.array_equal(drawn(speaker="bob"), first) != of_speaker
+    # what is drawn of all of a recording is the same for both channels, noise is not
+    of_samples = method in ("noise:10", "usc:2", "whisper")
+    assert np.array_equal(drawn(channel=1), first) != of_samples
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_what_is_no_number_is_refused(method, bad):
+def test_what_is_no_number_and_two_channels_at_once_are_refused(method, bad):
     with pytest.raises(UsageError, match="no number"):
         made(method).process(np.array([0.1, bad, 0.1], np.float32))
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_two_channels_at_once_are_refused(method):
     with pytest.raises(UsageError, match="one channel"):
         made(method).process(np.zeros((10, 2), np.float32))
+
+
+def test_one_that_is_registered_is_found_with_its_setting(monkeypatch):
+    monkeypatch.setattr("monitor.anonymisers.registry.ANONYMISERS", dict(ANONYMISERS))
+    asked: list[tuple[str, Utterance]] = []
+
+    def mine(*given: Any) -> Unchanged:
+        asked.append(given)
+        return Unchanged(RATE)
+
+    register("mine", mine)
+    assert isinstance(make("mine:a:b", Utterance(RATE)), Unchanged)
+    assert asked == [("a:b", Utterance(RATE))]
+
+
+@pytest.mark.parametrize("name", ["", "Mine", "a:b", "1"])
+def test_a_name_that_could_not_be_asked_for_is_refused(name):
+    with pytest.raises(UsageError):
+        register(name, lambda *_: Unchanged(RATE))
+
+
+SENSELESS = {
+    "identity": r"are 'none', 'mcadams', .*'noise', 'usc'.*, those f",
+    "voice:4": "'4' is not a setting such as voice:4,1.15",
+    "voice:4,": "'4,' is not a setting such as voice:4,1.15",
+    "voice:4,1,1": "'4,1,1' is not a setting such as voice:4,1.15",
+    "voice:a,1.15": "'a,1.15' is not a setting such as voice:4,1.15",
+    "none:1": "no setting",
+    "usc:": "nothing stands after 'usc:'",
+    "none:": "nothing stands after 'none:'",
+    **dict.fromkeys(("usc:0", "usc:-3", "usc:nan", "usc:inf"), "give a number above 0"),
+    "mcadams:speaker": "--speaker NAME",
+    **dict.fromkeys(("mcadams:", "mcadams:low"), "such as mcadams:0.8"),
+    **{f"mcadams:{value}": f"of {value} is none; give" for value in ("0", "nan", "inf", "3")},
+    **dict.fromkeys(("noise:", "noise:loud"), "such as noise:10"),
+    **{f"noise:{value}": f"of {value} dB is none; give" for value in ("nan", "inf", "1000")},
+    "laplace:1": "for embeddings, not for audio",
+}
+
+
+@pytest.mark.parametrize("method", SENSELESS)
+def test_a_setting_that_makes_no_sense_is_refused(method):
+    with pytest.raises(UsageError, match=SENSELESS[method]):
+        make(method, Utterance(RATE))

@@ -1,3 +1,5 @@
+"""Noise on embeddings: as much as is said, and what windows with a declared epsilon promise."""
+
 from __future__ import annotations
 
 import math
@@ -6,14 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
-from monitor.anonymisers import Laplace, Utterance, make
-from monitor.anonymisers.laplace import EVERYBODY_BITS, empty_after, promises
+from monitor.anonymisers import Laplace
+from monitor.anonymisers.laplace import EVERYBODY_BITS, Declared, empty_after, promises
 from monitor.errors import UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
-from monitor.lab.evaluation.accounting import account
-from monitor.maths.composition import clipped, noise_scale
+from monitor.maths.composition import basic, clipped, noise_scale, optimal
 from monitor.types import Frames, Track
 
 SPECS = {
@@ -38,25 +41,19 @@ def protected(mechanism: Laplace, values: np.ndarray, **whose: Any) -> Mapping[s
     return mechanism.protect(frames(values), SPECS, **{"name": "a", "seed": 1, **whose}).tracks
 
 
-def test_only_embeddings_come_out_with_their_times():
-    values = unit(20)
-    made = protected(Laplace(15.0), values)
-    assert list(made) == ["voice"]
-    before = frames(values).tracks["voice"]
-    assert np.array_equal(made["voice"].ticks, before.ticks)
-    assert before.spans is not None
-    assert np.array_equal(np.asarray(made["voice"].spans), before.spans)
-    assert made["voice"].values.dtype == np.float32
-
-
 @pytest.mark.parametrize(("epsilon", "clip"), [(15.0, 1.0), (0.5, 3.0)])
 def test_noise_is_laplace_of_scale_2c_over_epsilon_on_clipped_embeddings(epsilon, clip):
     values = unit(100)
-    made = protected(Laplace(epsilon, clip), values)["voice"].values
-    noise = made - clipped(values.astype(float), clip)
+    found = protected(Laplace(epsilon, clip), values)
+    assert list(found) == ["voice"]  # only embeddings come out, with their times
+    made, before = found["voice"], frames(values).tracks["voice"]
+    assert np.array_equal(made.ticks, before.ticks)
+    assert before.spans is not None
+    assert np.array_equal(np.asarray(made.spans), before.spans)
+    assert made.values.dtype == np.float32
+    noise = made.values - clipped(values.astype(float), clip)
     assert Laplace(epsilon, clip).scale == 2 * clip / epsilon
-    rank_model = stats.laplace(scale=2 * clip / epsilon)
-    assert stats.kstest(noise.ravel(), rank_model.cdf).pvalue > 0.01
+    assert stats.kstest(noise.ravel(), stats.laplace(scale=2 * clip / epsilon).cdf).pvalue > 0.01
     shuffled = np.corrcoef(noise.T) - np.eye(192)
     assert np.abs(shuffled).max() < 0.55  # no two numbers share noise: 100 draws of each
 
@@ -93,14 +90,6 @@ def test_an_attacker_who_knows_all_has_no_more_evidence_than_promised():
     assert 0 < np.mean(bits) < promise.most_bits / 4
 
 
-@pytest.mark.parametrize("count", [1, 10, 100])
-def test_composition_is_the_accounts(count):
-    (promise,) = promises({"ann": (count, 3.0 * count)}, 0.1)
-    row = next(row for row in account(0.1, trials=100).rows if row.trials == count)
-    assert promise.spent == row
-    assert promise.most_bits == pytest.approx(0.1 * count / math.log(2))
-
-
 def test_composition_is_that_of_public_tools(golden):
     for row in golden.json("composition")["rows"]:
         (promise,) = promises({"ann": (row["k"], 1.0)}, row["eps0"], row["delta"])
@@ -127,6 +116,38 @@ def test_a_setting_that_makes_no_sense_is_refused(setting, said):
         Laplace.parse(setting)
 
 
-def test_audio_is_refused():
-    with pytest.raises(UsageError, match="for embeddings, not for audio"):
-        make("laplace:1", Utterance(16000))
+TOKEN = Declared("usc:15", 15.0, 0.04, ahead_seconds=0.3)
+
+
+@given(st.floats(0.01, 20), st.integers(1, 50_000))
+def test_what_is_shown_is_a_bound_and_hardly_more_than_the_least(epsilon, windows):
+    spent = Declared("m", epsilon, 0.04).after(windows).spent
+    least = optimal(epsilon, windows, 1e-4)
+    assert spent.trials == windows
+    assert spent.basic_nats == basic(epsilon, windows)
+    assert least <= spent.optimal_nats <= min(spent.basic_nats, 1.11 * least + 1e-9)
+
+
+@given(st.floats(0.01, 3600), st.floats(0, 10))
+def test_a_promise_never_grows_back(seconds, more):
+    assert TOKEN.windows(seconds) <= TOKEN.windows(seconds + more)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "windows"), [(0, 0), (0.01, 8), (0.1, 10), (0.11, 11), (1.0, 33), (60.0, 1508)]
+)
+def test_windows_that_sound_depends_on_before_it_is_over_are_counted(seconds, windows):
+    assert TOKEN.windows(seconds) == windows == (seconds and math.ceil((seconds + 0.3) * 25 - 1e-6))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
+def test_what_is_no_epsilon_is_refused(epsilon):
+    with pytest.raises(UsageError, match="is not an epsilon"):
+        Declared("m", epsilon, 0.04)
+
+
+def test_noise_on_frames_declares_what_its_setting_says():
+    assert Declared.parse_noise("tokens:2.5", 0.04) == Declared("tokens:2.5", 2.5, 0.04)
+    assert Declared.parse_noise("laplace:15,1", 3.0) == Declared("laplace:15,1", 15.0, 3.0)
+    for unknown in ("", "laplace", "laplace:much", "laplace:-1", "laplace:inf", "mist:3"):
+        assert Declared.parse_noise(unknown, 3.0) is None

@@ -1,7 +1,7 @@
+"""Pitch and formants moved as asked, and whispers; of vowels, and of a real reader."""
+
 from __future__ import annotations
 
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -47,14 +47,11 @@ def reader(shared: Path) -> np.ndarray:
 @pytest.mark.parametrize("rate", [8000, 16000, 44100])
 def test_pitch_of_a_vowel_moves_by_the_ratio(semitones, rate):
     sound = vowel(rate, pitch=150, seconds=0.8)
-    before, after = (
-        pitches(sound, rate),
-        pitches(protected(sound, f"pitch:{semitones}", rate), rate),
-    )
+    before = pitches(sound, rate)
+    after = pitches(protected(sound, f"pitch:{semitones}", rate), rate)
     assert before.size > 60
     assert after.size > 0.8 * before.size
-    # the nearest whole lag
-    ratio = np.median(after) / np.median(before)
+    ratio = np.median(after) / np.median(before)  # of whole lags
     assert ratio == pytest.approx(2 ** (semitones / 12), rel=0.02)
 
 
@@ -66,13 +63,6 @@ def test_formants_of_a_vowel_are_multiplied(ratio, rate):
     assert np.median(pitches(made, rate)) == pytest.approx(100, rel=0.02)
 
 
-def test_both_move_together():
-    made = protected(vowel(pitch=100), "voice:12,0.85")
-    assert np.median(pitches(made)) == pytest.approx(200, rel=0.02)
-    wanted = [0.85 * hertz for hertz in FORMANTS]
-    assert peaks(made, pitch=200) == pytest.approx(wanted, abs=150)
-
-
 def test_a_whisper_has_no_voice_and_keeps_its_formants():
     sound = vowel(seconds=2.0)
     made = protected(sound, "whisper")
@@ -82,26 +72,26 @@ def test_a_whisper_has_no_voice_and_keeps_its_formants():
 
 
 @pytest.mark.parametrize(("semitones", "ratio"), [(4, 1.0), (-3, 0.85)])
-def test_a_real_reader_is_moved_as_asked(reader, semitones, ratio):
+def test_a_real_reader_is_moved_as_asked_and_whispers(reader, semitones, ratio):
     made = protected(reader, f"voice:{semitones},{ratio}")
     before, after = pitches(reader), pitches(made)
     assert after.size > 0.75 * before.size
     assert semitones_moved(reader, made) == pytest.approx(semitones, abs=0.2)
     assert formant_ratio(reader, made) == pytest.approx(ratio, abs=0.04)
-    assert level(made) == pytest.approx(level(reader), abs=0.5)
-
-
-def test_a_real_reader_whispers(reader):
-    made = protected(reader, "whisper")
-    assert pitches(made).size < 0.005 * pitches(reader).size
-    assert level(made) == pytest.approx(level(reader), abs=0.5)
+    whispered = protected(reader, "whisper")
+    assert pitches(whispered).size < 0.005 * before.size
+    for each in (made, whispered):
+        assert level(each) == pytest.approx(level(reader), abs=0.5)
 
 
 @pytest.mark.parametrize("method", ["voice:3,0.8", "whisper"])
-@pytest.mark.parametrize("rate", [8000, 22050, 48000])
+@pytest.mark.parametrize("rate", [1000, 6000, 8000, 11025, 22050, 48000, 96000])
 def test_loudness_is_kept_at_every_rate(method, rate):
     sound = soxr.resample(synthetic(1.0), RATE, rate)
-    assert level(protected(sound, method, rate)) == pytest.approx(level(sound), abs=0.5)
+    made = protected(sound, method, rate)
+    assert made.size == sound.size
+    apart = 0.5 if rate in (8000, 22050, 48000) else 3  # the others are uncommon
+    assert level(made) == pytest.approx(level(sound), abs=apart)
 
 
 def test_joins_of_blocks_are_no_rougher_than_what_lies_between():
@@ -118,34 +108,6 @@ def test_loud_and_quiet_come_out_alike():
     for gain in (2.0**-40, 2.0**40):
         made = protected(gain * sound, "voice:3,1.1").astype(float)
         assert made == pytest.approx(gain * usual, rel=1e-4, abs=1e-6 * gain)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sound", [
-    np.full(4000, 0.5), np.eye(1, 4000)[0], np.sin(np.arange(4000) * 0.3),
-    np.arange(4000) % 2 - 0.5, np.full(4000, 1e-38), 1e12 * synthetic(0.3).astype(float),
-])  # fmt: skip
-@pytest.mark.parametrize("method", ["voice:5,0.8", "whisper"])
-def test_sounds_with_hardly_a_spectrum_come_out_finite(sound, method):
-    made = protected(sound, method).astype(float)
-    assert np.isfinite(made).all()
-    assert np.abs(made).max() <= 30 * np.abs(sound).max()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("rate", [1000, 6000, 11025, 96000])
-def test_uncommon_rates_work(rate):
-    sound = soxr.resample(synthetic(0.5), RATE, rate)
-    made = protected(sound, "voice:3,1.1", rate)
-    assert made.size == sound.size
-    assert level(made) == pytest.approx(level(sound), abs=3)
-
-
-def test_the_noise_is_the_seeds():
-    sound = synthetic(0.4)
-    assert np.array_equal(protected(sound, "whisper", seed=1), protected(sound, "whisper", seed=1))
-    other = protected(sound, "whisper", seed=2)
-    assert not np.array_equal(protected(sound, "whisper", seed=1), other)
 
 
 def voice(method: str, **utterance: Any) -> Vocoder:
@@ -168,18 +130,18 @@ def test_what_is_drawn_fills_its_range_and_is_never_nothing():
 def test_of_one_thing_only_that_moves_and_a_speaker_keeps_it():
     assert voice("pitch:random", name="1").ratio == 1.0
     assert voice("formant:random", name="1").semitones == 0.0
-    ann = {"speaker": "ann", "seed": 3}
-    one, two = (voice("voice:speaker", name=name, **ann) for name in "12")
+    one, two, other = (
+        voice("voice:speaker", name=name, speaker=speaker, seed=3)
+        for name, speaker in (("1", "ann"), ("2", "ann"), ("1", "bob"))
+    )
     assert (one.semitones, one.ratio) == (two.semitones, two.ratio)
-    other = voice("voice:speaker", speaker="bob", seed=3)
     assert one.semitones != other.semitones
 
 
 @pytest.mark.parametrize(("method", "said"), [
     ("pitch", "pitch:4"), ("pitch:high", "pitch:4"), ("pitch:25", "-24 to 24"),
     ("pitch:nan", "-24 to 24"), ("formant:", "formant:1.15"), ("formant:0.4", "0.5 to 2"),
-    ("formant:nan", "0.5 to 2"), ("voice:3", "voice:4,1.15"), ("voice:3,1,1", "voice:4,1.15"),
-    ("whisper:1", "no setting"), ("pitch:speaker", "--speaker NAME"),
+    ("formant:nan", "0.5 to 2"), ("whisper:1", "no setting"), ("pitch:speaker", "--speaker NAME"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused(method, said):
     with pytest.raises(UsageError, match=said):
@@ -191,12 +153,3 @@ def test_without_pyworld_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(world, "find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"need pyworld: pip install '.*\[vocoder\]'"):
         make("whisper", Utterance(RATE))
-
-
-@pytest.mark.slow
-def test_importing_it_warns_of_nothing_and_wants_no_setuptools():
-    code = (
-        "import sys; from monitor.anonymisers import Utterance, make; make('whisper', "
-        "Utterance(16000)); assert not {'pkg_resources', 'setuptools'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

@@ -1,4 +1,4 @@
-"""Real and synthetic audio for the features."""
+"""Real readers for the features."""
 
 from __future__ import annotations
 
@@ -26,14 +26,3 @@ def voices(shared: Path) -> list[NDArray[np.float32]]:
         audio, rate = soundfile.read(shared / "speech" / reader, frames=60 * 16000, dtype="float32")
         found.append(soxr.resample(audio, rate, 8000))
     return found
-
-
-@pytest.fixture(scope="session")
-def hum() -> NDArray[np.float32]:
-    """Three seconds at 48000 Hz: a gliding voice-like buzz, a pause, noise."""
-    generator = np.random.default_rng(7)
-    pitch = np.linspace(90.0, 210.0, 2 * 48000)
-    phase = 2 * np.pi * np.cumsum(pitch) / 48000
-    buzz = sum(np.sin(k * phase) / k for k in range(1, 9)) * 0.2
-    noise = generator.normal(scale=0.05, size=24000)
-    return np.concatenate((buzz, np.zeros(24000), noise)).astype(np.float32)

@@ -1,12 +1,19 @@
+"""Levels of the channel, and how each second sounds: of real speech, in any cutting."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.signal import butter, sosfilt
 
-from monitor.features.channel import BANDS_HZ, Channel
+from monitor.features.channel import BANDS_HZ, CONDITION, Channel, ConditionRows
+from monitor.features.extractor import Extractor
+from monitor.features.f0 import F0
+from monitor.features.framing import HighPass, join_runs
+from monitor.maths.condition import ROW, describe_seconds
 from monitor.types import Block
-from tests.sounds import synthetic
 
 BANDS = len(BANDS_HZ) - 1
 
@@ -61,8 +68,49 @@ def test_what_is_no_speech_has_no_levels(make):
     assert not len(levels(make(96000)).ticks)
 
 
-def test_levels_that_are_skipped_are_not_computed():
-    feature, sound = Channel(), synthetic(9.0)
-    whole = levels(sound)
-    feature.skip_to(300)
-    assert feature.process(sound).ticks.tolist() == [t for t in whole.ticks.tolist() if t > 300]
+RATE = 8000
+SOUND = np.random.default_rng(0).standard_normal((5 * RATE + 99, 2)).astype(np.float32) / 9
+
+
+def heard(cuts, skip=0, channel=None):
+    extractor = Extractor([F0()], channel, conditions=True)
+    extractor.skip_to(skip)
+    runs = [extractor.process(Block(part, RATE)) for part in np.split(SOUND, cuts)]
+    return join_runs([*runs, extractor.flush()])
+
+
+@given(st.lists(st.integers(0, len(SOUND)), max_size=6).map(sorted), st.sampled_from([0, 250]))
+def test_any_cutting_gives_the_same_rows_of_seconds_that_are_not_skipped(cuts, skip):
+    whole, parts = heard([]).tracks[CONDITION], heard(cuts, skip).tracks[CONDITION]
+    assert whole.ticks.tolist() == [100, 200, 300, 400, 500]
+    assert parts.ticks.tolist() == [tick for tick in whole.ticks.tolist() if tick > skip]
+    assert np.array_equal(whole.values[whole.ticks > skip], parts.values)
+
+
+@pytest.mark.parametrize("channel", [None, 1])
+def test_a_row_is_of_the_samples_as_they_were_decoded(channel):
+    rows = heard([], channel=channel).tracks[CONDITION].values
+    columns = SOUND[:RATE] if channel is None else SOUND[:RATE, 1:]
+    mean = HighPass(RATE).process(columns.mean(axis=1))
+    assert np.array_equal(rows[0], describe_seconds(columns[None], mean[None], RATE)[0])
+    assert rows.shape == (5, ROW)
+
+
+def test_another_recording_begins_its_own_seconds():
+    extractor = Extractor([F0()], conditions=True)
+    ticks = []
+    for recording in (0, 1):
+        run = extractor.process(Block(SOUND[: RATE + RATE // 2], RATE, recording))
+        ticks += run.tracks[CONDITION].ticks.tolist()
+    assert ticks == [100, 250]
+
+
+def test_a_block_that_was_pushed_may_change():
+    sound = SOUND[:, 0].copy()
+    rows = ConditionRows(RATE)
+    rows.process(sound[: RATE - 1, None], sound[: RATE - 1])
+    sound[:] = 0
+    rest = SOUND[RATE - 1 : RATE, 0]
+    (made,) = rows.process(rest[:, None], rest).values
+    first = SOUND[:RATE, 0]
+    assert np.array_equal(made, describe_seconds(first[None, :, None], first[None], RATE)[0])

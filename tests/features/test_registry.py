@@ -1,3 +1,5 @@
+"""Features by name: those of a default run, and what an unknown name is told."""
+
 from __future__ import annotations
 
 import pytest
@@ -5,17 +7,14 @@ import pytest
 from monitor.errors import UsageError
 from monitor.features.embeddings import SpeakerModel
 from monitor.features.f0 import F0
-from monitor.features.registry import FEATURES, get_change_sensitivity, make, takes
-from monitor.kinds import Sensitivity
-from monitor.protocols import Feature
-
-
-@pytest.mark.parametrize("name", sorted(FEATURES))
-def test_every_name_makes_a_feature_of_that_name(name):
-    first, second = make([name, name])
-    assert isinstance(first, Feature)
-    assert first.spec.name == name
-    assert first is not second
+from monitor.features.registry import (
+    FEATURES,
+    defaults,
+    get_change_sensitivity,
+    make,
+    superseded,
+    takes,
+)
 
 
 def test_a_feature_that_is_made_stays_as_it_is():
@@ -23,6 +22,8 @@ def test_a_feature_that_is_made_stays_as_it_is():
     made = make(["f0", own])
     assert [feature.spec.name for feature in made] == ["f0", "f0"]
     assert made[1] is own is not made[0]
+    robust, style = make(["f0_robust", "style"])
+    assert (robust.spec.size, style.spec.takes) == (F0.spec.size, "words")
 
 
 @pytest.mark.parametrize(("name", "hint"), [("f1", "did you mean f0"), ("zzz", "there is f0, ")])
@@ -33,15 +34,31 @@ def test_an_unknown_name_is_refused_with_a_hint(name, hint):
 
 
 @pytest.mark.parametrize("name", sorted(FEATURES))
-def test_every_feature_says_itself_how_it_is_followed(name):
-    if takes(name) == "words" or name == "tokens":
-        assert (
-            get_change_sensitivity(name) is None
-        )  # too few words a minute; of tokens it was not measured
-    else:
-        assert isinstance(get_change_sensitivity(name), Sensitivity)
+def test_every_name_makes_a_feature_that_says_how_it_is_followed(name):
+    assert make([name])[0].spec.name == name
+    # too few words a minute; of tokens it was not measured
+    unfollowed = takes(name) == "words" or name == "tokens"
+    assert (get_change_sensitivity(name) is None) == unfollowed
 
 
 def test_what_nobody_registered_inherits_nobody_s_settings():
     assert get_change_sensitivity("codes") is None
     assert get_change_sensitivity("speaker_0123456789abcdef") == SpeakerModel.follow
+
+
+def test_what_is_not_asked_for_is_not_heard():
+    for name in ("f0_robust", "style"):
+        assert name not in defaults()
+        assert defaults([name]) == (name,)
+
+
+def test_the_stronger_network_takes_its_place(monkeypatch):
+    ready = {"f0", "phones", "voice", "speaker_ab", "codes"}
+    monkeypatch.setattr("monitor.features.registry.ready", lambda name, _: name in ready)
+    assert defaults() == ("f0", "phones", "voice")
+    assert defaults(["voice", "f0", "codes"]) == ("voice", "f0", "codes")
+    assert defaults(["voice", "speaker_ab"]) == ("speaker_ab",)
+    ready.remove("speaker_ab")
+    assert defaults(["f0", "voice", "speaker_ab"]) == ("f0", "voice")
+    assert superseded("voice", ["voice", "speaker_ab"])
+    assert not superseded("speaker_ab", ["voice", "speaker_ab"])

@@ -1,22 +1,139 @@
-"""Little words to frames: by hand, and the same frames whoever wrote the words down."""
+"""Little words to frames: texts of any program to tokens, lists that find them, frames by hand."""
 
 from __future__ import annotations
 
 import hashlib
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.features.registry import defaults, make
-from monitor.features.style import Style, StyleWords, english
+from monitor.errors import UsageError
+from monitor.features.style import Style, StyleTokens, StyleWords, english, read_style_words
 from monitor.maths.scores import OF_COUNTS
-from monitor.types import IntArray, Track, Words
-from tests.contracts import pieces, talk
+from monitor.types import Words
+from tests.contracts import talk
 
 
-def said(texts: list[str], every: int = 30) -> Words:
+def tokens(*words: str) -> list[str]:
+    said = StyleTokens()
+    return [token for word in words for token in said.push(word)]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["WHAT'S"], ["what's"]),
+        ([" what\u2019s,"], ["what's"]),
+        (["what\u00b4s"], ["what's"]),
+        (["what`s"], ["what's"]),
+        (["\uff37hat\u2019s!"], ["what's"]),  # full width
+        (['"Hello,"'], ["hello"]),
+        (["well-known"], ["well", "known"]),
+        ([" well", "-known"], ["well", "known"]),  # as faster-whisper parts it
+        (["well\u2010known"], ["well", "known"]),
+        (["No\u2014I"], ["no", "i"]),
+        (["no--i..."], ["no", "i"]),
+        (["U.S."], ["u", "s"]),  # not the pronoun
+        (["wa-"], ["-"]),
+        (["I-I-w-,"], ["i", "i", "-"]),
+        (["th[e]-"], ["-"]),
+        (["-"], []),
+        (["\u2014"], []),
+        (["\u266a"], []),
+        (["[noise]"], []),
+        (["(laughs)", "so"], ["so"]),
+        (["*coughs*", "<unk>", "{lg}"], []),
+        (["<|0.00|>", "so<|2.00|>"], ["so"]),
+        (["[background", "noise]", "so"], ["so"]),
+        (["20", "$5", "1,995", "10:30", "3.5%", "21st", "'90s"], ["#"] * 7),
+        (["20-year"], ["#", "year"]),
+        (["mp3", "v1.5"], ["mp3", "v1", "#"]),
+        (["so\u00adber", "a\u200bb"], ["sober", "ab"]),  # what nobody sees
+        (["STRASSE", "stra\u00dfe"], ["strasse", "strasse"]),
+        (["\u0939\u093f\u0928\u094d\u0926\u0940"], ["\u0939\u093f\u0928\u094d\u0926\u0940"]),
+        (["%HESITATION", "%um"], ["uh", "um"]),
+        (["((", "i", "think", "))", "so"], ["so"]),  # what the transcriber only guessed
+        (["background noise"], ["background", "noise"]),
+        ([""], []),
+    ],
+)
+def test_what_is_written_differently_is_the_same(words, expected):
+    assert tokens(*words) == expected
+
+
+def test_a_bracket_that_nobody_closes_takes_eight_words_at_most_and_ends_with_its_recording():
+    assert tokens("(so", *"abcdefghij") == list("hij")
+    said = StyleTokens()
+    said.push("[so")
+    said.reset()
+    assert said.push("well") == ["well"]
+
+
+def bins(words: StyleWords, *texts: str) -> list[str | None]:
+    tokens = StyleTokens()
+    units = [u for text in texts for token in tokens.push(text) for u in words.units(token)]
+    return [None if unit.place is None else words.bins[unit.place] for unit in units]
+
+
+def test_the_page_tells_how_many_bins_there_are_and_its_list_is_one():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "features.md").read_text("utf-8")
+    assert f"in {Style().spec.size} bins" in page
+    (text,) = re.findall(r"^```\n(le\n.*?)^```", page, re.MULTILINE | re.DOTALL)
+    found = bins(StyleWords(text), "L\u2019homme", "pas", "3", "LE", "puis")
+    assert found == ["l'", None, "negation", "number", "le", None]
+
+
+@pytest.mark.parametrize("line", ["un", "zwei W\u00d6RTER", "a = b", "class x y z"])
+def test_every_line_changes_the_mark_and_no_comment_does(line):
+    assert StyleWords("und\n" + line).mark != StyleWords("und").mark
+    assert StyleWords("UND  # and\n\n").mark == StyleWords("und").mark
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "has no words"),
+        (b"# nothing", "has no words"),
+        (b"und\nder\nsich und", "line 3: 'und' is there twice"),
+        (b"uh-huh", "line 1: 'uh-huh' is more than one word"),
+        (b"21", "line 1: '21' is no word"),
+        (b"...", "line 1: '...' is no word"),
+        (b"a b = c", "line 1: a line is WORD"),
+        (b"a =", "line 1: a line is WORD"),
+        (b"a = b = c", "line 1: a line is WORD"),
+        (None, "No such file"),
+        ("\u00fcber".encode("latin-1"), "it is no UTF-8 text"),
+        (b"a\n" * 600_000, "more than 1 MB"),
+        ("\n".join(f"w{i:x}z" for i in range(20_001)).encode(), "more than 20000 words"),
+    ],
+)
+def test_what_is_no_list_is_refused_in_a_line(tmp_path, data, said):
+    path = tmp_path / "list.txt"
+    if data is not None:
+        path.write_bytes(data)
+    with pytest.raises(UsageError, match=said) as caught:
+        read_style_words(path)
+    assert "list.txt" in str(caught.value)
+    assert str(tmp_path) not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_list_comes_from_a_file(tmp_path):
+    path = tmp_path / "deutsch.txt"
+    path.write_bytes("\ufeffund\nartikel der die das\n".encode())
+    words = read_style_words(path)
+    assert bins(words, "Die", "und", "Haus") == ["artikel", "und", None]
+    own = Style(words)
+    assert own.bins[-2:] == ("und", "artikel")
+    assert own.spec.name == "style"
+    assert own.spec.network != Style().spec.network == Style(english()).spec.network
+
+
+def timed(texts: list[str], every: int = 30) -> Words:
     begins = every * np.arange(len(texts))
     return Words(tuple(texts), begins, begins + every, begins + every)
 
@@ -24,7 +141,7 @@ def said(texts: list[str], every: int = 30) -> Words:
 def frames(texts: list[str], every: int = 30) -> list[str]:
     """What each frame counts, without rates."""
     style = Style()
-    named = [style.bins[place] for place in style.process(said(texts, every)).values]
+    named = [style.bins[place] for place in style.process(timed(texts, every)).values]
     return [name for name in named if not name.endswith("a second)")]
 
 
@@ -73,7 +190,7 @@ def test_a_word_is_said_lately_among_fifty_others():
 )
 def test_the_rate_is_that_of_eight_words(every, rate):
     style = Style()
-    track = style.process(said(["moon", "tree"] * 13, every))
+    track = style.process(timed(["moon", "tree"] * 13, every))
     at = [i for i, v in enumerate(track.values) if style.bins[v].endswith("a second)")]
     assert [style.bins[track.values[i]] for i in at] == [f"({rate} words a second)"] * 3
     # of words 0 to 8, with the ninth of which it is complete; and it takes no time of its own
@@ -97,48 +214,6 @@ def test_the_parts_of_a_word_share_its_time():
     assert track.ticks.tolist() == [90, 90]
 
 
-def timed(texts: list[str], begins: IntArray) -> Words:
-    return Words(tuple(texts), begins, begins + 20, begins + 25)
-
-
-def written(token: str, how: int) -> list[str]:
-    """A token as one program or another writes it."""
-    capital = token[:1].upper() + token[1:]
-    ways = {
-        0: [token],
-        1: [token.upper()],
-        2: [" " + capital + ","],
-        3: ["[NOISE]", token + "."],
-        4: [token.replace("'", "\u2019")],
-        5: ["\u201c" + token + "\u201d", "\u2014"],
-        6: [token.replace("n't", " n't") if "n't" in token else token.replace("'", " '")],
-        7: token.replace("-", " -").split(),
-    }
-    return ways[how]
-
-
-SAID = st.lists(
-    st.sampled_from(
-        ["i", "the", "don't", "what's", "well-known", "moon", "um", "you've", "tree's", "uh-huh"]
-    ),
-    max_size=60,
-)
-
-
-@given(words=SAID, ways=st.lists(st.integers(0, 7), min_size=60, max_size=60))
-def test_the_same_words_of_any_format_are_the_same_frames(words, ways):
-    texts, begins = [], []
-    for i, (word, how) in enumerate(zip(words, ways, strict=False)):
-        for text in written(word, how):
-            texts.append(text)
-            begins.append(30 * i)
-    plain = timed(words, 30 * np.arange(len(words)))
-    other = timed(texts, np.array(begins, np.int64))
-    one, two = Style().process(plain), Style().process(other)
-    assert one.values.tolist() == two.values.tolist()
-    assert one.ticks.tolist() == two.ticks.tolist()
-
-
 SUBJECTS = (
     ["moon", "river", "engine", "governor", "tree", "mountain"],
     ["bank", "money", "dollar", "interest", "loan", "commerce"],
@@ -148,7 +223,7 @@ SUBJECTS = (
 @given(st.lists(st.one_of(st.integers(0, 5), st.sampled_from(["i", "the", "isn't"])), max_size=60))
 def test_the_subject_makes_no_difference(words):
     talks = [[own[w] if isinstance(w, int) else w for w in words] for own in SUBJECTS]
-    one, two = (Style().process(said(talk)).values for talk in talks)
+    one, two = (Style().process(timed(talk)).values for talk in talks)
     assert np.array_equal(one, two)
 
 
@@ -157,7 +232,7 @@ def recognised(habits: np.ndarray, seed: int) -> float:
     rng, words = np.random.default_rng(seed), ["the", "i", "so", "like", "um", "but", "moon", "you"]
 
     def talks(of: np.ndarray, count: int) -> np.ndarray:
-        track = Style().process(said(rng.choice(words, count, p=of).tolist()))
+        track = Style().process(timed(rng.choice(words, count, p=of).tolist()))
         return np.bincount(track.values, minlength=Style().spec.size)
 
     likelihood = OF_COUNTS["log-likelihood"]
@@ -174,42 +249,18 @@ def test_people_of_different_habits_are_recognised_and_those_of_one_are_not():
     assert alike < 0.25  # a twelfth, of 120 trials
 
 
-@given(
-    texts=st.lists(st.text(max_size=8), max_size=40),
-    seed=st.integers(0, 99),
-    cut=st.integers(0, 40),
-)
-def test_any_texts_and_times_make_sound_frames(texts, seed, cut):
+@given(texts=st.lists(st.text(max_size=8), max_size=40), seed=st.integers(0, 99))
+def test_any_texts_and_times_make_sound_frames(texts, seed):
     rng = np.random.default_rng(seed)
     begins = rng.integers(0, 500, len(texts))
     ends = begins + rng.integers(1, 90, len(texts))
     known = np.maximum.accumulate(ends + rng.integers(0, 300, len(texts)))
-    words = Words(tuple(texts), begins, ends, known)
     style = Style()
-    track = style.process(words)
+    track = style.process(Words(tuple(texts), begins, ends, known))
     style.spec.kind.check("style", track.values, len(track.ticks), style.spec.size)
     assert track.spans is not None
     assert np.all(track.spans[:, 0] < track.spans[:, 1])
     assert np.all(track.spans[:, 1] <= track.ticks)
-    style.reset()
-    assert_same(parts(style, words, cut), track)
-
-
-def parts(style: Style, words: Words, cut: int) -> Track:
-    tracks = [style.process(each) for each in pieces(words, [cut])]
-    return Track(
-        np.concatenate([each.ticks for each in tracks]),
-        np.concatenate([each.values for each in tracks]),
-        np.concatenate([each.spans for each in tracks if each.spans is not None]),
-    )
-
-
-def assert_same(one: Track, two: Track) -> None:
-    assert np.array_equal(one.ticks, two.ticks)
-    assert np.array_equal(one.values, two.values)
-    assert one.spans is not None
-    assert two.spans is not None
-    assert np.array_equal(one.spans, two.spans)
 
 
 def test_a_word_without_end_is_one_word():
@@ -230,22 +281,9 @@ def test_usable_time_is_that_of_the_words_and_counts_once():
     assert 0.8 * heard.sum() < lengths.sum() <= heard.sum() + 2
 
 
-def test_frames_of_two_lists_are_marked_apart():
-    own = Style(StyleWords("und\nder"))
-    assert own.bins[-2:] == ("und", "der")
-    assert own.spec.name == "style"
-    assert own.spec.network != Style().spec.network == Style(english()).spec.network
-    assert own.spec.size < Style().spec.size
-
-
 def test_the_rules_are_those_of_their_mark():
     """Where this fails, raise `_VERSION` in monitor/features/style.py, and then write it anew."""
     words = talk(2000)
     made = hashlib.sha256(Style().process(words).values.tobytes()).hexdigest()
     assert (Style().spec.network or "")[:12] == "85b258c7b252"
     assert made[:12] == "b83241b556ad"
-
-
-def test_it_is_heard_when_asked_for():
-    assert "style" not in defaults()
-    assert make(["style"])[0].spec.takes == "words"

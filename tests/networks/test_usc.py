@@ -1,25 +1,17 @@
-"""The codec's network: the same however a stream is cut, and what ships is what its card says."""
+"""The codec's network, its codebooks and tokens: any cutting, noise, and what that promises."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from monitor.errors import StoreError, UsageError
-from monitor.networks import usc
-from monitor.networks.layers import RATE, log_mel, restored
-from monitor.networks.usc import FRAME, SHA256, UscNetwork, shipped_codec
+from monitor.errors import UsageError
+from monitor.networks.layers import log_mel, restored
+from monitor.networks.usc import FRAME, TokenStream, UscNetwork, shipped_codec
 from recipes.shipping import int8
 from tests.sounds import synthetic
 from tests.usc_weights import usc_weights
 
-WEIGHTS = Path(usc.__file__).with_suffix(".npz")
 SOUND = synthetic(2)
 NETWORK = UscNetwork(usc_weights())
 
@@ -39,39 +31,6 @@ def test_each_40_ms_has_a_latent_and_four_frames():
     assert len({row.tobytes() for row in LATENTS}) > len(LATENTS) // 2
 
 
-@settings(max_examples=15, deadline=None)
-@given(st.lists(st.integers(0, len(SOUND)), max_size=12))
-def test_how_samples_are_cut_changes_no_bit(cuts):
-    assert np.array_equal(through(NETWORK.encoder.stream(), SOUND, cuts), LATENTS)
-
-
-@settings(max_examples=15, deadline=None)
-@given(st.lists(st.integers(0, len(LATENTS)), max_size=12))
-def test_how_latents_are_cut_changes_no_bit(cuts):
-    assert np.array_equal(through(NETWORK.decoder.stream(), LATENTS, cuts), SAID)
-
-
-@given(st.integers(0, len(LATENTS)), st.integers(1, 3))
-@settings(max_examples=15, deadline=None)
-def test_a_latent_has_its_codes_whatever_else_is_coded(cut, books):
-    books_of = NETWORK.books
-    whole = books_of.codes(LATENTS)
-    parts = [books_of.codes(part, books) for part in np.split(LATENTS, [cut])]
-    assert np.array_equal(np.concatenate(parts), whole[:, :books])
-
-
-def test_latents_look_ahead_as_far_as_is_said_and_no_further():
-    latent = 20
-    needed = (latent + 1) * FRAME + round(NETWORK.encoder.look_ahead * RATE)
-    found = []
-    for samples in (len(SOUND), needed, needed - 160):
-        other = SOUND.copy()
-        other[samples:] = 0
-        found.append(through(NETWORK.encoder.stream(), other, [])[latent])
-    assert np.array_equal(found[0], found[1])
-    assert not np.array_equal(found[0], found[2])
-
-
 def test_a_frame_looks_ahead_as_far_as_is_said_and_no_further():
     latent = 10
     ahead = round((NETWORK.look_ahead - NETWORK.encoder.look_ahead) / 0.01)
@@ -85,77 +44,116 @@ def test_a_frame_looks_ahead_as_far_as_is_said_and_no_further():
     assert not np.array_equal(found[0], found[2])
 
 
-def test_a_stream_begins_anew_after_its_end():
-    hears, speaks = NETWORK.encoder.stream(), NETWORK.decoder.stream()
-    for _ in range(2):
-        assert np.array_equal(through(hears, SOUND, []), LATENTS)
-        assert np.array_equal(through(speaks, LATENTS, []), SAID)
-
-
-def test_too_little_to_hear_gives_nothing():
-    assert len(through(NETWORK.encoder.stream(), SOUND[: FRAME - 1], [])) == 0
-    assert len(through(NETWORK.decoder.stream(), LATENTS[:0], [])) == 0
-
-
 def test_weights_in_int8_say_nearly_the_same():
     coarse = UscNetwork(restored(int8(usc_weights())))
     other = through(coarse.encoder.stream(), SOUND, [])
     assert np.corrcoef(other.ravel(), LATENTS.ravel())[0, 1] > 0.999
 
 
-@pytest.mark.parametrize("without", ["stem", "deep.0.pointwise", "book.1.codes", "clip", "usual"])
-def test_weights_of_another_network_are_refused(without):
-    weights = usc_weights()
-    del weights[without]
-    with pytest.raises(StoreError, match="another network than usc's"):
-        UscNetwork(weights)
+def test_more_books_say_a_spectrum_better():
+    network = shipped_codec()
+    codes = network.books.codes(through(network.encoder.stream(), SOUND, []))
+    asked = log_mel(np.pad(SOUND, (0, 240)), 80)
+    apart = []
+    for books in (1, 6):
+        latents = network.books.latents(codes[:, :books])
+        made = through(network.decoder.stream(), latents, [])
+        apart.append(float(np.abs(made - asked[: len(made)]).mean()))
+    assert apart[1] < apart[0] < np.abs(asked - asked.mean(axis=0)).mean() + 1
 
 
-def test_rows_of_another_shape_are_refused():
-    with pytest.raises(UsageError, match="one axis"):
-        NETWORK.encoder.stream().push(SOUND[None])
+def drawn(count: int) -> np.ndarray:
+    made = np.random.default_rng(0).standard_normal((count, NETWORK.books.channels))
+    return made.astype(np.float32)
+
+
+def test_each_book_codes_by_the_nearest_direction_what_those_before_it_left():
+    weights, latents = usc_weights(), drawn(50)
+    codes = NETWORK.books.codes(latents)
+    for book in (0, 1):
+        rest = latents - NETWORK.books.latents(codes[:, :book]) if book else latents
+        projected = rest @ weights[f"book.{book}.in"].T + weights[f"book.{book}.in.bias"]
+        rows = weights[f"book.{book}.codes"]
+        cosines = projected @ rows.T / np.linalg.norm(rows, axis=1)
+        assert np.array_equal(codes[:, book], cosines.argmax(axis=1))
+
+
+def test_latents_are_sums_over_books():
+    weights, codes = usc_weights(), NETWORK.books.codes(drawn(5))
+    said = sum(
+        weights[f"book.{i}.codes"][codes[:, i]] @ weights[f"book.{i}.out"].T
+        + weights[f"book.{i}.out.bias"]
+        for i in range(len(NETWORK.books))
+    )
+    np.testing.assert_allclose(NETWORK.books.latents(codes), said, rtol=1e-4, atol=1e-5)
+
+
+def test_no_noise_is_clipped_alone_and_clipping_turns_nothing():
+    latents, nothing = drawn(50), np.zeros((50, NETWORK.books.dimensions))
+    assert np.array_equal(NETWORK.books.codes(latents, noise=nothing), NETWORK.books.codes(latents))
+
+
+def test_what_cannot_be_coded_is_refused():
+    books = NETWORK.books
+    for says, codes in (
+        ("b from 1", np.zeros((2, 9), int)),
+        ("b", np.zeros(3)),
+        ("from 0 to", np.full((2, 1), books.size)),
+    ):
+        with pytest.raises(UsageError, match=says):
+            books.latents(codes)
+    with pytest.raises(UsageError, match="latents have the shape"):
+        books.codes(drawn(2)[:, 1:])
+    with pytest.raises(UsageError, match="3 codebooks"):
+        books.codes(drawn(2), books=4)
+    with pytest.raises(UsageError, match="noise has the shape"):
+        books.codes(drawn(2), noise=np.zeros((2, 3)))
     with pytest.raises(UsageError, match="shape"):
         NETWORK.decoder.stream().push(LATENTS[:, 1:])
 
 
-@pytest.mark.slow
-def test_the_card_is_that_of_the_weights(monkeypatch):
-    card, held, network = (
-        json.loads(WEIGHTS.with_suffix(".json").read_text()),
-        WEIGHTS.read_bytes(),
-        shipped_codec(),
-    )
-    assert SHA256 == network.sha256 == card["sha256"] == hashlib.sha256(held).hexdigest()
-    assert card["bytes"] == len(held) < 1_200_000
-    assert (card["books"], card["codes"]) == (len(network.books), network.books.size)
-    assert card["look_ahead_seconds"] == round(network.look_ahead, 4)
-    assert card["clip"] == round(network.books.clip, 4)
-    monkeypatch.setattr(usc, "SHA256", "0" * 64)
-    with pytest.raises(StoreError, match="install again"):
-        shipped_codec.__wrapped__()
+def tokens(epsilon, *whose, cuts=()):
+    stream = TokenStream(NETWORK, epsilon, *whose)
+    found = through(stream, SOUND, list(cuts))
+    assert np.array_equal(through(stream, SOUND, []), found)  # a flush begins anew
+    return found
 
 
-def test_more_books_say_a_spectrum_better():
-    network = shipped_codec()
-    latents = through(network.encoder.stream(), SOUND, [])
-    codes = network.books.codes(latents)
-    asked = log_mel(np.pad(SOUND, (0, 240)), 80)
-    apart = [
-        float(
-            np.abs(
-                through(network.decoder.stream(), network.books.latents(codes[:, :books]), [])
-                - asked[: 4 * len(codes)]
-            ).mean()
-        )
-        for books in (1, 6)
-    ]
-    assert apart[1] < apart[0] < np.abs(asked - asked.mean(axis=0)).mean() + 1
+def test_without_noise_they_are_the_codes_of_the_first_book():
+    assert np.array_equal(tokens(None), NETWORK.books.codes(LATENTS)[:, 0])
 
 
-def test_another_file_is_said(tmp_path):
-    path = tmp_path / "other.npz"
-    with pytest.raises(StoreError, match=r"other\.npz: no weights"):
-        UscNetwork.load(path)
-    path.write_bytes(WEIGHTS.read_bytes()[:-100])
-    with pytest.raises(StoreError, match=r"other\.npz: no weights"):
-        UscNetwork.load(path)
+def test_noise_is_that_of_the_seed_and_the_recording():
+    assert np.array_equal(tokens(2.0, 1, "talk"), tokens(2.0, 1, "talk"))
+    for other in ((2, "talk"), (1, "other"), (1, "talk", 1)):
+        assert not np.array_equal(tokens(2.0, *other), tokens(2.0, 1, "talk"))
+
+
+def test_much_epsilon_changes_little_and_little_epsilon_leaves_nothing():
+    plain = tokens(None)
+    shares = [np.mean(tokens(epsilon, 1) == plain) for epsilon in (1e6, 30.0, 0.01)]
+    assert shares[0] == 1.0
+    assert shares[0] > shares[1] >= shares[2]
+    assert shares[2] < 0.25  # 32 codes, by chance
+
+
+def test_a_token_is_as_likely_for_one_voice_as_for_another_but_for_the_epsilon():
+    """The promise, counted: of two voices and of two far latents, by many draws of the noise."""
+    epsilon, draws = 1.0, 20_000
+    voices = [synthetic(0.8, pitch, seed) for pitch, seed in ((90.0, 1), (250.0, 2))]
+    near = [through(NETWORK.encoder.stream(), voice, [])[10] for voice in voices]
+    far = [100 * drawn(1)[0], -100 * drawn(1)[0]]
+    for latents in (near, far):
+        often = []
+        for whose, latent in enumerate(latents):
+            noise = TokenStream(NETWORK, epsilon, "draws", whose)._noise(draws)
+            found = NETWORK.books.codes(np.tile(latent, (draws, 1)), 1, noise=noise)[:, 0]
+            often.append(np.bincount(found, minlength=NETWORK.books.size))
+        for mine, theirs in (often, often[::-1]):
+            most = np.exp(epsilon) * theirs
+            assert np.all(mine <= most + 4 * np.sqrt(mine + np.exp(2 * epsilon) * theirs + 1))
+    enough = (often[0] > 200) & (often[1] > 200)
+    assert enough.sum() > NETWORK.books.size // 2
+    ratios = often[0][enough] / often[1][enough]
+    assert np.exp(-epsilon) / 1.2 < ratios.min()
+    assert 1.1 < ratios.max() < 1.2 * np.exp(epsilon)  # noise that hides all would show nothing

@@ -1,19 +1,26 @@
-"""The queue, the gaps and the waiting of `Microphone`, with a device that does as it is told."""
+"""`Microphone` and `AudioQueue`: with a device that does as it is told, and with a real one."""
 
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from itertools import count
 
 import numpy as np
 import pytest
 
+from monitor import Monitor
 from monitor.errors import SourceError, UsageError
-from monitor.sources import Microphone, microphone
-from monitor.sources import microphone as portaudio
-from monitor.sources.microphone import Device, InputSystem, SoundClock, choose
+from monitor.sources import AudioQueue, Microphone, microphone
+from monitor.sources.microphone import Device, InputSystem, SoundClock, choose, devices
 from monitor.types import Block, Gap
+from tests.sounds import synthetic
+from tests.stream.streams import reference
 from tests.tapes import LOST, Tape
+from tests.virtual_microphone import DEVICE, virtual_microphone
+
+__all__ = ["virtual_microphone"]
 
 RATE = 1000
 SOUND = np.random.default_rng(0).standard_normal(20 * RATE).astype(np.float32)
@@ -39,9 +46,11 @@ def gaps(items: list[Block | Gap]) -> list[Gap]:
 
 
 @pytest.fixture(autouse=True)
-def soon(monkeypatch):
-    monkeypatch.setattr(microphone, "RETRY_SECONDS", 0.01)
-    monkeypatch.setattr(microphone, "STALLED_SECONDS", 0.3)
+def soon(request, monkeypatch):
+    """A tape is not waited for as a device is."""
+    if "virtual_microphone" not in request.fixturenames:
+        monkeypatch.setattr(microphone, "RETRY_SECONDS", 0.01)
+        monkeypatch.setattr(microphone, "STALLED_SECONDS", 0.3)
 
 
 def test_it_stops_after_just_so_many_seconds():
@@ -49,15 +58,6 @@ def test_it_stops_after_just_so_many_seconds():
     assert np.array_equal(sound(items), SOUND[:3500])
     assert all(len(item.samples) <= 1.3 * RATE for item in items if isinstance(item, Block))
     assert gaps(items) == []
-
-
-def test_what_is_not_taken_in_time_is_dropped_and_counted():
-    items = hear(Tape([parts(20.0)], RATE, gone=True), queue_seconds=5.0, reconnect_seconds=0)
-    kept = len(sound(items))
-    dropped = [gap for gap in gaps(items) if gap.reason == "dropped"]
-    assert kept >= 5 * RATE
-    assert kept / RATE + sum(gap.lost_seconds or 0.0 for gap in dropped) == pytest.approx(20.0)
-    assert dropped
 
 
 def test_overflows_are_counted_and_told_once_a_second():
@@ -95,7 +95,7 @@ def test_a_device_that_stays_away_or_falls_silent_ends_the_stream(gone):
     assert (gap.lost_seconds or 0.0) >= (0.1 if gone else microphone.STALLED_SECONDS)
 
 
-def test_stop_gives_what_was_heard_and_no_more():
+def test_stop_gives_what_was_heard_and_no_more_and_ends_the_waiting():
     tape = Tape([parts(5.0)], RATE)
     with Microphone(system=InputSystem(tape.opens, tape.rescans)) as source:
         taken = 0
@@ -106,24 +106,9 @@ def test_stop_gives_what_was_heard_and_no_more():
             source.stop()
     assert taken == 5000
     assert source.waiting_seconds == 0
-
-
-def test_stop_ends_the_waiting():
-    tape = Tape([parts(1.0)], RATE, gone=True)
-    source = Microphone(
-        system=InputSystem(tape.opens, tape.rescans), report=lambda _: source.stop()
-    )
+    system = InputSystem(Tape([parts(1.0)], RATE, gone=True).opens)
+    source = Microphone(system=system, report=lambda _: source.stop())
     assert [gap.reason for gap in gaps(list(source))] == ["device lost"]
-
-
-def test_waiting_and_lag():
-    now = count(100.0, 0.0)
-    tape = Tape([parts(3.0)], RATE)
-    with Microphone(system=InputSystem(tape.opens), clock=lambda: next(now), seconds=3.0) as source:
-        assert source.behind_seconds(1.0) == 0.0
-        for _ in source:
-            tape._thread.join()
-        assert source.waiting_seconds == 0.0
 
 
 def test_a_late_block_does_not_move_the_clock():
@@ -141,6 +126,8 @@ def test_a_late_block_does_not_move_the_clock():
 def test_lengths_that_make_no_sense(options):
     with pytest.raises(UsageError, match="must be"):
         Microphone(**options)
+    with pytest.raises(UsageError, match=r"queue_seconds=0\.5 must be 1 or more"):
+        AudioQueue(RATE, queue_seconds=0.5)
 
 
 INPUTS = [
@@ -150,23 +137,12 @@ INPUTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("wanted", "index"), [(None, 3), (0, 0), ("4", 4), ("usb audio", 3), ("alc", 0), ("audio 2", 4)]
-)
-def test_choosing_a_device(wanted, index):
-    assert choose(INPUTS, wanted).index == index
-
-
-@pytest.mark.parametrize(
-    ("wanted", "words"),
-    [("webcam", "no input"), ("usb", "may be 3"), ("", "no input"), ("2", "no input")],
-)
-def test_devices_that_are_not_meant(wanted, words):
-    with pytest.raises(UsageError, match=words):
-        choose(INPUTS, wanted)
-
-
-def test_no_input_at_all():
+def test_choosing_a_device():
+    wanted = {None: 3, 0: 0, "4": 4, "usb audio": 3, "alc": 0, "audio 2": 4}
+    assert {name: choose(INPUTS, name).index for name in wanted} == wanted
+    for name, words in (("webcam", "no input"), ("usb", "may be 3"), ("", "no i"), ("2", "no i")):
+        with pytest.raises(UsageError, match=words):
+            choose(INPUTS, name)
     with pytest.raises(SourceError, match="plug in a microphone"):
         choose([], None)
 
@@ -181,7 +157,7 @@ def test_portaudio_is_missing(monkeypatch):
     monkeypatch.delitem(sys.modules, "sounddevice", raising=False)
     monkeypatch.setattr("sys.meta_path", [Missing, *sys.meta_path])
     with pytest.raises(SourceError, match="apt install libportaudio2"):
-        portaudio.devices()
+        devices()
 
 
 def test_a_stop_before_the_first_block_is_kept():
@@ -194,3 +170,110 @@ def test_a_stop_before_the_first_block_is_kept():
         source.stop()
         list(source)
         assert len(sound(list(source))) == 3.5 * RATE  # of the one before it tells nothing
+
+
+def test_a_callback_in_another_thread_is_heard_as_a_recording_would_be():
+    sound = synthetic(4.0)
+    queue = AudioQueue(16_000)
+
+    def call() -> None:
+        for at in range(0, len(sound), 320):
+            queue.put(sound[at : at + 320])
+            time.sleep(0.0005)
+        queue.stop()
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    heard = [reading.bits for reading in Monitor(reference(), ["f0"]).stream(queue)]
+    thread.join()
+    whole = Monitor(reference(), ["f0"])
+    readings = [*whole.push(Block(sound, 16_000)), *whole.finish()]
+    assert heard == [reading.bits for reading in readings]
+    assert len(heard) == 4
+    assert queue.waiting_seconds == 0.0
+    assert queue.taken_seconds == 4.0
+
+
+def test_put_never_waits_and_what_is_too_much_is_a_gap():
+    queue = AudioQueue(RATE, queue_seconds=2.0)
+    for at in range(0, 5 * RATE, 100):
+        queue.put(SOUND[at : at + 100])
+    assert queue.waiting_seconds == 2.0
+    first = next(iter(queue))
+    queue.put(SOUND[:100])
+    queue.stop()
+    queue.put(SOUND)  # nothing more comes after it
+    items = [first, *queue]
+    kept = sum(len(item.samples) for item in items if isinstance(item, Block))
+    (gap,) = gaps(items)
+    assert (kept, gap.reason, gap.lost_seconds) == (2100, "dropped", 3.0)
+
+
+def test_a_queue_copies_samples_of_any_channels():
+    queue = AudioQueue(RATE, recording=3)
+    samples = SOUND[:100].reshape(50, 2).copy()
+    queue.put(samples)
+    samples[:] = 0.0  # a sound library uses its buffer again
+    queue.put(SOUND[:200].reshape(100, 2))
+    queue.stop()
+    (block,) = queue
+    assert isinstance(block, Block)
+    assert (block.samples.shape, block.rate, block.recording) == ((150, 2), RATE, 3)
+    assert np.array_equal(block.samples[:50], SOUND[:100].reshape(50, 2))
+
+
+def test_how_far_the_listener_is_behind_and_that_it_ends_where_nothing_comes_for_long():
+    now = count(100.0, 1.0)
+    queue = AudioQueue(RATE, stalled_seconds=0.3, clock=lambda: float(next(now)))
+    assert queue.behind_seconds(1.0) == 0.0
+    queue.put(SOUND[:RATE])
+    began = time.monotonic()
+    assert len(list(queue)) == 1
+    assert time.monotonic() - began >= 0.2
+    assert queue.behind_seconds(1.0) > queue.behind_seconds(2.5) > 0.0
+
+
+def test_a_microphone_hears_what_is_played(virtual_microphone):
+    assert DEVICE in [device.name for device in devices()]
+    tone = 0.5 * np.sin(2 * np.pi * 440 * np.arange(6 * 16_000) / 16_000)
+    virtual_microphone.play(tone.astype(np.float32), 16_000)
+    with Microphone(DEVICE, seconds=3.0) as source:
+        assert source.label == DEVICE
+        items = list(source)
+    blocks = [item for item in items if isinstance(item, Block)]
+    assert blocks == items
+    samples = np.concatenate([block.samples for block in blocks])
+    rate = blocks[0].rate
+    assert len(samples) == 3 * rate
+    assert samples.shape[1:] in ((), (2,))
+    last = samples[-rate:].reshape(rate, -1)[:, 0]
+    spectrum = np.abs(np.fft.rfft(last * np.hanning(rate)))
+    assert abs(spectrum.argmax() - 440) <= 1
+    assert np.abs(last).max() == pytest.approx(0.5, abs=0.05)
+
+
+def test_a_device_that_vanishes_is_waited_for(virtual_microphone):
+    said: list[str] = []
+    source = Microphone(DEVICE, seconds=4.0, reconnect_seconds=30.0, report=said.append)
+    items = []
+
+    def away() -> None:
+        virtual_microphone.stop()
+        time.sleep(1.5)
+        virtual_microphone.start()
+
+    thread = threading.Thread(target=away)
+    with source:
+        for item in source:
+            items.append(item)
+            if source._heard > 1.0 and not thread.ident:
+                thread.start()
+    thread.join()
+    (gap,) = gaps(items)
+    assert gap.reason == "device lost"
+    assert gap.lost_seconds is not None
+    assert 1.0 < gap.lost_seconds < 30.0
+    blocks = [item for item in items if isinstance(item, Block)]
+    assert {block.recording for block in blocks} == {0, 1}
+    assert sum(len(block.samples) / block.rate for block in blocks) == pytest.approx(4.0)
+    assert len(said) == 2

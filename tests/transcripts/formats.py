@@ -1,10 +1,13 @@
-"""The same three words in every format of transcripts."""
+"""The same three words in every format of transcripts, and what a reader of any file must do."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
-__all__ = ["SAID", "written"]
+from monitor.errors import SourceError
+from monitor.stream.front_end import check_words
+from monitor.transcripts import Transcript
 
 SAID = [("So", 0.2, 0.4), ("it's", 0.4, 0.7), ("gone.", 1.0, 1.31)]
 
@@ -31,3 +34,19 @@ def written(kind: str) -> str:
         rows = [{"word": text, "begin": b, "end": e} for text, b, e in SAID]
         return "\n".join(map(json.dumps, rows))
     return json.dumps({"words": [{"word": text, "start": b, "end": e} for text, b, e in SAID]})
+
+
+def check_read_or_refused(read: Callable[[], Transcript]) -> None:
+    """Fail unless it gives words that the monitor takes, or one line of an error."""
+    try:
+        words = read().words()
+    except SourceError as error:
+        told = str(error)
+        if "\n" in told or not told.isprintable():
+            raise AssertionError(told) from error
+        return
+    check_words(words)
+    assert words.texts
+
+
+__all__ = ["SAID", "check_read_or_refused", "written"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from monitor.errors import SourceError
 from monitor.transcripts import Transcript
 from monitor.transcripts.formats import read_captions
-from tests.transcripts.reading import check_read_or_refused
+from tests.transcripts.formats import check_read_or_refused
 
 YOUTUBE = """\
 WEBVTT
@@ -32,45 +34,16 @@ to<00:00:02.720><c> the</c><00:00:03.000><c> show</c>
 to the show
 \x20
 """
-ROLLED = """\
-1
-00:00:00,000 --> 00:00:02,389
-hello and welcome
-
-2
-00:00:02,389 --> 00:00:02,399
-hello and welcome
-
-3
-00:00:02,399 --> 00:00:04,000
-hello and welcome
-to the show
-"""
-HIGHLIGHTED = """\
-1
-00:00:00,000 --> 00:00:00,040
-<u>And</u> so, my
-
-2
-00:00:00,040 --> 00:00:00,060
-And so, my
-
-3
-00:00:00,060 --> 00:00:00,080
-And <u>so,</u> my
-
-4
-00:00:00,500 --> 00:00:00,900
-And so, <u>my</u>
-
-5
-00:00:03,000 --> 00:00:04,000
-No.
-
-6
-00:00:04,000 --> 00:00:05,000
-No.
-"""
+HIGHLIGHTED = "".join(
+    f"{n}\n00:00:0{begin} --> 00:00:0{end}\n{text}\n\n"
+    for n, (begin, end, text) in enumerate([
+        ("0,000", "0,040", "<u>And</u> so, my"), ("0,040", "0,060", "And so, my"),
+        ("0,060", "0,080", "And <u>so,</u> my"), ("0,500", "0,900", "And so, <u>my</u>"),
+        ("3,000", "4,000", "No."), ("4,000", "5,000", "No."),
+    ], 1)
+)  # fmt: skip
+VTT = "00:0{}.000 --> 00:0{}.000"
+SRT = "00:00:0{},000 --> 00:00:0{},000"
 
 
 def texts(talk: Transcript) -> list[str]:
@@ -89,20 +62,41 @@ def test_voices_tags_and_characters():
     assert talk.timed_words[-1].end == pytest.approx(3603.0)
 
 
-def test_where_a_caption_is_shown_is_no_word():
-    talk = read_captions("a.srt", "1\n00:00:00,000 --> 00:00:01,000\n{\\an8}so <b>it</b>\n")
-    assert texts(talk) == ["so", "it"]
+@pytest.mark.parametrize(
+    ("text", "named", "found"),
+    [
+        ("[SPEAKER_01]: so be it", "SPEAKER_01", "so be it"),
+        ("(speaker 0) so be it", "speaker 0", "so be it"),
+        ("so be it", "", "so be it"),
+        ("[noise] be it", "", "[noise] be it"),
+        ("{\\an8}so <b>it</b>", "", "so it"),  # where it is shown
+        ("I <u>do</u> not", "", "I do not"),  # emphasis
+        ("so it\n\ngoes", "", "so it goes"),
+        ("so\r\nit", "", "so it"),
+    ],
+)
+def test_the_text_of_a_caption(text, named, found):
+    talk = read_captions("a.srt", f"1\n{SRT.format(0, 1)}\n{text}\n\n2\n{SRT.format(2, 3)}\non\n")
+    assert texts(talk) == [*found.split(), "on"]
+    assert talk.timed_words[0].speaker == named
 
 
 @pytest.mark.parametrize(
-    ("text", "named"),
-    [("[SPEAKER_01]: so be it", "SPEAKER_01"), ("(speaker 0) so be it", "speaker 0"),
-     ("so be it", ""), ("[noise] be it", "")],
-)  # fmt: skip
-def test_speakers_that_stand_before_the_text(text, named):
-    talk = read_captions("a.srt", f"1\n00:00:00,000 --> 00:00:01,000\n{text}\n")
-    assert {word.speaker for word in talk.timed_words} == {named}
-    assert len(talk.timed_words) == 3
+    ("suffix", "text", "told"),
+    [
+        (
+            "vtt",
+            "WEBVTT\n\nNOTE a --> b\n\n00:04.000 --> oops\nlost",
+            "1 malformed caption is left",
+        ),
+        ("srt", "00:00:04 --> 00:00:05\nlost", "1 malformed caption is left out"),
+        ("srt", "well", "1 line before the first times, left out"),
+    ],
+)
+def test_what_is_malformed_is_left_out_and_told(suffix, text, told):
+    talk = read_captions(f"a.{suffix}", f"{text}\n\n00:00:05,000 --> 00:00:07,000\nso it")
+    assert texts(talk) == ["so", "it"]
+    assert told in talk.notices[0]
 
 
 def test_times_within_a_caption_are_those_of_words_and_lines_that_roll_up_count_once():
@@ -112,12 +106,9 @@ def test_times_within_a_caption_are_those_of_words_and_lines_that_roll_up_count_
     assert talk.timed_words[1].known == 0.48
     assert not talk.spread
     assert talk.notices == ("a.vtt: 3 lines stand in two captions; they are counted once",)
-
-
-def test_lines_that_roll_up_without_times_count_once_too():
-    talk = read_captions("a.srt", ROLLED)
-    assert texts(talk) == ["hello", "and", "welcome", "to", "the", "show"]
-    assert "2 lines stand in two captions" in talk.notices[0]
+    without_times = read_captions("a.vtt", re.sub("<[^>]*>", "", YOUTUBE))
+    assert texts(without_times) == texts(talk)
+    assert without_times.notices[0] == talk.notices[0]
 
 
 def test_underlines_that_walk_through_a_caption_are_the_times_of_words():
@@ -127,27 +118,7 @@ def test_underlines_that_walk_through_a_caption_are_the_times_of_words():
     assert not talk.spread
 
 
-def test_one_underlined_word_is_emphasis():
-    talk = read_captions("a.srt", "1\n00:00:00,000 --> 00:00:01,000\nI <u>do</u> not\n")
-    assert texts(talk) == ["I", "do", "not"]
-
-
-def test_malformed_blocks_are_left_out_and_told():
-    good = "00:05.000 --> 00:07.000\nwhat now\n"
-    talk = read_captions("a.vtt", f"WEBVTT\n\nNOTE a --> b\n\n00:04.000 --> oops\nlost\n\n{good}")
-    assert texts(talk) == ["what", "now"]
-    assert talk.notices[0] == "a.vtt: 1 malformed caption is left out"
-
-
-def test_captions_without_numbers_and_with_old_line_ends():
-    talk = read_captions("a.srt", "00:00:00,000 --> 00:00:01,500\r\nwhat\r\nnow\r\n")
-    assert texts(talk) == ["what", "now"]
-    assert talk.timed_words[1].known == 1.5
-
-
 SPOKEN = [("early words", 1.0, 3.0), ("1984", 4.0, 6.0), ("later words", 7.0, 9.0)]
-VTT = "00:0{}.000 --> 00:0{}.000"
-SRT = "00:00:0{},000 --> 00:00:0{},000"
 LAYOUTS = {
     "blank lines after the times": ("vtt", "WEBVTT\n\n", VTT + "\n\n{text}\n\n"),
     "names, and blank lines": ("vtt", "WEBVTT\n\n", "name {n}\n" + VTT + "\n\n\n{text}\n\n"),
@@ -183,25 +154,6 @@ def test_captions_of_every_layout_are_read_whole(layout):
         9.0,
     ]
     assert not any("left out" in line for line in talk.notices)
-
-
-def test_blank_lines_within_a_caption_end_no_caption():
-    talk = read_captions(
-        "a.srt", f"1\n{SRT.format(1, 3)}\nso it\n\ngoes\n\n2\n{SRT.format(4, 5)}\non\n"
-    )
-    assert texts(talk) == ["so", "it", "goes", "on"]
-
-
-def test_lines_before_the_first_times_are_told():
-    talk = read_captions("a.srt", f"well\n\n1\n{SRT.format(1, 3)}\nso it\n")
-    assert texts(talk) == ["so", "it"]
-    assert talk.notices[0] == "a.srt: 1 line before the first times, left out"
-
-
-def test_times_that_cannot_be_read_are_told():
-    talk = read_captions("a.srt", f"1\n{SRT.format(1, 3)}\nso\n\n2\n00:00:04 --> 00:00:05\nlost\n")
-    assert texts(talk) == ["so"]
-    assert talk.notices == ("a.srt: 1 malformed caption is left out",)
 
 
 @pytest.mark.parametrize("text", ["just a text", "WEBVTTT\nx", "1\n2\n3", "{}"])

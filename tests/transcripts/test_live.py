@@ -33,15 +33,6 @@ def test_late_words_count_when_they_are_taken_and_early_ones_when_they_are_known
         assert pipe.collect(400) is None
 
 
-def test_a_word_that_ends_after_now_is_known_when_it_ends():
-    with WordPipe([line("so", 5.0)]) as pipe:
-        pipe.wait()
-        words = pipe.collect(300)
-    assert words is not None
-    check_words(words)
-    assert words.known.tolist() == [520]
-
-
 def test_segments_of_whisper_and_speakers():
     rows = [
         json.dumps({"start": 0, "end": 2, "text": "so be it", "speaker": "ann"}),
@@ -142,12 +133,13 @@ def test_a_recogniser_that_nobody_hears_waits_and_lets_go():
 
 @pytest.mark.parametrize("late", [0, 130])
 def test_a_word_taken_at_any_tick_can_be_heard(late):
-    with WordPipe([line("a", 0.31 * i) for i in range(50)]) as pipe:
+    with WordPipe([*(line("a", 0.31 * i) for i in range(50)), line("so", 20.0)]) as pipe:
         pipe.wait()
         words = pipe.collect(late)
     assert words is not None
     check_words(words)
     assert np.all(words.known >= late)
+    assert words.known[-1] == 2020  # one that ends after now is known when it ends
 
 
 def test_a_file_may_hold_segments_too():
@@ -157,3 +149,17 @@ def test_a_file_may_hold_segments_too():
         parse_line("line 1", '{"segments": 3}')
     with pytest.raises(SourceError, match="speaker must be a text"):
         parse_line("line 1", line("so", 1.0, speaker=3))
+
+
+def test_ten_thousand_words_in_a_second_are_left_out() -> None:
+    told: list[str] = []
+    with WordPipe([line("so", 1.0) for _ in range(9_990)], report=told.append) as pipe:
+        pipe.wait()
+        words = pipe.collect(100, audio_ticks=100)
+        assert words is not None
+        assert len(words.texts) == pipe.count == 1000
+        assert pipe.beyond == 9_990 - pipe.count
+        pipe.report_lost()
+    assert len(told) == 2
+    assert "more than anybody says" in told[0]
+    assert told[1].endswith("left out in all: 8,990 words too many")

@@ -1,23 +1,30 @@
-"""Transcripts of every format: the same words, and what is wrong with a file in a line."""
+"""Transcripts of every format: the same words, which goes with a recording, bounds of all."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from monitor.errors import SourceError
+from monitor.corpus import Corpus, Recording
+from monitor.errors import SourceError, UsageError
 from monitor.stream.front_end import check_words
-from monitor.transcripts import Transcript, read_transcript
-from monitor.transcripts.formats import SUFFIXES, read_table
+from monitor.transcripts import Transcript
+from monitor.transcripts.formats import (
+    LIES_BESIDE,
+    SUFFIXES,
+    TranscriptChoice,
+    read_table,
+    read_transcript,
+    transcript_beside,
+    words_mark,
+)
 from tests.transcripts.formats import SAID, written
-from tests.transcripts.reading import check_read_or_refused
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be"])
@@ -53,34 +60,23 @@ def test_every_format_and_encoding_gives_the_same_words(tmp_path, suffix, encodi
         ("a.json", b'{"text":\n', "no JSON, from line 2 on .*: was it written to its end"),
         ("a.json", b'{"word": "so"}\n{"word": "be"}', "line 2 on .*: JSON lines are called N"),
         ("a.words", bytes(range(256)), "a.words line 2 is no UTF-8|is no text"),
+        *(("a.words", b'{"word": "a", "begin": 0, "end": 0.1}\n' + line, r"a\.words line 2")
+          for line in (b"no json", b"[]", b'{"word": 3}', b'{"word": "a", "begin": 2, "end": 1}',
+                       b'{"word": "a", "begin": 0, "end": 1, "known": 0.5}',
+                       b'{"word": "a", "begin": "0"}')),
         ("none.vtt", None, "cannot read the words of none.vtt: No such file"),
+        ("folder.vtt", Path.mkdir, r"folder\.vtt is a folder: name the transcript"),
     ],
 )  # fmt: skip
 def test_what_is_no_transcript_is_refused_in_a_line(tmp_path, name, data, words):
-    if data is not None:
+    if isinstance(data, bytes):
         (tmp_path / name).write_bytes(data)
+    elif data is not None:
+        data(tmp_path / name)
     with pytest.raises(SourceError, match=words) as told:
         read_transcript(tmp_path / name)
     assert "\n" not in str(told.value)
     assert str(tmp_path) not in str(told.value)
-
-
-def test_a_folder_is_no_transcript(tmp_path):
-    (tmp_path / "a.vtt").mkdir()
-    with pytest.raises(SourceError, match=r"a\.vtt is a folder: name the transcript"):
-        read_transcript(tmp_path / "a.vtt")
-
-
-def test_one_speaker_alone(tmp_path):
-    path = tmp_path / "a.tsv"
-    path.write_text("speaker\tstart\tend\ttext\nann\t0\t1.0\tso be it\nbob\t1.0\t2\tno\n")
-    assert read_transcript(path).speakers == ("ann", "bob")
-    assert read_transcript(path, speaker="bob").words().texts == ("no",)
-    path.write_text(path.read_text() + "\t3.0\t4\tyes\n")
-    told = "a.tsv: 1 of 5 words are of nobody named; left out"
-    assert read_transcript(path, speaker="ann").notices[-1] == told
-    with pytest.raises(SourceError, match=r"a\.tsv has no speaker cy; it names ann, bob"):
-        read_transcript(path, speaker="cy")
 
 
 @pytest.mark.parametrize("head", ["", "start\tend\ttext\n"])
@@ -151,13 +147,6 @@ def test_times_that_are_texts_are_named(tmp_path, rows):
     assert str(caught.value) == "a.json: the time '0.5' is a text: write seconds as numbers"
 
 
-@given(st.text(max_size=60), st.sampled_from(SUFFIXES))
-def test_any_text_is_read_or_refused_in_a_line(tmp_path_factory, text, suffix):
-    path = tmp_path_factory.getbasetemp() / f"any{suffix}"
-    path.write_text(text, encoding="utf-8", errors="replace", newline="")
-    check_read_or_refused(lambda: read_transcript(path))
-
-
 def test_the_transcripts_of_real_speech(shared):
     found = sorted((shared / "speech").rglob("*.tsv")) + sorted(shared.glob("nonnative/*.tsv"))
     assert len(found) > 300
@@ -166,15 +155,6 @@ def test_the_transcripts_of_real_speech(shared):
         assert talk.spread
         check_words(talk.words())
         assert np.all(np.diff([word.begin for word in talk.timed_words]) >= 0)
-
-
-def test_words_from_standard_input_are_json_lines():
-    code = "from monitor.transcripts import read_transcript as r; print(r('-').words().texts)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], input=written("words"), capture_output=True, text=True,
-        check=True,
-    )  # fmt: skip
-    assert done.stdout.strip() == str(tuple(text for text, *_ in SAID))
 
 
 def test_what_lies_beyond_the_recording_is_told():
@@ -188,20 +168,14 @@ def test_what_lies_beyond_the_recording_is_told():
         read_table("a.tsv", "61.0\t62.0\tgoes on\n").beyond(60.0)
 
 
-def test_a_transcript_of_nobody_has_no_words():
-    assert Transcript("a", ()).words().texts == ()
-    assert Path("a.vtt").suffix in SUFFIXES
-
-
-@pytest.mark.parametrize(
-    "shown", [repr, str, lambda talk: repr(talk.timed_words), lambda talk: repr(talk.words())]
-)
-def test_what_is_printed_of_a_transcript_holds_no_word(tmp_path, shown):
+def test_what_is_printed_of_a_transcript_holds_no_word(tmp_path):
     path = tmp_path / "talk.words"
     path.write_text('{"word": "secret", "begin": 0.3, "end": 0.5, "speaker": "ann"}\n')
     talk = read_transcript(path)
-    assert "secret" not in shown(talk)
+    for shown in (repr(talk), str(talk), repr(talk.timed_words), repr(talk.words())):
+        assert "secret" not in shown
     assert repr(talk) == "Transcript('talk.words', 1 words, speakers ('ann',))"
+    assert Transcript("a", ()).words().texts == ()
 
 
 def test_words_that_take_no_time_are_given_some_up_to_the_next(tmp_path):
@@ -216,3 +190,172 @@ def test_words_that_take_no_time_are_given_some_up_to_the_next(tmp_path):
                      [3, 3.3, 3.3]]  # fmt: skip
     assert [word.spread for word in talk.timed_words] == [True, True, False, False, False]
     assert "talk.ctm: 4 of 5 texts take no time; each word of them is given" in talk.notices[0]
+
+
+TWO = "start\tend\ttext\tspeaker\n0\t1\tso be it\tann\n1\t2\tno no\tbob\n"
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Path:
+    return tmp_path / "talk.flac"
+
+
+def test_the_first_of_those_that_lie_beside_a_recording_is_taken(talk):
+    assert transcript_beside(talk) is None
+    for suffix in reversed(SUFFIXES):
+        talk.with_suffix(suffix).touch()
+        assert transcript_beside(talk) == talk.with_suffix(suffix)
+    talk.with_suffix(SUFFIXES[0]).unlink()
+    talk.with_suffix(SUFFIXES[0]).mkdir()  # a folder is none
+    assert transcript_beside(talk) == talk.with_suffix(SUFFIXES[1])
+
+
+def test_of_several_speakers_one_has_to_be_chosen(talk):
+    with pytest.raises(SourceError, match=r"talk\.flac has no words beside it: put talk\.words"):
+        LIES_BESIDE.read(talk)
+    table = talk.with_suffix(".tsv")
+    table.write_text(TWO)
+    with pytest.raises(SourceError, match=r"talk\.tsv holds the words of ann, bob: say whose"):
+        LIES_BESIDE.read(talk)
+    assert LIES_BESIDE.read(talk, own="bob").words().texts == ("no", "no")
+    assert TranscriptChoice(speaker="ann").read(talk, own="bob").words().texts == ("so", "be", "it")
+    with pytest.raises(SourceError, match="no speaker cy; it names ann, bob"):
+        TranscriptChoice(speaker="cy").read(talk)
+    with pytest.raises(SourceError, match="holds the words of ann, bob"):
+        LIES_BESIDE.read(talk, own="cy")
+    table.write_text(TWO + "3.0\t4\tyes\t\n")
+    assert read_transcript(table).speakers == ("ann", "bob")
+    told = "talk.tsv: 1 of 6 words are of nobody named; left out"
+    assert read_transcript(table, speaker="ann").notices[-1] == told
+
+
+def test_one_transcript_is_of_one_recording(talk):
+    one, two = Recording("ann", "1", talk), Recording("ann", "2", talk)
+    choice = TranscriptChoice(Path("told.vtt"))
+    assert Corpus((one,), ()).with_words(choice).recordings[0].words == choice
+    with pytest.raises(UsageError, match=r"told\.vtt is the transcript of one recording"):
+        Corpus((one, two), ()).with_words(choice)
+    spoken = Corpus((one, two), ()).with_words(TranscriptChoice(speaker="a"))
+    assert [each.words.speaker for each in spoken] == ["a", "a"]
+
+
+def test_a_choice_means_the_same_in_another_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert TranscriptChoice(Path("a.vtt")).make_absolute().path == tmp_path / "a.vtt"
+    assert LIES_BESIDE.make_absolute() == LIES_BESIDE
+
+
+def test_the_mark_is_of_the_words_and_not_of_the_file(talk):
+    path = talk.with_suffix(".tsv")
+    path.write_text(TWO)
+    mark = words_mark(read_transcript(path))
+    path.write_text(TWO + "\n\n")
+    assert words_mark(read_transcript(path)) == mark
+    path.write_text(TWO.replace("be", "was"))
+    assert words_mark(read_transcript(path)) != mark
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        ('{"segments": [{"start": 1, ', "is no JSON"),
+        ('{"segments": []}', "holds no words"),
+        ('{"segments": [{"start": 2, "end": 1, "text": "so"}]}', "left out"),
+        ("", "is empty"),
+        ('{"id": "talk", "speakers": [{"name": "ann"}], "text": "a talk"}', "is none of the JSONs"),
+    ],
+)
+def test_a_broken_transcript_is_not_passed_over(talk, broken, why):
+    vtt = talk.with_suffix(".vtt")
+    vtt.write_text("WEBVTT\n\n00:01.000 --> 00:02.000\nso be it\n")
+    talk.with_suffix(".json").write_text(broken)
+    with pytest.raises(SourceError, match=f"talk.json.*{why}"):
+        LIES_BESIDE.read(talk)
+    assert TranscriptChoice(vtt).read(talk).words().texts == ("so", "be", "it")
+
+
+def test_captions_that_name_their_language_are_found_where_there_is_one_of_them(talk):
+    english, german = talk.with_name("talk.en-GB.vtt"), talk.with_name("talk.de.srt")
+    for stray in ("talk.2.vtt", "talk.part.vtt", "talking.en.vtt"):
+        talk.with_name(stray).touch()
+    assert transcript_beside(talk) is None
+    english.touch()
+    assert transcript_beside(talk) == english
+    german.touch()
+    assert transcript_beside(talk) is None
+    told = r"talk\.de\.srt, talk\.en-GB\.vtt lie there, name one \(transcript=\)"
+    with pytest.raises(SourceError, match=told):
+        LIES_BESIDE.read(talk)
+    german.with_suffix(".flac").touch()  # another recording, whose captions these are
+    assert transcript_beside(talk) == english
+    talk.with_suffix(".tsv").touch()
+    assert transcript_beside(talk) == talk.with_suffix(".tsv")
+
+
+CPU_SECONDS = 120
+MOST_MB = 100
+READ = f"""
+import resource, sys
+import numpy, monitor.transcripts.formats
+from monitor.errors import SourceError
+from monitor.transcripts import read_transcript
+
+resource.setrlimit(resource.RLIMIT_CPU, ({CPU_SECONDS}, {CPU_SECONDS}))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    print(len(read_transcript(sys.argv[1]).timed_words))
+except SourceError as error:
+    print(error)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3)
+"""
+VTT = "WEBVTT\n\n00:00:00.000 --> 01:00:00.000\n"
+SRT = "1\n00:00:00,000 --> 01:00:00,000\n"
+
+
+def captions(count: int, text: str) -> str:
+    """Captions of half a second, one after the other."""
+    times = [f"{t // 7200:02}:{t // 120 % 60:02}:{t / 2 % 60:06.3f}" for t in range(count + 1)]
+    return "".join(f"{begin} --> {end}\n{text}\n\n" for begin, end in pairwise(times))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.vtt", VTT + "lorem ipsum dolor " * 2_200_000),
+        ("a.vtt", VTT + "lorem ipsum dolor\n" * 1_000_000),
+        ("a.srt", SRT + "a\n" * 9_000_000),
+        ("a.srt", SRT + "lorem ipsum dolor\n\n" * 500_000),
+        ("a.vtt", VTT + "a " * 490_000),
+        ("a.vtt", "WEBVTT\n\n" + captions(60_000, "so it goes on")),
+        ("a.vtt", VTT + "<00:00:01.000>a" * 60_000),
+        ("a.vtt", VTT + f"<v{'.' * 5000}>" * 10 + "so it goes"),
+        ("a.vtt", VTT + "<u>" * 300_000 + "so it goes"),
+        ("a.vtt", VTT + "<u>" * 300_000 + "so it goes</u>"),
+        ("a.words", '{"word": "so", "begin": 0, "end": 1}\n' * 310_000),
+        ("a.json", '{"segments": [{"start": 0, "end": 9, "text": "' + "so " * 8_000_000 + '"}]}'),
+    ],
+    ids=[
+        "a line of 40 MB", "a million lines", "nine million lines", "gaps", "a caption of a MB",
+        "many", "times", "dots", "underlined", "ended", "words", "a segment",
+    ],
+)  # fmt: skip
+def test_none_takes_the_memory_or_the_day(name: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    size = len(text) / 1e6
+    done = subprocess.run(
+        [sys.executable, "-c", READ, str(path)], capture_output=True, text=True, check=True
+    )
+    said, took = done.stdout.splitlines()
+    assert said
+    # JSON may be larger than other transcripts: bytes, text and what stands in it are one each
+    assert float(took) < MOST_MB + (3 * size if name == "a.json" else 0)
+
+
+def test_ten_thousand_words_in_a_second_are_refused_wherever_they_stand(tmp_path: Path) -> None:
+    path = tmp_path / "a.vtt"
+    later = "\n\n02:00:00.000 --> 02:00:02.000\nso it goes\n"
+    path.write_text("WEBVTT\n\n00:00:01.000 --> 00:00:02.000\n" + "so " * 10_000 + later)
+    with pytest.raises(SourceError, match="words a second are more than anybody says"):
+        read_transcript(path)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from monitor.errors import SourceError
 from monitor.transcripts import Transcript, read_transcript
 from monitor.transcripts.formats import read_whisper
-from tests.transcripts.reading import check_read_or_refused
+from tests.transcripts.formats import check_read_or_refused
 
 
 def read(found: Any) -> Transcript:
@@ -79,11 +79,6 @@ def test_whisperx_has_speakers_and_words_without_times():
     assert "3 of 5 words have" in talk.notices[0]
     alone = read({"segments": [{"text": "x", "words": [{"word": "so"}, *words[:1]]}]})
     assert [word.text for word in alone.timed_words] == ["so", "In"]
-
-
-def test_speakers_of_segments_count_more_than_words_without_any():
-    talk = read({"words": WORDS, "segments": [{**SEGMENT, "speaker": "A"}]})
-    assert talk.speakers == ("A",)
 
 
 def piece(text: str, begin: int, end: int, **more: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from monitor.sources import AudioQueue
 from monitor.sources.beside import LiveWords
 from monitor.stream.front_end import check_words
 from monitor.transcripts.live import WordPipe
-from monitor.types import Block, Gap, Words
+from monitor.types import Block, FloatArray, Gap, Words
 from tests.contracts import RATE, voice
 from tests.stream.test_beside import Style, population
 
@@ -32,8 +33,20 @@ class Two(AudioQueue):
             yield Block(voice(1.0), RATE, recording)
 
 
-def heard(source: LiveWords) -> list[Words]:
-    return [item for item in source if isinstance(item, Words)]
+def heard(pipe: WordPipe, sound: FloatArray) -> list[Any]:
+    """What a second at a time of a live source, whose words have all come, gives."""
+    queue = AudioQueue(RATE)
+    with LiveWords(queue, pipe) as source:
+        pipe.wait()
+        for part in np.split(sound, range(RATE, len(sound), RATE)):
+            queue.put(part)
+        queue.stop()
+        return list(source)
+
+
+def words_of(items: list[Any]) -> Words:
+    (words,) = (item for item in items if isinstance(item, Words))
+    return words
 
 
 def test_it_is_a_live_source_that_brings_words_and_stops_as_its_source():
@@ -52,18 +65,15 @@ def test_it_is_a_live_source_that_brings_words_and_stops_as_its_source():
 
 def test_a_word_counts_when_it_comes_and_never_before_it_was_said():
     lines = [line("a", 0.1, 0.3), line("so", 0.4, 2.5), line("the", 0.2, 0.4, known=0.6)]
-    pipe, queue = WordPipe(lines), AudioQueue(RATE)
-    with LiveWords(queue, pipe) as source:
-        pipe.wait()
-        queue.put(voice(1.0))
-        queue.stop()
-        (words,) = heard(source)
+    words = words_of(heard(WordPipe(lines), voice(1.0)))
     check_words(words)
     assert words.texts == ("a", "the", "so")
     assert words.known.tolist() == [100, 100, 250]
 
 
 def test_what_comes_when_the_sound_is_over_counts_at_its_end():
+    queue, taken, found = AudioQueue(RATE), Event(), []
+
     def late() -> Any:
         yield line("a", 0.1, 0.3)
         queue.put(voice(1.0))
@@ -71,11 +81,7 @@ def test_what_comes_when_the_sound_is_over_counts_at_its_end():
         taken.wait(5.0)
         yield line("so", 0.4, 0.5)
 
-    from threading import Event
-
-    queue, taken = AudioQueue(RATE), Event()
     pipe = WordPipe(late())
-    found = []
     with LiveWords(queue, pipe) as source:
         for item in source:
             if isinstance(item, Block):
@@ -87,43 +93,30 @@ def test_what_comes_when_the_sound_is_over_counts_at_its_end():
 
 
 def test_after_a_device_came_back_words_lie_on_the_clock_of_the_new_recording():
-    lines = [line("a", 0.5, 0.9), line("so", 1.2, 1.4)]
+    lines, first, found = [line("a", 0.5, 0.9), line("so", 1.2, 1.4)], Event(), []
 
     def one_by_one() -> Any:
         yield lines[0]
         first.wait(5.0)
         yield lines[1]
 
-    from threading import Event
-
-    first, found = Event(), []
     pipe = WordPipe(one_by_one())
     with LiveWords(Two(RATE), pipe) as source:
         pipe.wait(0.2)
         for item in source:
             if isinstance(item, Words):
-                found.append(item)
+                check_words(item)
+                found.append((item.texts, item.recording, item.begins[0], item.known[0]))
             elif item.recording == 0:
                 first.set()
                 pipe.wait(5.0)
-    for words in found:
-        check_words(words)
-    assert [(w.texts, w.recording, w.begins.tolist(), w.known.tolist()) for w in found] == [
-        (("a",), 0, [50], [100]),
-        (("so",), 1, [20], [100]),
-    ]
+    assert found == [(("a",), 0, 50, 100), (("so",), 1, 20, 100)]
 
 
 def test_of_two_speakers_nobody_chose_between_the_first_counts():
     told: list[str] = []
     lines = [line("a", 0.1, 0.3, speaker="ann"), line("so", 0.4, 0.5, speaker="bob")]
-    pipe, queue = WordPipe(lines, report=told.append), AudioQueue(RATE)
-    with LiveWords(queue, pipe) as source:
-        pipe.wait()
-        queue.put(voice(1.0))
-        queue.stop()
-        (words,) = heard(source)
-    assert words.texts == ("a",)
+    assert words_of(heard(WordPipe(lines, report=told.append), voice(1.0))).texts == ("a",)
     (said,) = told
     assert "those of ann alone count from here on" in said
 
@@ -151,46 +144,24 @@ def test_a_run_counts_them_and_tells_how_they_lay(on_change):
 def test_words_far_ahead_of_what_was_heard_are_left_out_and_all_that_was_is_told():
     told: list[str] = []
     rows = ["no json", line("a", 0.1, 0.3), line("so", 100, 200), line("the", 200, 400)]
-    pipe, queue = WordPipe(rows, report=told.append), AudioQueue(RATE)
-    with LiveWords(queue, pipe) as source:
-        pipe.wait()
-        queue.put(voice(1.0))
-        queue.stop()
-        (words,) = heard(source)
-    assert words.texts == ("a",)
+    pipe = WordPipe(rows, report=told.append)
+    assert words_of(heard(pipe, voice(1.0))).texts == ("a",)
     assert (pipe.malformed, pipe.ahead) == (1, 2)
     assert told[1].startswith("-: a word ends at 200 s, and 1 s were heard: times must be seconds")
     assert told[2:] == ["-: left out in all: 1 malformed line and 2 words ahead"]
-
-
-def test_words_of_sound_that_waits_are_not_ahead_of_it():
-    pipe, queue = WordPipe([line("so", 11.4, 11.9)]), AudioQueue(RATE)
-    with LiveWords(queue, pipe) as source:
-        pipe.wait()
-        for _ in range(4):
-            queue.put(voice(1.0))
-        queue.stop()
-        (words,) = heard(source)
-    assert (words.texts, pipe.ahead) == (("so",), 0)
+    waiting = WordPipe([line("so", 11.4, 11.9)])  # of sound that waits
+    assert words_of(heard(waiting, voice(4.0))).texts == ("so",)
+    assert waiting.ahead == 0
 
 
 @pytest.mark.parametrize("lines", [[line("a", 0.1, 0.3)], []])
 def test_a_recogniser_that_ends_before_the_voice_is_noticed_once(lines):
-    pipe, queue = WordPipe(lines), AudioQueue(RATE)
-    with LiveWords(queue, pipe) as source:
-        pipe.wait()
-        for _ in range(5):
-            queue.put(voice(1.0))
-        queue.stop()
-        (gap,) = [item for item in source if isinstance(item, Gap)]
-    assert (gap.reason, gap.lost_seconds) == ("words ended", None)
-    assert gap.detail == "no more words come: style stands still from 0:01"
+    pipe = WordPipe(lines)
+    gaps = [item for item in heard(pipe, voice(5.0)) if isinstance(item, Gap)]
+    assert [(gap.reason, gap.lost_seconds) for gap in gaps] == [("words ended", None)]
+    assert gaps[0].detail == "no more words come: style stands still from 0:01"
 
 
 def test_words_and_voice_that_end_together_are_no_loss():
-    pipe, queue = WordPipe([line("a", 0.1, 0.3)]), AudioQueue(RATE)
-    with LiveWords(queue, pipe) as source:
-        pipe.wait()
-        queue.put(voice(1.0))
-        queue.stop()
-        assert not [item for item in source if isinstance(item, Gap)]
+    items = heard(WordPipe([line("a", 0.1, 0.3)]), voice(1.0))
+    assert not [item for item in items if isinstance(item, Gap)]
