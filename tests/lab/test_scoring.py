@@ -1,4 +1,4 @@
-"""Scores of a corpus are those by which the monitor ranks the same speech."""
+"""Scores of a corpus, at one length or several, are those by which the monitor ranks it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 from benchmarks.simulation import Simulation, write_corpus
 from monitor.corpus import Corpus, Recording, find
 from monitor.errors import CorpusError, OverlapError, StoreError, UsageError
-from monitor.lab.scoring import score
+from monitor.lab.scoring import EnrolledGrid, ScoreGrid, check_size, score
 from monitor.population import Population
+from monitor.population.rank_model import RankModels
 from monitor.sources import FramesFile, write_frames
 from monitor.stream.monitor import Monitor
 from monitor.training import CalibrationSettings, calibrate, collect, enrol
@@ -47,18 +48,27 @@ def written(folder, speakers: range, sessions: range):
 
 
 @pytest.fixture(scope="module")
-def enrolled(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("enrolled")
-    corpus = written(folder, range(SPEAKERS), range(2))
+def collected(tmp_path_factory):
+    """A corpus of two sessions a speaker, its voices and specs, and rank models learnt on it."""
+    corpus = written(tmp_path_factory.mktemp("collected"), range(SPEAKERS), range(2))
     voices, specs, _ = collect(corpus)
-    made = calibrate(
-        voices,
-        specs,
-        CalibrationSettings(
-            lengths=(5, 20), template_lengths=(30,), trials=4, replicates=20, prior=None
-        ),
+    settings = CalibrationSettings(
+        lengths=(5, 20), template_lengths=(30,), trials=4, replicates=20, prior=None
     )
-    return corpus, enrol(corpus, seconds=30).population.calibrated(made)
+    return corpus, voices, specs, calibrate(voices, specs, settings)
+
+
+@pytest.fixture(scope="module")
+def enrolled(collected):
+    """The population of that corpus."""
+    corpus, _, _, made = collected
+    return enrol(corpus, seconds=30).population.calibrated(made)
+
+
+@pytest.fixture(scope="module")
+def later(tmp_path_factory):
+    """A third session of everybody."""
+    return written(tmp_path_factory.mktemp("later"), range(SPEAKERS), range(2, 3))
 
 
 def places(scores) -> list[int]:
@@ -68,10 +78,8 @@ def places(scores) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [5, 20])
-def test_they_are_what_the_monitor_ranks_by(tmp_path, enrolled, seconds):
-    _, population = enrolled
-    corpus = written(tmp_path, range(SPEAKERS), range(2, 3))
-    found = score(corpus, population, seconds=seconds)
+def test_they_are_what_the_monitor_ranks_by(later, enrolled, seconds):
+    found = score(later, enrolled, seconds=seconds)
     assert set(found.matrices) == {"codes", "embedding", "joint"}
     assert found.session == "cross"
     assert not found.problems
@@ -79,13 +87,13 @@ def test_they_are_what_the_monitor_ranks_by(tmp_path, enrolled, seconds):
     for name, matrix in found.matrices.items():
         assert matrix.scores.shape == (SPEAKERS * per, SPEAKERS)
         assert matrix.name == name
-        assert matrix.speakers == population.names
+        assert matrix.speakers == enrolled.names
         assert matrix.target.tolist() == np.repeat(np.arange(SPEAKERS), per).tolist()
     joint = found.matrices["joint"]
     assert joint.trial_names[per] == "s01 1 1"
     for speaker in range(SPEAKERS):  # the monitor hears the first trial of each alone
-        monitor = Monitor(population, watch=f"s{speaker:02}", step_seconds=seconds)
-        with FramesFile(corpus.recordings[speaker].path) as source:
+        monitor = Monitor(enrolled, watch=f"s{speaker:02}", step_seconds=seconds)
+        with FramesFile(later.recordings[speaker].path) as source:
             reading = next(monitor.stream(source))
         assert reading.speech == seconds
         row = speaker * per
@@ -97,39 +105,32 @@ def test_they_are_what_the_monitor_ranks_by(tmp_path, enrolled, seconds):
 
 
 @pytest.mark.slow
-def test_one_feature_has_no_joint_and_chosen_ones_are_kept_to(tmp_path, enrolled):
-    corpus = written(tmp_path, range(SPEAKERS), range(2, 3))
-    found = score(corpus, enrolled[1], ["codes"], seconds=5)
+def test_one_feature_has_no_joint_and_chosen_ones_are_kept_to(later, enrolled):
+    found = score(later, enrolled, ["codes"], seconds=5)
     assert 0.0 < np.mean(found.matrices["codes"].better > 0) < 1.0  # there is something to rank
     assert set(found.matrices) == {"codes"}
     other = Population.reference()
     with pytest.raises(StoreError, match="no rank model"):
-        score(corpus, enrolled[1].with_rank_models(other.rank_models, other.cohort), seconds=5)
+        score(later, enrolled.with_rank_models(other.rank_models, other.cohort), seconds=5)
 
 
-def test_what_was_enrolled_is_refused_unless_insisted(enrolled):
-    corpus, population = enrolled
+def test_what_cannot_be_scored_is_refused(tmp_path, collected, enrolled):
+    corpus = collected[0]
     with pytest.raises(OverlapError, match="enrolled as s00"):
-        score(corpus, population)
-    assert score(corpus, population, allow_overlap=True).session == "same"
-
-
-def test_who_is_not_enrolled_is_told(tmp_path, enrolled):
-    corpus = written(tmp_path, range(SPEAKERS - 1, SPEAKERS + 1), range(2, 3))
-    found = score(corpus, enrolled[1], seconds=20)
+        score(corpus, enrolled)
+    assert score(corpus, enrolled, allow_overlap=True).session == "same"
+    for seconds in (0, -1, 0.04, 0.15):
+        with pytest.raises(UsageError, match="a positive multiple of"):
+            score(corpus, enrolled, seconds=seconds)
+    others = written(tmp_path, range(SPEAKERS - 1, SPEAKERS + 1), range(2, 3))
+    found = score(others, enrolled, seconds=20)
     assert found.problems == ("s12: not among the speakers compared with, left out",)
     assert found.matrices["joint"].trials == 2
-    nobody = Corpus(tuple(replace(each, speaker="x") for each in corpus), ())
+    nobody = Corpus(tuple(replace(each, speaker="x") for each in others), ())
     with pytest.raises(CorpusError, match="nobody who speaks there is enrolled: x: "):
-        score(nobody, enrolled[1], seconds=20)
+        score(nobody, enrolled, seconds=20)
     with pytest.raises(CorpusError, match="as much as 41 s"):
-        score(corpus, enrolled[1], seconds=41)
-
-
-@pytest.mark.parametrize("seconds", [0, -1, 0.04, 0.15])
-def test_lengths_that_make_no_sense(enrolled, seconds):
-    with pytest.raises(UsageError, match="a positive multiple of"):
-        score(enrolled[0], enrolled[1], seconds=seconds)
+        score(others, enrolled, seconds=41)
 
 
 def test_speech_is_counted_on_its_own_clock(tmp_path):
@@ -145,3 +146,146 @@ def test_speech_is_counted_on_its_own_clock(tmp_path):
     spoken = [int(simulation.frames(j, 0, 60.0).speech.sum()) for j in range(3)]
     assert np.bincount(found.matrices["f0"].target).tolist() == [n // 300 for n in spoken]
     assert isinstance(corpus.recordings[0], Recording)
+
+
+def grid(collected, **changes) -> ScoreGrid:
+    _, voices, specs, made = collected
+    how = {"lengths": (5.0,), "template_lengths": (30.0,), "sessions": ("cross",),
+           "scorings": ("average",), "trials": 2, "rank_models": made.rank_models}  # fmt: skip
+    return ScoreGrid(voices, specs, **(how | changes))
+
+
+def only(grid: ScoreGrid):
+    (cell,) = grid.cells()
+    return grid.score(*cell)
+
+
+@pytest.mark.slow
+def test_ranks_are_those_of_the_monitor(collected):
+    corpus, _, _, made = collected
+    cell = only(grid(collected))
+    assert set(cell.matrices) == {"codes", "embedding", "joint"}
+    first = type(corpus)(corpus.recordings[::2], ())
+    population = enrol(first, seconds=30).population.with_rank_models(made.rank_models)
+    between = 0
+    for speaker in range(SPEAKERS):  # the first test of each begins its second session
+        monitor = Monitor(population, watch=f"s{speaker:02}", step_seconds=5)
+        with FramesFile(corpus.recordings[2 * speaker + 1].path) as source:
+            reading = next(monitor.stream(source))
+        row = 2 * speaker
+        assert cell.matrix.trial_names[row] == f"s{speaker:02} 1"
+        assert (cell.sessions[row], cell.start_seconds[row]) == ("1", 0.0)
+        assert places(cell.matrices["joint"].scores[row]) == places(reading.posterior)
+        for name, feature in reading.features.items():
+            matrix = cell.matrices[name]
+            assert feature.rank == matrix.better[row] + (matrix.tied[row] + 1) / 2
+            between += matrix.better[row] > 0
+    assert between > 0  # there is something to rank
+
+
+def test_trials_say_where_they_were_said(collected):
+    _, voices, _, _ = collected
+    for session in ("same", "cross"):
+        cell = only(grid(collected, sessions=(session,), lengths=(5.0,), template_lengths=(20.0,)))
+        assert cell.matrix.target.tolist() == np.repeat(np.arange(SPEAKERS), 2).tolist()
+        templates = [voice.sessions[0]["codes"] for voice in voices]
+        for row, (name, start) in enumerate(zip(cell.sessions, cell.start_seconds, strict=True)):
+            voice = voices[cell.matrix.target[row]]
+            mine = voice.sessions[voice.session_names.index(name)]["codes"]
+            total = mine.total(round(start * 10), 50)
+            assert total.sum() == 125
+            if session == "cross" and row % 2 == 0:  # templates begin the first session
+                logs = [np.log((t.total(0, 200) + 0.5) / (516.0)) for t in templates]
+                near = cell.matrices["codes"].scores[row]
+                assert near == pytest.approx([total @ each for each in logs], abs=1e-4)
+
+
+def test_max_scoring_takes_the_nearest_five_seconds(collected):
+    cell = only(grid(collected, scorings=("average", "max")))
+    assert set(cell.matrices) == {"codes", "embedding", "joint", "embedding-max"}
+    voices = collected[1]
+    frames = voices[3].sessions[0]["embedding"].values.astype(float)
+    slices = frames[:30].reshape(6, 5, -1).sum(axis=1)
+    test = voices[0].sessions[1]["embedding"].total(0, 50)
+    cosines = slices @ test / np.linalg.norm(slices, axis=1) / np.linalg.norm(test)
+    assert cell.matrices["embedding-max"].scores[0, 3] == pytest.approx(cosines.max())
+    assert cell.matrices["embedding"].scores[0, 3] < cosines.max()
+
+
+def test_without_a_rank_model_there_is_no_joint_score_and_it_is_said(collected):
+    alone = RankModels(tuple(m for m in collected[3].rank_models if len(m.features) == 1))
+    other = Population.reference().rank_models
+    for rank_models, said in (
+        (alone, "there is no rank model for any two of codes, embedding"),
+        (other, "the population has no rank model for codes+embedding"),
+    ):
+        made = grid(collected, rank_models=rank_models)
+        assert set(only(made).matrices) == {"codes", "embedding"}
+        (why,) = made.problems
+        assert why.startswith(f"no joint score: {said}")
+
+
+def test_the_joint_score_is_of_as_many_features_as_a_rank_model_knows(collected):
+    _, voices, specs, _ = collected
+    more = [replace(v, sessions=tuple({**s, "third": s["codes"]} for s in v.sessions))
+            for v in voices]  # fmt: skip
+    both, made = only(grid(collected)), grid(collected)
+    three = replace(made, voices=more, specs={**specs, "third": specs["codes"]}, problems=[])
+    cell = only(three)
+    assert set(cell.matrices) == {"codes", "embedding", "third", "joint"}
+    assert set(cell.joint) == {"codes", "embedding"}
+    assert np.array_equal(cell.matrices["joint"].scores, both.matrices["joint"].scores)
+    (said,) = three.problems
+    assert said.startswith("the joint score is of ")
+
+
+def test_every_cell_that_the_speech_reaches_and_those_that_it_does_not(collected):
+    made = grid(collected, lengths=(5.0, 20.0), template_lengths=(10.0, 30.0), trials=1,
+                sessions=("same", "cross"))  # fmt: skip
+    found = [cell[:3] for cell in made.cells()]
+    assert ("same", 20.0, 30.0) not in found  # sessions have 40 s
+    assert len(found) == 7
+    with pytest.raises(CorpusError, match="tests of 30 s and templates of 35 s"):
+        grid(collected, lengths=(30.0,), template_lengths=(35.0,), sessions=("same",)).cells()
+    with pytest.raises(UsageError, match=r"multiple of 0\.1"):
+        grid(collected, lengths=(0.15,)).cells()
+    with pytest.raises(UsageError, match=r"3\.7 GB of scores, more than 2 GB"):
+        check_size(500_000_000)
+
+
+def enrolled_grid(
+    voices, population, lengths, scorings=("average",), templates=(None,)
+) -> EnrolledGrid:
+    names = ("codes", "embedding")
+    return EnrolledGrid(
+        voices, population, names, population.rank_models, lengths, templates, "cross", scorings
+    )
+
+
+@pytest.mark.slow
+def test_they_are_those_of_score(later, enrolled):
+    grid = enrolled_grid(collect(later)[0], enrolled, (5.0, 20.0, 41.0), ("average", "max"))
+    cells = [grid.score(*cell) for cell in grid.cells()]
+    assert [(c.session, c.test_seconds, c.template_seconds) for c in cells] == [
+        ("cross", 5.0, 30.0), ("cross", 20.0, 30.0),
+    ]  # fmt: skip
+    assert grid.problems == ["nobody enrolled says as much as 41 s in one session"]
+    for cell in cells:
+        alone = score(later, enrolled, seconds=cell.test_seconds).matrices
+        for name, matrix in alone.items():
+            assert np.array_equal(matrix.scores, cell.matrices[name].scores)
+            assert matrix.trial_names == cell.matrices[name].trial_names
+        nearest, mean = (cell.matrices[n].scores for n in ("embedding-max", "embedding"))
+        assert not np.allclose(nearest, mean)
+        assert cell.start_seconds[1] == cell.test_seconds
+        assert set(cell.sessions) == {"2"}
+
+
+def test_templates_are_cut(later, enrolled):
+    voices = collect(later)[0]
+    grid = enrolled_grid(voices, enrolled, (20.0,), templates=(10.0, 30.0))
+    short, long = (grid.score(*cell) for cell in grid.cells())
+    assert (short.template_seconds, long.template_seconds) == (10.0, 30.0)
+    assert not np.allclose(short.matrices["codes"].scores, long.matrices["codes"].scores)
+    with pytest.raises(CorpusError, match="as much as 41 s"):
+        enrolled_grid(voices, enrolled, (41.0,)).cells()

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+import shutil
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from monitor.anonymisers import register
 from monitor.anonymisers.registry import ANONYMISERS
+from monitor.anonymisers.registry import make as make_anonymiser
 from monitor.corpus import find
-from monitor.errors import UsageError
+from monitor.errors import CorpusError, UsageError
 from monitor.features.registry import make
+from monitor.lab.attacks import speech
 from monitor.lab.attacks.attackers import ATTACKERS, BITS, AttackContext, get_attacker
-from monitor.lab.attacks.attacking import attack_method, select_attackers
+from monitor.lab.attacks.attacking import (
+    AttackConfig,
+    attack,
+    attack_method,
+    prepare,
+    select_attackers,
+    try_methods,
+)
 from monitor.lab.attacks.speech import CLEAR, PieceExtractor, choose_readers
 from monitor.lab.evaluation import ScoreMatrix, evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
+from monitor.lab.utility import MEASURES
 from monitor.maths.scores import OF_COUNTS
 from monitor.training.voices import collect
 from tests.lab.attacks.conftest import AMOUNTS
-from tests.sounds import synthetic
+from tests.sounds import RATE, synthetic
 
 
 class OneVoice:
@@ -45,11 +58,19 @@ class OneVoice:
         self._at, self._sound = 0, synthetic(30.0, 140.0)
 
 
-@pytest.fixture
-def one_voice() -> Iterator[None]:
+class Silence(OneVoice):
+    """Says nothing."""
+
+    def process(self, samples):
+        return np.zeros_like(samples)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _replacing() -> Iterator[None]:
     register("one-voice", lambda _, utterance: OneVoice(utterance.rate))
+    register("silence", lambda _, utterance: Silence(utterance.rate))
     yield
-    del ANONYMISERS["one-voice"]
+    del ANONYMISERS["one-voice"], ANONYMISERS["silence"]
 
 
 @pytest.fixture
@@ -69,27 +90,12 @@ def test_buzzes_of_their_own_pitch_are_told_apart(bench):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attacker", [name for name, each in ATTACKERS.items() if not each.trains])
-def test_one_voice_for_all_gives_nothing_away(bench, one_voice, attacker):
+def test_one_voice_for_all_and_silence_give_nothing_away(bench, attacker):
     for row in attack_method(bench, "one-voice", ATTACKERS[attacker], [1, 2], replicates=20):
         assert row.bits <= (row.figures["srd.null_model_bits"].high or 0.0)
         assert row.figures["membership.epsilon_lower_nats_at_1e-2"].value == 0.0
-
-
-@pytest.mark.slow
-def test_silence_gives_nothing_away_and_is_told(bench):
-    register("silence", lambda _, utterance: Silence(utterance.rate))
-    try:
-        rows = list(attack_method(bench, "silence", ATTACKERS["ignorant"], [1], replicates=20))
-    finally:
-        del ANONYMISERS["silence"]
+    rows = attack_method(bench, "silence", ATTACKERS[attacker], [1], replicates=20)
     assert {(row.silent, row.trials, round(row.bits, 9)) for row in rows} == {(18, 18, 0.0)}
-
-
-class Silence(OneVoice):
-    """Says nothing."""
-
-    def process(self, samples):
-        return np.zeros_like(samples)
 
 
 @pytest.mark.parametrize("attacker", ["ignorant", "lazy-informed"])
@@ -128,16 +134,163 @@ def test_knowing_that_nothing_is_protected_is_no_other_attack():
     assert select_attackers(both, "mcadams:0.8") == both
     adapted = replace(both[1], name="adapted", features=lambda _bench, _method: {"f0": "f0"})
     assert select_attackers([*both, adapted], CLEAR) == [both[0], adapted]
+    assert select_attackers([ATTACKERS["semi-informed"]], CLEAR) == both[:1]
+    assert select_attackers(list(ATTACKERS.values()), "mcadams:0.8") == list(ATTACKERS.values())
 
 
-def test_an_attacker_hears_with_features_of_its_own(bench):
+def test_an_attacker_hears_with_features_of_its_own_and_is_known_by_name(bench):
     own = replace(
         ATTACKERS["lazy-informed"], features=lambda _bench, _method: {"mine": make(["f0"])[0]}
     )
     rows = list(attack_method(bench, CLEAR, own, [], replicates=20))
     assert [row.feature for row in rows] == ["mine"]
-
-
-def test_an_attacker_of_no_such_name_is_refused():
     with pytest.raises(UsageError, match="ignorant, lazy-informed"):
         get_attacker("psychic")
+
+
+WISHES = AttackConfig(
+    ("noise:20", "none", "noise:20"),
+    ("ignorant", "lazy-informed"),
+    ("f0", "phones"),
+    AMOUNTS,
+    (1, 2),
+    replicates=20,
+)
+
+
+@pytest.mark.slow
+def test_each_method_is_tried_once_and_rank_models_are_learnt_as_the_attacker_hears(
+    corpora, tmp_path
+):
+    apart = corpora(readers=10, first=20)
+    learnt: Any = attack(
+        corpora(), WISHES.methods, folder=tmp_path, background=[apart], config=WISHES
+    )
+    assert learnt.settings.methods == ("none", "noise:20")
+    assert list(dict.fromkeys(row.method for row in learnt.rows)) == ["none", "noise:20"]
+    assert (learnt.settings.readers, learnt.settings.background) == (6, 10)
+    joints = {(r.method, r.attacker): r for r in learnt.rows if r.feature == "joint"}
+    assert {key: row.rank_model for key, row in joints.items()} == {
+        ("none", "ignorant"): "learnt on 10 background speakers, clear speech",
+        ("noise:20", "ignorant"): "learnt on 10 background speakers, clear speech",
+        ("noise:20", "lazy-informed"): "learnt on 10 background speakers, noise:20 speech",
+    }
+    assert joints["none", "ignorant"].bits > 2.0
+    # the strongest is whoever learns most by any way
+    noisy = [row.bits for row in learnt.rows if row.method == "noise:20"]
+    assert learnt.strongest("noise:20").bits == max(noisy)
+    assert learnt.ranking() == sorted(learnt.ranking(), key=lambda row: -row.bits)
+    assert learnt.strongest("noise:20", "ignorant").attacker == "ignorant"
+    assert learnt.strongest("whisper") is None
+    error = {
+        method: next(f.value for f in figures if f.key == "utility.phone_error")
+        for method, figures in learnt.measured.items()
+    }
+    assert error["none"] == 0.0 < error["noise:20"]
+
+
+@pytest.mark.slow
+def test_without_a_background_the_shipped_rank_model_weighs_and_it_is_said(corpora, tmp_path):
+    found = try_methods(prepare(corpora(), replace(WISHES, methods=()), folder=tmp_path))
+    (joint,) = [row for row in found.rows if row.feature == "joint"]
+    assert joint.rank_model == "shipped, of clear speech: there is no background"
+
+
+@pytest.mark.slow
+def test_whoever_is_judged_is_left_out_of_the_background(corpora, tmp_path):
+    root = corpora()
+    shutil.copytree(root, tmp_path / "apart")
+    (tmp_path / "apart" / "r0").rename(tmp_path / "apart" / "somebody")  # the same recordings
+    prepared = prepare(root, WISHES, folder=tmp_path / "kept", background=[tmp_path / "apart"])
+    background = prepared.context.background
+    assert background is not None
+    assert background.readers is None
+    assert any("6 readers of the background are judged and left out" in p
+               for p in prepared.problems)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_program_that_fails_on_everything_is_no_result(corpora, tmp_path):
+    program = tmp_path / "once.sh"  # well for a second, to see whether it is there
+    program.write_text('#!/bin/sh\ntest -e "$0.there" && exit 1; touch "$0.there"; cat\n')
+    program.chmod(0o700)
+    config = replace(WISHES, methods=(f"command:{program}",), attackers=("ignorant",),
+                     segments=(1,), features=("f0",))  # fmt: skip
+    prepared = prepare(corpora(), config, folder=tmp_path / "kept")
+    with pytest.raises(CorpusError, match=r"once.sh.* could be protected.*exit status 1"):
+        try_methods(prepared)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        *(({"attackers": (name,)}, "--background") for name, e in ATTACKERS.items() if e.trains),
+        ({"attributes": ("gender",)}, "add voice to --features"),
+    ],
+)
+def test_what_an_attack_lacks_is_said_before_anything_is_heard(corpora, tmp_path, change, said):
+    with pytest.raises(UsageError, match=said):
+        prepare(corpora(), replace(WISHES, **change), folder=tmp_path)
+
+
+def test_no_more_is_heard_than_is_judged(corpora, tmp_path, monkeypatch):
+    """Every second of trials and templates once by each method, and a second beside each part."""
+    heard: Counter[str] = Counter()
+
+    def counting(method, utterance):
+        anonymiser = make_anonymiser(method, utterance)
+        process = anonymiser.process
+
+        def counted(samples):
+            heard[method] += len(samples)
+            return process(samples)
+
+        monkeypatch.setattr(anonymiser, "process", counted)
+        return anonymiser
+
+    monkeypatch.setattr(speech, "make", counting)
+    config = replace(WISHES, methods=("noise:0",), attackers=("ignorant", "lazy-informed"),
+                     segments=(1, 2), features=("f0",))  # fmt: skip
+    prepared = prepare(corpora(), config, folder=tmp_path / "kept")
+    heard.clear()
+    told: list[float] = []
+    results = try_methods(prepared, on_seconds=told.append)
+    bench = prepared.context
+    trials, enrolled = (bench.judged.pieces(part) for part in ("trials", "enrolment"))
+    once = sum(piece.seconds for piece in (*trials, *enrolled))
+    assert {method: n / RATE for method, n in heard.items()} == pytest.approx(
+        {CLEAR: once, "noise:0": once}
+    )
+    assert bench.extractor.seconds.computed == pytest.approx(2 * once)
+    assert prepared.seconds == pytest.approx(2 * once)
+    assert sum(told) == pytest.approx(2 * once)
+    for pieces, most in ((trials, 3 * 2.0), (enrolled, 2 * 6.0)):
+        for found in bench.extractor.extract(pieces, CLEAR, 0, ["f0"]).values():
+            assert found.frames.speech.sum() / 100 <= most + 1.0 + 1e-9
+    again = prepare(corpora(), config, folder=tmp_path / "kept")
+    assert [r.bits for r in try_methods(again).rows] == [r.bits for r in results.rows]
+    seconds = again.context.extractor.seconds
+    assert seconds.computed == 0.0
+    assert seconds.cached == pytest.approx(2 * once)
+
+
+@pytest.mark.slow
+def test_use_is_that_of_the_pieces_that_are_attacked(bench):
+    """What is not protected keeps everything; noise keeps less."""
+
+    def used(method) -> Any:
+        heard = measuring.extract_trials(method, bench.features)
+        noted = {
+            reader.name: [heard[piece].measured["utility"] for piece in reader.trials]
+            for reader in bench.judged.everybody
+        }
+        return {figure.key: figure for figure in MEASURES["utility"].figures(noted)}
+
+    measuring = replace(bench, measures=("utility",))
+    clear, noisy = used(CLEAR), used("noise:0")
+    assert clear["utility.phone_error"].value in (0.0, None)  # a buzz says little
+    assert clear["utility.pitch_correlation"].limits == pytest.approx((1.0, 1.0))
+    assert clear["utility.voiced_in_both"].value == 1.0
+    assert noisy["utility.voiced_in_both"].value < 0.9
+    assert noisy["utility.louder_db"].value > 1.0
+    assert MEASURES["utility"].figures({"ann": []}) == ()

@@ -9,6 +9,7 @@ import re
 import stat
 from dataclasses import replace
 from html import unescape
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ from monitor.lab.audit.exposure import EnrolledPart, Exposures, summarise_length
 from monitor.maths.condition import Condition
 from tests.lab.attacks.made import results
 from tests.lab.attacks.made import row as made_row
+from tests.lab.reading import read_alone
 
 
 def text_of(page):
@@ -44,7 +46,7 @@ def test_the_document_stands_by_itself_and_its_numbers_are_those_of_json(audit, 
     for file in (path, *beside):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
     page = path.read_text()
-    assert not re.search(r"<script|http|<link|src=|@import|url\((?!#)", page)
+    read_alone(page)
     made = json.loads(beside[1].read_text())
     assert {row["seconds"] for row in made["lengths"]} == {1.0, 3.0, 10.0}
     assert {each["session"] for each in made["tests"]} == {"same", "cross"}
@@ -54,7 +56,10 @@ def test_the_document_stands_by_itself_and_its_numbers_are_those_of_json(audit, 
     for lines in made["summary"].values():
         assert lines
         assert all(line in shown for line in lines)
-    table = list(csv.DictReader(io.StringIO(beside[0].read_text())))
+    head, *lines = csv.reader(io.StringIO(beside[0].read_text()))
+    assert {len(line) for line in lines} == {len(head)}
+    assert {line[0] for line in lines} == {"singling out", "linkability", "retention"}
+    table = [dict(zip(head, line, strict=True)) for line in lines]
     means = [float(each["value"]) for each in table if each["figure"] == "bits.mean"]
     assert means == [row["mean_bits"]["value"] for row in made["lengths"]]
     eer = {
@@ -65,7 +70,7 @@ def test_the_document_stands_by_itself_and_its_numbers_are_those_of_json(audit, 
 
 
 @pytest.mark.slow
-def test_nobody_is_named_and_nothing_is_called_anonymous(audit, heard):
+def test_nobody_is_named_nothing_is_called_anonymous_and_what_was_not_tested_is_said(audit, heard):
     page = text_of(audit_page(audit))
     written = page + label_markdown(make_label(audit)) + json.dumps(audit_json(audit))
     for voice in heard.voices:
@@ -77,56 +82,44 @@ def test_nobody_is_named_and_nothing_is_called_anonymous(audit, heard):
     assert "no verdict of anonymity" in page
     for source in ("WP216", "recital 26", "C-582/14", "C-413/23 P"):
         assert source in page
+    missing = " ".join(audit.not_tested)
+    assert "Recognition by phones and " in missing  # which were not heard, and tell more
+    assert "Inference" in missing  # pitch has no embedding to tell an attribute by
+    assert "Protected speech" in missing
+    (inference,) = summarise(audit)["inference"]
+    assert "not tested" in inference
+    # N of evidence, of ranks across sessions and within one are not the same
+    people = audit.facts["Population"]
+    assert f"evidence has N = {audit.exposures.candidates}" in people
+    for test in audit.tests:
+        where = "across sessions" if test.session == "cross" else "within one"
+        assert f"N = {test.speakers} {where}, {test.tested} tested" in people
 
 
 @pytest.mark.slow
-def test_what_was_not_tested_is_said(audit):
-    said = " ".join(audit.not_tested)
-    assert "Recognition by phones and " in said  # which were not heard, and tell more
-    assert "Inference" in said  # pitch has no embedding to tell an attribute by
-    assert "Protected speech" in said
-    assert summarise(audit)["inference"] == [
-        "What else a voice tells of its speaker was not tested."
-    ]
-
-
-@pytest.mark.slow
-def test_the_label_has_what_the_audit_has(audit):
-    label = make_label(audit, "s")
+def test_the_label_has_what_the_audit_has_and_says_where_calibration_ends(audit):
+    label: Any = make_label(audit, "s")
     made, card = label_json(label), label_markdown(label)
     assert made["lengths"] == audit_json(audit)["lengths"]
-    measured = [each for each in made["uniqueness"] if each["first"] is not None]
-    assert measured
-    best = label.uniqueness
-    assert best is not None
-    assert best.session == "cross"
+    assert [each for each in made["uniqueness"] if each["first"] is not None]
+    assert label.uniqueness.session == "cross"
     for each in made["uniqueness"]:
         if each["people"] == 1_000_000:
             assert f"| a million | {100 * each['low']:.1f} %" in card
     assert "| a million |" in card
+    assert not re.search(r"\d of a million \|", card)  # the head of the column says it
     assert f"{audit.headline.mean_bits.value:.1f} bits" in card
     assert all(line in card for line in made["confounds"])
+    assert f"Among the {label.uniqueness.speakers} enrolled it is measured" in card
     with pytest.raises(UsageError, match="a label is of a corpus"):
         make_label(audit_attack(results()))
-
-
-@pytest.mark.slow
-def test_the_label_says_where_calibration_ends_and_what_its_crowds_are(audit):
-    card = label_markdown(make_label(audit))
     row = audit.headline
-    capped = replace(row, most_at_least=True)
-    rows = tuple(capped if each is row else each for each in audit.rows)
-    told = label_markdown(make_label(replace(audit, rows=rows)))
-    most = f"\N{GREATER-THAN OR EQUAL TO} {row.most_bits:.1f} |"
-    assert most in told
-    assert most not in card or row.most_at_least
-    assert "\N{GREATER-THAN OR EQUAL TO} " + f"{row.most_bits:.1f}" in text_of(
-        audit_page(replace(audit, rows=rows))
-    )
-    test = make_label(audit).uniqueness
-    assert test is not None
-    assert f"Among the {test.speakers} enrolled it is measured" in card
-    assert not re.search(r"\d of a million \|", card)  # the head of the column says it
+    rows = [replace(each, most_at_least=True) if each is row else each for each in audit.rows]
+    capped = replace(audit, rows=tuple(rows))
+    most = f"\N{GREATER-THAN OR EQUAL TO} {row.most_bits:.1f}"
+    assert f"{most} |" in label_markdown(make_label(capped))
+    assert f"{most} |" not in card or row.most_at_least
+    assert most in text_of(audit_page(capped))
 
 
 @pytest.mark.slow
@@ -145,8 +138,7 @@ def test_confounds_are_told_as_they_are(audit):
 
 @pytest.mark.slow
 def test_how_unique_a_voice_is_is_not_told_by_the_few_who_say_most(audit):
-    whole = make_label(audit).uniqueness
-    assert whole is not None
+    whole: Any = make_label(audit).uniqueness
     bits = {**whole.figures, BITS: replace(whole.figures[BITS], value=99.0)}
     few = replace(whole, tested=whole.tested // 3, seconds=120.0, figures=bits)
     assert make_label(replace(audit, tests=(*audit.tests, few))).uniqueness == whole
@@ -177,7 +169,7 @@ def test_the_mean_and_its_upper_limit_are_told_apart():
     assert not any("reaches" in line for line in said(5.0, 5.5))
 
 
-def callers(*parts):
+def callers(*parts) -> Any:
     """Sixteen callers, of whom fewer speak longer: T, whose stretches, and their bits."""
     each = [(owner, t, bits) for t, owners, bits in parts for owner in owners]
     owner, seconds, bits = map(np.array, zip(*each, strict=True))
@@ -195,7 +187,6 @@ def test_a_report_begins_with_the_length_at_which_most_people_disclose_most():
         (3.0, [*range(13)] * 8, 3.0), (10.0, [*range(12)] * 3, 2.0), (30.0, [*range(6)], 9.0),
         (60.0, [0], -5.5),
     )  # fmt: skip
-    assert audit.headline is not None
     assert audit.headline.seconds == 3.0
     first = summarise(audit)["singling out"][0]
     assert first.startswith("104 stretches of 3 seconds by 13 people disclose on average 3.")
@@ -203,14 +194,12 @@ def test_a_report_begins_with_the_length_at_which_most_people_disclose_most():
     assert [row["seconds"] for row in shown["lengths"]] == [3.0, 10.0, 30.0]
     assert shown["headline_seconds"] == 3.0
     # what anybody disclosed still counts for how long speech may be kept
-    assert audit.retention is not None
     assert (audit.retention.under, audit.retention.reached) == (10.0, 30.0)
     assert audit.retention.on_average == 30.0
     page = text_of(audit_page(audit))
     assert "-5.5" not in page
     assert "-5.5" not in audit_csv(audit)
     once = callers((3.0, range(13), 3.0), (60.0, [0], -5.5)).retention
-    assert once is not None
     assert (once.under, once.reached) == (3.0, None)  # that one caller kept a minute is no comfort
     fewer = callers((3.0, [*range(6)] * 4, 3.0))
     assert "Only 6 people were tested at that length" in summarise(fewer)["singling out"][1]
@@ -221,7 +210,6 @@ def test_a_report_begins_with_the_length_at_which_most_people_disclose_most():
     assert summarise(none)["retention"] == [
         "Nothing is said: fewer than 5 people reach any length."
     ]
-    assert none.retention is not None
     assert none.retention.on_average is None
 
 
@@ -240,27 +228,24 @@ def test_lengths_are_compared_by_the_same_people():
     assert "The same 12 people at each length" in text_of(audit_page(audit))
 
 
-@pytest.mark.slow
-def test_every_number_of_people_is_explained(audit):
-    """N of evidence, of ranks across sessions and within one are not the same."""
-    said = audit.facts["Population"]
-    assert f"evidence has N = {audit.exposures.candidates}" in said
-    for test in audit.tests:
-        where = "across sessions" if test.session == "cross" else "within one"
-        assert f"N = {test.speakers} {where}, {test.tested} tested" in said
-
-
 def test_an_attack_is_audited_by_its_strongest_attacker():
     found = audit_attack(results())
     said = summarise(found)
+    assert all(said.values())
     assert "mcadams:0.8: whether 10 s keep under 6 bits cannot be told" in said["retention"][1]
     assert "3.1 bits (2.6 to 3.6)" in said["retention"][1]  # of its strongest way
-    low = audit_attack(results(), replace_budget(3.0))
-    assert "do not surely stay under 3 bits" in summarise(low)["retention"][1]
-    assert "stay under 3 bits" in summarise(low)["retention"][2]
-    page = audit_page(found)
+    assert "mine --strong: 10 s disclose 0.1 bits" in said["singling out"][2]
+    low = summarise(audit_attack(results(), AuditConfig(budget=3.0)))["retention"]
+    assert "do not surely stay under 3 bits" in low[1]
+    assert "stay under 3 bits" in low[2]
+    page = text_of(audit_page(found))
     assert "25.0 %" in page
     assert "/opt/anonymisers" not in page
+    assert "`" not in page  # marks of Markdown
+    for shown, explained in (("TPR at FPR 1 %", "TPR at FPR 1 %: "), ("epsilon", "Epsilon: ")):
+        assert shown in page
+        assert explained in page
+    assert {"30 s", "18 s"} <= set(re.findall(r"\d+ s", page))  # the templates of each row
 
 
 def test_an_attackers_training_stands_beside_its_figure():
@@ -274,22 +259,6 @@ def test_an_attackers_training_stands_beside_its_figure():
         assert mark in text_of(audit_page(audit))
         assert not any("train on speech" in line for line in audit.not_tested)
     assert any("train on speech" in line for line in audit_attack(results()).not_tested)
-
-
-def test_every_part_of_an_attacks_report_says_something_a_reader_can_follow():
-    page = text_of(audit_page(audit_attack(results())))
-    said = summarise(audit_attack(results()))
-    assert all(said.values())
-    assert "mine --strong: 10 s disclose 0.1 bits" in said["singling out"][2]
-    assert "`" not in page  # marks of Markdown
-    for shown, explained in (("TPR at FPR 1 %", "TPR at FPR 1 %: "), ("epsilon", "Epsilon: ")):
-        assert shown in page
-        assert explained in page
-    assert {"30 s", "18 s"} <= set(re.findall(r"\d+ s", page))  # the templates of each row
-
-
-def replace_budget(bits):
-    return AuditConfig(budget=bits)
 
 
 def test_results_are_read_back_as_they_were_written(tmp_path):
@@ -331,14 +300,6 @@ def test_names_from_elsewhere_cannot_be_markup(audit):
 
 def test_sessions_of_one_room_do_not_tell_people_apart():
     office, hall = Condition(bandwidth_hz=8000.0), Condition(bandwidth_hz=3500.0)
-    mixed = compare_sounds([[office, hall], [office, hall]])
-    assert mixed is not None
-    assert mixed.same_speaker == 1.0
-    assert mixed.two_speakers == 0.5
+    mixed: Any = compare_sounds([[office, hall], [office, hall]])
+    assert (mixed.same_speaker, mixed.two_speakers) == (1.0, 0.5)
     assert compare_sounds([[None], [None]]) is None
-
-
-def test_csv_has_a_line_for_each_figure(audit):
-    table = list(csv.reader(io.StringIO(audit_csv(audit))))
-    assert len({len(line) for line in table}) == 1
-    assert {line[0] for line in table[1:]} == {"singling out", "linkability", "retention"}

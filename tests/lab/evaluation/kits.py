@@ -34,9 +34,7 @@ class Said:
     gender: str
 
 
-def data_folder(
-    root: Path, name: str, said: Sequence[Said], wavs: Mapping[str, str] | None = None
-) -> Path:
+def data_folder(root: Path, name: str, said: Sequence[Said]) -> Path:
     """``wav.scp``, ``utt2spk``, ``spk2utt`` and ``spk2gender`` of a data set below ``data``."""
     folder = root / "data" / name
     write_map(folder / "utt2spk", {each.name: each.speaker for each in said})
@@ -45,8 +43,8 @@ def data_folder(
     for each in said:
         spoken.setdefault(each.speaker, []).append(each.name)
     write_map(folder / "spk2utt", {speaker: " ".join(own) for speaker, own in spoken.items()})
-    wavs = wavs or {each.name: f"data/{name}/wav/{each.name}.wav" for each in said}
-    write_map(folder / "wav.scp", {each.name: wavs[each.name] for each in said})
+    wavs = {each.name: f"data/{name}/wav/{each.name}.wav" for each in said}
+    write_map(folder / "wav.scp", wavs)
     return folder
 
 

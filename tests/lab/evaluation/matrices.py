@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from monitor.lab.evaluation.comparisons import Sample, ScoreMatrix, leaving_out, resamples
+from monitor.lab.evaluation.comparisons import (
+    Comparisons,
+    Sample,
+    ScoreMatrix,
+    leaving_out,
+    resamples,
+)
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings, add_limits
 from monitor.lab.evaluation.srd import no_evidence
@@ -88,7 +94,7 @@ def rescored(matrix: ScoreMatrix, change: Callable[[AnyArray], AnyArray]) -> Sco
     return ScoreMatrix(change(matrix.scores), matrix.target, matrix.speakers)
 
 
-def pools(matrix: ScoreMatrix) -> tuple[FloatArray, FloatArray]:
+def pools(matrix: ScoreMatrix | Comparisons) -> tuple[FloatArray, FloatArray]:
     """Its mated scores, and all others."""
     return matrix.mated, np.concatenate([block.ravel() for _, block in matrix.non_mated_blocks()])
 

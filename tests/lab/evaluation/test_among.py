@@ -157,7 +157,7 @@ def middling():
     return report_of(leads(50, 6, 2.5, spread=0.3), replicates=60, among=(20, 400, 1e4, 1e6))
 
 
-def test_every_figure_has_a_rule_limits_and_a_place(middling):
+def test_every_figure_has_a_rule_and_limits_and_none_stands_alone(middling):
     found = among_of(middling)
     assert set(found) <= set(keys([20, 400, 10_000, 1_000_000]))
     assert len(found) == 1 + 2 + 3 * 8
@@ -169,9 +169,6 @@ def test_every_figure_has_a_rule_limits_and_a_place(middling):
     assert {re.sub(r"\d+$", "M", stem) for stem in stems} == {
         entry.name for _, entry in optional_entries()
     }
-
-
-def test_never_one_number_alone(middling):
     for people in (400, 10_000, 1_000_000):
         for kind, forms in {"idr": list(FORMS), "meand": ["beta_binomial", "probit"]}.items():
             bracket = middling[f"among.{kind}_{people}"]

@@ -31,13 +31,7 @@ from monitor.lab.evaluation.lid import (
 )
 from monitor.lab.evaluation.longitudinal import Tempering, longitudinal
 from monitor.maths.rank_models import fit
-from tests.lab.evaluation.matrices import (
-    by_key,
-    drawn,
-    leading,
-    separated,
-    with_limits,
-)
+from tests.lab.evaluation.matrices import by_key, drawn, leading, separated, with_limits
 
 REGIMES = ("plain", "mid", "weak", "random")
 

@@ -18,11 +18,7 @@ from monitor.lab.evaluation.comparisons import (
     resamples,
 )
 from monitor.lab.evaluation.evaluating import evaluate
-from monitor.lab.evaluation.family import (
-    add_limits,
-    families,
-    rule_of,
-)
+from monitor.lab.evaluation.family import add_limits, families, rule_of
 from monitor.lab.evaluation.report.document import Evaluation
 from monitor.lab.report.export import figure_json
 from monitor.lab.report.html import render_html

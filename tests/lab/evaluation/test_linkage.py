@@ -110,7 +110,6 @@ def test_pi_link_falls_with_the_candidates_and_keeps_their_shape(golden):
     assert (candidates[0], candidates[-1]) == (2, 100)
     assert (np.diff(found) < 0).all()
     assert pi_link(matrix.better, 100, np.array([[1, 2], [3, 4]])).shape == (2, 2)
-    assert found[-1] == pytest.approx(np.mean(matrix.better == 0))
     large = pi_link(np.array([0, 1, 11695]), 11696, [2, 6000, 11696])
     assert large == pytest.approx([(2 - 1 / 11695) / 3, (2 - 5999 / 11695) / 3, 1 / 3], abs=1e-12)
 
@@ -168,16 +167,10 @@ def test_speakers_with_one_trial_are_left_out_of_pi_sing():
     assert ends(figure) == pytest.approx((0.025 ** (1 / 9), 1.0))  # nine speakers, not 24 trials
 
 
-@pytest.mark.parametrize(
-    ("better", "candidates", "words"),
-    [([3], 2, "check N"), ([], 2, "check N"), ([0], 4, "1 to 3"), ([0], 0, "1 to 3")],
-)
-def test_pi_link_refusals(better, candidates, words):
-    with pytest.raises(UsageError, match=words):
-        pi_link(np.array(better, dtype=int), 3, candidates)
-
-
 def test_refusals():
+    for better, candidates in (([3], 2), ([], 2), ([0], 4), ([0], 0)):
+        with pytest.raises(UsageError, match=r"check N|1 to 3"):
+            pi_link(np.array(better, dtype=int), 3, candidates)
     with pytest.raises(UsageError, match="same enrolled speakers"):
         isolated(np.ones((3, 2)), np.ones((3, 3)), np.ones(3, int))
     with pytest.raises(UsageError, match="1 to 2 calibration"):

@@ -22,11 +22,7 @@ from monitor.lab.evaluation.membership import (
     operating_points,
 )
 from monitor.maths.composition import epsilon_lower_nats, epsilon_nats
-from tests.lab.evaluation.matrices import (
-    drawn,
-    perfect,
-    pools,
-)
+from tests.lab.evaluation.matrices import drawn, perfect, pools
 
 
 def members(matrix, **options):

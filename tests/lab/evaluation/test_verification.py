@@ -19,11 +19,7 @@ from monitor.lab.evaluation.zebra import (
     log10_l_limits,
     tag,
 )
-from tests.lab.evaluation.matrices import (
-    by_key,
-    pools,
-    with_limits,
-)
+from tests.lab.evaluation.matrices import by_key, pools, with_limits
 
 
 def verified(matrix):

@@ -1,37 +1,57 @@
-"""Embeddings are scored by cosine, average or max."""
+"""Embeddings are scored by cosine; results of VoicePrivacy are read as their scripts leave them."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
+import sys
 import tempfile
+from typing import Any
 
 import numpy as np
 import pytest
 
-from monitor.errors import MonitorError
+from monitor.errors import MonitorError, StoreError, UsageError
 from monitor.lab.evaluation.input import files as room
-from monitor.lab.evaluation.input.embeddings import read_embeddings
+from monitor.lab.evaluation.input.embeddings import (
+    SpeakerVectors,
+    VoicePrivacyResults,
+    read_embeddings,
+    read_map,
+    read_trials,
+)
+from monitor.lab.evaluation.srd import is_undertrained
+from monitor.lab.evaluation.verification import eer
+from monitor.maths.scores import unit_vectors
+from tests.lab.evaluation import kits
+from tests.lab.evaluation.lists import speechbrain_eer
+from tests.lab.evaluation.matrices import pools
 
 GENERATOR = np.random.default_rng(3)
+
+
 ENROLMENT = GENERATOR.standard_normal((7, 5))
+
+
 OWNERS = ["bob", "ann", "bob", "cid", "ann", "bob", "bob"]
+
+
 TRIALS = GENERATOR.standard_normal((4, 5))
+
+
 SPOKEN = ["ann", "bob", "cid", "ann"]
-
-
-def unit(vectors):
-    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
 def expected(scoring):
     rows = []
-    for trial in unit(TRIALS):
+    for trial in unit_vectors(TRIALS):
         row = []
         for speaker in ("ann", "bob", "cid"):
-            own = unit(ENROLMENT[[owner == speaker for owner in OWNERS]])
+            own = unit_vectors(ENROLMENT[[owner == speaker for owner in OWNERS]])
             each = own @ trial
-            row.append(each.max() if scoring == "max" else unit(own.mean(axis=0)) @ trial)
+            row.append(each.max() if scoring == "max" else unit_vectors(own.mean(axis=0)) @ trial)
         rows.append(row)
     return np.array(rows)
 
@@ -81,15 +101,11 @@ def test_scores_are_cosines(files, scoring):
     assert read.matrix.name == "t"
     np.testing.assert_allclose(read.matrix.scores, expected(scoring), atol=1e-7)
     assert read.notes == ()
-
-
-@pytest.mark.parametrize("scoring", ["average", "max"])
-def test_length_and_order_do_not_matter(tmp_path, scoring):
-    as_npz(tmp_path / "t.npz", TRIALS * 7, SPOKEN)
-    order = [6, 2, 0, 1, 3, 5, 4]
-    scale = np.array([1, 2, 3, 4, 5, 6, 7.0])[:, None]
-    as_npz(tmp_path / "e.npz", (ENROLMENT * scale)[order], [OWNERS[i] for i in order])
-    read = read_embeddings(tmp_path / "t.npz", tmp_path / "e.npz", scoring)
+    # lengths and order do not matter
+    order, scale = [6, 2, 0, 1, 3, 5, 4], np.arange(1.0, 8.0)[:, None]
+    as_npz(trials.with_name("t.npz"), TRIALS * 7, SPOKEN)
+    as_npz(enrolment.with_name("e.npz"), (ENROLMENT * scale)[order], [OWNERS[i] for i in order])
+    read = read_embeddings(trials.with_name("t.npz"), enrolment.with_name("e.npz"), scoring)
     np.testing.assert_allclose(read.matrix.scores, expected(scoring), atol=1e-7)
 
 
@@ -103,6 +119,9 @@ def test_what_both_files_share_is_said(files, tmp_path):
     as_npz(tmp_path / "all.npz", ENROLMENT, OWNERS)
     read = read_embeddings(tmp_path / "all.npz", tmp_path / "all.npz", "max")
     assert read.notes[0].startswith("7 of 7 trials are enrolled themselves (first: trial 1)")
+    as_npz(tmp_path / "silent.npz", zero(TRIALS, 1), SPOKEN)
+    read = read_embeddings(tmp_path / "silent.npz", tmp_path / "all.npz")
+    assert "1 of 4 trials scores the same with every speaker (trial 2)" in read.notes[0]
 
 
 def test_a_large_matrix_lies_in_a_private_file_without_a_name(tmp_path, monkeypatch):
@@ -127,10 +146,6 @@ def test_a_large_matrix_lies_in_a_private_file_without_a_name(tmp_path, monkeypa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["e.npz", "t.npz"]
     assert steps[-1] == (4, 4)
     np.testing.assert_allclose(read.matrix.scores, expected("average"), atol=1e-7)
-
-
-def test_no_room_is_said(monkeypatch):
-    monkeypatch.setattr(room, "_MOST", 8)
     with pytest.raises(MonitorError, match="no room for 8000000000"):
         room.scratch((10**9, 10**9))
 
@@ -139,13 +154,6 @@ def zero(vectors, row):
     vectors = vectors.copy()
     vectors[row] = 0
     return vectors
-
-
-def test_a_silent_trial_is_noted(tmp_path):
-    as_npz(tmp_path / "t.npz", zero(TRIALS, 1), SPOKEN)
-    as_npz(tmp_path / "e.npz", ENROLMENT, OWNERS)
-    read = read_embeddings(tmp_path / "t.npz", tmp_path / "e.npz")
-    assert "1 of 4 trials scores the same with every speaker (trial 2)" in read.notes[0]
 
 
 def nan(vectors):
@@ -211,6 +219,7 @@ def test_texts_that_cannot_be_read(tmp_path, case):
             file.write(str(text).encode())
     as_npz(tmp_path / "e.npz", ENROLMENT, OWNERS)
     refused(message, path, tmp_path / "e.npz")
+    refused("scoring='plda' is not one of average, max", tmp_path, tmp_path, "plda")
 
 
 def refused(message, *arguments):
@@ -220,6 +229,190 @@ def refused(message, *arguments):
     assert "\n" not in str(caught.value)
 
 
-def test_scoring_is_checked(tmp_path):
-    with pytest.raises(MonitorError, match="scoring='plda' is not one of average, max"):
-        read_embeddings(tmp_path, tmp_path, "plda")
+def pick(results: VoicePrivacyResults, *words: str) -> Any:
+    (entry,) = results.choose(words)
+    return entry
+
+
+def pools_of(read):
+    return pools(read.comparisons)
+
+
+def test_a_pickle_is_refused_with_the_line_that_converts(tmp_path):
+    results = VoicePrivacyResults.at(kits.kit(tmp_path))
+    entry = pick(results, "f", "oo")
+    vectors = entry.trials / "utt-level" / "speaker_vectors.npy"
+    vectors.rename(vectors.with_suffix(".pt"))
+    with pytest.raises(StoreError, match=r"speaker_vectors\.pt is a pickle.*numpy\.save") as error:
+        results.read(entry, "mine")
+    assert "\n" not in str(error.value)
+
+
+def test_the_line_that_converts_does(tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch", reason="needs the extra peers")
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "exp" / "asv_orig" / "utt-level"
+    folder.mkdir(parents=True)
+    values = torch.arange(6.0).reshape(2, 3)
+    torch.save(values, folder / "speaker_vectors.pt")
+    with pytest.raises(StoreError) as error:
+        SpeakerVectors.at(folder)
+    subprocess.run(str(error.value).rpartition(": ")[2].replace("python", sys.executable, 1),
+                   shell=True, check=True)  # fmt: skip
+    assert np.load(folder / "speaker_vectors.npy").tolist() == values.tolist()
+
+
+def test_every_list_and_scenario_is_found(tmp_path):
+    results = VoicePrivacyResults.at(kits.kit(tmp_path))
+    assert [entry.words for entry in results.entries] == [
+        ("libri_dev", part, scenario, "mcadams" if "a" in scenario else "")
+        for part in "fm"
+        for scenario in ("oo", "oa", "aa")
+    ]
+    assert results.data == tmp_path / "data"
+    assert len(results.choose(["aa", "oo", "f"])) == 2
+    with pytest.raises(UsageError, match="has no xx; it has libri_dev f oo oa mcadams aa m"):
+        results.choose(["xx"])
+    by_hand = VoicePrivacyResults.at(tmp_path / "exp" / "asv_orig" / "cosine_out" / "emb_xvect")
+    assert len(by_hand.entries) == 6
+
+
+@pytest.mark.parametrize("words", [("f", "oo"), ("m", "oa"), ("f", "aa")])
+def test_the_error_rate_is_that_of_the_challenge(tmp_path, words):
+    """Cosines with the mean of the vectors as they are, and speechbrain's EER."""
+    results = VoicePrivacyResults.at(kits.kit(tmp_path))
+    entry = pick(results, *words)
+    read = results.read(entry, "mine")
+    trials = SpeakerVectors.at(entry.trials / "utt-level")
+    enrolled = SpeakerVectors.at(entry.enrolment / "spk-level")
+    scores: dict[bool, list[float]] = {True: [], False: []}
+    for speaker, utterance, target in read_trials(entry.listed):
+        one, two = enrolled.values[enrolled.row[speaker]], trials.values[trials.row[utterance]]
+        scores[target].append(float(one @ two / np.linalg.norm(one) / np.linalg.norm(two)))
+    mated, others = (np.array(scores[kind]) for kind in (True, False))
+    found = pools_of(read)
+    assert np.sort(found[0]) == pytest.approx(np.sort(mated), abs=1e-12)
+    assert np.sort(found[1]) == pytest.approx(np.sort(others), abs=1e-12)
+    expected = speechbrain_eer(mated, others)
+    assert eer(found[0], found[1], "nearest") == pytest.approx(expected, abs=0.02)
+    beside = results.path / f"{entry.enrolment.name}-{entry.trials.name}"
+    beside.mkdir()
+    (beside / "EER").write_text(str(eer(found[0], found[1], "nearest")))
+    assert not results.read(entry, "mine").warnings or words[1] != "oo"
+    (beside / "EER").write_text("0.4999")
+    assert "they are not of one run" in results.read(entry, "mine").warnings[0]
+    (beside / "EER").write_text("much")
+    with pytest.raises(UsageError, match="EER holds no number"):
+        results.read(entry, "mine")
+
+
+@pytest.mark.parametrize(("own", "marked"), [(0.4, False), (6.0, True)])
+def test_an_attacker_who_tells_too_little_of_clear_speech_is_marked(tmp_path, own, marked):
+    path = kits.kit(tmp_path, own)
+    results = VoicePrivacyResults.at(path)
+    read = results.read(pick(results, "f", "aa"), "mine")
+    assert any("looks undertrained" in each for each in read.warnings) == marked
+    assert any("The attacker is trained" in each for each in read.notes) != marked
+    assert not results.read(pick(results, "f", "oo"), "mine").warnings
+    elsewhere = tmp_path / "kept"
+    shutil.move(tmp_path / "exp" / "asv_orig", elsewhere)
+    unknown = results.read(pick(results, "f", "aa"), "mine")
+    assert any("cannot be told without results of asv_orig" in each for each in unknown.notes)
+    told = results.read(pick(results, "f", "aa"), "mine", clear=elsewhere)
+    assert any("looks undertrained" in each for each in told.warnings) == marked
+    assert is_undertrained(0.89, 1.0)
+    assert not is_undertrained(0.9, 1.0)
+
+
+def test_speakers_are_those_of_utt2spk_however_rows_are_mixed_up(tmp_path):
+    """The scripts of 2024 sort the rows of idx2spk as texts where they read embeddings back."""
+    results = VoicePrivacyResults.at(kits.kit(tmp_path))
+    entry = pick(results, "f", "oo")
+    sound = pools_of(results.read(entry, "mine"))
+    rows = read_map(entry.enrolment / "utt-level" / "idx2spk")
+    mixed = [rows[key] for key in sorted(rows)]
+    vectors = SpeakerVectors.at(entry.enrolment / "utt-level")
+    (entry.enrolment / "utt-level" / "idx2spk").write_text(
+        "".join(f"{i} {speaker}\n" for i, speaker in enumerate(mixed))
+    )
+    shutil.rmtree(entry.enrolment / "spk-level")
+    assert pools_of(results.read(entry, "mine"))[0].tolist() == pytest.approx(sound[0].tolist())
+    own: dict[str, list[int]] = {}
+    for i, speaker in enumerate(mixed):
+        own.setdefault(speaker, []).append(i)
+    kept = entry.enrolment / "spk-level"
+    kits.write_map(kept / "id2idx", {speaker: i for i, speaker in enumerate(own)})
+    means = np.stack([vectors.values[some].mean(axis=0) for some in own.values()])
+    np.save(kept / "speaker_vectors.npy", means)
+    read = results.read(entry, "mine")
+    assert any("are not the means of their utterances" in note for note in read.notes)
+
+
+def test_the_kit_of_2026_has_mixed_lists_and_names_with_wav(tmp_path):
+    enrolled, trials = kits.readers()
+    dataset = "de_dev"
+    kits.lists(tmp_path, dataset, enrolled, {"mixed": trials})
+    results = tmp_path / "exp" / "asv_anon_track2_10_de_ssl"
+    wav = [kits.Said(f"{each.name}.wav", each.speaker, each.gender) for each in trials]
+    kits.cached(results, f"{dataset}_enrolls", enrolled, kits.drawn(enrolled, 1.0), means=True)
+    kits.cached(results, f"{dataset}_trials_mixed", wav, kits.drawn(wav, 1.0))
+    found = VoicePrivacyResults.at(results)
+    read = found.read(pick(found, "mixed"), "mine")
+    assert read.matrix.scores.shape == (60, 12)
+    path = tmp_path / "data" / f"{dataset}_trials_mixed" / "trials"
+    path.write_text(path.read_text() + "1000 gone-1-0000 nontarget\n")
+    more = found.read(pick(found, "mixed"), "mine")
+    assert any("1 of 721 listed pairs have no embedding" in note for note in more.notes)
+
+
+def test_a_missing_list_of_trials_is_asked_for(tmp_path):
+    path = kits.kit(tmp_path)
+    shutil.rmtree(tmp_path / "data")
+    results = VoicePrivacyResults.at(path)
+    with pytest.raises(UsageError, match="libri_dev_trials_f has no list of trials: say where"):
+        results.read(pick(results, "f", "oo"), "mine")
+
+
+def broken(root, file, text):
+    path = kits.kit(root)
+    folder = path / "cosine_out" / "emb_xvect" / "libri_dev_trials_f" / "utt-level"
+    file = root / file if file.startswith("data") else folder / file
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return VoicePrivacyResults.at(path)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "what"),
+    [
+        ("id2idx", "", "id2idx is empty"),
+        ("id2idx", "a\n", "line 1: is not a name and a word"),
+        ("id2idx", "a 0\na 1\n", "a is listed twice"),
+        ("id2idx", "a 0\nb 0\n", "two of one row"),
+        ("id2idx", "a 99\n", "a: row 99"),
+        ("id2idx", "a -1\n", "is no row"),
+        ("id2idx", "a 1\n", "no listed pair has embeddings"),
+        ("idx2spk", "x y\n", "in idx2spk is no row"),
+        ("speaker_vectors.npy", "text", "holds Python objects"),
+        ("speaker_vectors.npy", kits.array_file(np.ones(3)), "has shape"),
+        ("speaker_vectors.npy", kits.array_file(np.full((30, 16), "a")), "has shape"),
+        ("speaker_vectors.npy", kits.array_file(np.ones((30, 4))), "take both from one network"),
+        ("speaker_vectors.npy", kits.array_file(np.full((30, 16), np.nan)), "is not finite"),
+        ("speaker_vectors.npy", kits.array_file(np.zeros((30, 16))), "is all zero"),
+        ("data/libri_dev_trials_f/trials", "1 2\n", "is not SPEAKER UTTERANCE target|nontarget"),
+        ("data/libri_dev_trials_f/trials", "a b target\na b nontarget\n", "is a target and is"),
+        ("data/libri_dev_enrolls/utt2spk", b"\xff\xfea", "is UTF-16"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_one_line(tmp_path, file, text, what):
+    results = broken(tmp_path, file, text)
+    with pytest.raises((UsageError, StoreError)) as error:
+        results.read(pick(results, "f", "oo"), "mine")
+    assert what in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("folder", ["", "plda_out", "cosine_out/emb_xvect"])
+def test_another_folder_is_refused(tmp_path, folder):
+    (tmp_path / "results" / folder).mkdir(parents=True)
+    with pytest.raises(UsageError, match="emb_xvect"):
+        VoicePrivacyResults.at(tmp_path / "results")

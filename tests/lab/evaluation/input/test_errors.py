@@ -115,19 +115,11 @@ CONTENT = {
     "nan in a table": (table().replace("0.8", "nan"), UTT2SPK, "trial 3 with speaker bob is not"),
     "nan in a list": (LISTED.replace("0.8", "nan"), KEY, "score of trial b-1 with speaker bob is"),
     "inf in a list": (LISTED.replace("0.8", "-inf"), KEY, "score of trial b-1 with speaker bob is"),
-    "short row": (
-        without(table(), 3) + "d-1,0.5,0.5\n",
-        UTT2SPK,
-        "line 5: has 3 columns and",
-    ),
+    "short row": (without(table(), 3) + "d-1,0.5,0.5\n", UTT2SPK, "line 5: has 3 columns and"),
     "bad score": (table().replace("0.8", "x"), UTT2SPK, "s line 4: a score is no number"),
     "bad listed score": (LISTED.replace("0.8", "x"), KEY, "s line 8: a score is no number"),
     "endless field": ('"' + "x" * 200_000 + '",b\n', UTT2SPK, "is no line of a table"),
-    "short line": (
-        LISTED + "ann d-1\n",
-        KEY,
-        "s line 13: has 2 columns and not 3",
-    ),
+    "short line": (LISTED + "ann d-1\n", KEY, "s line 13: has 2 columns and not 3"),
     "shifted lines": (
         without(LISTED, 11) + "ann a-1\n0.5 cid c-1 0.4\n",
         KEY,
@@ -187,11 +179,7 @@ CONTENT = {
         "l: a pair is a target on one line and not on another",
     ),
     "no target": (LISTED, KEY.replace("nontarget", "target").replace("target", "imp"), "no target"),
-    "bad word": (
-        LISTED,
-        KEY.replace("nontarget", "maybe"),
-        "l line 2: 'maybe' is neither",
-    ),
+    "bad word": (LISTED, KEY.replace("nontarget", "maybe"), "l line 2: 'maybe' is neither"),
     "ragged labels": (LISTED, "a-1 ann\na-2\n", "'a-2' is not two names"),
     "all numbers": (
         "12 7 0.5\n12 8 0.4\n",

@@ -138,13 +138,7 @@ def test_texts_that_say_who_spoke(file, content):
     same(read_scores(file("scores.csv", content)))
 
 
-def test_numbers_alone(file, tmp_path):
-    np.savetxt(tmp_path / "s.txt", SCORES)
-    labels = file("labels.txt", "".join(f"{j}\n" for j in TARGET))
-    same(read_scores(tmp_path / "s.txt", labels), ("0", "1", "2"))
-
-
-def test_speakers_that_are_numbers(file):
+def test_speakers_that_are_numbers(file, tmp_path):
     names = {"ann": "84", "bob": "174", "cid": "1272"}
 
     def renamed(text):
@@ -155,6 +149,9 @@ def test_speakers_that_are_numbers(file):
     for form in ("kaldi", "wide.csv", "list.csv"):
         read = read_scores(file(form, renamed(FORMS[form])), file("k", renamed(KEY)))
         same(read, ("84", "174", "1272"))
+    np.savetxt(tmp_path / "s.txt", SCORES)  # numbers alone
+    labels = file("labels.txt", "".join(f"{j}\n" for j in TARGET))
+    same(read_scores(tmp_path / "s.txt", labels), ("0", "1", "2"))
 
 
 @pytest.mark.parametrize("kind", ["<f8", "<f4", ">f4", "<f2"])
@@ -345,21 +342,6 @@ def test_notes(file):
     assert uneven.notes[0].startswith("speakers have 1 to 4 trials")
     more = read_scores(file("k", FORMS["kaldi"]), file("u", UTT2SPK + "d-1 ann\n"))
     assert more.notes == ("u speaks of 1 trial without a score",)
-
-
-def test_a_matrix_is_gone_through_once(file, monkeypatch):
-    passes = []
-    blocks = ScoreMatrix.blocks
-
-    def counted(matrix):
-        passes.append(matrix.trials)
-        return blocks(matrix)
-
-    monkeypatch.setattr(ScoreMatrix, "blocks", counted)
-    matrix = read_scores(file("s.npy", SCORES), file("l.npy", np.array(TARGET))).matrix
-    assert matrix.better.tolist() == [0, 1, 0, 0]
-    assert matrix.mated.tolist() == SCORES[range(4), TARGET].tolist()
-    assert passes == [4]
 
 
 def test_evaluate_takes_a_file_an_array_in_memory_and_a_data_frame(file):

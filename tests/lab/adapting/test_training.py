@@ -1,8 +1,9 @@
-"""Stretches of protected speech: whose, how many, drawn alike however they are drawn."""
+"""What is learnt from: stretches of protected speech, and what changes within a voice."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import soundfile
 
 from monitor.corpus import Recording
@@ -13,6 +14,7 @@ from monitor.lab.adapting.training import (
     decode_mono,
     draw_speech,
     extract_speech,
+    fit_normalisation,
 )
 from monitor.networks.layers import RATE
 from monitor.networks.voice import BANDS
@@ -26,7 +28,7 @@ def faded(samples: FloatArray, rate: int, name: str, speaker: str) -> FloatArray
     return np.asarray(samples * np.geomspace(1, 0.5, samples.size), np.float32)
 
 
-def alike(one: tuple[FloatArray, ...], other: tuple[FloatArray, ...]) -> bool:
+def equal(one: tuple[FloatArray, ...], other: tuple[FloatArray, ...]) -> bool:
     return len(one) == len(other) and all(map(np.array_equal, one, other))
 
 
@@ -37,15 +39,18 @@ def test_every_speaker_is_one_voice_at_each_speed(voices):
     assert {each.shape[1] for each in found.bands} == {BANDS}
     assert {each.dtype for each in found.bands} == {np.dtype(np.float16)}
     assert found.problems == ()
+    found = draw_speech([voices[:2], voices[1:2]], played, HOW)  # speakers of two corpora are two
+    assert found.names == ("00", "00 x0.9", "01", "01 x0.9", "01", "01 x0.9")
+    assert found.corpora.tolist() == [0, 0, 0, 0, 1, 1]
 
 
 def test_what_is_drawn_depends_on_the_seed_and_not_on_who_is_beside(voices):
     alone = draw_speech([voices[1:2]], played, HOW)
     among = draw_speech([voices[:3]], played, HOW)
-    assert alike(alone.bands, among.bands[4:8])
-    assert alike(draw_speech([voices[1:2]], played, HOW, jobs=2).bands, alone.bands)
+    assert equal(alone.bands, among.bands[4:8])
+    assert equal(draw_speech([voices[1:2]], played, HOW, jobs=2).bands, alone.bands)
     other = SpeechDraws(HOW.draws, HOW.seconds, HOW.speeds, seed=1)
-    assert not alike(draw_speech([voices[1:2]], played, other).bands, alone.bands)
+    assert not equal(draw_speech([voices[1:2]], played, other).bands, alone.bands)
 
 
 def test_each_stretch_has_a_draw_of_its_own(voices):
@@ -67,25 +72,20 @@ def test_the_anonymiser_is_heard_and_pauses_are_not(voices, tmp_path):
     paused = Recording("a", "1", path)
     found = draw_speech([[paused]], faded, SpeechDraws(1, 4.0, (1.0,)))
     assert 150 < len(found.bands[0]) < 240
+    wide = np.repeat(sound[: 2 * RATE], 3)
+    soundfile.write(path, np.stack([wide, wide], axis=1), 48_000)  # any rate, two channels
+    samples, rate = decode_mono(path)
+    assert (rate, samples.shape) == (48_000, (6 * RATE,))
+    assert 0.6 * 2 * RATE < extract_speech(samples, rate).size <= 2 * RATE
     whole = draw_speech([[voices[0]]], faded, SpeechDraws(1, sound.size / RATE, (1.0,)))
     assert np.array_equal(
         whole.bands[0], compute_bands(extract_speech(faded(sound, RATE, "", ""), RATE))
     )
     assert np.array_equal(whole.clear[0], compute_bands(extract_speech(sound, RATE)))
-    assert not alike(whole.bands, whole.clear)
+    assert not equal(whole.bands, whole.clear)
 
 
-def test_any_rate_and_two_channels(voices, tmp_path):
-    sound, _ = decode_mono(voices[0].path)
-    path = tmp_path / "wide.wav"
-    wide = np.repeat(sound[: 2 * RATE], 3)
-    soundfile.write(path, np.stack([wide, wide], axis=1), 48_000)
-    samples, rate = decode_mono(path)
-    assert (rate, samples.shape) == (48_000, (6 * RATE,))
-    assert 0.6 * 2 * RATE < extract_speech(samples, rate).size <= 2 * RATE
-
-
-def test_a_broken_file_is_named_and_the_rest_is_used(voices, tmp_path):
+def test_a_broken_file_and_a_failing_anonymiser_are_named_and_the_rest_is_used(voices, tmp_path):
     broken = tmp_path / "broken.wav"
     broken.write_bytes(b"RIFF")
     found = draw_speech([[*voices[:1], Recording("ann", "1", broken)]], played, HOW)
@@ -93,8 +93,6 @@ def test_a_broken_file_is_named_and_the_rest_is_used(voices, tmp_path):
     assert len(found.problems) == 1
     assert "broken.wav" in found.problems[0]
 
-
-def test_a_anonymiser_that_fails_is_told(voices):
     def fails(samples: FloatArray, rate: int, name: str, speaker: str) -> FloatArray:
         raise SourceError("my-anonymiser failed with exit status 1")
 
@@ -102,7 +100,42 @@ def test_a_anonymiser_that_fails_is_told(voices):
     assert (found.names, set(found.problems)) == ((), {"my-anonymiser failed with exit status 1"})
 
 
-def test_speakers_of_two_corpora_are_two(voices):
-    found = draw_speech([voices[:2], voices[1:2]], played, HOW)
-    assert found.names == ("00", "00 x0.9", "01", "01 x0.9", "01", "01 x0.9")
-    assert found.corpora.tolist() == [0, 0, 0, 0, 1, 1]
+def alike(embeddings: np.ndarray) -> tuple[float, float]:
+    """The mean cosine of crops of one voice, and of two."""
+    units = embeddings / np.linalg.norm(embeddings, axis=2, keepdims=True)
+    cosines = np.einsum("vcm,wdm->vwcd", units, units)
+    same = np.eye(len(units), dtype=bool)
+    return float(cosines[same].mean()), float(cosines[~same].mean())
+
+
+def test_what_changes_within_a_voice_counts_less():
+    generator = np.random.default_rng(0)
+    voices = generator.standard_normal((60, 1, 8))
+    apart = generator.standard_normal((60, 20, 8)) * [4, 1, 1, 1, 1, 1, 1, 0.2]
+    embeddings, corpora = voices + apart + 5, np.arange(60) % 2
+    turn, centre = fit_normalisation(
+        embeddings.reshape(-1, 8), np.repeat(np.arange(60), 20), corpora
+    )
+    own, other = alike(embeddings)
+    own_turned, other_turned = alike((embeddings - centre) @ turn)
+    assert own_turned - other_turned > own - other + 0.2
+    left = (apart - apart.mean(axis=1, keepdims=True)) @ turn
+    spread = np.sqrt(np.mean(left**2, axis=(0, 1)))
+    assert spread.max() / spread.min() < 6  # it was 20
+
+
+def test_corpora_of_any_size_have_one_say():
+    embeddings = np.random.default_rng(1).standard_normal((30, 4, 3))
+    corpora = np.repeat([0, 1], [25, 5])
+    embeddings[corpora == 1] += 10
+    centre = fit_normalisation(embeddings.reshape(-1, 3), np.repeat(np.arange(30), 4), corpora)[1]
+    assert centre == pytest.approx(5, abs=1)
+
+
+def test_a_voice_that_was_never_heard_has_no_say():
+    generator = np.random.default_rng(0)
+    embeddings, voices = generator.standard_normal((40, 3)), np.arange(40) % 10
+    turn, centre = fit_normalisation(embeddings, voices, np.zeros(10, int))
+    more, same = fit_normalisation(embeddings, voices, np.array([0] * 10 + [1]))
+    np.testing.assert_array_equal(turn, more)
+    np.testing.assert_array_equal(centre, same)

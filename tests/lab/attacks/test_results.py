@@ -1,0 +1,325 @@
+"""What is said and written of attacks, and the table of voice changers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import stat
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from monitor.errors import StoreError, UsageError
+from monitor.lab.attacks.attributes import AttributeRow, judge_attribute
+from monitor.lab.attacks.results import (
+    FILES,
+    AttackResults,
+    AttackRow,
+    build_report,
+    check_folder,
+    format_headline,
+    list_caveats,
+    method_name,
+    results_csv,
+    results_json,
+    tabulate_enrolment,
+    tabulate_main,
+    tabulate_measures,
+    write_results,
+)
+from monitor.lab.attacks.scoreboard import Scoreboard, ScoreRow, describe_comparison, format_delay
+from monitor.lab.report.html import render_html
+from monitor.lab.report.model import Figure, Table, format_cell
+from tests.lab.attacks.made import METHODS, results, row
+from tests.lab.reading import read_alone
+
+
+def test_the_headline_is_the_strongest_attackers_worst_method_first():
+    lines = format_headline(results())
+    assert lines == [
+        "mcadams:0.8: 3.10 bits (2.60 to 3.60) of 4.00 to the strongest attacker tried "
+        "(lazy-informed, voice, 3 segments enrolled, max scoring).",
+        "`mine --strong`: 0.05 bits (-0.45 to 0.55) of 4.00 to the strongest attacker tried "
+        "(lazy-informed, voice, 5 segments enrolled): no more than chance reads (0.10 bits).",
+        "Unprotected: 3.50 bits (3.00 to 4.00) (ignorant, voice, 5 segments enrolled).",
+    ]
+    # an attacker who does not know the anonymiser measures nothing but clear speech
+    *protected, clear = format_headline(results(attackers=("ignorant",)))
+    for line in protected:
+        assert "no measure of protection" in line
+        assert "strongest" not in line
+    assert "no measure" not in clear
+    (line,) = format_headline(results([row("none", "ignorant", 3.5)], methods=("none",)))
+    assert line.startswith("none: 3.50 bits")
+
+
+def test_what_stands_at_the_ceiling_is_said_to():
+    few = [row("none", "ignorant", 2.0), row("mcadams:0.8", "ignorant", 1.5),
+           row("whisper", "ignorant", 1.95)]  # fmt: skip
+    few = [replace(each, speakers=4) for each in few]
+    last = format_headline(results(few, methods=("none", "mcadams:0.8", "whisper")))[-1]
+    assert last.startswith("At the ceiling: unprotected speech, whisper. Among 4 readers no more")
+    assert "2.00 bits" in last
+    assert last.endswith("test with ten readers or more.")
+    (_, last) = format_headline(results([row("none", "ignorant", 3.9)], methods=("none",)))
+    assert last.endswith("test with more readers.")  # of 16
+    assert not any("ceiling" in line for line in format_headline(results()))
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [
+        ("mcadams:0.8", "mcadams:0.8"),
+        (METHODS[2], "`mine --strong`"),
+        ("command:/venv/bin/python /home/me/x.py", "`python x.py`"),
+        ("command:'unclosed", "`'unclosed`"),
+    ],
+)
+def test_a_program_is_called_by_its_name_and_not_its_place(method, name):
+    assert method_name(method) == name
+
+
+@pytest.mark.parametrize(
+    ("changes", "more", "told"),
+    [
+        ({}, {"session": "same"}, "parts of one session"),
+        ({}, {}, "Not tried: semi-informed"),
+        ({"rank_model": "shipped, of clear speech"}, {}, "weighed by the shi"),
+        ({"silent": 9}, {}, "nothing was extracted of voice under none"),
+        ({"complete": 9}, {}, "Not all readers have 5 segments"),
+        ({}, {}, "with 16 readers a difference within the limits is none"),
+    ],
+)
+def test_what_a_reader_has_to_know_is_said_and_nothing_that_is_not_so(changes, more, told):
+    rows = [row("none", "ignorant", 3.0, **changes)] if changes else []
+    assert any(told in line for line in list_caveats(results(rows, **more)))
+    if changes or more:
+        every = ("ignorant", "lazy-informed", "semi-informed")
+        assert told not in " ".join(list_caveats(results(attackers=every)))
+
+
+def test_features_weighed_together_that_learn_less_than_one_of_them_are_told():
+    """The headline is the stronger's; the note says that it is a single feature."""
+    rows = [
+        row("none", "ignorant", 3.24),
+        row("none", "ignorant", 1.2, feature="f0"),
+        row("none", "ignorant", 2.94, feature="joint"),
+    ]
+    found = results(rows, methods=("none",))
+    assert format_headline(found)[0].startswith("none: 3.24 bits")
+    (told,) = [line for line in list_caveats(found) if "joint gives" in line]
+    assert "joint gives 2.94 bits, voice alone 3.24: go by voice" in told
+    better = results([rows[0], replace(rows[2], figures=row("none", "x", 3.4).figures)])
+    assert not any("joint gives" in line for line in list_caveats(better))
+
+
+def test_a_calibration_that_contradicts_the_ranks_is_told():
+    def read(alid: float) -> AttackRow:
+        made = row("none", "ignorant", 3.0)
+        more = {
+            "lid.alid_bits": Figure("a", "ALID", alid, "bits", low=-7.1, high=3.5),
+            "srd.idr": Figure("i", "IdR", 0.82, "share"),
+        }
+        return replace(made, figures={**made.figures, **more})
+
+    (told,) = [line for line in list_caveats(results([read(-0.687)])) if "ALID" in line]
+    assert "none, ignorant, voice" in told
+    assert "16 readers" in told
+    assert not any("ALID" in line for line in list_caveats(results([read(2.6)])))
+
+
+def test_an_attacker_who_does_not_even_know_clear_voices_is_undertrained():
+    method, attackers = "mcadams:0.8", ("ignorant", "semi-informed")
+    rows = [row(method, "semi-informed", 2.0), row("none", "ignorant", 3.5)]
+    clear = {method: (2.0, 3.5), METHODS[2]: (3.4, 3.5)}
+    found = replace(results(rows, attackers=attackers), clear_bits=clear)
+    assert found.undertrained == (method,)
+    (told,) = [line for line in list_caveats(found) if "undertrained" in line]
+    assert "2.00 bits where the shipped one tells 3.50" in told
+    on_board = ScoreRow.of(found, method)
+    assert on_board.clear_share == pytest.approx(2.0 / 3.5)
+    assert on_board.undertrained
+    assert ScoreRow.of(replace(found, clear_bits={}), method).kept_shipped
+    assert not ScoreRow.of(found, "none").kept_shipped
+
+
+def cells(table: Table) -> list[list[str]]:
+    return [[format_cell(cell) for cell in row] for row in table.rows]
+
+
+def head(table: Table) -> list[str]:
+    return [column.title for column in table.columns]
+
+
+def render_page(found: AttackResults) -> str:
+    return render_html(build_report(found))
+
+
+def test_every_row_is_a_line_and_says_what_is_infinite():
+    lines = list(csv.DictReader(io.StringIO(results_csv(results()))))
+    assert len(lines) == 6
+    first = lines[0]
+    assert (first["method"], first["attacker"], first["speakers"], first["trials"]) == (
+        "none", "ignorant", "16", "64",
+    )  # fmt: skip
+    assert first["srd.mean_bits_model"] == "3.5"
+    assert first["srd.mean_bits_model.low"] == "3.0"
+    assert first["membership.epsilon_nats_at_1e-2"] == "inf"
+    assert first["lid.alid_bits"] == ""  # was not made
+    made = json.loads(results_json(results()))
+    assert made["headline"][0].startswith("mcadams:0.8: 3.10 bits")
+    assert made["settings"]["methods"] == list(METHODS)
+    assert made["rows"][0]["figures"]["srd.mean_bits_model"]["high"] == 4.0
+    assert made["notes"]
+
+
+def test_tables_of_a_template_of_each_enrolment_and_of_use():
+    found = results()
+    main = cells(tabulate_main(found))
+    assert [line[:2] for line in main] == [
+        ["none", "ignorant"], ["mcadams:0.8", "ignorant"], ["mcadams:0.8", "lazy-informed"],
+        ["`mine --strong`", "lazy-informed"],
+    ]  # fmt: skip
+    assert main[0][3] == "3.500\n3.000 to 4.000"
+    enrolled = tabulate_enrolment(found)  # as VoxGuard lays them out
+    assert head(enrolled) == ["method", "attacker", "feature", "scoring", "L = 1", "L = 3"]
+    assert cells(enrolled) == [
+        ["mcadams:0.8", "lazy-informed", "voice", "average", "25.0 | inf | 40.0 | -", "-"],
+        # one segment is its own mean, and the nearest
+        ["mcadams:0.8", "lazy-informed", "voice", "max", "25.0 | inf | 40.0 | -",
+         "25.0 | inf | 40.0 | -"],
+    ]  # fmt: skip
+    assert tabulate_measures(found).rows == []
+    error = Figure("utility.phone_error", "phone error", 0.5, "share", low=0.4, high=0.6)
+    used = replace(found, measured={"mcadams:0.8": [error]})
+    assert head(tabulate_measures(used)) == ["method", "bits, strongest attacker", "phone error"]
+    lines = cells(tabulate_measures(used))
+    assert lines[1] == ["mcadams:0.8", "3.100\n2.600 to 3.600", "50.0 %\n40.0 to 60.0 %"]
+    assert lines[0][-1] == "-"
+    # no column of the page is cut off on a narrow screen or paper
+    text = render_page(used)
+    assert text.count('<table class="wide">') == text.count("<table") == 3
+    for name in ("phone error", *head(tabulate_main(found))[3:], "L = 3"):
+        assert f'data-name="{name}"' in text  # each number says in its block what it is
+
+
+def test_the_page_begins_with_the_worst_and_escapes_what_it_is_given():
+    strange = "command:<script>alert(1)</script>"
+    text = render_page(results([row("none", "ignorant", 1.0), row(strange, "ignorant", 2.0)],
+                        methods=("none", strange)))  # fmt: skip
+    read_alone(text)
+    assert text.index("2.00 bits") < text.index("Unprotected")
+    assert "knows of no protection" in text
+
+
+def test_attributes_are_a_table_of_the_page():
+    has = {f"r{i}": i < 8 for i in range(17)}
+    judgement = judge_attribute(np.arange(17.0), list(has), has, replicates=20)
+    told = AttributeRow("none", "ignorant", "voice", "F", "relaxed", False, 5.0, 5, 6, judgement)
+    assert AttributeRow.decode(json.loads(json.dumps(told.encode()))) == told
+    found = results()
+    text = render_page(replace(found, attributes={"gender": [told]}))
+    assert "Told of a reader: gender" in text
+    assert "TPR at FPR 1e-2" in text
+    assert "8 / 9" in text
+
+
+def test_files_are_private_and_the_same_for_the_same_results(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        write_results(results(), tmp_path / name)
+    for name in FILES:
+        one, other = (tmp_path / folder / name for folder in "ab")
+        assert one.read_bytes() == other.read_bytes()
+        assert stat.S_IMODE(one.stat().st_mode) == 0o600
+    check_folder(tmp_path / "a")  # goes on from there
+    with pytest.raises(UsageError, match="name a folder"):
+        check_folder(tmp_path / "a" / FILES[0])
+
+
+@pytest.fixture
+def mine() -> ScoreRow:
+    """A method that withholds nearly everything."""
+    bits = {"ignorant": (0.1, 0.0, 0.4), "lazy-informed": (0.2, 0.1, 0.6)}
+    return ScoreRow("mine", "my-anonymiser", "voices", 8, 40, bits, phone_error=(0.5, 0.4, 0.6))
+
+
+def test_what_ships_is_worth_a_comparison():
+    board: Any = Scoreboard.shipped()
+    clear = next(each for each in board.rows if each.how == "nothing")
+    assert clear.strongest > 0.7 * math.log2(clear.speakers)
+    for each in board.rows:
+        assert each.corpus == "dev-clean"
+        assert 0 <= each.strongest <= math.log2(each.speakers)
+        for value, low, high in each.bits.values():
+            assert low <= value <= high
+        assert each is clear or "lazy-informed" in each.bits
+    assert any(each.how.startswith("sox") for each in board.rows)
+
+
+def test_own_rows_stand_among_the_others_and_survive_a_file(mine, tmp_path: Path):
+    board = Scoreboard.shipped().beside([mine])
+    assert board.ranked[0] == mine
+    assert "yours are of voices, other people" in describe_comparison(board, [mine])
+    path = tmp_path / "table.json"
+    board.save(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert Scoreboard.read(path) == board
+    better = replace(mine, bits={"ignorant": (0.0, 0.0, 0.1)})
+    again = Scoreboard.read(path).beside([better])
+    assert [row for row in again.rows if row.name == "mine"] == [better]
+    board.save(tmp_path / "table.md")
+    lines = (tmp_path / "table.md").read_text().splitlines()
+    assert lines[2].startswith(
+        "| mine | 0.20 [0.10, 0.60], lazy-informed | 0.10 [0.00, 0.40] | 0.20 [0.10, 0.60] |"
+    )
+    assert len(lines) == 2 + len(board.rows)
+    board.save(tmp_path / "table.html")
+    page = (tmp_path / "table.html").read_text()
+    assert page.count("my-anonymiser") == 1
+    assert "<script" not in page
+
+
+def test_the_strongest_attacker_stands_first_and_training_beside_its_figure(mine):
+    weaker = {**mine.bits, "semi-informed": (0.15, 0.0, 0.5)}
+    trained = replace(mine, bits=weaker, clear_share=0.97)
+    table = Scoreboard((trained,)).table()
+    said = dict(zip(head(table), cells(table)[0], strict=True))
+    assert head(table)[1] == "bits, strongest"
+    assert said["bits, strongest"].startswith("0.20\n")
+    assert "lazy-informed" in said["bits, strongest"]
+    assert "97 %" in said["bits, semi-informed"]
+    assert "undertrained" not in said["bits, semi-informed"]
+    poor = replace(trained, clear_share=0.6, undertrained=True)
+    assert "undertrained, 60 %" in Scoreboard((poor,)).markdown()
+    assert "shipped network" in Scoreboard((replace(mine, bits=weaker, kept_shipped=True),)).page()
+
+
+def test_a_delay_is_that_of_the_strongest_attacker(mine):
+    assert format_delay(mine) == "-"
+    assert format_delay(replace(mine, seconds={"ignorant": None}, heard=40.0)) == "> 40 s"
+    assert format_delay(replace(mine, seconds={"ignorant": None, "lazy-informed": 9.0})) == "9 s"
+
+
+def test_what_is_no_table_is_said_to_be_none(mine, tmp_path: Path):
+    with pytest.raises(UsageError, match=r"must end in \.html, \.json, \.md"):
+        Scoreboard((mine,)).save(tmp_path / "table.csv")
+    path = tmp_path / "table.json"
+    whole = json.loads(Scoreboard((mine,)).json())
+    wrong = [
+        {},
+        {**whole, "rows": [{"name": "x"}]},
+        {**whole, "rows": [{**whole["rows"][0], "bits": {}}]},
+    ]
+    for each in (*map(json.dumps, wrong), "no json", "[]"):
+        path.write_text(each)
+        with pytest.raises(StoreError, match=r"table\.json is no scoreboard"):
+            Scoreboard.read(path)
+    path.write_text(json.dumps({**whole, "schema": 2}))
+    with pytest.raises(StoreError, match="another version"):
+        Scoreboard.read(path)
