@@ -252,55 +252,50 @@ def test_gaps_are_told_five_times_then_counted():
 # -------------------------------------------------------------------------------------- the view
 
 
+CLOSED = (
+    "1:00", "5.0 of 5.6 bits, 64 % sure", "from USB Microphone", "lag 0.1 s", "(1.8 to 2.4)",
+    "peak 2.3", "watching 4088", "3.0 bits in about 30 s", "of speech", "4088 *", " 31% ",
+    "ALERT bits>3 for 5 s, since 0:20",
+    "⣀ bits  ━ ceiling  ╌ plateau  ┄ threshold  / linear  \\ root",
+)  # fmt: skip
+OPENED = (
+    "11.3 bits, about 400 in a million", "about 400 people in a city of a million match",
+    "(10.5 to 12.1)", "peak 11.5", "closed-set, among the 50 enrolled: 5.4 of 5.6 bits, 84 %",
+    "14.2 ", "village", "right: one match per town", "watching 4088", "3.0 bits in about 30 s",
+)  # fmt: skip
+RISING = [reading(float(t), min(0.5 + 0.1 * t, 5.0)) for t in range(1, 61)]
+GROWING = [{**reading(float(t)), **EVIDENCE, "bits": 0.2 * t} for t in range(1, 56)]
+
+
 @pytest.mark.slow
 @SIZES
-def test_everything_is_on_the_screen(width, height):
-    screen = Screen(True, width, height)
-    readings = [reading(float(t), min(0.5 + 0.1 * t, 5.0)) for t in range(1, 61)]
-    view = view_of(screen, START, *readings, ALERT, GAP, forecasts=[Ahead(31.0)])
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        ([START, *RISING, ALERT, GAP], CLOSED),
+        ([TOLD, *GROWING, {**reading(57.0), **EVIDENCE}], OPENED),
+    ],
+    ids=["closed-set", "evidence"],
+)
+def test_everything_is_on_the_screen(records, said, width, height):
+    view = view_of(Screen(True, width, height), *records, forecasts=[Ahead(31.0)])
     lines = shown(view)
     view.close()
     assert len(lines) <= height - 1
     assert all(len(line) <= width for line in lines)
+    text = "\n".join(lines)
     if width < 80:
         return
-    text = "\n".join(lines)
-    for words in (
-        "1:00", "5.0 of 5.6 bits, 64 % sure", "from USB Microphone", "lag 0.1 s", "(1.8 to 2.4)",
-        "peak 2.3", "watching 4088", "3.0 bits in about 30 s", "of speech", "4088 *", " 31% ",
-        "ALERT bits>3 for 5 s, since 0:20",
-    ):  # fmt: skip
-        assert words in text, words
+    assert [words for words in said if words not in text] == []
     assert re.search(r"f0 +1:15 +2 +3\.2 +2\.5", text)
     assert re.search(r"phones +1:15 +1 +3\.2 +2\.5", text)
-    (marks,) = [line for line in lines if "ceiling" in line]
-    assert marks.strip() == "⣀ bits  ━ ceiling  ╌ plateau  ┄ threshold  / linear  \\ root"
-    assert {"━", "┄", "╌", "/", "\\"} <= set(text.replace(marks, ""))
-    assert "· chance" in seen(START, *readings, reading(61.0, -1.0))
-
-
-@pytest.mark.slow
-@SIZES
-def test_evidence_comes_first_the_enrolled_second_and_no_ceiling(width, height):
-    screen = Screen(True, width, height)
-    made = [{**reading(float(t)), **EVIDENCE, "bits": 0.2 * t} for t in range(1, 56)]
-    view = view_of(screen, TOLD, *made, {**reading(57.0), **EVIDENCE}, forecasts=[Ahead(31.0)])
-    lines = shown(view)
-    view.close()
-    assert len(lines) <= height - 1
-    assert all(len(line) <= width for line in lines)
-    text = "\n".join(lines)
-    if width < 80:
-        return
-    for words in (
-        "11.3 bits, about 400 in a million", "about 400 people in a city of a million match",
-        "(10.5 to 12.1)", "peak 11.5", "closed-set, among the 50 enrolled: 5.4 of 5.6 bits, 84 %",
-        "14.2 ", "village", "right: one match per town", "watching 4088", "3.0 bits in about 30 s",
-    ):  # fmt: skip
-        assert words in text, words
-    assert "━━━" not in text  # evidence knows no ceiling
-    town = next(i for i, line in enumerate(lines) if line.rstrip().endswith("village"))
-    assert any(re.search("[⠁-⣿]", line) for line in lines[:town])
+    if said is CLOSED:
+        assert {"━", "┄", "╌", "/", "\\"} <= set(text.replace(CLOSED[-1], ""))
+        assert "· chance" in seen(*records, reading(61.0, -1.0))
+    else:
+        assert "━━━" not in text  # evidence knows no ceiling
+        town = next(i for i, line in enumerate(lines) if line.rstrip().endswith("village"))
+        assert any(re.search("[⠁-⣿]", line) for line in lines[:town])
 
 
 MUTE = {"f0": {**FEATURE, "rank": None, "rank_bits": None, "local_bits": None}}
@@ -446,20 +441,6 @@ def test_a_line_without_a_terminal(records, said):
     view.close()
     assert said in screen.lines[0]
     assert "\x1b" not in screen.text
-
-
-def test_progress_after_another_voice_claims_nothing():
-    screen = Screen(False)
-    progress = ReplayProgress(None, screen.console, clock=screen.clock)
-    opened = {"since_seconds": 7.0, "features": ["channel"]}
-    progress.write(event(START))
-    progress.write(event({"type": "change", "seconds": 9.0, "action": "note", **opened}))
-    progress.write(event(reading(9.0, change=opened)))
-    progress.close()
-    assert screen.lines == [
-        "another channel or voice since 0:07: alerts rest until the first is back",
-        "0:09 audio, 2.1 of 5.6 bits, another channel or voice since 0:07",
-    ]
 
 
 # ------------------------------------------------------------------------------------- the curve
