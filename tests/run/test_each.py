@@ -70,33 +70,25 @@ def test_a_line_says_what_the_run_said(talks):
     last = [record for record in records if record["type"] == "reading"][-1]
     first = next(record for record in records if record["type"] == "alert")
     outcome = process_one(talks / "a10.wav", opened)
-    assert (outcome.seconds, outcome.speech) == (last["seconds"], last["speech"])
-    assert (outcome.bits, outcome.bits_low, outcome.bits_high) == (
-        last["bits"],
-        last["bits_low"],
-        last["bits_high"],
-    )
-    assert outcome.peak_bits == last["peak_bits"]
+    for key in ("seconds", "speech", "bits", "bits_low", "bits_high", "peak_bits"):
+        assert getattr(outcome, key) == last[key], key
     assert outcome.first_alert_seconds == first["seconds"]
     assert (outcome.alerts, outcome.gaps, outcome.exit_status, outcome.error) == (1, 0, 3, "")
 
 
-def test_silence_is_incomplete_and_what_is_no_audio_has_failed(talks):
+def test_silence_is_incomplete_and_what_has_failed_is_a_line_too(talks):
+    def breaks(path: Path) -> Run:
+        raise ZeroDivisionError("once\nin a lifetime")
+
     soundfile.write(talks / "still.wav", 0 * synthetic(3.0), RATE)
     still = process_one(talks / "still.wav", opened)
     assert (still.exit_status, still.speech, still.error) == (4, 0.0, "")
     bad = process_one(talks / "sub" / "bad.wav", opened)
     assert (bad.exit_status, bad.bits) == (1, None)
     assert "bad.wav is no recording" in bad.error
-
-
-def test_something_unforeseen_in_one_recording_is_a_line_too(talks):
-    def breaks(path: Path) -> Run:
-        raise ZeroDivisionError("once\nin a lifetime")
-
-    outcome = process_one(talks / "a9.wav", breaks)
-    assert outcome.exit_status == 1
-    assert outcome.error == "unexpected ZeroDivisionError: once in a lifetime"
+    unforeseen = process_one(talks / "a9.wav", breaks)
+    assert unforeseen.exit_status == 1
+    assert unforeseen.error == "unexpected ZeroDivisionError: once in a lifetime"
 
 
 def test_the_summary_is_in_order_private_and_gone_on_with(talks, tmp_path):

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,50 +23,37 @@ from tests.records import read_records
 from tests.sounds import RATE, synthetic
 
 
-def replayed(tmp_path: Path, recording: Path, *options: str) -> list[dict[str, Any]]:
-    """The records of the command, whose picture is ``replay.svg``."""
-    log, picture = tmp_path / "run.jsonl", tmp_path / "replay.svg"
-    arguments = ["replay", str(recording), "--jsonl", str(log), "--plot", str(picture), *options]
-    subprocess.run([sys.executable, "-m", "monitor", *arguments], check=True, capture_output=True)
-    return read_records(log)
-
-
-def check_same(found: Measurement, records: list[dict[str, Any]], tmp_path: Path) -> None:
-    readings = [each for each in records if each["type"] == "reading"]
-    assert len(readings) > 5
-    written = [
-        json.loads(line_of(each.record())) for each in found.events
-    ]  # six decimals, as a log has them
-    assert [each for each in written if each["type"] == "reading"] == readings
-    for name in ("bits", "bits_low", "speech", "ceiling", "closed_set_bits", "headline", "seconds"):
-        assert getattr(found, name) == pytest.approx(readings[-1][name], abs=1e-6)
-    assert (found.evidence_bits is None) == (readings[-1]["evidence_bits"] is None)
-    assert found.evidence_bits == pytest.approx(readings[-1]["evidence_bits"], abs=1e-6)
-    assert (found.conditions is None) == ("conditions" not in readings[-1])
-    assert list(found.differs) == list(readings[-1].get("differs", ()))
-    assert [str(each) for each in found.notices][: len(records[0]["notices"])] == (
-        records[0]["notices"]
-    )
-    found.plot(tmp_path / "own.svg")
-    assert (tmp_path / "own.svg").read_bytes() == (tmp_path / "replay.svg").read_bytes()
+def test_silence_and_nothing_at_all_are_no_low_figure():
+    found = measure(np.zeros(2 * RATE, np.float32), rate=RATE, features=["f0"])
+    assert found.speech == 0.0
+    assert "no speech" in str(found)
+    assert "bits" not in str(found)
+    nothing = measure(np.zeros(0, np.float32), rate=RATE, features=["f0"])
+    assert (nothing.seconds, nothing.bits, len(nothing.readings)) == (0.0, None, 0)
+    assert "no figure" in str(nothing)
+    assert nothing._repr_svg_() is None
+    assert str(nothing) in nothing._repr_html_().replace("&#x27;", "'")
 
 
 @pytest.mark.slow
 def test_it_says_what_replay_says_of_the_demo(tmp_path):
-    found = measure(demo_frames())
-    check_same(found, replayed(tmp_path, demo_frames()), tmp_path)
-
-
-def test_it_says_what_replay_says_of_a_real_recording(shared, tmp_path):
-    talk = shared / "speech" / "dev-clean" / "1272" / "141231.opus"  # one not enrolled
-    if not talk.exists():
-        pytest.skip("needs real speech, in ../shared beside the repository")
-    who = "1272"
-    found = measure(talk, watch=who, features=["f0"])
-    records = replayed(tmp_path, talk, "--watch", who, "--features", "f0")
-    check_same(found, records, tmp_path)
-    assert found.headline == "evidence"
-    assert found.conditions is not None
+    found, log = measure(demo_frames()), tmp_path / "run.jsonl"
+    options = ["--jsonl", str(log), "--plot", str(tmp_path / "replay.svg")]
+    command = [sys.executable, "-m", "monitor", "replay", str(demo_frames()), *options]
+    subprocess.run(command, check=True, capture_output=True)
+    records = read_records(log)
+    readings = [each for each in records if each["type"] == "reading"]
+    assert len(readings) > 5
+    # six decimals, as a log has them
+    written = [json.loads(line_of(each.record())) for each in found.events]
+    assert [each for each in written if each["type"] == "reading"] == readings
+    for name in ("bits", "bits_low", "speech", "ceiling", "closed_set_bits", "headline", "seconds"):
+        assert getattr(found, name) == pytest.approx(readings[-1][name], abs=1e-6)
+    assert (found.evidence_bits, found.conditions, list(found.differs)) == (None, None, [])
+    told = records[0]["notices"]
+    assert [str(each) for each in found.notices][: len(told)] == told
+    found.plot(tmp_path / "own.svg")
+    assert (tmp_path / "own.svg").read_bytes() == (tmp_path / "replay.svg").read_bytes()
 
 
 def test_samples_are_heard_with_their_rate():
@@ -80,21 +66,6 @@ def test_samples_are_heard_with_their_rate():
         measure(samples)
     with pytest.raises(UsageError, match="rate"):
         measure(demo_frames(), rate=RATE)
-
-
-def test_silence_is_no_low_figure():
-    found = measure(np.zeros(2 * RATE, np.float32), rate=RATE, features=["f0"])
-    assert found.speech == 0.0
-    assert "no speech" in str(found)
-    assert "bits" not in str(found)
-
-
-def test_nothing_at_all():
-    found = measure(np.zeros(0, np.float32), rate=RATE, features=["f0"])
-    assert (found.seconds, found.bits, len(found.readings)) == (0.0, None, 0)
-    assert "no figure" in str(found)
-    assert found._repr_svg_() is None
-    assert str(found) in found._repr_html_().replace("&#x27;", "'")
 
 
 def happened(**changes: Any) -> list[Event]:

@@ -88,23 +88,6 @@ def test_two_streams_disclose_what_one_would(a, b, seed):
     assert np.array_equal(own.totals["f0"], alone.totals.totals["f0"])
 
 
-def test_evidence_adds_up_in_any_order():
-    parts: list[FeatureTotals] = []
-    for seed in range(3):
-        monitor = fresh()
-        heard(monitor, both(5.0, seed))
-        parts.append(monitor.totals)
-    a, b, c = parts
-    one, other = (a + b) + c, c + (b + a)
-    assert one.speech == other.speech == sum(part.speech for part in parts)
-    assert one.frames == other.frames
-    assert one.usable == other.usable
-    np.testing.assert_allclose(one.totals["timbre"], other.totals["timbre"], atol=1e-12)
-    back = one - c
-    assert back.speech == (a + b).speech
-    assert np.array_equal(back.totals["f0"], (a + b).totals["f0"])
-
-
 def test_evidence_adds_up_in_any_order_and_is_a_copy():
     monitors = [fresh() for _ in range(3)]
     for seed, monitor in enumerate(monitors):
@@ -184,19 +167,6 @@ def test_what_does_not_fit_is_refused():
     late.push(both(1.0, 0))
     with pytest.raises(UsageError, match="before the first block"):
         late.begin_with(FeatureTotals(1, totals, counts, usable))
-
-
-def test_simulated_reader_only_counts_once():
-    one, two = (Monitor(reference(), watch="19") for _ in range(2))
-    whole = simulated(20.0)
-    (first, second) = frames(whole, [1000])
-    heard(one, whole)
-    half = Monitor(reference(), watch="19")
-    heard(half, first)
-    two.begin_with(half.totals)
-    heard(two, shifted(second, -1000))
-    assert np.array_equal(one.totals.totals["f0"], two.totals.totals["f0"])
-    assert one.totals.speech == two.totals.speech
 
 
 # ---------------------------------------------------------------------------- one stream at a time

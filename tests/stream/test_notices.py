@@ -9,7 +9,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import numpy as np
@@ -20,8 +19,7 @@ import monitor
 from monitor import Monitor
 from monitor.events.schema import SCHEMA
 from monitor.plots.curve import caption, read_columns
-from monitor.protocols import Provenance
-from monitor.run import LogFile, Run, RunSettings
+from monitor.run import Run
 from monitor.sinks.jsonl import RunBuffer
 from monitor.sinks.live import ReplayProgress
 from monitor.sinks.summary import print_summary
@@ -147,28 +145,6 @@ def test_nothing_is_printed_where_nobody_set_up_a_log():
         assert done.stdout == ""
         assert bool(done.stderr) == bool(said)
         assert said in done.stderr
-
-
-@pytest.mark.parametrize("stop", [5, 7, 8, 12, 19])
-def test_stopped_and_resumed_each_is_told_once(tmp_path, stop):
-    def run(path: Path, resume: bool = False, **options: Any) -> Run:
-        source = Listed(noticed(), ["talk"], (Provenance("talk"),))
-        return Run(source, Monitor(reference()), log=LogFile(path, resume=resume), **options)
-
-    whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
-    with run(whole) as one:
-        one.to_end()
-    clock = iter(range(10**6)).__next__
-    with run(cut, settings=RunSettings(clock=clock)) as stopped:
-        for record in (event.record() for event in stopped):
-            if record["type"] == "reading" and record["seconds"] > stop:
-                break  # the checkpoint is of the reading before
-    with run(cut, resume=True) as again:
-        again.to_end()
-    lines = [[{**each, "time": ""} for each in read_records(path)] for path in (cut, whole)]
-    assert lines[0] == lines[1]
-    assert [str(each) for each in again.notices[-3:]] == [str(each) for _, each in PLACES]
-    assert again.notices[-3:] == again.monitor.noticed
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import cache, reduce
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -26,12 +25,11 @@ from monitor.features.phones import Phones
 from monitor.kinds import EMBEDDING, HISTOGRAM, LEVELS, FeatureSpec, Kind, Sensitivity
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.people import Speaker
-from monitor.protocols import Provenance
-from monitor.run import LogFile, Run, RunSettings
 from monitor.sinks.jsonl import RunBuffer
 from monitor.sources.frames import read_frames
 from monitor.stream import speaker_changes
 from monitor.stream.accumulator import FeatureTotals
+from monitor.stream.notices import recording_notices
 from monitor.stream.speaker_changes import (
     FEWEST,
     ChangeDetector,
@@ -42,16 +40,14 @@ from monitor.stream.speaker_changes import (
     score_likeness,
     select_cohort,
 )
-from monitor.types import Block, Frames, Track
+from monitor.types import Frames, Track
 from tests.contracts import KILOBYTE, growth
 from tests.records import as_records
 from tests.stream.streams import (
     Listed,
-    audio,
-    readings,
     reference,
+    resumed,
     run_through,
-    sounds,
     two_features,
 )
 
@@ -417,12 +413,6 @@ def test_what_it_is_given_is_only_read():
     assert heard(following(background), steps)
 
 
-def test_a_large_population_is_thinned():
-    counts = np.random.default_rng(0).integers(0, 50, (1000, BINS))
-    follower = following({"f0": counts})
-    assert heard(follower, spoken([(0, 90), (1, 60)]))
-
-
 @pytest.mark.slow
 def test_memory_does_not_grow(monkeypatch):
     monkeypatch.setattr(module, "MOST_MARGINS", 60)
@@ -580,19 +570,6 @@ def test_features_that_the_shipped_readers_do_not_have_judge_nobody():
         assert not are_different_people({name: two_features().specs["f0"]}, ones, ones)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("step", [1000, 4000, 50_000])
-def test_any_cutting_says_the_same(step):
-    samples = sounds(30.0)
-    items: list[Block] = []
-    for recording in range(2):
-        items += audio(samples, range(step, samples.size, step), recording=recording)
-    monitor = Monitor(reference(), on_change="note")
-    found = [event for event in monitor.events(Listed(items)) if isinstance(event, Reading)]
-    assert [reading.recording for reading in found] == [0] * 30 + [1] * 30
-    assert monitor.recordings.silent == []
-
-
 def test_the_shipped_readers_stand_beside_a_few_where_one_network_made_both(monkeypatch):
     shipped, few = people(30, seed=1), people(3)
     monkeypatch.setattr(speaker_changes, "shipped_readers", lambda: shipped)
@@ -612,27 +589,18 @@ def test_the_shipped_readers_stand_beside_a_few_where_one_network_made_both(monk
     assert np.array_equal(made[3:], shipped.templates("voice", shipped.scoring()))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("stop", [10, 33, 36, 50, 70, 94])
-def test_resumed_the_same_is_said(tmp_path, stop):
+def test_resumed_the_same_is_said(stop):
     """Stopped in each of the recordings, by turns."""
     items = [pitched(30, 40), silence(5, 1), pitched(30, 75, 2, 35.0), pitched(30, 40, 3, 65.0)]
-    names = ["a", "b", "c", "d"]
-    whole = end_of(items, names, on_change="note")
-    assert len(whole["notices"]) == 2
-
-    def source() -> Listed:
-        return Listed(items, names, (Provenance("calls"),))
-
-    path, clock, kept = tmp_path / "run.jsonl", RunSettings(clock=count().__next__), RunBuffer()
-    with Run(source(), Monitor(reference(), on_change="note"), settings=clock, log=path) as run:
-        for record in (event.record() for event in run):
-            if record["type"] == "reading" and record["seconds"] > stop:
-                break  # the checkpoint is of the reading before
-    again, log = Monitor(reference(), on_change="note"), LogFile(path, resume=True)
-    run_through(source(), again, sinks=[kept], log=log)
-    assert as_records(kept.events)[-1]["notices"] == whole["notices"]
-    assert readings(as_records(kept.events))[0]["seconds"] == stop + 1
+    whole, first, again = (Monitor(reference(), on_change="note") for _ in range(3))
+    found = list(whole.events(Listed(items)))
+    recordings = [event.recording for event in found if isinstance(event, Reading)]
+    assert recordings == [0] * 30 + [1] * 5 + [2] * 30 + [3] * 30
+    said = list(map(str, recording_notices(whole, "abcd")))
+    assert len(said) == 2
+    resumed(iter([first, again]).__next__, items, lambda event: event.seconds == stop)
+    assert list(map(str, recording_notices(again, "abcd"))) == said
 
 
 def test_alike_is_symmetric_and_knows_the_same_voice():
