@@ -242,19 +242,6 @@ def gain(p):
     return np.log2(p.size) + (p * np.log2(p)).sum()
 
 
-def test_nobody_watched():
-    made = people()
-    counts = [voice(made, name, 4, 60) for name in BOTH]
-    alone, watching = Attacker(made, BOTH), Attacker(made, BOTH, "s4")
-    assert (alone.watched, watching.watched) == (False, True)
-    one, other = (each.assess(heard(*counts), 10.0) for each in (alone, watching))
-    assert (one.local, one.gain, one.expected) == (None, other.gain, other.expected)
-    assert_array_equal(one.posterior, other.posterior)
-    for name, feature in one.features.items():
-        assert (feature.rank, feature.rank_bits, feature.local_bits) == (None, None, None)
-        assert feature.gain_bits == other.features[name].gain_bits
-
-
 @pytest.mark.parametrize("seconds", [0.2, 10.0, 500.0])
 def test_the_rank_posterior_is_gamma_at_everybodys_rank(seconds):
     made = people(features=("f0",))

@@ -32,7 +32,7 @@ from monitor.protocols import StreamInfo
 from monitor.sources import Chain, File, FramesFile, SideInputSource, write_frames
 from monitor.stream import front_end as coverage
 from monitor.stream.checkpoint import Checkpoint
-from monitor.stream.front_end import WordCoverage, find_coverage
+from monitor.stream.front_end import WordCoverage
 from monitor.stream.records import RunTotals, coverage_notices, list_coverage, start_event
 from monitor.transcripts.transcript import measure_coverage
 from monitor.types import AnyArray, Block, Track, Tracks, Words
@@ -431,25 +431,3 @@ def test_only_the_last_hours_are_kept(monkeypatch):
     kept = Words(("so",) * int(late.sum()), *times, times[1])
     assert one.words == 40
     assert one.coverage == measure_coverage(kept, speech()[first:])
-
-
-def test_captions_without_pauses_are_not_doubted():
-    begins = np.arange(0, TICKS, 50)
-    captions = Words(("so",) * begins.size, begins, begins + 50, begins + 50)
-    found = find_coverage(captions, speech())
-    assert found is not None
-    assert (found.as_well, found.doubtful, found.covered) == (None, False, 1.0)
-    assert find_coverage(captions, np.zeros(TICKS, bool)) is None
-
-
-@pytest.mark.parametrize("own", [True, False])
-def test_words_of_another_recording_are_doubted(own):
-    voiced = speech(3)
-    edges = np.flatnonzero(np.diff(np.concatenate(([0], voiced, [0]))))
-    begins, ends = edges[::2] + 5, edges[1::2] - 5
-    if not own:
-        begins, ends = begins + 1100, ends + 1100
-        begins, ends = begins[ends < TICKS], ends[ends < TICKS]
-    found = find_coverage(Words(("so",) * begins.size, begins, ends, ends), voiced)
-    assert found is not None
-    assert found.doubtful is not own

@@ -163,19 +163,6 @@ def test_a_template_keeps_what_it_sounds_like(tmp_path, voice):
     assert loaded.without("wide").condition() == loaded.condition("narrow")
 
 
-def test_a_further_session_counts_by_its_length():
-    wide, narrow = Condition(bandwidth_hz=8000.0, snr_db=40.0), Condition(bandwidth_hz=4000.0)
-    speaker = reference().speakers[0]
-    one, two, silent = (
-        replace(speaker, sound=sound)
-        for sound in (sound_of(wide, 30.0), sound_of(narrow, 90.0), np.zeros(0, "<f4"))
-    )
-    both = one.merged(two)
-    assert both.condition == Condition(bandwidth_hz=5000.0, snr_db=40.0)
-    assert both.sound[[0, len(one.sound)]].tolist() == [30.0, 90.0]
-    assert one.merged(silent).condition == silent.merged(one).condition == wide
-
-
 def sounding(sound):
     """The shipped readers, of such a sound."""
     whole, people = reference(), [replace(one, sound=sound) for one in reference().speakers]

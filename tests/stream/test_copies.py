@@ -85,6 +85,8 @@ def test_a_copy_is_noticed_whatever_was_done_to_it(name, readers, enrolled):
 def test_what_is_no_copy_is_not(readers, enrolled):
     rest = readers[0][(SECONDS + 1) * RATE :]  # of the same recording
     assert notices(enrolled, rest, watch="a") == []
+    # people who were enrolled without landmarks are not looked for
+    assert notices(with_landmarks(enrolled, NONE), readers[0][: 30 * RATE]) == []
 
 
 def test_it_is_said_once_for_any_cutting_and_after_a_stop(readers, enrolled):
@@ -96,10 +98,6 @@ def test_it_is_said_once_for_any_cutting_and_after_a_stop(readers, enrolled):
     never = told(Monitor(enrolled, ["f0"]).events(Listed(blocks)))
     for after in (8, 14):
         assert resumed(lambda: Monitor(enrolled, ["f0"]), blocks, after) == never
-
-
-def test_people_who_were_enrolled_without_landmarks_are_not_looked_for(readers, enrolled):
-    assert notices(with_landmarks(enrolled, NONE), readers[0][: 30 * RATE]) == []
 
 
 def test_the_shipped_readers_are_known(shared):
@@ -155,7 +153,7 @@ def repeating(sound, cuts=()):
 
 
 def test_a_clip_in_a_loop_counts_once(speech):
-    clip = speech[10 * RATE : 12 * RATE]
+    clip, new = speech[10 * RATE : 12 * RATE], speech[40 * RATE : 46 * RATE]
     monitor, readings, kinds = repeating(np.tile(clip, 40))
     assert kinds.count("repeated") == 1
     counted = [reading.speech for reading in readings]
@@ -163,6 +161,20 @@ def test_a_clip_in_a_loop_counts_once(speech):
     assert counted[-1] == counted[4]  # nothing more after 25 s
     assert monitor.repeated_seconds > 45
     assert readings[-1].bits == readings[4].bits
+    # one that begins again soon is left out soon
+    loop = np.tile(clip, 15)
+    before, after = (
+        repeating(np.concatenate(parts))[1][-1].speech for parts in ([loop, new], [loop, new, loop])
+    )
+    assert after - before <= 10
+    with Run(Listed(audio(np.tile(clip, 20))), Monitor(reference())) as run:
+        end = [event.record() for event in run][-1]
+    assert end["repeated_seconds"] > 10
+    assert any("heard before" in line for line in end["notices"])
+    # a reader is not taken for a repetition
+    monitor, _, kinds = repeating(speech)
+    assert monitor.repeated_seconds == 0
+    assert "repeated" not in kinds
 
 
 def test_what_was_heard_a_minute_ago_does_not_count_again_and_new_speech_does(speech):
@@ -184,28 +196,6 @@ def test_new_speech_counts_again_soon_after_a_loop(speech, seconds):
     lost = alone - (readings[-1].speech - readings_of_loop[-1].speech)
     assert 0 <= lost <= 4
     assert abs(monitor.repeated_seconds - looped.repeated_seconds - lost) <= 0.5
-
-
-def test_a_loop_that_begins_again_soon_is_left_out_soon(speech):
-    clip, new = speech[10 * RATE : 12 * RATE], speech[40 * RATE : 46 * RATE]
-    loop = np.tile(clip, 15)
-    before = repeating(np.concatenate([loop, new]))[1][-1].speech
-    after = repeating(np.concatenate([loop, new, loop]))[1][-1].speech
-    assert after - before <= 10
-
-
-def test_a_reader_is_not_taken_for_a_repetition(speech):
-    monitor, _, kinds = repeating(speech)
-    assert monitor.repeated_seconds == 0
-    assert "repeated" not in kinds
-
-
-def test_the_run_says_how_much_was_left_out(speech):
-    source = Listed(audio(np.tile(speech[: 2 * RATE], 20)))
-    with Run(source, Monitor(reference())) as run:
-        end = [event.record() for event in run][-1]
-    assert end["repeated_seconds"] > 10
-    assert any("heard before" in line for line in end["notices"])
 
 
 def test_windows_that_overlap_remember_what_is_heard_once():

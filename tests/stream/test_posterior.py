@@ -324,12 +324,11 @@ def of_the_demo(watch):
     return monitor.attacker, made
 
 
-def test_they_begin_with_mean_evidence_and_end_at_what_is_supported():
+def test_guides_begin_with_mean_evidence_and_end_at_what_is_supported():
     attacker, made = of_the_demo(DEMO_SPEAKER)
     seconds, bits = attacker.first_evidence
     cells = [row for row in attacker.evidence_model.rows if row.get("evidence_bits") is not None]
-    lengths = sorted({row["T"] for row in cells})
-    assert seconds == lengths[0]
+    assert seconds == min(row["T"] for row in cells)
     assert bits in {row["evidence_bits"] for row in cells if row["T"] == seconds}
     assert attacker.support_bits is not None
     for reading in made:
@@ -342,9 +341,6 @@ def test_they_begin_with_mean_evidence_and_end_at_what_is_supported():
         linear, root = reading.evidence_guides
         assert reading.record()["evidence_guides"] == {"linear": linear, "sqrt": root}
     assert sum(reading.headline == "evidence" for reading in made) > 20
-
-
-def test_nobody_watched_has_those_of_the_closed_set_alone():
     _, made = of_the_demo(None)
     assert all(reading.evidence_guides is None for reading in made)
     assert made[-1].record()["evidence_guides"] is None
