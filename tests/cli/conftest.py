@@ -22,13 +22,21 @@ import soundfile
 from benchmarks.simulation import Simulation, write_corpus
 from monitor.cli import main
 from monitor.corpus import find
+from monitor.features.f0 import F0
+from monitor.features.style import Style
+from monitor.population.cohort import FeatureTemplates
+from monitor.population.people import Speaker
 from monitor.population.population import Population
+from monitor.population.rank_model import RankModels
 from monitor.sources.frames import write_frames
 from monitor.training import fitted
-from monitor.training.calibrating import CalibrationSettings, calibrate
+from monitor.training.calibrating import CalibrationSettings, calibrate, with_maxima
 from monitor.training.enrolling import enrol
 from monitor.training.voices import collect
+from tests.lab.attacks.conftest import corpora  # noqa: F401  a fixture
+from tests.population.rank_models import some_rank_model
 from tests.sounds import RATE, synthetic
+from tests.stream.streams import heard_by_both, run_reporter, two_features, with_evidence
 
 
 @dataclass(frozen=True)
@@ -150,6 +158,73 @@ def population(people: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def talk(people: Path) -> Path:
     """Frames of speaker 000003 of that corpus, from a session that was not enrolled."""
     return people / "000003" / "s1.npz"
+
+
+@pytest.fixture(scope="session")
+def known(population: Path, people: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """That population, which has heard how high others' streams get."""
+    path = tmp_path_factory.mktemp("known") / "us.npz"
+    with_maxima(Population.load(population), collect(find(people))[0]).save(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def crowds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A talk in two features, and six people: with evidence, with more of it, and without."""
+    folder, heard = tmp_path_factory.mktemp("crowds"), heard_by_both()
+    lengths = {"f0": 0.01, "timbre": 0.5}
+    write_frames(folder / "talk.npz", heard.speech, heard.tracks, {"f0": 10, "timbre": 3}, lengths)
+    with_evidence().save(folder / "told.npz")
+    run_reporter().save(folder / "more.npz")
+    two_features().save(folder / "plain.npz")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def worded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three people by pitch and style, with rank models of both."""
+    rng = np.random.default_rng(3)
+    features = {
+        spec.name: FeatureTemplates(spec, rng.integers(1, 60, (12, spec.size)).astype(np.uint16))
+        for spec in (F0.spec, Style().spec)
+    }
+    networks = {name: each.spec.network for name, each in features.items()}
+    sets = [("f0",), ("style",), ("f0", "style")]
+    rank_models = [
+        some_rank_model(names, networks=tuple(map(networks.get, names))) for names in sets
+    ]
+    people = [Speaker(name) for name in ("ann", "bob", "cy")]
+    path = tmp_path_factory.mktemp("worded") / "us.npz"
+    Population(people, np.array([0, 4, 8, 12]), features, RankModels(rank_models)).save(path)
+    return path
+
+
+SAID = "well i do not know so it was the end of that and then we uh went to the other one"
+
+
+def captions(path: Path, *speakers: str) -> Path:
+    """Two captions of six seconds, each perhaps by a speaker of its own."""
+    half = SAID.split()[:10], SAID.split()[10:]
+    lines = ["WEBVTT"]
+    for i, words in enumerate(half):
+        voice = f"<v {speakers[i % len(speakers)]}>" if speakers else ""
+        text = voice + " ".join(words)
+        lines.append(f"\n00:00:{6 * i:02}.500 --> 00:00:{6 * i + 5:02}.500\n{text}")
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.fixture(scope="session")
+def scores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Scores of three systems (strong, weak, random) on the same speakers, and their labels."""
+    path = tmp_path_factory.mktemp("scores")
+    target = np.repeat(np.arange(20), 5)
+    (path / "labels.txt").write_text("".join(f"{column}\n" for column in target))
+    own = target[:, None] == np.arange(20)
+    for seed, (name, lead) in enumerate([("strong", 3.0), ("weak", 1.0), ("random", 0.0)]):
+        noise = np.random.default_rng(seed).normal(size=own.shape)
+        np.save(path / f"{name}.npy", (noise + lead * own).astype(np.float32))
+    return path
 
 
 @pytest.fixture

@@ -17,27 +17,31 @@ from monitor.cli.options import TextFile, trained_by_feature
 from monitor.errors import UsageError
 
 
+def commands() -> list[click.Command]:
+    top = cli.make_context("monitor", [], resilient_parsing=True)
+    found = [cli.get_command(top, name) for name in COMMANDS]
+    return [command for command in found if command is not None]
+
+
 def test_options_are_those_typed_and_what_is_typed_counts_more(run, talk, population, tmp_path):
-    config = tmp_path / "us.toml"
+    config, ledger = tmp_path / "us.toml", tmp_path / "me.db"
     config.write_text(
         f'[replay]\npopulation = "{population}"\nwatch = "000003"\nstep = 4\nfeatures = ["f0"]\n'
-        'alert = "bits>0.1 for 1 s"\n'
+        f'alert = ["bits>9 for 1 s", "bits>0.1 for 1 s"]\nledger = "{ledger}"\n'
+        "stop-on-alert = true\n[ledger.show]\nspeaker = 'nobody here'\n[show]\ncsv = true\n"
     )
-    typed = (
-        "-p",
-        population,
-        "-w",
-        "000003",
-        "--features",
-        "f0",
-        "--alert",
-        "bits>0.1 for 1 s",
-    )
+    typed = ("-p", population, "-w", "000003", "--features", "f0", "--alert", "bits>9 for 1 s",
+             "--alert", "bits>0.1 for 1 s", "--stop-on-alert")  # fmt: skip
     told, alone = run("--config", config, "replay", talk), run("replay", talk, *typed, "--step", 4)
     assert told.readings == alone.readings
     assert told.code == alone.code == 3
-    again = run("--config", config, "replay", talk, "--step", 10)
-    assert again.readings[0]["seconds"] == 10.0
+    assert told.records[-1]["stopped"] == "bits>0.1 for 1 s"
+    more = ("--ledger", tmp_path / "x.db", "--jsonl", tmp_path / "x.jsonl", "--step", 10)
+    assert run("--config", config, "replay", talk, *more).code == 3
+    assert '"seconds":10.0' in (tmp_path / "x.jsonl").read_text()
+    assert run("ledger", "show", ledger).records
+    assert not run("--config", config, "ledger", "show", ledger).records
+    assert run("--config", config, "show", tmp_path / "x.jsonl").out.startswith("run,")
     assert run("--config", config, "demo", "--help").code == 0
 
 
@@ -51,20 +55,6 @@ def test_files_of_lines_may_begin_with_a_byte_order_mark(tmp_path):
     assert defaults_from(config, list(COMMANDS), command) == {"step": "4"}
     assert addresses("--webhook", (f"@{hooks}",)) == ("https://example.org/x",)
     assert trained_by_feature([f"f0={names}"], {"ann"}) == {"f0": {"ann"}}
-
-
-def test_flags_repeated_options_and_commands_of_a_group(run, talk, population, tmp_path):
-    config = tmp_path / "us.toml"
-    ledger = tmp_path / "me.db"
-    config.write_text(
-        f'[replay]\npopulation = "{population}"\nwatch = "000003"\nledger = "{ledger}"\n'
-        'stop-on-alert = true\nalert = ["bits>9 for 1 s", "bits>0.1 for 1 s"]\n'
-        "[ledger.show]\nspeaker = 'nobody here'\n"
-    )
-    done = run("--config", config, "replay", talk)
-    assert (done.code, done.records[-1]["stopped"]) == (3, "bits>0.1 for 1 s")
-    assert run("ledger", "show", ledger).records
-    assert not run("--config", config, "ledger", "show", ledger).records
 
 
 @pytest.mark.parametrize(
@@ -109,13 +99,7 @@ def test_a_config_behind_the_command_is_told_where_it_stands(run, talk, name):
     assert "--trust-config stands before" in run("replay", talk, "--trust-config").complaint
 
 
-def commands() -> list[tuple[str, click.Command]]:
-    top = cli.make_context("monitor", [], resilient_parsing=True)
-    found = [(name, cli.get_command(top, name)) for name in COMMANDS]
-    return [(name, command) for name, command in found if command is not None]
-
-
-@pytest.mark.parametrize("command", [each for _, each in commands()], ids=COMMANDS)
+@pytest.mark.parametrize("command", commands(), ids=COMMANDS)
 def test_every_option_of_every_command_can_stand_in_a_file(command, tmp_path):
     def given(each: click.Command) -> dict[str, object]:
         options = [o for o in each.params if isinstance(o, click.Option)]
@@ -139,16 +123,6 @@ def test_every_option_of_every_command_can_stand_in_a_file(command, tmp_path):
     assert set(found) == parameters(command)
     for name, part in getattr(command, "commands", {}).items():
         assert set(found[name]) == parameters(part)
-
-
-def test_flags_in_a_file(run, talk, population, tmp_path):
-    recorded, config = tmp_path / "talk.jsonl", tmp_path / "us.toml"
-    run("replay", talk, "-p", population, "--step", 10, "--jsonl", recorded)
-    config.write_text("[show]\ncsv = true\n")
-    assert run("--config", config, "show", recorded).out.startswith("run,")
-    config.write_text(f"[show]\noutput = '{tmp_path / 'a.csv'}'\nposterior = true\n")
-    assert run("--config", config, "show", recorded).code == 0
-    assert "posterior." in (tmp_path / "a.csv").read_text()
 
 
 def test_a_file_that_runs_commands_says_so_and_is_refused_where_others_can_write_it(
@@ -176,7 +150,7 @@ def test_a_file_that_runs_commands_says_so_and_is_refused_where_others_can_write
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of files")
-@pytest.mark.parametrize("command", [each for _, each in commands()], ids=COMMANDS)
+@pytest.mark.parametrize("command", commands(), ids=COMMANDS)
 def test_of_a_file_that_others_can_write_only_harmless_options_are_taken(command, tmp_path):
     config = tmp_path / "all.toml"
 

@@ -1,17 +1,28 @@
-"""monitor replay --each, as people use it: real processes, killed and gone on with."""
+"""monitor replay --each: in several processes, killed and gone on with, and on a cluster."""
 
 from __future__ import annotations
 
 import csv
+import os
+import re
+import signal
 import subprocess
+import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 import soundfile
 
+from monitor.cluster import Cluster
+from monitor.errors import MonitorError
 from monitor.population import DEMO_SPEAKER, demo_frames
-from tests.sounds import RATE
+from monitor.training.feature_extraction import HearingOptions, HearingOrder, keep
+from tests.dask_cluster import DaskCluster
+from tests.sounds import RATE, synthetic
 
 pytestmark = pytest.mark.slow
 
@@ -34,56 +45,76 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_folder_is_a_table_whatever_the_number_of_processes(run, talks, tmp_path):
-    tables = [tmp_path / f"{jobs}.csv" for jobs in (1, 2)]
-    for jobs, table in enumerate(tables, 1):
-        done = run("replay", talks, "--each", "--summary", table, *QUICK, "--jobs", jobs)
-        assert (done.code, done.out) == (3, "")
-        assert "measured 4 recordings (0.6 min" in done.err
-        assert "an alert was raised in 4" in done.err
-    assert tables[0].read_bytes() == tables[1].read_bytes()
-    first = rows(tables[0])[0]
-    assert first["recording"].endswith("day 0/8.wav")
+def test_killed_and_gone_on_with_it_is_the_same_table_whatever_the_processes(
+    run, command, talks, tmp_path, voice
+):
+    for number in range(8):
+        soundfile.write(talks / f"{number}.wav", voice(30.0, 90.0 + 10 * number), RATE)
+    whole, table = tmp_path / "whole.csv", tmp_path / "out.csv"
+    done = run("replay", talks, "--each", "--summary", whole, *QUICK, "--jobs", "1")
+    assert (done.code, done.out) == (3, "")
+    assert "measured 12 recordings (" in done.err
+    assert "an alert was raised in 12" in done.err
+    first = rows(whole)[0]
     alone = run("replay", first["recording"], *QUICK)
-    last = alone.readings[-1]
-    assert float(first["bits"]) == pytest.approx(last["bits"], rel=1e-5)
-    assert float(first["speech"]) == pytest.approx(last["speech"], rel=1e-5)
+    assert float(first["bits"]) == pytest.approx(alone.readings[-1]["bits"], rel=1e-5)
     assert first["exit_status"] == str(alone.code) == "3"
+    shell = [*command, "replay", talks, "--each", "--summary", table, *QUICK, "--jobs", "2"]
+    until = time.monotonic() + PATIENCE_SECONDS
+    with subprocess.Popen(shell, stderr=subprocess.PIPE) as process:
+        while not table.exists() or table.read_bytes().count(b"\n") < 4:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < until
+            time.sleep(0.005)
+        process.kill()
+    assert 3 <= len(rows(table)) < 12
+    time.sleep(3.0)  # its processes notice within moments, and end
+    done = run("replay", talks, "--each", "--summary", table, *QUICK, "--jobs", "2", "--resume")
+    assert done.code == 3
+    assert " there already" in done.err
+    assert table.read_bytes() == whole.read_bytes()
 
 
 def test_the_status_is_the_worst_of_all_and_a_broken_file_no_end(run, talks, tmp_path, voice):
     table = tmp_path / "out.csv"
-    plain = ("--each", "--summary", table, "--features", "f0", "--jobs", "1")
-    assert run("replay", talks, *plain).code == 0
+    plain = ("replay", talks, "--each", "--summary", table, "--features", "f0", "--jobs", "1")
+    assert run(*plain).code == 0
     soundfile.write(talks / "still.wav", 0 * voice(3.0), RATE)
-    assert run("replay", talks, *plain, "--resume").code == 4
+    soundfile.write(tmp_path / "whole.flac", voice(9.0, 120.0), RATE)
+    whole = (tmp_path / "whole.flac").read_bytes()
+    (talks / "cut.flac").write_bytes(whole[: len(whole) // 2])
+    lost = run(*plain, "--resume")
+    assert lost.code == 4
+    (cut,) = [line for line in lost.err.splitlines() if "cut.flac" in line]
+    assert "audio was lost" in cut
+    assert "still.wav: no speech in it\n" in lost.err
     (talks / "bad.wav").write_bytes(b"no audio")
-    done = run("replay", talks, *plain, "--resume")
+    done = run(*plain, "--resume")
     assert done.code == 1
     assert "bad.wav is no recording" in done.err
-    assert "measured 0 recordings (0.0 min); 1 could not be measured; 5 there already" in done.err
-    assert [row["exit_status"] for row in rows(table)] == ["1", "0", "0", "0", "0", "4"]
+    assert "measured 0 recordings (0.0 min); 1 could not be measured; 6 there already" in done.err
+    told = {Path(row["recording"]).name: row for row in rows(table)}
+    statuses = {name: told[f"{name}"]["exit_status"] for name in ("bad.wav", "8.wav", "still.wav")}
+    assert statuses == {"bad.wav": "1", "8.wav": "0", "still.wav": "4"}
+    assert "audio was lost" in told["cut.flac"]["notices"]
+    assert "audio was lost" not in told["8.wav"]["notices"]
 
 
-def test_a_recording_too_short_to_decide_does_not_comfort(run, talks, tmp_path, voice):
-    soundfile.write(talks / "short.wav", voice(5.0), RATE)
+def test_a_recording_too_short_to_decide_does_not_comfort(run, talks, tmp_path):
     table, rule = tmp_path / "out.csv", ("--features", "f0", "--alert", "bits>60 for 0 s")
     done = run("replay", talks, "--each", "--summary", table, *rule, "--jobs", "1")
     assert done.code == 4
     told = {Path(row["recording"]).name: row for row in rows(table)}
     assert (told["8.wav"]["undecided"], told["8.wav"]["exit_status"]) == ("", "0")  # 12 s
-    short = told["short.wav"]
+    short = told["10.wav"]
     assert short["exit_status"] == "4"
-    assert short["undecided"].startswith("alert bits>60: not decided, 4.")
-    assert f"short.wav: {short['undecided']}\n" in done.err
-    assert "an alert was raised in 0, not decided in 4" in done.err
-    alone = run("replay", talks / "short.wav", *rule)
+    assert short["undecided"].startswith("alert bits>60: not decided, ")
+    assert f"10.wav: {short['undecided']}\n" in done.err
+    alone = run("replay", short["recording"], *rule)
     assert alone.code == 4
     assert alone.records[-1]["undecided"] == [short["undecided"]]
     assert f"monitor: {short['undecided']}\n" in alone.err
-    (asked,) = alone.records[0]["alerts"]
-    assert (asked["rule"], asked["least_speech_seconds"]) == ("bits>60 for 0 s", 0.0)
-    at_once = run("replay", talks / "short.wav", *rule[:2], "--alert", "bits>60 for 0 s after 0 s")
+    at_once = run("replay", short["recording"], *rule[:2], "--alert", "bits>60 for 0 s after 0 s")
     assert (at_once.code, at_once.records[-1]["undecided"]) == (0, [])
 
 
@@ -107,68 +138,6 @@ def test_no_alert_is_raised_about_somebody_who_is_probably_not_enrolled(run, cli
     assert watched.code == 3  # whoever is watched is whom the rule is about
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_killed_and_gone_on_with_it_is_the_same_table(run, command, tmp_path, voice, jobs):
-    talks = tmp_path / "talks"
-    talks.mkdir()
-    for number in range(12):
-        soundfile.write(talks / f"{number}.wav", voice(30.0, 90.0 + 10 * number), RATE)
-    whole, table = tmp_path / "whole.csv", tmp_path / "out.csv"
-    run("replay", talks, "--each", "--summary", whole, *QUICK, "--jobs", "1")
-    shell = [*command, "replay", talks, "--each", "--summary", table, *QUICK, "--jobs", jobs]
-    until = time.monotonic() + PATIENCE_SECONDS
-    with subprocess.Popen(shell, stderr=subprocess.PIPE) as process:
-        while not table.exists() or table.read_bytes().count(b"\n") < 4:
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < until
-            time.sleep(0.005)
-        process.kill()
-    assert 3 <= len(rows(table)) < 12
-    time.sleep(3.0 if jobs == "2" else 0.0)  # its processes notice within moments, and end
-    done = run("replay", talks, "--each", "--summary", table, *QUICK, "--jobs", jobs, "--resume")
-    assert done.code == 3
-    assert " there already" in done.err
-    assert table.read_bytes() == whole.read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--each"], "add --summary out.csv"),
-        (["--summary", "out.csv"], "add --each"),
-        ([], "is a folder; give a recording, or measure each in it: --each --summary out.csv"),
-        (["--each", "--summary", "out.xlsx"], "name it .csv or .parquet"),
-        (["--each", "--summary", "out.csv", "--jsonl", "r.jsonl"], "--jsonl is for one run"),
-        (["--each", "--summary", "out.csv", "--plot", "r.png"], "--plot is for one run"),
-        (["--each", "--summary", "out.csv", "--web", "0"], "--web is for one run"),
-        (["--each", "--summary", "out.csv", "--speed", "2"], "--speed is for one run"),
-        (["--each", "--summary", "out.csv", "--resume", "--replace"], "give one"),
-        (["--each", "--summary", "out.csv", "--watch", "nobody here"], "nobody here"),
-        (["--each", "--summary", "out.csv", "--stop-on-alert"], "needs an alert"),
-        (["--each", "--summary", "out.csv", "-p", "no.npz"], "no.npz"),
-    ],
-)
-def test_what_makes_no_sense_is_refused_in_one_line(
-    run, talks, tmp_path, monkeypatch, options, words
-):
-    monkeypatch.chdir(tmp_path)
-    done = run("replay", talks, "--features", "f0", *options)
-    assert done.code in (1, 2)
-    assert words in done.complaint
-    assert not (tmp_path / "out.csv").exists()
-
-
-def test_an_enrolled_recording_is_refused_in_words_of_the_command(
-    run, people, population, tmp_path
-):
-    table = tmp_path / "out.csv"
-    run("replay", people, "--each", "--summary", table, "-p", population, "--features", "f0")
-    refused = [row["error"] for row in rows(table) if "were enrolled as" in row["error"]]
-    assert refused
-    assert all(error.endswith("or insist with --allow-overlap") for error in refused)
-    assert all("(--start " in error for error in refused)
-
-
 def test_the_rank_model_of_a_line_is_told_of_what_was_heard_alone(
     run, people, population, tmp_path
 ):
@@ -178,36 +147,147 @@ def test_the_rank_model_of_a_line_is_told_of_what_was_heard_alone(
     refused = run("replay", first, other, *asked)
     assert "enrolled too" not in refused.err
     assert "measured 1 recording (" in refused.err
-    assert "; 1 could not be measured; " in refused.err
     of = {Path(row["recording"]).name: row for row in rows(table)}
     told = {name: (row["session"], row["enrolled_too"]) for name, row in of.items()}
     assert told == {"s0.npz": ("", ""), "s1.npz": ("cross", "false")}
+    assert of["s0.npz"]["error"].endswith("or insist with --allow-overlap")
+    assert "(--start " in of["s0.npz"]["error"]
     heard = run("replay", first, other, *asked, "--allow-overlap")
     [line] = [line for line in heard.err.splitlines() if "enrolled too" in line]
     assert line.startswith(f"monitor: note: enrolled too: {first}: ")
     assert "s1.npz" not in line
-    line = next(row for row in rows(table) if row["recording"].endswith("s0.npz"))
-    assert line["enrolled_too"] == "true"
-    rank_model = (
-        "the same-session rank model is used" if line["session"] == "same" else "makes light of"
-    )
-    assert rank_model in heard.err
 
 
-def test_a_truncated_file_is_named_on_stderr(run, talks, tmp_path, voice):
-    """With what was lost; and so is one in which nobody speaks."""
-    soundfile.write(tmp_path / "whole.flac", voice(9.0, 120.0), RATE)
-    whole = (tmp_path / "whole.flac").read_bytes()
-    (talks / "cut.flac").write_bytes(whole[: len(whole) // 2])
-    soundfile.write(talks / "silence.wav", [0.0] * 2 * RATE, RATE)
-    table = tmp_path / "all.csv"
-    done = run("replay", talks, "--each", "--summary", table, "--features", "f0")
-    assert done.code == 4
-    (line,) = [line for line in done.err.splitlines() if "cut.flac" in line]
-    assert "audio was lost" in line
-    assert "could be read" in line
-    (line,) = [line for line in done.err.splitlines() if "silence.wav" in line]
-    assert line.endswith("silence.wav: no speech in it")
-    by_name = {Path(row["recording"]).name: row for row in rows(table)}
-    assert "audio was lost" in by_name["cut.flac"]["notices"]
-    assert "audio was lost" not in by_name["8.wav"]["notices"]
+@pytest.fixture(scope="module")
+def dask(tmp_path_factory):
+    pytest.importorskip("distributed", reason="needs the extra cluster")
+    with DaskCluster(tmp_path_factory.mktemp("dask")) as cluster:
+        cluster.add_worker()
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def voices(tmp_path_factory) -> Path:
+    """Three speakers, four sessions each; one file is broken."""
+    folder: Path = tmp_path_factory.mktemp("corpus") / "voices"
+    for number in range(12):
+        path = folder / ("ann", "bob", "cleo")[number // 4] / f"{number}.wav"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(path, synthetic(12.0, 90.0 + 40 * (number // 4), number), RATE)
+    (folder / "ann" / "0-broken.wav").write_bytes(b"no audio")
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def whole(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*.npz") if not path.name.startswith(".")]
+
+
+def wait_for(frames: Path, count: int, process: subprocess.Popen[Any]) -> None:
+    """Until so many recordings have been heard."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while len(whole(frames)) < count:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_interrupted_and_with_a_worker_killed_it_is_what_one_process_hears(
+    run, command, dask, voices, tmp_path, monkeypatch
+):
+    """The second worker dies in the midst of it, by SIGKILL; nothing is asked of anybody."""
+    features = ("--features", "f0,voice")
+    one, frames = tmp_path / "one", tmp_path / "frames"
+    us = ("-o", "us.npz", "--replace", "--frames")
+    monkeypatch.chdir(tmp_path)  # names that mean nothing to a worker
+    alone = run("enrol", voices, *us, one, *features, "--jobs", 1)
+    shell = [*command, "enrol", os.path.relpath(voices), *us, "frames", *features]
+    shell += ["--scheduler", dask.address]
+    asked: Any = {"stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(shell, **asked) as process:
+        wait_for(frames, 1, process)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    assert process.returncode == 130
+    assert "what was heard is kept; to go on, run the same command again" in err
+    worker = dask.add_worker()
+    with subprocess.Popen(shell, **asked) as process:
+        wait_for(frames, 5, process)
+        worker.kill()
+        assert len(whole(frames)) < 12
+        _, err = process.communicate()
+    assert process.returncode == alone.code == 4
+    assert "0-broken.wav is no recording" in err
+    assert "Traceback" not in err
+    assert contents(frames) == contents(one)
+    assert {path.stat().st_mode & 0o777 for path in whole(frames)} == {0o600}
+
+
+def test_templates_and_scores_are_those_of_one_process(run, dask, voices, tmp_path):
+    options = ("--features", "f0,voice")
+    made = []
+    for name, who in (("one", ("--jobs", 1)), ("two", ("--scheduler", dask.address))):
+        us, scores = tmp_path / f"{name}.npz", tmp_path / f"{name}-scores.npz"
+        told = run("enrol", voices, "-o", us, "--seconds", 20, *options, *who)
+        lengths = ("--lengths", 2, "--template-lengths", 5)
+        said = run("score", voices, "-o", scores, *options, *lengths, *who)
+        assert (told.code, said.code) == (4, 4), said.err
+        words = re.sub("enrolling: .*\n", "", told.err.replace(str(us), "FILE"))  # where it is slow
+        made.append((us.read_bytes(), scores.read_bytes(), words))
+    assert made[0] == made[1]
+
+
+def test_a_table_of_recordings_is_that_of_one_process(run, dask, voices, tmp_path, monkeypatch):
+    monkeypatch.chdir(voices)
+    options = ("--each", "--features", "f0", "--alert", "bits>0.1 for 1 s after 0 s")
+    tables = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    for table, who in zip(tables, (("--jobs", 1), ("--scheduler", dask.address)), strict=True):
+        done = run("replay", "ann", "bob", *options, "--summary", table, *who)
+        assert done.code == 1
+        assert "0-broken.wav is no recording" in done.err
+    assert tables[0].read_bytes() == tables[1].read_bytes()
+    again = run("replay", "ann", "bob", *options, "--summary", table, *who, "--resume")
+    assert "9 there already" in again.err
+
+
+def test_where_workers_do_not_share_what_is_needed(run, dask, voices, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = ("enrol", voices, "-o", "us.npz", "--frames", "/proc/self/cwd/f")
+    done = run(*asked, "--scheduler", dask.address)
+    assert done.code == 1
+    assert "f/manifest.csv cannot be read on worker tcp://127.0.0.1:" in done.err.splitlines()[-1]
+    order = HearingOrder(voices / "ann" / "0.wav", Path("/proc/self/cwd/0.npz"), "ann", "1")
+    with (
+        Cluster(dask.address) as workers,
+        pytest.raises(MonitorError, match=r"0.npz was written where it cannot be seen from here"),
+    ):
+        list(keep([order], HearingOptions(("f0",)), workers))
+    acts = ("--each", "--summary", "s.csv", "--alert", "bits>1", "--on-alert", "true")
+    done = run("replay", voices / "ann" / "0.wav", *acts, "--scheduler", dask.address)
+    assert done.code == 2
+    assert "--on-alert acts where the command runs: leave it out" in done.err.splitlines()[-1]
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    done = run("enrol", voices, "-o", tmp_path / "f.npz", "--scheduler", "local")
+    assert done.code == 2
+    assert "pip install 'speaker-disclosure-monitor[cluster]'" in done.err.splitlines()[-1]
+
+
+@pytest.mark.skipif(find_spec("cryptography") is None, reason="needs cryptography (extra cluster)")
+def test_a_local_cluster_listens_to_nobody_else(run, command, voices, tmp_path):
+    frames = tmp_path / "frames"
+    us = ("-o", tmp_path / "us.npz", "--replace", "--frames")
+    shell = [*command, "enrol", voices, *us, frames, "--features", "f0"]
+    with subprocess.Popen(
+        [*map(str, shell), "--scheduler", "local:1"], stderr=subprocess.PIPE
+    ) as process:
+        wait_for(frames, 1, process)
+        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(True)]
+        ears = {c.laddr.ip for p in family for c in p.net_connections() if c.status == "LISTEN"}
+        process.communicate()
+    assert ears == {"127.0.0.1"}
+    run("enrol", voices, *us, tmp_path / "one", "--features", "f0", "--jobs", 1)
+    assert contents(frames) == contents(tmp_path / "one")

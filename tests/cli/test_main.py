@@ -1,83 +1,87 @@
+"""The command line itself: help, exit statuses, streams, and what options take."""
+
 from __future__ import annotations
 
 import json
 import shlex
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import monitor.cli
 from monitor.cli import COMMANDS, cli, main
-from monitor.cli.options import Names, Numbers, Raw, Seconds, Speed, check_output
+from monitor.cli.options import (
+    Names,
+    Numbers,
+    OptionGroup,
+    Raw,
+    Seconds,
+    Speed,
+    argument,
+    group,
+    option,
+    shared,
+    with_options,
+)
 from monitor.errors import SourceError, StoreError
 from monitor.version import __version__
 
-HEAVY = ("numpy", "scipy", "matplotlib", "soundfile", "soxr", "rich", "_webrtcvad", "torch")
+HEAVY = ("numpy", "scipy", "matplotlib", "soundfile", "soxr", "rich", "_webrtcvad", "torch",
+         "sounddevice")  # fmt: skip
 
 
-def test_help_imports_nothing_heavy(command):
-    program = f"""
-import sys
-from monitor.cli import COMMANDS, main
-for arguments in [["--help"], *([name, "--help"] for name in COMMANDS)]:
-    try:
-        main(arguments)
-    except SystemExit as left:
-        assert not left.code, left.code
-heavy = sorted(set({HEAVY!r}) & set(sys.modules))
-assert not heavy, heavy
-"""
+def test_start_and_help_load_nothing_heavy_and_leave_a_program_its_own_output():
+    program = f"""if True:
+        import os, sys
+        from monitor.cli import COMMANDS, main
+        for arguments in [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)]:
+            try:
+                main(arguments)
+            except SystemExit as left:
+                assert not left.code, left.code
+        heavy = sorted(set({HEAVY!r}) & set(sys.modules))
+        assert not heavy, heavy
+        os.write(1, b"its own")
+    """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("Usage: monitor") == 1 + len(COMMANDS)
+    assert f"monitor, version {__version__}\n" in done.stdout
+    assert done.stdout.splitlines()[-1] == "its own"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_explains_itself(run, name):
-    for flag in ("-h", "--help"):
-        result = run(name, flag)
-        assert (result.code, result.err) == (0, "")
-    assert result.out.startswith(f"Usage: monitor {name} ")
-    full = result.out if name == "ledger" else run(name, "--help-all").out  # that is a group
+def test_every_command_explains_itself(run, name, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    short, same = run(name, "-h"), run(name, "--help")
+    assert (short.code, short.err, short.out) == (0, "", same.out)
+    assert short.out.startswith(f"Usage: monitor {name} ")
+    assert len(short.out.splitlines()) <= 90
+    assert max(map(len, short.out.splitlines())) <= 100
+    full = short.out if name == "ledger" else run(name, "--help-all").out  # that is a group
     made = cli.get_command(click.Context(cli), name)
     assert made is not None
-    assert made.short_help
-    assert made.short_help in run("--help").out.replace("\n", " ")
-    for option in made.params:
-        if isinstance(option, click.Option):
-            assert option.help, option.name
-            assert option.opts[0] in full
-    assert max(map(len, result.out.splitlines())) <= 100
+    assert made.short_help in run().out.replace("\n", " ")
+    for each in made.params:
+        if isinstance(each, click.Option):
+            assert each.help, each.name
+            assert each.opts[0] in full
 
 
-def test_without_arguments_there_is_help(run):
-    assert run() == run("--help")
-    assert run("--version").out == f"monitor, version {__version__}\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["lisen"], "No such command 'lisen' (did you mean 'listen'?); see monitor --help"),
-        (["xyz"], "No such command 'xyz'; see monitor --help"),
-        (["ledger"], "Missing command; see monitor ledger --help"),
-        (["--foo"], "No such option '--foo'; see monitor --help"),
-        (["replay", "--wach", "me", "a.wav"], "No such option '--wach'"),
-        (["replay"], "Missing argument 'RECORDING...'; see monitor replay --help"),
-        (["replay", "a.wav", "--step"], "Option '--step' requires an argument"),
-        (["enrol", "people"], "Missing option '-o' / '--output'"),
-    ],
-)
-def test_wrong_usage_is_one_line_and_two(run, arguments, words):
-    result = run(*arguments)
-    assert result.code == 2
-    assert result.out == ""
-    assert words in result.complaint
-    assert result.err.count("\n") == 1
+def test_help_says_what_has_to_be_known(run):
+    columns = run("calibrate", "--help").out.split("Columns of the table")[1]
+    for title in ("T s", "D s", "alpha", "M-M", "null", "Spread", "rank-1", "ECE"):
+        assert f"{title}: " in columns
+    text = " ".join(run("listen", "--help-all").out.split())
+    for words in ("protected.bits>3", "stands on the clear voice", "Nothing protected is stored"):
+        assert words in text, words
+    assert "biometric" in run("ledger", "export", "--help").out
 
 
 def test_debug_shows_where_it_failed():
@@ -86,26 +90,13 @@ def test_debug_shows_where_it_failed():
             main(arguments)
 
 
-def test_the_unexpected_is_one_line_too(run, monkeypatch):
-    def fail(*_: object, **__: object) -> None:
-        raise RuntimeError("something\nodd")
-
-    monkeypatch.setattr(monitor.cli.cli, "main", fail)
-    result = run("demo")
-    assert result.code == 1
-    assert result.complaint == (
-        "monitor: unexpected RuntimeError: something odd; run again with --debug and report it"
-    )
-    with pytest.raises(RuntimeError):
-        main(["demo", "--debug"])
-
-
 @pytest.mark.parametrize(
     ("error", "code", "words"),
     [
         (KeyboardInterrupt(), 130, "interrupted"),
         (click.Abort(), 130, "interrupted"),
         (StoreError("a: is damaged; make it again"), 1, "a: is damaged; make it again"),
+        (RuntimeError("something\nodd"), 1, "unexpected RuntimeError: something odd; run again"),
         (OSError(28, "No space left on device"), 1, "cannot write: No space left on device"),
     ],
 )
@@ -172,94 +163,6 @@ def test_streams_that_the_shell_has_closed(command, talk, population):
     assert "nothing came through the pipe" in done.stderr
 
 
-def convert(kind, text: str):
-    return kind.convert(text, None, None)
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("0", 0), ("90", 90), ("90s", 90), (" 1.5m ", 90), ("2h", 7200), ("1:30", 90),
-     ("1:00:01.5", 3601.5), (".5", 0.5), ("1e2", 100), ("90:00", 5400)],
-)  # fmt: skip
-def test_seconds(text, seconds):
-    assert convert(Seconds(), text) == seconds
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "s",
-        "x",
-        "-1",
-        "nan",
-        "inf",
-        "5ms",
-        "5ss",
-        "1:60",
-        "1:-1",
-        "1:",
-        ":",
-        "1:nan",
-        "5e-324",
-        "1e308",
-        "5e-324h",
-    ],
-)
-def test_seconds_that_are_none(text):
-    with pytest.raises(click.BadParameter, match=r"is not a length such as 90, 1\.5m or 1:30"):
-        convert(Seconds(), text)
-
-
-def test_lists():
-    assert convert(Numbers(), "10,1, 1,0.3") == (0.3, 1.0, 10.0)
-    assert convert(Names(), "f0, phones,") == ("f0", "phones")
-    for text in ("", "1,,2", "0", "-1", "nan", "1,inf", "a", "5e-324", "10,1e308"):
-        with pytest.raises(click.BadParameter):
-            convert(Numbers(), text)
-    with pytest.raises(click.BadParameter):
-        convert(Names(), " , ")
-
-
-def test_speeds_and_raw_formats():
-    assert convert(Speed(), "max") == float("inf")
-    assert convert(Speed(), "0.5") == 0.5
-    for text in ("0", "-1", "nan", "inf", "fast", "", "5e-324", "1e-9"):
-        with pytest.raises(click.BadParameter, match="neither max nor a number"):
-            convert(Speed(), text)
-    assert convert(Raw(), "16000:1:s16le") == (16000, 1, "s16le")
-    for text in ("16000", "16000:1", "x:1:s16le", "16000:1:s16le:1"):
-        with pytest.raises(click.BadParameter, match="is not like 16000:1:s16le"):
-            convert(Raw(), text)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_no_number_is_larger_than_a_float(name):
-    top = cli.make_context("monitor", [], resilient_parsing=True)
-
-    def check(command: click.Command) -> None:
-        for option in command.params:
-            convert: Any = option.type.convert
-            if isinstance(option.type, click.types.FloatParamType):
-                for text in ("nan", "inf", "-inf", "1" * 400, "1e400"):
-                    with pytest.raises(click.UsageError):
-                        convert(text, option, top)
-        for part in getattr(command, "commands", {}).values():
-            check(part)
-
-    command = cli.get_command(top, name)
-    assert command is not None
-    check(command)
-
-
-def test_places_to_write_to(tmp_path):
-    check_output(tmp_path / "new.npz")
-    with pytest.raises(StoreError, match=r"there is no folder .*make it first"):
-        check_output(tmp_path / "no" / "new.npz")
-    with pytest.raises(StoreError, match="it is a folder"):
-        check_output(tmp_path)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("closed", ["", "<&-", "2>&-", "<&- 2>&-"])
 def test_what_libraries_print_is_not_among_the_data(tmp_path, closed):
@@ -284,22 +187,91 @@ def test_what_libraries_print_is_not_among_the_data(tmp_path, closed):
         assert {"by descriptor", "by C, which keeps it to the end"} <= {*done.stderr.splitlines()}
 
 
-def test_stdout_of_a_program_that_calls_it_is_left_alone():
-    code = """if True:
-        import os, sys
-        from monitor.cli import main
-        try:
-            main(["--version"])
-        except SystemExit:
-            pass
-        os.write(1, b"its own")
-    """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == "its own"
-    assert done.stderr == ""
+def convert(kind, text: str):
+    return kind.convert(text, None, None)
+
+
+SECONDS = {"0": 0, "90": 90, "90s": 90, " 1.5m ": 90, "2h": 7200, "1:30": 90, "1:00:01.5": 3601.5,
+           ".5": 0.5, "1e2": 100, "90:00": 5400}  # fmt: skip
+NO_SECONDS = ("", "s", "x", "-1", "nan", "inf", "5ms", "5ss", "1:60", "1:-1", "1:", ":", "1:nan",
+              "5e-324", "1e308", "5e-324h")  # fmt: skip
+
+
+def test_lengths_lists_speeds_and_raw_formats():
+    assert {text: convert(Seconds(), text) for text in SECONDS} == SECONDS
+    assert convert(Numbers(), "10,1, 1,0.3") == (0.3, 1.0, 10.0)
+    assert convert(Names(), "f0, phones,") == ("f0", "phones")
+    assert (convert(Speed(), "max"), convert(Speed(), "0.5")) == (float("inf"), 0.5)
+    assert convert(Raw(), "16000:1:s16le") == (16000, 1, "s16le")
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts", "words"),
+    [
+        (Seconds(), NO_SECONDS, r"is not a length such as 90, 1\.5m or 1:30"),
+        (Numbers(), ("", "1,,2", "0", "-1", "nan", "1,inf", "a", "5e-324", "10,1e308"), "seconds"),
+        (Names(), (" , ",), "name at least one"),
+        (Speed(), ("0", "-1", "nan", "inf", "fast", "", "5e-324", "1e-9"), "neither max nor a num"),
+        (Raw(), ("16000", "16000:1", "x:1:s16le", "16000:1:s16le:1"), "is not like 16000:1:s16le"),
+    ],
+)
+def test_values_that_are_none(kind, texts, words):
+    for text in texts:
+        with pytest.raises(click.BadParameter, match=words):
+            convert(kind, text)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_is_short(run, name, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    assert len(run(name, "--help").out.splitlines()) <= 90
+def test_no_number_is_larger_than_a_float(name):
+    top = cli.make_context("monitor", [], resilient_parsing=True)
+
+    def check(command: click.Command) -> None:
+        for each in command.params:
+            if isinstance(each.type, click.types.FloatParamType):
+                for text in ("nan", "inf", "-inf", "1" * 400, "1e400"):
+                    with pytest.raises(click.UsageError):
+                        each.type.convert(text, each, top)
+        for part in getattr(command, "commands", {}).values():
+            check(part)
+
+    command = cli.get_command(top, name)
+    assert command is not None
+    check(command)
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    depth: int = option("--depth N", "How deep.", least=1, most=9, default=3)
+    names: tuple[str, ...] = option("--name NAME", "Of whom; several times.")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    place: Path = argument("DIR")
+    length: float | None = option("-l, --length", "How long.", type=Seconds())
+    inner: Inner = group(Inner, "Inner")
+    plain: ClassVar[Any] = click.option("--plain", expose_value=False, is_flag=True)
+    fresh: bool = option("--fresh", "Anew.")
+    chosen: str | None = shared(click.option("--like", "chosen"))
+
+
+def test_a_command_gets_one_value_of_all_that_was_typed_and_explains_it():
+    seen: list[Asked] = []
+
+    @click.command()
+    @with_options(Asked)
+    def command(asked: Asked) -> None:
+        seen.append(asked)
+
+    typed = ["here", "-l", "1:30", "--depth", "5", "--name", "a", "--name", "b", "--like", "x"]
+    assert CliRunner().invoke(command, [*typed, "--plain"]).exit_code == 0
+    assert CliRunner().invoke(command, ["there", "--fresh"]).exit_code == 0
+    first = Asked(Path("here"), 90.0, Inner(5, ("a", "b")), False, "x")
+    assert seen == [first, Asked(Path("there"), None, Inner(3, ()), True, None)]
+    for wrong in (["here", "--depth", "0"], ["here", "-l", "soon"], []):
+        assert CliRunner().invoke(command, wrong).exit_code == 2
+    text = CliRunner().invoke(command, ["--help"]).output
+    places = [text.index(each) for each in ("--length", "--depth N", "--name", "--plain", "--like")]
+    assert places == sorted(places)
+    assert "[default: 3; 1<=x<=9]" in text
+    assert list(OptionGroup.of(Inner).names) == ["depth", "names"]

@@ -1,32 +1,32 @@
-"""Whatever refuses a run does so before anything is written: nothing of an earlier run is lost."""
+"""What is there is overwritten only when asked; what several processes write to loses nothing."""
 
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import soundfile
 
+from monitor.population.population import Population
 from monitor.population.store import write_store
 from monitor.stream.checkpoint import state_path
 from tests.records import read_records
 from tests.sounds import RATE
 
 PATIENCE_SECONDS = 120
-
-
-@pytest.fixture
-def taken() -> Iterator[int]:
-    """A port that something else listens on."""
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        yield int(other.getsockname()[1])
+KILLED = """
+import os, signal, sys
+vars(os).pop("O_TMPFILE", None)  # as where files without names are unknown
+os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
+from monitor.cli import main
+main(sys.argv[1:])
+"""
 
 
 @pytest.fixture
@@ -45,61 +45,23 @@ def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-def wrong(folder: Path, port: int) -> list[tuple[list[object], str]]:
-    """Options that are refused, and the words for it."""
-    (folder.parent / "foreign.db").write_bytes(b"no database at all" * 99)
-    return [
-        (["--web", port], "something else listens there"),
+@pytest.mark.slow
+def test_a_refused_run_changes_nothing(run, talk, population, finished):
+    before = content(finished)
+    for options, words in (
         (["--web", "0.0.0.0:0"], "give a --web-token"),
         (["--webhook", "example.org", "--alert", "bits>1"], "--webhook needs an address"),
-        (["--notify", "what://", "--alert", "bits>1"], "--notify needs an address"),
-        (["--alert", "style.gain_bits>1"], "names a feature this stream does not have"),
-        (["-p", folder / "no.npz"], "does not exist"),
-        (["--rank-model", folder / "no.npz"], "does not exist"),
+        (["-p", finished / "no.npz"], "does not exist"),
         (["--watch", "nobody at all"], "nobody called"),
-        (["--ledger", folder / "me.db"], "name them with --watch"),
-        (["--watch", "000003", "--ledger", folder / "no" / "me.db"], "cannot be opened"),
-        (["--watch", "000003", "--ledger", folder.parent / "foreign.db"], "is no ledger"),
-    ]
-
-
-@pytest.mark.slow
-def test_a_refused_replay_changes_nothing(run, talk, population, finished, taken):
-    before = content(finished)
-    more = [
-        (["--plot", finished / "a.jpg"], "let the name end in .png, .svg or .pdf"),
-        (["--plot", finished / "no" / "a.png"], "there is no folder"),
-        (["--resume", "--replace"], "give one"),
-    ]
-    for options, words in wrong(finished, taken) + more:
-        for name in ("run.jsonl", "cut.jsonl", "new.jsonl"):
-            result = run(
-                "replay", talk, "-p", population, "--jsonl", finished / name, "--replace", *options
-            )
-            assert result.code in (1, 2), options
-            assert words in result.complaint, options
-            assert content(finished) == before, options
-    for source in (finished / "no.wav", finished / "run.jsonl"):
-        result = run("replay", source, "-p", population, "--jsonl", finished / "run.jsonl",
-                     "--replace")  # fmt: skip
-        assert result.code in (1, 2)
-        assert content(finished) == before
-
-
-def test_a_refused_listener_changes_nothing(run, population, finished, taken):
-    before = content(finished)
-    for options, words in wrong(finished, taken):
-        if "--alert" in options and "style.gain_bits>1" in options:
-            continue  # needs a microphone first
-        for name in ("run.jsonl", "cut.jsonl", "new.jsonl"):
-            result = run(
-                "listen", "-p", population, "--jsonl", finished / name, "--replace",
-                "--device", "no such device", *options,
-            )  # fmt: skip
-            assert result.code in (1, 2), options
-            if "--ledger" not in options:  # those come after the microphone
+        (["--ledger", finished / "me.db"], ""),  # comes after the microphone
+    ):
+        for begin in (["replay", talk], ["listen", "--device", "no such device"]):
+            for name in ("run.jsonl", "cut.jsonl", "new.jsonl"):
+                given = ("-p", population, "--jsonl", finished / name, "--replace")
+                result = run(*begin, *given, *options)
+                assert result.code in (1, 2), options
                 assert words in result.complaint, options
-            assert content(finished) == before, options
+                assert content(finished) == before, options
 
 
 @pytest.mark.parametrize(
@@ -167,37 +129,14 @@ def test_without_locks_it_is_said_and_goes_on(run, talk, population, tmp_path, m
 
 
 @pytest.mark.slow
-def test_a_ledger_that_is_gone_is_not_made_anew_to_resume_with(
-    run, command, talk, population, tmp_path
-):
-    path, ledger = tmp_path / "run.jsonl", tmp_path / "me.db"
-    options = [str(talk), "-p", str(population), "-w", "000003", "--jsonl", str(path),
-               "--ledger", str(ledger)]  # fmt: skip
-    with subprocess.Popen(
-        [*command, "replay", *options, "--speed", "5"], stderr=subprocess.PIPE, text=True
-    ) as first:
-        until(lambda: state_path(path).exists(), first)
-        first.kill()
-        first.communicate()
-    for each in tmp_path.glob("me.db*"):
-        each.unlink()
-    before = content(tmp_path)
-    result = run("replay", *options, "--resume")
-    assert result.code == 1
-    assert "me.db: there is no such ledger" in result.complaint
-    assert content(tmp_path) == before
-
-
-@pytest.mark.slow
-def test_a_run_is_not_resumed_on_another_recording_of_the_same_name_and_size(
-    run, command, voice, tmp_path
-):
-    recording, path = tmp_path / "talk.wav", tmp_path / "run.jsonl"
+def test_a_killed_run_goes_on_with_nothing_but_what_it_had(run, command, voice, tmp_path):
+    """Neither with a new ledger nor with another recording of the same name and size."""
+    recording, path, ledger = (tmp_path / name for name in ("talk.wav", "run.jsonl", "me.db"))
     soundfile.write(recording, voice(60.0), RATE)
     size = recording.stat().st_size
-    options = [str(recording), "--features", "f0", "--jsonl", str(path)]
+    options = [recording, "--features", "f0", "-w", "19", "--jsonl", path, "--ledger", ledger]
     with subprocess.Popen(
-        [*command, "replay", *options, "--speed", "5"], stderr=subprocess.PIPE, text=True
+        [*command, "replay", *map(str, options), "--speed", "5"], stderr=subprocess.PIPE, text=True
     ) as first:
         until(lambda: state_path(path).exists(), first)
         first.kill()
@@ -209,8 +148,13 @@ def test_a_run_is_not_resumed_on_another_recording_of_the_same_name_and_size(
     assert refused.code == 1
     assert "is of another run (not the same: recordings)" in refused.complaint
     recording.write_bytes(before["talk.wav"])
-    assert content(tmp_path) == before
-    assert run("replay", *options, "--resume").code == 0
+    for each in tmp_path.glob("me.db*"):
+        each.unlink()
+    left = content(tmp_path)
+    result = run("replay", *options, "--resume")
+    assert result.code == 1
+    assert "me.db: there is no such ledger" in result.complaint
+    assert content(tmp_path) == left
 
 
 def until(holds: Callable[[], bool], process: subprocess.Popen[str]) -> None:
@@ -229,3 +173,117 @@ def test_a_file_of_somebody_elses_beside_the_run_is_left_alone(run, talk, popula
     assert "run.jsonl.state lies where the checkpoint belongs" in result.complaint
     assert notes.read_text() == "my notes"
     assert not (tmp_path / "run.jsonl").exists()
+
+
+@pytest.fixture
+def store(population: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "us.npz"
+    path.write_bytes(population.read_bytes())
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture
+def further(people: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """A corpus of one speaker of that name, a recording of its own."""
+
+    def further(name: str) -> Path:
+        (tmp_path / "more" / name / name).mkdir(parents=True)
+        whose = "000003" if name == "ann" else "000004"
+        session = (people / whose / "s1.npz").read_bytes()
+        (tmp_path / "more" / name / name / "s.npz").write_bytes(session)
+        return tmp_path / "more" / name
+
+    return further
+
+
+@pytest.fixture
+def meanwhile(command, monkeypatch) -> Callable[..., None]:
+    """Another command runs, from its beginning to its end, while the next one listens."""
+
+    def meanwhile(where: str, *arguments: object) -> None:
+        import importlib
+
+        module, _, name = where.rpartition(".")
+        real = getattr(importlib.import_module(module), name)
+
+        def wrapped(*args: object, **options: object) -> object:
+            other = [*command, *map(str, arguments)]
+            done = subprocess.run(other, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            return real(*args, **options)
+
+        monkeypatch.setattr(where, wrapped)
+
+    return meanwhile
+
+
+@pytest.mark.slow
+def test_two_that_add_to_one_store_lose_nobody(run, store, further, meanwhile):
+    before = Population.load(store)
+    options = ("--add", "--features", "f0", "-o", store)
+    meanwhile("monitor.training.enrolling.enrol", "enrol", further("ann"), *options)
+    result = run("enrol", further("bob"), *options)
+    assert result.code == 0, result.err
+    after = Population.load(store)
+    assert after.names == (*before.names, "ann", "bob")
+    assert len(after.rank_models) == len(before.rank_models)
+
+
+@pytest.mark.slow
+def test_the_same_speaker_twice_is_refused_and_the_first_stays(run, store, further, meanwhile):
+    folder = further("ann")
+    options = ("--add", "--features", "f0", "-o", store)
+    meanwhile("monitor.training.enrolling.enrol", "enrol", folder, *options)
+    result = run("enrol", folder, *options)
+    assert result.code == 2
+    assert "enrolled already, as ann" in result.complaint
+    assert Population.load(store).names[-2:] == ("000011", "ann")
+
+
+@pytest.mark.slow
+def test_a_new_store_that_somebody_else_has_made_stays(run, tmp_path, further, meanwhile):
+    path = tmp_path / "new.npz"
+    meanwhile("monitor.training.enrolling.enrol", "enrol", further("ann"), "-o", path)
+    result = run("enrol", further("bob"), "-o", path)
+    assert result.code == 1
+    assert "has been written by another process; name another file" in result.complaint
+    assert Population.load(path).names == ("ann",)
+
+
+@pytest.mark.slow
+def test_who_is_added_during_a_calibration_stays(run, store, people, further, meanwhile):
+    adding = ("enrol", further("ann"), "--add", "--features", "f0", "-o", store)
+    meanwhile("monitor.training.calibrating.calibrate", *adding)
+    small = ("--lengths", "1,5", "--template-lengths", "20", "--trials", "2", "--replicates", "20")
+    result = run("calibrate", people, "-o", store, *small)
+    assert result.code == 0, result.err
+    after = Population.load(store)
+    assert after.names[-1] == "ann"
+    learnt = after.rank_models.find(("f0",), "cross")
+    assert learnt is not None
+    assert learnt.lengths.tolist() == [1.0, 5.0]
+
+
+@pytest.mark.slow
+def test_killed_saves_leave_nothing_for_long(run, store, people, further, talk, tmp_path):
+    small = ("--lengths", "1,5", "--template-lengths", "20", "--trials", "2", "--replicates", "20")
+    before = store.read_bytes()
+    kept = set(tmp_path.iterdir()) | {tmp_path / "more"}
+    for arguments in (
+        ("enrol", further("ann"), "--features", "f0", "--replace", "-o", store),
+        ("enrol", further("bob"), "--features", "f0", "--add", "-o", store),
+        ("calibrate", people, "-o", store, *small),
+    ):
+        killed = subprocess.run(
+            [sys.executable, "-c", KILLED, *map(str, arguments)], capture_output=True, check=False
+        )
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        (part,) = set(tmp_path.iterdir()) - kept
+        with np.load(part) as left:  # biometric
+            assert "slices/f0" in left.files
+        subprocess.run([sys.executable, "-m", "monitor", "people", str(store)], check=True)
+        assert set(tmp_path.iterdir()) == kept
+        assert store.read_bytes() == before
+    result = run("replay", talk, "-p", store, "--watch", "000003")
+    assert result.code == 0, result.err

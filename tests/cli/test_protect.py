@@ -1,8 +1,10 @@
-"""monitor protect, as people use it."""
+"""monitor protect: of recordings, frames and tokens, and within a budget."""
 
 from __future__ import annotations
 
+import csv
 import json
+import math
 import shlex
 import shutil
 import stat
@@ -17,6 +19,13 @@ import pytest
 import soundfile
 
 from monitor.anonymisers.recording import NAME
+from monitor.features.framing import join_runs
+from monitor.features.phones import Tokens
+from monitor.maths.composition import advanced, optimal
+from monitor.networks.usc import shipped_codec
+from monitor.sources.frames import FramesFile, Header, write_frames
+from monitor.types import Track
+from tests.contracts import babble
 from tests.sounds import RATE, synthetic
 
 
@@ -35,42 +44,42 @@ def read(path: Path) -> np.ndarray:
     return samples
 
 
-def test_a_folder_keeps_its_names_and_lengths(run, voices, tmp_path):
-    done = run("protect", voices, "-o", tmp_path / "safe", "--method", "mcadams:0.8")
-    assert done.code == 0, done.err
-    assert "protected 3 recordings (0.0 min) with mcadams:0.8\n" in done.err
-    made = sorted(p.relative_to(tmp_path / "safe").as_posix() for p in tmp_path.rglob("safe/*/*"))
+def test_a_folder_keeps_its_names_and_lengths_and_says_what_it_is(run, voices, tmp_path):
+    safe, seed = tmp_path / "safe", 8_675_309
+    (voices / "bob" / "bad.wav").write_bytes(b"no audio")
+    asked = ("protect", voices, "-o", safe, "--method", "mcadams:random", "--seed", seed)
+    done = run(*asked)
+    assert done.code == 4
+    assert "bad.wav is no recording" in done.err
+    assert "protected 3 recordings (0.0 min) with mcadams:random\n" in done.err
+    made = sorted(path.relative_to(safe).as_posix() for path in safe.glob("*/*"))
     assert made == ["ann/one.wav", "ann/two.flac", "bob/three.wav"]
+    said = "was anonymised (mcadams:random): against templates of clear speech its bits are those"
+    for name in made:
+        path = safe / name
+        with soundfile.SoundFile(path) as file:
+            assert file.comment == "Voice anonymised by speaker-disclosure-monitor: mcadams:random"
+        assert str(seed).encode() not in path.read_bytes()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        measured = run("replay", path, "--features", "f0")
+        assert f"monitor: note: {path.name} {said}" in measured.err
+        assert measured.records[0]["notices"][-1].startswith(f"{path.name} {said}")
     for name in made[:2]:
-        before, after = read(voices / name), read(tmp_path / "safe" / name)
-        assert after.size == before.size
-        assert np.abs(after - before).max() > 0.01
-        assert stat.S_IMODE((tmp_path / "safe" / name).stat().st_mode) == 0o600
-    assert soundfile.info(tmp_path / "safe" / "ann" / "two.flac").format == "FLAC"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("optimised", [[], ["-O"]], ids=["", "-O"])
-@pytest.mark.parametrize("suffix", ["wav", "flac"])
-def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, optimised, suffix):
-    """No file may grow beyond a size, which is what libsndfile sees of a full disk.
-
-    Nor may Python keep what it compiles (-B): that would be cut off as well.
-    """
-    resource = pytest.importorskip("resource", reason="this system limits no sizes of files")
-    noise = np.random.default_rng(0).normal(0, 0.2, 6 * RATE)
-    soundfile.write(tmp_path / "a.wav", noise, RATE)
-    words = ["protect", "a.wav", "-o", f"safe/b.{suffix}", "--method", "none"]
-    done = subprocess.run(
-        [sys.executable, "-B", *optimised, "-m", "monitor", *words],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, 65_536)),
-    )
-    line = f"monitor: cannot write b.{suffix}: File too large; choose another place\n"
-    assert (done.returncode, done.stderr) == (1, line)
-    assert not list((tmp_path / "safe").iterdir())
+        assert read(safe / name).size == read(voices / name).size
+        assert np.abs(read(safe / name) - read(voices / name)).max() > 0.01
+    assert soundfile.info(safe / "ann" / "two.flac").format == "FLAC"
+    table = tmp_path / "each.csv"
+    run("replay", safe, "--each", "--summary", table, "--features", "f0", "--jobs", "1")
+    assert table.read_text().count("was anonymised (mcadams:random)") == 3
+    # what is there is replaced only where it is asked for, with the same draws of a seed
+    before = (safe / made[0]).read_bytes()
+    (safe / made[0]).write_bytes(b"mine")
+    again = run(*asked)
+    assert again.code == 1
+    assert "give --replace" in again.complaint
+    assert (safe / made[0]).read_bytes() == b"mine"
+    assert run(*asked, "--replace").code == 4
+    assert (safe / made[0]).read_bytes() == before
 
 
 @pytest.fixture
@@ -87,186 +96,67 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("optimised", [[], ["-O"]], ids=["", "-O"])
-def test_a_file_system_that_is_full(tmp_path, small_disk, optimised):
-    soundfile.write(tmp_path / "a.wav", synthetic(6.0), RATE)
-    words = ["protect", tmp_path / "a.wav", "-o", small_disk / "b.wav", "--method", "none"]
-    done = subprocess.run(
-        [sys.executable, "-B", *optimised, "-m", "monitor", *map(str, words)],
-        capture_output=True,
-        text=True,
-    )
-    line = "monitor: cannot write b.wav: No space left on device; choose another place\n"
-    assert (done.returncode, done.stderr) == (1, line)
-    assert not list(small_disk.iterdir())
+@pytest.mark.parametrize("limit", ["size", "disk"])
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, request, optimised, limit):
+    """No file may grow beyond a size, as libsndfile sees it, or the file system is full.
 
-
-def test_a_file_that_was_protected_says_so_when_it_is_measured(run, voices, tmp_path):
-    safe = tmp_path / "safe"
-    seed = 8_675_309
-    done = run("protect", voices, "-o", safe, "--method", "mcadams:random", "--seed", seed)
-    assert done.code == 0
-    said = (
-        "was anonymised (mcadams:random): against templates of clear speech its bits are those of"
-    )
-    for path in sorted(safe.rglob("*.*")):
-        with soundfile.SoundFile(path) as file:
-            assert file.comment == "Voice anonymised by speaker-disclosure-monitor: mcadams:random"
-        assert str(seed).encode() not in path.read_bytes()
-        measured = run("replay", path, "--features", "f0")
-        assert f"monitor: note: {path.name} {said}" in measured.err
-        assert measured.records[0]["notices"][-1].startswith(f"{path.name} {said}")
-    table = tmp_path / "each.csv"
-    run("replay", safe, "--each", "--summary", table, "--features", "f0", "--jobs", "1")
-    assert table.read_text().count("was anonymised (mcadams:random)") == 3
-    several = run("replay", *sorted((safe / "ann").iterdir()), "--features", "f0")
-    assert several.err.count(said) == 2
-    assert "anonymised" not in run("replay", voices / "ann/one.wav", "--features", "f0").err
-    mine = shlex.join(
-        [sys.executable, "-c", "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read())"]
-    )
-    run(
-        "protect", voices / "ann/one.wav", "-o", tmp_path / "mine.wav", "--anonymiser-command", mine
-    )
-    with soundfile.SoundFile(tmp_path / "mine.wav") as file:
-        assert file.comment == "Voice anonymised by speaker-disclosure-monitor: a program"
-
-
-@pytest.mark.slow
-def test_strong_evidence_against_the_watched_speaker_does_not_comfort(run, clips):
-    other = run("replay", clips / "1462/170138.npz", "--watch", "1272")
-    bits = other.records[-1]["bits"]
-    assert bits < -2
-    said = (
-        f"{bits:.1f} bits are evidence against 1272: another voice, or a changed one. An attacker"
-    )
-    assert f"monitor: note: {said}" in other.err
-    assert said in " ".join(other.records[-1]["notices"])
-    assert "evidence against" not in run("replay", clips / "1272/128104.npz", "--watch", "1272").err
+    Nor may Python keep what it compiles (-B): that would be cut off as well.
+    """
+    resource = pytest.importorskip("resource", reason="this system limits no sizes of files")
+    noise = np.random.default_rng(0).normal(0, 0.2, 6 * RATE)
+    soundfile.write(tmp_path / "a.wav", noise, RATE)
+    place = tmp_path if limit == "size" else request.getfixturevalue("small_disk")
+    most = 65_536 if limit == "size" else resource.RLIM_INFINITY
+    for name in ("b.wav", "b.flac"):
+        words = ["protect", "a.wav", "-o", str(place / "safe" / name), "--method", "none"]
+        done = subprocess.run(
+            [sys.executable, "-B", *optimised, "-m", "monitor", *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
+        )
+        what = "File too large" if limit == "size" else "No space left on device"
+        line = f"monitor: cannot write {name}: {what}; choose another place\n"
+        assert (done.returncode, done.stderr) == (1, line)
+        assert not list((place / "safe").iterdir())
 
 
 def test_none_gives_the_same_samples_with_their_bits_and_channels(run, tmp_path):
     sound = np.stack([synthetic(0.3), synthetic(0.3, 200.0)], axis=1)
     soundfile.write(tmp_path / "a.wav", sound, 44100, subtype="PCM_24")
-    assert (
-        run("protect", tmp_path / "a.wav", "-o", tmp_path / "b.flac", "--method", "none").code == 0
-    )
+    asked = ("protect", tmp_path / "a.wav", "-o", tmp_path / "b.flac", "--method", "none")
+    assert run(*asked).code == 0
     info = soundfile.info(tmp_path / "b.flac")
     assert (info.samplerate, info.channels, info.subtype) == (44100, 2, "PCM_24")
     assert np.array_equal(read(tmp_path / "a.wav"), read(tmp_path / "b.flac"))
 
 
-def test_draws_are_the_seeds(run, voices, tmp_path):
-    def made(name: str, *more: object) -> np.ndarray:
-        assert run("protect", voices / "ann" / "one.wav", "-o", tmp_path / name,
-                   "--method", "mcadams:random", *more).code == 0  # fmt: skip
-        return read(tmp_path / name)
-
-    assert np.array_equal(made("a.wav", "--seed", "5"), made("b.wav", "--seed", "5"))
-    assert not np.array_equal(made("c.wav"), made("d.wav"))
-
-
-def test_speakers_are_those_of_the_layout(run, voices, tmp_path):
+def test_speakers_are_those_of_the_layout_and_draws_the_seeds(run, voices, tmp_path):
     drawn = ("--method", "mcadams:speaker", "--seed", "1")
-    asked = ("protect", voices, "-o", tmp_path / "safe", *drawn)
-    assert run(*asked).code == 0
+    assert run("protect", voices, "-o", tmp_path / "safe", *drawn).code == 0
     one, two = (read(tmp_path / "safe" / "ann" / name) for name in ("one.wav", "two.flac"))
     assert one == pytest.approx(two, abs=1e-4)  # they round differently
-    alone = ("protect", voices / "ann" / "one.wav", "-o", tmp_path / "a.wav")
-    done = run(*alone, *drawn)
-    assert done.code == 2
-    assert "--speaker NAME" in done.complaint
-    assert run(*alone, *drawn, "--speaker", "ann").code == 0
+    alone = ("protect", voices / "ann" / "one.wav", "-o")
+    assert run(*alone, tmp_path / "a.wav", *drawn, "--speaker", "ann").code == 0
     assert np.array_equal(read(tmp_path / "a.wav"), one)
+    for name in ("b.wav", "c.wav"):
+        assert run(*alone, tmp_path / name, "--method", "mcadams:random").code == 0
+    assert not np.array_equal(read(tmp_path / "b.wav"), read(tmp_path / "c.wav"))
 
 
 def test_a_program_of_ones_own(run, voices, tmp_path):
     code = "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read())"
-    command = f"{sys.executable} -c '{code}'"
-    one = voices / "ann" / "one.wav"
-    done = run("protect", one, "-o", tmp_path / "a.wav", "--anonymiser-command", command)
-    assert done.code == 0
-    assert np.array_equal(read(tmp_path / "a.wav"), read(one))
-    done = run("protect", one, "-o", tmp_path / "b.wav", "--anonymiser-command", "false")
-    assert done.code == 1
-    assert "false failed with exit status 1" in done.complaint
-    assert not (tmp_path / "b.wav").exists()
-
-
-def test_what_is_there_is_replaced_only_where_asked(run, voices, tmp_path):
-    asked = ("protect", voices, "-o", tmp_path / "safe", "--method", "none")
-    assert run(*asked).code == 0
-    (tmp_path / "safe" / "ann" / "one.wav").write_bytes(b"mine")
-    done = run(*asked)
-    assert done.code == 1
-    assert "give --replace" in done.complaint
-    assert (tmp_path / "safe" / "ann" / "one.wav").read_bytes() == b"mine"
-    assert run(*asked, "--replace").code == 0
-    assert read(tmp_path / "safe" / "ann" / "one.wav").size == round(0.6 * RATE)
-
-
-def test_a_broken_recording_is_named_and_skipped(run, voices, tmp_path):
-    (voices / "bob" / "bad.wav").write_bytes(b"no audio")
-    sound = synthetic(0.2)
-    sound[7] = np.nan
-    soundfile.write(voices / "bob" / "nan.wav", sound, RATE, subtype="FLOAT")
-    done = run("protect", voices, "-o", tmp_path / "safe", "--method", "noise:10")
-    assert done.code == 4
-    assert "bad.wav is no recording" in done.err
-    assert "skipped: bob/nan.wav: a sample is no number" in done.err
-    assert sorted(p.name for p in (tmp_path / "safe" / "bob").iterdir()) == ["three.wav"]
-    done = run("protect", voices / "bob" / "nan.wav", "-o", tmp_path / "n.wav", "--method", "none")
-    assert done.code == 1
-    assert "no number" in done.complaint
-    assert not (tmp_path / "n.wav").exists()
-
-
-@pytest.mark.parametrize(("given", "said"), [
-    (("ann/one.wav", "-o", "x.wav"), "--method"),
-    (("ann/one.wav", "-o", "x.wav", "--method", "none", "--anonymiser-command", "cat"), "either"),
-    (("ann/one.wav", "-o", "x.wav", "--method", "magic"), "no anonymiser is called 'magic'"),
-    (("ann/one.wav", "-o", "x.mp3", "--method", "none"), ".wav or .flac"),
-    (("ann/one.wav", "-o", "ann/one.wav", "--method", "none", "--replace"), "recording itself"),
-    (("ann", "-o", "ann/one.wav", "--method", "none"), "is a file"),
-    ((".", "-o", "safe", "--method", "none"), "outside"),
-])  # fmt: skip
-def test_what_makes_no_sense_is_refused_in_one_line(run, voices, monkeypatch, given, said):
-    monkeypatch.chdir(voices)
-    before = (voices / "ann" / "one.wav").read_bytes()
-    done = run("protect", *given)
-    assert done.code == 2
-    assert said in done.complaint
-    assert (voices / "ann" / "one.wav").read_bytes() == before
-
-
-def test_two_that_would_become_one_are_refused(run, voices, tmp_path):
-    soundfile.write(voices / "ann" / "one.ogg", synthetic(0.2), RATE)
-    done = run("protect", voices, "-o", tmp_path / "safe", "--method", "none")
-    assert done.code == 2
-    assert "both become one.wav" in done.complaint
-
-
-def test_one_of_unknown_speaker_is_refused_before_any_is_written(run, voices, tmp_path):
-    soundfile.write(voices / "lone.wav", synthetic(0.2), RATE)
-    done = run("protect", voices, "-o", tmp_path / "safe", "--method", "mcadams:speaker")
-    assert done.code == 2
-    assert "--speaker NAME" in done.complaint
-    assert not (tmp_path / "safe").exists()
-
-
-def test_where_nothing_can_be_written_is_said(run, voices, tmp_path):
-    (tmp_path / "file").touch()
-    one = voices / "ann" / "one.wav"
-    done = run("protect", one, "-o", tmp_path / "file" / "a.wav", "--method", "none")
-    assert done.code == 1
-    assert "cannot write a.wav" in done.complaint
-
-
-def test_nothing_to_protect_is_said(run, tmp_path):
-    (tmp_path / "empty").mkdir()
-    assert run("protect", tmp_path / "empty", "-o", tmp_path / "s", "--method", "none").code == 1
-    assert (
-        run("protect", tmp_path / "no.wav", "-o", tmp_path / "s.wav", "--method", "none").code == 1
-    )
+    one, out = voices / "ann" / "one.wav", tmp_path / "a.wav"
+    asked = ("protect", one, "-o", out, "--anonymiser-command")
+    slow = f"{sys.executable} -c 'import time; time.sleep(60)'"
+    done = run(*asked, slow, "--command-timeout", "0.2")
+    assert (done.code, out.exists()) == (1, False)
+    assert "took over 0.2 s and was killed" in done.complaint
+    assert run(*asked, f"{sys.executable} -c '{code}'").code == 0
+    assert np.array_equal(read(out), read(one))
+    with soundfile.SoundFile(out) as file:
+        assert file.comment == "Voice anonymised by speaker-disclosure-monitor: a program"
 
 
 @pytest.mark.slow
@@ -335,20 +225,174 @@ def test_killed_half_way_the_same_command_does_what_is_missing(run, voices, tmp_
     assert len((tmp_path / "calls").read_text()) == 5
 
 
-def test_one_that_takes_too_long_is_skipped(run, voices, tmp_path):
-    command = f"{sys.executable} -c 'import time; time.sleep(60)'"
-    done = run("protect", voices / "ann" / "one.wav", "-o", tmp_path / "a.wav",
-               "--anonymiser-command", command, "--command-timeout", "0.2")  # fmt: skip
-    assert done.code == 1
-    assert "took over 0.2 s and was killed" in done.complaint
+MARK = "a" * 64
 
 
-@pytest.mark.parametrize(("more", "said"), [
-    (("--method", "none", "--command-timeout", "5"), "--anonymiser-command"),
-    (("--anonymiser-command", "cat", "--command-timeout", "0"), "above 0"),
-])  # fmt: skip
-def test_a_time_that_makes_no_sense_is_refused(run, voices, tmp_path, more, said):
-    done = run("protect", voices, "-o", tmp_path / "safe", *more)
-    assert done.code == 2
-    assert said in done.complaint
-    assert not (tmp_path / "safe").exists()
+def embeddings(seed: int, count: int = 10) -> np.ndarray:
+    values = np.random.default_rng(seed).normal(size=(count, 16))
+    return np.asarray(values / np.linalg.norm(values, axis=1, keepdims=True), np.float32)
+
+
+@pytest.fixture
+def heard(tmp_path: Path) -> Path:
+    folder = tmp_path / "frames"
+    rows = ["path,speaker,session"]
+    for seed, name in enumerate(("ann/1", "ann/2", "bob/1")):
+        path = folder / f"{name}.npz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        ticks = 300 * np.arange(1, 11)
+        tracks = {
+            "f0": Track(np.arange(1, 3001), np.zeros(3000, int)),
+            "voice": Track(ticks, embeddings(seed)),
+        }
+        write_frames(
+            path, np.ones(3000, bool), tracks, {"f0": 104, "voice": 16},
+            {"f0": 0.01, "voice": 3.0}, networks={"voice": MARK},
+            header=Header(hashes=("file:" + "b" * 64,)),
+        )  # fmt: skip
+        rows.append(f"{name}.npz,{name.split('/')[0]},{name.split('/')[1]}")
+    (folder / "manifest.csv").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+def values(path: Path) -> np.ndarray:
+    track = join_runs(list(FramesFile(path))).tracks["voice"]
+    return np.asarray(track.values)
+
+
+def test_embeddings_get_noise_and_nothing_else_is_left(run, heard, tmp_path):
+    noisy = tmp_path / "noisy"
+    asked = ("protect", heard, "-o", noisy, "--method", "laplace:0.5", "--seed", 4)
+    done = run(*asked)
+    assert done.code == 0, done.err
+    assert "left out, since nothing is promised for them: f0" in done.err
+    assert "noise of scale 4 on every number" in done.err
+    assert "20 frames of ann (60 s of speech) together: epsilon 10 by basic" in done.err
+    assert "no attacker has more than 14.4 bits of evidence" in done.err
+    assert "from 46 frames on the promise would be empty" in done.err
+    source = FramesFile(noisy / "ann" / "1.npz")
+    assert list(source.stream_info.tracks) == ["voice"]
+    assert source.stream_info.tracks["voice"].network == MARK
+    assert not source.header.hashes
+    assert source.header.noise == "laplace:0.5"
+    first = values(noisy / "ann" / "1.npz")
+    assert first.std() == pytest.approx(4 * 2**0.5, rel=0.25)
+    assert (noisy / "manifest.csv").read_bytes() == (heard / "manifest.csv").read_bytes()
+    files = [path for path in noisy.rglob("*") if path.is_file()]
+    assert len(files) == 5
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    refused = run(*asked)
+    assert refused.code == 1
+    assert "give --replace" in refused.complaint
+    # noise is new each time but for a seed; a broken file is named and skipped
+    (heard / "ann" / "2.npz").write_bytes(b"no frames")
+    done = run(*asked, "--replace")
+    assert done.code == 4
+    assert "skipped: 2.npz" in done.err
+    assert "ann/2.npz" not in (noisy / "manifest.csv").read_text()
+    assert np.array_equal(values(noisy / "ann" / "1.npz"), first)
+    assert run(*asked[:-2], "--replace").code == 4
+    assert not np.array_equal(values(noisy / "ann" / "1.npz"), first)
+
+
+def test_the_account_says_what_is_spent_by_each_speaker(run, heard, tmp_path):
+    done = run("protect", heard, "-o", tmp_path / "noisy", "--method", "laplace:15,0.5")
+    assert done.code == 0
+    assert "the bound is vacuous for 2 of 2 speakers: from 2 frames on" in done.err
+    with (tmp_path / "noisy" / "accounting.csv").open() as file:
+        ann, bob = csv.DictReader(file)
+    assert (ann["speaker"], ann["frames"], ann["seconds"]) == ("ann", "20", "60")
+    assert float(ann["clip"]) == 0.5
+    assert float(ann["noise_scale"]) == pytest.approx(1 / 15)
+    assert float(bob["basic_nats"]) == 150
+    assert float(bob["advanced_nats"]) == pytest.approx(advanced(15, 10, 1e-4), rel=1e-4)
+    assert float(bob["optimal_nats"]) == pytest.approx(optimal(15, 10, 1e-4), rel=1e-4)
+    assert float(bob["most_evidence_bits"]) == pytest.approx(150 / np.log(2), rel=1e-4)
+
+
+@pytest.mark.slow
+def test_an_experiment_tells_that_noisy_templates_understate(run, heard, tmp_path):
+    """And that below the first frame nothing is heard, instead of nothing disclosed."""
+    noisy = tmp_path / "noisy"
+    assert run("protect", heard, "-o", noisy, "--method", "laplace:9").code == 0
+    lengths = ("--lengths", "1,3,6", "--template-lengths", "1,6", "--tables-at", 3, 6)
+    options = (*lengths, "--session", "same", "--replicates", 20, "--jobs", 1)
+    for folder, told in ((noisy, True), (heard, False)):
+        out = tmp_path / f"out-{folder.name}"
+        done = run("experiment", folder, "-o", out, "--features", "voice", *options)
+        assert done.code == 0, done.err
+        page, results = ((out / name).read_text() for name in ("index.html", "results.json"))
+        for text in (done.err, page, results):
+            assert ("clear templates learn more" in " ".join(text.split())) == told
+            assert ("monitor score NOISY_FRAMES -p clear.npz" in " ".join(text.split())) == told
+    found = json.loads(results)
+    measured = {(c["T"], c["D"]) for c in found["cells"] if c["systems"]}
+    assert measured == {(3.0, 6.0), (6.0, 6.0)}
+    assert "not heard" in page
+    rises = next(each for each in found["findings"] if each["question"] == "rises")
+    assert "at T = 3 s" in rises["text"]
+
+
+def tokens(path: Path) -> np.ndarray:
+    return np.asarray(join_runs(list(FramesFile(path))).tracks["tokens"].values)
+
+
+def test_recordings_become_frames_of_noisy_tokens_and_nothing_else(run, tmp_path):
+    voices, noisy = tmp_path / "voices", tmp_path / "noisy"
+    for name in ("ann/one.flac", "ann/two.flac", "bob/three.wav"):
+        (voices / name).parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(voices / name, babble(20, pause_seconds=0.3), RATE)
+    done = run("protect", voices, "-o", noisy, "--method", "tokens:0.02", "--seed", "7")
+    assert done.code == 0, done.err
+    for name in ("ann/one", "ann/two", "bob/three"):
+        path = noisy / f"{name}.npz"
+        source = FramesFile(path)
+        assert list(source.stream_info.tracks) == ["tokens"]
+        assert source.header.noise == "tokens:0.02"
+        assert not source.header.hashes
+        assert source.stream_info.tracks["tokens"] == Tokens().spec  # clear templates can read them
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    feature = Tokens()
+    clear = feature.process(babble(20, pause_seconds=0.3)).values.tolist()
+    clear += feature.flush().values.tolist()
+    one, two = (tokens(noisy / f"ann/{name}.npz") for name in ("one", "two"))
+    assert len(one) == len(clear)
+    assert np.mean(one == clear) < 0.2
+    assert not np.array_equal(one, two)  # each has noise of its own, though the sound is the same
+    # what is promised is told and kept
+    with (noisy / "accounting.csv").open() as file:
+        ann, bob = csv.DictReader(file)
+    count = len(one) + len(two)
+    assert int(ann["frames"]) == count == 2 * int(bob["frames"])
+    assert float(ann["basic_nats"]) == pytest.approx(0.02 * count)
+    assert float(ann["most_evidence_bits"]) == pytest.approx(0.02 * count / math.log(2), rel=1e-4)
+    assert float(ann["noise_scale"]) == pytest.approx(100 * shipped_codec().books.clip, rel=1e-4)
+    assert f"all {count} tokens of ann" in done.err
+    assert "no attacker has more than" in done.err
+
+
+@pytest.mark.slow
+def test_within_a_budget_a_replay_of_the_file_says_what_was_claimed(run, shared, tmp_path):
+    reader = "2035"
+    path = shared / "speech" / "dev-clean" / reader / "152373.opus"
+    samples, rate = soundfile.read(path, stop=480_000)
+    talk, out, picture = (tmp_path / name for name in ("talk.flac", "out.wav", "out.png"))
+    soundfile.write(talk, samples[: 10 * rate], rate)
+    before = talk.read_bytes()
+    asked = ("protect", talk, "--budget", 9, "-w", reader, "--features", "phones,voice")
+    found = run(*asked, "-o", out, "--tries", 2, "--plot", picture)
+    assert found.code == 0, found.err
+    assert picture.stat().st_size > 10_000
+    heard = run("replay", out, "-w", reader, "--features", "phones,voice")
+    assert "note: out.wav was scrubbed (9 bits, cut): its bits are of what was kept\n" in heard.err
+    peak = max(record["bits"] for record in heard.readings)
+    assert 0 < peak <= 9
+    joint = next(line for line in found.out.splitlines() if line.startswith("phones+voice"))
+    assert f"{peak:.1f} bits at" in joint
+    again = run(*asked, "-o", out)
+    assert (again.code, "exists; name another file" in again.err) == (2, True)
+    itself = run(*asked, "-o", talk, "--replace")
+    assert (itself.code, talk.read_bytes()) == (2, before)
+    never = run(*asked, "-o", tmp_path / "never.wav", "--anonymiser", "mcadams:0.99")
+    assert (never.code, (tmp_path / "never.wav").exists()) == (1, False)
+    assert "cannot be done with mcadams:0.99" in never.err

@@ -7,59 +7,25 @@ import json
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import soundfile
 
 from monitor import Monitor
 from monitor.errors import StoreError
 from monitor.events.schema import read_run
-from monitor.features.f0 import F0
-from monitor.features.style import Style
 from monitor.phrases import STYLE_CAVEAT
 from monitor.plots.curve import caption, read_columns
-from monitor.population.cohort import FeatureTemplates
-from monitor.population.people import Speaker
 from monitor.population.population import Population
-from monitor.population.rank_model import RankModels
 from monitor.run import LogFile, Run
 from monitor.sources import File, SideInputSource
 from monitor.transcripts import read_transcript
-from tests.population.rank_models import some_rank_model
+from tests.cli.conftest import SAID, captions
 from tests.sounds import RATE, synthetic
 
-SAID = "well i do not know so it was the end of that and then we uh went to the other one"
 
-
-@pytest.fixture(scope="module")
-def us(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three people by pitch and style, with rank models of both."""
-    rng = np.random.default_rng(3)
-    features = {
-        spec.name: FeatureTemplates(spec, rng.integers(1, 60, (12, spec.size)).astype(np.uint16))
-        for spec in (F0.spec, Style().spec)
-    }
-    networks = {name: each.spec.network for name, each in features.items()}
-    sets = [("f0",), ("style",), ("f0", "style")]
-    rank_models = [
-        some_rank_model(names, networks=tuple(map(networks.get, names))) for names in sets
-    ]
-    people = [Speaker(name) for name in ("ann", "bob", "cy")]
-    path = tmp_path_factory.mktemp("us") / "us.npz"
-    Population(people, np.array([0, 4, 8, 12]), features, RankModels(rank_models)).save(path)
-    return path
-
-
-def captions(path: Path, speakers: tuple[str, ...] = ()) -> Path:
-    """Two captions of six seconds, each perhaps by a speaker of its own."""
-    half = SAID.split()[:10], SAID.split()[10:]
-    lines = ["WEBVTT"]
-    for i, words in enumerate(half):
-        voice = f"<v {speakers[i % len(speakers)]}>" if speakers else ""
-        text = voice + " ".join(words)
-        lines.append(f"\n00:00:{6 * i:02}.500 --> 00:00:{6 * i + 5:02}.500\n{text}")
-    path.write_text("\n".join(lines))
-    return path
+@pytest.fixture
+def us(worded: Path) -> Path:
+    return worded
 
 
 @pytest.fixture
@@ -100,13 +66,16 @@ def test_the_picture_says_whose_style_it_is(run, us, talk, tmp_path):
     assert "of what is read aloud" in picture.read_text()
 
 
-def test_without_a_transcript_nothing_said_is_used_and_that_is_told(run, us, talk):
+def test_without_a_transcript_nothing_said_is_used_and_that_is_told(run, us, talk, tmp_path):
+    own = tmp_path / "own.txt"
+    own.write_text("well\nso\n")
     done = run("replay", talk, "-p", us)
     assert done.records[0]["features"] == ["f0"]
     assert "transcripts" not in done.records[0]
-    assert "transcripts" not in done.records[-1]
     assert "not used: style; an attacker who knows what is said may learn more" in done.err
     assert STYLE_CAVEAT not in done.err
+    done = run("replay", talk, "-p", us, "--features", "f0", "--word-list", own)
+    assert f"--word-list {own} changes nothing: style is not heard" in done.err
 
 
 def test_words_of_a_pipe(run, us, talk, monkeypatch):
@@ -128,53 +97,13 @@ def test_words_of_a_pipe(run, us, talk, monkeypatch):
         assert "standard input" in done.complaint
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--transcript", "nowhere.vtt"], "nowhere.vtt"),
-        (["--transcript", "talk.txt"], "talk.txt is no transcript"),
-        (["--transcript", "talk.vtt", "--features", "f0"], "no use to --features f0: add style"),
-        (["--speaker-in-transcript", "ann"], "goes with --transcript, or --features style"),
-        (["--transcript", "talk.vtt", "--speaker-in-transcript", "ann"], "it names nobody"),
-        (["--transcript", "two.vtt"], "say whose count (--speaker-in-transcript)"),
-        (["talk.wav", "--transcript", "talk.vtt"], "--transcript is that of one recording"),
-        (["--features", "style", "--word-list", "nowhere.txt"], "nowhere.txt"),
-        (["--transcript", "talk.vtt", "--word-list", "own.txt"], "by another list of words"),
-        (["--transcript", "talk.vtt", "--each", "--summary", "a.csv"], "is for one run"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_heard_is_refused_in_a_line(
-    run, us, talk, options, words, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    captions(tmp_path / "two.vtt", ("ann", "bob"))
-    (tmp_path / "talk.txt").write_text(SAID)
-    (tmp_path / "own.txt").write_text("well\nso\n")
-    done = run("replay", talk, "-p", us, *options)
-    assert done.code in (1, 2)
-    assert words in done.complaint
-    assert done.out == ""
-
-
-def test_a_population_that_knows_nothing_of_words(run, population, talk):
-    done = run("replay", talk, "-p", population, "--transcript", talk.with_suffix(".vtt"))
-    assert done.code == 2
-    assert "knows nothing of what people say: leave out --transcript, or enrol" in done.complaint
-
-
 def test_of_two_speakers_the_words_of_one_are_heard(run, us, talk):
-    both = captions(talk.with_name("two.vtt"), ("ann", "bob"))
+    both = captions(talk.with_name("two.vtt"), "ann", "bob")
     given = ["replay", talk, "-p", us, "--transcript", both, "--speaker-in-transcript"]
     ann, bob = (run(*given, name) for name in ("ann", "bob"))
     assert ann.records[0]["transcripts"][0]["speaker"] == "ann"
     assert [each.records[0]["transcripts"][0]["words"] for each in (ann, bob)] == [10, 11]
     assert ann.readings[-1]["features"]["style"] != bob.readings[-1]["features"]["style"]
-
-
-@pytest.mark.slow
-def test_processes_hear_the_same_words(run, us, talk):
-    given = ["replay", talk, talk, "-p", us, "--features", "f0,style", "--jobs"]
-    assert run(*given, 1).out.splitlines()[1:-1] == run(*given, 2).out.splitlines()[1:-1]
 
 
 @pytest.mark.slow
@@ -193,7 +122,7 @@ def test_each_finds_its_words_in_any_process_and_a_changed_transcript_is_heard_a
     assert one.read_bytes() == two.read_bytes()
     assert run(*given, alone, "--scheduler", "local:1").code == 0
     assert alone.read_bytes() == one.read_bytes()
-    captions(folder / "a.vtt", ("ann",))
+    captions(folder / "a.vtt", "ann")
     done = run(*given, one, "--resume", "--jobs", 1)
     assert "measured 1 recording" in done.err
     (folder / "b.vtt").unlink()
@@ -227,21 +156,16 @@ def test_a_run_goes_on_with_the_same_words_and_with_no_others(us, talk, tmp_path
         assert {**one, "time": 0} == {**other, "time": 0}
 
 
-def test_words_that_change_nothing_are_told(run, us, talk, tmp_path):
-    own = tmp_path / "own.txt"
-    own.write_text("well\nso\n")
-    done = run("replay", talk, "-p", us, "--features", "f0", "--word-list", own)
-    assert f"--word-list {own} changes nothing: style is not heard" in done.err
+def test_frames_keep_the_words_that_they_were_made_with(run, us, talk, tmp_path):
     ann = tmp_path / "voices" / "ann"
     ann.mkdir(parents=True)
     for suffix in (".wav", ".vtt"):
         talk.with_suffix(suffix).rename(ann / f"talk{suffix}")
-    kept = tmp_path / "frames"
-    frames = ("-o", tmp_path / "them.npz", "--frames", kept)
+    frames = ("-o", tmp_path / "them.npz", "--frames", tmp_path / "frames")
     heard = run("enrol", tmp_path / "voices", *frames, "--features", "f0,style", "--jobs", 1)
     assert f"monitor: note: {STYLE_CAVEAT}\n" in heard.err
-    (frames,) = kept.rglob("talk.npz")
-    done = run("replay", frames, "-p", us, "--transcript", ann / "talk.vtt")
+    (kept,) = (tmp_path / "frames").rglob("talk.npz")
+    done = run("replay", kept, "-p", us, "--transcript", ann / "talk.vtt")
     assert "--transcript is not counted: frames of style are ready-made" in done.err
 
 

@@ -1,0 +1,490 @@
+"""monitor enrol and monitor people: who is in a file, what is heard of them, and what is left."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import stat
+import struct
+import subprocess
+import time
+import wave
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from benchmarks.simulation import Simulation, write_corpus
+from monitor.features.registry import FEATURES, FeatureSetup
+from monitor.features.style import Style, read_style_words
+from monitor.population.population import Population, load_rank_models
+from monitor.sources.frames import FramesFile, write_frames
+from monitor.training import fitted
+from monitor.types import Track
+from tests.features.networks import of_energies, of_sound
+from tests.sounds import RATE
+from tests.weights import onnx_extra
+
+
+@pytest.fixture
+def voices(tmp_path: Path, voice) -> Path:
+    for name, pitch in (("ann", 200.0), ("bob", 110.0), ("cleo", 150.0)):
+        path = tmp_path / "voices" / name / "talk.wav"
+        path.parent.mkdir(parents=True)
+        soundfile.write(path, voice(9.0, pitch), RATE)
+    return tmp_path / "voices"
+
+
+def test_a_folder_each_and_what_cannot_be_read(run, voices, tmp_path):
+    us = tmp_path / "us.npz"
+    (voices / "bob/2.wav").write_text("no audio")
+    result = run("enrol", voices, "-o", us, "--features", "f0")
+    assert (result.code, result.out) == (4, "")
+    assert "/2.wav is no recording" in result.complaint
+    population = Population.load(us)
+    assert population.names == ("ann", "bob", "cleo")
+    assert population.template_seconds.tolist() == [5.0] * 3
+    assert stat.S_IMODE(us.stat().st_mode) == 0o600
+    plan, _head, *rows = result.err.splitlines()[:5]
+    assert plan.startswith("plan: 3 speakers, a folder each; up to 120 s of speech of each")
+    assert "(one person's folders? add --speaker NAME)" in plan
+    assert [row.split()[0] for row in rows] == ["ann", "bob", "cleo"]
+    last = result.err.splitlines()[-1]
+    assert "monitor calibrate" not in last  # which would refuse them
+    assert last.endswith(f"monitor enrol PEOPLE --add -o {us}")
+    high, low, middle = population.templates("f0", population.scoring()).argmax(axis=1)
+    assert min(high, low) < middle < max(high, low)
+
+
+def test_a_manifest_that_names_missing_files(run, tmp_path, people):
+    lines = [f"{people}/00000{i}/s0.npz,person{i}\n" for i in range(3)]
+    (tmp_path / "list.csv").write_text("path,speaker\n" + "".join(lines) + "lost.npz,person3\n")
+    result = run("enrol", tmp_path / "list.csv", "-o", tmp_path / "us.npz", "--seconds", "15s")
+    assert result.code == 4
+    assert result.complaint == "monitor: skipped: list.csv line 5: lost.npz is missing"
+    made = Population.load(tmp_path / "us.npz")
+    assert made.names == ("person0", "person1", "person2")
+    assert set(made.template_seconds) == {15.0}
+
+
+def test_adding(run, tmp_path, people, population):
+    path = tmp_path / "us.npz"
+    path.write_bytes(population.read_bytes())
+    path.chmod(0o644)
+    write_corpus(tmp_path / "new", Simulation(20, 8), 2, 1, 40.0)
+    for i in range(2):
+        (tmp_path / f"new/00000{i}").rename(tmp_path / f"new/guest{i}")
+    result = run("enrol", tmp_path / "new", "-o", path, "--add", "--seconds", 20)
+    assert result.code == 0
+    made = Population.load(path)
+    assert made.names[-2:] == ("guest0", "guest1")
+    assert len(made) == 14
+    assert made.mismatched
+    assert "calibration lacks the new speakers" in result.err
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    # and a run says so, to programs and to people
+    run_of = run("replay", people / "000003/s1.npz", "-p", path, "--watch", "guest1")
+    assert run_of.records[0]["rank_model"] == "mismatched"
+    lacking = "Calibration lacks some enrolled speakers"
+    assert any(lacking in notice for notice in run_of.records[0]["notices"])
+    assert lacking in run_of.err
+    assert run_of.records[0]["speakers"] == 14
+
+    before = path.read_bytes()
+    again = run("enrol", tmp_path / "new", "-o", path, "--add")
+    assert again.code == 2
+    assert "is enrolled already, as guest0" in again.complaint
+    assert path.read_bytes() == before
+
+
+def test_among_the_shipped_readers(run, tmp_path, reference):
+    simulation, size = Simulation(2), reference.features["f0"].spec.size
+    corpus, path = tmp_path / "corpus", tmp_path / "mix.npz"
+    for number, name in enumerate(("me", "you")):
+        frames = simulation.frames(number, 0, 60.0)
+        (corpus / name).mkdir(parents=True)
+        write_frames(
+            corpus / name / "a.npz", frames.speech, frames.tracks, {"f0": size}, {"f0": 0.01}
+        )
+    without = run("enrol", corpus, "--base", "reference", "-o", path)
+    assert without.code == 1
+    assert "a.npz: holds no frames of phones" in without.complaint
+    result = run("enrol", corpus, "--base", "reference", "--features", "f0", "-o", path)
+    assert result.code == 0
+    assert f"{path} is without phones, voice" in result.err
+    made = Population.load(path)
+    assert made.names == (*reference.names, "me", "you")
+    assert made.mismatched
+    assert {rank_model.features for rank_model in made.rank_models} == {("f0",)}
+    # 60 s of audio are less than the readers have: said once, with what to do
+    (line,) = [line for line in result.err.splitlines() if "all templates are cut" in line]
+    shortest = made.template_seconds.min()
+    assert f"cut to {shortest:g} s, the shortest of them: me, you have less than the" in line
+    assert "--add" in line
+    again = run("enrol", corpus, "--base", path, "-o", tmp_path / "x.npz")
+    assert again.code == 2
+    assert "me, you enrolled already" in again.complaint
+
+
+def test_a_minute_of_ones_own_is_compared_without_being_watched(run, tmp_path, shared):
+    """Real speech: a minute of a reader beside the shipped ones, and another chapter heard."""
+    folder = shared / "speech" / "dev-clean" / "1272"
+    enrolled, heard = sorted(folder.glob("*.opus"))[:2]
+    for name, path, seconds in (("mine", enrolled, 80), ("talk", heard, 40)):
+        samples, rate = soundfile.read(path, frames=seconds * 48_000)
+        soundfile.write(tmp_path / f"{name}.flac", samples[: seconds * rate], rate)
+    me = tmp_path / "me.npz"
+    made = run("enrol", tmp_path / "mine.flac", "--speaker", "me", "--base", "reference",
+               "--features", "f0,voice", "--seconds", 60, "-o", me)  # fmt: skip
+    assert made.code == 0
+    assert Population.load(me).template_seconds.min() < 80
+    run_of = run("replay", tmp_path / "talk.flac", "-p", me)
+    start = run_of.records[0]
+    assert start["speakers"] == 51
+    assert start["template_seconds"] == Population.load(me).template_seconds.min()
+    assert {name for name, _ in run_of.readings[-1]["top"][:2]} == {"me", "1272"}  # one voice
+    # a few seconds are too little to cut everybody to: said in the first line, with what to do
+    few = tmp_path / "few.npz"
+    assert run("enrol", tmp_path / "mine.flac", "--speaker", "me", "--base", "reference",
+               "--features", "f0,voice", "--seconds", 15, "-o", few).code == 0  # fmt: skip
+    run_of = run("replay", tmp_path / "talk.flac", "-p", few)
+    assert run_of.records[0]["speakers"] == 50
+    first = run_of.err.splitlines()[0]
+    assert "me is not among the 50 compared" in first
+    assert "--add" in first
+    assert "--watch" in first
+    assert (
+        run("replay", tmp_path / "talk.flac", "-p", few, "--watch", "me").readings[-1]["bits"] > 1
+    )
+
+
+@pytest.mark.slow
+def test_only_data_on_stdout_and_a_bar_on_a_terminal(terminal, tmp_path, people):
+    # a speaker's name must not be able to steer the terminal
+    lines = [f"{people}/00000{i}/s{j}.npz,[/{i}]\n" for i in range(2) for j in range(2)]
+    (tmp_path / "list.csv").write_text("path,speaker\n" + "".join(lines))
+    code, shown, _ = terminal("enrol", tmp_path / "list.csv", "-o", tmp_path / "us.npz", both=True)
+    assert code == 0
+    assert "enrolling" in shown
+    assert "4/4" in shown
+    assert "2 speakers enrolled" in shown
+    assert shown.endswith("us.npz\n")
+
+
+def test_recordings_of_one_person(run, tmp_path, voice):
+    files = [tmp_path / "it's me" / f"{day}.wav" for day in ("monday", "tuesday")]
+    files[0].parent.mkdir()
+    for path in files:
+        soundfile.write(path, voice(9.0, 200.0), RATE)
+    common = ("--base", "reference", "--features", "f0")
+    told = run("enrol", files[0].parent, *common, "-o", tmp_path / "me.npz")
+    assert told.code == 1
+    what, shown = told.complaint.split("; if it is one person's: ")
+    assert what == "monitor: it's me holds recordings but does not say whose"
+    name, *arguments = shlex.split(shown)
+    assert (name, run(*arguments).code) == ("monitor", 0)
+    made = Population.load(tmp_path / "me.npz")
+    assert made.names[-1] == "NAME"
+    assert [note.session for note in made.speakers[-1].sources] == ["monday", "tuesday"]
+    assert run("enrol", *files, *common, "--speaker", "me", "-o", tmp_path / "same.npz").code == 0
+    assert (Population.load(tmp_path / "same.npz").offsets == made.offsets).all()
+
+
+def test_two_people_under_one_name_are_told(run, tmp_path, clips):
+    (tmp_path / "me").mkdir()
+    for source in (clips / "1272/128104.npz", clips / "84/121123.npz"):
+        shutil.copy(source, tmp_path / "me")
+    common = ("--speaker", "me", "--base", "reference", "--features", "f0", "-o")
+    result = run("enrol", tmp_path / "me", *common, tmp_path / "me.npz")
+    assert result.code == 0
+    assert "monitor: note: 121123 of me sounds like somebody else than the" in result.err
+
+
+@pytest.mark.slow
+def test_a_corpus_is_heard_once_and_enrolled_from_its_frames(run, voices, tmp_path):
+    frames, us = tmp_path / "frames", tmp_path / "us.npz"
+    command = ("enrol", voices, "-o", us, "--replace", "--frames", frames, "--features", "f0")
+    done = run(*command, "--jobs", "1")
+    assert done.code == 0
+    assert f"frames of 3 recordings written to {frames}, 0 there already" in done.err
+    kept = us.read_bytes()
+    done = run(*command, "--jobs", "1")
+    assert done.code == 0
+    assert "3 there already" in done.err
+    assert run("enrol", frames, "-o", us, "--replace").code == 0
+    assert us.read_bytes() == kept
+    other = run(*command, "--channel", "1")
+    assert other.code == 2
+    assert f"--frames {frames}: its frames were made with channel all, not 1" in other.complaint
+
+
+def test_another_inventory_of_units_is_not_mixed_in(run, tmp_path):
+    """Frames of 256 codes under the name of a feature of our own."""
+    for name, size in (("ann", 256), ("bob", 256), ("x", 257)):
+        ticks = np.arange(4, 6001, 4)
+        values = np.random.default_rng(len(name)).choice(size, size=ticks.size)
+        (tmp_path / "codes" / name).mkdir(parents=True)
+        write_frames(
+            tmp_path / "codes" / name / "1.npz", np.ones(6000, np.bool_),
+            {"phones": Track(ticks, values)}, {"phones": size}, {"phones": 0.04},
+        )  # fmt: skip
+    other, path = tmp_path / "x.npz", tmp_path / "us.npz"
+    (tmp_path / "codes/x/1.npz").rename(other)
+    (tmp_path / "codes/x").rmdir()
+    assert run("enrol", tmp_path / "codes", "-o", path, "--seconds", 20).code == 0
+    assert str(Population.load(path).features["phones"].spec) == "histogram of size 256"
+    refused = run("replay", other, "-p", path)
+    assert refused.code == 1
+    assert "size" in refused.complaint or "rank model" in refused.complaint
+
+
+def silence(path: Path, hours: int) -> None:
+    """Hours of it, which take no room on the disk and long to hear."""
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 2, RATE, 0, "NONE", ""))
+        file.writeframes(b"")
+    size = 2 * RATE * 3600 * hours
+    with path.open("r+b") as raw:
+        raw.truncate(44 + size)
+        for place, value in ((4, 36 + size), (40, size)):
+            raw.seek(place)
+            raw.write(struct.pack("<I", value))
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_nothing_half_written_and_what_was_heard(command, voices, tmp_path):
+    silence(voices / "ann" / "long.wav", 24)  # a minute's work, on a fast machine
+    frames = tmp_path / "frames"
+    us = ("-o", tmp_path / "us.npz", "--frames", frames)
+    arguments = [*command, "enrol", voices, *us, "--jobs", "2", "--features", "f0"]
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
+        until = time.monotonic() + 100
+        while not (frames / "ann" / "talk.npz").exists():
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        os.kill(process.pid, signal.SIGINT)
+        err = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert [line for line in err.splitlines() if line][-2:] == [
+        "monitor: what was heard is kept; to go on, run the same command again",
+        "monitor: interrupted",
+    ]
+    assert [path.name for path in frames.rglob(".*")] == []
+    assert not (frames / "ann" / "long.npz").exists()
+    assert FramesFile(frames / "ann" / "talk.npz").seconds == pytest.approx(9.0)
+
+
+def untouched() -> tuple[dict[str, str], dict[str, object]]:
+    """The program's own variables, and the features; libraries set variables of theirs."""
+    own = {name: value for name, value in os.environ.items() if name.startswith("MONITOR_")}
+    return own, dict(FEATURES)
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_options_reach_every_process_and_change_neither_environment_nor_features(
+    run, voices, tmp_path, monkeypatch, jobs
+):
+    onnx_extra()
+    monkeypatch.chdir(tmp_path)
+    for path in voices.glob("*/talk.wav"):
+        path.with_suffix(".tsv").write_text("start\tend\ttext\n0.5\t0.9\twell\n1.5\t1.9\tso\n")
+    network, words = Path("net.onnx"), Path("own.txt")
+    network.write_bytes(of_sound())
+    words.write_text("so\nwell\n")
+    before = untouched()
+    setup = ("--speaker-model", network, "--word-list", words)
+    features = ("--features", "f0,style,speaker", "--jobs", jobs)
+    done = run("enrol", "voices", "-o", "us.npz", "--frames", "frames", *features, *setup)
+    assert done.code == 0, done.err
+    name = FeatureSetup(speaker_model=network).speaker
+    for path in (tmp_path / "frames").glob("*/*.npz"):
+        tracks = FramesFile(path).stream_info.tracks
+        assert list(tracks) == ["f0", "style", name]
+        assert tracks["style"].network == Style(read_style_words(words)).spec.network
+    assert run("enrol", "voices", "-o", "x.npz", "--features", "identity", *setup).code == 2
+    assert untouched() == before
+
+
+def test_a_template_remembers_its_network_and_no_other_is_taken(run, voices, wav, tmp_path):
+    onnx_extra()
+    mine, other, bad = (tmp_path / f"{name}.onnx" for name in ("mine", "other", "bad"))
+    us = tmp_path / "us.npz"
+    mine.write_bytes(of_sound(seed=1))
+    other.write_bytes(of_energies(seed=2))
+    bad.write_bytes(b"not a network")
+    common = ("enrol", voices, "-o", us, "--features", "f0,speaker", "--speaker-model")
+    for path, words in ((bad, "bad.onnx: is damaged, or no ONNX network: "), ("no", "No such")):
+        refused = run(*common, path)
+        assert (refused.code, us.exists()) == (1, False)
+        assert words in refused.complaint
+    done = run(*common, mine)
+    assert done.code == 0, done.err
+    made = Population.load(us).features
+    f0, name = made
+    assert (f0, name[: len("speaker_")]) == ("f0", "speaker_")
+    assert (str(made[name].spec), made[name].spec.frame_seconds) == ("embedding of size 8", 3.0)
+    assert np.abs(made[name].slices).max() > 0
+    before = us.read_bytes()
+    for arguments in (
+        ("replay", wav, "-p", us),
+        ("listen", "-p", us),
+        ("calibrate", voices, "-o", us),
+        ("enrol", voices, "--speaker", "eve", "--add", "-o", us),
+        ("enrol", voices, "--speaker", "eve", "--base", us, "-o", tmp_path / "more.npz"),
+    ):
+        refused = run(*arguments, "--speaker-model", other)
+        assert refused.code == 2
+        assert f"has templates of another network, {name}" in refused.complaint
+    refused = run("replay", wav, "--speaker-model", other)
+    assert "the shipped population has no templates of it" in refused.complaint
+    refused = run("enrol", voices, "--speaker", "eve", "--add", "-o", us)
+    assert f"{name} needs the network that made its templates" in refused.complaint
+    assert us.read_bytes() == before
+
+
+def test_a_rank_model_is_learnt_and_a_recording_measured(run, shared, tmp_path, monkeypatch):
+    """A dozen readers; a random network of energies hears how their spectra differ."""
+    monkeypatch.setattr(fitted, "LOSSES", ("LL",))
+    network, us, people = tmp_path / "net.onnx", tmp_path / "us.npz", tmp_path / "people"
+    network.write_bytes(of_energies(seed=3))
+    readers = sorted((shared / "speech" / "dev-clean").glob("*"))[:12]
+    for reader in readers:
+        path = sorted(reader.glob("*.opus"))[0]
+        (people / reader.name).mkdir(parents=True)
+        sound, rate = soundfile.read(path, frames=32 * 16_000, dtype="float32")
+        soundfile.write(people / reader.name / "talk.flac", sound, rate)
+    model = ("--features", "speaker", "--speaker-model", network)
+    done = run("enrol", people, "-o", us, "--seconds", "10", *model)
+    assert done.code == 0, done.err
+    lengths = ("--lengths", "5", "--template-lengths", "10", "--replicates", "20", "--trials", "2")
+    done = run("calibrate", people, "-o", us, *lengths, *model)
+    assert done.code == 0, done.err
+    one = people / readers[0].name / "talk.flac"
+    done = run("replay", one, "-p", us, "--watch", readers[0].name, "--allow-overlap", *model[2:])
+    assert done.code == 0, done.err
+    (name,) = done.readings[-1]["features"]
+    assert name.startswith("speaker_")
+    assert done.readings[-1]["features"][name]["rank"] == 1
+    done = run("replay", one, "-p", us, "--allow-overlap")
+    assert done.code == 2
+    assert "--speaker-model FILE.onnx" in done.complaint
+
+
+@pytest.fixture
+def calibrated(run, people: Path, tmp_path: Path) -> Path:
+    """Twelve people, and rank models that were learnt from them against a cohort of ten others."""
+    path, others = tmp_path / "us.npz", tmp_path / "others"
+    assert run("enrol", people, "-o", path, "--seconds", 20).code == 0
+    write_corpus(others, Simulation(30, 8), 10, 1, 40.0)
+    for i, folder in enumerate(sorted(others.iterdir())):
+        folder.rename(others / f"neighbour{i}")
+    made = run("calibrate", people, "-o", path, "--cohort", others, "--lengths", "2,5",
+               "--template-lengths", "10,20", "--replicates", 20, "--trials", 4)  # fmt: skip
+    assert made.code == 0, made.err
+    return path
+
+
+def everything(path: Path) -> bytes:
+    """All that a store holds, inflated."""
+    with zipfile.ZipFile(path) as archive:
+        return b"".join(archive.read(name) for name in archive.namelist())
+
+
+def test_nothing_of_a_person_is_left(run, people, calibrated):
+    before = Population.load(calibrated)
+    name = before.names[3]
+    template = before.features["f0"].slices[before.offsets[3] : before.offsets[4]]
+    hashes = [each for note in before.speakers[3].sources for each in note.hashes]
+    old, place = everything(calibrated), calibrated.open("rb")
+    assert template.tobytes() in old
+    assert all(each.encode() in old for each in (f'"{name}"', *hashes))
+    with place:
+        result = run("people", calibrated, "--forget", name)
+        assert result.code == 0, result.err
+        assert not any(place.read())  # the bytes of the old file, where they lay
+    new = everything(calibrated)
+    assert template.tobytes() not in new
+    assert not any(each.encode() in new for each in (f'"{name}"', *hashes))
+    assert stat.S_IMODE(calibrated.stat().st_mode) == 0o600
+    after = Population.load(calibrated)
+    assert after.names == tuple(each for each in before.names if each != name)
+    assert "20 s" in result.err
+    assert "11 speakers left" in result.err
+    # who is left is as before, and the rank models say that they owe something to somebody
+    for other in after.names:
+        i, j = before.index(other), after.index(other)
+        mine = before.features["f0"].slices[before.offsets[i] : before.offsets[i + 1]]
+        theirs = after.features["f0"].slices[after.offsets[j] : after.offsets[j + 1]]
+        assert np.array_equal(mine, theirs)
+    assert {
+        rank_model.forgotten for rank_model in after.rank_models if rank_model.origin == "own"
+    } == {1}
+    assert any(rank_model.evidence for rank_model in after.rank_models)
+    assert "calibrate again" in result.err
+    heard = run("replay", people / "000002/s1.npz", "-p", calibrated, "--watch", after.names[0])
+    assert any("has been deleted since" in notice for notice in heard.records[0]["notices"])
+
+
+def test_one_of_the_cohort_is_forgotten_with_the_evidence(run, calibrated):
+    before = Population.load(calibrated)
+    assert before.cohort is not None
+    assert "neighbour4" in before.cohort.names
+    result = run("people", calibrated, "--forget", "neighbour4")
+    after = Population.load(calibrated)
+    assert after.cohort is not None
+    assert len(after.cohort) == len(before.cohort) - 1
+    assert b"neighbour4" not in everything(calibrated)
+    assert after.names == before.names
+    assert not any(rank_model.evidence for rank_model in after.rank_models)
+    assert "no evidence in bits any more" in result.err
+
+
+def test_rank_models_in_a_file_of_their_own(run, people, tmp_path):
+    path = tmp_path / "rank_model.npz"
+    assert run("calibrate", people, "-o", path, "--lengths", "2,5", "--template-lengths", "10",
+               "--replicates", 20, "--trials", 4).code == 0  # fmt: skip
+    name = next(iter(load_rank_models(path)[0])).learnt_from[0]
+    assert run("people", path, "--forget", name).code == 0
+    assert f'"{name}"'.encode() not in everything(path)
+    assert next(iter(load_rank_models(path)[0])).forgotten == 1
+
+
+def test_into_another_file_and_past_another_name(run, calibrated, tmp_path):
+    before, name = calibrated.read_bytes(), Population.load(calibrated).names[0]
+    path, kept = tmp_path / "rest.npz", tmp_path / "backup.npz"
+    kept.hardlink_to(calibrated)
+    assert run("people", calibrated, "--forget", name, "-o", path).code == 0
+    assert calibrated.read_bytes() == before
+    assert name not in Population.load(path).names
+    assert run("people", calibrated, "--forget", name).code == 0
+    assert kept.read_bytes() == before  # a hard link is not overwritten
+
+
+def test_a_further_session(run, calibrated, tmp_path):
+    path, before = calibrated, Population.load(calibrated)
+    name = before.names[5]
+    write_corpus(tmp_path / "later", Simulation(5, 8), 1, 1, 40.0)
+    (folder,) = (tmp_path / "later").iterdir()
+    told = run("enrol", folder, "--speaker", name, "--add", "-o", path, "--seconds", 15)
+    assert told.code == 0, told.err
+    after = Population.load(path)
+    assert after.names == before.names
+    assert after.template_seconds[5] == before.template_seconds[5] + 15
+    assert len(after.speakers[5].sources) == len(before.speakers[5].sources) + 1
+    assert not after.mismatched
+    assert f"a further session of {name}" in told.err
+    assert f"{name}: 15 s of speech more, 35 s in all" in told.err
+    # what is there is refused, before anything is heard and without a change
+    held = path.read_bytes()
+    again = run("enrol", folder, "--speaker", name, "--add", "-o", path)
+    assert again.code == 2
+    assert f"is enrolled already, as {name}" in again.complaint
+    assert path.read_bytes() == held
+    # without --add nobody is extended by accident
+    assert run("enrol", folder, "--speaker", name, "--base", path, "-o", tmp_path / "n.npz",
+               "--features", "f0").code == 2  # fmt: skip

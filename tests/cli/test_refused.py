@@ -1,0 +1,607 @@
+"""Whatever makes no sense is refused in one line, before anything is written or lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from benchmarks.simulation import Simulation, write_corpus
+from monitor.ledger import Ledger
+from monitor.population.cohort import FeatureTemplates
+from monitor.population.people import Speaker
+from monitor.population.population import Population
+from monitor.population.rank_model import RankModels
+from tests.cli.conftest import Result, captions
+from tests.lab.evaluation import kits
+from tests.sounds import RATE, synthetic
+from tests.web import records
+
+WATCH = "replay talk.npz -p us.npz -w 000003 --jsonl x"
+EACH = "replay talks --features f0 --each --summary out.csv"
+MEETING = "replay meeting.wav --turns meeting.rttm"
+WORDS = "replay talk.wav -p worded.npz"
+PITCH = "replay talk.wav --features f0"
+SCORES = "evaluate strong.npy --labels labels.txt"
+ATTACK = ("attack voices -o new --features f0 --seconds 2 --template 6 --trials 3 --segments 1,2 "
+          "--jobs 1")  # fmt: skip
+BACKGROUND = f"{ATTACK} --attackers semi-informed"
+PROTECT = "protect voices/r0/day0.wav"
+BUDGET = "protect talk.wav --budget 6 -w me -o new.wav"
+
+USAGE = {
+    "": [
+        ("lisen", "No such command 'lisen' (did you mean 'listen'?); see monitor --help"),
+        ("xyz", "No such command 'xyz'; see monitor --help"),
+        ("ledger", "Missing command; see monitor ledger --help"),
+        ("--foo", "No such option '--foo'; see monitor --help"),
+        ("scrub talk.flac", "scrub is now: monitor protect FILE --budget BITS"),
+        ("replay --wach me talk.wav", "No such option '--wach'"),
+        ("replay", "Missing argument 'RECORDING...'; see monitor replay --help"),
+        ("replay talk.wav --step", "Option '--step' requires an argument"),
+        ("replay mic: --features f0", "microphone is heard live: use monitor listen"),
+        ("replay - -", "can be heard once"),
+        ("replay - --turns -", "standard input (-) is the recording or that of --turns"),
+        ("replay talk.npz --resume", "--resume"),
+        ("replay talk.npz -p us.npz --protect none", "holds frames, no audio that could be"),
+        ("replay talk.npz -p us.npz --transcript talk.vtt", "knows nothing of what people say"),
+        ("replay talk.npz -p us.npz --template-seconds 60", "the longest has 20"),
+        ("replay phones.npz -p us.npz", "phones.npz holds no frames of f0, only of phones"),
+        ("replay vectors.npz -p us.npz", "f0 comes as embedding of size 4, the population has"),
+        ("replay talk.wav talk.wav --start 1", "--start"),
+        ("replay talk.wav meeting.wav --per-channel", "--per-channel is of one recording"),
+        ("replay talk.wav --per-channel", "has one channel"),
+        ("replay talk.wav --watch 19 --watch 84", "--watch several where people are told apart"),
+        ("replay talk.wav --raw 16000:1:s16le", "give - as the file"),
+        ("replay talk.wav --protect tokens:15", "tokens are no audio"),
+        ("replay talks --each", "add --summary out.csv"),
+        ("replay talks --summary out.csv", "add --each"),
+        ("replay talks --each --summary out.xlsx", "name it .csv or .parquet"),
+        ("demo -o nowhere", "is not a folder; make it first"),
+        ("demo --speed 0", "0.0 is not in the range"),
+        ("doctor --completion tcsh", "'tcsh' is not one of 'bash', 'zsh', 'fish'"),
+    ],
+    WATCH: [
+        ("--warn 30s", "--warn needs a threshold to warn of: add --alert 'bits>6'"),
+        ("--on-alert true", "--on-alert needs an alert: add --alert 'bits>6'"),
+        ("--stop-on-alert", "--stop-on-alert needs an alert: add --alert 'bits>6'"),
+        ("--alert bits", "leave the threshold to --false-alarms"),
+        ("--alert 'bots>3'", "did you mean bits?"),
+        ("--alert 'style.gain_bits>1'", "names a feature this stream does not have"),
+        ("--alert 'evidence_bits>3'", "calibrate again"),
+        ("--alert 'bits>3' --webhook example.org", "--webhook needs an address"),
+        ("--alert 'bits>3' --webhook @/nowhere", "--webhook @/nowhere: cannot be read: No such"),
+        ("--alert 'bits>3' --notify what://", "--notify needs an address"),
+        ("--alert 'bits>3' --on-alert ' '", "--on-alert needs a command"),
+        ("--alert 'bits>3' --warn 0", "must be a positive number of seconds"),
+        ("--alert 'protected.bits>2'", "needs a protected side"),
+        ("--budget 8bits", "it needs --ledger FILE.db"),
+        ("--budget many", "is not a number of bits"),
+        ("--budget 0", "is not a number of bits"),
+        ("--ledger x.db --on-change reset", "a ledger adds up one voice"),
+        ("--false-alarms 5%", "add --alert bits"),
+        ("--alert 'bits>3' --false-alarms 5%", "add --alert bits"),
+        ("--alert 'bits>3' --horizon 5m", "add --false-alarms 5%"),
+        ("--alert bits --false-alarms 5", "is not a share such as 5% or 0.05"),
+        ("--alert bits --false-alarms nan", "is not a share such as 5% or 0.05"),
+        ("--alert bots --false-alarms 5%", "did you mean bits?"),
+        ("--alert bits --false-alarms 10%", "monitor calibrate CORPUS -o POPULATION.npz"),
+        ("-p known.npz --alert bits --false-alarms 5%", "need the streams of 19 other speakers"),
+        ("-p known.npz --alert bits_low --false-alarms 10%", "how high bits_low gets"),
+        ("-p known.npz --alert bits --false-alarms 10% --horizon 11m", "for 10 minutes at"),
+        ("-p known.npz --alert bits --false-alarms 10% --horizon 0", "positive number"),
+        ("-p known.npz --alert bits --false-alarms 10% --ledger x.db", "use --budget"),
+        ("--jsonl y", "'--jsonl': given 2 times"),
+        ("--watch 00003", "watch"),
+        ("--channel 1", "--channel"),
+        ("--plot a.jpg", "let the name end in .png, .svg or .pdf"),
+        ("--web 0.0.0.0:0", "give a --web-token"),
+        ("--web {taken}", "something else listens there"),
+        ("--resume --replace", "give one"),
+        ("--scheduler local", "--scheduler is for many recordings: add --each"),
+    ],
+    "replay talk.npz -p us.npz": [
+        ("--watch 00003", "nobody called '00003' is enrolled; did you mean '0000"),
+        ("--watch ''", "nobody"),
+        ("--ledger x.db", "a ledger remembers one speaker: name them with --watch"),
+        ("--alert 'f0.rank_bits>1'", "needs a watched speaker"),
+        ("--features f0,f0", "name each feature once"),
+        ("--template-seconds 0", "must be at least 5"),
+        ("--step 0.005", "must be a positive multiple of 0.01"),
+        ("--step soon", "--step"),
+        ("--speed -1", "neither max nor a number"),
+        ("--start -1", "is not a length"),
+        ("--start 3 --end 9", "an interval needs an audio file"),
+        ("--foo", "No such option '--foo'"),
+    ],
+    "replay crowds.npz -p told.npz": [
+        ("--among 5", "no room for the 6 enrolled; ask for 6 or more"),
+        ("--among many", "'many' is not a list of people such as 1e4,1e6"),
+        ("--among 1e4,-3", "-3 is no size of a crowd"),
+        ("--among 1e12", "from 2 to 1e+10"),
+        ("--among ''", "is not a list of people"),
+        ("--enrolled-prior 1", "not in the range 0.0<x<1.0"),
+        ("--alert 'evidence_bits>3'", "needs a watched speaker: name one"),
+        ("--watch s2 --alert 'among.1e5.bits>3'", "add --among 100000"),
+        ("--watch s2 --alert 'among.x.bits>3'", "'x' is no number of people"),
+        ("-w s1 -p plain.npz --bystanders 1%", "bystanders cannot be told: "),
+        ("-w s1 --bystanders 5", "is not a share such as 5% or 0.05"),
+        ("-w s1 --among 30 --bystanders 1%", "over 1 in 30, which everybody"),
+        ("-w s1 --budget 8bits", "use --alert 'bits>8'"),
+    ],
+    EACH: [
+        ("--jsonl r.jsonl", "--jsonl is for one run"),
+        ("--plot r.png", "--plot is for one run"),
+        ("--web 0", "--web is for one run"),
+        ("--speed 2", "--speed is for one run"),
+        ("--turns meeting.rttm", "--turns is for one run"),
+        ("--resume --replace", "give one"),
+        ("--watch 'nobody here'", "nobody here"),
+        ("--stop-on-alert", "needs an alert"),
+        ("--scheduler local --jobs 2", "--jobs is for processes of this machine"),
+    ],
+    MEETING: [
+        ("--per-channel", "both tell people apart"),
+        ("--protect mcadams:0.8", "--protect is for one voice"),
+        ("--ledger l.db --watch 19", "--ledger is for one voice"),
+        ("--jsonl a.jsonl --resume", "--resume is for one voice"),
+        ("--transcript talk.vtt", "--transcript is for one voice"),
+        ("--summary a.txt", "a summary is a table"),
+        ("--watch 19 --watch 19", "watch each person once"),
+        ("--watch 19 --watch 84 --alert bits --false-alarms 10%", "a threshold for one --watch"),
+        ("--watch nobody --watch 19", "nobody"),
+    ],
+    WORDS: [
+        ("--transcript talk.vtt --features f0", "no use to --features f0: add style"),
+        ("--speaker-in-transcript ann", "goes with --transcript, or --features style"),
+        ("talk.wav --transcript talk.vtt", "--transcript is that of one recording"),
+        ("--transcript talk.vtt --word-list own.txt", "by another list of words"),
+        ("--features style --word-list nowhere.txt", "nowhere.txt"),
+    ],
+    PITCH: [
+        ("--features f1", "no templates of f1"),
+        ("--start 5 --end 4", "must be later than"),
+        ("--protect hush", "no anonymiser is called 'hush'"),
+        ("--protect mcadams:loud", "is not a setting such as mcadams:0.8"),
+        ("--protect mcadams:speaker", "needs to know who speaks"),
+        ("--protect-seed 3", "--protect-seed goes with --protect METHOD"),
+        ("--protected-population us.npz", "goes with --protect METHOD"),
+        ("--protect none --ledger a.db --watch 19", "leave out --ledger or"),
+        ("--protect none --alert protected.bits --false-alarms 5%", "give protected.bits a thresh"),
+        ("--protect none --alert 'protected.gain_bits>1'", "did you mean protected.bits?"),
+    ],
+    "listen": [
+        ("--for 0", "--for 0 hears nothing"),
+        ("--alert 'bit>3'", "did you mean bits?"),
+        ("--turns a.rttm", "--turns -, lines of RTTM on standard input"),
+        ("--turns-delay 3", "--turns-delay goes with --turns -"),
+        ("--turns - --protect mcadams:0.8", "--protect is for one voice"),
+        ("--features f0 --protect command:cat", "cannot be heard live; record, and replay that"),
+    ],
+    "enrol": [
+        ("people", "Missing option '-o' / '--output'"),
+        ("--microphone -o new.npz", "give --speaker NAME"),
+        ("people --microphone --speaker me -o new.npz", "no DIR"),
+        ("--speaker me -o new.npz", "name a DIR, a MANIFEST or recordings"),
+        ("people -o new.npz --seconds 4", "at least 5 s"),
+        ("people -o new.npz --seconds x", "is not a length"),
+        ("people -o new.npz --features ,", "name at least one"),
+        ("twins -o new.npz --features f1", "did you mean f0?"),
+        ("voices -o new.npz --features speaker", "speaker needs its network: --speaker-model"),
+        ("people -o us.npz", "exists; use --add to add speakers or --replace to overwrite it"),
+        ("people -o us.npz --add --base reference", "leave out --base"),
+        ("talk.wav --speaker 'a\x1bb' -o new.npz", "--speaker needs a name that can be printed"),
+        ("talk.wav --speaker {long} -o new.npz", "--speaker needs a name that can be printed"),
+        ("talk.wav --speaker me --base reference --features f0,style -o new.npz",
+         "have no style, as the shipped readers have no words: leave it out"),
+        ("people -o new.npz --frames new", "holds frames: leave out --frames"),
+    ],
+    "people": [
+        ("us.npz --forget 00000", "nobody called '00000' is in us.npz; did you mean"),
+        ("me.npz --forget me", "delete the file"),
+        ("us.npz --forget 000003 -o me.npz", "--replace"),
+    ],
+    "calibrate people": [
+        ("--lengths 0,1", "must be positive seconds"),
+        ("--lengths 0.25", "positive multiple of 0.1 s"),
+        ("--lengths a", "is not a list of seconds"),
+        ("--replicates 5", "5 is not in the range"),
+        ("--replicates 99999999999", "99999999999 is not in the range"),
+        ("--trials 0", "0 is not in the range"),
+        ("--seed -1", "-1 is not in the range"),
+        ("--plot rank_models.jpg", "let the name end in .png, .svg or .pdf"),
+        ("--features ''", "name at least one"),
+        ("--trained f0", "must be FEATURE=FILE, a list of names"),
+        ("--trained f0=none", "cannot be read: No such file or directory"),
+        ("--trained f0=letter.txt", "nobody on the list is a speaker of the corpus"),
+        ("--trained voice=names.txt", "--trained voice: calibrating f0"),
+        ("-o letter.txt", "is no population of this program"),
+        ("--lengths 1 --cohort people", "neither enrolled nor calibrated"),
+        ("--lengths 1 --cohort enrolled.npz", "has no cohort; name a corpus"),
+        ("-o half.npz", "half.npz"),
+    ],
+    "ledger": [
+        ("export me.db", "sketches are biometric data: name a private file, -o FILE.jsonl, or"),
+    ],
+    "show": [
+        ("", "give a run, RUN.jsonl"),
+        ("run.jsonl -o a.jpg", "let the name end in one of .png, .svg, .pdf, .csv, .parquet"),
+        ("run.jsonl -o a", "let the name end in one of"),
+        ("run.jsonl run.jsonl", "several runs make a table"),
+        ("run.jsonl -o a.parquet --csv", "leave out --csv"),
+        ("run.csv -o run.csv", "is read by this run"),
+        ("run.jsonl --web 0.0.0.0:0", "give a --web-token"),
+        ("run.jsonl --web-token short", "must have 12 printable characters"),
+        ("run.jsonl --web {taken}", "something else listens there"),
+        *((f"run.jsonl --web={each}", "is not like 8000")
+          for each in ("x", "70000", ":80", "-1", "1.5", "'a b:80'", "host:")),
+    ],
+    "serve": [
+        ("--web 0.0.0.0:0 --data new", "certificate"),
+        ("--web 0.0.0.0:0 --data new --key page.key", "certificate"),
+        ("--web 0.0.0.0:0 --data new --certificate page.pem", "page.pem"),
+    ],
+    PROTECT: [
+        ("-o x.wav", "--method"),
+        ("-o x.wav --method none --anonymiser-command cat", "either"),
+        ("-o x.wav --method magic", "no anonymiser is called 'magic'"),
+        ("-o x.mp3 --method none", ".wav or .flac"),
+        ("-o voices/r0/day0.wav --method none --replace", "recording itself"),
+        ("-o x.wav --method none --command-timeout 5", "--anonymiser-command"),
+        ("-o x.wav --anonymiser-command cat --command-timeout 0", "above 0"),
+        ("-o x.wav --method usc -w me", "--watch goes with --budget BITS"),
+        ("-o x.wav --method laplace:9", "laplace is for embeddings"),
+        ("-o x.wav --method mcadams:speaker", "--speaker NAME"),
+    ],
+    "protect": [
+        ("voices -o talk.wav --method none", "is a file"),
+        ("voices -o voices/safe --method none", "outside"),
+        ("flat -o new --method mcadams:speaker", "--speaker NAME"),
+        ("twins -o new --method none", "both become one.wav"),
+        ("people -o new --method mcadams:0.8", "holds frames, no sound"),
+        ("people -o new --method tokens:15", "made of recordings, not of frames"),
+        *((f"people -o new --method laplace{each}", "laplace")
+          for each in ("", ":0", ":1,0", ":x")),
+        *((f"voices -o new --method tokens{each}", "tokens:15") for each in ("", ":", ":much")),
+    ],
+    BUDGET: [
+        ("--silence --anonymiser usc", "give one"),
+        ("--seed 1", "--seed goes with --method NAME"),
+        ("--protected-population x.npz", "goes with --method NAME"),
+        ("--anonymiser usc --anonymiser-command cat", "give either"),
+        ("--jobs 2", "--jobs goes without --budget"),
+    ],
+    "evaluate": [
+        ("", "give SCORES, or embeddings with --trials and --enrolment"),
+        ("a.npy --trials b.npz", "give SCORES, or embeddings"),
+        ("--trials b.npz", "--trials needs --enrolment"),
+        ("--trials b.npz --enrolment c.npz --labels l", "--labels goes with"),
+        ("a.npy --enrolment c.npz", "--enrolment goes with --trials"),
+        ("a.npy b.npy --names one", "--names: 1 names for 2 systems"),
+        ("a.npy b.npy --names x,x", "two systems have one name"),
+        ("a.npy a.npy", "two systems have one name"),
+        ("a b c --labels l --labels m", "--labels: give it once, or once for"),
+        ("a.npy --dev-labels l", "--dev-labels goes with --dev"),
+        ("a.npy --query original", "--query and --reference go together"),
+        ("a.npy --html a.npy", "let the name end in .html"),
+        ("a.npy --delta 0", "Invalid value for '--delta'"),
+        ("a.npy --epsilon -1", "Invalid value for '--epsilon'"),
+        ("a.npy --group-by x", "--group-by goes with --groups"),
+        ("a.npy --pairs", "--pairs: give several systems"),
+        ("a.npy --csv --json", "--json, --csv and --latex: give one of them"),
+        ("a.npy --figures eer,dece", "no figure 'dece': do you mean d_ece?"),
+        ("a.npy --figures eer --all", "--figures chooses, --all shows all"),
+        ("a.npy --figures among", "goes with --among, such as --among 1e4,1e6"),
+        ("strong.npy", "does not say who spoke"),
+        ("nan.npy --labels labels.txt", "not a finite number"),
+        ("strong.npy --labels labels.html --html labels.html", "labels.html"),
+        ("kit --choose zz", "has no zz; it has libri_dev f oo oa mcadams aa m"),
+        ("kit --labels labels.txt", "leave out the labels"),
+        ("empty", "without cosine_out/emb_xvect"),
+        ("strong.npy --data .", "--data goes with folders"),
+    ],
+    SCORES: [
+        ("--replicates 99999999999", "99999999999 is not in the range"),
+        ("--among 1", "1 is no size of a crowd: give whole numbers of people from 2 to"),
+        ("--among 1e4,0", "0 is no size of a crowd"),
+        ("--among nan", "nan is no size of a crowd"),
+        ("--among 2.5", "2.5 is no size of a crowd"),
+        ("--among 1e11", "1e+11 is no size of a crowd"),
+        ("--among many", "'many' is not a list of people such as 1e4,1e6"),
+        ("--latex=table.txt", ".tex"),
+        ("--csv taken.csv", "taken.csv exists"),
+        ("--validation v.txt", "let the name end in .html"),
+        ("--validation v.html --json", "leave out --json"),
+        ("--validation v.html --criteria 'x<1'", "give a measure"),
+        ("--h1 text", "go with --validation"),
+        ("--validation v.html --conditions labels.txt", "a trial and its condition"),
+        ("--validation taken.html", "taken.csv exists; name another file"),
+    ],
+    "score people": [
+        ("-o a.csv", "let the name end in .npz"),
+        ("-o a.npz --allow-overlap", "--allow-overlap goes with -p"),
+        ("-o a.npz -p us.npz --session same", "--session goes without -p"),
+        ("-o a.npz --lengths 0", "must be positive seconds"),
+        ("-o a.npz --scoring max", "f0: no feature has max scoring"),
+        ("-o a.npz --group-by age", "no table of people says who is of which age"),
+        ("-o a.npz --frames new", "holds frames: leave out --frames"),
+        ("-o us.npz", "use --replace"),
+    ],
+    ATTACK: [
+        ("--method mcadam:0.8", "no anonymiser is called 'mcadam'"),
+        ("--method mcadams:9", "McAdams coefficient of 9"),
+        ("--attackers psychic", "no attacker is called 'psychic'"),
+        ("--template 10", "--template 10 is no multiple of 6 s"),
+        ("--segments 1,x", "give whole numbers such as 1,3,30"),
+        ("--features f1", "unknown feature 'f1'"),
+        ("--attributes gender", "attributes are told by an embedding: add voice"),
+        ("--features voice --attributes gender", "no table says the gender"),
+        ("--groups people.csv", "--groups goes with --attributes"),
+        ("--features voice --attributes age --groups no.csv", "no.csv does not"),
+        ("--scoreboard table.txt", "must end in"),
+        ("--attackers semi-informed", "--background"),
+        ("--background voices --training-minutes 1 --training-steps 9", "not both"),
+    ],
+    "audit": [
+        ("people", "an audit is a file: -o FILE.html"),
+        ("people -o a.pdf", "let the name end in .html"),
+        ("people people -o a.html", "2 sources: give one corpus"),
+        ("people -o a.html --budget -1", "is not a number of bits"),
+        ("people -o a.html --among 1e3,1e6", "name one crowd"),
+        ("people --card -o a.html", "let the name of a card end in .md"),
+        ("people -o taken.html --jobs 1", "use --replace"),
+        ("people -o a.html --attributes mood --jobs 1", "no table says the mood"),
+    ],
+    "experiment people": [
+        ("-o new --lengths 1.23", "multiple of 0.1"),
+        ("-o new --features voice", "no frames of voice: there are those of f0"),
+        ("-o new --trained voice=names.txt", "--trained voice"),
+        ("-o new --trained f0=none", "cannot be read"),
+        ("-o people/out", "lies in the corpus itself"),
+        ("-o letter.txt", "is a file; name a folder"),
+        ("-o other", "holds something else"),
+    ],
+}  # fmt: skip
+"""Exit status 2, by what all lines of a group begin with."""
+
+TROUBLE = {
+    "replay": [
+        ("no.wav", "cannot open no.wav: No such file or directory; check the name"),
+        ("empty", "empty is a folder; give a recording"),
+        ("talks --features f0", "is a folder; give a recording, or measure each in it"),
+        ("empty.wav", "empty.wav is empty"),
+        ("empty.npz", "empty.npz is no file of frames"),
+        ("empty.jsonl", "empty.jsonl holds no frames"),
+        ("letter.wav", "letter.wav is no recording"),
+        ("letter.npz", "letter.npz is no file of frames"),
+        ("letter.jsonl", "letter.jsonl line 1"),
+        ("pipe.wav", "pipe.wav is not a plain file"),
+        ("none.wav", "none.wav holds no audio"),
+        ("talk.wav --start 13", "talk.wav ends at 12.00 s"),
+        ("talk.wav --jsonl no/run.jsonl", "cannot write no/run.jsonl: No such file"),
+        ("talk.wav --jsonl empty", "empty"),
+        ("talk.wav --plot no/a.png", "there is no folder"),
+        ("talk.wav --jsonl link.jsonl --replace", "it is a link; name the file itself"),
+        ("talk.wav --jsonl dangling.jsonl", "it is a link; name the file itself"),
+        ("talk.npz -p no.npz", "does not exist"),
+        ("talk.npz -p people", "is a directory"),
+        ("talk.npz -p newer.npz", "has schema 99, this version reads up to 4; upgrade"),
+        ("talk.npz -p half.npz", "is damaged"),
+        ("talk.npz -p letter.npz", "is damaged"),
+        ("talk.npz -p talk.npz", "is damaged or not a population file"),
+        ("talk.npz -p us.npz --rank-model us.npz", "a rank model file is needed"),
+        ("talk.npz -p enrolled.npz", "no rank model for f0; learn one with: monitor calibrate"),
+        ("talk.npz -p us.npz -w 000003 --ledger no/me.db", "cannot be opened"),
+        ("talk.npz -p us.npz -w 000003 --ledger foreign.db", "is no ledger"),
+        ("people/000003/s0.npz -p us.npz", "were enrolled as 000003; start after them"),
+        ("meeting.wav --turns bad.rttm", "bad.rttm line 1: 'x' is no number"),
+        ("meeting.wav --turns no.rttm", "cannot read the turns"),
+        ("talk.wav -p worded.npz --transcript nowhere.vtt", "nowhere.vtt"),
+        ("talk.wav -p worded.npz --transcript letter.txt", "letter.txt is no transcript"),
+        ("talk.wav -p worded.npz --transcript two.vtt", "say whose count (--speaker-in-transcri"),
+        ("talk.wav -p worded.npz --transcript talk.vtt --speaker-in-transcript ann", "it names no"),
+        ("talk.wav --features f0 --protect none --protected-population no.npz", "no.npz"),
+        ("talks --each --summary out.csv -p no.npz", "no.npz"),
+    ],
+    "enrol": [
+        ("no -o new.npz", "no does not exist; check the name"),
+        ("empty -o new.npz", "no recording in empty"),
+        ("flat -o new.npz", "does not say whose"),
+        ("list.csv -o new.npz", "list.csv line 2: no.wav is missing"),
+        ("columns.csv -o new.npz", "needs a first line with the columns path and speaker"),
+        ("people --base half.npz -o new.npz", "is damaged"),
+        ("people -o no/us.npz", "there is no folder"),
+        ("people -o empty --replace", "it is a folder"),
+        ("talk.wav --speaker me -o new.npz --features f0 --channel 7", "channel"),
+    ],
+    "people": [
+        ("none.npz --forget ann", "none.npz"),
+        ("letter.npz --forget ann", "letter.npz"),
+    ],
+    "calibrate": [
+        ("few", "too few speakers (9) to learn a rank model; at least 10"),
+        ("people -o no/us.npz", "there is no folder"),
+        ("people --plot no/a.png", "there is no folder"),
+        ("people --lengths 1 --cohort nowhere", "nowhere"),
+    ],
+    "ledger": [
+        ("show none.db", "none.db: there is no such ledger"),
+        ("export -o - none.db", "none.db: there is no such ledger"),
+        ("scrub none.db", "none.db: there is no such ledger"),
+    ],
+    "show": [
+        ("no.jsonl", "cannot open no.jsonl"),
+        ("no.jsonl --csv", "no.jsonl"),
+        ("talk.npz --csv", "is no record"),
+        ("empty.jsonl -o a.png", "empty.jsonl"),
+        ("letter.jsonl -o a.png", "letter.jsonl"),
+        ("newer.jsonl -o a.png", "newer"),
+        ("run.jsonl -o no/a.png", "make it first"),
+        ("run.jsonl -o no/a.csv", "there is no folder no"),
+    ],
+    "serve --web 0": [
+        ("--data dangling.jsonl", "is a link to a folder that is not there"),
+        ("--data letter.txt", "is no folder"),
+        ("--data shared", "holds more than templates"),
+    ],
+    "protect": [
+        ("empty -o new --method none", "empty"),
+        ("no.wav -o new.wav --method none", "no.wav"),
+        ("nan/nan.wav -o new.wav --method none", "no number"),
+        ("talk.wav -o letter.txt/a.wav --method none", "cannot write a.wav"),
+        ("talk.wav -o new.wav --anonymiser-command false", "false failed with exit status 1"),
+    ],
+    "evaluate": [
+        ("no.npy --labels labels.txt", "no.npy"),
+        ("strong.npy --labels labels.txt --html no/a.html", "there is no folder"),
+        ("strong.npy --labels labels.txt --validation no/v.html", "there is no folder"),
+    ],
+    "score people": [
+        ("-o no/a.npz", "there is no folder no"),
+        ("-o a.npz --lengths 600", "nobody says enough for tests of 600 s"),
+        ("-o a.npz -p us.npz", "enrolled as 000000"),
+    ],
+    "": [
+        ("score alone -o new.npz", "nobody to be taken for"),
+        ("experiment alone -o new", "nobody to be taken for"),
+        ("experiment nowhere -o new", "nowhere does not exist"),
+        ("experiment empty -o new", "no recording in empty"),
+        ("experiment half.npz -o new", "damaged"),
+        ("attack empty -o new", "empty"),
+        ("attack voices -o letter.txt/out", "letter.txt is no folder"),
+        ("audit nothing -o a.html", "nothing does not exist"),
+        ("audit nothing --card", "nothing does not exist"),
+        ("audit no.jsonl -o a.html", "cannot open no.jsonl"),
+    ],
+    "experiment people -o new": [
+        ("--lengths 4000", "fewer than two speakers"),
+        ("--tables-at 99 99", "shorter --tables-at"),
+    ],
+    "audit": [
+        ("alone -o a.html --jobs 1", "1 speaker with speech: an audit is of 5 people or more"),
+        ("people -o a.html --template 500 --jobs 1", "fewer than 5 speakers have 500 s"),
+    ],
+    ATTACK: [
+        ("--seconds 500", "fewer than two readers have"),
+        ("--anonymiser-command nosuchprogram", "nosuchprogram cannot be started"),
+    ],
+}
+"""Exit status 1: nothing is wrong with the words."""
+
+
+@pytest.fixture(scope="session")
+def world(
+    talk: Path, people: Path, population: Path, known: Path, crowds: Path, worded: Path,
+    wav: Path, scores: Path, corpora: Callable[..., Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:  # fmt: skip
+    """A folder of all sorts of things, none of which may change."""
+    root = tmp_path_factory.mktemp("world")
+    given = {"people": people, "voices": corpora(), "us.npz": population, "known.npz": known,
+             "talk.npz": talk, "talk.wav": wav, "worded.npz": worded,
+             "crowds.npz": crowds / "talk.npz", "told.npz": crowds / "told.npz",
+             "plain.npz": crowds / "plain.npz", "strong.npy": scores / "strong.npy",
+             "labels.txt": scores / "labels.txt", "link.jsonl": talk, "dangling.jsonl": root / "no",
+             "alone/000003": people / "000003"}  # fmt: skip
+    for folder in ("alone", "empty", "flat", "other", "talks", "twins/ann", "nan", "shared"):
+        (root / folder).mkdir(parents=True)
+    for name, target in given.items():
+        (root / name).symlink_to(target)
+    with np.load(population) as file:
+        arrays = dict(file)
+    header = {**json.loads(bytes(arrays["header"])), "schema": 99}
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    np.savez(root / "newer.npz", **arrays)
+    us = Population.load(population)
+    templates = us.features["f0"]
+    for name, size in (("enrolled.npz", len(us)), ("me.npz", 1)):
+        some = {"f0": FeatureTemplates(templates.spec, templates.slices[: us.offsets[size]])}
+        people = [Speaker(f"p{i}") if i else Speaker("me") for i in range(size)]
+        Population(people, us.offsets[: size + 1], some, RankModels([])).save(root / name)
+    Ledger(root / "me.db").close()
+    content = population.read_bytes()
+    texts = {"half.npz": content[: len(content) // 2], "foreign.db": b"no database at all" * 99,
+             "bad.rttm": b"SPEAKER meeting 1 0 x <NA> <NA> S0\n", "own.txt": b"well\nso\n",
+             "other/index.html": b"mine", "shared/letter.txt": b"mine", "taken.csv": b"mine",
+             "list.csv": b"path,speaker\nno.wav,ann\nnot.wav,bob\n",
+             "columns.csv": b"file,who\nno.wav,ann\n", "names.txt": b"000000\n",
+             "labels.html": (scores / "labels.txt").read_bytes()}  # fmt: skip
+    for name, text in texts.items():
+        (root / name).write_bytes(text)
+    for kind in ("wav", "npz", "jsonl", "txt"):
+        (root / f"empty.{kind}").touch()
+        (root / f"letter.{kind}").write_bytes(b"this is a letter\n" * 9)
+    (root / "shared").chmod(0o777)
+    (root / "foreign.db").chmod(0o600)
+    os.mkfifo(root / "pipe.wav")
+    sound = synthetic(4.0)
+    for name in ("flat/a.wav", "talks/1.wav", "meeting.wav", "twins/ann/one.wav",
+                 "twins/ann/one.ogg"):  # fmt: skip
+        soundfile.write(root / name, sound, RATE)
+    soundfile.write(root / "none.wav", sound[:0], RATE)
+    soundfile.write(root / "nan/nan.wav", np.full(99, np.nan), RATE, subtype="FLOAT")
+    (root / "meeting.rttm").write_text("SPEAKER meeting 1 0 2 <NA> <NA> S0 <NA> <NA>\n")
+    captions(root / "talk.vtt")
+    captions(root / "two.vtt", "ann", "bob")
+    lines = [json.dumps(record) for record in records.run(5)]
+    for name in ("run.jsonl", "run.csv"):
+        (root / name).write_text("\n".join(lines) + "\n")
+    start = json.loads(lines[0])
+    (root / "newer.jsonl").write_text(json.dumps({**start, "schema": 99}) + "\n")
+    np.savez(root / "phones.npz", phones=np.array([1, 2, 3]))
+    np.savez(root / "vectors.npz", f0=np.ones((3, 4)))
+    bad = np.load(scores / "strong.npy")
+    bad[3, 1] = np.nan
+    np.save(root / "nan.npy", bad)
+    write_corpus(root / "few", Simulation(9), 9, 1, 10.0)
+    kits.kit(root / "kits").rename(root / "kit")
+    return root
+
+
+@pytest.fixture
+def refused(
+    run: Callable[..., Result], world: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str], Result]]:
+    """A command among those things, where something else listens on the port ``{taken}``."""
+
+    def looks() -> dict[Path, tuple[int, int, int]]:
+        found = {path: path.lstat() for path in world.rglob("*")}
+        return {path: (s.st_mode, s.st_size, s.st_mtime_ns) for path, s in found.items()}
+
+    before = looks()
+    monkeypatch.chdir(world)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        fills = {"taken": taken.getsockname()[1], "long": "b" * 201}
+        yield lambda line: run(*(word.format(**fills) for word in shlex.split(line)))
+    assert looks() == before
+
+
+def lines(groups: dict[str, list[tuple[str, str]]]) -> list[tuple[str, str]]:
+    return [
+        (f"{begin} {options}".strip(), words)
+        for begin, some in groups.items()
+        for options, words in some
+    ]
+
+
+@pytest.mark.parametrize(("line", "words"), lines(USAGE))
+def test_what_makes_no_sense_is_two(refused, line, words):
+    result = refused(line)
+    assert (result.code, result.out) == (2, "")
+    assert words in result.complaint
+
+
+@pytest.mark.parametrize(("line", "words"), lines(TROUBLE))
+def test_what_cannot_be_done_is_one(refused, line, words):
+    result = refused(line)
+    assert (result.code, result.out) == (1, "")
+    assert words in result.complaint
