@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
@@ -20,8 +19,7 @@ from benchmarks.systems import protected
 from benchmarks.timing import seconds_of
 from monitor.anonymisers import Utterance, make, protect
 from monitor.corpus import find
-from monitor.features.extractor import Extractor, Resampler, VoiceActivity
-from monitor.features.f0 import F0, LOWEST_LAG, RATE, RobustF0
+from monitor.features.extractor import Extractor
 from monitor.features.phones import recognise_phones
 from monitor.features.registry import make as make_features
 from monitor.kinds import FeatureSpec
@@ -32,11 +30,10 @@ from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
 from monitor.lab.result_cache import ResultCache
 from monitor.lab.utility import compare, compute_figures, count_edits, extract_content
 from monitor.training.voices import SpeakerSpeech, collect
-from monitor.types import Block, BoolArray, FloatArray
+from monitor.types import Block, FloatArray
 from recipes.phones.words import Words
 from tests.anonymisers.vowels import formant_ratio, level, pitches, semitones_moved
 
-Tracker = Callable[[FloatArray, int], FloatArray]
 Voice = tuple[FloatArray, int]
 
 
@@ -73,105 +70,10 @@ def pitch(
     speech: Path,
     *,
     readers: int = 20,
-    methods: tuple[str, ...] = ("mcadams:1", "mcadams:0.8", "mcadams:0.5", "mcadams:random"),
-) -> None:
-    """What do trackers hear of the pitch that an anonymiser left as it was?
-
-    f0, f0_robust, and DIO with StoneMask of the WORLD vocoder, where pyworld is installed: the
-    share of the clear recording's voiced frames that are voiced still, of these the share that is
-    half an octave off or more, and the correlation. Means over recordings.
-    """
-
-    def rows(paths: Sequence[Path]) -> Iterator[list[str]]:
-        for method in methods:
-            found = [tracked(path, method) for path in paths]
-            for place, name in enumerate(trackers()):
-                made = np.array([each[0][place] for each in found])
-                with np.errstate(invalid="ignore"):  # nothing was heard
-                    means = np.nansum(made, axis=0) / np.isfinite(made).sum(axis=0)
-                told = ["" if np.isnan(mean) else f"{mean:.2f}" for mean in means]
-                yield [f"`{method}`", name, *told]
-            page.note(f"{method}: speech decisions that stay {np.mean([f[1] for f in found]):.2f}")
-
-    with tempfile.TemporaryDirectory() as folder:
-        page.table(
-            "method | tracker | still voiced | of these, half an octave off | correlation",
-            rows(two_chapters(speech, Path(folder), readers)),
-            keys=2,
-        )
-
-
-def trackers() -> dict[str, Tracker]:
-    found: dict[str, Tracker] = {"`f0`": tracker_of(F0), "`f0_robust`": tracker_of(RobustF0)}
-    try:
-        import pyworld  # type: ignore[import-untyped]
-    except ImportError:
-        return found
-
-    def dio(samples: FloatArray, rate: int) -> FloatArray:
-        wave = samples.astype(np.float64)
-        pitch, at = pyworld.dio(wave, rate, frame_period=10.0, f0_floor=65.0, f0_ceil=421.0)
-        return np.asarray(pyworld.stonemask(wave, pitch, at, rate))
-
-    return {**found, "DIO": dio}
-
-
-def resampled_to(samples: FloatArray, rate: int, wanted: int) -> FloatArray:
-    resampler = Resampler(rate, wanted)
-    return np.concatenate([resampler.process(samples), resampler.flush()])
-
-
-def tracker_of(feature: type[F0]) -> Tracker:
-    def track(samples: FloatArray, rate: int) -> FloatArray:
-        heard = resampled_to(samples, rate, RATE)
-        found, pitch = feature().process(heard), np.zeros(len(heard) * 100 // RATE + 8)
-        pitch[found.ticks] = RATE / (found.values + LOWEST_LAG)
-        return pitch
-
-    return track
-
-
-@cache
-def heard_clear(path: Path) -> tuple[FloatArray, int, list[FloatArray]]:
-    samples, rate = soundfile.read(path, dtype="float32")
-    return samples, rate, [track(samples, rate) for track in trackers().values()]
-
-
-def tracked(path: Path, method: str) -> tuple[list[tuple[float, float, float]], float]:
-    """By tracker the three figures of a recording, and the share of speech decisions that stay."""
-    clear, rate, tracks = heard_clear(path)
-    name = "/".join(path.parts[-2:])
-    safe = through(method, (clear, rate), name, path.parent.name)
-    rows = []
-    for here, track in zip(tracks, trackers().values(), strict=True):
-        there = track(safe, rate)
-        both = (here > 0) & (there > 0)
-        off, enough = np.abs(np.log2(there[both] / here[both])) > 0.4, both.sum() > 30
-        correlation = float(np.corrcoef(here[both], there[both])[0, 1]) if enough else np.nan
-        kept = float(both.sum() / np.count_nonzero(here))
-        rows.append((kept, float(off.mean()) if enough else np.nan, correlation))
-    decisions = [speech_in(each, rate) for each in (clear, safe)]
-    return rows, float(np.mean(decisions[0] == decisions[1]))
-
-
-def speech_in(samples: FloatArray, rate: int) -> BoolArray:
-    return VoiceActivity(16_000, ticks=1).process(resampled_to(samples, rate, 16_000))
-
-
-@benchmark("pitch")
-def pitch_bits(
-    page: Page,
-    speech: Path,
-    *,
-    readers: int = 20,
     methods: tuple[str, ...] = ("none", "mcadams:0.8", "mcadams:random", "mcadams:0.5"),
     features: tuple[str, ...] = ("f0", "f0_robust"),
 ) -> None:
-    """How well is a reader found by the pitch, before and after an anonymiser?
-
-    Of each reader the first chapter makes a template of 30 s of speech, the second trials of 10 s.
-    Ignorant: templates of clear speech. Lazy-informed: of speech protected by the same method.
-    """
+    """How well is a reader found by the pitch, before and after an anonymiser?"""
 
     def rows(folder: Path) -> Iterator[list[str]]:
         clear = folder / "clear"
@@ -240,8 +142,8 @@ def utility(
 ) -> None:  # fmt: skip
     """What is a protected voice still good for, and does the phone error rate tell it truly?
 
-    Figures of `monitor.lab.utility`, and phone errors against the transcript, over utterances all
-    of whose words the CMU dictionary has (pocketsphinx carries it, extra `peers`).
+    Figures of `monitor.lab.utility`, and phone errors against the transcript, over utterances
+    all of whose words the CMU dictionary has (pocketsphinx carries it, extra `peers`).
     """
     chosen = list(said_excerpts(speech, readers, seconds))
     phones = sum(len(said) for each in chosen for *_, said in each.said)
@@ -328,11 +230,7 @@ def vocoder(
     command: str | None = None,
     seconds: float = 10.0,
 ) -> None:  # fmt: skip
-    """What do anonymisers change in a voice, as the monitor hears it, and what do they cost?
-
-    Of every reader the first seconds of one recording: medians, the least and the most; times real
-    time on one core, by CPU time, at 16 kHz and resampled to 48 kHz.
-    """
+    """What do anonymisers change in a voice, as the monitor hears it, and what do they cost?"""
     voices = first_of_each(speech, seconds)
 
     def spent() -> float:

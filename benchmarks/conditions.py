@@ -46,9 +46,8 @@ class Version(NamedTuple):
 def conditions(page: Page, speech: Path, *, jobs: int = cores(), chosen: bool = False) -> None:
     """How well is the acoustic condition of a sound estimated, and when do sessions differ?
 
-    Readers pass through rooms (image method), noise, a telephone and clipping. Estimators and
-    thresholds were chosen on every other reader (--chosen shows those); judged are the rest. Then
-    sessions of one reader are compared with each other, as they are and made worse.
+    Estimators and thresholds were chosen on every other reader (--chosen shows those); judged
+    are the rest.
     """
     rows = chapters(speech)
     readers = sorted({row["speaker"] for row in rows})[not chosen :: 2]

@@ -49,10 +49,8 @@ COPIES: dict[str, Callable[[FloatArray], FloatArray]] = {
 def copies(page: Page, speech: Path, *, enrolled: int = 60, nonnative: Path | None = None) -> None:
     """Is a copy of enrolled audio known, whatever was done to it, and nothing else taken for one?
 
-    The first two minutes of readers are enrolled (their landmarks); copies of half a minute of each
-    are heard. What must not be noticed: the rest of the same recordings, other chapters, other
-    readers, and the same sentences by many speakers (--nonnative). Last streams that repeat
-    themselves.
+    What must not be noticed: the rest of the same recordings, other chapters, other readers,
+    and the same sentences by many speakers (--nonnative).
     """
     rows = [row for row in chapters(speech) if float(row["seconds"]) > TO]
     own = one_each(rows)[:enrolled]

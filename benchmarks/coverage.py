@@ -165,12 +165,7 @@ def measured(
 
 @benchmark()
 def coverage(page: Page, *, studies: int = 100, seed: int = 1, jobs: int = cores()) -> None:
-    """How often do limits of `monitor evaluate` hold the truth, and are equal systems told apart?
-
-    Studies come in pairs, two systems of one strength on the same speakers. Of 100 limits that were
-    shown, how many held the truth, to three decimals; of 100 pairs, how many were called different.
-    `-` where limits were shown in less than one study of ten.
-    """
+    """How often do limits of `monitor evaluate` hold, and are equal systems told apart?"""
     cells = [(s, t, evidence) for s, t in SIZES for evidence in EVIDENCE]
     with ProcessPoolExecutor(jobs) as pool:
         running = [pool.submit(measured, *cell, studies, seed) for cell in cells]
@@ -198,12 +193,7 @@ def coverage(page: Page, *, studies: int = 100, seed: int = 1, jobs: int = cores
 
 @benchmark()
 def null_band(page: Page, *, studies: int = 300, trials: int = 8) -> None:
-    """Does `monitor evaluate` tell evidence from none among few speakers?
-
-    `alike` is the share of a score's variance that all trials of a speaker have in common without
-    being evidence; `lead` is what the right template gains, in standard deviations. In how many
-    studies no evidence reads as much in at most one case of twenty.
-    """
+    """Does `monitor evaluate` tell evidence from none among few speakers?"""
     leads = (0.0, 1.0, 2.0, 4.0)
 
     def study(speakers: int, alike: float, lead: float, seed: int) -> ScoreMatrix:

@@ -31,9 +31,7 @@ Curve = Mapping[int, float]
 def crowd(page: Page, *, studies: int = 60, seed: int = 1) -> None:
     """How well do rates among few people tell those among many?
 
-    First the 13 curves that travel with voice-anonymization-legal-eval (extra `peers`): each form
-    is fitted up to 220 and up to 1 020 people and asked for 21 920. Then simulated speakers, as of
-    `coverage`: 50 and 100 scored with 6 trials each, asked for 10, 200 and 20 000 times as many.
+    First by the 13 curves that travel with voice-anonymization-legal-eval (extra `peers`).
     """
     curves = published()
     found = {name: [extrapolated(curve, upto) for upto in FITTED] for name, curve in curves.items()}

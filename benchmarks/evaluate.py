@@ -35,11 +35,7 @@ Work = Callable[[], object]
 
 @benchmark("speed")
 def evaluate(page: Page, *, trials: int = 1000, speakers: int = 100, runs: int = 15) -> None:
-    """How fast are metrics of `monitor evaluate` beside the same of public packages, and alike?
-
-    On scores whose mated ones are 1.5 deviations higher; the report with all figures and curves
-    stands beside the peer's EER alone.
-    """
+    """How fast are metrics of `monitor evaluate` beside the same of public packages, and alike?"""
     target = np.arange(trials) * speakers // trials
     scores = np.random.default_rng(0).normal(size=(trials, speakers))
     scores[np.arange(trials), target] += 1.5

@@ -74,10 +74,8 @@ def false_alarms(
 ) -> None:
     """How often are alerts false over whole streams, on people whom nothing was learnt from?
 
-    Rank models, evidence and maxima are learnt on four parts of the readers, who are also enrolled,
-    and the fifth is judged: each as a stream watched as several of the enrolled. Then the readers
-    with further chapters are watched as themselves in these. --long FRAMES adds frames that go on
-    for longer; --impostors FOLDER judges the same thresholds on another corpus.
+    --long FRAMES adds frames that go on for longer; --impostors FOLDER judges the same
+    thresholds on another corpus.
     """
     population, voices = prepared(frames, features)
     trained = trainers(frames)

@@ -91,11 +91,7 @@ def features(
 def scores(
     page: Page, frames: Path, scores: Path, *, seconds: float = 10.0, template: float = 100.0
 ) -> None:
-    """Matrices for `monitor evaluate`: each feature's scores of real readers.
-
-    Trials are of other chapters than templates; rows of all matrices are the same trials. Who
-    trained a network has none.
-    """
+    """Matrices for `monitor evaluate`: each feature's scores of real readers."""
     voices, specs = collected(frames)
     measures = {name: spec.kind.similarity() for name, spec in specs.items()}
     plan = plan_of(voices, seconds, template, SHIFTS, "cross")
@@ -113,11 +109,7 @@ def scores(
 
 @benchmark()
 def trained(page: Page, frames: Path) -> None:
-    """May people who trained a feature's network be candidates, as they teach no rank model?
-
-    Do templates of who trained phones attract other readers more? Mean score of the one group less
-    that of the other, in deviations of each test. Do local bits change by a fit among them?
-    """
+    """May people who trained a feature's network be candidates, as they teach no rank model?"""
     knows_phones = trainers(frames)["phones"]
     voices, specs = collected(frames, FEATURES)
     measures = {name: spec.kind.similarity() for name, spec in specs.items()}
@@ -184,11 +176,7 @@ def _near(voices: Sequence[SpeakerSpeech], name: str, seconds: float) -> Iterato
 
 @benchmark()
 def normalising(page: Page, frames: Path) -> None:
-    """How should a score be set against a cohort whose people trained the network?
-
-    Across sessions, tests of 10 s, templates of 100 s: area under the ROC curve of the best score,
-    enrolled against impostors, and Cllr after the best recalibration.
-    """
+    """How should a score be set against a cohort whose people trained the network?"""
     voices, specs = collected(frames, FEATURES)
     cohort, _ = cohort_of(find(frames / BACKGROUND), features=FEATURES)
     plan = plan_of(voices, 10.0, 100.0, SHIFTS, "cross")

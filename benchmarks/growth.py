@@ -24,10 +24,7 @@ LENGTHS = np.array([1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0])
 
 @benchmark()
 def growth(page: Page, speech: Path) -> None:
-    """How does evidence grow with the speech heard, beside linear and square-root growth?
-
-    The same readers at every length, by the default features. The guides are those of the readings.
-    """
+    """How does evidence grow with the speech heard, beside linear and square-root growth?"""
     population, curves = Population.reference(), list[FloatArray]()
     for name, sound in others_of_the_enrolled(speech, 90.0):
         monitor = Monitor(population, FEATURES, name, step_seconds=0.25)

@@ -64,11 +64,9 @@ def latency(
 ) -> None:
     """How long is it from a spoken second to its reading, through a virtual microphone?
 
-    A process of its own (--speak) plays the recording into a private PulseAudio, with beeps every
-    five seconds and a little more each time, so that two of them tell which they are. When a sample
-    was handed to the sound server is known from the player's callback. Stretches in which the
-    player itself faltered do not count. Needs the Debian packages libportaudio2 libasound2-plugins
-    pulseaudio pulseaudio-utils.
+    A process of its own (--speak) plays the recording into a private PulseAudio, with beeps
+    every five seconds and a little more each time, so that two of them tell which they are.
+    Needs the Debian packages libportaudio2 libasound2-plugins pulseaudio pulseaudio-utils.
     """
     if speak:
         play(recording, seconds)
@@ -246,10 +244,8 @@ ATTACKS: dict[str, Attack] = {
 def siege(page: Page, recording: Path) -> None:
     """What do attacks on the page take from a run: who is held, and what is lost?
 
-    `monitor replay --web 0` at twenty times real time with at most 1 024 descriptors, ten alerts, a
-    command and a webhook. Each attack lasts as long as the run; all of them are bounded, on
-    loopback and without a token. The lag of a reading is how much later it came than the earliest
-    of its run would have it.
+    `monitor replay --web 0` at twenty times real time with at most 1 024 descriptors, ten
+    alerts, a command and a webhook.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 4096 if hard == resource.RLIM_INFINITY else min(4096, hard)

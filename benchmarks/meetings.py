@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import csv
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-import soundfile
 from matplotlib.figure import Figure
 
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import FEATURES, read
-from benchmarks.timing import MONITOR, program
 from monitor import Monitor, Population, Run
 from monitor.networks.layers import RATE
 from monitor.plots.canvas import BLUE, GREEN, RED, spread_apart
@@ -49,18 +46,8 @@ class Meeting:
 
 
 @benchmark()
-def meetings(
-    page: Page, speech: Path, *, seconds: float = 60.0, labels: tuple[int, ...] = ()
-) -> None:
-    """What do meetings disclose of each, beside the same speech alone?
-
-    Two, four and eight readers take turns in chapters that no shipped template was made of; then
-    neighbours overlap, or turns get somebody else's label, as a diariser's do. --labels 1,4,16,64
-    shows instead what `monitor replay --rttm` takes of five minutes dealt out to so many labels.
-    """
-    if labels:
-        page.table("labels | memory | processor", memory(speech, labels))
-        return
+def meetings(page: Page, speech: Path, *, seconds: float = 60.0) -> None:
+    """What do meetings disclose of each, beside the same speech alone?"""
     population, drawn = Population.reference(), dict[int, list[tuple[float, float]]]()
     every = readers(speech, population, seconds, 16)
     alone = by_themselves(every, population)
@@ -248,17 +235,3 @@ def paint(lost: dict[int, list[tuple[float, float]]], figure: Figure) -> None:
         axes.text(20.6, places[ends.index(size)], f"{size} people", va="center", color=colour)
     axes.set_xlabel("of the time with somebody else's label, %")
     axes.set_ylabel("bits of evidence beside the same turns alone")
-
-
-def memory(speech: Path, counts: Sequence[int]) -> Iterator[list[str]]:
-    """What people cost by their number: memory and processor of a run of five minutes."""
-    (path, *_) = sorted((speech / "train-clean-5").rglob("*.opus"))
-    with tempfile.TemporaryDirectory() as name:
-        sound, rttm = Path(name) / "a.flac", Path(name) / "a.rttm"
-        soundfile.write(sound, read(path, 300.0), RATE)
-        for count in counts:
-            turns = (f"SPEAKER a 1 {5 * i} 5 <NA> <NA> L{i % count} <NA> <NA>" for i in range(60))
-            rttm.write_text("\n".join(turns) + "\n")
-            how = ["--features", ",".join(FEATURES), "--jsonl", "/dev/null", "--allow-overlap"]
-            took = program([*MONITOR, "replay", sound, "--rttm", rttm, *how], allowed=(0, 4))
-            yield [str(count), f"{took.most_mb:.0f} MB", f"{took.processor:.1f} s"]

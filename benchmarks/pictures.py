@@ -110,11 +110,7 @@ class Terminal:
 
 @benchmark()
 def pictures(page: Page, speech: Path, *, seconds: float = 85.0) -> None:
-    """Makes page.png and terminal.png of a live run, at the same second of the demo's chapter.
-
-    The chapter, which is not the enrolled one, is played into a virtual microphone; `monitor
-    listen` hears it in a terminal of tmux and shows its page to a real Chromium.
-    """
+    """Makes page.png and terminal.png of a live run, at the same second of the demo's chapter."""
     folder = folder_of(page)
     if lacking := missing():
         raise SystemExit(lacking)
@@ -169,12 +165,7 @@ def at_one_second(tab: Tab, terminal: Terminal, path: Path) -> str:
 
 @benchmark()
 def serve(page: Page, speech: Path, *, enrol_seconds: float = 30.0, seconds: float = 60.0) -> None:
-    """How late is the page that listens, in a real browser? And its pictures.
-
-    The demo's speaker enrols by the file that is Chromium's microphone, at a population without
-    her, then speaks another chapter. A reading is late by the time from the last frame of its
-    second, when the page had it from the microphone, to the moment at which it was drawn.
-    """
+    """How late is the page that listens, in a real browser? And its pictures."""
     chapters = {path.stem: path for path in sorted(speech.glob(f"*/{DEMO_SPEAKER}/*.opus"))}
     demo = chapters.pop(DEMO_CHAPTER)
     other = next(iter(chapters.values()))
@@ -229,8 +220,7 @@ def pictured(page: Page, tab: Tab, stage: str) -> None:
 def stills(page: Page, scores: Path) -> None:
     """Makes demo, crowds, reliability and evaluate.png, of measured numbers.
 
-    SCORES is the folder that `scores` made. The third is of the shipped rank models of what every
-    install hears; the fourth is the page of `monitor evaluate --html`.
+    SCORES is the folder that `scores` made.
     """
     folder = folder_of(page)
     models = Population.reference().rank_models

@@ -77,12 +77,7 @@ def claimed_and_known(
 def template_length(
     page: Page, frames: Path, *, splits: int = 10, features: tuple[str, ...] = ("f0", "voice")
 ) -> None:
-    """Does a rank model hold at template lengths that it was not learnt at?
-
-    Learnt on one half of the readers, judged on the other, across sessions, at T = 30 s: what the
-    posterior claims (confidence) and gives the true reader (local bits), and the latter by the rank
-    model of 100 s, as if length made no difference.
-    """
+    """Does a rank model hold at template lengths that it was not learnt at?"""
     setattr(fitted, "LOSSES", ("LL",))  # noqa: B010  the others take most of the time
     test, judged = 30.0, (5.0, 10.0, 20.0, 45.0, 60.0, 80.0, 100.0)
     voices, specs = collected(frames, features)
@@ -203,8 +198,7 @@ def prior(
 ) -> None:
     """Does a rank model of few speakers claim more than it knows? Before and after the prior.
 
-    Learnt on S speakers with and without the rank model of others as its prior, judged on third
-    parties; nobody is in two of the three roles. FRAMES holds pitch of LibriSpeech.
+    FRAMES holds pitch of LibriSpeech.
     """
 
     def rows(
@@ -291,11 +285,7 @@ def sessions(
     splits: int = 10,
     features: tuple[str, ...] = ("f0", "voice"),
 ) -> None:
-    """How often are two sessions of one person, and of two, taken for sessions of two?
-
-    Rank models are learnt on one half of the readers, who are also whom the sessions are compared
-    among; the pairs of sessions are of the other half.
-    """
+    """How often are two sessions of one person, and of two, taken for sessions of two?"""
     gender = {row["speaker"]: row["gender"] for row in chapters(speech)}
     voices, specs = collected(frames, features)
     generator = np.random.default_rng(0)

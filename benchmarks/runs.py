@@ -69,9 +69,7 @@ def replay(
 ) -> None:
     """What does `monitor replay` of hours of FLAC take, beside the public tools of its first half?
 
-    The peer decodes with soundfile, resamples with soxr and computes pitch with torch-yin, in
-    blocks of 1 (its best case: all in cache), 10 and 60 minutes. All in turn, each alone on one
-    core (or some: 0,1). Without pitch alone there is no peer. --python times a default install.
+    --python times a default install.
     """
     with tempfile.TemporaryDirectory() as folder:
         flac, run = Path(folder) / "long.flac", Path(folder) / "run.jsonl"
@@ -114,8 +112,7 @@ def startup(
 ) -> None:
     """What processor time passes from the start of `monitor replay` to its first reading?
 
-    Beside it, in turns, a bare `import numpy` with Python's own start: on a busy machine both take
-    longer. --python measures an environment of its own.
+    --python measures an environment of its own.
     """
     own = ["--features", features, "--jsonl", "-"]
     command = [python, "-m", "monitor", "replay", str(recording.resolve()), *own]
@@ -184,11 +181,7 @@ def enrol(
 
 @benchmark()
 def hours(page: Page, speech: Path, *, hours: tuple[float, ...] = (0.5, 1.5)) -> None:
-    """What does an hour of audio cost: processor, memory and disk of frames, records and ledger?
-
-    Real readers, one recording after the other, again and again; slopes between two lengths, so
-    that what a process takes to start is left out.
-    """
+    """What does an hour of audio cost: processor, memory and disk of frames, records and ledger?"""
     with tempfile.TemporaryDirectory() as name:
         rows = [_hours(speech, each, Path(name) / f"{each:g}") for each in hours]
     first, last = (np.array([*row.values()]) for row in (rows[0], rows[-1]))

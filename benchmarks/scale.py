@@ -74,8 +74,8 @@ def scale(
     """What do N enrolled people cost: memory and processor of readings, reports, calibration?
 
     --what reading, evaluate, calibrate (a rank model of pitch on simulated speech, which takes
-    minutes to make) or mapped: embeddings of `voice` alone, 10 s of each person, in a store that is
-    mapped (--folder keeps it), of people drawn about the shipped readers.
+    minutes to make) or mapped: embeddings of `voice` alone, 10 s of each person, in a store
+    that is mapped (--folder keeps it), of people drawn about the shipped readers.
     """
     for each in what:
         heads, work = WHAT[each]

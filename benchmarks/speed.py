@@ -84,11 +84,7 @@ def f0(page: Page, speech: Path, *, minutes: float = 60.0, runs: int = 5) -> Non
 
 @benchmark("speed")
 def phones(page: Page, speech: Path, *, minutes: float = 2.0, runs: int = 3) -> None:
-    """Phones beside pocketsphinx, which they took the place of (extra `peers`).
-
-    The feature in blocks of 10 s, voice activity included; the all-phone search, unpruned, in
-    stretches of 8 s.
-    """
+    """Phones beside pocketsphinx, which they took the place of (extra `peers`)."""
     from recipes.phones.sphinx import Search
 
     audio, search = readers(speech, "dev-clean", minutes, 30.0), Search()
@@ -113,10 +109,7 @@ def phones(page: Page, speech: Path, *, minutes: float = 2.0, runs: int = 3) -> 
 
 @benchmark()
 def phonenet(page: Page, *, minutes: float = 2.0, runs: int = 5) -> None:
-    """How fast are the phone networks on one thread, and when are units and phones known?
-
-    A stream of noise, pushed a second at a time; times real time by processor time.
-    """
+    """How fast are the phone networks on one thread, and when are units and phones known?"""
     count = max(1, round(minutes * 60))
     sound = np.random.default_rng(0).standard_normal(count * RATE).astype(np.float32) / 10
 
@@ -160,8 +153,8 @@ def lateness(push: Callable[[FloatArray], int], sound: FloatArray) -> str:
 def voice(page: Page, *, minutes: float = 2.0, runs: int = 5) -> None:
     """How fast is the voice network on one thread, beside what it was compressed from?
 
-    Windows of 3 s of noise, one at a time; ECAPA-TDNN by the same code on a few of the same windows
-    where MONITOR_ECAPA says where it is.
+    Windows of 3 s of noise, one at a time; ECAPA-TDNN by the same code on a few of the same
+    windows where MONITOR_ECAPA says where it is.
     """
     count = max(1, round(minutes * 60 / WINDOW_SECONDS))
     noise = np.random.default_rng(0).standard_normal((count, WINDOW_SECONDS * RATE))
@@ -190,8 +183,7 @@ def voice(page: Page, *, minutes: float = 2.0, runs: int = 5) -> None:
 def usc(page: Page, speech: Path, *, seconds: float = 20.0) -> None:
     """How fast does the codec hear and speak, beside Opus and torchaudio's Griffin-Lim?
 
-    Of every reader the first seconds of one recording; of both Griffin-Lims also how far energies
-    are from those asked for, in nepers. Needs the extra training.
+    Needs the extra training.
     """
     import torch
     import torchaudio

@@ -75,9 +75,6 @@ def style(page: Page, speech: Path, *, frames: Path | None = None, jobs: int = c
     """What does `style` disclose on read text: the book, or who reads it?
 
     SPEECH has a transcript beside each chapter; times of words are spread over its utterances.
-    Templates of 60 s and tests are of different chapters, but for the same one, where the test
-    begins after the template. Tests are of readers on whom nothing was chosen. With FRAMES
-    (`recipes.frames`) rank models are learnt with style and without it.
     """
     rows = chapters(speech)
     corpus = corpus_of((speech / row["path"], row["speaker"], row["chapter"]) for row in rows)
@@ -256,11 +253,7 @@ def with_limits(bits: FloatArray) -> str:
 
 @benchmark()
 def style_settings(page: Page, speech: Path) -> None:
-    """How many little words should `style` count, and which rates?
-
-    On readers who judge nothing else: a template of the first 100 s of the longest chapter, tests
-    from what follows (one session, one book).
-    """
+    """How many little words should `style` count, and which rates?"""
     rows = sorted(chapters(speech, CHOSEN_BY), key=lambda row: float(row["seconds"]))
     paths = {row["speaker"]: (speech / row["path"]).with_suffix(".tsv") for row in rows}
     spoken = {name: read_transcript(path).words() for name, path in paths.items()}

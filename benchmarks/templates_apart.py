@@ -59,10 +59,7 @@ def templates_apart(
 ) -> None:
     """Two sessions: one template or two?
 
-    Everybody is enrolled from two sessions and tested by a third; the second, and the stream, are
-    clean or over a telephone. By each rule of scoring: whose template comes first, the evidence of
-    the enrolled, its Cllr and the mean ratio of impostors, who may show 1. The judges had no part
-    in the choice, nor in any network or calibration. KEPT is a folder for what was heard.
+    KEPT is a folder for what was heard.
     """
     kept.mkdir(parents=True, exist_ok=True)
     population = Population.reference()

@@ -32,8 +32,7 @@ def transcripts(page: Page, speech: Path) -> None:
     """How surely is a transcript of another recording told?
 
     Of each reader the first recording with a transcript beside it; words get their times from
-    pocketsphinx's forced alignment (extra `peers`), captions are made of six each. Each recording
-    is judged with its own words, with those half a second late, and with those of all others.
+    Words get their times from pocketsphinx's forced alignment (extra `peers`).
     """
     readers = sorted(each for each in speech.iterdir() if each.is_dir())
     tables = [next(iter(sorted(reader.glob("*.tsv"))), None) for reader in readers]

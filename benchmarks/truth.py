@@ -118,11 +118,8 @@ def truth(
 ) -> None:
     """Do likelihood ratios keep what they promise, on people whom the fit has not seen?
 
-    FRAMES holds readers (`recipes.frames`), NONNATIVE_FRAMES non-native speakers (`monitor enrol
-    ../shared/nonnative -o people.npz --frames`). Rank models of readers are fitted on three or four
-    fifths and judged on comparisons of two people who are both left out; likewise of non-native
-    speakers, who are judged by the rank model of all readers as well. Sets with features whose
-    network some of these trained are judged on the others.
+    FRAMES holds readers (`recipes.frames`), NONNATIVE_FRAMES non-native speakers (`monitor
+    enrol ../shared/nonnative -o people.npz --frames`).
     """
     readers, specs = collected(frames, features)
     foreign, _, _ = collect(find(nonnative_frames), features=features)

@@ -72,9 +72,7 @@ def usc_codes(
 ) -> None:
     """What do the codec's codes tell of who speaks, before anybody makes sound of them?
 
-    A query is one utterance or several together, a reference all that there are of a reader. One
-    attacker counts C0 alone and takes the likelihood; the other has trained on codes of other
-    readers, who have trained the codec as well. CACHE is a private folder for what was heard.
+    CACHE is a private folder for what was heard.
     """
     judged = excerpts(speech / "dev-clean", each)
     taught = [e for n in ("train-clean-5", "train-clean-100") for e in excerpts(speech / n, learn)]

@@ -113,9 +113,8 @@ def usc_privacy(
 ) -> None:  # fmt: skip
     """What does USC's own privacy test say of the codec, beside other systems?
 
-    MONITOR_ECAPA is the folder of ECAPA-TDNN. Of every reader some utterances are references and
-    others queries. The attacker knows nothing of any system. CACHE (private: embeddings) keeps what
-    was heard, so that another system is added to those that are there.
+    MONITOR_ECAPA is the folder of ECAPA-TDNN. CACHE (private: embeddings) keeps what was heard,
+    so that another system is added to those that are there.
     """
     chosen, kept = excerpts(speech, each), ResultCache(cache / "heard")
     readers = {one.speaker: one.apart for one in chosen}

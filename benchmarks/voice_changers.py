@@ -6,7 +6,6 @@ pip install -e '.[peers,training,vocoder]'
 
 from __future__ import annotations
 
-import io
 import math
 import pickle
 from collections.abc import Callable, Iterator
@@ -17,14 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import soundfile
 import torch
 
 from benchmarks.page import Page, benchmark
-from examples.channel_vocoder import vocoded
-from examples.chimera_voice import masked
-from monitor.anonymisers.filters import Utterance
-from monitor.anonymisers.registry import register
 from monitor.errors import CorpusError, MonitorError, UsageError
 from monitor.features.registry import make
 from monitor.lab.adapting.training import FineTuning, Length, SpeechDraws, TrainingPlan
@@ -62,8 +56,8 @@ CHANGERS = {
     "rubberband -q -p 4 --formant $d/in.wav $d/out.wav && cat $d/out.wav; rm -r $d'",
     "SoundTouch, pitch +4": "command:sh -c 'd=$(mktemp -d) && cat > $d/in.wav && "
     "soundstretch $d/in.wav $d/out.wav -pitch=4 2> $d/said && cat $d/out.wav; rm -r $d'",
-    "GlobaLeaks' vocoder": "channel-vocoder",
-    "chimera-voice, strong": "chimera-voice",
+    "GlobaLeaks' vocoder": "command:python examples/channel_vocoder.py",
+    "chimera-voice, strong": "command:python examples/chimera_voice.py",
     "WORLD, drawn": "voice:random",
     "WORLD, pitch +4": "pitch:4",
     "WORLD, whisper": "whisper",
@@ -71,11 +65,6 @@ CHANGERS = {
     "McAdams, drawn": "mcadams:random",
     "noise at 10 dB": "noise:10",
     "usc": "usc",
-}
-
-RESIDENT: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
-    "channel-vocoder": vocoded,
-    "chimera-voice": masked,
 }
 
 UNCHANGED = "no voice changer"
@@ -117,8 +106,8 @@ def voice_changers(
 ) -> None:
     """What do attackers learn of voices through programs that people use?
 
-    FOLDER keeps what was measured, and gets the scoreboard that `monitor attack` shows. --stretches
-    is of each speaker, to train on; --write-only writes what was measured so far.
+    FOLDER keeps what was measured, and gets the scoreboard that `monitor attack` shows.
+    --stretches is of each speaker, to train on; --write-only writes what was measured so far.
     """
     parts, kept = folder / "parts", folder / "kept"
     parts.mkdir(parents=True, exist_ok=True)
@@ -168,8 +157,6 @@ def measure(
             except MonitorError as error:
                 page.note(f"{part}: {error}")
 
-    for name, run in RESIDENT.items():
-        register(name, partial(Resident, run))
     torch.set_num_threads(1)
     one = replace(config, attackers=("semi-informed",), features=("voice",))
     background = [speech / name for name in BACKGROUND]
@@ -198,39 +185,6 @@ def measure(
     for name, attacker in followed:
         if CHANGERS[name] != CLEAR or attacker == INFORMED[0]:
             once(f"{name} {attacker} seconds", partial(seconds, CHANGERS[name], attacker))
-
-
-# ---------------------------------------------------------------------------------------- programs
-
-
-class Resident:
-    """A program of Python without a process for each stretch; a WAV of 16 bits goes in."""
-
-    latency_samples = None
-
-    def __init__(
-        self, run: Callable[[np.ndarray, int], np.ndarray], setting: str, utterance: Utterance
-    ) -> None:
-        assert not setting
-        self._run, self.rate = run, utterance.rate
-        self.reset()
-
-    def process(self, samples: FloatArray) -> FloatArray:
-        """Nothing, before the end."""
-        self._heard.append(np.asarray(samples, np.float32))
-        return np.empty(0, np.float32)
-
-    def flush(self) -> FloatArray:
-        """What the program makes of the recording."""
-        wav = io.BytesIO()
-        sound = np.concatenate(self._heard)
-        soundfile.write(wav, sound, self.rate, format="WAV", subtype="PCM_16")
-        wav.seek(0)
-        return np.asarray(self._run(soundfile.read(wav)[0], self.rate), np.float32)
-
-    def reset(self) -> None:
-        """Forget what was heard."""
-        self._heard: list[FloatArray] = [np.empty(0, np.float32)]
 
 
 # ------------------------------------------------------------------------------- evidence over time
@@ -446,8 +400,6 @@ def board_of(parts: Path) -> Scoreboard:
 
 def how_of(method: str) -> str:
     """What to type for a method."""
-    if method in RESIDENT:
-        return f"python examples/{method.replace('-', '_')}.py"
     command = method.removeprefix("command:")
     asked = command if command != method else f"monitor protect --method {method}"
     return "nothing" if method == CLEAR else asked

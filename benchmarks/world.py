@@ -44,10 +44,8 @@ def world(
 ) -> None:
     """What a voice discloses in the world: telephones, rooms, noise, own microphones.
 
-    Templates under one condition, streams of another session under another, by the shipped rank
-    model. Readers are the shipped ones; people at their own microphones (`recipes.voice.clips`)
-    neither trained nor calibrated anything. FRAMES keeps what was heard. With --early the rows are
-    of the first seconds at own microphones.
+    FRAMES keeps what was heard. With --early the rows are of the first seconds at own
+    microphones.
     """
     population, judge = Population.reference(), ("clean", "telephone")
     heard = {"judge-0": judge, "judge-1": judge} if early else GROUPS

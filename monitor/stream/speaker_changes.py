@@ -65,7 +65,7 @@ LEAST_LIKENESS: Mapping[tuple[str, ...], float] = {
 """Thresholds by features, the best first: a lower `score_likeness` means two people.
 
 One pair in twenty of one reader's recordings is below it, of the half of the readers that it was
-chosen on (``benchmarks/recordings.py``).
+chosen on (``benchmarks/change.py``).
 """
 
 
