@@ -66,13 +66,11 @@ def two_chapters(speech: Path, folder: Path, readers: int) -> list[Path]:
 
 @benchmark()
 def pitch(
-    page: Page,
-    speech: Path,
-    *,
-    readers: int = 20,
+    page: Page, speech: Path,
+    *, readers: int = 20,
     methods: tuple[str, ...] = ("none", "mcadams:0.8", "mcadams:random", "mcadams:0.5"),
     features: tuple[str, ...] = ("f0", "f0_robust"),
-) -> None:
+) -> None:  # fmt: skip
     """How well is a reader found by the pitch, before and after an anonymiser?"""
 
     def rows(folder: Path) -> Iterator[list[str]]:
@@ -279,18 +277,12 @@ def moves(before: FloatArray, after: FloatArray, rate: int) -> list[float]:
 
 @benchmark()
 def attributes(
-    page: Page,
-    corpus: Path,
-    *,
-    background: tuple[Path, ...] = (),
-    groups: Path | None = None,
+    page: Page, corpus: Path,
+    *, background: tuple[Path, ...] = (), groups: Path | None = None,
     attributes: tuple[str, ...] = ("gender",),
-    methods: tuple[str, ...] = ("none", "mcadams:0.8", "mcadams:random"),
-    feature: str = "voice",
-    seconds: float = 10.0,
-    trials: int = 10,
-    jobs: int = 1,
-) -> None:
+    methods: tuple[str, ...] = ("none", "mcadams:0.8", "mcadams:random"), feature: str = "voice",
+    seconds: float = 10.0, trials: int = 10, jobs: int = 1,
+) -> None:  # fmt: skip
     """What do voices tell of their readers' gender or age, clear and protected?
 
     As `monitor attack --attributes` computes it, with nothing else attacked.

@@ -94,15 +94,10 @@ class Halves:
 
 @benchmark()
 def change(
-    page: Page,
-    speech: Path,
-    *,
-    frames: Path | None = None,
-    features: tuple[str, ...] = (*FEATURES, "channel"),
-    half: str = "reporting",
-    streams: int = 200,
-    channel: int = 0,
-) -> None:
+    page: Page, speech: Path,
+    *, frames: Path | None = None, features: tuple[str, ...] = (*FEATURES, "channel"),
+    half: str = "reporting", streams: int = 200, channel: int = 0,
+) -> None:  # fmt: skip
     """How soon and how surely is a change of speaker or channel noticed?
 
     With --channel N also N readers from audio, 90 s as they are, then 90 s through a telephone's
@@ -150,13 +145,9 @@ def change(
 
 @benchmark()
 def replies(
-    page: Page,
-    speech: Path,
-    frames: Path,
-    *,
-    features: tuple[str, ...] = ("f0", "voice", "channel"),
-    streams: int = 200,
-) -> None:
+    page: Page, speech: Path, frames: Path,
+    *, features: tuple[str, ...] = ("f0", "voice", "channel"), streams: int = 200,
+) -> None:  # fmt: skip
     """Is a reply within one person's speech noticed, and when the first voice is back?"""
     halves = Halves(heard(speech, frames, features, ready_only=True), features, "reporting")
     rng, speakers = np.random.default_rng(1), halves.speakers
@@ -454,12 +445,9 @@ def stretches(page: Page, speech: Path, nonnative: Path, *, people: int = 26) ->
 
 @benchmark()
 def recordings(
-    page: Page,
-    speech: Path,
-    *,
-    features: tuple[str, ...] = ("f0",),
-    seconds: tuple[float, ...] = (30.0, 60.0),
-) -> None:
+    page: Page, speech: Path,
+    *, features: tuple[str, ...] = ("f0",), seconds: tuple[float, ...] = (30.0, 60.0),
+) -> None:  # fmt: skip
     """Do two recordings sound like one person?"""
     chapters, sex = defaultdict[str, list[Path]](list), dict[str, str]()
     for row in csv.DictReader((speech / "manifest.csv").open(newline="")):
@@ -503,11 +491,9 @@ def totals_of(frames: Frames, names: Sequence[str], seconds: float) -> FeatureTo
 
 
 def likenesses(
-    voices: Mapping[str, Sequence[FeatureTotals]],
-    names: Sequence[str],
-    features: Sequence[str],
+    voices: Mapping[str, Sequence[FeatureTotals]], names: Sequence[str], features: Sequence[str],
     sex: Mapping[str, str],
-) -> tuple[AnyArray, AnyArray, AnyArray]:
+) -> tuple[AnyArray, AnyArray, AnyArray]:  # fmt: skip
     """The figures of same pairs, and of different ones of two sexes and of one."""
     readers = Population.reference()
 

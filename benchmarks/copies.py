@@ -86,12 +86,9 @@ def copies(page: Page, speech: Path, *, enrolled: int = 60, nonnative: Path | No
 
 
 def no_copies(
-    speech: Path,
-    rows: list[dict[str, str]],
-    own: list[dict[str, str]],
-    index: LandmarkIndex,
+    speech: Path, rows: list[dict[str, str]], own: list[dict[str, str]], index: LandmarkIndex,
     nonnative: Path | None,
-) -> Iterator[list[object]]:
+) -> Iterator[list[object]]:  # fmt: skip
     """What is no copy, by kind: what was taken for one, and in how many stretches."""
     counts: dict[str, list[tuple[int, int]]] = {}
     paths, known = {row["path"] for row in own}, {row["speaker"] for row in own}

@@ -125,15 +125,9 @@ print(json.dumps([eer, time.process_time() - began, peak]))
 @benchmark("speed")
 def evaluate_memory(
     page: Page,
-    *,
-    trials: int = 100_000,
-    speakers: int = 1251,
-    replicates: int = 200,
-    peer: bool = False,
-    comparisons: int = 0,
-    records: bool = False,
-    by_speaker: bool = False,
-) -> None:
+    *, trials: int = 100_000, speakers: int = 1251, replicates: int = 200, peer: bool = False,
+    comparisons: int = 0, records: bool = False, by_speaker: bool = False,
+) -> None:  # fmt: skip
     """What do time and memory of a whole report come to, on scores of VoxCeleb's size on disk?
 
     With --peer the EER of legal-eval on the same file, all in memory, stands beside it. With

@@ -63,15 +63,10 @@ class Found:
 
 @benchmark()
 def false_alarms(
-    page: Page,
-    frames: Path,
-    *,
-    features: tuple[str, ...] = ("f0", "voice"),
-    folds: int = 5,
-    long: Path | None = None,
-    impostors: Path | None = None,
-    jobs: int = cores(),
-) -> None:
+    page: Page, frames: Path,
+    *, features: tuple[str, ...] = ("f0", "voice"), folds: int = 5, long: Path | None = None,
+    impostors: Path | None = None, jobs: int = cores(),
+) -> None:  # fmt: skip
     """How often are alerts false over whole streams, on people whom nothing was learnt from?
 
     --long FRAMES adds frames that go on for longer; --impostors FOLDER judges the same
@@ -81,7 +76,7 @@ def false_alarms(
     trained = trainers(frames)
     judged = [v for v in voices if not any(v.name in trained.get(f, ()) for f in features)]
     parts = [{v.name for v in judged[i::folds]} for i in range(folds)]
-    others = list(heard_of(impostors, features))
+    others = [frames for _, frames in heard_of(impostors, features)]
     work = partial(
         part, population, voices, trained, features, dict(heard_of(long, features)), others
     )
@@ -174,99 +169,59 @@ def heard_of(folder: Path | None, features: Sequence[str]) -> Iterator[tuple[str
 
 
 def part(
-    population: Population,
-    voices: Sequence[SpeakerSpeech],
-    trained: dict[str, set[str]],
-    features: tuple[str, ...],
-    longer: dict[str, Frames],
-    impostors: Sequence[tuple[str, Frames]],
+    population: Population, voices: Sequence[SpeakerSpeech], trained: dict[str, set[str]],
+    features: tuple[str, ...], longer: dict[str, Frames], impostors: Sequence[Frames],
     out: set[str],
-) -> tuple[Found, Found]:
+) -> tuple[Found, Found]:  # fmt: skip
     """Learn on all but some readers, and judge these, and the impostors."""
     known = [voice for voice in voices if voice.name not in out]
-    enrolled = population
-    for name in out:
-        enrolled = enrolled.without(name)
-    specs = population.specs
-    made = calibrate(
-        known,
-        specs,
-        CalibrationSettings(
-            lengths=LENGTHS,
-            template_lengths=[population.scoring().seconds],
-            sets=sorted({(name,) for name in features} | {features}),
-            trained=trained,
-            replicates=20,
-            prior=None,
-            cohort=population.cohort,
-        ),
-    )
+    how = CalibrationSettings(
+        lengths=LENGTHS, template_lengths=[population.scoring().seconds], replicates=20,
+        sets=sorted({(name,) for name in features} | {features}), trained=trained, prior=None,
+        cohort=population.cohort,
+    )  # fmt: skip
+    made = reduce(Population.without, out, population)
     enrolled = with_maxima(
-        enrolled.calibrated(made),
+        made.calibrated(calibrate(known, population.specs, how)),
         known,
         trained=trained,
-        is_measured=lambda rank_model: (
-            rank_model.session == "cross" and set(rank_model.features) == set(features)
-        ),
+        is_measured=lambda m: m.session == "cross" and set(m.features) == set(features),
     )
-    generator = np.random.default_rng(len(out))
-    own, others = Found(), Found()
+    generator, own, others = np.random.default_rng(len(out)), Found(), Found()
+
+    def judge(found: Found, stream: Frames, watched: int) -> None:
+        """An impostor's stream, watched as some of the enrolled."""
+        flags: dict[tuple[str, str, float], list[bool]] = defaultdict(list)
+        for name in generator.permutation(enrolled.names)[:watched].tolist():
+            monitor = Monitor(enrolled, features, name)
+            table = run(monitor, stream)
+            found.reached.append(float(np.nanmax(table[:, 1])))
+            for horizon in (h for h in HORIZONS if stream.speech.size >= 100 * h):
+                most = np.nanmax(table[table[:, 0] <= horizon, 1:], axis=0)
+                for f, each in enumerate(RULES):
+                    for rule, bits in thresholds(monitor, each, horizon):
+                        flags[each, rule, horizon].append(bool(most[f] > bits))
+        for key, of_impostor in flags.items():
+            found.crossed[key].append(of_impostor)
+
     for voice in (voice for voice in voices if voice.name in out):
         stream = stream_of(voice, features, max(HORIZONS))
         if voice.name in longer and longer[voice.name].speech.size > stream.speech.size:
             stream = longer[voice.name]
-        judge(own, enrolled, features, stream, generator)
-        if len(voice.sessions) > 1:
+        judge(own, stream, WATCHED)
+        if len(voice.sessions) > 1:  # the true speaker: how long until each rule is exceeded
             rest = SpeakerSpeech(voice.name, voice.sessions[1:], voice.speech[1:])
-            with_them = population
-            for name in out - {voice.name}:
-                with_them = with_them.without(name)
-            wait(own, with_them.with_rank_models(enrolled.rank_models), voice.name, features, rest)
-    for _, stream in impostors:
-        judge(others, enrolled, features, stream, generator, watched=1)
+            with_them = reduce(Population.without, out - {voice.name}, population)
+            people = with_them.with_rank_models(enrolled.rank_models)
+            monitor = Monitor(people, features, voice.name)
+            table = run(monitor, stream_of(rest, features, max(HORIZONS)))
+            for f, each in enumerate(RULES):
+                for rule, bits in thresholds(monitor, each, 300.0):
+                    over = table[table[:, 1 + f] > bits, 0]
+                    own.times[each, rule].append(float(over[0]) if over.size else np.inf)
+    for stream in impostors:
+        judge(others, stream, 1)
     return own, others
-
-
-def judge(
-    found: Found,
-    population: Population,
-    features: tuple[str, ...],
-    stream: Frames,
-    generator: np.random.Generator,
-    watched: int = WATCHED,
-) -> None:
-    """An impostor's stream, watched as some of the enrolled."""
-    names = generator.permutation(population.names)[:watched].tolist()
-    flags: dict[tuple[str, str, float], list[bool]] = defaultdict(list)
-    for name in names:
-        monitor = Monitor(population, features, name)
-        table = run(monitor, stream)
-        found.reached.append(float(np.nanmax(table[:, 1])))
-        for f, each in enumerate(RULES):
-            for horizon in HORIZONS:
-                if stream.speech.size < 100 * horizon:
-                    continue
-                most = np.nanmax(table[table[:, 0] <= horizon, 1 + f])
-                for rule, bits in thresholds(monitor, each, horizon):
-                    flags[each, rule, horizon].append(bool(most > bits))
-    for key, of_impostor in flags.items():
-        found.crossed[key].append(of_impostor)
-
-
-def wait(
-    found: Found,
-    population: Population,
-    name: str,
-    features: tuple[str, ...],
-    rest: SpeakerSpeech,
-) -> None:
-    """The true speaker's stream: how long until each rule is exceeded."""
-    monitor = Monitor(population, features, name)
-    table = run(monitor, stream_of(rest, features, max(HORIZONS)))
-    for f, each in enumerate(RULES):
-        for rule, bits in thresholds(monitor, each, 300.0):
-            over = table[table[:, 1 + f] > bits, 0]
-            found.times[each, rule].append(float(over[0]) if over.size else np.inf)
 
 
 def thresholds(monitor: Monitor, each: str, horizon: float) -> Iterator[tuple[str, float]]:

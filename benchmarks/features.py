@@ -41,15 +41,11 @@ SHIFTS = 20
 
 @benchmark()
 def features(
-    page: Page,
-    frames: Path | None = None,
-    *,
-    features: tuple[str, ...] = (),
-    corpora: tuple[str, ...] = CORPORA,
-    lengths: tuple[float, ...] = (3.0, 10.0, 30.0, 60.0, 120.0),
-    template: float = 100.0,
+    page: Page, frames: Path | None = None,
+    *, features: tuple[str, ...] = (), corpora: tuple[str, ...] = CORPORA,
+    lengths: tuple[float, ...] = (3.0, 10.0, 30.0, 60.0, 120.0), template: float = 100.0,
     alike: bool = False,
-) -> None:
+) -> None:  # fmt: skip
     """What each feature, and each set of them, discloses.
 
     Without FRAMES (`recipes.frames`) the shipped rank models are shown; with it rank models are

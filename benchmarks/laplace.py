@@ -21,13 +21,10 @@ CLEAR = float("inf")
 
 @benchmark()
 def laplace(
-    page: Page,
-    frames: Path,
-    *,
-    feature: str = "voice",
-    epsilons: tuple[float, ...] = (CLEAR, 3000.0, 1000.0, 300.0, 100.0, 15.0),
-    draws: int = 5,
-) -> None:
+    page: Page, frames: Path,
+    *, feature: str = "voice",
+    epsilons: tuple[float, ...] = (CLEAR, 3000.0, 1000.0, 300.0, 100.0, 15.0), draws: int = 5,
+) -> None:  # fmt: skip
     """What is Laplace noise on speaker embeddings worth?
 
     FRAMES is a folder of `--frames`.

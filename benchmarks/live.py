@@ -55,13 +55,9 @@ DESCRIPTORS = 1024
 
 @benchmark("speed")
 def latency(
-    page: Page,
-    recording: Path,
-    *,
-    seconds: float = 60.0,
-    features: tuple[str, ...] = FEATURES,
-    speak: bool = False,
-) -> None:
+    page: Page, recording: Path,
+    *, seconds: float = 60.0, features: tuple[str, ...] = FEATURES, speak: bool = False,
+) -> None:  # fmt: skip
     """How long is it from a spoken second to its reading, through a virtual microphone?
 
     A process of its own (--speak) plays the recording into a private PulseAudio, with beeps

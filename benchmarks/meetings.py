@@ -72,13 +72,9 @@ def meetings(page: Page, speech: Path, *, seconds: float = 60.0) -> None:
 
 
 def row(
-    every: Sequence[Reader],
-    size: int,
-    overlap: float,
-    errors: float,
-    population: Population,
+    every: Sequence[Reader], size: int, overlap: float, errors: float, population: Population,
     alone: dict[str, float],
-) -> tuple[list[str], float]:
+) -> tuple[list[str], float]:  # fmt: skip
     """Cells of all groups of this size, and the mean bits lost."""
     told: list[Told] = []
     shared = wrong = total = 0.0

@@ -54,13 +54,9 @@ LEARNT = (5.0, 10.0, 30.0, 60.0, 100.0)
 
 
 def claimed_and_known(
-    rank_model: RankModel,
-    cell: Cell,
-    axis: Sequence[int],
-    additive: np.ndarray,
-    length: float,
+    rank_model: RankModel, cell: Cell, axis: Sequence[int], additive: np.ndarray, length: float,
     template: float,
-) -> tuple[float, float]:
+) -> tuple[float, float]:  # fmt: skip
     """Mean attacker confidence and mean local bits, every reader weighing the same."""
     point = at_template(rank_model, template, additive).at(length)
     trials = Trials(cell.gaps[:, list(axis)], cell.gap_speaker)
@@ -278,13 +274,9 @@ _SLICE = round(SLICE_SECONDS * UNITS_PER_SECOND)
 
 @benchmark()
 def sessions(
-    page: Page,
-    speech: Path,
-    frames: Path,
-    *,
-    splits: int = 10,
-    features: tuple[str, ...] = ("f0", "voice"),
-) -> None:
+    page: Page, speech: Path, frames: Path,
+    *, splits: int = 10, features: tuple[str, ...] = ("f0", "voice"),
+) -> None:  # fmt: skip
     """How often are two sessions of one person, and of two, taken for sessions of two?"""
     gender = {row["speaker"]: row["gender"] for row in chapters(speech)}
     voices, specs = collected(frames, features)

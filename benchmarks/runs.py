@@ -58,15 +58,10 @@ def hours_of(speech: Path, target: Path, hours: float) -> None:
 
 @benchmark("speed")
 def replay(
-    page: Page,
-    speech: Path,
-    *,
-    hours: float = 10.0,
-    features: str = "f0",
-    runs: int = 3,
-    core: str = "0",
+    page: Page, speech: Path,
+    *, hours: float = 10.0, features: str = "f0", runs: int = 3, core: str = "0",
     python: str = sys.executable,
-) -> None:
+) -> None:  # fmt: skip
     """What does `monitor replay` of hours of FLAC take, beside the public tools of its first half?
 
     --python times a default install.
@@ -103,13 +98,9 @@ def replay(
 
 @benchmark("speed")
 def startup(
-    page: Page,
-    recording: Path,
-    *,
-    runs: int = 9,
-    features: str = "f0",
-    python: str = sys.executable,
-) -> None:
+    page: Page, recording: Path,
+    *, runs: int = 9, features: str = "f0", python: str = sys.executable,
+) -> None:  # fmt: skip
     """What processor time passes from the start of `monitor replay` to its first reading?
 
     --python measures an environment of its own.
@@ -143,13 +134,9 @@ def startup(
 
 @benchmark("speed")
 def enrol(
-    page: Page,
-    speech: Path,
-    *,
-    readers: int = 40,
-    seconds: float = 30.0,
-    features: str = ",".join(FEATURES),
-) -> None:
+    page: Page, speech: Path,
+    *, readers: int = 40, seconds: float = 30.0, features: str = ",".join(FEATURES),
+) -> None:  # fmt: skip
     """How fast are readers enrolled from audio, by one process and by one a core, and alike?"""
     first: dict[str, str] = {}
     for row in chapters(speech):

@@ -65,12 +65,10 @@ def measured(into: list[Spent]) -> Iterator[None]:
 @benchmark()
 def scale(
     page: Page,
-    *,
-    speakers: tuple[int, ...] = (1000, 11_696, 100_000),
-    what: tuple[str, ...] = ("reading", "evaluate"),
-    features: tuple[str, ...] = FEATURES,
+    *, speakers: tuple[int, ...] = (1000, 11_696, 100_000),
+    what: tuple[str, ...] = ("reading", "evaluate"), features: tuple[str, ...] = FEATURES,
     folder: Path | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """What do N enrolled people cost: memory and processor of readings, reports, calibration?
 
     --what reading, evaluate, calibrate (a rank model of pitch on simulated speech, which takes

@@ -1,4 +1,4 @@
-"""What `style` discloses: of read text the book or who reads it, by which settings."""
+"""What `style` discloses of read text: the book, or who reads it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,15 @@ import numpy as np
 
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import FEATURES, alike, around, chapters, collected, corpus_of, units_of
-from monitor.features import style as counting
 from monitor.features.style import Style
 from monitor.jobs import cores
 from monitor.maths.rank_models import fit_many, mean_bits_of
 from monitor.maths.ranks import rank_bounds, rank_histograms
-from monitor.maths.scores import OF_COUNTS
 from monitor.maths.statistics import limits, speaker_weights
 from monitor.population.rank_model import RankModel
 from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.voices import SpeakerSpeech, collect
-from monitor.transcripts import read_transcript
-from monitor.types import AnyArray, FloatArray, IntArray, Track
+from monitor.types import AnyArray, FloatArray, IntArray
 
 NEAR = 75
 """Chapters of one reader are 23 numbers apart at most or more than 400; of two readers, two of
@@ -37,7 +34,6 @@ JUDGES = "dev-clean"
 """The settings of `style` were chosen, and the network of phones was trained, on other readers."""
 LENGTHS, TEMPLATE_SECONDS = (30.0, 60.0), 40.0
 """Of rank models: chapters of dev-clean are short, with longer templates fewer readers are left."""
-CHOSEN_BY = ("train-clean-5", "train-clean-100")
 
 
 class Chapter(NamedTuple):
@@ -246,78 +242,3 @@ def bits_of(model: RankModel, t: int) -> FloatArray:
 
 def with_limits(bits: FloatArray) -> str:
     return around(bits[0], *limits(bits[1:]))
-
-
-# ----------------------------------------------------------------------------------------- settings
-
-
-@benchmark()
-def style_settings(page: Page, speech: Path) -> None:
-    """How many little words should `style` count, and which rates?"""
-    rows = sorted(chapters(speech, CHOSEN_BY), key=lambda row: float(row["seconds"]))
-    paths = {row["speaker"]: (speech / row["path"]).with_suffix(".tsv") for row in rows}
-    spoken = {name: read_transcript(path).words() for name, path in paths.items()}
-
-    def heard() -> dict[str, Track]:
-        return {name: Style().process(words) for name, words in spoken.items()}
-
-    usual, named = heard(), np.array(Style().bins)
-    listed = ~np.array([name.startswith("(") for name in named])
-    rates = np.array([name.endswith("a second)") for name in named])
-    other = np.array([name.startswith("(other") for name in named])
-    one, last = np.arange(named.size), other.nonzero()[0][-1]
-    counts = sum(np.bincount(track.values, minlength=one.size) for track in usual.values())
-    order = np.argsort(-np.where(listed, counts, -1), kind="stable")
-
-    def frequent(most: int) -> IntArray:
-        """All but the most frequent words of the list in one bin."""
-        rare = listed.copy()
-        rare[order[:most]] = False
-        return np.where(rare, rare.nonzero()[0][0], one)
-
-    def ways() -> Iterator[tuple[str, Mapping[str, Track], IntArray]]:
-        """What is counted, and in which bins; -1 leaves them out."""
-        yield "style", usual, one
-        for most in (120, 80, 40, 20, 10):
-            yield f"the {most} most frequent words", usual, frequent(most)
-        lately = named == "(other, said lately)"
-        yield "no number of letters", usual, np.where(other & ~lately, last, one)
-        yield "no words said lately", usual, np.where(other, last, one)
-        yield "no rate", usual, np.where(rates, -1, one)
-        yield "the rate alone", usual, np.where(rates, one, -1)
-        for words in (4, 16, 32):
-            counting._RATE_WORDS = words
-            yield f"a rate every {words} words", heard(), one
-
-    lengths = (30, 60, 120)
-    page.table(
-        f"what is counted | bins | {' | '.join(f'{t} s' for t in lengths)}",
-        (
-            [what, np.unique(into[into >= 0]).size, *(measured(tracks, into, t) for t in lengths)]
-            for what, tracks, into in ways()
-        ),
-    )
-
-
-def measured(tracks: Mapping[str, Track], into: IntArray, seconds: int) -> RankBits:
-    """Bits of tests of so many seconds."""
-    kept, places = np.unique(into[into >= 0]), into.size
-
-    def counts(track: Track, begin: int, end: int) -> FloatArray:
-        assert track.spans is not None
-        within = (track.spans[:, 0] >= 100 * begin) & (track.ticks <= 100 * end)
-        bins = into[track.values[within]]
-        return np.bincount(bins[bins >= 0], minlength=places)[kept].astype(float)
-
-    templates, tests, owners = [], [], []
-    for name, track in tracks.items():
-        last = int(track.ticks[-1]) // 100
-        if last >= 100:
-            templates.append(counts(track, 0, 100))
-            for begin in range(100, last - seconds + 1, seconds):
-                tests.append(counts(track, begin, begin + seconds))
-                owners.append((len(templates) - 1, name))
-    likelihood = OF_COUNTS["log-likelihood"]
-    scores = likelihood.score(likelihood.prepare(np.array(templates)), np.array(tests))
-    better, tied = rank_bounds(scores, np.array([own for own, _ in owners]))
-    return rank_bits(better, tied, [name for _, name in owners], len(templates))

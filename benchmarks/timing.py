@@ -68,13 +68,9 @@ def ended(process: subprocess.Popen[bytes], began: float = 0.0) -> Took:
 
 def program(
     command: Sequence[str | Path],
-    *,
-    cores: str = "",
-    environment: Mapping[str, str] | None = None,
-    folder: Path | None = None,
-    every_seconds: float = 0.0,
-    allowed: Sequence[int] = (0,),
-) -> Took:
+    *, cores: str = "", environment: Mapping[str, str] | None = None, folder: Path | None = None,
+    every_seconds: float = 0.0, allowed: Sequence[int] = (0,),
+) -> Took:  # fmt: skip
     """Run a program in silence, on some cores (``"0,1"``), and sample its memory if asked to.
 
     Raises:

@@ -107,15 +107,10 @@ class Judged:
 
 @benchmark()
 def truth(
-    page: Page,
-    speech: Path,
-    nonnative: Path,
-    frames: Path,
-    nonnative_frames: Path,
-    *,
-    features: tuple[str, ...] = FEATURES,
+    page: Page, speech: Path, nonnative: Path, frames: Path, nonnative_frames: Path,
+    *, features: tuple[str, ...] = FEATURES,
     sets: tuple[str, ...] = (*FEATURES, "+".join(FEATURES)),
-) -> None:
+) -> None:  # fmt: skip
     """Do likelihood ratios keep what they promise, on people whom the fit has not seen?
 
     FRAMES holds readers (`recipes.frames`), NONNATIVE_FRAMES non-native speakers (`monitor
@@ -158,14 +153,9 @@ def truth(
 
 
 def judge(
-    made: CellComparisons,
-    axis: Sequence[int],
-    reader: BoolArray,
-    testing: BoolArray,
-    others: BoolArray,
-    session: str,
-    about: str,
-) -> list[Judged]:
+    made: CellComparisons, axis: Sequence[int], reader: BoolArray, testing: BoolArray,
+    others: BoolArray, session: str, about: str,
+) -> list[Judged]:  # fmt: skip
     """Readers by their own models; non-native speakers by theirs, and by that of the readers."""
     folds = folded(made, testing, reader)
     title = f"LibriSpeech, {session} session | {about}"
@@ -218,14 +208,9 @@ def fitted(
 
 
 def crossed(
-    made: CellComparisons,
-    axis: Sequence[int],
-    testers: BoolArray,
-    fold: IntArray,
-    title: str,
-    *,
-    more: BoolArray,
-) -> Judged | None:
+    made: CellComparisons, axis: Sequence[int], testers: BoolArray, fold: IntArray, title: str,
+    *, more: BoolArray,
+) -> Judged | None:  # fmt: skip
     """Every comparison by a model that saw neither of its people; ``more`` only as templates."""
     models: dict[tuple[int, int], FittedEvidence] = {}
     for one, two in combinations_with_replacement(range(FOLDS), 2):
@@ -243,13 +228,9 @@ def crossed(
 
 
 def _judged(
-    made: CellComparisons,
-    axis: Sequence[int],
-    testers: BoolArray,
-    owners: BoolArray,
-    pick: Callable[[int, int], FittedEvidence],
-    title: str,
-) -> Judged | None:
+    made: CellComparisons, axis: Sequence[int], testers: BoolArray, owners: BoolArray,
+    pick: Callable[[int, int], FittedEvidence], title: str,
+) -> Judged | None:  # fmt: skip
     """Bits of everybody in the mated streams of those testers, each by the model that is picked."""
     rows = testers[made.tester] & (made.mated >= 0) & made.has_frames[:, list(axis)].all(axis=1)
     if not rows.any():

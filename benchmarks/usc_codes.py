@@ -60,16 +60,10 @@ class Stream:
 
 @benchmark()
 def usc_codes(
-    page: Page,
-    speech: Path,
-    cache: Path,
-    *,
-    network: str = "",
-    epsilons: tuple[float, ...] = (50.0, 15.0, 5.0),
-    each: int = 12,
-    learn: int = 16,
-    together: tuple[int, ...] = (1, 4),
-) -> None:
+    page: Page, speech: Path, cache: Path,
+    *, network: str = "", epsilons: tuple[float, ...] = (50.0, 15.0, 5.0), each: int = 12,
+    learn: int = 16, together: tuple[int, ...] = (1, 4),
+) -> None:  # fmt: skip
     """What do the codec's codes tell of who speaks, before anybody makes sound of them?
 
     CACHE is a private folder for what was heard.
@@ -115,11 +109,9 @@ def told(matrix: ScoreMatrix) -> tuple[str, str]:
 
 
 def heard(
-    stream: Stream,
-    chosen: Sequence[Excerpt],
-    cache: ResultCache,
+    stream: Stream, chosen: Sequence[Excerpt], cache: ResultCache,
     progress: Callable[[str, float], object] = lambda *_: None,
-) -> list[AnyArray]:
+) -> list[AnyArray]:  # fmt: skip
     """Codes of each excerpt, shape (k, books), or its spectra, (t, bands); kept in a cache."""
     found = []
     weights = [network_of(stream.file).sha256] if stream.books else []

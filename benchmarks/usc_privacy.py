@@ -147,12 +147,9 @@ def called(system: str) -> str:
 
 
 def hear(
-    system: str,
-    chosen: Sequence[Excerpt],
-    cache: ResultCache,
-    jobs: int,
+    system: str, chosen: Sequence[Excerpt], cache: ResultCache, jobs: int,
     progress: Callable[[str, float], object] = lambda *_: None,
-) -> Iterator[tuple[Excerpt, Heard]]:
+) -> Iterator[tuple[Excerpt, Heard]]:  # fmt: skip
     """Every excerpt through a system and to the listeners; what was heard before is kept."""
     keys = {each: _key(system, each) for each in chosen}
     todo = [each for each, key in keys.items() if cache.read(key) is None]

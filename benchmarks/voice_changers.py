@@ -95,15 +95,10 @@ _FOLDS = 8
 
 @benchmark()
 def voice_changers(
-    page: Page,
-    speech: Path,
-    folder: Path,
-    *,
-    training_steps: int = STEPS,
-    stretches: int = SpeechDraws().draws,
-    attackers: tuple[str, ...] = ATTACKERS,
-    write_only: bool = False,
-) -> None:
+    page: Page, speech: Path, folder: Path,
+    *, training_steps: int = STEPS, stretches: int = SpeechDraws().draws,
+    attackers: tuple[str, ...] = ATTACKERS, write_only: bool = False,
+) -> None:  # fmt: skip
     """What do attackers learn of voices through programs that people use?
 
     FOLDER keeps what was measured, and gets the scoreboard that `monitor attack` shows.
@@ -130,14 +125,9 @@ def voice_changers(
 
 
 def measure(
-    page: Page,
-    speech: Path,
-    parts: Path,
-    kept: Path,
-    training_steps: int,
-    stretches: int,
+    page: Page, speech: Path, parts: Path, kept: Path, training_steps: int, stretches: int,
     attackers: tuple[str, ...],
-) -> None:
+) -> None:  # fmt: skip
     """Try every program that was not tried; what comes of one stays when another fails."""
     corpus, draws = speech / "dev-clean", SpeechDraws()
     if stretches != draws.draws:  # fewer are heard at their own speed alone

@@ -34,14 +34,9 @@ HEADS = "N, tested | first | mean bits | at the support | Cllr, least | mean LR 
 
 @benchmark()
 def world(
-    page: Page,
-    speech: Path,
-    voices: Path,
-    frames: Path,
-    *,
-    early: bool = False,
-    jobs: int = cores(),
-) -> None:
+    page: Page, speech: Path, voices: Path, frames: Path,
+    *, early: bool = False, jobs: int = cores(),
+) -> None:  # fmt: skip
     """What a voice discloses in the world: telephones, rooms, noise, own microphones.
 
     FRAMES keeps what was heard. With --early the rows are of the first seconds at own

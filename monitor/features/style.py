@@ -248,7 +248,7 @@ def english() -> StyleWords:
 
 _REPEATED, _BROKEN_OFF, _AGAIN = range(3)
 _MARKS = ("(repeated)", "(broken off)", "(other, said lately)")
-# chosen on the readers of train-clean (benchmarks/style.py)
+# chosen on the readers of train-clean
 _LETTERS = (5, 7, 9)
 _RATES = (2.25, 2.5, 2.75, 3.0, 3.25, 3.5)
 _RATE_WORDS = 8
