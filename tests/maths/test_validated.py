@@ -1,7 +1,5 @@
 """Bounds and deviation of likelihood ratios: against the oracle, and what must hold whatever."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Thresholds that a share of other people's streams exceeds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import stat
 from dataclasses import replace
 from functools import partial

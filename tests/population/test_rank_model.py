@@ -1,7 +1,5 @@
 """Rank models, with their evidence and maxima: kept, found and read again."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import fields, replace
 

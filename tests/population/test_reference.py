@@ -1,7 +1,5 @@
 """The shipped population keeps what docs/features.md says of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

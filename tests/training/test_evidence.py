@@ -171,15 +171,6 @@ def test_people_of_two_corpora_are_not_compared_and_the_harder_corpus_holds():
     assert mean(fit_evidence(mixed, drawn)) > 1.5 * mean(fit)
 
 
-def test_a_prior_rank_model_holds_few_speakers():
-    few = compared(speakers=12, lead=3.0, seed=4)
-    told = np.repeat(np.array([[-4.5, 3.0]]), 41, axis=0)
-    alone, held = fitted(few, 12), fitted(few, 12, PriorCoefficients(told, 50.0))
-    away = [np.abs(each.coefficients[0] - told[0]).sum() for each in (alone, held)]
-    assert away[1] < away[0]
-    assert held.coefficients[1:].std(axis=0).sum() < alone.coefficients[1:].std(axis=0).sum()
-
-
 def test_a_fit_of_many_keeps_the_slope_of_few_from_shrinking():
     """log LR = 3 z - 4.5; the ridge alone would take it towards z of no weight."""
     many = fitted(compared(speakers=120, lead=3.0), 120).coefficients

@@ -1,7 +1,5 @@
 """How high others' streams get, and the thresholds that follow."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

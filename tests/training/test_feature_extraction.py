@@ -1,7 +1,5 @@
 """Recordings heard for training: as the live path hears them, whoever listens."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import soundfile
@@ -13,7 +11,7 @@ from monitor.features.extractor import Extractor
 from monitor.features.registry import make
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.sources.frames import write_frames
-from monitor.training import feature_extraction as hearing
+from monitor.training import feature_extraction
 from monitor.training.enrolling import enrol
 from monitor.training.feature_extraction import Listener, SpeechFrames
 from monitor.training.voices import collect
@@ -99,8 +97,8 @@ def test_what_cannot_be_heard_is_named_once(tmp_path, voice, frames_file, flac):
     assert heard.tracks["f0"].values.size
 
 
-@pytest.fixture
-def corpus(tmp_path, flac):
+@pytest.mark.slow
+def test_templates_and_voices_are_the_same_whatever_the_processes(tmp_path, flac, monkeypatch):
     """Three speakers; one has a file too many, one that breaks off, and one no speech at all."""
     for name, pitch in (("ann", 200.0), ("bob", 110.0)):
         for session in ("mon", "tue"):
@@ -108,33 +106,23 @@ def corpus(tmp_path, flac):
     flac(tmp_path / "ann/mon/2.flac", 8.0, keep=0.05)
     flac(tmp_path / "ann/wed/3.flac", 8.0, keep=0.4)  # not needed, and not looked at
     flac(tmp_path / "cleo/mon/1.flac", 8.0, keep=0.01)
-    return find(tmp_path)
-
-
-@pytest.mark.slow
-def test_templates_are_the_same_to_the_last_bit(corpus, monkeypatch):
-    seen: list[str] = []
+    corpus, seen = find(tmp_path), list[str]()
+    both = ["f0", "phones"]
     one = enrol(corpus, features=["f0"], seconds=10.0)
-    monkeypatch.setattr(hearing, "_extract", None)  # this process hears nothing now
+    voices, specs, problems = collect(corpus, features=both)
+    monkeypatch.setattr(feature_extraction, "_extract", None)  # this process hears nothing now
     two = enrol(corpus, features=["f0"], seconds=10.0, jobs=2,
                 progress=lambda recording: seen.append(recording.path.name))  # fmt: skip
     assert one.population.fingerprint() == two.population.fingerprint()
     assert one.population.speakers == two.population.speakers
     assert (one.problems, one.sessions) == (two.problems, two.sessions)
     assert seen == [recording.path.name for recording in corpus.recordings]
-    assert [problem for problem in one.problems if "3.flac" in problem] == []
+    assert not [problem for problem in one.problems if "3.flac" in problem]
     assert [problem for problem in one.problems if "2.flac" in problem]
-
-
-@pytest.mark.slow
-def test_voices_are_the_same_to_the_last_bit(corpus):
-    (one, specs, problems), (two, *others) = (
-        collect(corpus, features=["f0", "phones"], jobs=jobs) for jobs in (1, 2)
-    )
-    assert (specs, problems) == tuple(others)
-    assert [voice.name for voice in one] == [voice.name for voice in two] == ["ann", "bob"]
-    for a, b in zip(one, two, strict=True):
-        assert len(a.sessions) == len(b.sessions)
+    others, *rest = collect(corpus, features=both, jobs=2)
+    assert (specs, problems) == tuple(rest)
+    assert [voice.name for voice in voices] == [voice.name for voice in others] == ["ann", "bob"]
+    for a, b in zip(voices, others, strict=True):
         for mine, yours in zip(a.sessions, b.sessions, strict=True):
             for name, session in mine.items():
                 assert_array_equal(session.values, yours[name].values)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from monitor.kinds import HISTOGRAM
 from monitor.maths import posterior_fit as logit
 from monitor.maths.posterior import confidence_bits, local_bits
 from monitor.maths.rank_models import LOSSES, log_pmf, mean_bits_of
@@ -24,7 +23,7 @@ from monitor.training.fitted import (
     fit_cell,
     held_out_nats,
 )
-from monitor.training.voices import Cell, plans
+from monitor.training.voices import Cell
 from tests.lab.scored import cell_of
 
 SPEAKERS, TRIALS = 20, 6
@@ -161,17 +160,6 @@ def test_the_joint_of_two_features_beats_both():
     better = max(one.row["held_out_local_bits"], two.row["held_out_local_bits"])
     assert joint.row["held_out_local_bits"] > better + 0.2
     assert joint.row["mean_bits_model"] > two.row["mean_bits_model"] + 0.2
-
-
-@pytest.mark.usefixtures("quick")
-def test_a_real_cell_of_a_simulation(simulated):
-    voices = simulated(20, 2, 25.0)
-    for _, _, _, plan in plans(voices, [2.0], [10.0], 4):
-        cell = plan.run({"f0": HISTOGRAM.similarity("log-likelihood")}, 20, 100)
-        row = fit(cell, weights=speaker_weights(20, 30, 0)).row
-        assert row["null_high"] < row["mean_bits_low"]
-        assert 1.0 < row["mean_bits_model"] < 3.5
-        assert abs(row["held_out_local_bits"] - row["mean_bits_model"]) < 0.6
 
 
 REPLICATES = 60
