@@ -105,7 +105,8 @@ def test_mean_disclosure_of_many_rank_models_at_once(speakers):
 @settings(max_examples=30)
 @given(st.lists(st.tuples(logs, logs), min_size=1, max_size=5))
 def test_mean_disclosure_through_nodes(pairs):
-    assert_mean_disclosure_is_that_of_every_rank(*np.exp(np.array(pairs)).T, 11696)
+    alpha, beta = np.exp(np.array(pairs)).T
+    assert_mean_disclosure_is_that_of_every_rank(alpha, beta, 11696)
 
 
 def test_no_evidence_is_exactly_no_disclosure_and_parameters_broadcast():

@@ -1,5 +1,6 @@
 import math
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -174,10 +175,11 @@ def test_sketches_of_parts_add_up(a, b):
     whole.total[0] = 2**53  # beyond which floats would round
     whole.learn_many(np.zeros(3, dtype=np.uint8))
     assert (whole + whole).total[0] == 2 * (2**53 + 3)
-    for kind in (Histogram, EmbeddingSum):
-        for other in (kind(1), Histogram(SIZE) if kind is EmbeddingSum else EmbeddingSum(SIZE)):
+    kinds: list[Any] = [Histogram, EmbeddingSum]
+    for kind, other in (kinds, kinds[::-1]):
+        for wrong in (kind(1), other(SIZE)):
             with pytest.raises(UsageError, match="one kind and size"):
-                kind(SIZE) + other
+                kind(SIZE) + wrong
         with pytest.raises(UsageError, match="size=0"):
             kind(0)
 

@@ -111,7 +111,7 @@ def test_lengths_nobody_reaches_are_dropped_and_cells_out_of_reach_are_nan(voice
 def test_refusals(voices, simulated):
     brief = simulated(12, 2, 4.0)
     few = brief[:9] + simulated(12, 2, 30.0)[9:]  # three of twelve are long enough
-    for error, words, given, options in (
+    wrong: list[Any] = [
         (CalibrationError, r"too few speakers \(9\) .* at least 10", voices[:9], {}),
         (CalibrationError, r"a test of 1 s and a template of 6 s .* shorter", brief, {}),
         (CalibrationError, "fewer than 10 speakers", few, {}),
@@ -123,7 +123,8 @@ def test_refusals(voices, simulated):
         (UsageError, "at least one", voices, {"lengths": []}),
         (UsageError, "no similarity for 'fo'", voices, {"similarities": {"fo": "log-likelihood"}}),
         (UsageError, "not one of", voices, {"similarities": {"f0": "embedding-cosine"}}),
-    ):
+    ]
+    for error, words, given, options in wrong:
         with pytest.raises(error, match=words):
             small(given, **options)
     assert small(voices[:10], similarities={"f0": "log-likelihood"}).rows[0]["speakers"] == 10

@@ -101,8 +101,8 @@ def test_what_cannot_be_heard_is_named_once(tmp_path, voice, frames_file, flac):
 def test_templates_and_voices_are_the_same_whatever_the_processes(tmp_path, flac, monkeypatch):
     """Three speakers; one has a file too many, one that breaks off, and one no speech at all."""
     for name, pitch in (("ann", 200.0), ("bob", 110.0)):
-        for session in ("mon", "tue"):
-            flac(tmp_path / name / session / "1.flac", 9.0, pitch)
+        for day in ("mon", "tue"):
+            flac(tmp_path / name / day / "1.flac", 9.0, pitch)
     flac(tmp_path / "ann/mon/2.flac", 8.0, keep=0.05)
     flac(tmp_path / "ann/wed/3.flac", 8.0, keep=0.4)  # not needed, and not looked at
     flac(tmp_path / "cleo/mon/1.flac", 8.0, keep=0.01)

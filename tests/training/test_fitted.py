@@ -149,10 +149,11 @@ def test_the_joint_of_two_features_beats_both():
     scores[1] *= 50.0  # on another scale: tempering has to bring them together
     cells = [cell_of(each, TARGET) for each in scores]
     along = {"better": 0, "tied": 0, "gaps": 1, "mated": 1, "frames": 1}
-    both = replace(cells[0], **{
+    parts: dict[str, Any] = {
         name: np.concatenate([getattr(cell, name) for cell in cells], axis)
         for name, axis in along.items()
-    })  # fmt: skip
+    }
+    both = replace(cells[0], **parts)
     one, two, joint = (fit(both, axis) for axis in ((0,), (1,), (0, 1)))
     assert one.row == fit(cells[0]).row
     assert joint.weights.shape == (41, 2)
