@@ -68,20 +68,14 @@ def frames_file() -> Callable[..., Path]:
     return write
 
 
-@pytest.fixture(scope="session")
-def voice() -> Callable[..., np.ndarray]:
-    """Something that a voice activity detector takes for speech, float: a buzz in syllables."""
-    return synthetic
-
-
 @pytest.fixture
-def flac(voice) -> Callable[..., Path]:
+def flac() -> Callable[..., Path]:
     """A FLAC of a voice; ``keep`` is the share of its bytes that is left of it."""
     import soundfile
 
     def write(path: Path, seconds: float, pitch: float = 120.0, keep: float = 1.0) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
-        soundfile.write(path, voice(seconds, pitch), RATE)
+        soundfile.write(path, synthetic(seconds, pitch), RATE)
         content = path.read_bytes()
         path.write_bytes(content[: round(keep * len(content))])
         return path

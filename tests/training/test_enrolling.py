@@ -103,12 +103,12 @@ def test_notes_tell_which_audio_was_used(tmp_path, frames_file):
     assert [note[2:] for note in notes(60.0)] == [(0.0, 5.0), (0.0, 0.0), (0.0, 0.0)]
 
 
-def test_broken_files_are_skipped_and_named(tmp_path, flac, voice):
+def test_broken_files_are_skipped_and_named(tmp_path, flac):
     flac(tmp_path / "ann/a.flac", 12.0)
     flac(tmp_path / "ann/b.flac", 12.0, keep=0.5)
     (tmp_path / "bob").mkdir()
     (tmp_path / "bob/c.wav").write_text("this is no audio")
-    samples = voice(12.0, 200.0)
+    samples = synthetic(12.0, 200.0)
     samples[:1600] = np.inf
     (tmp_path / "cleo").mkdir()
     soundfile.write(tmp_path / "cleo/d.wav", samples, RATE, subtype="FLOAT")
@@ -169,22 +169,6 @@ def test_two_features_and_embeddings(tmp_path):
     assert made.population.features["tone"].slices.sum(axis=1).tolist() == [500] * 4
     only = enrol(find(tmp_path), features=["tone"]).population
     assert set(only.features) == {"tone"}
-
-
-def test_copies_that_are_known_again_and_those_that_are_not(tmp_path):
-    """What docs/own-people.md says of copies of what was enrolled."""
-    samples = np.rint(9000 * synthetic(4.0)).astype(np.int16)
-    copies = {"wav": samples, "flac": samples, "cut": samples[: len(samples) // 2]}
-    for name, each in copies.items():
-        file = "FLAC" if name == "flac" else "WAV"
-        soundfile.write(tmp_path / name, each, RATE, format=file)
-    soundfile.write(tmp_path / "resampled", np.repeat(samples, 2), 2 * RATE, format="WAV")
-    wav, flac, cut, resampled = (
-        set(recording_hashes(tmp_path / name)) for name in (*copies, "resampled")
-    )
-    assert len(wav & flac) == 1
-    assert not wav & cut
-    assert not wav & resampled
 
 
 VOICE = contract_voice(8.0)

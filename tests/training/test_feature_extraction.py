@@ -16,10 +16,11 @@ from monitor.training.enrolling import enrol
 from monitor.training.feature_extraction import Listener, SpeechFrames
 from monitor.training.voices import collect
 from monitor.types import Block, Track
+from tests.sounds import synthetic
 
 
-def test_audio_is_heard_as_the_live_path_hears_it(tmp_path, voice):
-    samples = voice(12.0)
+def test_audio_is_heard_as_the_live_path_hears_it(tmp_path):
+    samples = synthetic(12.0)
     soundfile.write(tmp_path / "a.wav", samples, 16_000, subtype="FLOAT")
     heard = Listener().extract(tmp_path / "a.wav")
     extractor = Extractor(make(["f0"]))
@@ -39,8 +40,8 @@ def test_audio_is_heard_as_the_live_path_hears_it(tmp_path, voice):
 
 
 @pytest.mark.slow
-def test_stopping_early_changes_nothing_of_what_was_wanted(tmp_path, voice):
-    soundfile.write(tmp_path / "a.wav", voice(90.0), 16_000)
+def test_stopping_early_changes_nothing_of_what_was_wanted(tmp_path):
+    soundfile.write(tmp_path / "a.wav", synthetic(90.0), 16_000)
     whole = Listener().extract(tmp_path / "a.wav")
     block = Listener().extract(tmp_path / "a.wav", speech_seconds=0.1).speech_ticks
     assert block < whole.speech_ticks / 2  # files are read in blocks of 30 s
@@ -73,7 +74,7 @@ def test_frames_bring_all_their_features(tmp_path):
         Listener(["f0"]).extract(tmp_path / "a.npz")
 
 
-def test_what_cannot_be_heard_is_named_once(tmp_path, voice, frames_file, flac):
+def test_what_cannot_be_heard_is_named_once(tmp_path, frames_file, flac):
     with pytest.raises(SourceError, match="could be read") as caught:
         Listener().extract(flac(tmp_path / "bad.flac", 8.0, keep=0.5))
     assert str(caught.value).count("bad.flac") == 1
@@ -89,7 +90,7 @@ def test_what_cannot_be_heard_is_named_once(tmp_path, voice, frames_file, flac):
     listener = Listener()  # of an own feature fewer bins may have been heard
     listener.extract(frames_file(tmp_path / "a.npz", np.ones(9), [1], [5], size=6))
     listener.extract(tmp_path / "a.flac")
-    samples = voice(8.0)
+    samples = synthetic(8.0)
     samples[4000:5600] = np.nan
     soundfile.write(tmp_path / "a.wav", samples, 16_000, subtype="FLOAT")
     heard = Listener().extract(tmp_path / "a.wav")

@@ -220,14 +220,6 @@ def test_windows_never_overlap_and_lie_in_the_right_sessions(lengths, test, temp
                     assert enrolled[0][0] not in sessions
 
 
-def test_tests_wander_and_sessions_take_turns():
-    (_, _, _, same), (_, _, _, cross) = plans(marked([[100, 90, 80]]), [1.0], [2.0], 10)
-    starts = [same.test(0, shift)[1] for shift in range(10)]
-    assert starts == list(range(0, 100, 10))
-    turns = [units_in(cross.template(0, shift), 20)[0][0] for shift in range(6)]
-    assert turns == [0, 1, 2, 0, 1, 2]
-
-
 def slow_windows(kind, own, test: int, template: int, shift: int, shifts: int):
     """(template frames, test frames), unit by unit (docs/method.md section 4)."""
 
