@@ -21,7 +21,6 @@ from monitor.training import feature_extraction as frames_folder
 from monitor.training.enrolling import enrol
 from monitor.training.feature_extraction import (
     HearingOptions,
-    OrderOutcome,
     keep,
     orders,
     write_manifest,
@@ -178,6 +177,14 @@ def test_what_tables_say_of_speakers_stays_with_their_frames(corpus, tmp_path):
     assert (found.name, found.values) == ("gender", ("f", "m"))
 
 
+def test_a_impostors_header_is_looked_at(tmp_path):
+    path = tmp_path / "a.jsonl"
+    for known, count in (("audio:" + "0" * 64, 2), ("me", 1)):
+        path.write_text(f'{{"schema": 1, "hashes": ["{known}"]}}\n{{"seconds": 0.01, "f0": 57}}\n')
+        assert len(recording_hashes(path)) == count
+        assert (known in recording_hashes(path)) == (count == 2)
+
+
 def test_nothing_else_is_written_over(corpus, tmp_path):
     found = find(corpus)
     with pytest.raises(UsageError, match="lies in the corpus itself"):
@@ -189,18 +196,9 @@ def test_nothing_else_is_written_over(corpus, tmp_path):
         orders(found, corpus, other)
 
 
-def test_a_impostors_header_is_looked_at(tmp_path):
-    path = tmp_path / "a.jsonl"
-    known = "audio:" + "0" * 64
-    path.write_text(f'{{"schema": 1, "hashes": ["{known}"]}}\n{{"seconds": 0.01, "f0": 57}}\n')
-    assert recording_hashes(path)[1:] == (known,)
-    assert FramesFile(path).header.hashes == (known,)
-    path.write_text('{"schema": 1, "hashes": ["me"]}\n{"seconds": 0.01, "f0": 57}\n')
-    assert len(recording_hashes(path)) == 1
-
-
 SAID = "well i do not know so it was the end of that and then we went"
 STYLE = ("f0", "style")
+WORDS = HearingOptions(STYLE)
 
 
 def talk(path: Path, seed: int, said: str = SAID) -> None:
@@ -219,38 +217,25 @@ def speech(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_templates_do_not_depend_on_who_listens_nor_on_frames_kept(speech, tmp_path):
-    found = find(speech)
-    one, two = (enrol(found, features=STYLE, seconds=10, jobs=j).population for j in (1, 2))
-    assert one.fingerprint() == two.fingerprint()
-    assert one.features["style"].slices.sum() > 20
-    frames_of(speech, tmp_path / "frames")
-    frames = enrol(find(tmp_path / "frames"), features=STYLE, seconds=10).population
+def test_templates_do_not_depend_on_who_listens_nor_on_frames_kept(speech, tmp_path, monkeypatch):
+    def by_processes(features):
+        one, two = (enrol(find(speech), features=features, seconds=10, jobs=j) for j in (1, 2))
+        assert one.population.fingerprint() == two.population.fingerprint()
+        return one.population.features
+
+    plain = by_processes(STYLE)
+    assert plain["style"].slices.sum() > 20
+    frames = tmp_path / "frames"
+    list(keep(listed(speech, frames), WORDS))
+    kept = enrol(find(frames), features=STYLE, seconds=10).population.features
     for name in STYLE:
-        assert (frames.features[name].slices == one.features[name].slices).all()
-
-
-@pytest.mark.slow
-def test_a_list_of_ones_own_is_that_of_every_process(speech, tmp_path, monkeypatch):
-    plain = enrol(find(speech), features=["style"], seconds=10).population
-    words = tmp_path / "own.txt"
+        assert (kept[name].slices == plain[name].slices).all()
+    words = tmp_path / "own.txt"  # a list of one's own is that of every process
     words.write_text("so\nwell\nend the of\n")
     monkeypatch.setenv("MONITOR_WORD_LIST", str(words))
-    one, two = (
-        enrol(find(speech), features=["style"], seconds=10, jobs=jobs).population for jobs in (1, 2)
-    )
-    assert one.fingerprint() == two.fingerprint()
-    assert one.features["style"].spec == Style(read_style_words(words)).spec
-    assert one.features["style"].spec.network != plain.features["style"].spec.network
-
-
-def test_a_recording_without_words_is_named_and_left_out(speech):
-    (speech / "bob" / "1.tsv").unlink()
-    voices, specs, problems = collect(find(speech), features=STYLE)
-    assert [len(each.sessions) for each in voices] == [2, 1]
-    assert list(specs) == list(STYLE)
-    (problem,) = problems
-    assert problem.startswith("bob/1.wav has no words beside it: put 1.words there")
+    own = by_processes(["style"])["style"]
+    assert own.spec == Style(read_style_words(words)).spec
+    assert own.spec.network != plain["style"].spec.network
 
 
 def test_of_several_speakers_the_corpus_own_one_counts(speech):
@@ -269,41 +254,35 @@ def test_of_several_speakers_the_corpus_own_one_counts(speech):
     assert styles(speaker="ann") != parts
 
 
-def frames_of(speech: Path, frames: Path, features: tuple[str, ...] = STYLE) -> list[OrderOutcome]:
-    wanted = orders(find(speech), speech, frames)
-    write_manifest(frames, wanted)
-    return list(keep(wanted, HearingOptions(features)))
-
-
-def was_heard(outcomes: list[OrderOutcome]) -> list[bool]:
-    return [outcome.seconds > 0 for outcome in outcomes]
-
-
 def test_frames_are_heard_anew_when_their_words_have_changed(speech, tmp_path):
-    frames = tmp_path / "frames"
-    assert was_heard(frames_of(speech, frames)) == [True] * 4
-    assert was_heard(frames_of(speech, frames)) == [False] * 4
-    before = read_frames(frames / "ann" / "1.npz")
+    wanted, first = listed(speech, tmp_path / "frames"), tmp_path / "frames" / "ann" / "1.npz"
+    assert heard(wanted, WORDS) == [8, 8, 8, 8]
+    assert heard(wanted, WORDS) == [0, 0, 0, 0]
+    before = read_frames(first).tracks
     talk(speech / "ann" / "1.wav", 0, SAID.replace("know", "the"))
-    assert was_heard(frames_of(speech, frames)) == [True, False, False, False]
-    after = read_frames(frames / "ann" / "1.npz")
-    assert before.tracks["style"].values.size
-    assert not np.array_equal(before.tracks["style"].values, after.tracks["style"].values)
-    assert np.array_equal(before.tracks["f0"].values, after.tracks["f0"].values)
+    assert heard(wanted, WORDS) == [8, 0, 0, 0]
+    after = read_frames(first).tracks
+    assert before["style"].values.size
+    assert not np.array_equal(before["style"].values, after["style"].values)
+    assert np.array_equal(before["f0"].values, after["f0"].values)
 
 
-def test_what_was_heard_of_the_sound_stays_where_there_are_no_words(speech, tmp_path):
-    frames = tmp_path / "frames"
-    frames_of(speech, frames, ("f0",))
+def test_without_words_what_was_heard_of_the_sound_stays_and_a_voice_is_left_out(speech, tmp_path):
+    wanted = listed(speech, tmp_path / "frames")
+    heard(wanted)
     (speech / "ann" / "1.tsv").unlink()
-    first, *rest = frames_of(speech, frames)
+    first, *rest = keep(wanted, WORDS)
     assert (first.is_complete, first.seconds) == (True, 0.0)
     assert "has no words beside it" in first.problem
-    assert list(FramesFile(frames / "ann" / "1.npz").stream_info.tracks) == ["f0"]
-    assert was_heard(rest) == [True] * 3
+    assert list(FramesFile(wanted[0].target).stream_info.tracks) == ["f0"]
+    assert all(outcome.seconds for outcome in rest)
+    voices, specs, (problem,) = collect(find(speech), features=STYLE)
+    assert [len(each.sessions) for each in voices] == [1, 2]
+    assert list(specs) == list(STYLE)
+    assert problem.startswith("ann/1.wav has no words beside it: put 1.words there")
     talk(speech / "ann" / "1.wav", 0)
-    assert was_heard(frames_of(speech, frames)) == [True, False, False, False]
-    assert was_heard(frames_of(speech, frames, ("f0",))) == [False] * 4
+    assert heard(wanted, WORDS) == [8, 0, 0, 0]
+    assert heard(wanted) == [0, 0, 0, 0]
 
 
 def test_a_transcript_that_seems_to_be_of_another_recording_is_named(tmp_path):
@@ -324,6 +303,7 @@ def test_a_transcript_that_seems_to_be_of_another_recording_is_named(tmp_path):
     enrolled: list[str] = []
     enrol(found, features=STYLE, seconds=60, notify=enrolled.append)
     assert sorted(enrolled) == sorted(lines)
-    outcomes = frames_of(tmp_path / "speech", tmp_path / "frames")
-    assert sorted(line for each in outcomes for line in each.messages) == sorted(lines)
-    assert not any(each.messages for each in frames_of(tmp_path / "speech", tmp_path / "frames"))
+    wanted = listed(tmp_path / "speech", tmp_path / "frames")
+    told = [line for each in keep(wanted, WORDS) for line in each.messages]
+    assert sorted(told) == sorted(lines)
+    assert not any(each.messages for each in keep(wanted, WORDS))
