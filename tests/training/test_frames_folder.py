@@ -304,6 +304,6 @@ def test_a_transcript_that_seems_to_be_of_another_recording_is_named(tmp_path):
     enrol(found, features=STYLE, seconds=60, notify=enrolled.append)
     assert sorted(enrolled) == sorted(lines)
     wanted = listed(tmp_path / "speech", tmp_path / "frames")
-    told = [line for each in keep(wanted, WORDS) for line in each.messages]
-    assert sorted(told) == sorted(lines)
+    messages = [line for each in keep(wanted, WORDS) for line in each.messages]
+    assert sorted(messages) == sorted(lines)
     assert not any(each.messages for each in keep(wanted, WORDS))
