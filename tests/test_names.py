@@ -116,20 +116,14 @@ def test_import_and_help_are_light():
 
 
 @pytest.mark.slow
-def test_help_of_a_command_is_light():
+def test_help_of_a_command_and_a_name_are_light():
     program = "from monitor.cli import main; main([{!r}, '--help'])"
     found = {each: heavy(program.format(each)) for each in COMMANDS}
     assert {command: modules for command, modules in found.items() if modules} == {}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["Monitor", "Population", "Reading", "alerts", "sources", "corpus", "errors"]
-)
-def test_names_load_no_more_than_they_need(name):
-    modules = heavy(f"from monitor import {name}")
-    assert not any(module.startswith("scipy.stats") for module in modules)
-    assert {module.split(".")[0] for module in modules} <= {"scipy"}
+    for name in ("Monitor", "Population", "Reading", "alerts", "sources", "corpus", "errors"):
+        modules = heavy(f"from monitor import {name}")
+        assert not any(module.startswith("scipy.stats") for module in modules)
+        assert {module.split(".")[0] for module in modules} <= {"scipy"}
 
 
 SLOW = {

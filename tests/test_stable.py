@@ -220,11 +220,6 @@ def test_a_run_without_newer_keys_is_read(tmp_path):
     assert {**reading.record(), **old[1]} == reading.record()
 
 
-def test_paths_are_those_of_keys():
-    assert list(paths({"a": [{"b": 1}, {"c": {"f0": 2}}]})) == ["a", "a.b", "a.c", "a.c.FEATURE"]
-    assert list(paths({"a": {"b.c": {"d": 1}}})) == ["a", "b.c", "a.FIGURE", "a.FIGURE.d"]
-
-
 if __name__ == "__main__":
     before = json.loads(NOTED.read_text(encoding="utf-8")) if NOTED.exists() else {}
     for title, look in LOOKED_AT.items():

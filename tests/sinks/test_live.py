@@ -18,7 +18,14 @@ from monitor.events.declaration import to_json
 from monitor.events.reading import DeclaredReading
 from monitor.protocols import Sink
 from monitor.sinks.live import MOST_SHOWN, LiveView, PeopleProgress, ReplayProgress
-from monitor.sinks.terminal import THRESHOLD, TerminalSink, TextCurve, draw_curve, row_of
+from monitor.sinks.terminal import (
+    THRESHOLD,
+    TerminalSink,
+    TextCurve,
+    crowd_rows,
+    draw_curve,
+    row_of,
+)
 from tests.records import event
 
 VIEWS = pytest.mark.parametrize("view", [ReplayProgress, LiveView])
@@ -463,6 +470,10 @@ def test_the_text_curve_always_fills_its_box(points, width, height):
     assert [len(line) for line in lines] == [width] * height
     if not points:
         assert lines[row_of(3.0, height, (-1.0, 5.0))] == THRESHOLD * width
+
+
+def test_crowds_beyond_the_picture_are_not_named():
+    assert [*crowd_rows(40, (3.0, 12.0)).values()] == ["office", "village"]
 
 
 def test_memory_of_the_curve_does_not_grow():
