@@ -94,8 +94,8 @@ def test_the_next_session_goes_on_where_the_last_one_ended(path):
         assert ledger.history("nobody") == []
     assert [point.seconds for point in history] == [1, 11, 21, 30] * 2
     assert [point.session for point in history] == [1] * 4 + [2] * 4
-    speech = [point.speech for point in history]
-    assert speech == sorted(speech)
+    spoken = [point.speech for point in history]
+    assert spoken == sorted(spoken)
     assert len(thin) <= 5
     assert thin[-1] == history[-1]
     assert one.speech + two.speech == pytest.approx(ticks / 100)
