@@ -26,18 +26,6 @@ def manifest(root: Path, text: str, name: str = "manifest.csv") -> Path:
     return root / name
 
 
-def test_shared_speech(shared):
-    corpus = find(shared / "speech" / "manifest.csv")
-    assert len(corpus) == 301
-    assert len(corpus.speakers) == 270
-    assert corpus.problems == ()
-    assert find(shared / "speech") == corpus
-    assert sorted(corpus.sessions("4088")) == ["158077", "158079"]
-    folders = find(shared / "speech" / "dev-clean")
-    assert len(folders.speakers) == 20
-    assert set(folders) <= set(corpus)
-
-
 @pytest.mark.parametrize("header", ["path,speaker,session", "PATH, Speaker ,chapter"])
 def test_manifest(tmp_path, header):
     make(tmp_path, "a/1.wav", "a/10.wav", "a/9.wav", "b.flac", "x, y.wav")
