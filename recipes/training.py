@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from monitor.errors import StoreError
 from monitor.files import atomic_write
 from monitor.lab.adapting.training import Length, compute_rate
-from recipes.rows import add_row
+from recipes.stages import add_row, stage
 
 __all__ = ["CHECKPOINT", "LOG", "Training", "keep", "kept", "log", "options", "trained"]
 
@@ -27,9 +27,7 @@ _MOST_GRADIENT = 5.0
 
 def options(description: str, batch: float, unit: str) -> argparse.ArgumentParser:
     """The options of a training: CACHE, OUT, ``--minutes`` or ``--steps``, and others."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("cache", type=Path)
-    parser.add_argument("out", type=Path)
+    parser = stage(description, "cache", "out")
     either = parser.add_mutually_exclusive_group(required=True)
     either.add_argument("--minutes", type=float, help="of training, on this machine")
     either.add_argument("--steps", type=int)
@@ -39,19 +37,13 @@ def options(description: str, batch: float, unit: str) -> argparse.ArgumentParse
     return parser
 
 
-def length_given(given: argparse.Namespace) -> Length:
-    """That of `options`."""
-    return Length(given.steps, None if given.minutes is None else 60 * given.minutes)
-
-
 @dataclass(frozen=True, slots=True)
 class Training:
     """The steps of a training: seeded; it goes on from its last checkpoint, where there is one.
 
     Attributes:
-        out: a folder for the checkpoint and the log.
-        length: of the whole training.
-        setting: what a training that goes on must have been begun with; ``seed`` is in it.
+        given: by `options`: ``out`` is a folder for the checkpoint and the log.
+        setting: what a training that goes on must have been begun with.
         network: all that is trained, as checkpoints keep it.
         optimizer: of its parameters, or of some.
         rates: of learning, the highest and the lowest.
@@ -59,14 +51,19 @@ class Training:
         more: what checkpoints hold besides.
     """
 
-    out: Path
-    length: Length
+    given: argparse.Namespace
     setting: Mapping[str, Any]
     network: nn.Module
     optimizer: torch.optim.Optimizer
     rates: tuple[float, float]
     every_seconds: float
     more: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def length(self) -> Length:
+        """Of the whole training."""
+        minutes = self.given.minutes
+        return Length(self.given.steps, None if minutes is None else 60 * minutes)
 
     def run(self, loss_of: Callable[[int, float], tuple[Tensor, dict[str, float]]]) -> list[float]:
         """Train, or go on, until the length is reached; the loss of every step made now.
@@ -78,20 +75,20 @@ class Training:
         Raises:
             StoreError: the checkpoint in the folder is of a training with another setting.
         """
-        self.out.mkdir(parents=True, exist_ok=True)
-        step, spent = 0, 0.0
-        if (before := kept(self.out, self.setting)) is not None:
+        out, length, step, spent = self.given.out, self.length, 0, 0.0
+        out.mkdir(parents=True, exist_ok=True)
+        if (before := kept(out, self.setting)) is not None:
             self.network.load_state_dict(before["network"])
             self.optimizer.load_state_dict(before["optimizer"])
             step, spent = before["step"], before["seconds"]
         rows: list[dict[str, float]] = []
         told, last = 0, time.monotonic()
         written = last
-        while (done := self.length.done(step, spent)) < 1:
+        while (done := length.done(step, spent)) < 1:
             for group in self.optimizer.param_groups:
                 group["lr"] = compute_rate(done, *self.rates)
             # what is drawn, whatever came before
-            torch.manual_seed((self.setting["seed"] << 32) + step)
+            torch.manual_seed((self.given.seed << 32) + step)
             loss, parts = loss_of(step, done)
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
@@ -100,7 +97,7 @@ class Training:
             rows.append({"loss": loss.item(), **parts})
             now = time.monotonic()
             step, spent, last = step + 1, spent + now - last, now
-            if self.length.done(step, spent) >= 1 or now - written >= self.every_seconds:
+            if length.done(step, spent) >= 1 or now - written >= self.every_seconds:
                 written = now
                 self._write(step, spent, rows[told:])
                 told = len(rows)
@@ -109,9 +106,9 @@ class Training:
     def _write(self, step: int, spent: float, rows: list[dict[str, float]]) -> None:
         state = {"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict()}
         told = {"setting": self.setting, **state, "step": step, "seconds": spent}
-        keep(self.out, {**told, **self.more})
+        keep(self.given.out, {**told, **self.more})
         means = {name: round(sum(row[name] for row in rows) / len(rows), 4) for name in rows[0]}
-        log(self.out, {"step": step, "seconds": round(spent, 1), **means})
+        log(self.given.out, {"step": step, "seconds": round(spent, 1), **means})
         said = "  ".join(f"{name} {mean:.3f}" for name, mean in means.items())
         done = self.length.done(step, spent)
         print(f"{done:4.0%}  step {step}  {said}  {spent / 60:.1f} min", file=sys.stderr)

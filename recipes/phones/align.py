@@ -8,11 +8,9 @@ goes on where it was.
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pocketsphinx
@@ -20,7 +18,7 @@ import pocketsphinx
 from monitor.networks.phones import PHONES
 from monitor.types import IntArray
 from recipes.phones.prepare import ALIGNED, Spoken, Utterance
-from recipes.rows import add_row
+from recipes.stages import add_row, stage
 
 _GROUP = 6  # phones taken for a word: the aligner knows words alone
 _BEAMS = {"beam": 1e-80, "wbeam": 1e-60, "pbeam": 1e-80}
@@ -28,8 +26,7 @@ _FAST = {"ds": 2, "topn": 2}  # beginnings move by 0 (median) to 20 ms (nine of 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Align the training utterances.")
-    parser.add_argument("cache", type=Path)
+    parser = stage("Align the training utterances.", "cache")
     parser.add_argument("--minutes", type=float, default=math.inf, help="then stop (default: all)")
     given = parser.parse_args()
     align(Spoken(given.cache), given.minutes)

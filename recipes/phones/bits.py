@@ -11,7 +11,6 @@ Prints a table.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -33,6 +32,7 @@ from recipes.phones.prepare import Spoken
 from recipes.phones.train import load_recogniser
 from recipes.phones.units import Books, codebook, counted, heard
 from recipes.sounds import noisy
+from recipes.stages import stage
 from recipes.voice.corpus import Piece
 
 LENGTHS = (3.0, 10.0, 30.0, 60.0)
@@ -44,10 +44,7 @@ _CUT, _MOST = 240, 5
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="What units say of the speaker.")
-    parser.add_argument("cache", type=Path)
-    parser.add_argument("out", type=Path, help="the folder of a training")
-    parser.add_argument("frames", type=Path, help="by monitor enrol --frames")
+    parser = stage("What units say of the speaker.", "cache", "out", "frames")
     parser.add_argument("--half", choices=("choose", "report"), default="choose")
     parser.add_argument("--layer", action="append", help="(default: each)")
     parser.add_argument("--units", type=int, action="append", help="(default: 64, 128, 256)")

@@ -10,10 +10,8 @@ OUT/use.json. What `recipes.phones.sphinx` has heard is measured as well.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +25,7 @@ from monitor.types import FloatArray
 from recipes.phones.network import CLASSES, Recogniser, listened
 from recipes.phones.prepare import Spoken, Utterance
 from recipes.phones.train import load_recogniser
+from recipes.stages import stage
 
 __all__ = ["RESULTS", "USE", "chosen", "measure", "posteriors", "table", "trigram"]
 
@@ -44,10 +43,7 @@ def best_path(log_posteriors: FloatArray) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Phone error rates.")
-    parser.add_argument("cache", type=Path)
-    parser.add_argument("out", type=Path, help="the folder of a training")
-    given = parser.parse_args()
+    given = stage("Phone error rates.", "cache", "out").parse_args()
     torch.set_num_threads(1)
     spoken, network = Spoken(given.cache), load_recogniser(given.out)
     heard = cache(partial(posteriors, spoken, network))

@@ -9,7 +9,6 @@ of a training of the layout ``units``: its first block, and codes of what that s
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +28,7 @@ from recipes.phones.prepare import Spoken
 from recipes.phones.train import load_recogniser
 from recipes.phones.units import codebook, heard
 from recipes.shipping import ROUNDED, data_of, described, halved, packed, rounded, ship
+from recipes.stages import stage
 from recipes.training import LOG
 
 UNITS = 256
@@ -37,10 +37,7 @@ LAYER = "early.0"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Export a phone network.")
-    parser.add_argument("cache", type=Path)
-    parser.add_argument("out", type=Path, help="the folder of a training")
-    parser.add_argument("target", type=Path, help="the file of weights, .npz")
+    parser = stage("Export a phone network.", "cache", "out", "target")
     parser.add_argument("--layer", choices=[LAYER], help="export units: codes of this layer")
     given = parser.parse_args()
     torch.set_num_threads(1)

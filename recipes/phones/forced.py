@@ -8,9 +8,6 @@ rest, a hundred times as fast.
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
-
 import numpy as np
 import torch
 
@@ -18,7 +15,7 @@ from monitor.types import FloatArray, IntArray
 from recipes.phones.network import Recogniser, listened
 from recipes.phones.prepare import ALIGNED, Spoken
 from recipes.phones.train import load_recogniser
-from recipes.rows import add_row
+from recipes.stages import add_row, stage
 
 __all__ = ["align", "aligned"]
 
@@ -26,10 +23,7 @@ _EVERY = 40  # utterances to one that classes are counted in
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Align the rest by a trained network.")
-    parser.add_argument("cache", type=Path)
-    parser.add_argument("out", type=Path, help="the folder of a training")
-    given = parser.parse_args()
+    given = stage("Align the rest by a trained network.", "cache", "out").parse_args()
     torch.set_num_threads(1)
     print(f"{align(Spoken(given.cache), load_recogniser(given.out))} utterances aligned")
 

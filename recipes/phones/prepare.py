@@ -7,7 +7,6 @@ CACHE holds voices: keep it outside the repository.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from monitor.networks.phones import PHONES
 from monitor.types import FloatArray, IntArray
 from recipes.phones.corpus import Line, lines, recordings
 from recipes.phones.words import Words
+from recipes.stages import stage
 from recipes.voice.corpus import Piece, Pieces, Recording
 
 __all__ = ["ALIGNED", "PEER", "Cache", "Spoken", "Utterance", "utterances", "write"]
@@ -37,11 +37,9 @@ PEER = "pocketsphinx.jsonl"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Hear the corpora for the phone network once.")
-    parser.add_argument("speech", type=Path)
-    parser.add_argument("nonnative", type=Path)
-    parser.add_argument("cache", type=Path)
-    given = parser.parse_args()
+    given = stage(
+        "Hear the corpora for the phone network once.", "speech", "nonnative", "cache"
+    ).parse_args()
     listed = recordings(given.speech, given.nonnative)
     try:
         cache = Cache(given.cache)

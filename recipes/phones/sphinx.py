@@ -7,7 +7,6 @@ So the feature ``phones`` was heard before this network. A run that is stopped g
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
@@ -16,16 +15,14 @@ import pocketsphinx
 from monitor.networks.phones import PHONES
 from monitor.types import FloatArray
 from recipes.phones.prepare import PEER, Spoken
-from recipes.rows import add_row
+from recipes.stages import add_row, stage
 
 _LANGUAGE_WEIGHT = 2.0
 _NO_PRUNING = 0.0  # a search that is pruned dies in the middle of an utterance
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Hear those who judge with pocketsphinx.")
-    parser.add_argument("cache", type=Path)
-    given = parser.parse_args()
+    given = stage("Hear those who judge with pocketsphinx.", "cache").parse_args()
     spoken = Spoken(given.cache)
     known, search = spoken.peer(), Search()
     for index, utterance in enumerate(spoken.utterances):

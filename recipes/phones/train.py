@@ -10,15 +10,15 @@ computed in bfloat16 where ``--bfloat16`` is given: half the time on a processor
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import torch
 
-from monitor.lab.adapting.training import Length
 from recipes.phones.batches import UNKNOWN, Batch, Batches
 from recipes.phones.network import LAYOUTS, Recogniser
 from recipes.phones.prepare import Spoken
-from recipes.training import Training, length_given, options, trained
+from recipes.training import Training, options, trained
 
 __all__ = ["load_recogniser", "train"]
 
@@ -27,67 +27,42 @@ _DECAY = 1e-2
 _FRAMES = 0.7  # weight of the frames' loss
 
 
-def main() -> None:
-    parser = options("Train the phone network.", 60.0, "seconds")
+def arguments() -> argparse.ArgumentParser:
+    """What the command takes."""
+    parser = options("Train the phone network.", 60.0, "seconds of audio")
     parser.add_argument(
         "--layout", choices=LAYOUTS, default="phones", help="what it is for (default phones)"
     )
-    given = parser.parse_args()
+    return parser
+
+
+def main() -> None:
     torch.set_num_threads(1)
-    train(
-        Spoken(given.cache),
-        given.out,
-        length_given(given),
-        batch=given.batch,
-        seed=given.seed,
-        half=given.bfloat16,
-        layout=given.layout,
-    )
+    train(arguments().parse_args())
 
 
-def train(
-    spoken: Spoken,
-    out: Path,
-    length: Length,
-    *,
-    batch: float = 60.0,
-    seed: int = 1,
-    half: bool = False,
-    layout: str = "phones",
-    every_seconds: float = 60.0,
-) -> list[float]:
-    """Train, or go on training, until the length is reached.
+def train(given: argparse.Namespace, every_seconds: float = 60.0) -> list[float]:
+    """Train, or go on training; the loss of every step made now.
 
     Args:
-        spoken: prepared.
-        out: a folder for the checkpoint and the log.
-        length: of the whole training.
-        batch: seconds of audio a step.
-        seed: of the weights and of every batch.
-        half: compute products in bfloat16.
-        layout: of the network.
+        given: by `arguments`.
         every_seconds: between checkpoints.
-
-    Returns:
-        the loss of every step made now.
 
     Raises:
         StoreError: the checkpoint in the folder is of a training with another setting.
     """
-    torch.manual_seed(seed)
-    batches = Batches(spoken, seed, layout)
-    network = Recogniser(layout)
+    torch.manual_seed(given.seed)
+    batches = Batches(Spoken(given.cache), given.seed, given.layout)
+    network = Recogniser(given.layout)
     network.usual.copy_(torch.from_numpy(batches.usual))
-    setting = {
-        "seed": seed,
-        "batch": batch,
-        "layout": layout,
-        "utterances": batches.utterances,
-        "aligned": batches.aligned,
-    }
+    setting = {name: getattr(given, name) for name in ("seed", "batch", "layout")}
+    setting |= {"utterances": batches.utterances, "aligned": batches.aligned}
     optimizer = torch.optim.AdamW(network.parameters(), weight_decay=_DECAY)
-    training = Training(out, length, setting, network, optimizer, _RATES, every_seconds)
-    return training.run(lambda step, _: (_loss(network, batches.at(step, batch), half), {}))
+
+    def loss_of(step: int, _done: float) -> tuple[torch.Tensor, dict[str, float]]:
+        return _loss(network, batches.at(step, given.batch), given.bfloat16), {}
+
+    return Training(given, setting, network, optimizer, _RATES, every_seconds).run(loss_of)
 
 
 def _loss(network: Recogniser, drawn: Batch, half: bool) -> torch.Tensor:

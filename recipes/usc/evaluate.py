@@ -7,10 +7,8 @@ OUT gets results.json. What attackers learn from the sound that it makes is meas
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ import torch
 
 from monitor.files import atomic_write
 from monitor.types import FloatArray, IntArray
+from recipes.stages import stage
 from recipes.usc.batches import taken
 from recipes.usc.losses import Losses
 from recipes.usc.prepare import Cache
@@ -37,10 +36,7 @@ _MOST = 750
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure the codec.")
-    parser.add_argument("cache", type=Path)
-    parser.add_argument("out", type=Path, help="the folder of a training")
-    given = parser.parse_args()
+    given = stage("Measure the codec.", "cache", "out").parse_args()
     torch.set_num_threads(1)
     cache = Cache(given.cache)
     losses = load_losses(cache, given.out)

@@ -7,7 +7,6 @@ After `recipes.usc.evaluate`, whose results go into the card (usc.json).
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from monitor.networks.phones import SHA256 as TEACHER
 from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.networks.usc import UscNetwork
 from recipes.shipping import ROUNDED, data_of, described, packed, rounded, ship
+from recipes.stages import stage
 from recipes.training import trained
 from recipes.usc.evaluate import RESULTS
 from recipes.usc.losses import EPSILON, PARTS
@@ -32,11 +32,7 @@ __all__ = ["export"]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Export the codec.")
-    parser.add_argument("cache", type=Path)
-    parser.add_argument("out", type=Path, help="the folder of a training")
-    parser.add_argument("target", type=Path, help="the file of weights, .npz")
-    given = parser.parse_args()
+    given = stage("Export the codec.", "cache", "out", "target").parse_args()
     torch.set_num_threads(1)
     made = export(Cache(given.cache), given.out, given.target)
     print(f"{given.target}: {made['bytes']} bytes, sha256 {made['sha256']}")

@@ -7,7 +7,6 @@ CACHE holds spectra of voices: keep it outside the repository.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from dataclasses import replace
@@ -21,6 +20,7 @@ from monitor.networks.layers import BANDS, HOP, RATE, WIDTH, Centre, Separable, 
 from monitor.networks.phones import PhoneNetwork, shipped_recogniser
 from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.types import AnyArray, FloatArray
+from recipes.stages import stage
 from recipes.voice import corpus
 from recipes.voice.corpus import INDEX, ROLES, Pieces, Recording
 
@@ -34,11 +34,9 @@ _STEM = 5  # mel frames that a frame of the recogniser is made of
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Hear the corpora for the codec once.")
-    parser.add_argument("speech", type=Path)
-    parser.add_argument("nonnative", type=Path)
-    parser.add_argument("cache", type=Path)
-    given = parser.parse_args()
+    given = stage(
+        "Hear the corpora for the codec once.", "speech", "nonnative", "cache"
+    ).parse_args()
     prepare(recordings(given.speech, given.nonnative), given.cache)
 
 

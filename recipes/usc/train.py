@@ -10,17 +10,18 @@ of the method. OUT gets checkpoint.pt and log.jsonl.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from monitor.lab.adapting.training import Length
 from monitor.networks.phones import shipped_recogniser
 from monitor.networks.usc import DECODER_BANDS as FINE
 from monitor.types import FloatArray
-from recipes.training import Training, length_given, options, trained
+from recipes.training import Training, options, trained
 from recipes.usc.batches import Batches
 from recipes.usc.losses import PARTS, Content, Losses, Speakers
 from recipes.usc.network import Codec
@@ -37,7 +38,8 @@ _REVIVED = 50  # steps from one look for unused codes to the next
 _STILL = 0.7  # share of a training after which codes stay where they are
 
 
-def main() -> None:
+def arguments() -> argparse.ArgumentParser:
+    """What the command takes."""
     parser = options("Train the codec.", 24, "stretches of 4 s")
     parser.add_argument(
         "--without", action="append", default=[], choices=PARTS, help="leave a part out"
@@ -49,85 +51,56 @@ def main() -> None:
     parser.add_argument(
         "--decoder", action="store_true", help="train the decoder alone, on the codes as they are"
     )
-    given = parser.parse_args()
+    return parser
+
+
+def main() -> None:
     torch.set_num_threads(1)
-    train(
-        Cache(given.cache),
-        given.out,
-        length_given(given),
-        batch=given.batch,
-        seed=given.seed,
-        without=given.without,
-        reversal=given.reversal,
-        begin=given.begin,
-        half=given.bfloat16,
-        decoder=given.decoder,
-    )
+    train(arguments().parse_args())
 
 
-def train(
-    cache: Cache,
-    out: Path,
-    length: Length,
-    *,
-    batch: int = 24,
-    seed: int = 1,
-    without: Collection[str] = (),
-    reversal: float = REVERSAL,
-    begin: Path | None = None,
-    half: bool = False,
-    decoder: bool = False,
-    every_seconds: float = 30.0,
-) -> list[float]:
-    """Train, or go on training, until the length is reached.
+def train(given: argparse.Namespace, every_seconds: float = 30.0) -> list[float]:
+    """Train, or go on training; the loss of every step made now.
+
+    The decoder is trained alone on the codes as they are, as USC's last one was (section 3.1).
 
     Args:
-        cache: prepared.
-        out: a folder for the checkpoint and the log.
-        length: of the whole training.
-        batch: stretches of 4 s a step.
-        seed: of the weights and of every batch.
-        without: parts of the method to leave out, of `PARTS`.
-        reversal: how much of the guesser's gradient comes to the codec, turned round.
-        begin: the folder of another training, whose weights are the first of this.
-        half: compute products in bfloat16.
-        decoder: train it alone, on the codes as they are, as USC's last decoder was (section 3.1).
+        given: by `arguments`.
         every_seconds: between checkpoints.
-
-    Returns:
-        the loss of every step made now.
 
     Raises:
         StoreError: the checkpoint in the folder is of a training with another setting.
     """
-    torch.manual_seed(seed)
-    batches = Batches(cache, seed)
-    losses = _beginning(cache, len(batches.voices), without)
-    parts = losses.parts
-    earlier: list[dict[str, float]] = []
-    if begin is not None:
-        before = trained(begin)
+    torch.manual_seed(given.seed)
+    cache = Cache(given.cache)
+    batches = Batches(cache, given.seed)
+    losses = _beginning(cache, len(batches.voices), given.without)
+    parts, begun = losses.parts, given.begin is not None
+    more: dict[str, Any] = {"earlier": [], "voices": len(batches.voices)}
+    if begun:
+        before = trained(given.begin)
         parts.load_state_dict(before["network"])
-        earlier = [*before["earlier"], {"step": before["step"], "seconds": before["seconds"]}]
-    setting = {"seed": seed, "batch": batch, "without": sorted(without), "begun": begin is not None}
-    setting |= {"decoder": True} if decoder else {"reversal": reversal}
-    learning = (losses.codec.decoder if decoder else parts).parameters()
+        last = {"step": before["step"], "seconds": before["seconds"]}
+        more["earlier"] = [*before["earlier"], last]
+    setting = {"seed": given.seed, "batch": given.batch, "begun": begun}
+    setting |= {"without": sorted(given.without)}
+    setting |= {"decoder": True} if given.decoder else {"reversal": given.reversal}
+    learning = (losses.codec.decoder if given.decoder else parts).parameters()
     optimizer = torch.optim.AdamW(learning, betas=(0.8, 0.99), weight_decay=_DECAY)
-    parts.train(not decoder)
+    parts.train(not given.decoder)
     losses.codec.decoder.train()
 
     def loss_of(step: int, done: float) -> tuple[torch.Tensor, dict[str, float]]:
-        drawn = batches.at(step, batch)
-        if decoder:
-            return losses.decoding(drawn, half)
+        drawn = batches.at(step, given.batch)
+        if given.decoder:
+            return losses.decoding(drawn, given.bfloat16)
         if step % _REVIVED == 0 and done < _STILL:
             _revive(losses.codec, drawn.bands, drawn.centred)
-        risen = 1.0 if begin is not None else min(1.0, done / _RISE)
-        return losses(drawn, 0.0 if "reversal" in without else reversal * risen, half)
+        risen = 1.0 if begun else min(1.0, done / _RISE)
+        turned = 0.0 if "reversal" in given.without else given.reversal * risen
+        return losses(drawn, turned, given.bfloat16)
 
-    more = {"earlier": earlier, "voices": len(batches.voices)}
-    training = Training(out, length, setting, parts, optimizer, _RATES, every_seconds, more)
-    return training.run(loss_of)
+    return Training(given, setting, parts, optimizer, _RATES, every_seconds, more).run(loss_of)
 
 
 def _beginning(cache: Cache, people: int, without: Collection[str]) -> Losses:

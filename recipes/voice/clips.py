@@ -9,7 +9,6 @@ it outside the repository.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import hashlib
 import sys
@@ -26,6 +25,7 @@ from monitor.errors import CorpusError
 from monitor.files import atomic_write
 from monitor.networks.layers import RATE
 from monitor.types import FloatArray
+from recipes.stages import stage
 from recipes.voice.corpus import recordings
 
 SHORTEST, LONGEST = 1.5, 4.5
@@ -130,12 +130,9 @@ class Clips:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Decode the clips that train the voice network.")
-    parser.add_argument("speech", type=Path)
-    parser.add_argument("nonnative", type=Path)
-    parser.add_argument("voices", type=Path)
-    parser.add_argument("cache", type=Path)
-    given = parser.parse_args()
+    given = stage(
+        "Decode the clips that train the voice network.", "speech", "nonnative", "voices", "cache"
+    ).parse_args()
     prepare(given.speech, given.nonnative, given.voices, given.cache)
 
 

@@ -9,7 +9,6 @@ that half the frame rate changes are fitted likewise, at full rank.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from torch import Tensor
 from monitor.files import atomic_write
 from monitor.lab.adapting.fine_tuning import TrainableVoice
 from monitor.types import FloatArray
+from recipes.stages import stage
 from recipes.voice.clips import Clips
 from recipes.voice.teacher import at_half_rate, read_teacher
 from recipes.voice.windows import Windows, bands_of
@@ -33,10 +33,7 @@ _REFITTED = tuple(f"1.group{group}" for group in range(1, 8))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Factor the teacher's wide layers.")
-    parser.add_argument("cache", type=Path)
-    parser.add_argument("noise", type=Path)
-    parser.add_argument("begun", type=Path)
+    parser = stage("Factor the teacher's wide layers.", "cache", "noise", "begun")
     parser.add_argument("--ecapa", type=Path, required=True)
     parser.add_argument("--ranks", type=int, nargs=2, default=(512, 256))
     given = parser.parse_args()

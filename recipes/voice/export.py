@@ -9,7 +9,6 @@ names the trainings, each of which began with the one before, and has the rows o
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from monitor.networks.layers import restored
 from monitor.networks.voice import BANDS, VoiceNetwork
 from monitor.types import AnyArray, FloatArray
 from recipes.shipping import SOURCES, described, int8, packed, ship
+from recipes.stages import stage
 from recipes.training import trained
 from recipes.voice.clips import Clips
 from recipes.voice.teacher import NAME, SHA256
@@ -39,10 +39,7 @@ _SOURCES = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Export the voice network.")
-    parser.add_argument("cache", type=Path)
-    parser.add_argument("noise", type=Path)
-    parser.add_argument("begun", type=Path, help="what the first training began with")
+    parser = stage("Export the voice network.", "cache", "noise", "begun")
     parser.add_argument("outs", nargs="+", type=Path, help="folders of trainings, in their order")
     parser.add_argument("target", type=Path, help="the file of weights, .npz")
     parser.add_argument("--rows", type=Path, help="what recipes.voice.world measured of it")

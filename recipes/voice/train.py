@@ -26,6 +26,7 @@ from torch.nn.functional import kl_div, normalize
 from monitor.files import atomic_write
 from monitor.lab.adapting.fine_tuning import TrainableVoice
 from monitor.types import FloatArray
+from recipes.stages import stage
 from recipes.training import keep, kept, log
 from recipes.voice.clips import Clips
 from recipes.voice.teacher import read_teacher
@@ -41,11 +42,7 @@ TEACHER, WEIGHTS = "teacher.npy", "weights.npz"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Train the factors of the voice network.")
-    parser.add_argument("cache", type=Path)
-    parser.add_argument("noise", type=Path)
-    parser.add_argument("begun", type=Path, help="of recipes.voice.compress, or of a training")
-    parser.add_argument("out", type=Path)
+    parser = stage("Train the factors of the voice network.", "cache", "noise", "begun", "out")
     parser.add_argument("--ecapa", type=Path, required=True)
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--rate", type=float, default=_RATE)

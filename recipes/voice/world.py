@@ -12,7 +12,6 @@ Without a choice the weights that ship.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from monitor.networks.layers import RATE
 from monitor.networks.voice import VoiceNetwork, shipped
 from monitor.types import FloatArray, IntArray
 from recipes.sounds import babble, coded, in_room, noisy
+from recipes.stages import stage
 from recipes.voice.clips import drawn, people
 from recipes.voice.conditions import telephone
 from recipes.voice.corpus import recordings
@@ -51,10 +51,7 @@ ROWS = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Tell people apart in the world.")
-    parser.add_argument("speech", type=Path)
-    parser.add_argument("voices", type=Path)
-    parser.add_argument("out", type=Path)
+    parser = stage("Tell people apart in the world.", "speech", "voices", "out")
     parser.add_argument("--ecapa", type=Path, help="the folder of the teacher, instead")
     parser.add_argument("--weights", type=Path, help="a file of weights")
     given = parser.parse_args()

@@ -16,7 +16,6 @@ import torch
 
 from monitor.errors import CorpusError, StoreError
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.lab.adapting.training import Length
 from monitor.lab.utility import count_edits
 from monitor.networks.layers import RATE
 from monitor.networks.phones import PHONES, PhoneNetwork, UnitNetwork
@@ -39,7 +38,7 @@ from recipes.phones.export import export, export_units
 from recipes.phones.forced import align, aligned
 from recipes.phones.network import folded, layer
 from recipes.phones.prepare import PEER, Cache, Spoken, Utterance, utterances, write
-from recipes.phones.train import load_recogniser, train
+from recipes.phones.train import arguments, load_recogniser, train
 from recipes.phones.units import codebook, coded, counted, hidden
 from recipes.phones.words import Words
 from recipes.voice.corpus import Recording
@@ -96,18 +95,23 @@ def prepared(tmp_path_factory) -> Path:
     return cache
 
 
+def trains(cache: Path, out: Path, steps: int, *more: str, every: float = 60.0) -> list[float]:
+    """By the options of the command."""
+    given = [cache, out, "--steps", steps, *(more or ("--batch", "4"))]
+    return train(arguments().parse_args(list(map(str, given))), every)
+
+
 @pytest.fixture(scope="module")
 def trained(prepared, tmp_path_factory) -> tuple[Path, list[float]]:
     torch.set_num_threads(1)
     out = tmp_path_factory.mktemp("out")
-    return out, train(Spoken(prepared), out, Length(steps=25), batch=8)
+    return out, trains(prepared, out, 25, "--batch", "8")
 
 
 def test_a_killed_training_goes_on_as_if_it_had_not_been(prepared, tmp_path, monkeypatch):
     with pytest.raises(StoreError, match="no checkpoint"):
         load_recogniser(tmp_path)
-    spoken = Spoken(prepared)
-    whole = train(spoken, tmp_path / "a", Length(steps=4), batch=4)
+    whole = trains(prepared, tmp_path / "a", 4)
     batches = Batches.at
 
     def killed(self: Batches, step: int, seconds: float) -> object:
@@ -118,13 +122,13 @@ def test_a_killed_training_goes_on_as_if_it_had_not_been(prepared, tmp_path, mon
     with monkeypatch.context() as patch:
         patch.setattr(Batches, "at", killed)
         with pytest.raises(KeyboardInterrupt):
-            train(spoken, tmp_path / "b", Length(steps=4), batch=4, every_seconds=0)
-    rest = train(spoken, tmp_path / "b", Length(steps=4), batch=4)
+            trains(prepared, tmp_path / "b", 4, every=0)
+    rest = trains(prepared, tmp_path / "b", 4)
     assert rest == whole[2:]
     one, other = (load_recogniser(tmp_path / each).state_dict() for each in "ab")
     assert all(torch.equal(one[name], other[name]) for name in one)
     with pytest.raises(StoreError, match="'seed': 1"):
-        train(spoken, tmp_path / "a", Length(steps=50), batch=4, seed=2)
+        trains(prepared, tmp_path / "a", 50, "--batch", "4", "--seed", "2")
 
 
 def heard_by(network: PhoneNetwork, sound: np.ndarray) -> np.ndarray:
@@ -135,7 +139,7 @@ def heard_by(network: PhoneNetwork, sound: np.ndarray) -> np.ndarray:
 def test_units_in_numpy_are_the_codes_of_the_layer_in_torch(prepared, trained, tmp_path):
     """Of a training of their own layout, exported: what its first block says, in half precision."""
     spoken = Spoken(prepared)
-    train(spoken, tmp_path, Length(steps=3), batch=8, layout="units")
+    trains(prepared, tmp_path, 3, "--batch", "8", "--layout", "units")
     network = load_recogniser(tmp_path)
     assert not network.layout.centred
     card = export_units(spoken, tmp_path, tmp_path / "units.npz", 16)

@@ -15,18 +15,17 @@ import soundfile
 import torch
 
 from monitor.errors import CorpusError, StoreError
-from monitor.lab.adapting.training import Length
 from monitor.networks.layers import RATE, Tapes, log_mel
 from monitor.networks.phones import shipped_recogniser
 from monitor.networks.usc import UscNetwork
 from recipes.training import trained
 from recipes.usc.batches import LATENTS, Batches, taken
-from recipes.usc.evaluate import CodedPiece, measure, ranks
+from recipes.usc.evaluate import measure
 from recipes.usc.export import export
 from recipes.usc.losses import PARTS, Losses
 from recipes.usc.network import BOOKS, Codec, folded
 from recipes.usc.prepare import Cache, centred, heard, hidden, prepare, recordings
-from recipes.usc.train import _beginning, load_losses, train
+from recipes.usc.train import _beginning, arguments, load_losses, train
 from recipes.voice.corpus import Recording
 from tests.sounds import synthetic
 
@@ -58,10 +57,16 @@ def cache(tmp_path_factory) -> Cache:
     return prepare(listed, folder / "cache")
 
 
+def trains(cache: Cache, out: Path, steps: int, *more: object, every: float = 30.0) -> None:
+    """By the options of the command."""
+    given = [cache.folder, out, "--steps", steps, "--batch", 2, *more]
+    train(arguments().parse_args(list(map(str, given))), every)
+
+
 @pytest.fixture(scope="module")
 def trained_folder(cache, tmp_path_factory) -> Path:
     out: Path = tmp_path_factory.mktemp("codec") / "out"
-    train(cache, out, Length(steps=2), batch=2)
+    trains(cache, out, 2)
     return out
 
 
@@ -126,18 +131,18 @@ def test_nobody_is_in_two_roles_and_dev_clean_only_judges(tmp_path):
 
 def test_equal_seeds_give_equal_weights_stopped_or_not(cache, tmp_path, monkeypatch):
     monkeypatch.setattr("recipes.training.compute_rate", lambda *_: 1e-3)  # whatever the length
-    train(cache, tmp_path / "a", Length(steps=3), batch=2)
-    train(cache, tmp_path / "b", Length(steps=2), batch=2, every_seconds=0)
-    train(cache, tmp_path / "b", Length(steps=3), batch=2)
+    trains(cache, tmp_path / "a", 3)
+    trains(cache, tmp_path / "b", 2, every=0)
+    trains(cache, tmp_path / "b", 3)
     one, other = (load_losses(cache, tmp_path / name).parts.state_dict() for name in "ab")
     assert all(torch.equal(one[name], other[name]) for name in one)
     with pytest.raises(StoreError, match="not"):
-        train(cache, tmp_path / "a", Length(steps=5), batch=2, without=["noise"])
+        trains(cache, tmp_path / "a", 5, "--without", "noise")
 
 
 def test_it_learns_and_another_training_goes_on_from_it(cache, tmp_path):
-    train(cache, tmp_path / "a", Length(steps=12), batch=2, every_seconds=0)
-    train(cache, tmp_path / "b", Length(steps=1), batch=2, begin=tmp_path / "a")
+    trains(cache, tmp_path / "a", 12, every=0)
+    trains(cache, tmp_path / "b", 1, "--begin", tmp_path / "a")
     first, second = (
         [
             json.loads(line)["content"]
@@ -151,7 +156,7 @@ def test_it_learns_and_another_training_goes_on_from_it(cache, tmp_path):
 
 
 def test_a_decoder_is_trained_alone(cache, trained_folder, tmp_path):
-    train(cache, tmp_path, Length(steps=2), batch=2, begin=trained_folder, decoder=True)
+    trains(cache, tmp_path, 2, "--begin", trained_folder, "--decoder")
     before, after = (
         load_losses(cache, folder).parts.state_dict() for folder in (trained_folder, tmp_path)
     )
@@ -242,26 +247,3 @@ def test_what_is_left_out_is_left_out(cache):
     assert 0 < (losses_of(cache, [])._books(64) == 1).float().mean() < 0.5
     assert "content" in losses_of(cache, [])(batch, 0.0)[1]
     assert "content" not in losses_of(cache, ["distillation"])(batch, 0.0)[1]
-
-
-def test_readers_are_told_by_other_recordings_of_theirs():
-    generator = np.random.default_rng(0)
-    habits = generator.dirichlet(np.full(64, 0.5), 12)
-    pieces = [
-        CodedPiece(f"reader {who}", recording, generator.multinomial(250, habits[who]))
-        for who in range(12)
-        for recording in (0, 0, 1)
-    ]
-
-    def placed(those: list[CodedPiece]) -> np.ndarray:
-        return np.concatenate(list(ranks(those).values()))
-
-    assert len(placed(pieces)) == 36
-    assert (placed(pieces) == 1).mean() > 0.9
-    same = [replace(each, counts=generator.multinomial(250, habits[0])) for each in pieces]
-    assert 4.5 < np.mean(placed(same)) < 9.5, "all have one habit"
-    room = [
-        replace(each, counts=generator.multinomial(250, habits[(5 * i + each.recording) % 12]))
-        for i, each in enumerate(pieces)
-    ]
-    assert np.mean(placed(room) == 1) < 0.5, "what a recording has is not the reader's"

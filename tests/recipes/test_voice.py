@@ -19,7 +19,6 @@ import torch
 
 from monitor.errors import CorpusError, StoreError
 from monitor.jobs import one_torch_thread
-from monitor.lab.adapting.fine_tuning import _stack_taps
 from monitor.networks.voice import BANDS, GROUPS, VoiceNetwork
 from monitor.types import FloatArray
 from recipes.voice import export, train
@@ -178,15 +177,6 @@ def likeness(one: dict[str, FloatArray], other: dict[str, FloatArray], sounds: F
     said = [units(VoiceNetwork(weights).embed(sounds)) for weights in (one, other)]
     own, theirs = (units(each - each.mean(axis=0)) for each in said)
     return float((own * theirs).sum(axis=1).mean())
-
-
-@pytest.mark.parametrize(("block", "dilation"), [(0, 2), (2, 4)])
-def test_an_even_dilation_is_exact_at_half_the_rate(uncompressed, block, dilation):
-    rows = torch.randn(1, 101, 4, generator=torch.Generator().manual_seed(0))
-    taps, halved = at_half_rate(uncompressed)["taps"].reshape(3, 2)[block].astype(int)
-    assert torch.equal(
-        _stack_taps(rows, 3, dilation)[:, ::2], _stack_taps(rows[:, ::2], int(taps), int(halved))
-    )
 
 
 def test_an_odd_dilation_is_shared_by_the_rows_around_it(uncompressed):

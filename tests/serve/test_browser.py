@@ -53,7 +53,7 @@ def opened(page: ListeningPage, chromium: Any, script: str = "", **more: Any) ->
     return tab
 
 
-def sized(size: tuple[int, int]) -> dict[str, dict[str, int]]:
+def sized(size: tuple[int, int]) -> dict[str, Any]:
     return {"viewport": {"width": size[0], "height": size[1]}}
 
 

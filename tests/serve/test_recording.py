@@ -15,8 +15,6 @@ from monitor.cli import main
 from monitor.errors import SourceError, UsageError
 from monitor.files import MemoryFile
 from monitor.serve.session import MOST_BYTES, ServeSettings, Session, UploadHeader, opened
-from monitor.sources import File
-from monitor.types import Block
 from tests.records import read_records
 from tests.serve.conftest import ENROL_SECONDS, RATE, of_kind, told, until, wav
 
@@ -99,27 +97,6 @@ def test_nothing_of_a_recording_comes_to_a_disk(settings, chapters, tmp_path, wr
     until(lambda: not session.busy)
     assert written == []
     assert len(of_kind(records(session))) == 4
-
-
-@pytest.mark.parametrize("kind", ["wav", "flac", "ogg", "opus", "mp3", "cut"])
-def test_a_file_in_memory_is_heard_as_on_disk(kind, chapters, tmp_path):
-    path = tmp_path / f"talk.{'ogg' if kind == 'cut' else kind}"
-    options = {"format": "OGG", "subtype": "OPUS"} if kind == "opus" else {}
-    wav(path, chapters[1][: 5 * RATE], **options)
-    data = path.read_bytes()
-    if kind == "cut":
-        data = data[: len(data) * 2 // 3]
-        path.write_bytes(data)
-    here, there = File(MemoryFile(path.name, data)), File(path)
-    assert (here.label, here.seconds, here.provenance()) == (
-        there.label, there.seconds, there.provenance()
-    )  # fmt: skip
-    for one, other in zip(here, there, strict=True):
-        assert type(one) is type(other)
-        if isinstance(one, Block) and isinstance(other, Block):
-            np.testing.assert_array_equal(one.samples, other.samples)
-        else:
-            assert one == other
 
 
 def refused(data: bytes, name: str = "talk.wav", turns: bytes | None = None) -> str:

@@ -38,13 +38,17 @@ def records(session: Session) -> list[dict[str, Any]]:
     return [json.loads(entry.data) for entry in session.hub.after(0)]
 
 
+def reached(session: Session, count: int) -> bool:
+    return len(of_kind(records(session))) >= count
+
+
 def hears(session: Session, sound: np.ndarray, start: int = 0) -> None:
     """Seconds of sound, no faster than they are heard: else less is."""
     for second in range(start, start + len(sound) // RATE):
         at = (second - start) * RATE
         for frame in frames(sound[at : at + RATE], second * RATE):
             session.receive_audio(frame)
-        until(lambda count=second: len(of_kind(records(session))) >= count)
+        until(partial(reached, session, second))
 
 
 def replayed(settings: ServeSettings, path: Path) -> list[dict[str, Any]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import re
 import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -101,35 +101,13 @@ def test_a_client_that_comes_back_misses_nothing(page):
 
 @pytest.mark.slow
 def test_fifty_clients_at_once(page):
-    made = list(records.run(200))
-
-    async def follow(client: httpx.AsyncClient, ready: asyncio.Semaphore) -> list[int]:
-        text = ""
-        async with client.stream("GET", page.url + "events") as answer:
-            ready.release()
-            async for piece in answer.aiter_text():
-                text += piece
-        return ids(parse(text))
-
-    async def all_of_them() -> list[list[int]]:
-        limits = httpx.Limits(max_connections=None)
-        async with httpx.AsyncClient(limits=limits, timeout=60.0) as client:
-            ready = asyncio.Semaphore(0)
-            tasks = [asyncio.create_task(follow(client, ready)) for _ in range(50)]
-            for _ in tasks:
-                await ready.acquire()
-
-            def write() -> None:
-                give(page, *made)
-                page.hub.close()
-
-            await asyncio.to_thread(write)
-            return await asyncio.gather(*tasks)
-
-    with ThreadPoolExecutor(1) as elsewhere:  # whatever loop this thread may have
-        found = elsewhere.submit(lambda: asyncio.run(all_of_them())).result()
-    assert len(found) == 50
-    assert all(each == list(range(1, len(made) + 1)) for each in found)
+    with ThreadPoolExecutor(50) as many:
+        clients = [many.submit(whole, page) for _ in range(50)]
+        while len(page.connections) < 50:
+            time.sleep(0.01)
+        give(page, *records.run(200))
+        page.hub.close()
+        assert all(ids(each.result()) == list(range(1, 203)) for each in clients)
 
 
 def test_a_client_that_does_not_read_holds_nobody_up_and_gets_the_newest(page):
