@@ -68,27 +68,21 @@ def test_the_other_front_end_is_redimnets(normalised):
 
 
 def test_metadata_choose_the_front_end():
-    def front(output: str = "embedding", **said: str) -> Kaldi | MelBanks:
-        made = Network(of_energies(metadata=said, output=output), "net")._front
-        assert made is not None
-        return made
-
-    def mel_banks(**said: str) -> Kaldi | MelBanks:
-        made = Network(of_mel_banks(metadata=said), "net")._front
-        assert made is not None
-        return made
-
-    sound = voice(1.0)
-    for network, like in (
-        (front(), Kaldi()),
-        (front(framework="3d-speaker", normalize_samples="1"), Kaldi(whole_numbers=False)),
-        (front(framework="wespeaker", sample_rate="16000"), Kaldi(hamming=True)),
-        (front(output="embs"), Kaldi(hamming=True)),
-        (front(feature_normalize_type=""), Kaldi(centred=False)),
-        (mel_banks(), MelBanks()),
-        (mel_banks(norm_signal="1"), MelBanks(normalised=True)),
-    ):
-        np.testing.assert_array_equal(network.energies(sound), like.energies(sound))
+    sound, wespeaker = voice(1.0), {"framework": "wespeaker", "sample_rate": "16000"}
+    as_is = {"framework": "3d-speaker", "normalize_samples": "1"}
+    likes: list[tuple[bytes, Kaldi | MelBanks]] = [
+        (of_energies(), Kaldi()),
+        (of_energies(metadata=as_is), Kaldi(whole_numbers=False)),
+        (of_energies(metadata=wespeaker), Kaldi(hamming=True)),
+        (of_energies(output="embs"), Kaldi(hamming=True)),
+        (of_energies(metadata={"feature_normalize_type": ""}), Kaldi(centred=False)),
+        (of_mel_banks(), MelBanks()),
+        (of_mel_banks(metadata={"norm_signal": "1"}), MelBanks(normalised=True)),
+    ]
+    for data, like in likes:
+        front = Network(data, "net")._front
+        assert front is not None
+        np.testing.assert_array_equal(front.energies(sound), like.energies(sound))
     assert "is for '8000' Hz" in refused(of_energies(metadata={"sample_rate": "8000"}))
 
 

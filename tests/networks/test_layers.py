@@ -161,7 +161,7 @@ def test_what_scipy_is_not_imported_for_says_what_scipy_says(scale):
 
 
 FOLDER = Path(phones.__file__).parent
-SHIPPED = {
+SHIPPED: dict[str, tuple[Any, str, Any, int]] = {
     "phones": (phones, "SHA256", phones.shipped_recogniser, 2_100_000),
     "units": (phones, "UNITS_SHA256", phones.shipped_units, 300_000),
     "usc": (usc, "SHA256", usc.shipped_codec, 1_200_000),

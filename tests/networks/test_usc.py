@@ -95,13 +95,12 @@ def test_no_noise_is_clipped_alone_and_clipping_turns_nothing():
 
 def test_what_cannot_be_coded_is_refused():
     books = NETWORK.books
-    for says, codes in (
-        ("b from 1", np.zeros((2, 9), int)),
-        ("b", np.zeros(3)),
-        ("from 0 to", np.full((2, 1), books.size)),
-    ):
-        with pytest.raises(UsageError, match=says):
-            books.latents(codes)
+    with pytest.raises(UsageError, match="b from 1"):
+        books.latents(np.zeros((2, 9), int))
+    with pytest.raises(UsageError, match="b"):
+        books.latents(np.zeros(3, int))
+    with pytest.raises(UsageError, match="from 0 to"):
+        books.latents(np.full((2, 1), books.size))
     with pytest.raises(UsageError, match="latents have the shape"):
         books.codes(drawn(2)[:, 1:])
     with pytest.raises(UsageError, match="3 codebooks"):

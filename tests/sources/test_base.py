@@ -92,7 +92,8 @@ def test_features_of_a_chain_go_together(recordings, tmp_path):
         assert Paced(Chain([each]), 1.0).stream_info.tracks == each.stream_info.tracks
     assert FramesFile(marked).stream_info.tracks["f0"].network == "ab" * 32
     assert sound.stream_info.tracks == {}
-    for wrong in ([one, sound], [sound, two]):
+    wrongs: list[list[Any]] = [[one, sound], [sound, two]]
+    for wrong in wrongs:
         with pytest.raises(UsageError, match="same features"):
             Chain(wrong)
     with pytest.raises(UsageError, match="at least one"):

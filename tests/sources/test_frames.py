@@ -158,7 +158,7 @@ NO_SPANS = {
 }
 
 
-MALFORMED = {
+MALFORMED: dict[str, list[Any]] = {
     "no such file": [lambda _: None],
     "folder": [Path.mkdir],
     "not a zip": [_array],
@@ -270,11 +270,11 @@ def test_json_lines_equal_npz(tmp_path_factory, rows):
     (speech1, tracks1, _), (speech2, tracks2, _) = gathered(one), gathered(two)
     np.testing.assert_array_equal(speech1, speech2)
     np.testing.assert_array_equal(tracks1["f0"], tracks2["f0"])
-    found = [np.concatenate([run.tracks["f0"].spans for run in each]) for each in (one, two)]
-    np.testing.assert_array_equal(*found)
+    spans1, spans2 = (np.concatenate([run.tracks["f0"].spans for run in x]) for x in (one, two))
+    np.testing.assert_array_equal(spans1, spans2)
 
 
-BAD_ROWS = {
+BAD_ROWS: dict[str, list[Any]] = {
     "line 2: is no JSON object": ["nonsense", "[1]", "[" * 50_000],
     'needs "seconds"': [{"f0": 3}, {"seconds": True}, '{"seconds": NaN}'],
     "7 days": [{"seconds": 1e30}],

@@ -209,7 +209,7 @@ def test_what_comes_too_late_counts_for_nobody_and_is_told():
         line(*turn) for turn in ((0.0, 1.0, "ann"), (1.0, 3.5, "ann"), (0.5, 3.0, "ann"),
                                  (2.0, 5.0, "bob"))
     )  # fmt: skip
-    script = [1.0, one, 1.0, 1.0, two, three, 1.0, 1.0, four, 1.0]
+    script: list[str | float] = [1.0, one, 1.0, 1.0, two, three, 1.0, 1.0, four, 1.0]
     source, gaps = heard(script)
     # at 4 s the first 2 are given away, at 6 s the first 4: 1 s, 0 s and 2 s are lost
     assert source.people == ("ann", "bob")

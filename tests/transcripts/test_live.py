@@ -53,13 +53,8 @@ def test_segments_of_whisper_and_speakers():
 
 def test_malformed_lines_are_named_and_left_out():
     told: list[str] = []
-    bad: list[bytes | str] = [
-        "no json",
-        "[]",
-        b"\xff\xfe",
-        '{"text": "so"}',
-        '{"word": "a", "begin": 2, "end": 1}',
-    ]
+    no_words = '{"word": "a", "begin": 2, "end": 1}'
+    bad: list[bytes | str] = ["no json", "[]", b"\xff\xfe", '{"text": "so"}', no_words]
     with WordPipe([line("so", 1.0), *bad, *bad, line("it", 2.0)], report=told.append) as pipe:
         pipe.wait()
         words = pipe.collect(500)
@@ -67,8 +62,8 @@ def test_malformed_lines_are_named_and_left_out():
     assert words.texts == ("so", "it")
     assert pipe.malformed == 10
     assert len(told) == 6
-    assert told[0] == '- line 2: must be {"word": TEXT, "begin": SECONDS, "end": SECONDS}; it is ' \
-                      "left out"  # fmt: skip
+    form = '{"word": TEXT, "begin": SECONDS, "end": SECONDS}'
+    assert told[0] == f"- line 2: must be {form}; it is left out"
     assert told[3].startswith("- line 5: its words have no time")
     assert told[-1] == "-: more malformed lines are left out"
     assert all("\n" not in each for each in told)
