@@ -305,10 +305,10 @@ def test_a_channel_that_is_chosen_is_not_compared():
 
 
 def test_enrolment_says_so_and_hears_the_channel_that_is_chosen(readers, tmp_path):
-    for name in ("both", "second"):
+    for name in ("both", "first"):
         (tmp_path / name).mkdir()
     soundfile.write(tmp_path / "both/call.wav", np.stack(readers, axis=1), RATE)
-    soundfile.write(tmp_path / "second/call.wav", readers[1], RATE)
+    soundfile.write(tmp_path / "first/call.wav", readers[0], RATE)
     told: list[str] = []
     enrol(find(tmp_path), features=["f0"], seconds=20, notify=told.append)
     (line,) = told
@@ -317,5 +317,5 @@ def test_enrolment_says_so_and_hears_the_channel_that_is_chosen(readers, tmp_pat
     told.clear()
     made = enrol(find(tmp_path), features=["f0"], seconds=20, channel=1, notify=told.append)
     assert told == []
-    first, second = np.array_split(made.population.features["f0"].slices, 2)
-    assert np.array_equal(first, second)
+    both, first = np.array_split(made.population.features["f0"].slices, 2)
+    assert np.array_equal(both, first)
