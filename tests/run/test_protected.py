@@ -340,17 +340,6 @@ def test_readings_wait_for_the_latency_and_no_longer(method, seconds):
         assert 0 <= both - alone <= seconds + 0.005
 
 
-def with_words(path: Path, block: float = 0.7) -> Chain:
-    """A recording twice, each with words of its own, some of which are known late."""
-    file = (File(path, block_seconds=block) for _ in range(2))
-    return Chain([SideInputSource(each, words=said(n, late)) for each, (n, late) in
-                  zip(file, ((12, 30), (8, 500)), strict=True)])  # fmt: skip
-
-
-def of_words(*features: str) -> Monitor:
-    return Monitor(population(), features, "ann", step_seconds=0.5, on_change="note")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["none", "mcadams:0.8", "noise:10"])
 def test_words_are_the_same_on_both_sides(tmp_path, monkeypatch, method):
@@ -359,25 +348,35 @@ def test_words_are_the_same_on_both_sides(tmp_path, monkeypatch, method):
     path = tmp_path / "talk.wav"
     soundfile.write(path, voice(6.0), RATE)
     protect = Protection(method, seed=7)
-    with Run(
-        with_words(path), of_words("f0", "style"), settings=RunSettings(protect=protect)
-    ) as run:
-        assert any("the same on both sides" in notice for notice in run.start.notices)
+
+    def own() -> Monitor:
+        names = ["f0", "style"]
+        return Monitor(population(), names, "ann", step_seconds=0.5, on_change="note")
+
+    def twice(block: float = 0.7) -> Chain:
+        """The recording twice, each with words of its own, some of which are known late."""
+        return Chain([
+            SideInputSource(File(path, block_seconds=block), words=said(n, late))
+            for n, late in ((12, 30), (8, 500))
+        ])  # fmt: skip
+
+    def made(protect: Protection | None, block: float = 0.7) -> list[dict[str, Any]]:
+        return heard(twice(block), protect, monitor=own())
+
+    start, *_ = both = made(protect)
+    assert any("the same on both sides" in notice for notice in start["notices"])
+    if method == "none":
+        assert all(ignorant(each)["bits"] == each["bits"] for each in readings(both))
+    with Run(twice(), own(), settings=RunSettings(protect=protect)) as run:
         run.to_end()
         assert run._side is not None
         (other,) = run._side.pair.attackers.values()
         sums = [each.totals.totals["style"].tolist() for each in (run.monitor, other)]
     assert sums[0] == sums[1]
     assert sum(sums[0]) > 10
-    made = readings(heard(with_words(path), protect, monitor=of_words("f0", "style")))
-    if method == "none":
-        assert [ignorant(each)["bits"] for each in made] == [each["bits"] for each in made]
-    plain = readings(heard(with_words(path), monitor=of_words("f0", "style")))
-    assert [{**each, "protected": None} for each in made] == [
-        {**each, "protected": None} for each in plain
-    ]
-    whole = heard(with_words(path, 6.0), protect, monitor=of_words("f0", "style"))
-    assert readings(whole) == made
+    plain = [{**each, "protected": None} for each in readings(made(None))]
+    assert [{**each, "protected": None} for each in readings(both)] == plain
+    assert readings(made(protect, 6.0)) == readings(both)
 
 
 SECONDS = 60

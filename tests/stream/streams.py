@@ -88,10 +88,8 @@ def frames(whole: Frames, cuts: Sequence[int] = ()) -> list[Frames]:
     runs = []
     for low, high in pairwise([0, *cuts, len(whole.speech)]):
         tracks = {name: track.within(low, high) for name, track in whole.tracks.items()}
-        gaps, notices = (
-            tuple(each for each in all_of_it if low < each[0] <= high)
-            for all_of_it in (whole.gaps, whole.notices)
-        )
+        gaps = tuple(each for each in whole.gaps if low < each[0] <= high)
+        notices = tuple(each for each in whole.notices if low < each[0] <= high)
         runs.append(Frames(whole.speech[low:high], tracks, gaps, whole.recording, notices))
     return runs
 

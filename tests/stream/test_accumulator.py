@@ -233,6 +233,7 @@ def test_a_rank_model_that_knows_none_hears_none(spoken):
     there, later = Population.reference(), []
     for each in there.rank_models:
         if each.features == ("voice",):  # as if it had been learnt from three seconds on
+            assert each.evidence is not None
             evidence = replace(each.evidence, lengths=3 * each.evidence.lengths)
             rows = tuple({**row, "T": 3 * row["T"]} for row in each.rows)
             each = replace(each, lengths=3 * each.lengths, rows=rows, evidence=evidence)

@@ -195,7 +195,7 @@ def test_a_run_goes_on_from_a_checkpoint(wav, kept, tmp_path):
         return SideInputSource(File(wav, block_seconds=0.3), words=said(late=60), frames=kept)
 
     def monitor() -> Monitor:
-        own = ["f0", Style(), CODES]
+        own: list[Any] = ["f0", Style(), CODES]
         return Monitor(population(), own, "ann", step_seconds=0.5, on_change="note")
 
     whole = [reading.record() for reading in monitor().stream(source())]

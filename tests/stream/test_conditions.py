@@ -32,7 +32,7 @@ def reference() -> Population:
 
 def blocks(sound, rate=RATE, seconds=0.7):
     size = round(seconds * rate)
-    return audio(np.float32(sound), range(size, len(sound), size), rate)
+    return audio(sound.astype(np.float32), range(size, len(sound), size), rate)
 
 
 def heard(source, population=None, watch=WATCHED):
@@ -51,7 +51,7 @@ def test_another_session_of_a_clean_reader_is_as_its_template(voice):
     assert readings[-1].conditions.clipping == 0
     assert readings[0].conditions in (None, Condition())  # a second says nothing
     assert all(speaker.condition for speaker in reference().speakers)
-    assert reference().condition().bandwidth_hz == 8000
+    assert reference().condition().bandwidth_hz == 8000  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

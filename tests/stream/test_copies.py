@@ -38,7 +38,7 @@ def readers(shared) -> list[np.ndarray]:
 @pytest.fixture(scope="session")
 def speech(readers) -> np.ndarray:
     """Seventy seconds of a reader."""
-    return readers[0][: 70 * RATE]
+    return np.asarray(readers[0][: 70 * RATE])
 
 
 def with_landmarks(people: Population, landmarks: np.ndarray) -> Population:

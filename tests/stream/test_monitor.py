@@ -21,10 +21,8 @@ from monitor.features import registry
 from monitor.features.framing import Framer
 from monitor.features.registry import FeatureSetup
 from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.population import DEMO_SPEAKER, demo_frames
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.rank_model import RankModels
-from monitor.sources import FramesFile
 from monitor.types import Block, Frames, Gap, Track
 from tests.contracts import KILOBYTE, growth
 from tests.population.rank_models import population as enrolled
@@ -307,21 +305,6 @@ def test_the_peak_is_a_high_water_mark(watch):
     bits = [reading["bits"] for reading in made]
     assert [r["peak_bits"] for r in made] == [max(0.0, *bits[: i + 1]) for i in range(len(bits))]
     assert any(later < earlier for earlier, later in pairwise(bits))
-
-
-def test_the_demo_of_the_reference():
-    made = list(Monitor(reference(), watch=DEMO_SPEAKER).stream(FramesFile(demo_frames())))
-    assert len(made) == 600
-    for reading in made:
-        _, low, high = figure(reading, "closed_set_bits")
-        assert low <= high <= reading.ceiling + 1e-9
-        expected, low, high = figure(reading, "expected_bits")
-        assert 0 <= low <= expected <= high
-        assert expected <= reading.plateau + 1e-9 < reading.ceiling
-        assert 0 <= reading.gain_bits_low <= reading.gain_bits_high <= reading.ceiling + 1e-9
-        assert reading.session == "cross"
-    assert (made[-1].closed_set_bits or 0) > 1  # the right speaker is disclosed
-    assert not made[100].beyond_grid
 
 
 def test_sum_bits_adds_the_features_and_one_without_frames_adds_nothing():

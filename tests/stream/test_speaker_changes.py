@@ -554,9 +554,9 @@ def test_the_shipped_readers_stand_beside_a_few_where_one_network_made_both(monk
     ):
         made = collect_others(population, population.scoring(), population.features)
         assert {name: len(each) for name, each in made.items()} == expected
-    made = collect_others(few, few.scoring(), ["voice"])["voice"]
-    assert np.array_equal(made[:3], few.templates("voice", few.scoring()))
-    assert np.array_equal(made[3:], shipped.templates("voice", shipped.scoring()))
+    voices = collect_others(few, few.scoring(), ["voice"])["voice"]
+    assert np.array_equal(voices[:3], few.templates("voice", few.scoring()))
+    assert np.array_equal(voices[3:], shipped.templates("voice", shipped.scoring()))
 
 
 @pytest.mark.parametrize("stop", [10, 33, 36, 50, 70, 94])
