@@ -19,7 +19,6 @@ import soundfile
 
 from monitor.cluster import Cluster
 from monitor.errors import MonitorError
-from monitor.population import DEMO_SPEAKER, demo_frames
 from monitor.training.feature_extraction import HearingOptions, HearingOrder, keep
 from tests.dask_cluster import DaskCluster
 from tests.sounds import RATE, synthetic
@@ -116,26 +115,6 @@ def test_a_recording_too_short_to_decide_does_not_comfort(run, talks, tmp_path):
     assert f"monitor: {short['undecided']}\n" in alone.err
     at_once = run("replay", short["recording"], *rule[:2], "--alert", "bits>60 for 0 s after 0 s")
     assert (at_once.code, at_once.records[-1]["undecided"]) == (0, [])
-
-
-def test_no_alert_is_raised_about_somebody_who_is_probably_not_enrolled(run, clips, tmp_path):
-    """A German reader, who is nobody enrolled, and one of the shipped readers."""
-    table = tmp_path / "out.csv"
-    done = run("replay", clips / "kerstin/all.npz", demo_frames(), "--each", "--summary", table,
-               "--alert", "bits>1 after 20 s", "--jobs", 1)  # fmt: skip
-    assert done.code == 3
-    stranger, reader = sorted(rows(table), key=lambda row: float(row["enrolled"]))
-    assert (stranger["watch"], reader["watch"]) == ("", "")
-    assert (stranger["alerts"], stranger["exit_status"]) == ("0", "4")
-    assert float(stranger["enrolled"]) < 0.2
-    assert "it held, but probably nobody enrolled speaks" in stranger["undecided"]
-    assert stranger["incomplete"] == stranger["undecided"]
-    assert (reader["alerts"], reader["exit_status"], reader["incomplete"]) == ("1", "3", "")
-    assert "bits at its end, if the speaker is enrolled (" in done.err
-    assert "an alert was raised in 1, not decided in 1" in done.err
-    watched = run("replay", clips / "kerstin/all.npz", "--watch", DEMO_SPEAKER,
-                  "--alert", "bits>-90")  # fmt: skip
-    assert watched.code == 3  # whoever is watched is whom the rule is about
 
 
 def test_the_rank_model_of_a_line_is_told_of_what_was_heard_alone(

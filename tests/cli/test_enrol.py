@@ -23,7 +23,6 @@ from monitor.features.registry import FEATURES, FeatureSetup
 from monitor.features.style import Style, read_style_words
 from monitor.population.population import Population, load_rank_models
 from monitor.sources.frames import FramesFile, write_frames
-from monitor.training import fitted
 from monitor.types import Track
 from tests.features.networks import of_energies, of_sound
 from tests.sounds import RATE
@@ -345,34 +344,6 @@ def test_a_template_remembers_its_network_and_no_other_is_taken(run, voices, wav
     refused = run("enrol", voices, "--speaker", "eve", "--add", "-o", us)
     assert f"{name} needs the network that made its templates" in refused.complaint
     assert us.read_bytes() == before
-
-
-def test_a_rank_model_is_learnt_and_a_recording_measured(run, shared, tmp_path, monkeypatch):
-    """A dozen readers; a random network of energies hears how their spectra differ."""
-    monkeypatch.setattr(fitted, "LOSSES", ("LL",))
-    network, us, people = tmp_path / "net.onnx", tmp_path / "us.npz", tmp_path / "people"
-    network.write_bytes(of_energies(seed=3))
-    readers = sorted((shared / "speech" / "dev-clean").glob("*"))[:12]
-    for reader in readers:
-        path = sorted(reader.glob("*.opus"))[0]
-        (people / reader.name).mkdir(parents=True)
-        sound, rate = soundfile.read(path, frames=32 * 16_000, dtype="float32")
-        soundfile.write(people / reader.name / "talk.flac", sound, rate)
-    model = ("--features", "speaker", "--speaker-model", network)
-    done = run("enrol", people, "-o", us, "--seconds", "10", *model)
-    assert done.code == 0, done.err
-    lengths = ("--lengths", "5", "--template-lengths", "10", "--replicates", "20", "--trials", "2")
-    done = run("calibrate", people, "-o", us, *lengths, *model)
-    assert done.code == 0, done.err
-    one = people / readers[0].name / "talk.flac"
-    done = run("replay", one, "-p", us, "--watch", readers[0].name, "--allow-overlap", *model[2:])
-    assert done.code == 0, done.err
-    (name,) = done.readings[-1]["features"]
-    assert name.startswith("speaker_")
-    assert done.readings[-1]["features"][name]["rank"] == 1
-    done = run("replay", one, "-p", us, "--allow-overlap")
-    assert done.code == 2
-    assert "--speaker-model FILE.onnx" in done.complaint
 
 
 @pytest.fixture

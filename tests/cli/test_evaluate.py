@@ -10,7 +10,6 @@ import pytest
 from rich.cells import cell_len
 
 from tests.lab.evaluation import kits
-from tests.lab.evaluation.lists import speechbrain_eer, voice_privacy
 from tests.lab.experiment.made import RankModels, score_file
 
 
@@ -86,23 +85,6 @@ def test_figures_by_name_and_what_each_says(run, evaluate):
     everything = evaluate("strong", options=("--replicates", 5, "--json", "--epsilon", 0.5)).out
     (system,) = strict(everything)["systems"]
     assert {figure["name"] for figure in system["figures"].values()} <= set(said)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("systems", [["strong"], ["strong", "weak"]])
-def test_only_what_concerns_the_figures_asked_for_is_said(evaluate, systems):
-    of_lid, of_anonymity = "There is no dev matrix", "What was anonymised"
-    for asked, said, unsaid in (
-        ("eer", [], [of_lid, of_anonymity]),
-        ("alid,eer", [of_lid], [of_anonymity]),
-        ("anonymity", [of_anonymity], [of_lid]),
-        ("main", [of_lid, of_anonymity], []),
-    ):
-        text = evaluate(*systems, options=("--replicates", 0, "--figures", asked)).out
-        assert [words for words in (*said, *unsaid) if words in text] == said
-    everything = evaluate(*systems, options=("--replicates", 0)).out
-    assert of_lid in everything
-    assert of_anonymity in everything
 
 
 def test_every_figure_as_json(evaluate):
@@ -212,23 +194,6 @@ def test_exports_into_files(run, evaluate, scores, tmp_path):
     wrong = evaluate("strong", options=("--latex=table.txt", *few))
     assert wrong.code == 2
     assert ".tex" in wrong.complaint
-
-
-@pytest.mark.slow
-def test_impostors_and_several_enrolments(run, tmp_path):
-    listed = voice_privacy(tmp_path)
-    files = (listed.scores, "--labels", listed.key, "--replicates", 10)
-    result = run("evaluate", *files)
-    assert result.out.startswith("scores: 704 trials of 15 speakers and 314 without a target, N")
-    (system,) = strict(run("evaluate", *files, "--json", "--figures", "eer_nearest").out)["systems"]
-    official = speechbrain_eer(listed.mated, listed.others)
-    assert system["figures"]["verification.eer_nearest"]["value"] == pytest.approx(official)
-    assert system["comparisons"]["impostor"] == 4710
-    assert "have no mated score" in run("evaluate", *files, "--unmated", "refuse").complaint
-    owners = tmp_path / "models"
-    owners.write_text("".join(f"{1000 + i} s{i // 2}\n" for i in range(15)))
-    result = run("evaluate", *files, "--enrolment-labels", owners, "--scoring", "max")
-    assert "is a target of one enrolment of speaker s0 and not of another" in result.complaint
 
 
 def test_embeddings_are_scored(run, tmp_path):

@@ -8,15 +8,12 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import jsonschema
-import numpy as np
 import pytest
-import soundfile
 
 from monitor.events.schema import SCHEMA
 from monitor.population.population import Population
@@ -69,6 +66,15 @@ def records(text: str) -> list[dict[str, Any]]:
     return found
 
 
+def two_readings(log: Path, process: subprocess.Popen[str]) -> None:
+    """Wait until so many are there."""
+    until = time.monotonic() + 60
+    while not log.exists() or log.read_text().count('"reading"') < 2:
+        assert time.monotonic() < until
+        assert process.poll() is None
+        time.sleep(0.1)
+
+
 def test_listen_gives_the_records_of_a_replay_and_their_lag(start, speaking):
     process = start("listen", "--for", "12", "--watch", "1272", "--alert", "bits>0 for 2s")
     out, err = process.communicate(timeout=120)
@@ -85,27 +91,6 @@ def test_listen_gives_the_records_of_a_replay_and_their_lag(start, speaking):
     raised = [record for record in found if record["type"] == "alert"]
     assert process.returncode == (3 if raised else 4 if found[-1]["gaps"] else 0)
     assert "speech" in err.splitlines()[-1]
-
-
-def test_a_rule_means_the_same_live_and_of_a_recording(start, speaking, run, wav):
-    rules = ("--watch", "1272", "--alert", "bits>3", "--alert", "bits>99", "--features", "f0")
-    out, _ = start("listen", "--for", "3", *rules).communicate(timeout=120)
-    live, recorded = records(out)[0], run("replay", wav, *rules).records[0]
-    assert live["alerts"] == recorded["alerts"]
-    never = [line for line in live["notices"] if line.startswith("bits>99 for 5 s: can never")]
-    assert never
-    assert never[0] in recorded["notices"]
-
-
-def test_a_call_on_two_channels_is_noticed_live(start, virtual_microphone, shared):
-    names = (READER, "train-clean-5/19/198.opus")
-    two = [soundfile.read(shared / "speech" / name, frames=40 * 16_000)[0] for name in names]
-    virtual_microphone.play(np.stack(two, axis=1), 16_000)
-    process = start("listen", "--features", "f0", "--for", "22")
-    out, err = process.communicate(timeout=180)
-    notices = [record["kind"] for record in records(out) if record["type"] == "notice"]
-    assert notices.count("channels differ") == 1
-    assert "--channel 1" in err
 
 
 def test_people_are_told_apart_by_a_diariser_that_writes_while_they_speak(
@@ -133,50 +118,6 @@ def test_people_are_told_apart_by_a_diariser_that_writes_while_they_speak(
     assert "2 people" in err
 
 
-def test_both_sides_of_a_voice_are_heard_live(start, speaking):
-    options = ("--watch", "1272", "--features", "f0,phones,voice", "--protect", "mcadams:0.8")
-    process = start("listen", "--for", "9", *options, "--alert", "protected.bits>-60 for 2 s")
-    out, err = process.communicate(timeout=120)
-    found = records(out)
-    readings = [record for record in found if record["type"] == "reading"]
-    assert [reading["seconds"] for reading in readings] == [float(t) for t in range(1, 10)]
-    assert found[0]["protected"]["latency_seconds"] == pytest.approx(0.02, abs=0.001)
-    for reading in readings:
-        assert reading["protected"]["by"] == "ignorant"
-        assert reading["protected"]["speech"] == pytest.approx(reading["speech"], abs=1.5)
-    # the anonymiser moves formants: phones and the embedding notice, pitch does not
-    clear, safe = readings[-1], readings[-1]["protected"]
-    assert clear["bits"] != safe["bits"]
-    assert found[-1]["disclosure_delay"]
-    assert any(r["type"] == "alert" and r["field"] == "protected.bits" for r in found)
-    assert "an attacker who does not know the anonymiser" in err.splitlines()[-1]
-
-
-def test_a_device_that_comes_back_goes_on_with_both_sides(
-    start, virtual_microphone, shared, tmp_path
-):
-    virtual_microphone.play_file(shared / "speech" / READER, 120.0)
-    log = tmp_path / "run.jsonl"
-    options = ("--watch", "1272", "--features", "f0", "--protect", "mcadams:random")
-    process = start("listen", "--for", "10", *options, "--jsonl", log, "--reconnect", "60")
-    until = time.monotonic() + 60
-    while not log.exists() or log.read_text().count('"reading"') < 2:
-        assert time.monotonic() < until
-        time.sleep(0.1)
-    virtual_microphone.stop()
-    time.sleep(1)
-    virtual_microphone.start()
-    virtual_microphone.play_file(shared / "speech" / READER, 60.0, 20.0)
-    _, err = process.communicate(timeout=180)
-    found = records(log.read_text())
-    lost = [r for r in found if r["type"] == "gap" and r["reason"] == "device lost"]
-    assert len(lost) == 1, err
-    after = [r for r in found if r["type"] == "reading" and r["seconds"] > lost[0]["seconds"]]
-    assert after
-    assert all(reading["protected"]["attackers"]["ignorant"] for reading in after)
-    assert process.returncode == 4
-
-
 def test_the_bell_rings_on_the_terminal(start, speaking):
     """Although what the sound libraries write there goes nowhere."""
     ours, theirs = pty.openpty()
@@ -196,11 +137,7 @@ def test_the_bell_rings_on_the_terminal(start, speaking):
 def test_control_c_ends_it_with_an_end_record(start, virtual_microphone, tmp_path):
     log = tmp_path / "run.jsonl"
     process = start("listen", "--features", "f0", "--jsonl", log, "--device", DEVICE)
-    until = time.monotonic() + 60
-    while not log.exists() or log.read_text().count('"reading"') < 2:
-        assert time.monotonic() < until
-        assert process.poll() is None
-        time.sleep(0.1)
+    two_readings(log, process)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 4, err  # nobody spoke
@@ -214,10 +151,7 @@ def test_control_c_ends_it_with_an_end_record(start, virtual_microphone, tmp_pat
 def test_after_standing_still_it_catches_up_and_nothing_is_lost(start, speaking, tmp_path):
     log = tmp_path / "run.jsonl"
     process = start("listen", "--features", "f0", "--jsonl", log, "--for", "12")
-    until = time.monotonic() + 60
-    while not log.exists() or log.read_text().count('"reading"') < 2:
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    two_readings(log, process)
     process.send_signal(signal.SIGSTOP)
     time.sleep(6.0)
     process.send_signal(signal.SIGCONT)
@@ -236,10 +170,7 @@ def test_a_device_that_goes_for_good_leaves_everything_so_far_and_4(
 ):
     log = tmp_path / "run.jsonl"
     process = start("listen", "--features", "f0", "--jsonl", log, "--reconnect", "2")
-    until = time.monotonic() + 60
-    while not log.exists() or log.read_text().count('"reading"') < 2:
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    two_readings(log, process)
     virtual_microphone.stop()
     _, err = process.communicate(timeout=60)
     assert process.returncode == 4
@@ -323,45 +254,3 @@ def test_no_input_is_one_line_with_the_cure(command, words):
     assert done.stderr.count("\n") == 1
     assert "plug in a microphone" in done.stderr
     assert done.stdout == ""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["listen", "--for", "0"], "--for 0 hears nothing"),
-        (["listen", "--alert", "bit>3"], "did you mean bits?"),
-        (["listen", "--turns", "a.rttm"], "--turns -, lines of RTTM on standard input"),
-        (["listen", "--turns-delay", "3"], "--turns-delay goes with --turns -"),
-        (["listen", "--turns", "-", "--protect", "mcadams:0.8"], "--protect is for one voice"),
-        (["enrol", "--microphone", "-o", "a.npz"], "give --speaker NAME"),
-        (["enrol", "people", "--microphone", "--speaker", "me", "-o", "a.npz"], "no DIR"),
-        (["enrol", "--speaker", "me", "-o", "a.npz"], "name a DIR, a MANIFEST or recordings"),
-    ],
-)
-def test_wrong_usage_is_said_before_anything_is_heard(run, arguments, words):
-    result = run(*arguments)
-    assert result.code == 2
-    assert words in result.complaint
-
-
-def test_sound_is_not_loaded_for_help():
-    code = (
-        "import sys; from monitor.cli import main\n"
-        "try: main(['listen', '--help'])\n"
-        "except SystemExit: pass\n"
-        "sys.exit('sounddevice' in sys.modules or 'scipy' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=False)
-    assert done.returncode == 0
-
-
-def test_silence_leaves_as_a_recording_of_it_does(start, virtual_microphone, run, tmp_path):
-    """Nobody spoke: exit status 4, and a line that says so."""
-    soundfile.write(tmp_path / "silence.wav", np.zeros(3 * 16_000), 16_000)
-    replayed = run("replay", tmp_path / "silence.wav", "--features", "f0")
-    process = start("listen", "--features", "f0", "--for", "3")
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == replayed.code == 4
-    assert records(out)[-1]["notices"] == ["default: no speech in it"]
-    assert "monitor: note: default: no speech in it" in err
-    assert "monitor: note: silence.wav: no speech in it" in replayed.err

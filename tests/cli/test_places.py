@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import json
 import os
@@ -20,7 +19,6 @@ import numpy as np
 import pytest
 import soundfile
 
-import monitor.cli
 from monitor.errors import StoreError
 from monitor.ledger import Ledger
 from monitor.sinks.summary import PlainConsole
@@ -320,30 +318,6 @@ def test_no_name_reaches_a_table_raw():
     console.print("d\x1b[1A", style="bold")
     assert isinstance(console.file, io.StringIO)
     assert not controls(console.file.getvalue())
-
-
-def test_lines_for_people_are_said_in_one_place():
-    """`click.echo` is for data alone: JSON, CSV, LaTeX, Markdown, a script."""
-    data = {
-        "label_markdown",
-        "dumps",
-        "line_of",
-        "pairs_csv",
-        "latex_table",
-        "latex_pairs",
-        "table",
-        "script_for",
-        "get_help",
-        "getvalue",  # what the package declares
-    }
-    for path in Path(monitor.cli.__file__).parent.glob("*.py"):
-        tree = ast.parse(path.read_text())
-        said = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "say"]
-        told = {id(n) for each in said for n in ast.walk(each) if path.name == "options.py"}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "click.echo":
-                names = {getattr(n, "attr", getattr(n, "id", "")) for n in ast.walk(node.args[0])}
-                assert names & data or id(node) in told, (path.name, ast.unparse(node))
 
 
 @pytest.mark.parametrize("name", ["watch=me.wav", "features=f0", "resume=True,x.flac"])

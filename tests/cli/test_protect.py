@@ -21,7 +21,6 @@ import soundfile
 from monitor.anonymisers.recording import NAME
 from monitor.features.framing import join_runs
 from monitor.features.phones import Tokens
-from monitor.maths.composition import advanced, optimal
 from monitor.networks.usc import shipped_codec
 from monitor.sources.frames import FramesFile, Header, write_frames
 from monitor.types import Track
@@ -293,21 +292,6 @@ def test_embeddings_get_noise_and_nothing_else_is_left(run, heard, tmp_path):
     assert np.array_equal(values(noisy / "ann" / "1.npz"), first)
     assert run(*asked[:-2], "--replace").code == 4
     assert not np.array_equal(values(noisy / "ann" / "1.npz"), first)
-
-
-def test_the_account_says_what_is_spent_by_each_speaker(run, heard, tmp_path):
-    done = run("protect", heard, "-o", tmp_path / "noisy", "--method", "laplace:15,0.5")
-    assert done.code == 0
-    assert "the bound is vacuous for 2 of 2 speakers: from 2 frames on" in done.err
-    with (tmp_path / "noisy" / "accounting.csv").open() as file:
-        ann, bob = csv.DictReader(file)
-    assert (ann["speaker"], ann["frames"], ann["seconds"]) == ("ann", "20", "60")
-    assert float(ann["clip"]) == 0.5
-    assert float(ann["noise_scale"]) == pytest.approx(1 / 15)
-    assert float(bob["basic_nats"]) == 150
-    assert float(bob["advanced_nats"]) == pytest.approx(advanced(15, 10, 1e-4), rel=1e-4)
-    assert float(bob["optimal_nats"]) == pytest.approx(optimal(15, 10, 1e-4), rel=1e-4)
-    assert float(bob["most_evidence_bits"]) == pytest.approx(150 / np.log(2), rel=1e-4)
 
 
 @pytest.mark.slow

@@ -22,17 +22,12 @@ import soundfile
 from jsonschema import Draft202012Validator
 
 from monitor.alerts.crossings import as_text
-from monitor.errors import SourceError
 from monitor.events.declaration import from_json
 from monitor.events.run import DelayRow
 from monitor.events.schema import SCHEMA
 from monitor.population.population import Population
-from monitor.run import LogFile, Run, RunSettings
-from monitor.run import run as running
 from monitor.sources.frames import write_frames
 from monitor.stream.checkpoint import state_path
-from monitor.stream.monitor import Monitor
-from monitor.stream.records import RunTotals
 from monitor.types import Track
 from tests.records import read_records
 from tests.sounds import RATE, synthetic
@@ -44,7 +39,7 @@ PROTECTED = ("--features", "f0", "--watch", "19", "--protect", "mcadams:0.8")
 @pytest.fixture(scope="module")
 def half(voice, tmp_path_factory) -> Path:
     """Forty seconds that end after about half."""
-    path = tmp_path_factory.mktemp("broken") / "half.flac"
+    path: Path = tmp_path_factory.mktemp("broken") / "half.flac"
     soundfile.write(path, voice(40.0), RATE)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     return path
@@ -237,21 +232,6 @@ def test_what_is_raised_counts_before_what_is_lost(run, half, wav, tmp_path):
     assert "; incomplete: audio was lost (1 gap)\n" in of_each.err
 
 
-def test_samples_that_are_no_numbers(run, tmp_path, voice):
-    samples = voice(10.0)
-    samples[20_000:20_160] = np.nan
-    samples[60_000] = np.inf
-    path = tmp_path / "a.wav"
-    soundfile.write(path, samples, RATE, subtype="FLOAT")
-    result = run("replay", path, "--features", "f0")
-    assert result.code == 4
-    gaps = [record for record in result.records if record["type"] == "gap"]
-    assert [gap["reason"] for gap in gaps] == ["not finite"] * 2
-    assert "NaN" not in result.out
-    assert "Infinity" not in result.out
-    assert not result.records[-1]["complete"]
-
-
 def test_silence_discloses_exactly_nothing(run, tmp_path, reference):
     path = tmp_path / "silence.wav"
     soundfile.write(path, np.zeros(8 * RATE), RATE)
@@ -397,31 +377,6 @@ def test_interrupted_it_ends_every_process_and_goes_on(command, run, tmp_path):
     assert f"with --replace to overwrite {path.name}" in nothing.complaint
 
 
-def test_a_rank_model_that_has_changed_is_another_run(run, talk, population, tmp_path):
-    """What was said before the break and after it must come from one rank model."""
-    path, us = tmp_path / "run.jsonl", tmp_path / "us.npz"
-    us.write_bytes(population.read_bytes())
-    command = ["replay", talk, "-p", us, "--jsonl", path]
-
-    def stop(*_: object, **__: object) -> None:
-        raise SourceError("the end of the world")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running, "CHECKPOINT_SECONDS", -1.0)
-        patch.setattr(RunTotals, "end_event", stop)
-        assert run(*command).code == 1
-    assert state_path(path).exists()
-    loaded = Population.load(us)
-    for rank_model in loaded.rank_models:
-        rank_model.alpha[0] *= 1.5
-    loaded.save(us)
-    result = run(*command, "--resume")
-    assert result.code == 1
-    assert "is of another run (not the same: rank model)" in result.complaint
-    us.write_bytes(population.read_bytes())
-    assert run(*command, "--resume").code == 0
-
-
 @pytest.mark.slow
 def test_both_sides_of_an_anonymiser_and_for_whom_they_are(run, wav, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -474,24 +429,3 @@ def test_the_protected_side_is_that_of_a_protected_file(run, tmp_path):
     assert (row["protected_by"], row["crossings"]) == ("ignorant", as_text(delays))
     other = run(*options, "--protect", "noise:7", "--protect-seed", "4", "--resume")
     assert "made with other options" in other.err
-
-
-@pytest.mark.slow
-def test_an_interrupted_replay_goes_on_with_the_same_draws(run, wav, tmp_path):
-    """Nobody gave a seed, so that only the checkpoint knows what was drawn."""
-    path = tmp_path / "run.jsonl"
-    options = ("--features", "f0", "--watch", "19", "--protect", "mcadams:random", "--jsonl", path)
-    monitor = Monitor(Population.reference(), ["f0"], "19", on_change="note")
-    with Run(
-        wav, monitor, settings=RunSettings(protect="mcadams:random"), log=LogFile(path)
-    ) as begun:
-        for event in begun:
-            if getattr(event, "seconds", None) == 5.0:
-                break
-    found = run("replay", wav, *options, "--resume")
-    assert found.code == 0
-    records = read_records(path)
-    assert [r["seconds"] for r in records if r["type"] == "reading"] == list(range(1, 13))
-    assert records[-1]["type"] == "end"
-    refused = run("replay", wav, *options)
-    assert "holds a finished run" in refused.complaint

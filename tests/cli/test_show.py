@@ -1,75 +1,195 @@
+"""monitor show: a recorded run as a page, a picture and a table; --web of a replay."""
+
 from __future__ import annotations
 
+import csv
+import io
 import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+from functools import partial
+from typing import Any
 
+import httpx
 import numpy as np
+import psutil
 import pytest
 from matplotlib.image import imread
 
 from monitor.events.schema import RECORDS
-
-pytestmark = pytest.mark.slow
+from tests.web import records
 
 
 @pytest.fixture
-def recorded(run, wav, tmp_path):
-    path = tmp_path / "talk.jsonl"
-    assert run("replay", wav, "--jsonl", path).code == 0
+def recorded(tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_text("\n".join(map(json.dumps, records.run(30))) + "\n")
     return path
 
 
-@pytest.mark.parametrize(
-    ("suffix", "start"), [("png", b"\x89PNG\r\n\x1a\n"), ("svg", b"<?xml"), ("pdf", b"%PDF-")]
-)
-def test_a_recorded_run(run, recorded, tmp_path, suffix, start):
-    path = tmp_path / f"talk.{suffix}"
-    result = run("show", recorded, "-o", path)
+def without_nulls(value: Any) -> Any:
+    """A record without what an older run lacks: keys without a figure, empty lists."""
+    if isinstance(value, dict):
+        return {key: without_nulls(part) for key, part in value.items() if part not in (None, [])}
+    return [without_nulls(part) for part in value] if isinstance(value, list) else value
+
+
+get = partial(httpx.get, timeout=60.0)
+
+SECRET = "correct horse battery"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("token", [None, SECRET])
+def test_a_recorded_run_is_served_until_it_is_interrupted(command, recorded, token):
+    environment = {**os.environ, **({} if token is None else {"MONITOR_WEB_TOKEN": token})}
+    process = subprocess.Popen(
+        [*command, "show", str(recorded), "--no-browser"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+    )  # fmt: skip
+    assert process.stdout is not None
+    url = process.stdout.readline().strip()
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", url)
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    found = get(url + "readings", headers=headers).json()
+    shown = [without_nulls(each["record"]) for each in found["records"]]
+    assert shown == [without_nulls(record) for record in records.run(30)]
+    if token is not None:
+        assert get(url + "readings").status_code == 401
+    with httpx.stream("GET", url + "events", headers=headers, timeout=60.0) as stream:
+        assert next(stream.iter_text()).startswith("retry")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+def readings(url: str) -> int:
+    return int(re.findall(r"^monitor_readings_total\S* (\d+)", get(url + "metrics").text, re.M)[0])
+
+
+@pytest.mark.slow
+def test_a_long_run_is_served_while_it_is_read_in_little_memory(command, tmp_path):
+    start, reading, *_ = records.run(30)
+    long = tmp_path / "long.jsonl"
+    many = [[f"speaker {i}", 0.001] for i in range(400)]
+    with long.open("w") as file:
+        file.write(json.dumps(start) + "\n")
+        for second in range(1, 10_000):
+            file.write(json.dumps({**reading, "seconds": second, "top": many}) + "\n")
+    assert long.stat().st_size > 80e6
+    with subprocess.Popen(
+        [*command, "show", str(long), "--no-browser"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            url = process.stdout.readline().strip()
+            seen = readings(url)
+            while readings(url) < 9_999:
+                time.sleep(1)
+            assert seen > 0
+            assert psutil.Process(process.pid).memory_info().rss < 300e6
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+
+
+def test_a_browser_is_opened(run, recorded, monkeypatch):
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("threading.Event.wait", _interrupted())
+    result = run("show", recorded)
+    assert result.code == 0
+    assert opened == [result.out.strip()]
+
+
+def _interrupted():
+    """As Ctrl-C in the main thread; the others wait as ever."""
+    import threading
+
+    wait = threading.Event.wait
+
+    def waits(event, timeout=None):
+        if timeout is None and threading.current_thread() is threading.main_thread():
+            frame = __import__("sys")._getframe(1)
+            if frame.f_code.co_filename.endswith("show.py"):
+                raise KeyboardInterrupt
+        return wait(event, timeout)
+
+    return waits
+
+
+def test_without_the_extra_it_says_what_to_install(run, recorded, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "monitor.web.page", None)
+    result = run("show", recorded)
+    assert result.code == 2
+    assert "speaker-disclosure-monitor[web]" in result.complaint
+
+
+@pytest.mark.slow
+def test_a_replay_is_followed_while_it_runs(command, talk, population, tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = tmp_path / "talk.jsonl"
+    process = subprocess.Popen(
+        [
+            *command, "replay", str(talk), "-p", str(population), "--watch", "000003",
+            "--speed", "20", "--web", str(port), "--jsonl", str(log), "--alert", "bits>99",
+        ],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    url = f"http://127.0.0.1:{port}/"
+    while True:
+        try:
+            if get(url + "healthz").status_code == 200:
+                break
+        except httpx.ConnectError:
+            assert process.poll() is None
+            time.sleep(0.05)
+    with httpx.stream("GET", url + "events", timeout=60.0) as stream:
+        text = "".join(stream.iter_text())
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert f"the page is at {url}" in err
+    shown = [json.loads(line[6:]) for line in text.splitlines() if line.startswith('data: {"type"')]
+    written = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [r["type"] for r in shown] == [r["type"] for r in written]
+    assert shown[0]["fingerprint"] == written[0]["fingerprint"]
+    readings = [[r["bits"] for r in each if r["type"] == "reading"] for each in (shown, written)]
+    assert readings[0] == pytest.approx(readings[1], abs=1e-6)
+    assert '"thresholds":[["bits",99.0]]' in text
+
+
+@pytest.mark.slow
+def test_a_picture_is_what_replay_draws(run, wav, tmp_path):
+    path = tmp_path / "talk.jsonl"
+    assert run("replay", wav, "--jsonl", path).code == 0
+    result = run("show", path, "-o", tmp_path / "a.png")
     assert (result.code, result.out, result.err) == (0, "", "")
-    assert path.read_bytes().startswith(start)
-
-
-def test_it_is_what_replay_draws(run, wav, recorded, tmp_path):
-    run("show", recorded, "-o", tmp_path / "a.png")
     run("replay", wav, "--plot", tmp_path / "b.png")
     # the file's figures are rounded: not a shade more
     assert np.abs(imread(tmp_path / "a.png") - imread(tmp_path / "b.png")).max() < 0.02
-    run("show", recorded, "-o", tmp_path / "c.png", "--title", "A title of my own")
+    run("show", path, "-o", tmp_path / "c.png", "--title", "A title of my own")
     assert (tmp_path / "c.png").read_bytes() != (tmp_path / "a.png").read_bytes()
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:5]) + lines[5][:40])  # a run that was broken off
+    assert run("show", path, "-o", tmp_path / "a.svg").code == 0
 
 
-def test_a_run_that_was_broken_off(run, recorded, tmp_path):
-    lines = recorded.read_text().splitlines(keepends=True)
-    recorded.write_text("".join(lines[:5]) + lines[5][:40])
-    assert run("show", recorded, "-o", tmp_path / "a.svg").code == 0
-
-
-@pytest.mark.parametrize("name", ["a.jpg", "a", ".png"])
-def test_the_name_of_the_picture(run, recorded, tmp_path, name):
-    result = run("show", recorded, "-o", tmp_path / name)
-    assert result.code == 2
-    assert "let the name end in one of .png, .svg, .pdf, .csv, .parquet" in result.complaint
-
-
-def test_places_that_cannot_be_written_to(run, recorded, tmp_path):
-    result = run("show", recorded, "-o", tmp_path / "no" / "a.png")
-    assert result.code == 1
-    assert "make it first" in result.complaint
-
-
-def test_things_that_are_no_run(run, recorded, tmp_path, wav):
-    assert "no.jsonl" in run("show", tmp_path / "no.jsonl", "-o", tmp_path / "a.png").complaint
-    for content in (b"", b"hello\n", b'{"type":"reading"}\n', wav.read_bytes()):
-        path = tmp_path / "x.jsonl"
-        path.write_bytes(content)
-        result = run("show", path, "-o", tmp_path / "a.png")
-        assert result.code == 1
-        assert "x.jsonl" in result.complaint
-    start = json.loads(recorded.read_text().splitlines()[0])
-    path.write_text(json.dumps({**start, "schema": 99}) + "\n")
-    result = run("show", path, "-o", tmp_path / "a.png")
-    assert result.code == 1
-    assert "newer" in result.complaint
-    assert not (tmp_path / "a.png").exists()
+def test_pictures_of_one_voice_among_crowds(run, crowds, tmp_path):
+    log, picture = tmp_path / "told.jsonl", tmp_path / "crowds.svg"
+    asked = ("replay", crowds / "talk.npz", "-p", crowds / "told.npz", "--watch", "s2")
+    assert run(*asked, "--jsonl", log).code == 0
+    assert run("show", log, "-o", picture, "--among", "6,1e4,1e6").code == 0
+    assert "a town of ten thousand" in picture.read_text()
+    assert run("show", log, "-o", picture).code == 0
+    assert "Evidence that this is s2" in picture.read_text()
+    assert run("show", log, "-o", picture, "--among", "3").code == 2
 
 
 def test_what_every_key_means_is_printed(run):
@@ -78,4 +198,31 @@ def test_what_every_key_means_is_printed(run):
     shown = set(result.out.split())
     assert {f"{record.title}:" for record in RECORDS} <= shown
     assert {key.name for record in RECORDS for key in record.keys if key.meaning} <= shown
-    assert run("show").code == 2
+
+
+def test_a_row_a_reading_on_standard_output_and_in_files(run, talk, population, tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet", reason="needs the extra tables")
+    log = tmp_path / "talk.jsonl"
+    run("replay", talk, "-p", population, "-w", "000003", "--jsonl", log)
+    done = run("show", log, "--csv")
+    assert (done.code, done.err) == (0, "")
+    lines = list(csv.DictReader(io.StringIO(done.out)))
+    made = [line for line in log.read_text().splitlines() if '"type":"reading"' in line]
+    assert len(lines) == len(made) > 10
+    assert lines[-1]["watch"] == "000003"
+    assert "f0.rank_bits_low" in lines[0]
+    assert not any(name.startswith("posterior.") for name in lines[0])
+    written = tmp_path / "a.csv"
+    assert run("show", log, "-o", written).code == 0
+    assert written.read_text() == done.out
+    written.write_text("mine")
+    assert "exists; use --replace" in run("show", log, "-o", written).complaint
+    assert written.read_text() == "mine"
+    assert run("show", log, "-o", written, "--replace").code == 0
+    assert written.read_text() == done.out
+    table = tmp_path / "a.parquet"
+    two = run("show", log, log, "-o", table, "--posterior")
+    assert f"{2 * len(lines)} readings written to" in two.err
+    held = pq.read_table(table)
+    assert held.num_rows == 2 * len(lines)
+    assert any(name.startswith("posterior.") for name in held.column_names)
