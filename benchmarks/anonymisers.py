@@ -14,12 +14,14 @@ import soundfile
 import soxr
 
 from benchmarks.page import Page, benchmark
-from benchmarks.readers import FEATURES, bounded, listen, units_of
+from benchmarks.readers import FEATURES, bounded, listen, unit, units_of
 from benchmarks.systems import protected
 from benchmarks.timing import seconds_of
 from monitor.anonymisers import Utterance, make, protect
+from monitor.anonymisers.laplace import Laplace, promises
 from monitor.corpus import find
 from monitor.features.extractor import Extractor
+from monitor.features.framing import join_runs
 from monitor.features.phones import recognise_phones
 from monitor.features.registry import make as make_features
 from monitor.kinds import FeatureSpec
@@ -29,6 +31,8 @@ from monitor.lab.attacks.speech import CLEAR, Amounts, PieceExtractor
 from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
 from monitor.lab.result_cache import ResultCache
 from monitor.lab.utility import compare, compute_figures, count_edits, extract_content
+from monitor.maths.composition import clipped
+from monitor.sources.frames import FramesFile
 from monitor.training.voices import SpeakerSpeech, collect
 from monitor.types import Block, FloatArray
 from recipes.phones.words import Words
@@ -324,3 +328,78 @@ def told(row: AttributeRow, attacker: str) -> list[str]:
         f"{epsilon}, at least {at.epsilon_low_nats:.2f}",
         f"{found.readers_with} / {found.readers_without}",
     ]  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------- noise
+
+NO_NOISE = float("inf")
+
+
+@benchmark()
+def laplace(
+    page: Page, frames: Path,
+    *, feature: str = "voice",
+    epsilons: tuple[float, ...] = (NO_NOISE, 3000.0, 1000.0, 300.0, 100.0, 15.0), draws: int = 5,
+) -> None:  # fmt: skip
+    """What is Laplace noise on speaker embeddings worth?
+
+    FRAMES is a folder of `--frames`.
+    """
+    template, readers = 10, dict[str, tuple[FloatArray, FloatArray]]()
+    corpus = find(frames)
+    for name in corpus.speakers:
+        sessions = [
+            np.concatenate([join_runs(list(FramesFile(p))).tracks[feature].values for p in paths])
+            for paths in corpus.sessions(name).values()
+        ]
+        long = [each for each in sessions if len(each) >= template]
+        if len(long) > 1:
+            readers[name] = (long[0][:template], long[1])
+    names = tuple(readers)
+    clear = np.stack([unit(readers[name][0]).mean(axis=0) for name in names])
+    page.note(f"{len(names)} readers, at most {np.log2(len(names)):.2f} bits")
+
+    def attacks(epsilon: float, count: int) -> dict[str, ScoreMatrix]:
+        cosine, likelihood, lazy, owners = [], [], [], []
+        for draw in range(draws if epsilon < NO_NOISE else 1):
+
+            def noisy(values: FloatArray, *whose: object, draw: int = draw) -> FloatArray:
+                return (
+                    values if epsilon == NO_NOISE else Laplace(epsilon).noisy(values, draw, *whose)
+                )
+
+            made = [unit(noisy(readers[n][0], n, "template")).mean(axis=0) for n in names]
+            for owner, name in enumerate(names):
+                heard = noisy(readers[name][1], name, "trial").astype(np.float64)
+                for begin in range(0, len(heard) - count + 1, count):
+                    trial = heard[begin : begin + count]
+                    mean = unit(trial).mean(axis=0)
+                    cosine.append(unit(clear) @ mean)
+                    lazy.append(unit(np.stack(made)) @ mean)
+                    apart = trial[:, None] - clipped(clear * len(clear[0]), 1.0)
+                    likelihood.append(-np.abs(apart).sum(axis=(0, 2)))
+                    owners.append(owner)
+        ways = (cosine, likelihood, lazy) if epsilon < NO_NOISE else (cosine,)
+        scores = zip(attackers, ways, strict=False)
+        return {a: ScoreMatrix(np.stack(s), np.array(owners), names, "voice") for a, s in scores}
+
+    attackers = ("clear templates, cosine", "clear templates, likelihood",
+                 "protected templates, cosine")  # fmt: skip
+    lengths = ((3, 9.0), (10, 30.0))
+
+    def row(epsilon: float) -> list[str]:
+        """What is promised for trials of these lengths, and the bits of each attacker."""
+        cells: dict[str, list[str]] = {attacker: [] for attacker in attackers}
+        for count, _ in lengths:
+            for attacker, matrix in attacks(epsilon, count).items():
+                how = EvaluationSettings(replicates=200)
+                bits = evaluate(matrix, settings=how).figures["srd.mean_bits_model"]
+                cells[attacker].append(bounded(bits.value, bits.low, bits.high))
+        told = ["no noise", "no limit"]
+        if epsilon < NO_NOISE:
+            allowed = (promises({"": length}, epsilon)[0].most_bits for length in lengths)
+            told = [f"{epsilon:g}", ", ".join(f"{most:.0f}" for most in allowed)]
+        return [*told, *(", ".join(each) for each in cells.values())]
+
+    heads = " | ".join(f"{attacker}: 9 s, 30 s" for attacker in attackers)
+    page.table(f"epsilon a frame | allowed in 9 s, 30 s | {heads}", map(row, epsilons))

@@ -90,9 +90,7 @@ ORDINARY: dict[str, Making] = {
         np.diff(t.a, prepend=0), np.convolve(t.a, np.ones(8) / 8)[: t.a.size]
     ),
 }
-
 CALL, CANCEL = "channels differ", "channels cancel"
-
 NOT_TO_BE_MIXED: dict[str, tuple[str, Making]] = {
     "call of two, turns of 2 to 8 s": (CALL, lambda t: turns(t)),
     "the same, line noise": (CALL, lambda t: turns(t) + 1e-3 * t.g.standard_normal((t.a.size, 2))),

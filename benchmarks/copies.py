@@ -21,11 +21,8 @@ from monitor.types import FloatArray, IntArray
 
 ENROLLED_SECONDS = 120.0
 FROM, TO = 30, 60
-
 SPEEDS = (1.0, -1.0, *SLOW_OR_FAST)
-
 PEAKS = tuple[IntArray, IntArray]
-
 COPIES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "gain of -20 dB": lambda x: x * np.float32(0.1),
     "cut by 777 samples": lambda x: x[777:],

@@ -30,11 +30,9 @@ from monitor.types import FloatArray, IntArray
 
 SIZES = ((30, 8), (29, 40), (100, 10))
 """Speakers, who are also the candidates, and trials of each."""
-
 EVIDENCE = {"none": 0.0, "weak": 0.7, "middling": 2.0, "strong": 6.0}
 """By how much the own score is higher, in standard deviations of a score."""
 _OWN, _SHIFT, _SPREAD = 0.3, 0.3, 0.25
-
 _CROWD = 160_000
 _ROUNDING = 5e-4
 _SELDOM = 0.1

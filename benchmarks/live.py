@@ -34,18 +34,12 @@ from tests.virtual_microphone import DEVICE, VirtualMicrophone, missing
 from tests.web.crowd import crowd
 
 RATE = 48_000
-
 EVERY_SECONDS, MORE_SECONDS = 5.0, 0.1
-
 BEEP_SECONDS = 0.05
-
 BEEP_LEVEL, SPEECH_LEVEL = 0.9, 0.3
-
 LOUD = 0.6
-
 TOLERATED_SECONDS = 0.02
 SPEED = 20.0
-
 HEAD = b"GET /readings HTTP/1.1\r\nHost: localhost\r\n"
 DESCRIPTORS = 1024
 

@@ -22,9 +22,7 @@ from monitor.types import FloatArray
 
 CONDITIONS = ((0.0, 0.0), (0.2, 0.0), (0.0, 0.1), (0.0, 0.2))
 """Of the time: in which two speak, and with somebody else's label."""
-
 LEVEL = 0.05  # root mean square
-
 TURN_SECONDS = 4.0
 
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Page", "benchmark", "declared", "merged", "run"]
-
 FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "results"
 Work = Callable[..., None]

@@ -24,7 +24,6 @@ __all__ = [
     "corpus_of", "halves", "listen", "one_each", "others_of_the_enrolled", "plan_of", "read",
     "trainers", "unit", "units_of",
 ]  # fmt: skip
-
 FEATURES = ("f0", "phones", "voice")
 """Of every install."""
 

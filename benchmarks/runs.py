@@ -156,7 +156,7 @@ def enrol(
             made.append(Population.load(target))
             audio = sum(note.end_seconds for s in made[-1].speakers for note in s.sources)
             page.figure(
-                f"`monitor enrol` of {readers} readers from audio, {features}, {jobs} processes",
+                f"`monitor enrol` of {readers} readers from audio, {features}, --jobs {jobs}",
                 f"{audio / 60:.0f} min in {took.processor:.0f} s of processor, "
                 f"{audio / took.processor:.0f} times real time a core, "
                 f"{audio / took.wall:.0f} by the clock",

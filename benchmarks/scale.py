@@ -196,7 +196,6 @@ def calibrated(speakers: int) -> list[str]:
 
 SMOOTHED = 0.5
 """Share of the variance between people that is drawn anew, not a shipped voice's."""
-
 WIDER = 1.1
 """By so much slices of a reader differ more than shipped ones do from their mean: of those that lie
 apart in a recording the cosines are lower than of independent draws."""

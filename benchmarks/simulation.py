@@ -15,7 +15,6 @@ from monitor.sources.frames import write_frames
 from monitor.types import Frames, Track
 
 __all__ = ["Simulation", "write_corpus"]
-
 SIZE = 104
 TICKS = 100
 

@@ -21,29 +21,19 @@ from monitor.types import AnyArray, Words
 
 LENGTHS = ((75, 300), (75, 600), (300, 600))
 """Words of a test and of a template; 75 are said in some 30 s."""
-
 WORD_TICKS = 40
-
 CLOSED = {"y", "y1", "u", "r", "c", "p", "d", "vu", "e", "q"}
 """Tags of particles, auxiliaries, pronouns, conjunctions, prepositions, adverbs, interjections and
 classifiers."""
-
 FEWEST_USERS = 5
 FEWEST_WORDS, FEWEST_LETTERS = 1200, 8
-
 _ANSWER = re.compile(r"(\[.*?\]\s*)?re(\[\d+\])?:", re.IGNORECASE)
-
 _QUOTED = re.compile(r"\s*\w{0,3}[>|}:%#]")
-
 _INTRODUCES = re.compile(r"(wrote|writes|said|says):?\s*$")
-
 _ENDS = re.compile(r"(--|__+|-{5,}.*|={5,}|\*{5,})$")
-
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
-
 _LONGEST = 400
 """Words: what is longer is mostly somebody else's, passed on."""
-
 _SHORTEST = 6
 
 

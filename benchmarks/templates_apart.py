@@ -33,9 +33,7 @@ from recipes.voice.world import conditions
 
 OWN_SECONDS, READER_SECONDS = 8.0, 24.0
 """Audio of a session."""
-
 LEAST_SPEECH = 2.0
-
 HEARD = (("A", "clean"), ("B", "clean"), ("B", "telephone"), ("C", "clean"), ("C", "telephone"))
 GROUPS = {"choose": "Who choose", "readers": "Readers", "judge": "Who judge"}
 """Sections of the page."""

@@ -17,7 +17,6 @@ __all__ = [
     "MONITOR", "ONE_THREAD", "Took", "ended", "in_own_process", "in_turns", "memory_mb", "program",
     "ratio", "seconds_of", "told",
 ]  # fmt: skip
-
 MONITOR = (sys.executable, "-m", "monitor")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 

@@ -66,9 +66,7 @@ CHANGERS = {
     "noise at 10 dB": "noise:10",
     "usc": "usc",
 }
-
 UNCHANGED = "no voice changer"
-
 DRAWN = (
     "McAdams, drawn",
     "GlobaLeaks' vocoder",
@@ -77,19 +75,12 @@ DRAWN = (
     "WORLD, drawn",
 )
 """With settings drawn for each recording, or learnt: where training pays most."""
-
 LEVEL = 6.0
-
 BACKGROUND = ("background", "train-clean-5", "train-clean-100")
-
 INFORMED = ("ignorant", "lazy-informed")
-
 STEPS = 60
-
 FEATURE = "voice"  # whose evidence is followed
-
 LONGEST_SECONDS = 40
-
 _FOLDS = 8
 
 
