@@ -79,9 +79,7 @@ def test_it_is_over_when_the_figure_stays_low_and_raised_again():
     found = fed(EarlyWarning(Threshold("bits", 3.0, 4.0), 10.0), values)
     assert [(a.seconds, a.state) for a in found][:2] == [(26, "raised"), (38, "cleared")]
     assert [a.state for a in found] == ["raised", "cleared", "raised"]
-
-
-def test_where_it_is_met_at_once_there_is_nothing_to_warn_of():
+    # where it is met at once there is nothing to warn of
     assert fed(EarlyWarning(Threshold("bits", 3.0), 30.0), [5.0] * 50) == []
 
 
@@ -139,7 +137,6 @@ def test_a_budget_warns_one_bit_before_and_then_alerts():
     assert "budget of 8 bits spent: can never" in (spent.note(event(start)) or "")
 
 
-# ------------------------------------------------------------------------------------- forecasts
 def feed(forecast: Forecast, bits_of: object, seconds: range, share: float = 1.0) -> None:
     assert callable(bits_of)
     for t in seconds:
@@ -154,17 +151,16 @@ def test_a_straight_line_on_the_root_of_speech_is_continued_exactly(share: float
     assert forecast.seconds_left == pytest.approx(16 / share - 10)
 
 
-def test_only_the_last_twenty_seconds_count() -> None:
+def test_only_the_last_twenty_seconds_of_the_same_evidence_count() -> None:
     forecast = Forecast(11.0)
     feed(forecast, lambda speech: -math.sqrt(speech), range(1, 40))
     feed(forecast, math.sqrt, range(40, 101))
     assert forecast.seconds_left == pytest.approx(21)
-
-
-def test_it_goes_on_from_the_latest_reading() -> None:
-    forecast = Forecast(8.0)
-    feed(forecast, lambda speech: math.sqrt(speech) - (speech < 16), range(9, 17))
-    assert 0 < (forecast.seconds_left or 0) < 48  # a jump up makes it sooner, by more than slope
+    jump = Forecast(8.0)
+    feed(jump, lambda speech: math.sqrt(speech) - (speech < 16), range(9, 17))
+    assert 0 < (jump.seconds_left or 0) < 48  # it makes it sooner, by more than the slope
+    jump.update(event({"type": "reading", "seconds": 17, "speech": 0.5, "bits": 0.1}))
+    assert jump.seconds_left is None  # it forgets with the evidence
 
 
 def test_the_field_is_taken_at_its_word() -> None:
@@ -190,13 +186,6 @@ def test_it_waits_while_a_change_is_open() -> None:
     assert forecast.seconds_left is None
     forecast.update(event(reading))
     assert forecast.seconds_left == 0
-
-
-def test_it_forgets_with_the_evidence() -> None:
-    forecast = Forecast(5.0)
-    feed(forecast, math.sqrt, range(1, 17))
-    forecast.update(event({"type": "reading", "seconds": 17, "speech": 0.5, "bits": 0.1}))
-    assert forecast.seconds_left is None
 
 
 def test_state_does_not_grow_with_the_rate_of_readings() -> None:
@@ -268,7 +257,6 @@ def test_only_more_than_others_reached_raises_it():
         Conformal(replace(QUOTE, bits=8.0)).restore(rule.state())
 
 
-# ------------------------------------------------------------------------------- false alarms
 def test_an_alert_quotes_what_it_rests_on() -> None:
     for start, beyond in ((60.0, False), (61.0, True)):  # the horizon is a minute
         raised, cleared = updates(
@@ -339,7 +327,6 @@ def both_sides(second: float, clear: float, protected: float, **more: Any) -> di
     return {"type": "reading", "seconds": float(second), **both, **more}
 
 
-# ---------------------------------------------------------------------------------- crossings
 def watched(records: list[dict[str, Any]], level: float = 2.0) -> tuple[list[Any], DelayRow]:
     watch = Crossings(event({**START, "support_bits": None}), [level])
     told = updates(watch, records)
@@ -398,15 +385,11 @@ def test_what_interrupts_an_alert_interrupts_a_crossing(kind):
         records.insert(4, {"type": kind, "seconds": 4.0, "action": "note"})
     told, _ = watched(records)
     assert [each[1] for each in told] == [5, 5]
-
-
-@pytest.mark.parametrize("action", ["reset", "split"])
-def test_another_voice_crosses_nothing_for_the_first(action):
-    change = {"type": "change", "seconds": 3.0, "action": action}
-    told, row = watched([*(both_sides(t, 3, 3) for t in (1, 2)), change,
-                         *(both_sides(t, 3, 3) for t in range(3, 20))])  # fmt: skip
-    assert told == []
-    assert row.clear == (2, False)
+    for action in ("reset", "split"):  # another voice crosses nothing for the first
+        records = [both_sides(t, 3, 3) for t in range(1, 20)]
+        records.insert(2, {"type": "change", "seconds": 3.0, "action": action})
+        told, row = watched(records)
+        assert (told, row.clear) == ([], (2, False))
 
 
 def test_stopped_and_resumed_crossings_are_as_never_stopped():

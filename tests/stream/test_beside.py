@@ -318,7 +318,6 @@ def said_in_a_talk() -> Words:
     return Words(words.texts[:count], words.begins[:count], words.ends[:count], known)
 
 
-# -------------------------------------------------------------------------------------- style
 TALK_SECONDS = 20.0
 
 

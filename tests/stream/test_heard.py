@@ -169,7 +169,6 @@ def test_what_does_not_fit_is_refused():
         late.begin_with(FeatureTotals(1, totals, counts, usable))
 
 
-# ---------------------------------------------------------------------------- one stream at a time
 def test_a_second_stream_is_refused_until_it_is_reset():
     monitor = Monitor(reference())
     phases = [monitor.phase]

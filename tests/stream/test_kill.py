@@ -68,9 +68,15 @@ def test_a_save_that_was_killed_leaves_nothing_after_the_end(saved, tmp_path):
     assert left.name.startswith(".other.jsonl.state.")
 
 
-def test_it_is_private_and_written_whole(saved, tmp_path, monkeypatch):
+def test_it_is_private_written_whole_and_holds_sums_but_no_audio(saved, tmp_path, monkeypatch):
     checkpoint, *made = saved
     assert stat.S_IMODE(checkpoint.path.stat().st_mode) == 0o600
+    header, arrays = read_store(checkpoint.path, "checkpoint")
+    shapes = {name: array.shape for name, array in arrays.items()}
+    assert shapes == {"sketch/f0": (104,), "conditions/total": (ROW,)}
+    assert header.keys() == {
+        *("kind", "schema", "configuration", "monitor", "tally", "rules", "offset")
+    }
     before = checkpoint.path.read_bytes()
 
     def full(handle: int) -> None:
@@ -99,15 +105,6 @@ def test_everything_comes_back_and_goes_away(saved, tmp_path):
         assert not checkpoint.path.exists()
     with pytest.raises(StoreError, match=r"run.*\.state: there is nothing to resume; leave out"):
         checkpoint.load(*parts())
-
-
-def test_it_holds_sums_and_no_audio(saved):
-    header, arrays = read_store(saved[0].path, "checkpoint")
-    shapes = {name: array.shape for name, array in arrays.items()}
-    assert shapes == {"sketch/f0": (104,), "conditions/total": (ROW,)}
-    assert header.keys() == {
-        *("kind", "schema", "configuration", "monitor", "tally", "rules", "offset")
-    }
 
 
 @pytest.mark.parametrize(

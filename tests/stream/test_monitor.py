@@ -153,7 +153,6 @@ def test_a_frame_that_only_the_end_completes_is_learnt(late, rate):
         assert made == first
 
 
-# ------------------------------------------------------------------------------- when it reads
 @pytest.mark.parametrize("step", [0.01, 0.1, 0.25, 0.3, 1.0, 2.5, 60.0])
 def test_readings_come_every_step_and_once_at_the_end(step):
     made = readings(hear([simulated(2.51)], step_seconds=step))
@@ -188,7 +187,6 @@ def test_reset_forgets_everything():
     assert told(monitor.events(Listed(audio(sounds(1.3))))) == expected
 
 
-# ------------------------------------------------------------------------------ what it reads
 def bits_of(reading: dict[str, Any]) -> list[Any]:
     """Every figure of bits that changes with the stream."""
     fixed = {"ceiling", "plateau", "support_bits"}
@@ -396,7 +394,6 @@ def test_a_stream_is_of_one_kind():
             monitor.push(then)
 
 
-# ------------------------------------------------------------------------------ stop and resume
 def after_readings(items: list[Any], again: list[Any], stop: int, **options: Any) -> list[Any]:
     """Hear until reading number ``stop``, then go on with a new monitor from the first sample."""
     population = options.pop("population", None) or reference()
@@ -465,7 +462,6 @@ def test_a_state_of_something_else_is_refused():
             other.restore(*state)
 
 
-# ---------------------------------------------------------------------------------- for ever
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "steps", "most"),

@@ -126,9 +126,6 @@ def test_the_advice_clears_every_interval(talk):
     assert session_of(population, [provenance_of(talk, 80.5)]) == "same"
 
 
-# ------------------------------------------------------------------------------- by a monitor
-
-
 def sessions(monitor: Monitor, source: object, **options: bool) -> set[str]:
     return {reading.session for reading in monitor.stream(source, **options)}  # type: ignore[arg-type]
 

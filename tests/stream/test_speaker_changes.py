@@ -298,7 +298,6 @@ def test_care_costs_delay():
     assert changes("f0", "speaker_ab") == changes("f0", careful=1e4) != [[]] * 5
 
 
-# ----------------------------------------------------------------------------- streams as they are
 @given(
     st.integers(1, 149), st.sampled_from([("f0",), ("speaker_ab",), ("f0", "phones", "speaker_ab")])
 )
@@ -404,7 +403,6 @@ def test_memory_does_not_grow(monkeypatch):
     assert growth(300, lambda i: follower.update(steps[i % 100], 100 * i)) < 16 * KILOBYTE
 
 
-# ------------------------------------------------------------------------------------ real readers
 def listened(paths):
     """Steps of one second, one clip after the other."""
     tracks, ticks = [], 0
