@@ -93,11 +93,8 @@ def test_the_mean_is_made_of_its_two_sides(values):
     assert of.pdr + of.ndr == 1
     assert (of.positive is None) == (of.pdr == 0)
     assert (of.negative is None) == (of.ndr == 0)
-
-
-def test_bits_of_zero_count_as_negative():
-    of = statistics(np.zeros(4))
-    assert (of.pdr, of.ndr, of.positive, of.negative) == (0.0, 1.0, None, 0.0)
+    zero = statistics(np.zeros(4))  # counts as negative
+    assert (zero.pdr, zero.ndr, zero.positive, zero.negative) == (0.0, 1.0, None, 0.0)
     with pytest.raises(UsageError, match="no trial"):
         statistics(np.array([]))
 
@@ -142,15 +139,6 @@ def test_cross_fitting_never_looks_at_the_speaker(golden):
     made = by_key(figures(matrix, folds=4))
     assert "cross-fitted over speakers, 4 folds" in made["lid.alid_bits"].note
     assert made["lid.repo.alid_bits"].value == pytest.approx(bits.mean())
-
-
-def test_cross_fitting_is_close_to_a_dev_matrix(golden):
-    for regime in REGIMES:
-        matrix = golden.matrix(f"{regime}_eval")
-        there = information_bits(matrix, calibrate(golden.matrix(f"{regime}_dev"), "repo")).mean()
-        assert information_bits(matrix, cross_calibrate(matrix, "repo")).mean() == pytest.approx(
-            there, abs=0.02
-        )
 
 
 def test_no_evidence_gives_none(golden):
@@ -206,13 +194,10 @@ def lid_notes(matrix, dev) -> list[str]:
     return [note for note in report.notes if "contradicts the ranks" in note]
 
 
-@pytest.mark.parametrize("regime", REGIMES)
-def test_a_calibration_that_fits_is_not_questioned(golden, regime):
-    assert lid_notes(golden.matrix(f"{regime}_eval"), golden.matrix(f"{regime}_dev")) == []
-
-
-def test_a_calibration_that_contradicts_the_ranks_is_said_to():
+def test_a_calibration_that_contradicts_the_ranks_is_said_to(golden):
     """ALID below 0 beside 70 % right at the first rank: why that may be, and what to do."""
+    for regime in REGIMES:  # one that fits is not questioned
+        assert lid_notes(golden.matrix(f"{regime}_eval"), golden.matrix(f"{regime}_dev")) == []
     generator = np.random.default_rng(3)
 
     def scores(speakers: int, trials: int, strength: float, wrong: float) -> ScoreMatrix:
@@ -316,6 +301,9 @@ def test_the_first_trial_is_lid_and_count_adjusted_reads_less_than_a_sum(golden)
     assert 0 <= curve.rho <= 1
     for rule in curve.bits:
         assert (curve.bits[rule] <= np.log2(100) + 1e-9).all()
+    flat = longitudinal(ScoreMatrix(np.zeros((40, 8)), np.arange(40) % 8))
+    for rule in flat.bits:  # tied ranks share the rank model
+        assert_allclose(flat.bits[rule], 0, atol=1e-9)
     nothing = longitudinal(golden.matrix("random_eval"), golden.matrix("random_dev"))
     assert np.abs(nothing.mean_bits("count")).max() < 0.1
 
@@ -339,9 +327,8 @@ def test_without_a_dev_matrix_other_speakers_serve(golden):
     with_dev = longitudinal(matrix, golden.matrix("mid_dev"))
     for rule in crossed.bits:
         assert_allclose(crossed.mean_bits(rule), with_dev.mean_bits(rule), atol=0.35)
-    one = ScoreMatrix(np.eye(4), np.zeros(4, dtype=int))
     with pytest.raises(UsageError, match="two or more"):
-        longitudinal(one)
+        longitudinal(ScoreMatrix(np.eye(4), np.zeros(4, dtype=int)))
 
 
 @pytest.mark.parametrize("speakers", [12, 25, 200])
@@ -405,13 +392,6 @@ def test_thinned_speakers_give_about_the_same(golden, monkeypatch):
     assert thin.tau != whole.tau
     assert_allclose(thin.mean_bits("count"), whole.mean_bits("count"), atol=0.1)
     assert longitudinal(matrix).trials.size == 10
-
-
-def test_tied_ranks_share_the_rank_model():
-    matrix = ScoreMatrix(np.zeros((40, 8)), np.arange(40) % 8)
-    curve = longitudinal(matrix)
-    for rule in curve.bits:
-        assert_allclose(curve.bits[rule], 0, atol=1e-9)
 
 
 def test_replicates_weigh_speakers(golden):

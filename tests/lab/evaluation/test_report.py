@@ -24,7 +24,6 @@ from monitor.errors import StoreError, UsageError
 from monitor.lab.evaluation import EvaluationSettings, lid, linkage, srd, verification, zebra
 from monitor.lab.evaluation.comparisons import (
     Comparisons,
-    Roles,
     ScoreMatrix,
     leaving_out,
     resamples,
@@ -50,20 +49,6 @@ from tests.lab.evaluation.matrices import chance, constant, leading, perfect, re
 from tests.lab.reading import read_alone
 
 
-def test_a_data_frame_says_who_spoke_by_its_index_or_by_labels():
-    pandas = pytest.importorskip("pandas")
-    names, few = [f"s{i}" for i in range(10)], EvaluationSettings(replicates=0)
-    spoken = np.arange(30) % 10
-    scores = np.random.default_rng(0).normal(size=(30, 10)) + 3 * np.eye(10)[spoken]
-    known = pandas.DataFrame(scores, [names[i] for i in spoken], names)
-    expected = evaluate(scores, labels=spoken, settings=few)["srd.mean_bits"]
-    assert evaluate(known, settings=few)["srd.mean_bits"] == expected
-    bare = pandas.DataFrame(scores, columns=names)
-    assert evaluate(bare, labels=spoken, settings=few)["srd.mean_bits"] == expected
-    with pytest.raises(UsageError, match="give labels="):
-        evaluate(bare, settings=few)
-
-
 def test_figures_are_attributes_too_and_are_listed_for_completion():
     report = report_of(leading(10, 3, 3.0))
     assert report.srd.mean_bits is report["srd.mean_bits"]
@@ -82,20 +67,19 @@ def mid(golden):
 def test_it_says_what_the_families_say(golden, mid):
     matrix, dev = golden.matrix("mid_eval"), golden.matrix("mid_dev")
     weights = np.concatenate([resamples(matrix, 40), leaving_out(matrix.speakers)])
-    for family in (
-        srd.figures(matrix, weights, permutations=40),
-        lid.figures(matrix, weights, dev),
-        zebra.figures(matrix, weights),
-        verification.figures(matrix, weights),
-        linkage.figures(matrix, weights),
+    for figure in (
+        *srd.figures(matrix, weights, permutations=40),
+        *lid.figures(matrix, weights, dev),
+        *zebra.figures(matrix, weights),
+        *verification.figures(matrix, weights),
+        *linkage.figures(matrix, weights),
     ):
-        for figure in family:
-            found = mid[figure.key]
-            assert found.value == figure.value, figure.key
-            if figure.replicates is not None:
-                assert np.array_equal(found.replicates, figure.replicates[:40], equal_nan=True)
-            assert (found.ceiling, found.ties) == (figure.ceiling, figure.ties)
-            assert found.note.startswith(figure.note.rstrip("."))
+        found = mid[figure.key]
+        assert found.value == figure.value, figure.key
+        if figure.replicates is not None:
+            assert np.array_equal(found.replicates, figure.replicates[:40], equal_nan=True)
+        assert (found.ceiling, found.ties) == (figure.ceiling, figure.ties)
+        assert found.note.startswith(figure.note.rstrip("."))
 
 
 def test_every_figure_says_what_it_is(mid):
@@ -123,13 +107,11 @@ def test_json_has_no_figures_of_replicates_and_no_infinity(mid):
 def test_progress_and_notes(golden):
     seen: list[str] = []
     matrix = golden.matrix("weak_eval")
-    roles = Roles(query="anonymised", reference="original")
-    chosen = EvaluationSettings(replicates=0, epsilon=0.5, roles=roles)
+    chosen = EvaluationSettings(replicates=0, epsilon=0.5)
     report = evaluate(matrix, settings=chosen, notes=["Something."], progress=seen.append)
     assert len(seen) == steps()
     assert report.notes[0] == "Something."
     assert any("There is no dev matrix" in note for note in report.notes)
-    assert "Anonymised queries against original references." in report.notes
     assert report["accounting.basic_nats_10"].value == 5.0
     assert all(figure.replicates is None for figure in report.figures.values())
 

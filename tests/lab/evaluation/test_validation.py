@@ -67,19 +67,15 @@ def test_ratios_are_taken_as_they_are_whatever_their_base(base, nats):
     assert found["elub_low"] < 0 < found["elub_people"] <= found["elub_high"] + 0.01
     assert (found.same, found.different, found.speakers) == (144, 144 * 23, 24)
     assert found.pairs == 24 * 23 / 2
+    assert found.figures["cllr"].limits == (None, None)  # nothing was resampled
+    limited = validated(scores, llr="e", replicates=50).total.figures
+    for key in ("cllr", "min_cllr", "eer"):
+        assert limited[key].low <= limited[key].value <= limited[key].high
 
 
 def validated(scores, dev=None, **how) -> Any:
     """Without resamples, unless they are asked for."""
     return validate(scores, dev, **{"replicates": 0} | how)
-
-
-def test_limits_hold_their_values_and_need_resamples():
-    found = validated(matrix(), llr="e", replicates=50).total.figures
-    for key in ("cllr", "min_cllr", "eer"):
-        figure = found[key]
-        assert figure.low <= figure.value <= figure.high
-    assert validated(matrix(), llr="e").total.figures["cllr"].limits == (None, None)
 
 
 @pytest.mark.parametrize("dev", [None, matrix(5)])
@@ -109,17 +105,14 @@ def test_nobody_calibrates_a_comparison_of_theirs():
     assert two[mine, 5] == pytest.approx(np.polyval(slope, changed[mine, 5]), abs=1e-9)
     others = np.flatnonzero(scores.target == 7)
     assert not np.allclose(one[others, 8], two[others, 8])
+    with pytest.raises(UsageError, match="too few to calibrate on some and test on others"):
+        validated(matrix(speakers=3))
+    assert validated(matrix(speakers=3), llr="e").total.speakers == 3
 
 
 def _ratios_of(scores):
     listed = Comparisons.all_of(scores).listed()
     return _crosswise(listed, "a", np.asarray(listed.scores))[0].reshape(scores.scores.shape)
-
-
-def test_too_few_people_to_calibrate_on_are_refused():
-    with pytest.raises(UsageError, match="too few to calibrate on some and test on others"):
-        validated(matrix(speakers=3))
-    assert validated(matrix(speakers=3), llr="e").total.speakers == 3
 
 
 def test_conditions_and_groups_are_measured_by_themselves():
@@ -137,6 +130,11 @@ def test_conditions_and_groups_are_measured_by_themselves():
     even = np.repeat(np.arange(144) % 2 == 0, 23)
     assert noisy_part["cllr"] == pytest.approx(cllr(own[::2], others[even]))
     assert any("of 70 of 144 trials" in note for note in found.notes)
+    listed = Comparisons.all_of(scores).listed()
+    kept = ~(listed.mated & (listed.trial >= 138))  # impostors of a list count too
+    every = Comparisons(listed.speakers, None, listed.select(kept), "list")
+    total = validated(every, llr="e").total
+    assert (total.same, total.different) == (138, 144 * 23)
     strange = Attribute("conditions.csv", "line", {"else": "x"})
     with pytest.raises(UsageError, match="names none of its trials"):
         validated(scores, llr="e", conditions=[strange])
@@ -160,12 +158,10 @@ def test_lengths_fall_into_ranges_in_their_order(tmp_path):
             read_conditions(path)
 
 
-@pytest.mark.parametrize(
-    "text", ["cllr", "cllr=1", "nonsense<1", "cllr<x", "cllr<inf", "<1", "cllr<1<2", ""]
-)
-def test_what_is_no_criterion_is_refused(text):
-    with pytest.raises(UsageError, match="give a measure"):
-        Criterion.of(text)
+def test_what_is_no_criterion_is_refused():
+    for text in ("cllr", "cllr=1", "nonsense<1", "cllr<x", "cllr<inf", "<1", "cllr<1<2", ""):
+        with pytest.raises(UsageError, match="give a measure"):
+            Criterion.of(text)
 
 
 def statement(**given):
@@ -272,12 +268,3 @@ def test_perfect_separation_is_drawn_and_said(scale):
     page = render_html(validation_page([found], statement()))
     assert "perfect separation" in page
     assert "not decided" in page
-
-
-def test_lists_with_impostors_count_them():
-    scores = matrix()
-    listed = Comparisons.all_of(scores).listed()
-    kept = ~(listed.mated & (listed.trial >= 138))
-    every = Comparisons(listed.speakers, None, listed.select(kept), "list")
-    found = validated(every, llr="e", replicates=10).total
-    assert (found.same, found.different) == (138, 144 * 23)

@@ -194,14 +194,11 @@ def test_scores_that_are_all_equal_disclose_nothing(golden):
     assert log10_l(np.ones(100), np.ones(900)) == pytest.approx(floor, abs=1e-15)
     assert tag(log10_l(np.ones(100), np.ones(900))) == "A"  # the dummies, not the scores
     assert tag(log10_l(np.ones(500), np.ones(500))) == "0"
-
-
-def test_reversed_scores_disclose_nothing(golden):
-    probe = golden.json("peers")["edge_probes"]["reversed_T100_N900"]
-    own, others = np.linspace(0, 1, 100), np.linspace(2, 3, 900)
+    own, others = np.linspace(0, 1, 100), np.linspace(2, 3, 900)  # nor do scores that are reversed
+    probe = probes["reversed_T100_N900"]
     assert d_ece(own, others) == probe["D_ECE"] == 0.0
     assert log10_l(own, others) == pytest.approx(probe["log10_l"], abs=4.4e-7)
-    assert log10_l(own, others) == pytest.approx(log10_l_limits(100, 900)[0], abs=1e-15)
+    assert log10_l(own, others) == pytest.approx(floor, abs=1e-15)
 
 
 def test_tags_are_those_of_the_paper(golden):
@@ -211,16 +208,6 @@ def test_tags_are_those_of_the_paper(golden):
     assert [tag(row["log10_l"]) for row in rows] == [row["tag"] for row in rows]
     assert [tag(x) for x in (0.0, 1e-9, 0.999, 1.0, 1.999, 2.0, 3.999)] == [*"0AABBCC"]
     assert [tag(x) for x in (4.0, 4.999, 5.0, 5.999, 6.0, 40.0, np.inf)] == [*"DDEEFFF"]
-
-
-def test_z_meets_its_series_and_its_limits():
-    a = np.array([0.009999999, 0.010000001])
-    assert np.diff(zebra._z(a)) == pytest.approx(2e-9 / 6, rel=0.01)
-    assert np.diff(zebra._z(-a)) == pytest.approx(-2e-9 / 6, rel=0.01)
-    small = zebra._z(np.array([1.1e-6, -1.1e-6]))
-    assert small == pytest.approx([1.1e-6 / 6, -1.1e-6 / 6], rel=1e-6)
-    assert zebra._z(np.array([1e4, np.inf])) == pytest.approx([0.25, 0.25], abs=1e-12)
-    assert zebra._z(np.array([-800.0]))[0] == pytest.approx(0.25 - 799 / 2)
 
 
 @pytest.mark.slow

@@ -162,7 +162,7 @@ def nan(vectors):
     return vectors
 
 
-BAD = {
+BAD: dict[str, Any] = {
     "dimensions": ((TRIALS[:, :4], SPOKEN), None, "t.npz has 4 dimensions and e.npz 5"),
     "nan": ((nan(TRIALS), SPOKEN), None, "t.npz: embedding 3 (speaker cid) is not finite"),
     "zero": (None, (zero(ENROLMENT, 3), OWNERS), "e.npz: embedding 4 (speaker cid) is all zero"),
@@ -177,47 +177,36 @@ BAD = {
     "flat": ((TRIALS[0], SPOKEN), None, "not float64 of shape (5,)"),
     "none": ((TRIALS[:0], np.array([], "U1")), None, "t.npz has no embedding in it"),
     "objects": ((TRIALS, np.array(SPOKEN, object)), None, "holds Python objects"),
+    "empty": ("", None, "is empty"),
+    "header only": ("speaker,e0\n", None, "is empty"),
+    "no speaker": ("a,b\n1,2\n", None, "line 1: name the columns: speaker"),
+    "short": ("speaker,a,b\nann,1\n", None, "line 2: has 2 columns and not 3"),
+    "word": ("speaker,a,b\nann,1,x\n", None, "line 2: could not convert string to float"),
+    "no object": ('{"speaker": "a", "embedding": [1]}\n[1]\n', None, "line 2: is no JSON object"),
+    "no name": ('{"embedding": [1]}\n', None, 'line 1: needs "speaker"'),
+    "no list": ('{"speaker": "a", "embedding": "1"}\n', None, 'line 1: needs "embedding"'),
+    "sizes": (
+        '{"speaker": "a", "embedding": [1]}\n{"speaker": "b", "embedding": [1, 2]}\n',
+        None,
+        "embeddings of 1 to 2 dimensions",
+    ),
+    "npy": (kits.array_file(TRIALS), None, "does not say whose embeddings they are"),
+    "npz": ({"x": TRIALS}, None, "needs embeddings (n, d) and speakers (n,), not x"),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
 def test_what_cannot_be_scored(tmp_path, case):
     trials, enrolment, message = BAD[case]
-    as_npz(tmp_path / "t.npz", *(trials or (TRIALS, SPOKEN)))
+    path = tmp_path / "t.npz"
+    if isinstance(trials, dict):
+        np.savez(path, **trials)
+    elif isinstance(trials, str | bytes):
+        path = tmp_path / "t"
+        path.write_bytes(trials.encode() if isinstance(trials, str) else trials)
+    else:
+        as_npz(path, *(trials or (TRIALS, SPOKEN)))
     as_npz(tmp_path / "e.npz", *(enrolment or (ENROLMENT, OWNERS)))
-    refused(message, tmp_path / "t.npz", tmp_path / "e.npz")
-
-
-TEXTS = {
-    "empty": ("", "is empty"),
-    "header only": ("speaker,e0\n", "is empty"),
-    "no speaker": ("a,b\n1,2\n", "line 1: name the columns: speaker"),
-    "short": ("speaker,a,b\nann,1\n", "line 2: has 2 columns and not 3"),
-    "word": ("speaker,a,b\nann,1,x\n", "line 2: could not convert string to float"),
-    "no object": ('{"speaker": "a", "embedding": [1]}\n[1]\n', "line 2: is no JSON object"),
-    "no name": ('{"embedding": [1]}\n', 'line 1: needs "speaker"'),
-    "no list": ('{"speaker": "a", "embedding": "1"}\n', 'line 1: needs "embedding"'),
-    "sizes": (
-        '{"speaker": "a", "embedding": [1]}\n{"speaker": "b", "embedding": [1, 2]}\n',
-        "embeddings of 1 to 2 dimensions",
-    ),
-    "npy": (None, "does not say whose embeddings they are"),
-    "npz": (False, "needs embeddings (n, d) and speakers (n,), not x"),
-}
-
-
-@pytest.mark.parametrize("case", TEXTS)
-def test_texts_that_cannot_be_read(tmp_path, case):
-    text, message = TEXTS[case]
-    path = tmp_path / "t"
-    with path.open("wb") as file:
-        if text is None:
-            np.save(file, TRIALS)
-        elif text is False:
-            np.savez(file, x=TRIALS)
-        else:
-            file.write(str(text).encode())
-    as_npz(tmp_path / "e.npz", ENROLMENT, OWNERS)
     refused(message, path, tmp_path / "e.npz")
     refused("scoring='plda' is not one of average, max", tmp_path, tmp_path, "plda")
 
