@@ -34,9 +34,8 @@ def lines_of(process: subprocess.Popen[str], wanted: str) -> str:
 
 def raised(got: list[Any]) -> list[dict[str, Any]]:
     """The alert that was asked for: a warning may come before it, or another one."""
-    return [
-        a for a in got if (a["field"], a["level"], a["state"]) == ("gain_bits", "alert", "raised")
-    ]
+    wanted = ("gain_bits", "alert", "raised")
+    return [a for a in got if (a["field"], a["level"], a["state"]) == wanted]
 
 
 def test_spoken_seen_and_told(virtual_microphone, shared, browser, tmp_path):

@@ -107,9 +107,8 @@ def imported_files(module: str) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                name = f"{node.module}.{alias.name}"
-                found.add(name if name in MODULES else str(node.module))
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in MODULES else str(node.module) for name in names}
     return found & MODULES.keys()
 
 

@@ -51,7 +51,7 @@ def talk(folder: Path, seconds: int, seed: int = 0) -> Path:
 
 def start(folder: Path, *arguments: object, **options: object) -> subprocess.Popen[str]:
     process: subprocess.Popen[str] = subprocess.Popen(
-        [sys.executable, "-B", "-m", "monitor", *map(str, arguments)],
+        [sys.executable, "-B", *map(str, arguments)],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
@@ -64,8 +64,8 @@ def start(folder: Path, *arguments: object, **options: object) -> subprocess.Pop
 
 def replay(folder: Path, recording: Path, *arguments: object, **options: object):
     return start(
-        folder, "replay", recording, "--features", "f0", "-w", WATCHED, "--ledger", "me.db",
-        *arguments, **options,
+        folder, "-m", "monitor", "replay", recording, "--features", "f0", "-w", WATCHED,
+        "--ledger", "me.db", *arguments, **options,
     )  # fmt: skip
 
 
@@ -121,13 +121,7 @@ def test_killed_in_the_middle_of_a_write(tmp_path):
     generator = np.random.default_rng(0)
     reached = []
     for _ in range(8):
-        with subprocess.Popen(
-            [sys.executable, "-c", WRITER],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as process:
+        with start(tmp_path, "-c", WRITER) as process:
             assert process.stdout is not None
             for _ in range(int(generator.integers(5, 60))):
                 seen = int(process.stdout.readline())
@@ -298,11 +292,7 @@ go(Path(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]))
 def test_killed_and_resumed_the_ledger_is_the_same(tmp_path, flush, save, kill):
     (tmp_path / "whole").mkdir()
     go(tmp_path / "whole", 9.0, 9.0, None)
-    killed = subprocess.run(
-        [sys.executable, "-c", GO, str(tmp_path), str(flush), str(save), str(kill)],
-        cwd=ROOT, check=False,
-    )  # fmt: skip
-    assert killed.returncode == -signal.SIGKILL
+    assert finish(start(ROOT, "-c", GO, tmp_path, flush, save, kill))[0] == -signal.SIGKILL
     go(tmp_path, flush, save, None)
     assert rows(tmp_path) == rows(tmp_path / "whole")
     types = [row["type"] for row in rows(tmp_path)]
@@ -312,10 +302,7 @@ def test_killed_and_resumed_the_ledger_is_the_same(tmp_path, flush, save, kill):
 
 def test_a_checkpoint_comes_before_anything_that_counts(tmp_path):
     """Killed at its very first reading, a run leaves no session, and nothing locks it out."""
-    killed = subprocess.run(
-        [sys.executable, "-c", GO, str(tmp_path), "9", "9", "0"], cwd=ROOT, check=False
-    )
-    assert killed.returncode == -signal.SIGKILL
+    assert finish(start(ROOT, "-c", GO, tmp_path, 9, 9, 0))[0] == -signal.SIGKILL
     assert not state_path(tmp_path / "run.jsonl").exists()
     with Ledger(tmp_path / "me.db") as ledger:
         ledger.refuse_twice(WATCHED, HEARD)
