@@ -234,7 +234,8 @@ def test_after_the_last_turn_the_sound_counts_for_nobody_and_that_is_told_once()
 
 def test_what_makes_no_sense_is_left_out_and_told():
     labels = [line(0.0, 1.0, f"S{k}") for k in range(MOST_LABELS + 2)]
-    rows = ["SPEAKER call 1 0 x", "\xff", line(0.2, 90.0, "far"), *labels, "", ";; a comment"]
+    malformed: list[bytes | str] = ["SPEAKER call 1 0 x", b"\xff"]
+    rows = [*malformed, line(0.2, 90.0, "far"), *labels, "", ";; a comment"]
     told: list[str] = []
     pipe = TurnPipe(rows, report=told.append)
     with LiveDiarised(queue_of(RAMP), pipe) as source:
