@@ -17,7 +17,6 @@ from monitor.web.guard import (
     MOST_SESSIONS,
     SESSION_SECONDS,
     TRIES,
-    TRIES_SECONDS,
     Access,
     Answer,
     host_of,
@@ -90,14 +89,14 @@ def test_the_token_and_nothing_else(access, wrong):
 
 
 def test_an_address_has_so_many_tries(access, clock):
-    for _ in range(TRIES):
+    for _ in range(10):  # a minute, as SECURITY.md says
         assert offer(access, "wrong") is Answer.WRONG
     assert offer(access, "wrong") is Answer.WAIT
     assert offer(access, SECRET) is Answer.RIGHT  # else anybody could keep a reader out
     assert offer(access, "wrong") is Answer.WAIT
-    assert 0 < access.wait_seconds("127.0.0.1") <= TRIES_SECONDS
+    assert 0 < access.wait_seconds("127.0.0.1") <= 60
     assert offer(access, "wrong", "192.0.2.7") is Answer.WRONG
-    clock.now += TRIES_SECONDS
+    clock.now += 60
     assert access.wait_seconds("127.0.0.1") == 0
     assert offer(access, "wrong") is Answer.WRONG
 
@@ -107,7 +106,7 @@ def test_guesses_at_the_same_moment_are_counted_as_well_and_answered_late():
         access, loop = Access(SECRET), asyncio.get_running_loop()
         began = loop.time()
         found = await asyncio.gather(*(access.offer(f"guess {i}", "::1") for i in range(50)))
-        assert loop.time() - began >= module.WRONG_SECONDS * 0.99
+        assert loop.time() - began >= 0.49
         return found
 
     answers = asyncio.run(all_at_once())
