@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.errors import CalibrationError, UsageError
+from monitor.maths import rank_models as quadrature
 from monitor.maths.rank_models import (
     LOSSES,
     RankFit,
@@ -134,6 +135,13 @@ def test_binomials_are_the_limit_and_may_be_certain():
         assert binomial_mean_disclosure_bits(p, 10) == pytest.approx(math.log2(10))
     assert binomial_log_pmf(np.array([0.1, 0.9]), 5).shape == (2, 5)
     assert binomial_mean_disclosure_bits(np.array([0.0, 0.5, 1.0]), 8).shape == (3,)
+
+
+@given(st.integers(1, 40_000))
+def test_weights_of_a_plain_sum_are_those_that_are_gathered_rank_by_rank(count):
+    at, weights = quadrature._from_below(count, quadrature.EXACT, quadrature.ORDER)
+    assert_array_equal(at, quadrature.nodes(count))
+    assert_allclose(weights, quadrature.gather(np.ones(count)), rtol=1e-9)
 
 
 @pytest.mark.parametrize("regime", ["mid", "weak", "random"])
