@@ -39,6 +39,9 @@ def test_into_a_population_and_on_to_a_replay(run, people, talk, enrolled):
     assert result.err.startswith("plan: 12 speakers, a folder each\n  speaker ")
     assert result.err.endswith(f"\nthe rank models are in {enrolled}\n")
     population = Population.load(enrolled)
+    cohort, shipped = population.cohort, Population.reference().cohort
+    assert cohort is not None
+    assert shipped is not None
     found = {(each.features, each.session) for each in population.rank_models}
     assert found == {(("f0",), "same"), (("f0",), "cross")}
     for rank_model in population.rank_models:
@@ -46,8 +49,8 @@ def test_into_a_population_and_on_to_a_replay(run, people, talk, enrolled):
         assert rank_model.maxima is not None
         assert len(rank_model.maxima.speakers) == 12
         assert rank_model.evidence is not None
-        assert rank_model.evidence.cohort == (population.cohort.compute_digest("f0"),)
-    assert len(population.cohort) == len(Population.reference().cohort)
+        assert rank_model.evidence.cohort == (cohort.compute_digest("f0"),)
+    assert len(cohort) == len(shipped)
     start = run("replay", talk, "-p", enrolled, "--watch", "000003").records[0]
     told = {key: start[f"rank_model{key}"] for key in ("", "_speakers", "_session")}
     assert told == {"": "own", "_speakers": 12, "_session": "cross"}
@@ -196,7 +199,9 @@ def test_a_cohort_of_ones_own(run, people, enrolled, tmp_path):
     assert made.code == 0
     # the names are those of the corpus too
     assert "left out of the cohort, being known: 000000, 000001" in made.err
-    assert len(Population.load(enrolled).cohort) == 18
+    own = Population.load(enrolled).cohort
+    assert own is not None
+    assert len(own) == 18
     # it stays with the population, and is taken from there
     cells = json.loads(made.out)["cells"]
     assert json.loads(run(*asked, "-o", enrolled).out)["cells"] == cells

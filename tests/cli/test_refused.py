@@ -462,8 +462,8 @@ def world(
     templates = us.features["f0"]
     for name, size in (("enrolled.npz", len(us)), ("me.npz", 1)):
         some = {"f0": FeatureTemplates(templates.spec, templates.slices[: us.offsets[size]])}
-        people = [Speaker(f"p{i}") if i else Speaker("me") for i in range(size)]
-        Population(people, us.offsets[: size + 1], some, RankModels([])).save(root / name)
+        who = [Speaker(f"p{i}") if i else Speaker("me") for i in range(size)]
+        Population(who, us.offsets[: size + 1], some, RankModels([])).save(root / name)
     Ledger(root / "me.db").close()
     content = population.read_bytes()
     texts = {"half.npz": content[: len(content) // 2], "foreign.db": b"no database at all" * 99,
