@@ -222,6 +222,15 @@ def test_early_frames_are_the_same_for_any_cutting_and_after_a_stop(spoken):
         assert resumed(fresh, parts, stops, [spoken]) == whole
 
 
+def test_a_state_in_the_middle_of_a_block_has_none_of_a_whole_window(spoken):
+    heard = FrameAccumulator({each.spec.name: each.spec for each in make(HEARD)})
+    heard.add(spoken)
+    whole = int(spoken.tracks["voice"].ticks[0])
+    for tick, stands in ((whole - 1, True), (whole, False)):
+        heard.learn(heard.moments([tick]), 0)
+        assert ("early/voice" in heard.state()[1]) == stands
+
+
 def test_what_began_afresh_has_no_early_frames(spoken):
     stream, (first, then, *_) = fresh(), frames(spoken, range(150, 1000, 150))
     records(stream, first)
