@@ -215,6 +215,17 @@ def test_killed_anywhere_and_resumed_the_file_is_the_same(tmp_path_factory, kill
     assert sorted(each.name for each in folder.iterdir()) == ["run.jsonl", "whole.jsonl"]
 
 
+def test_a_run_begun_anew_forgets_the_checkpoint_of_the_one_before(tmp_path):
+    path = tmp_path / "run.jsonl"
+    with pytest.raises(KilledError):
+        go(path, listed(items()), 12, 2.0)
+    assert state_path(path).exists()
+    anew = LogFile(path, replace=True)
+    with pytest.raises(KilledError):
+        run_through(listed(items()), fresh(), sinks=[Dying(0)], log=anew)
+    assert not state_path(path).exists()
+
+
 def test_a_resumed_run_shows_people_its_start_but_writes_none(tmp_path):
     path = tmp_path / "run.jsonl"
     with pytest.raises(KilledError):
