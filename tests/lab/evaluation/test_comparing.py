@@ -172,6 +172,7 @@ def test_notes_say_what_stands_in_the_way():
     figure = Figure("a.b", "B", 0.5, "bits")
     few = compare([report(f"s{i}", [figure], replicates=20) for i in range(4)])
     assert any("20 resamples are few" in note for note in few.notes)
+    assert "differs from s0:" in few.notes[0]  # the first is what others are compared with
     none = compare([report(name, [figure], replicates=0) for name in "ab"])
     assert any("Nothing was resampled" in note for note in none.notes)
     sizes = compare([report("a", [figure]), report("b", [figure], speakers=50)])

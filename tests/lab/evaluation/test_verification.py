@@ -210,6 +210,16 @@ def test_tags_are_those_of_the_paper(golden):
     assert [tag(x) for x in (4.0, 4.999, 5.0, 5.999, 6.0, 40.0, np.inf)] == [*"DDEEFFF"]
 
 
+def test_z_meets_its_series_and_its_limits():
+    a = np.array([0.009999999, 0.010000001])
+    assert np.diff(zebra._z(a)) == pytest.approx(2e-9 / 6, rel=0.01)
+    assert np.diff(zebra._z(-a)) == pytest.approx(-2e-9 / 6, rel=0.01)
+    small = zebra._z(np.array([1.1e-6, -1.1e-6]))
+    assert small == pytest.approx([1.1e-6 / 6, -1.1e-6 / 6], rel=1e-6)
+    assert zebra._z(np.array([1e4, np.inf])) == pytest.approx([0.25, 0.25], abs=1e-12)
+    assert zebra._z(np.array([-800.0]))[0] == pytest.approx(0.25 - 799 / 2)
+
+
 @pytest.mark.slow
 @settings(max_examples=20)
 @given(SCORES, SCORES)
