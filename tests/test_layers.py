@@ -30,6 +30,7 @@ LAYERS = [
     {"features", "population", "sources", "sinks", "plots", "tables"},
     {"corpus", "stream", "alerts"},
     {"ledger", "anonymisers", "training", "web"},
+    {"relay"},
     {"run"},
     {"serve"},
     {"cli"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from typing import Protocol
 
 from monitor.alerts.rules import HOLD, Threshold, check_field, figure
 from monitor.errors import UsageError
@@ -69,6 +70,34 @@ def budget(bits: float) -> list[Threshold]:
         [('budget of 8 bits nearly spent', 7.0, 'warning'), ('budget of 8 bits spent', 8.0, ...)]
     """
     return [Budget(bits, min(NEAR_BITS, bits / 4)), Budget(bits)]
+
+
+class Reach(Protocol):
+    """How far the figures of an attacker reach."""
+
+    @property
+    def support_bits(self) -> float | None:
+        """The most evidence that calibration supports."""
+
+    @property
+    def ceiling(self) -> float:
+        """The most bits of the closed-set figure, log2 N."""
+
+
+def check_reach(budget_bits: float, headline: str, attacker: Reach) -> None:
+    """Refuse a budget that cannot be seen to be exceeded (UsageError)."""
+    support = attacker.support_bits
+    if headline == "evidence" and support is not None and budget_bits >= support:
+        raise UsageError(
+            f"a budget of {budget_bits:g} bits cannot be checked: this population's calibration "
+            f"supports no more than {support:.1f}; give less"
+        )
+    if headline != "evidence" and budget_bits >= attacker.ceiling:
+        raise UsageError(
+            f"a budget of {budget_bits:g} bits cannot be exceeded: without a rank model of "
+            f"evidence the figure ends at log2 N, {attacker.ceiling:.1f} bits; calibrate with a "
+            "cohort, or give less"
+        )
 
 
 # --- An alert rule with a stated probability of a false alarm over a whole stream.

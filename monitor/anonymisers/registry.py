@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -12,6 +14,9 @@ from monitor.anonymisers.filters import DRAWN, McAdams, Noise, Program, Unchange
 from monitor.errors import UsageError
 from monitor.protocols import Anonymiser
 
+SCOREBOARD = Path(__file__).with_name("scoreboard.json")
+"""What attackers learnt of each method, as `monitor attack --scoreboard` writes it
+(benchmarks/voice_changers.py)."""
 ANONYMISERS: dict[str, Callable[[str, Utterance], Anonymiser]] = {}  # what makes each, by its name
 
 
@@ -49,6 +54,17 @@ def make(method: str, utterance: Utterance) -> Anonymiser:
             f"nothing stands after {method!r}: give its setting, or leave out the colon"
         )
     return anonymiser
+
+
+def attacked_bits(method: str) -> tuple[float, float] | None:
+    """Return what the strongest attacker tried learnt of 10 s, and of clear speech, in bits.
+
+    Of 16 readers, by the scoreboard that ships; None where the method was not measured.
+    """
+    rows = json.loads(SCOREBOARD.read_text(encoding="utf-8"))["rows"]
+    strongest = {row["how"]: max(bits for bits, *_ in row["bits"].values()) for row in rows}
+    bits = strongest.get(f"monitor protect --method {method}")
+    return None if bits is None else (bits, strongest["nothing"])
 
 
 def _none(setting: str, utterance: Utterance) -> Anonymiser:

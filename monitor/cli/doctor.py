@@ -99,6 +99,7 @@ def examine(*, hear: bool = False) -> Iterator[Finding]:
         "Python": lambda: ("ok", f"{sys.version.split()[0]}, {plural(cores(), 'core')}"),
         "PortAudio": _portaudio,
         "inputs": _inputs,
+        "outputs": _outputs,
         **({"hearing": _hearing} if hear else {}),
         "phones": _phones,
         "voice": _voice,
@@ -135,6 +136,30 @@ def _inputs() -> tuple[str, str]:
     names = devices()
     first = choose(names, None)
     return "ok", f"{plural(len(names), 'input')}, by default {first.name} ({first.rate} Hz)"
+
+
+VIRTUAL_MICROPHONE = {
+    "linux": "pactl load-module module-null-sink sink_name=meeting; then --through meeting, and "
+    "in the meeting take the microphone 'Monitor of meeting'",
+    "darwin": "install BlackHole (brew install blackhole-2ch); then --through BlackHole, and in "
+    "the meeting take the microphone BlackHole",
+    "win32": "install VB-Cable; then --through 'CABLE Input', and in the meeting take the "
+    "microphone 'CABLE Output'",
+}
+"""How to make an output that other programs take for a microphone, by system."""
+
+
+def _outputs() -> tuple[str, str]:
+    from monitor.relay.outlet import list_sinks
+    from monitor.sources.microphone import devices, library
+
+    how = VIRTUAL_MICROPHONE.get(sys.platform, VIRTUAL_MICROPHONE["linux"])
+    try:
+        library()
+    except SourceError:
+        return "broken", "cannot be listed without PortAudio"
+    names = [device.name for device in devices("output")] + list_sinks()
+    return "ok", f"{', '.join(names) or 'none'}; to speak through one (listen --through): {how}"
 
 
 def _hearing() -> tuple[str, str]:
@@ -223,7 +248,9 @@ def _disk() -> tuple[str, str]:
 @click.option(
     "--hear", is_flag=True, help="Also open the default input for a second, and say how loud it is."
 )
-@click.option("--devices", is_flag=True, help="List the audio inputs; a star marks the default.")
+@click.option(
+    "--devices", is_flag=True, help="List inputs, then outputs; a star marks the defaults."
+)
 @click.option(
     "--completion",
     type=click.Choice(["bash", "zsh", "fish"]),
@@ -265,21 +292,23 @@ def command(hear: bool, devices: bool, completion: str | None, as_json: bool) ->
 
 
 def _list_devices(*, as_json: bool) -> int:
-    """Print the audio inputs; exit status 1 where there is none."""
+    """Print the inputs and outputs; exit status 1 where there is no input."""
     from monitor.sources.microphone import choose, devices
 
-    inputs = devices()
+    kinds = {kind: devices(kind) for kind in ("input", "output")}
     if as_json:
-        click.echo(json.dumps([asdict(device) for device in inputs], indent=1))
-        return 0 if inputs else FAILED
-    choose(inputs, None)  # says what to do where there is none
-    width = max(len(device.name) for device in inputs)
-    for device in inputs:
-        channels = plural(device.channels, "channel")
-        star = "*" if device.default else " "
-        say(
-            f"{star} {device.index:>3}  {device.name:<{width}}  {channels:>11}  "
-            f"{device.rate:>6} Hz  {device.host}",
-            err=False,
-        )
+        lines = [{"kind": kind, **asdict(one)} for kind in kinds for one in kinds[kind]]
+        click.echo(json.dumps(lines, indent=1))
+        return 0 if kinds["input"] else FAILED
+    choose(kinds["input"], None)  # says what to do where there is none
+    width = max(len(device.name) for found in kinds.values() for device in found)
+    for kind, found in kinds.items():
+        for device in found:
+            channels = plural(device.channels, "channel")
+            star = "*" if device.default else " "
+            say(
+                f"{star} {device.index:>3}  {device.name:<{width}}  {kind:<6}  {channels:>11}  "
+                f"{device.rate:>6} Hz  {device.host}",
+                err=False,
+            )
     return 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +14,62 @@ from monitor.cli.monitor_options import RunOptions, RunReporter, refuse_beside
 from monitor.cli.options import Seconds, group, option, shared, with_options
 from monitor.cli.transcript_options import LiveTurns
 from monitor.errors import UsageError
+
+if TYPE_CHECKING:
+    from monitor.relay import Relay
+
+
+@dataclass(frozen=True, slots=True)
+class RelayOptions:
+    """Where what is heard goes out."""
+
+    through: str | None = option(
+        "--through DEVICE",
+        "Let what is heard out at this output, which other programs take for a microphone "
+        "(`monitor doctor` says how to make one), until --budget is spent.",
+    )
+    then: str | None = option(
+        "--then mute|METHOD",
+        "What happens when the budget is spent: silence, or sound protected by a method that works "
+        "live, such as mcadams:random. [default: mute]",
+    )
+    delay: float | None = option(
+        "--delay SECONDS",
+        "Hold sound back for so long, so that what would exceed the budget is never sent; 0 lets "
+        "it out at once, and closes one reading late. [default: 0.56]",
+        type=Seconds(),
+    )
+    mute_on_alert: bool = option("--mute-on-alert", "An --alert does what a spent budget does.")
+
+    def relay(self, options: RunOptions) -> Relay | None:
+        """Open the output; None where nothing goes out."""
+        if self.through is None:
+            given = {
+                "--then": self.then,
+                "--delay": self.delay,
+                "--mute-on-alert": self.mute_on_alert,
+            }
+            for name, value in given.items():
+                if value not in (None, False):
+                    raise UsageError(f"{name} says how sound goes out: add --through DEVICE")
+            return None
+        from monitor.relay import DELAY_SECONDS, MUTE, Outlet, Relay, RelaySettings
+
+        budget, protecting = options.of_ledger.budget, options.protecting
+        if self.then is not None and budget is None:
+            raise UsageError("--then says what a spent budget does: add --budget BITS")
+        if self.then not in (None, MUTE) and protecting.protect is not None:
+            raise UsageError("--protect is the method from the beginning on: leave out --then")
+        settings = RelaySettings(
+            budget,
+            self.then or MUTE,
+            DELAY_SECONDS if self.delay is None else self.delay,
+            protecting.population(),
+            protecting.protect_seed,
+            self.mute_on_alert,
+            protecting.protect is not None,
+        )
+        return Relay(Outlet(self.through), settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +89,7 @@ class ListenOptions(RunOptions):
         default="60",
     )
     apart: LiveTurns = group(LiveTurns, "Words and turns")
+    relaying: RelayOptions = group(RelayOptions, "Speak through")
 
 
 @click.command("listen", cls=HelpCommand, short_help="Measure the voice at the microphone, live.")
@@ -44,6 +103,7 @@ def command(asked: ListenOptions) -> int:
     monitor listen --device usb --for 10m --jsonl talk.jsonl
     monitor listen -p us.npz --watch me --protect mcadams:0.8
     monitor listen --web 8000 -p us.npz --watch me --ledger me.db --budget 8bits
+    monitor listen -p us.npz --watch me --through meeting --budget 6 --then mcadams:random
     my-recogniser | monitor listen -p us.npz --watch me --transcript -
     my-diariser | monitor listen -p us.npz --turns - --web 8000
 
@@ -54,7 +114,7 @@ def command(asked: ListenOptions) -> int:
     from monitor.alerts.rules import Forecast
     from monitor.protocols import LiveSource
     from monitor.sinks.live import LiveView, PeopleProgress
-    from monitor.sources.registry import open_live_source
+    from monitor.sources.microphone import PORTAUDIO, Microphone
 
     if asked.seconds == 0:
         raise UsageError("--for 0 hears nothing; leave it out to listen until Ctrl-C")
@@ -68,24 +128,36 @@ def command(asked: ListenOptions) -> int:
             {
                 "--protect": asked.protecting.protect,
                 "--ledger": asked.of_ledger.ledger,
+                "--through": asked.relaying.through,
                 "style" if asked.transcribing.transcript is None else "--transcript": words,
             },
         )
 
+    with quiet_libraries():
+        relay = asked.relaying.relay(asked)
+
     def microphone() -> LiveSource:
-        source = open_live_source(
-            f"mic:{asked.device or ''}",
+        source: LiveSource = Microphone(
+            asked.device or None,
             seconds=asked.seconds,
             channels=asked.options.channel,
             reconnect_seconds=asked.reconnect,
             report=lambda line: view.say(line),
+            system=PORTAUDIO if relay is None else relay.system,
         )
+        if relay is not None and asked.protecting.protect is None:
+            source = relay.source(source)
         if words:
             return asked.transcribing.live(source, lambda line: view.say(line))
         return asked.apart.split(source, lambda line: view.say(line))
 
-    reporter = RunReporter(asked, split=split, alert_for=asked.apart.alert_for, bell=True)
-    with quiet_libraries(), reporter.run(microphone) as run:
+    with ExitStack() as stack, quiet_libraries():
+        if relay is not None:
+            stack.callback(relay.close)
+        reporter = RunReporter(
+            asked, split=split, alert_for=asked.apart.alert_for, bell=True, relay=relay
+        )
+        run = stack.enter_context(reporter.run(microphone))
         if split:
             view = PeopleProgress(asked.seconds)
         else:

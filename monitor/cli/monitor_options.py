@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from monitor.population.population import Population
     from monitor.population.rank_model import RankModels
     from monitor.protocols import AlertAction, AlertRule, Sink, Source
+    from monitor.relay import Relay
     from monitor.run import LedgerFile, LogFile, Protection, Run
     from monitor.sinks.jsonl import RunBuffer
     from monitor.stream.monitor import Monitor
@@ -433,18 +435,19 @@ class LedgerOptions:
         type=NumberOfBits(),
     )
 
-    def __post_init__(self) -> None:
-        if self.budget is not None and self.ledger is None:
+    def check(self, *, keeps: bool) -> None:
+        """Refuse a budget that nothing counts over; ``keeps``: this run is kept to it."""
+        if self.budget is not None and self.ledger is None and not keeps:
             raise UsageError(
                 "--budget counts over all sessions: it needs --ledger FILE.db; for this one "
                 f"alone use --alert 'bits>{self.budget:g}'"
             )
 
     def rules(self) -> list[Threshold]:
-        """Make the rules of the budget, if there is one."""
+        """Make the rules of the budget over all sessions, if there is one."""
         from monitor.alerts import budget
 
-        return [] if self.budget is None else budget(self.budget)
+        return [] if self.budget is None or self.ledger is None else budget(self.budget)
 
     def file(self) -> LedgerFile | None:
         """For a `Run`."""
@@ -479,11 +482,18 @@ class Protecting:
         """Files that are read."""
         return [self.protected_population] if self.protected_population else []
 
-    def protection(self, ledger: Path | None) -> Protection | None:
-        """For a `Run`; None where no anonymiser was asked for."""
+    def population(self) -> Population | None:
+        """Read the protected population; None where there is none."""
+        name = self.protected_population
+        return None if name is None else _read(name, None, _mark_of(name))[0]
+
+    def protection(self, ledger: Path | None, *, later: bool = False) -> Protection | None:
+        """For a `Run`; None where no anonymiser was asked for, or ``later`` one will be used."""
         from monitor.run import Protection
 
         if self.protect is None:
+            if later:
+                return None
             if self.protected_population is not None:
                 raise UsageError("--protected-population goes with --protect METHOD")
             if self.protect_seed is not None:
@@ -494,9 +504,7 @@ class Protecting:
                 "--ledger goes on from earlier sessions of the clear voice, and would begin it "
                 "ahead of the protected one: leave out --ledger or --protect"
             )
-        name = self.protected_population
-        population = None if name is None else _read(name, None, _mark_of(name))[0]
-        return Protection(self.protect, population, self.protect_seed)
+        return Protection(self.protect, self.population(), self.protect_seed)
 
 
 # --- The page, for every command that has one: its options, and the sink they ask for.
@@ -601,12 +609,19 @@ class RunReporter:
         split: bool = False,
         alert_for: Sequence[str] = (),
         bell: bool = False,
+        relay: Relay | None = None,
     ) -> None:
         self._split, self._alert_for = split, alert_for  # by person, of these labels
+        self._relay = relay
         self._bell = bell  # unless an option says otherwise
         asked.alerting.check_ledger(asked.of_ledger.ledger)
+        asked.of_ledger.check(keeps=relay is not None)
         self._asked = asked
-        self._protection = asked.protecting.protection(asked.of_ledger.ledger)
+        self._protection = asked.protecting.protection(
+            asked.of_ledger.ledger, later=relay is not None and relay.protects
+        )
+        if self._protection is not None and relay is not None:
+            self._protection = replace(self._protection, on_block=relay.send_protected)
         spared = [*read, *asked.options.files, *asked.protecting.files, asked.of_ledger.ledger]
         log = asked.log.file(spared, resume=resume)
         self._log, self._plot = log, plot
@@ -628,6 +643,7 @@ class RunReporter:
         from monitor.run import Run, RunSettings
 
         asked, setup = self._asked, feature_setup()
+        relays = [] if self._relay is None else [self._relay]
         monitors: Sequence[Callable[[Source], Monitor]] = (
             asked.options.monitors(setup=setup, top=asked.shown.named)
             if self._split
@@ -643,8 +659,10 @@ class RunReporter:
                 jobs=jobs,
                 alert_labels=self._alert_for,
             ),
-            rules=lambda monitor: asked.alerting.rules_for(monitor, asked.of_ledger.rules()),
-            actions=asked.alerting.actions(bell=self._bell),
+            rules=lambda monitor: asked.alerting.rules_for(
+                monitor, [*asked.of_ledger.rules(), *relays]
+            ),
+            actions=itertools.chain(asked.alerting.actions(bell=self._bell), relays),
             sinks=asked.shown.pages(asked.alerting.thresholds),
             log=self._log,
             ledger=asked.of_ledger.file(),
@@ -663,6 +681,8 @@ class RunReporter:
         run.sinks.append(view)
         if self._plot is not None or self._terminal:
             run.sinks.append(self._kept)
+        if self._relay is not None:
+            self._relay.begin(run.monitor, run.attackers)
         live = isinstance(run.source, LiveSource)
         try:
             with stopped_by_signals(run.stop) if live else nullcontext():

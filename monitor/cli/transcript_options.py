@@ -221,7 +221,7 @@ class LiveTurns:
         "Follow each person as if alone: lines of RTTM come on standard input while they speak, "
         "from a live diariser.",
     )
-    delay: float | None = option(
+    turns_delay: float | None = option(
         "--turns-delay SECONDS",
         "How much later than the sound turns come, at most: readings are as late. [default: 5]",
         type=Seconds(),
@@ -235,7 +235,7 @@ class LiveTurns:
                 "turns of a live source come while it is heard: --turns -, lines of RTTM on "
                 "standard input"
             )
-        if self.delay is not None and self.turns is None:
+        if self.turns_delay is not None and self.turns is None:
             raise UsageError("--turns-delay goes with --turns -")
         if self.alert_for and self.turns is None:
             raise UsageError("--alert-for goes with --turns -")
@@ -250,7 +250,9 @@ class LiveTurns:
         check_pipe("--turns", "RTTM")
         lines = lines_from(sys.stdin.fileno())
         pipe = TurnPipe(lines, label="standard input", report=report)
-        return LiveDiarised(source, pipe, delay_seconds=5.0 if self.delay is None else self.delay)
+        return LiveDiarised(
+            source, pipe, delay_seconds=5.0 if self.turns_delay is None else self.turns_delay
+        )
 
 
 def _piped(source: Source, choice: TranscriptChoice, start_seconds: float) -> Source:

@@ -8,12 +8,13 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Timer
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -64,6 +65,13 @@ class SpeechWindows(AudioFeature):
         self._filled = 0  # samples of it
         self.activity = VoiceActivity(RATE, ticks=1)
         super().__init__()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Copy what it has processed; the network is shared."""
+        memo[id(self._encoder)] = self._encoder
+        windows = object.__new__(type(self))
+        windows.__dict__.update(deepcopy(self.__dict__, memo))
+        return windows
 
     def process(self, samples: FloatArray) -> Track:
         """Embed the windows that these further samples, shape (n,), complete."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from functools import partial
 from itertools import combinations, pairwise
+from typing import Any
 
 import _webrtcvad  # of webrtcvad: that only asks importlib.metadata for a version number, slowly
 import numpy as np
@@ -50,14 +52,14 @@ class VoiceActivity:
 
     def process(self, samples: FloatArray) -> BoolArray:
         """Decide on the ticks that these further samples, (n,), complete: True for speech."""
-        decisions = self._detector.decide(id(self), self._framer.push(samples))
+        decisions = self._detector.decide(self._reader, self._framer.push(samples))
         return np.repeat(decisions, self._ticks)
 
     def reset(self) -> None:
         """Start afresh: the next sample is the first of a recording."""
         self._framer = Framer(self._samples, self._samples)
-        self._detector = _Detector(self._rate)
-        self._detector.at[id(self)] = 0
+        self._detector, self._reader = _Detector(self._rate), object()
+        self._detector.at[self._reader] = 0
 
     def share(self, other: VoiceActivity) -> bool:
         """Ask the detector of another that will hear the same samples; return whether both can.
@@ -66,7 +68,7 @@ class VoiceActivity:
         """
         if compatible := (self._rate, self._ticks) == (other._rate, other._ticks):
             self._detector = other._detector
-            self._detector.at[id(self)] = 0
+            self._detector.at[self._reader] = 0
         return compatible
 
 
@@ -77,19 +79,32 @@ class _Detector:
     """
 
     def __init__(self, rate: int) -> None:
-        self.at: dict[int, int] = {}
+        self.at: dict[object, int] = {}
         self._rate, self._vad = rate, _webrtcvad.create()
         _webrtcvad.init(self._vad)
         _webrtcvad.set_mode(self._vad, _AGGRESSIVENESS)
         self._first, self._decisions = 0, np.empty(0, np.bool_)  # decisions that somebody waits for
+        self._last, self._lingers = False, False
 
-    def decide(self, reader: int, frames: FloatArray) -> BoolArray:
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Detector:
+        """Copy it for the few ticks that end a stream: it goes on with its last decision.
+
+        What has adapted cannot be copied; after a last word it says speech for a moment longer.
+        """
+        detector = _Detector(self._rate)
+        detector.at = deepcopy(self.at, memo)
+        detector._first, detector._decisions = self._first, self._decisions.copy()
+        detector._last, detector._lingers = self._last, True
+        return detector
+
+    def decide(self, reader: object, frames: FloatArray) -> BoolArray:
         """Decide on further frames, shape (k, samples): shape (k,)."""
         begin = self.at[reader] - self._first
         self.at[reader] += len(frames)
         new = frames[len(self._decisions) - begin :]
         if len(new):
-            self._decisions = np.concatenate((self._decisions, self._ask(new)))
+            further = np.full(len(new), self._last) if self._lingers else self._ask(new)
+            self._decisions, self._last = np.append(self._decisions, further), bool(further[-1])
         decisions = self._decisions[begin : begin + len(frames)]
         passed = min(self.at.values()) - self._first
         self._first, self._decisions = self._first + passed, self._decisions[passed:]
@@ -106,6 +121,10 @@ class _Detector:
         return np.array(decisions, dtype=np.bool_)
 
 
+_RECENT = 10
+"""A tenth of a second of samples: more than a resampler holds."""
+
+
 class Resampler:
     """High-quality streaming resampling (libsoxr), one recording long.
 
@@ -116,9 +135,13 @@ class Resampler:
     def __init__(self, rate_in: int, rate_out: int) -> None:
         if min(rate_in, rate_out) <= 0:
             raise UsageError(f"sample rates must be positive: {rate_in} to {rate_out} Hz")
+        self._rates = rate_in, rate_out
         self._stream: soxr.ResampleStream | None = None
         if rate_in != rate_out:
             self._stream = soxr.ResampleStream(rate_in, rate_out, 1, dtype="float32", quality="HQ")
+        self._given = self._made = 0  # samples
+        self._recent = np.empty(0, np.float32)
+        self._due = np.empty(0, np.float32)  # of a copy: what the first one had not made yet
 
     def process(self, samples: FloatArray) -> FloatArray:
         """Resample further samples, shape (n,), as far as they allow: shape (m,), float32."""
@@ -129,10 +152,23 @@ class Resampler:
         """Return the rest, at the end of the recording; afterwards a new resampler is needed."""
         return self._feed(np.empty(0, np.float32), last=True)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Resampler:
+        """Copy it for what ends a stream: what it holds is made anew of what came last."""
+        resampler = Resampler(*self._rates)
+        missing = round(self._given * self._rates[1] / self._rates[0]) - self._made
+        if self._stream is not None and missing > 0:
+            resampler._due = soxr.resample(self._recent, *self._rates)[-missing:]
+        return resampler
+
     def _feed(self, samples: FloatArray, *, last: bool) -> FloatArray:
         if self._stream is None:
             return samples
         resampled: FloatArray = self._stream.resample_chunk(samples, last=last)
+        self._given += len(samples)
+        self._made += len(resampled)
+        self._recent = np.append(self._recent, samples)[-self._rates[0] // _RECENT :]
+        if self._due.size:
+            resampled, self._due = np.append(self._due, resampled), self._due[:0]
         return resampled
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -387,6 +387,11 @@ class Run(Managed):
         anonymiser = None if self._side is None else self._side.anonymiser
         own = (self._session, anonymiser, self._crossings)
         return [*self.rules, *(component for component in own if component is not None)]
+
+    @property
+    def attackers(self) -> Mapping[str, Monitor] | None:
+        """Monitors of the protected side, by what they know; None without an anonymiser."""
+        return None if self._side is None else self._side.pair.attackers
 
     @property
     def locked(self) -> bool:

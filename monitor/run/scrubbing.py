@@ -21,6 +21,7 @@ from typing import TypeAlias
 import numpy as np
 import soundfile
 
+from monitor.alerts.budgets import check_reach
 from monitor.anonymisers.recording import FORMATS, ProtectedBlocks, sound_file
 from monitor.errors import MonitorError, SourceError, StoreError, UsageError
 from monitor.events.reading import Reading
@@ -606,21 +607,9 @@ def _prepare_candidates(
 def _check_support(
     attackers: TriedAttackers, before: Mapping[TriedAttacker, DisclosureCurve], watch: str
 ) -> None:
-    budget = attackers.budget
     if not any(len(curve.bits) for curve in before.values()):
         raise UsageError(f"no figure of {watch} can be given of this recording; see monitor replay")
-    support = attackers.first.attacker.support_bits
-    if attackers.first.headline == "evidence" and support is not None and budget >= support:
-        raise UsageError(
-            f"a budget of {budget:g} bits cannot be checked: this population's calibration "
-            f"supports no more than {support:.1f}; give less"
-        )
-    ceiling = math.log2(len(attackers.first.population.speakers))
-    if attackers.first.headline != "evidence" and budget >= ceiling:
-        raise UsageError(
-            f"a budget of {budget:g} bits cannot be exceeded: without a rank model of evidence the "
-            f"figure ends at log2 N, {ceiling:.1f} bits; calibrate with a cohort, or give less"
-        )
+    check_reach(attackers.budget, attackers.first.headline, attackers.first.attacker)
 
 
 def _check_protection(candidates: _Candidates, method: str, recording: str) -> None:

@@ -259,7 +259,7 @@ _ANOTHER = f"choose another with --device ({_LIST})"
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """An input: its number with PortAudio, which changes as devices come and go, and its format."""
+    """A sound device: its number with PortAudio (it changes as devices come and go), its format."""
 
     index: int
     name: str
@@ -284,7 +284,7 @@ def library() -> Any:
 
 
 @contextmanager
-def _portaudio(failure: str, advice: str) -> Iterator[Any]:
+def portaudio(failure: str, advice: str) -> Iterator[Any]:
     """Give sounddevice, whose errors become a SourceError."""
     sound = library()
     try:
@@ -296,46 +296,47 @@ def _portaudio(failure: str, advice: str) -> Iterator[Any]:
         raise SourceError(f"{failure}: {reason}; {advice}") from None
 
 
-def devices() -> list[Device]:
-    """List the inputs, as PortAudio saw them when it was started or last rescanned."""
-    with _portaudio("PortAudio fails", "see monitor doctor") as sound:
+def devices(kind: str = "input") -> list[Device]:
+    """List inputs or outputs, as PortAudio saw them when it was started or last rescanned."""
+    with portaudio("PortAudio fails", "see monitor doctor") as sound:
         hosts = sound.query_hostapis()
-        chosen = sound.default.device[0]
+        chosen = sound.default.device[kind == "output"]
         entries = sound.query_devices()
     if chosen < 0 and hosts:
-        chosen = hosts[0]["default_input_device"]
+        chosen = hosts[0][f"default_{kind}_device"]
     return [
         Device(
             index=int(entry["index"]),
             name=str(entry["name"]),
             host=str(hosts[entry["hostapi"]]["name"]),
-            channels=int(entry["max_input_channels"]),
+            channels=int(entry[f"max_{kind}_channels"]),
             rate=round(entry["default_samplerate"]),
             default=entry["index"] == chosen,
         )
         for entry in entries
-        if entry["max_input_channels"] > 0
+        if entry[f"max_{kind}_channels"] > 0
     ]
 
 
-def choose(inputs: list[Device], wanted: str | int | None) -> Device:
+def choose(available: list[Device], wanted: str | int | None, kind: str = "input") -> Device:
     """Choose a device by index, name or a part of it; UsageError unless one fits."""
-    if not inputs:
+    if not available:
+        plug_in = "plug in a microphone, or " if kind == "input" else ""
         raise SourceError(
-            "no input device: plug in a microphone, or start the sound server (PipeWire, "
-            "PulseAudio) and see that you may use it"
+            f"no {kind} device: {plug_in}start the sound server (PipeWire, PulseAudio) and see "
+            "that you may use it"
         )
     if wanted is None:
-        return next((device for device in inputs if device.default), inputs[0])
+        return next((device for device in available if device.default), available[0])
     text = str(wanted).strip().casefold()
-    matches = [device for device in inputs if text == str(device.index)]
+    matches = [device for device in available if text == str(device.index)]
     if text and not text.isdigit():
-        matches = [device for device in inputs if text == device.name.casefold()]
-        matches = matches or [device for device in inputs if text in device.name.casefold()]
+        matches = [device for device in available if text == device.name.casefold()]
+        matches = matches or [device for device in available if text in device.name.casefold()]
     if len(matches) == 1:
         return matches[0]
     if not matches:
-        raise UsageError(f"no input device is called {str(wanted)!r}; {_LIST}")
+        raise UsageError(f"no {kind} device is called {str(wanted)!r}; {_LIST}")
     names = ", ".join(f"{device.index} ({device.name})" for device in matches[:4])
     raise UsageError(f"{str(wanted)!r} may be {names}; choose one by its number")
 
@@ -343,19 +344,21 @@ def choose(inputs: list[Device], wanted: str | int | None) -> Device:
 class OpenedInput:
     """An opened input device, silent until started: a `monitor.protocols.AudioDevice`."""
 
-    def __init__(self, device: Device, channels: int | None) -> None:
+    def __init__(
+        self, device: Device, channels: int | None, latency_seconds: float = LATENCY_SECONDS
+    ) -> None:
         self.name, self.rate = device.name, device.rate
         self.channels = min(channels or MIXED_CHANNELS, device.channels)
         self._closing = False
         self._hear: Callable[[FloatArray, bool], None] = lambda _samples, _overflow: None
         self._ended: Callable[[], None] = lambda: None
-        with _portaudio(f"{self.name} cannot be opened", _ANOTHER) as sound:
+        with portaudio(f"{self.name} cannot be opened", _ANOTHER) as sound:
             self._stream = sound.InputStream(
                 device=device.index,
                 samplerate=device.rate,
                 channels=self.channels,
                 dtype="float32",
-                latency=LATENCY_SECONDS,
+                latency=latency_seconds,
                 callback=self._callback,
                 finished_callback=self._finished,
             )
@@ -364,7 +367,7 @@ class OpenedInput:
         """Begin; ``hear`` is called in another thread, ``ended`` when the device has gone."""
         self._hear, self._ended = hear, ended
         try:
-            with _portaudio(f"{self.name} cannot be started", _ANOTHER):
+            with portaudio(f"{self.name} cannot be started", _ANOTHER):
                 self._stream.start()
         except SourceError:
             self.close()
@@ -385,14 +388,18 @@ class OpenedInput:
             self._ended()
 
 
-def open_input(wanted: str | int | None = None, channels: int | None = None) -> OpenedInput:
+def open_input(
+    wanted: str | int | None = None,
+    channels: int | None = None,
+    latency_seconds: float = LATENCY_SECONDS,
+) -> OpenedInput:
     """Open a device, as `choose` finds it, at its own rate, with at most so many channels."""
-    return OpenedInput(choose(devices(), wanted), channels)
+    return OpenedInput(choose(devices(), wanted), channels, latency_seconds)
 
 
 def rescan() -> None:
     """List the devices anew; none may be open."""
-    with _portaudio("PortAudio fails", "see monitor doctor") as sound:
+    with portaudio("PortAudio fails", "see monitor doctor") as sound:
         sound._terminate()  # PortAudio has no other way
         sound._initialize()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from threading import Lock
@@ -384,25 +385,39 @@ class Monitor:
         if carried is not None:
             self.begin_with(carried, peak)
 
-    def twin(self, population: Population | None = None) -> tuple[Monitor, CopiedChanges]:
-        """Create a monitor with the same settings for the same voice in another guise.
+    def fresh(
+        self, population: Population | None = None, *, step_seconds: float | None = None
+    ) -> Monitor:
+        """Create a monitor with the same settings for the same voice, which has heard nothing yet.
 
-        Changes of speaker are copied to it, by the second value, and it names no bystanders.
-        ``population`` has other templates of the same people, with rank models; None for the same.
+        It goes on from the same earlier streams, and names no bystanders. ``population`` has other
+        templates of the same people, with rank models; None for the same.
         """
         rank_models = self.settings.rank_models if population is None else None
         monitor = Monitor(
             population or self.population,
             self.features,
             self.watch,
-            step_seconds=self.step_seconds,
+            step_seconds=step_seconds or self.step_seconds,
             on_change=self.on_change,
             session=self.session,
             setup=self.front_end.setup,
             settings=replace(self.settings, bystanders=None, rank_models=rank_models),
         )
+        if population is None and self._accumulator.carried is not None:
+            monitor.begin_with(self._accumulator.carried)
+        if self._closed_set:
+            monitor.prefer_closed_set()
+        return monitor
+
+    def twin(self, population: Population | None = None) -> tuple[Monitor, CopiedChanges]:
+        """Create a `fresh` monitor for the same voice in another guise.
+
+        Changes of speaker are copied to it, by the second value.
+        """
+        monitor = self.fresh(population)
         monitor._copied_changes = changes = CopiedChanges(self.on_change)
-        monitor._begin()
+        monitor._begin_again()
         return monitor, changes
 
     def create_sibling(self) -> Monitor:
@@ -441,6 +456,34 @@ class Monitor:
         )
         self._builder.peak = peak
         return reading
+
+    def foresee_end(self, rest: Block) -> list[Reading]:
+        """Return the readings that may come if the stream ended now, or after some silence.
+
+        The speech that waits counts as well. Nothing changes.
+
+        Args:
+            rest: a moment of silence. After speech it counts as speech, as it would: voice activity
+                goes on for a moment.
+        """
+        readings: list[Reading] = []
+        shared = self.population, self.attacker, self._rank_models, self.settings, self._in_use
+        for further in ((), (rest,)):
+            copy = object.__new__(type(self))
+            memo: dict[int, object] = {id(part): part for part in shared}
+            # of what is known by its past nothing more is looked for
+            memo |= {
+                id(self): copy,
+                id(self._copies): self._copies.create_sibling(),
+                id(self._repeats): RepeatFinder(self._leaves_out),
+            }
+            copy.__dict__.update(deepcopy(self.__dict__, memo))
+            copy._every, copy._read = 1 << 40, self._read - 1  # no reading is due but the last
+            for block in further:
+                list(copy._push(block))
+                readings.append(copy.standing())
+            readings += [event for event in copy._end() if isinstance(event, Reading)]
+        return readings
 
     @property
     def notices(self) -> list[Notice]:

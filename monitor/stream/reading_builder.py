@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypedDict
 
@@ -237,6 +238,12 @@ class SpeakerSegments:
         self._begun: Mark | None = None  # where the open one began
         self._whole = True  # whether the kept sum leaves nothing out
         self.chosen = 0
+
+    def __deepcopy__(self, memo: dict[int, object]) -> SpeakerSegments:
+        """Copy the list of marks; they never change."""
+        segments = copy(self)
+        segments._marks = list(self._marks)
+        return segments
 
     @property
     def cut(self) -> bool:

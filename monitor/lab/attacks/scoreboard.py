@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from monitor.anonymisers.registry import SCOREBOARD
 from monitor.errors import StoreError, UsageError
 from monitor.events.declaration import declared, from_json, key, to_json
 from monitor.events.keys import TEXTS, list_of, misfit, object_of
@@ -27,7 +28,6 @@ from monitor.lab.report.model import Document, Paragraphs, Picture, Section, Tab
 from monitor.phrases import plural
 from monitor.safe_text import file_name, printable
 
-SHIPPED = Path(__file__).with_name("scoreboard.json")
 SCHEMA = 1
 ATTACKERS = ("ignorant", "lazy-informed", "semi-informed")
 SUFFIXES = (".html", ".json", ".md")
@@ -138,7 +138,7 @@ class Scoreboard:
     @classmethod
     def shipped(cls) -> Scoreboard:
         """Return the table that ships."""
-        return cls.read(SHIPPED)
+        return cls.read(SCOREBOARD)
 
     @classmethod
     def read(cls, path: Path) -> Scoreboard:

@@ -1,0 +1,17 @@
+"""Speak through the monitor: a microphone that keeps to a budget."""
+
+from monitor.relay.gate import CLEAR, MUTED, Gate, Way
+from monitor.relay.outlet import Outlet
+from monitor.relay.relay import DELAY_SECONDS, MUTE, Relay, RelaySettings
+
+__all__ = [
+    "CLEAR",
+    "DELAY_SECONDS",
+    "MUTE",
+    "MUTED",
+    "Gate",
+    "Outlet",
+    "Relay",
+    "RelaySettings",
+    "Way",
+]

@@ -1,0 +1,185 @@
+"""What may go out: sound is measured before it is sent, and nothing exceeds the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.features.framing import columns_of
+from monitor.stream.monitor import Monitor
+from monitor.types import Block, FloatArray
+
+MARGIN_BITS = 1.0
+"""By which another recording of the same sound may read more: its windows lie elsewhere."""
+TAIL_SECONDS = 0.1
+"""For which voice activity goes on after the last word, and may complete a window."""
+CLEAR, MUTED = "clear", "muted"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way for sound to go out, and the attackers whom it must not tell more than the budget.
+
+    Attributes:
+        name: for people and records.
+        attackers: fresh monitors that hear all that goes out, on earlier ways as well. Their
+            readings come once a step of the gate.
+        alone: fresh monitors that hear what goes out on this way alone.
+        protect: blocks to blocks of as much sound, protected; None lets sound out as it is.
+    """
+
+    name: str
+    attackers: Sequence[Monitor]
+    alone: Sequence[Monitor] = ()
+    protect: Callable[[Iterable[Block]], Iterator[Block]] | None = None
+
+    @property
+    def monitors(self) -> Sequence[Monitor]:
+        """All attackers of what is about to go out."""
+        return (*self.attackers, *self.alone)
+
+
+class Gate:
+    """Lets sound out as long as no attacker knows more than a budget.
+
+    Sound waits until its step is complete and was measured, also as the end of a recording: only
+    then may it leave. Where it would take any attacker over the budget the next way is taken, from
+    the first sample that was held back on; after the last way there is silence. The gate never
+    opens again: what was disclosed cannot be taken back. As many samples come out as go in.
+
+    Args:
+        budget_bits: of the headline of each monitor.
+        ways: in order, such as clear sound and then an anonymiser.
+        step_seconds: how much is measured at once, the step of the monitors.
+        hold: False lets clear sound out at once, and closes one step late.
+
+    Attributes:
+        bits: the most that any attacker knows of what went out.
+        spent_seconds: of the stream, when a way was left; one entry a way.
+        muted: whether a person has muted it for now; what is silent tells nobody anything.
+
+    Raises:
+        UsageError: the budget is not positive.
+    """
+
+    def __init__(
+        self, budget_bits: float, ways: Sequence[Way], step_seconds: float, *, hold: bool = True
+    ) -> None:
+        if not budget_bits > 0:
+            raise UsageError(f"a budget of {budget_bits:g} bits lets nothing out; give more than 0")
+        self.budget_bits, self.step_seconds, self.hold = budget_bits, step_seconds, hold
+        self.bits = 0.0
+        self.spent_seconds: list[float] = []
+        self.muted = False
+        self._ways = list(ways)
+        self._closing = False
+        self._key = (0, 0)  # rate and recording
+        self._sent_seconds = 0.0
+        self._held = np.empty(0, np.float32)  # heard, and neither sent nor given up
+        self._begin_way()
+        while self._ways and self._exceeds(m.standing().bits for m in self._ways[0].attackers):
+            self._leave_way()  # earlier sessions of a ledger have spent it
+
+    @property
+    def way(self) -> str:
+        """Name of the way that is open, or ``"muted"``."""
+        return self._ways[0].name if self._ways else MUTED
+
+    @property
+    def left_bits(self) -> float:
+        """What is left of the budget; 0 where nothing goes out any more."""
+        return max(0.0, self.budget_bits - self.bits) if self._ways else 0.0
+
+    def close_way(self) -> None:
+        """Take the next way, from the next block on; may be called from any thread."""
+        self._closing = True
+
+    def take(self, block: Block) -> list[Block]:
+        """Take sound of the microphone and return what may go out by now, one channel.
+
+        What still waits when a device has gone, or changed its rate, is silent.
+        """
+        key = int(block.rate), block.recording
+        sent: list[Block] = []
+        if key != self._key:
+            self._silence(sent)
+            self._key = key
+            self._begin_way()
+        sound = columns_of(block, None).mean(axis=1).astype(np.float32)
+        sound[~np.isfinite(sound)] = 0
+        self._held = np.append(self._held, sound)
+        while not self._send(sound, sent):
+            self._leave_way()
+            sound = self._held
+        return sent
+
+    def _begin_way(self) -> None:
+        """Begin the first way that is left, with the first sample that is held."""
+        self._step: list[FloatArray] = []  # what it would send next
+        self._protected: Iterator[Block] | None = None
+        if self._ways and self._ways[0].protect is not None:
+            self._protected = self._ways[0].protect(iter(lambda: self._input, None))
+
+    def _leave_way(self) -> None:
+        self._closing = False
+        self.spent_seconds.append(self._sent_seconds)
+        self._ways.pop(0)
+        self._begin_way()
+
+    def _send(self, sound: FloatArray, sent: list[Block]) -> bool:
+        """Add to ``sent`` what further sound completes; False where its way is used up."""
+        if not self._ways:
+            self._silence(sent)
+            return True
+        if self._closing:
+            return False
+        way = self._ways[0]
+        if self._protected is not None:
+            self._input = Block(sound, *self._key)
+            sound = np.asarray(next(self._protected).samples, np.float32).reshape(-1)
+        if self.muted:
+            sound = np.zeros_like(sound)
+        if at_once := not self.hold and way.protect is None:
+            self._release(sound, sent)
+        key = self._key
+        size = round(self.step_seconds * key[0])
+        while sound.size:
+            piece, sound = np.split(sound, [size - sum(map(len, self._step))])
+            self._step.append(piece)
+            block = Block(piece, *key)
+            bits = [reading.bits for m in way.monitors for reading in m.push(block)]
+            if sum(map(len, self._step)) < size:
+                break
+            tail = Block(np.zeros(round(TAIL_SECONDS * key[0]), np.float32), *key)
+            bits += [reading.bits for m in way.monitors for reading in m.foresee_end(tail)]
+            if self._exceeds(bits):
+                return False
+            self.bits = max(self.bits, *(value or 0.0 for value in bits))
+            if not at_once:
+                self._release(np.concatenate(self._step), sent)
+            self._step = []
+        return True
+
+    def _silence(self, sent: list[Block]) -> None:
+        """Let silence out in place of what is held."""
+        if self._held.size:
+            self._count(Block(np.zeros_like(self._held), *self._key), sent)
+
+    def _release(self, sound: FloatArray, sent: list[Block]) -> None:
+        """Let sound out: later ways' attackers hear it too."""
+        block = Block(sound, *self._key)
+        for later in self._ways[1:]:
+            for monitor in later.attackers:
+                monitor.push(block)
+        self._count(block, sent)
+
+    def _count(self, block: Block, sent: list[Block]) -> None:
+        self._held = self._held[len(block.samples) :]
+        self._sent_seconds += len(block.samples) / block.rate
+        sent.append(block)
+
+    def _exceeds(self, bits: Iterable[float | None]) -> bool:
+        return max((value or 0.0 for value in bits), default=0.0) > self.budget_bits - MARGIN_BITS

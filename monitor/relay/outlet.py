@@ -1,0 +1,238 @@
+"""An output device that other programs hear as a microphone; silent whenever in doubt."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Lock
+from typing import Any, Protocol
+
+import numpy as np
+import soxr
+
+from monitor.errors import SourceError, UsageError
+from monitor.sources.microphone import Device, choose, devices, library, portaudio
+from monitor.types import FloatArray
+
+LATENCY_SECONDS = 0.02
+"""What is asked of PortAudio; it takes what the device can."""
+LEAST_SECONDS = 0.02
+"""Of sound that shall wait when it is scarcest: what a late thread may be late."""
+MOST_SECONDS = 5.0
+"""Of sound that may wait; the device does not take it, and the rest is dropped."""
+WINDOW_SECONDS = 2.0
+"""Over which the scarcest moment is looked for: longer than a step of the gate."""
+GAIN, MOST_CHANGE = 0.05, 2e-3
+"""Of the speed, by a second too much or too little; and at most: 3 cents, which nobody hears."""
+
+
+class SoundQueue:
+    """Sound of one clock for a device of another: it is played a little faster, or slower.
+
+    Crystals drift by up to 100 ppm, 0.4 s in an hour. So the queue looks how much waits at the
+    scarcest moment, and changes its speed until that is `LEAST_SECONDS`. Where nothing waits it
+    gives silence, and what comes later is played whole.
+
+    Args:
+        rate: samples per second that are taken.
+    """
+
+    def __init__(self, rate: int) -> None:
+        self.rate = rate
+        self.dropped = 0  # samples that found no room
+        self._lock = Lock()
+        self._parts: deque[FloatArray] = deque()
+        self._waiting = 0
+        self._rate_in = 0
+        self._speed = 1.0
+        self._least, self._looked = rate * MOST_SECONDS, 0
+        self._begun = False
+
+    @property
+    def waiting_seconds(self) -> float:
+        """Sound that was put in and not yet taken."""
+        return self._waiting / self.rate
+
+    def put(self, samples: FloatArray, rate: int) -> None:
+        """Add sound, shape (n,) float32, of so many samples per second."""
+        if rate != self._rate_in:
+            self._rate_in = rate
+            room = 1 + 2 * MOST_CHANGE
+            self._stream = soxr.ResampleStream(rate * room, self.rate, 1, dtype="float32", vr=True)
+            self._stream.set_io_ratio(rate * self._speed, self.rate)
+        sound = self._stream.resample_chunk(np.ascontiguousarray(samples, np.float32))
+        with self._lock:
+            if self._waiting + len(sound) > MOST_SECONDS * self.rate:
+                self.dropped += len(sound)
+                return
+            self._parts.append(sound)
+            self._waiting += len(sound)
+            self._begun |= bool(len(sound))
+
+    def take(self, count: int) -> FloatArray:
+        """Return so many samples, shape (count,); silence where there are none."""
+        parts = []
+        with self._lock:
+            missing = count
+            while missing and self._parts:
+                part = self._parts.popleft()
+                if len(part) > missing:
+                    self._parts.appendleft(part[missing:])
+                    part = part[:missing]
+                parts.append(part)
+                missing -= len(part)
+            self._waiting -= count - missing
+            # what was missing counts as if it had been lent
+            self._follow(count, self._waiting - missing)
+        return np.concatenate([*parts, np.zeros(missing, np.float32)])
+
+    def _follow(self, count: int, waiting: int) -> None:
+        if not self._begun:
+            return
+        self._least = min(self._least, max(waiting, 0))
+        self._looked += count
+        if self._looked < WINDOW_SECONDS * self.rate:
+            return
+        late = self._least / self.rate - LEAST_SECONDS
+        self._speed = 1 + min(max(GAIN * late, -MOST_CHANGE), MOST_CHANGE)
+        self._stream.set_io_ratio(self._rate_in * self._speed, self.rate, self._rate_in // 10)
+        self._least, self._looked = self.rate * MOST_SECONDS, 0
+
+
+class SoundOutput(Protocol):
+    """An opened output device: what an `Outlet` needs of a sound library."""
+
+    name: str
+    rate: int
+
+    def start(self, give: Callable[[int], FloatArray], ended: Callable[[], None]) -> None:
+        """Begin: the device's thread asks ``give`` for so many samples; ``ended`` comes once."""
+
+    def close(self) -> None:
+        """Release the device."""
+
+
+class OpenedOutput:
+    """An opened output device, silent until started: a `SoundOutput`."""
+
+    def __init__(self, device: Device) -> None:
+        self.name, self.rate = device.name, device.rate
+        self._closing = False
+        self._give: Callable[[int], FloatArray] = lambda count: np.zeros(count, np.float32)
+        self._ended: Callable[[], None] = lambda: None
+        with portaudio(f"{self.name} cannot be opened", "choose another with --through") as sound:
+            self._stream = sound.OutputStream(
+                device=device.index,
+                samplerate=device.rate,
+                channels=min(2, device.channels),
+                dtype="float32",
+                latency=LATENCY_SECONDS,
+                callback=self._callback,
+                finished_callback=self._finished,
+            )
+
+    def start(self, give: Callable[[int], FloatArray], ended: Callable[[], None]) -> None:
+        """Begin; ``give`` and ``ended`` are called in another thread."""
+        self._give, self._ended = give, ended
+        with portaudio(f"{self.name} cannot be started", "choose another with --through"):
+            self._stream.start()
+
+    def close(self) -> None:
+        """Release the device: silent from now on."""
+        self._closing = True
+        with suppress(library().PortAudioError):  # a device that has gone
+            self._stream.abort(ignore_errors=True)
+            self._stream.close(ignore_errors=True)
+
+    def _callback(self, out: FloatArray, count: int, _time: Any, _status: Any) -> None:
+        out.fill(0)  # whatever fails below, nothing is heard
+        out[:] = self._give(count)[:, None]
+
+    def _finished(self) -> None:
+        if not self._closing:
+            self._ended()
+
+
+def open_output(wanted: str) -> OpenedOutput:
+    """Open an output by number, name or part of it; or a sink of PulseAudio or PipeWire by name.
+
+    Raises:
+        UsageError, SourceError: there is none, or it cannot be opened.
+    """
+    outputs = devices("output")
+    if wanted in list_sinks():
+        os.environ["PULSE_SINK"] = wanted  # PortAudio cannot name it: its "pulse" looks there
+        return OpenedOutput(choose(outputs, "pulse", "output"))
+    try:
+        return OpenedOutput(choose(outputs, wanted, "output"))
+    except UsageError as error:
+        raise UsageError(f"{error}; monitor doctor says how to make one") from None
+
+
+def list_sinks() -> list[str]:
+    """List the sinks of PulseAudio or PipeWire; none without its tools."""
+    if (tool := shutil.which("pactl")) is None:
+        return []
+    command = [tool, "list", "short", "sinks"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    return [line.split("\t")[1] for line in done.stdout.splitlines() if "\t" in line]
+
+
+class Outlet:
+    """Where sound goes out, at the rate of its device; silent before and after.
+
+    Args:
+        device: as `open_output` takes it.
+        opens: opens a device; PortAudio's by default.
+        clock: wall seconds.
+    """
+
+    def __init__(
+        self,
+        device: str,
+        opens: Callable[[str], SoundOutput] = open_output,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._device = opens(device)
+        self._clock = clock
+        self.name = self._device.name if self._device.name != "pulse" else device
+        self._queue = SoundQueue(self._device.rate)
+        self._open_until = -np.inf
+        self.gone = False
+
+    @property
+    def waiting_seconds(self) -> float:
+        """Sound that was written and has not gone out."""
+        return self._queue.waiting_seconds
+
+    def start(self) -> None:
+        """Begin, with silence."""
+        self._device.start(self._queue.take, self._end)
+
+    def write(self, samples: FloatArray, rate: int) -> None:
+        """Let sound out, shape (n,); SourceError where the device takes none any more."""
+        if self.gone or self._queue.dropped:
+            why = "has gone" if self.gone else "takes no sound any more"
+            raise SourceError(f"{self.name} {why}: nothing goes out; choose another with --through")
+        self._queue.put(samples, rate)
+
+    def permit(self, seconds: float) -> None:
+        """Let `pass_on` let sound out for so long from now on; 0 ends it."""
+        self._open_until = self._clock() + seconds if seconds else -np.inf
+
+    def pass_on(self, samples: FloatArray, rate: int) -> None:
+        """Let sound, shape (n, channels), out at once while it is permitted; never raises."""
+        if self._clock() < self._open_until and not self.gone:
+            self._queue.put(samples.mean(axis=1), rate)
+
+    def close(self) -> None:
+        """Release the device."""
+        self._device.close()
+
+    def _end(self) -> None:
+        self.gone = True

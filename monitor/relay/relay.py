@@ -1,0 +1,295 @@
+"""The relay: a microphone through a gate to an output, its rule and its action."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from monitor.alerts.budgets import check_reach
+from monitor.alerts.rules import BaseRule
+from monitor.anonymisers.recording import ProtectedBlocks
+from monitor.anonymisers.registry import attacked_bits
+from monitor.errors import UsageError
+from monitor.events.declaration import Event
+from monitor.events.reading import Reading
+from monitor.events.run import Alert, RunStart
+from monitor.features.framing import columns_of
+from monitor.population.population import Population
+from monitor.protocols import AudioDevice, LiveSource
+from monitor.relay.gate import CLEAR, MARGIN_BITS, MUTED, Gate, Way
+from monitor.relay.outlet import Outlet
+from monitor.sources.base import WrappedLiveSource
+from monitor.sources.microphone import InputSystem, open_input
+from monitor.stream.monitor import Monitor
+from monitor.types import Block, FloatArray, Item, Record
+
+MUTE, PROTECTED = "mute", "protected"
+DELAY_SECONDS = 0.56
+BEYOND_STEP_SECONDS = 0.06
+"""What measuring a step, and the devices, may take."""
+LEAST_DELAY_SECONDS = 0.26
+PERMIT_SECONDS = 1.5
+"""How long sound goes out without delay after a reading: a monitor that stands still mutes."""
+INPUT_LATENCY_SECONDS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class RelaySettings:
+    """What may go out.
+
+    Attributes:
+        budget_bits: bits that no attacker may exceed; None lets everything out.
+        then: what happens when the budget is spent: ``"mute"`` or an anonymiser's name.
+        delay_seconds: by which sound is held back, so that what would exceed the budget is never
+            sent; 0 lets it out at once, and closes one reading late.
+        protected_population: of the anonymiser's attacker who knows it.
+        seed: of what the anonymiser draws.
+        closes_on_alert: whether any alert does what a spent budget does.
+        protected: whether sound is protected from the beginning on.
+    """
+
+    budget_bits: float | None = None
+    then: str = MUTE
+    delay_seconds: float = DELAY_SECONDS
+    protected_population: Population | None = None
+    seed: int | None = None
+    closes_on_alert: bool = False
+    protected: bool = False
+
+    def __post_init__(self) -> None:
+        if self.delay_seconds and self.delay_seconds < LEAST_DELAY_SECONDS:
+            raise UsageError(
+                f"a delay of {self.delay_seconds:g} s is too short to measure a step in: give "
+                f"{LEAST_DELAY_SECONDS:g} or more, or 0 for none (closes one reading late)"
+            )
+
+    @property
+    def holds(self) -> bool:
+        """Whether sound waits until it was measured."""
+        return self.budget_bits is not None and self.delay_seconds > 0
+
+    @property
+    def step_seconds(self) -> float:
+        """How much is measured at once."""
+        return round((self.delay_seconds or DELAY_SECONDS) - BEYOND_STEP_SECONDS, 2)
+
+
+class Relay(BaseRule):
+    """Lets the sound of a microphone out at an output, until a budget is spent.
+
+    It is a rule of a run, whose alerts say when a way was closed, and an action, which closes one
+    where another rule raised an alert.
+
+    Args:
+        outlet: opened; the relay closes it.
+        settings: what may go out.
+
+    Attributes:
+        gate: once `begin` was called, where there is a budget.
+    """
+
+    def __init__(self, outlet: Outlet, settings: RelaySettings) -> None:
+        self.outlet, self.settings = outlet, settings
+        self.gate: Gate | None = None
+        self.muted = False
+        self._closed = False
+        self._told = 0
+
+    @property
+    def protects(self) -> bool:
+        """Whether sound is protected once the budget is spent."""
+        return self.settings.then != MUTE
+
+    @property
+    def way(self) -> str:
+        """What goes out: ``"clear"``, ``"protected"``, an anonymiser's name, or ``"muted"``."""
+        if self.muted or self._closed:
+            return MUTED
+        if self.gate is not None:
+            return self.gate.way
+        return PROTECTED if self.settings.protected else CLEAR
+
+    @property
+    def system(self) -> InputSystem:
+        """Inputs whose sound goes out at once, where it is not held back."""
+
+        def opens(wanted: str | int | None, channels: int | None) -> AudioDevice:
+            device: AudioDevice = open_input(wanted, channels, INPUT_LATENCY_SECONDS)
+            held = self.settings.holds or self.settings.protected
+            return device if held else _PassedOn(device, self.outlet)
+
+        return InputSystem(opens)
+
+    def source(self, microphone: LiveSource) -> LiveSource:
+        """Return what goes out, as a source: what a run measures of it is what others can know."""
+        return _Relayed(microphone, self)
+
+    def begin(self, monitor: Monitor, attackers: Mapping[str, Monitor] | None = None) -> None:
+        """Open the gate, with monitors like that of the run, before its first block.
+
+        ``attackers`` hear protected sound, where it is protected from the beginning on.
+        """
+        asked = self.settings
+        if asked.budget_bits is not None:
+            check_reach(asked.budget_bits, monitor.headline, monitor.attacker)
+            fresh = partial(monitor.fresh, step_seconds=asked.step_seconds)
+            ways = [Way(CLEAR, [fresh()])]
+            if attackers is not None:
+                hearers = [m.fresh(step_seconds=asked.step_seconds) for m in attackers.values()]
+                ways = [Way(PROTECTED, hearers)]
+            if self.protects:
+                ways.append(self._protected_way(monitor, fresh))
+            hold = asked.holds or asked.protected
+            self.gate = Gate(asked.budget_bits, ways, asked.step_seconds, hold=hold)
+        self.outlet.start()
+
+    def _protected_way(self, monitor: Monitor, fresh: Callable[..., Monitor]) -> Way:
+        asked = self.settings
+        protect = ProtectedBlocks(asked.then, ("live",), speaker=monitor.watch, seed=asked.seed)
+        if protect.latency_seconds is None:
+            raise UsageError(
+                f"{asked.then} gives nothing before a recording is over: choose a method that "
+                "works live, such as mcadams:random, or mute"
+            )
+        alone = [fresh()]
+        if asked.protected_population is not None:
+            alone.append(fresh(asked.protected_population))
+        return Way(asked.then, [fresh()], alone, protect)
+
+    def send(self, block: Block) -> list[Block]:
+        """Let out what may go out by now; return it, one channel, as long in all as what came."""
+        passed_on = not self.settings.holds and self.way == CLEAR
+        if self.gate is None:
+            sent = [replace(block, samples=columns_of(block, None).mean(axis=1))]
+            if self.way == MUTED:
+                sent = [replace(one, samples=np.zeros_like(one.samples)) for one in sent]
+        else:
+            self.gate.muted = self.muted
+            sent = self.gate.take(block)
+        self.outlet.permit(PERMIT_SECONDS if self.way == CLEAR else 0.0)
+        if not passed_on:
+            for one in sent:
+                self.outlet.write(one.samples, int(one.rate))
+        return sent
+
+    def send_protected(self, block: Block) -> Block:
+        """Let protected sound out, as `monitor.run.Protection` calls it; return what went out."""
+        sent = [one.samples for one in self.send(block)]
+        return replace(block, samples=np.concatenate([np.empty(0, np.float32), *sent]))
+
+    @property
+    def rule(self) -> str:
+        """Name, as text."""
+        bits = self.settings.budget_bits
+        return f"budget of {bits or 0:g} bits spent"
+
+    def update(self, event: Event) -> list[Alert]:
+        """Return an alert for each way that was closed since the reading before."""
+        if self.gate is None or not isinstance(event, Reading):
+            return []
+        closed = self.gate.spent_seconds[self._told :]
+        self._told += len(closed)
+        return [
+            Alert(
+                kind="budget",
+                seconds=seconds,
+                speech=None,
+                rule=f"{self.rule}: {self.way}",
+                field="bits",
+                threshold=self.gate.budget_bits,
+                state="raised",
+                value=self.gate.bits,
+            )
+            for seconds in closed
+        ]
+
+    def note(self, start: RunStart) -> str | None:  # noqa: ARG002
+        """Explain what goes out, for how long, and what the figures are of."""
+        asked = self.settings
+        late = f"{1000 * asked.delay_seconds:.0f} ms later" if asked.holds else "at once"
+        if asked.budget_bits is None:
+            return f"what is heard goes out at {self.outlet.name}, {late}"
+        then = "it is muted" if asked.then == MUTE else f"it is protected by {asked.then}"
+        promise = (
+            f"sound that would exceed it is never sent; {MARGIN_BITS:g} of them are kept back"
+            if asked.holds
+            else "that is noticed one reading late, and a budget may be exceeded by what it tells"
+        )
+        return (
+            f"what is heard goes out at {self.outlet.name}, {late}, until others can know "
+            f"{asked.budget_bits:g} bits; then {then} ({promise}). The figures are of what went "
+            f"out{self._say_attacked()}"
+        )
+
+    def _say_attacked(self) -> str:
+        """Format what somebody who knows the anonymiser learns; empty without one."""
+        if not self.protects:
+            return ""
+        if (bits := attacked_bits(self.settings.then)) is None:
+            return ". No attacker who knows the method was tried: one may learn as much as before"
+        return (
+            f". An attacker who knows the method knows up to {bits[0]:.1f} of {bits[1]:.1f} bits "
+            "after 10 s of protected speech (among 16 readers)"
+        )
+
+    def write(self, event: Event) -> None:
+        """Close the way that is open where another rule raised an alert."""
+        if not self.settings.closes_on_alert or not isinstance(event, Alert):
+            return
+        if event.code == "alert.raised" and not event.rule.startswith(self.rule):
+            if self.gate is None:
+                self._closed = True
+            else:
+                self.gate.close_way()
+
+    def drain(self) -> Sequence[str]:
+        """Return nothing: it failed at nothing."""
+        return ()
+
+    def state(self) -> Record:
+        """Return nothing: a live stream is not resumed."""
+        return {}
+
+    def restore(self, state: Record) -> None:
+        """Take nothing up."""
+
+    def close(self) -> None:
+        """Release the output: silent from now on."""
+        self.outlet.close()
+
+
+class _Relayed(WrappedLiveSource):
+    """What goes out of a microphone's sound."""
+
+    def __init__(self, microphone: LiveSource, relay: Relay) -> None:
+        super().__init__(microphone)
+        self._relay = relay
+
+    def items(self) -> Iterator[Item]:
+        """Yield what goes out, after it did."""
+        for item in self.source:
+            if isinstance(item, Block):
+                yield from self._relay.send(item)
+            else:
+                yield item
+
+
+class _PassedOn:
+    """An input whose sound also goes out at once."""
+
+    def __init__(self, device: AudioDevice, outlet: Outlet) -> None:
+        self._device, self._outlet = device, outlet
+        self.name, self.rate, self.channels = device.name, device.rate, device.channels
+        self.close = device.close
+
+    def start(self, hear: Callable[[FloatArray, bool], None], ended: Callable[[], None]) -> None:
+        """Begin to record."""
+
+        def both(samples: FloatArray, overflow: bool) -> None:
+            self._outlet.pass_on(samples, self.rate)
+            hear(samples, overflow)
+
+        self._device.start(both, ended)
