@@ -12,7 +12,7 @@ from monitor.features.framing import columns_of
 from monitor.stream.monitor import Monitor
 from monitor.types import Block, FloatArray
 
-MARGIN_BITS = 1.0
+MARGIN_BITS = 1.5
 """By which another recording of the same sound may read more: its windows lie elsewhere."""
 TAIL_SECONDS = 0.1
 """For which voice activity goes on after the last word, and may complete a window."""
@@ -58,21 +58,24 @@ class Gate:
 
     Attributes:
         bits: the most that any attacker knows of what went out.
-        spent_seconds: of the stream, when a way was left; one entry a way.
+        closings: when a way was closed, in seconds of the stream, and the way that came next.
         muted: whether a person has muted it for now; what is silent tells nobody anything.
 
     Raises:
-        UsageError: the budget is not positive.
+        UsageError: the budget is no more than what is kept back.
     """
 
     def __init__(
         self, budget_bits: float, ways: Sequence[Way], step_seconds: float, *, hold: bool = True
     ) -> None:
-        if not budget_bits > 0:
-            raise UsageError(f"a budget of {budget_bits:g} bits lets nothing out; give more than 0")
+        if not budget_bits > MARGIN_BITS:
+            raise UsageError(
+                f"a budget of {budget_bits:g} bits lets nothing out: {MARGIN_BITS:g} are kept "
+                "back, as other recordings may read more; give more"
+            )
         self.budget_bits, self.step_seconds, self.hold = budget_bits, step_seconds, hold
         self.bits = 0.0
-        self.spent_seconds: list[float] = []
+        self.closings: list[tuple[float, str]] = []
         self.muted = False
         self._ways = list(ways)
         self._closing = False
@@ -125,8 +128,8 @@ class Gate:
 
     def _leave_way(self) -> None:
         self._closing = False
-        self.spent_seconds.append(self._sent_seconds)
         self._ways.pop(0)
+        self.closings.append((self._sent_seconds, self.way))
         self._begin_way()
 
     def _send(self, sound: FloatArray, sent: list[Block]) -> bool:

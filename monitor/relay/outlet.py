@@ -23,12 +23,14 @@ LATENCY_SECONDS = 0.02
 """What is asked of PortAudio; it takes what the device can."""
 LEAST_SECONDS = 0.02
 """Of sound that shall wait when it is scarcest: what a late thread may be late."""
-MOST_SECONDS = 5.0
-"""Of sound that may wait; the device does not take it, and the rest is dropped."""
+MOST_SECONDS = 2.0
+"""Of sound that may wait: after the machine or the device stood still the oldest is left out."""
+SKIPPED_SECONDS = 0.25
+"""Of sound too much that is left out at once: a call that lags is worse than a lost word."""
 WINDOW_SECONDS = 2.0
 """Over which the scarcest moment is looked for: longer than a step of the gate."""
-GAIN, MOST_CHANGE = 0.05, 2e-3
-"""Of the speed, by a second too much or too little; and at most: 3 cents, which nobody hears."""
+GAIN, MOST_CHANGE = 0.05, 5e-3
+"""Of the speed, by a second too much or too little, and at most: 9 cents, 100 ms in 20 s."""
 
 
 class SoundQueue:
@@ -36,7 +38,8 @@ class SoundQueue:
 
     Crystals drift by up to 100 ppm, 0.4 s in an hour. So the queue looks how much waits at the
     scarcest moment, and changes its speed until that is `LEAST_SECONDS`. Where nothing waits it
-    gives silence, and what comes later is played whole.
+    gives silence, and what comes later is played whole. After a standstill what is too old is left
+    out.
 
     Args:
         rate: samples per second that are taken.
@@ -44,7 +47,7 @@ class SoundQueue:
 
     def __init__(self, rate: int) -> None:
         self.rate = rate
-        self.dropped = 0  # samples that found no room
+        self.dropped = 0  # samples
         self._lock = Lock()
         self._parts: deque[FloatArray] = deque()
         self._waiting = 0
@@ -67,38 +70,46 @@ class SoundQueue:
             self._stream.set_io_ratio(rate * self._speed, self.rate)
         sound = self._stream.resample_chunk(np.ascontiguousarray(samples, np.float32))
         with self._lock:
-            if self._waiting + len(sound) > MOST_SECONDS * self.rate:
-                self.dropped += len(sound)
-                return
             self._parts.append(sound)
             self._waiting += len(sound)
             self._begun |= bool(len(sound))
+            self._drop(self._waiting - round(MOST_SECONDS * self.rate))
 
     def take(self, count: int) -> FloatArray:
         """Return so many samples, shape (count,); silence where there are none."""
-        parts = []
         with self._lock:
-            missing = count
-            while missing and self._parts:
-                part = self._parts.popleft()
-                if len(part) > missing:
-                    self._parts.appendleft(part[missing:])
-                    part = part[:missing]
-                parts.append(part)
-                missing -= len(part)
-            self._waiting -= count - missing
-            # what was missing counts as if it had been lent
-            self._follow(count, self._waiting - missing)
+            parts = self._pop(count)
+            missing = count - sum(map(len, parts))
+            self._follow(count)
         return np.concatenate([*parts, np.zeros(missing, np.float32)])
 
-    def _follow(self, count: int, waiting: int) -> None:
+    def _pop(self, count: int) -> list[FloatArray]:
+        """Take the oldest samples, so many at most."""
+        parts = []
+        while count > 0 and self._parts:
+            part = self._parts.popleft()
+            if len(part) > count:
+                self._parts.appendleft(part[count:])
+                part = part[:count]
+            parts.append(part)
+            count -= len(part)
+            self._waiting -= len(part)
+        return parts
+
+    def _drop(self, count: int) -> None:
+        self.dropped += sum(map(len, self._pop(count)))
+
+    def _follow(self, count: int) -> None:
         if not self._begun:
             return
-        self._least = min(self._least, max(waiting, 0))
+        self._least = min(self._least, self._waiting)
         self._looked += count
         if self._looked < WINDOW_SECONDS * self.rate:
             return
         late = self._least / self.rate - LEAST_SECONDS
+        if late > SKIPPED_SECONDS:
+            self._drop(round(late * self.rate))
+            late = 0.0
         self._speed = 1 + min(max(GAIN * late, -MOST_CHANGE), MOST_CHANGE)
         self._stream.set_io_ratio(self._rate_in * self._speed, self.rate, self._rate_in // 10)
         self._least, self._looked = self.rate * MOST_SECONDS, 0
@@ -210,15 +221,21 @@ class Outlet:
         """Sound that was written and has not gone out."""
         return self._queue.waiting_seconds
 
+    @property
+    def lost_seconds(self) -> float:
+        """Sound that was left out, as it had become too old."""
+        return self._queue.dropped / self._queue.rate
+
     def start(self) -> None:
         """Begin, with silence."""
         self._device.start(self._queue.take, self._end)
 
     def write(self, samples: FloatArray, rate: int) -> None:
-        """Let sound out, shape (n,); SourceError where the device takes none any more."""
-        if self.gone or self._queue.dropped:
-            why = "has gone" if self.gone else "takes no sound any more"
-            raise SourceError(f"{self.name} {why}: nothing goes out; choose another with --through")
+        """Let sound out, shape (n,); SourceError where the device has gone."""
+        if self.gone:
+            raise SourceError(
+                f"{self.name} has gone: nothing goes out any more; choose another with --through"
+            )
         self._queue.put(samples, rate)
 
     def permit(self, seconds: float) -> None:

@@ -190,20 +190,20 @@ class Relay(BaseRule):
         """Return an alert for each way that was closed since the reading before."""
         if self.gate is None or not isinstance(event, Reading):
             return []
-        closed = self.gate.spent_seconds[self._told :]
+        closed = self.gate.closings[self._told :]
         self._told += len(closed)
         return [
             Alert(
                 kind="budget",
                 seconds=seconds,
                 speech=None,
-                rule=f"{self.rule}: {self.way}",
+                rule=f"{self.rule}: {way}",
                 field="bits",
                 threshold=self.gate.budget_bits,
                 state="raised",
                 value=self.gate.bits,
             )
-            for seconds in closed
+            for seconds, way in closed
         ]
 
     def note(self, start: RunStart) -> str | None:  # noqa: ARG002
@@ -246,8 +246,13 @@ class Relay(BaseRule):
                 self.gate.close_way()
 
     def drain(self) -> Sequence[str]:
-        """Return nothing: it failed at nothing."""
-        return ()
+        """Report sound that was left out."""
+        if not (lost := self.outlet.lost_seconds):
+            return ()
+        return [
+            f"{lost:.1f} s of what went out at {self.outlet.name} came too late to be of use, and "
+            "was left out; the figures count it"
+        ]
 
     def state(self) -> Record:
         """Return nothing: a live stream is not resumed."""
