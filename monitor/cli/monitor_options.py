@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from monitor.sinks.jsonl import RunBuffer
     from monitor.stream.monitor import Monitor
     from monitor.web.page import Page
+    from monitor.web.relay import RelayControl
 
 
 @dataclass(frozen=True, slots=True)
@@ -551,16 +552,29 @@ class DisplayOptions:
         type=Address(),
     )
     web_token: str | None = shared(token_option)
+    overlay_token: str | None = option(
+        "--overlay-token TOKEN",
+        "With --web: serve the number alone, for OBS, at /overlay?token=TOKEN.",
+        envvar="MONITOR_OVERLAY_TOKEN",
+    )
 
     @property
     def named(self) -> int:
         """Number of speakers that a reading names."""
         return self.top or (5 if self.web is None else PAGE_TOP)
 
-    def pages(self, thresholds: Sequence[tuple[str, float]]) -> Iterator[Page]:
+    def pages(
+        self, thresholds: Sequence[tuple[str, float]], relay: RelayControl | None = None
+    ) -> Iterator[Page]:
         """The page of a run, opened when it is asked for; none where none was wanted."""
         if self.web is not None:
-            yield open_page(self.web, self.web_token, thresholds=thresholds)
+            yield open_page(
+                self.web,
+                self.web_token,
+                thresholds=thresholds,
+                relay=relay,
+                overlay_token=self.overlay_token,
+            )
 
 
 def open_page(
@@ -569,6 +583,8 @@ def open_page(
     *,
     thresholds: Sequence[tuple[str, float]] = (),
     recorded: bool = False,
+    relay: RelayControl | None = None,
+    overlay_token: str | None = None,
 ) -> Page:
     """A sink that serves its records; its ``url`` is where."""
     try:
@@ -577,7 +593,14 @@ def open_page(
         raise UsageError(
             f"the page needs {error.name}: pip install 'speaker-disclosure-monitor[web]'"
         ) from None
-    return Page(*address, token=token, thresholds=thresholds, recorded=recorded)
+    return Page(
+        *address,
+        token=token,
+        thresholds=thresholds,
+        recorded=recorded,
+        relay=relay,
+        overlay_token=overlay_token,
+    )
 
 
 # --- A run: its options, and what is told of it.
@@ -663,7 +686,7 @@ class RunReporter:
                 monitor, [*asked.of_ledger.rules(), *relays]
             ),
             actions=itertools.chain(asked.alerting.actions(bell=self._bell), relays),
-            sinks=asked.shown.pages(asked.alerting.thresholds),
+            sinks=asked.shown.pages(asked.alerting.thresholds, self._relay),
             log=self._log,
             ledger=asked.of_ledger.file(),
         )

@@ -14,8 +14,8 @@ from monitor.types import Block, FloatArray
 
 MARGIN_BITS = 1.5
 """By which another recording of the same sound may read more: its windows lie elsewhere."""
-TAIL_SECONDS = 0.1
-"""For which voice activity goes on after the last word, and may complete a window."""
+TAIL_SECONDS = 0.35
+"""Of silence that may count as speech after the last word, and complete a window of it."""
 CLEAR, MUTED = "clear", "muted"
 
 

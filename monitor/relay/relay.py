@@ -113,6 +113,16 @@ class Relay(BaseRule):
         return PROTECTED if self.settings.protected else CLEAR
 
     @property
+    def budget_bits(self) -> float | None:
+        """The budget; None without one."""
+        return self.settings.budget_bits
+
+    @property
+    def left_bits(self) -> float | None:
+        """What is left of the budget, with what is kept back; None without one."""
+        return self.budget_bits if self.gate is None else self.gate.left_bits
+
+    @property
     def system(self) -> InputSystem:
         """Inputs whose sound goes out at once, where it is not held back."""
 

@@ -241,6 +241,7 @@ class Hub:
         recorded: as given.
         heard: when the newest reading came, on the monotonic clock; None before the first.
         closed: nothing more will come.
+        relayed: what is heard goes out (`monitor.web.relay`).
     """
 
     def __init__(
@@ -256,7 +257,7 @@ class Hub:
         self._now = HubState()
         self._state: HubState | None = None  # a copy of it for readers, with the time left
         self.heard: float | None = None
-        self.closed = False
+        self.closed = self.relayed = False
 
     def write(self, event: Event) -> None:
         """Take one event: kept, and the readers told that there is one."""

@@ -40,6 +40,7 @@ from monitor.web.guard import (
     too_many_tries,
 )
 from monitor.web.hub import Hub, NumberedRecord, Wakeup
+from monitor.web.relay import Overlay, RelayControl, RelayPages
 from monitor.web.server import Server
 
 # --- The newest reading as Prometheus metrics.
@@ -188,6 +189,7 @@ def hello(hub: Hub, guarded: bool) -> dict[str, object]:
         "recorded": hub.recorded,
         "thresholds": thresholds,
         "guarded": guarded,
+        "relayed": hub.relayed,
     }
 
 
@@ -293,14 +295,17 @@ STATIC = Path(__file__).parent / "static"
 MOST_FORM_BYTES = 4096
 
 
-def make_app(hub: Hub, bound: str, access: Access | None = None) -> ASGIApp:
-    """The ASGI application of a page: its routes, behind a `Guard`."""
+def make_app(
+    hub: Hub, bound: str, access: Access | None = None, further: Sequence[BaseRoute] = ()
+) -> ASGIApp:
+    """The ASGI application of a page: its routes, and further ones, behind a `Guard`."""
     pages = Pages(hub, access)
     routes: list[BaseRoute] = [
         Route("/", pages.index),
         Route("/events", guarded(pages.events)),
         Route("/readings", guarded(pages.readings)),
         Route("/metrics", guarded(pages.metrics)),
+        *further,
         *Entrance(access).routes,
         *static_routes(),
     ]
@@ -483,6 +488,8 @@ class Page(Managed):
         token: what readers must show; it is never written anywhere.
         thresholds: field and bits to say the time left for.
         recorded: the run is over: it was read from a file.
+        relay: what goes out, to show and to mute.
+        overlay_token: serve the newest number alone, at ``/overlay?token=``; None: not at all.
 
     Raises:
         UsageError: no token where other machines could read, or the address cannot be had.
@@ -496,6 +503,8 @@ class Page(Managed):
         token: str | None = None,
         thresholds: Sequence[tuple[str, float]] = (),
         recorded: bool = False,
+        relay: RelayControl | None = None,
+        overlay_token: str | None = None,
     ) -> None:
         if token is None and not is_loopback(host):
             raise UsageError(
@@ -503,7 +512,11 @@ class Page(Managed):
                 "MONITOR_WEB_TOKEN), or use 127.0.0.1"
             )
         self.hub = Hub(thresholds, recorded=recorded)
-        app = make_app(self.hub, host, None if token is None else Access(token))
+        self.hub.relayed = relay is not None
+        further = [] if relay is None else RelayPages(relay).routes
+        if overlay_token is not None:
+            further += Overlay(self.hub, overlay_token).routes
+        app = make_app(self.hub, host, None if token is None else Access(token), further)
         self._server = Server(app, host, port)
         self.port, self.url = self._server.port, self._server.url
         self.connections = self._server.connections

@@ -4,6 +4,7 @@ import { Curve } from "./curve.js";
 import { Run } from "./run.js";
 import * as panels from "./panels.js";
 import { promised, protectedSide } from "./protected.js";
+import { followRelay } from "./relay.js";
 import { capital, clock, fixed, known } from "./words.js";
 
 const DRAW_MILLISECONDS = 120;
@@ -50,6 +51,7 @@ function connect() {
     const hello = JSON.parse(event.data);
     if (hello.run !== run.name) run = new Run(hello);
     $("leave").hidden = !hello.guarded;
+    if (hello.relayed) followRelay();
     hello.thresholds.forEach(([field, bits]) => run.stands(field, bits));
     drawnAt = performance.now(); // what is there already is drawn at one go
     drain();

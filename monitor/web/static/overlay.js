@@ -1,0 +1,15 @@
+// The newest number, over another picture.
+const MILLISECONDS = 1000;
+
+async function show() {
+  try {
+    const answer = await fetch(`/overlay/bits${location.search}`);
+    const { bits } = await answer.json();
+    document.getElementById("bits").textContent = bits === null ? "" : `${bits.toFixed(1)} bits`;
+  } catch {
+    document.getElementById("bits").textContent = ""; // an old number would be a false one
+  }
+  setTimeout(show, MILLISECONDS);
+}
+
+show();

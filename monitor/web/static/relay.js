@@ -1,0 +1,64 @@
+// What goes out: what is left of the budget, and a switch.
+import { $, text } from "./dom.js";
+
+const MILLISECONDS = 500;
+let muted = false;
+let following = false;
+
+async function ask(method = "GET", query = "") {
+  const answer = await fetch(`/relay${query}`, { method });
+  if (!answer.ok) throw new Error(String(answer.status));
+  return answer.json();
+}
+
+function draw(relay) {
+  muted = relay.muted;
+  const open = relay.way !== "muted";
+  $("relay").hidden = false;
+  $("relay").dataset.way = open ? "open" : "muted";
+  text("relay-way", relay.way === "clear" ? "Others hear you." : open
+    ? `Others hear you through ${relay.way}.` : muted ? "You are muted." : "The budget is spent: others hear nothing.");
+  $("relay-left").hidden = relay.budget_bits === null;
+  if (relay.budget_bits !== null) {
+    $("relay-bar").max = relay.budget_bits;
+    $("relay-bar").value = relay.left_bits;
+    text("relay-bits", `${relay.left_bits.toFixed(1)} of ${relay.budget_bits} bits left`);
+  }
+  const button = $("relay-switch");
+  button.setAttribute("aria-pressed", String(!muted));
+  button.disabled = !open && !muted;
+}
+
+async function turn() {
+  try {
+    draw(await ask("POST", `?muted=${muted ? "no" : "yes"}`));
+  } catch {
+    lost();
+  }
+}
+
+function lost() {
+  text("relay-way", "The monitor does not answer: nothing is known of what goes out.");
+}
+
+async function poll() {
+  try {
+    draw(await ask());
+  } catch {
+    lost();
+  }
+  setTimeout(poll, MILLISECONDS);
+}
+
+// Show it, and let it be muted, from now on.
+export function followRelay() {
+  if (following) return;
+  following = true;
+  $("relay-switch").addEventListener("click", turn);
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target instanceof HTMLElement && event.target.matches("input, textarea, select");
+    const alone = event.key === "m" && !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (alone && !typing && !$("relay-switch").disabled) turn();
+  });
+  poll();
+}

@@ -1,0 +1,88 @@
+"""What goes out, on the page: what is left, the switch and the overlay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import httpx
+import pytest
+
+from monitor.web.page import Page
+from tests.web import records
+from tests.web.conftest import SECRET
+from tests.web.records import give
+
+OVERLAY = "a token for the overlay"
+
+
+@pytest.fixture
+def relay() -> SimpleNamespace:
+    return SimpleNamespace(way="clear", muted=False, budget_bits=8.0, left_bits=5.5)
+
+
+@pytest.fixture
+def page(relay) -> Iterator[Page]:
+    with Page(token=SECRET, relay=relay, overlay_token=OVERLAY) as made:
+        give(made, records.start(), records.reading(1.0, 2.5))
+        yield made
+
+
+def test_who_has_the_token_sees_what_is_left_and_mutes(page, relay):
+    address, bearer = page.url + "relay", {"authorization": f"Bearer {SECRET}"}
+    assert httpx.get(address).status_code == 401
+    assert httpx.get(address, headers=bearer).json() == vars(relay)
+    ours = {**bearer, "origin": page.url.rstrip("/")}
+    assert httpx.post(address, params={"muted": "yes"}, headers=ours).json()["muted"]
+    assert relay.muted
+    httpx.post(address, params={"muted": "no"}, headers=ours)
+    assert not relay.muted
+
+
+@pytest.mark.parametrize("origin", [{}, {"origin": "http://elsewhere.example"}])
+def test_no_other_page_may_mute(page, relay, origin):
+    headers = {"authorization": f"Bearer {SECRET}", **origin}
+    assert httpx.post(page.url + "relay", headers=headers).status_code == 403
+    assert not relay.muted
+
+
+def test_the_overlay_has_a_token_of_its_own_and_one_number(page):
+    for path in ("overlay", "overlay/bits"):
+        for wrong in ({}, {"token": SECRET}):
+            assert httpx.get(page.url + path, params=wrong).status_code == 401
+        assert httpx.get(page.url + path, params={"token": OVERLAY}).status_code == 200
+    number = httpx.get(page.url + "overlay/bits", params={"token": OVERLAY})
+    assert number.json() == {"bits": 2.5}
+    assert httpx.get(page.url + "readings", params={"token": OVERLAY}).status_code == 401
+
+
+def test_without_either_there_is_neither():
+    with Page() as plain:
+        for path in ("relay", "overlay", "overlay/bits"):
+            assert httpx.get(plain.url + path).status_code == 404
+
+
+def test_in_a_browser_a_key_mutes(browser, relay):
+    with Page(relay=relay, overlay_token=OVERLAY) as shown:
+        give(shown, records.start(), records.reading(1.0, 2.5))
+        tab = browser.new_page()
+        problems = []
+        tab.on("pageerror", lambda error: problems.append(str(error)))
+        tab.goto(shown.url)
+        tab.wait_for_selector("#relay:not([hidden])")
+        assert "5.5 of 8" in tab.inner_text("#relay-left")
+        tab.keyboard.press("m")
+        tab.wait_for_selector("#relay-switch[aria-pressed=false]")
+        assert relay.muted
+        relay.way = "muted"
+        tab.wait_for_selector("#relay[data-way=muted]")
+        tab.click("#relay-switch")
+        tab.wait_for_selector("#relay-switch[aria-pressed=true]")
+        assert not relay.muted
+        tab.goto(f"{shown.url}overlay?token={OVERLAY}")
+        tab.wait_for_function("document.getElementById('bits').textContent !== ''")
+        assert re.fullmatch(r"2\.5 bits", tab.inner_text("body").strip())
+        assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgba(0, 0, 0, 0)"
+        assert problems == []
+        tab.close()
