@@ -89,7 +89,7 @@ class ListenOptions(RunOptions):
         default="60",
     )
     apart: LiveTurns = group(LiveTurns, "Words and turns")
-    relaying: RelayOptions = group(RelayOptions, "Speak through")
+    relaying: RelayOptions = group(RelayOptions, "Output")
 
 
 @click.command("listen", cls=HelpCommand, short_help="Measure the voice at the microphone, live.")
@@ -105,7 +105,6 @@ def command(asked: ListenOptions) -> int:
     monitor listen --web 8000 -p us.npz --watch me --ledger me.db --budget 8bits
     monitor listen -p us.npz --watch me --through meeting --budget 6 --then mcadams:random
     my-recogniser | monitor listen -p us.npz --watch me --transcript -
-    my-diariser | monitor listen -p us.npz --turns - --web 8000
 
     Audio is heard and forgotten: none is stored. Records are those of `monitor replay`, with the
     lag of every reading. Ctrl-C is a normal end. Should this machine be too slow, the feature that

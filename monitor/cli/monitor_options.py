@@ -432,7 +432,8 @@ class LedgerOptions:
     )
     budget: float | None = option(
         "--budget BITS",
-        "Raise an alert when all sessions in the ledger together have disclosed so much.",
+        "Raise an alert when all sessions in the ledger together have disclosed so much. "
+        "With --through let out no more.",
         type=NumberOfBits(),
     )
 
@@ -554,7 +555,7 @@ class DisplayOptions:
     web_token: str | None = shared(token_option)
     overlay_token: str | None = option(
         "--overlay-token TOKEN",
-        "With --web: serve the number alone, for OBS, at /overlay?token=TOKEN.",
+        "Serve the bits alone, for OBS. They are at /overlay?token=TOKEN of --web.",
         envvar="MONITOR_OVERLAY_TOKEN",
     )
 

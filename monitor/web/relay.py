@@ -1,4 +1,4 @@
-"""What goes out of a microphone, on the page: what is left, a switch, and the number for OBS."""
+"""Pages of a relay: what is left of its budget, a switch, and the number for OBS."""
 
 from __future__ import annotations
 
