@@ -284,6 +284,7 @@ def test_a_run_measures_what_went_out_and_tells_when_it_ended(monitor, voice, ou
     relay = Relay(Outlet("meeting", lambda _: output), RelaySettings(BUDGET))
     run = speak(relay, voice, monitor)
     assert run.totals.alerts == 1
+    assert run.end.bits is not None
     assert run.end.bits <= BUDGET
     assert run.end.seconds == pytest.approx(len(voice) / RATE, abs=0.5)
     assert relay.way == MUTED

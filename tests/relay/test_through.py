@@ -42,7 +42,7 @@ class OtherSide:
         """Return the sound, shape (n,), at 48 kHz."""
         self._recorder.send_signal(signal.SIGINT)
         self._recorder.wait(10)
-        return soundfile.read(self.path, dtype="float32")[0]
+        return np.asarray(soundfile.read(self.path, dtype="float32")[0])
 
 
 @pytest.fixture
