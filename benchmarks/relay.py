@@ -69,7 +69,7 @@ def relay(
             ]
 
     page.table(
-        "budget, bits | readers | sound let out | the other side reads, on average, at most "
+        "budget, bits | readers | sound let out | most that it reads, on average "
         "| recordings over the budget | by at most, bits",
         rows(),
     )
