@@ -77,7 +77,7 @@ def run(words: Sequence[str]) -> int:
     name, *rest = words
     work = getattr(import_module(f"benchmarks.{known[name].module}"), name)
     given = vars(parser_of(work).parse_args(rest))
-    command = f"python -m benchmarks {shlex.join(words)}"
+    command = re.sub(r" --results \S+", "", f"python -m benchmarks {shlex.join(words)}")
     page = Page(_PAGES[name], command, given.pop("results"), given.pop("output"))
     work(page, **given)
     return 0
