@@ -67,7 +67,7 @@ class RelayOptions:
             protecting.population(),
             protecting.protect_seed,
             self.mute_on_alert,
-            protecting.protect is not None,
+            protecting.protect or "",
         )
         return Relay(Outlet(self.through), settings)
 

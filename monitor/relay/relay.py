@@ -48,7 +48,7 @@ class RelaySettings:
         protected_population: of the anonymiser's attacker who knows it.
         seed: of what the anonymiser draws.
         closes_on_alert: whether any alert does what a spent budget does.
-        protected: whether sound is protected from the beginning on.
+        protected: the method by which it is protected from the beginning on; empty without one.
     """
 
     budget_bits: float | None = None
@@ -57,7 +57,7 @@ class RelaySettings:
     protected_population: Population | None = None
     seed: int | None = None
     closes_on_alert: bool = False
-    protected: bool = False
+    protected: str = ""
 
     def __post_init__(self) -> None:
         if self.delay_seconds and self.delay_seconds < LEAST_DELAY_SECONDS:
@@ -128,7 +128,7 @@ class Relay(BaseRule):
 
         def opens(wanted: str | int | None, channels: int | None) -> AudioDevice:
             device: AudioDevice = open_input(wanted, channels, INPUT_LATENCY_SECONDS)
-            held = self.settings.holds or self.settings.protected
+            held = self.settings.holds or bool(self.settings.protected)
             return device if held else _PassedOn(device, self.outlet)
 
         return InputSystem(opens)
@@ -152,7 +152,7 @@ class Relay(BaseRule):
                 ways = [Way(PROTECTED, hearers)]
             if self.protects:
                 ways.append(self._protected_way(monitor, fresh))
-            hold = asked.holds or asked.protected
+            hold = asked.holds or bool(asked.protected)
             self.gate = Gate(asked.budget_bits, ways, asked.step_seconds, hold=hold)
         self.outlet.start()
 
@@ -221,7 +221,7 @@ class Relay(BaseRule):
         asked = self.settings
         late = f"{1000 * asked.delay_seconds:.0f} ms later" if asked.holds else "at once"
         if asked.budget_bits is None:
-            return f"what is heard goes out at {self.outlet.name}, {late}"
+            return f"what is heard goes out at {self.outlet.name}, {late}{self._say_attacked()}"
         then = "it is muted" if asked.then == MUTE else f"it is protected by {asked.then}"
         promise = (
             f"sound that would exceed it is never sent; {MARGIN_BITS:g} of them are kept back"
@@ -236,9 +236,10 @@ class Relay(BaseRule):
 
     def _say_attacked(self) -> str:
         """Format what somebody who knows the anonymiser learns; empty without one."""
-        if not self.protects:
+        method = self.settings.then if self.protects else self.settings.protected
+        if not method:
             return ""
-        if (bits := attacked_bits(self.settings.then)) is None:
+        if (bits := attacked_bits(method)) is None:
             return ". No attacker who knows the method was tried: one may learn as much as before"
         return (
             f". An attacker who knows the method knows up to {bits[0]:.1f} of {bits[1]:.1f} bits "

@@ -301,7 +301,7 @@ def test_an_alert_mutes(monitor, voice, output):
 
 
 def test_clear_sound_is_never_passed_on_where_it_is_protected(output):
-    settings = RelaySettings(None, delay_seconds=0.0, protected=True)
+    settings = RelaySettings(None, delay_seconds=0.0, protected="mcadams:0.8")
     relay = Relay(Outlet("meeting", lambda _: output), settings)
     relay.outlet.start()
     relay.send(Block(np.ones(RATE, np.float32), RATE))
