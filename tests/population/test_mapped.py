@@ -15,7 +15,8 @@ import psutil
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from benchmarks.scale import FEATURES, population_of, second_of
+from benchmarks.readers import FEATURES
+from benchmarks.scale import population_of, second_of
 from monitor.errors import StoreError
 from monitor.files import MAPPED, Rows, mapped_arrays, write_arrays
 from monitor.maths import rank_models
