@@ -1,11 +1,10 @@
-"""What anonymisers do to real voices: pitch, words, attributes, loudness; and what they cost."""
+"""What anonymisers do to real voices: pitch, formants, loudness; and what they cost."""
 
 from __future__ import annotations
 
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
@@ -14,28 +13,19 @@ import soundfile
 import soxr
 
 from benchmarks.page import Page, benchmark
-from benchmarks.readers import FEATURES, bounded, listen, unit, units_of
+from benchmarks.readers import bounded, listen, unit, units_of
 from benchmarks.systems import protected
-from benchmarks.timing import seconds_of
 from monitor.anonymisers import Utterance, make, protect
 from monitor.anonymisers.laplace import Laplace, promises
 from monitor.corpus import find
-from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
-from monitor.features.phones import recognise_phones
-from monitor.features.registry import make as make_features
 from monitor.kinds import FeatureSpec
-from monitor.lab.attacks.attackers import ATTACKERS, AttackContext
-from monitor.lab.attacks.attributes import AttributeRow, judge_attributes, prepare_attributes
-from monitor.lab.attacks.speech import CLEAR, Amounts, PieceExtractor
+from monitor.lab.attacks.speech import CLEAR
 from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
-from monitor.lab.result_cache import ResultCache
-from monitor.lab.utility import compare, compute_figures, count_edits, extract_content
 from monitor.maths.composition import clipped
 from monitor.sources.frames import FramesFile
 from monitor.training.voices import SpeakerSpeech, collect
-from monitor.types import Block, FloatArray
-from recipes.phones.words import Words
+from monitor.types import FloatArray
 from tests.anonymisers.vowels import formant_ratio, level, pitches, semitones_moved
 
 Voice = tuple[FloatArray, int]
@@ -117,107 +107,7 @@ def pitch_scores(
     return ScoreMatrix(scores, np.array(owners), names, spec.name)
 
 
-# ----------------------------------------------------------------------------------- words and cost
-
-
-@dataclass(frozen=True)
-class Excerpt:
-    """The beginning of a recording, and its utterances: first and last sample, phones."""
-
-    name: str
-    speaker: str
-    voice: Voice
-    said: tuple[tuple[int, int, tuple[str, ...]], ...]
-
-
-@benchmark()
-def utility(
-    page: Page,
-    speech: Path,
-    *,
-    readers: int = 20,
-    seconds: float = 45.0,
-    methods: tuple[str, ...] = (
-        "none", "mcadams:0.9", "mcadams:0.8", "mcadams:0.6", "mcadams:random", "noise:20",
-        "noise:10",
-    ),
-) -> None:  # fmt: skip
-    """What is a protected voice still good for, and does the phone error rate tell it truly?
-
-    Figures of `monitor.lab.utility`, and phone errors against the transcript, over utterances
-    all of whose words the CMU dictionary has (pocketsphinx carries it, extra `peers`).
-    """
-    chosen = list(said_excerpts(speech, readers, seconds))
-    phones = sum(len(said) for each in chosen for *_, said in each.said)
-    page.note(f"{len(chosen)} readers; {phones} phones of {sum(len(e.said) for e in chosen)} "
-              "utterances in the dictionary")  # fmt: skip
-
-    def wrong(each: Excerpt, samples: FloatArray) -> int:
-        return sum(
-            count_edits(
-                [p.phone for p in recognise_phones(samples[first:last], each.voice[1])], said
-            )
-            for first, last, said in each.said
-        )
-
-    def rows() -> Iterator[list[str]]:
-        for method in methods:
-            found, errors = [], np.zeros(2)
-            for each in chosen:
-                clear, rate = each.voice
-                safe = through(method, each.voice, each.name, each.speaker)
-                found.append(compare(*(extract_content(x, rate) for x in (clear, safe))))
-                errors += [wrong(each, clear), wrong(each, safe)]
-            error, voiced, like, louder, *_ = compute_figures(found, [e.speaker for e in chosen])
-            scaled = (x if x is None else 100 * x for x in (error.value, error.low, error.high))
-            value, low, high = scaled
-            yield [
-                f"`{method}`",
-                bounded(value, low, high, 1).replace(" [", " % [") if low else f"{value:.1f} %",
-                *(f"{each:.1f} %" for each in 100 * errors / phones),
-                *(bounded(each.value, each.low, each.high) for each in (voiced, like)),
-                "" if louder.value is None else f"{louder.value:.2g} dB",
-            ]
-
-    page.table(
-        "method | phone error | transcript, clear | protected | voiced in both "
-        "| pitch correlation | louder by",
-        rows(),
-    )
-    voices = [each.voice for each in chosen[:4]]
-
-    def hear() -> None:
-        for samples, rate in voices:
-            extractor = Extractor(make_features(FEATURES))
-            extractor.process(Block(samples, rate))
-            extractor.flush()
-
-    def measure() -> None:
-        for voice in voices:
-            compare(extract_content(*voice), extract_content(*voice))
-
-    hear()
-    measure()  # networks are loaded once
-    heard, measured = seconds_of(hear), seconds_of(measure)
-    audio = sum(samples.size / rate for samples, rate in voices)
-    page.note(f"the measures take {measured / heard:.2f} times hearing {', '.join(FEATURES)} once, "
-              f"{100 * measured / audio:.2f} % of real time")  # fmt: skip
-
-
-def said_excerpts(speech: Path, readers: int, seconds: float) -> Iterator[Excerpt]:
-    corpus, dictionary = find(speech), Words.cmu()
-    for name in corpus.speakers[:readers]:
-        path = next(iter(corpus.sessions(name).values()))[0]
-        told = path.with_suffix(".tsv").read_text("utf-8").splitlines()
-        lines = [line.split("\t") for line in told if line[:1].isdigit()]
-        lines = [line for line in lines if float(line[1]) <= seconds]
-        voice = listen(path, float(lines[-1][1]))
-        said = tuple(
-            (round(float(a) * voice[1]), round(float(b) * voice[1]), dictionary.phones(text))
-            for a, b, text in lines
-            if dictionary.known(text)
-        )
-        yield Excerpt(f"{name}/{path.name}", name, voice, said)
+# --------------------------------------------------------------------------------- effects and cost
 
 
 @benchmark()
@@ -274,60 +164,6 @@ def moves(before: FloatArray, after: FloatArray, rate: int) -> list[float]:
     semitones = np.nan if few else semitones_moved(before, after, rate)
     louder = level(after) - level(before)
     return [semitones, formant_ratio(before, after), moved.size / pitch.size, louder]
-
-
-# --------------------------------------------------------------------------------------- attributes
-
-
-@benchmark()
-def attributes(
-    page: Page, corpus: Path,
-    *, background: tuple[Path, ...] = (), groups: Path | None = None,
-    attributes: tuple[str, ...] = ("gender",),
-    methods: tuple[str, ...] = ("none", "mcadams:0.8", "mcadams:random"), feature: str = "voice",
-    seconds: float = 10.0, trials: int = 10, jobs: int = 1,
-) -> None:  # fmt: skip
-    """What do voices tell of their readers' gender or age, clear and protected?
-
-    As `monitor attack --attributes` computes it, with nothing else attacked.
-    """
-
-    def rows(folder: Path) -> Iterator[list[str]]:
-        behind = [(find(each), each) for each in background]
-        which = prepare_attributes(
-            find(corpus), corpus, behind, attributes, Amounts(seconds, trials), groups
-        )
-        hearing = PieceExtractor(ResultCache(folder), jobs)
-        bench = AttackContext(which.judged, None, (feature,), (), Amounts(), hearing, 0, folder)
-        for method in methods:
-            for name in ("ignorant",) if method == CLEAR else ("ignorant", "lazy-informed"):
-                for _, row in judge_attributes(bench, method, ATTACKERS[name], which):
-                    yield told(row, "any" if method == CLEAR else name)
-
-    with tempfile.TemporaryDirectory() as folder:
-        page.table(
-            "method | attacker | attribute | | EER | TPR at FPR 1e-2 | FPR reached | epsilon "
-            "| readers",
-            rows(Path(folder)),
-            keys=4,
-            under=corpus.name,
-        )
-
-
-def told(row: AttributeRow, attacker: str) -> list[str]:
-    found = row.judgement
-    at = next(each for each in found.at if each.asked == 0.01)
-    rates = [f"{100 * x:.0f}" for x in (at.tpr, at.tpr_low, at.tpr_high)]
-    errors = [f"{100 * x:.1f}" for x in (found.eer, found.eer_low, found.eer_high)]
-    epsilon = "inf" if at.epsilon_nats is None else f"{at.epsilon_nats:.2f}"
-    return [
-        f"`{row.method}`", attacker, row.value, row.version,
-        f"{errors[0]} % [{errors[1]}, {errors[2]}]",
-        f"{rates[0]} % [{rates[1]}, {rates[2]}]{'*' if at.note else ''}",
-        f"{100 * at.realised:.1f} %, at most {100 * at.realised_high:.0f} %",
-        f"{epsilon}, at least {at.epsilon_low_nats:.2f}",
-        f"{found.readers_with} / {found.readers_without}",
-    ]  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------- noise

@@ -126,18 +126,18 @@ print(json.dumps([eer, time.process_time() - began, peak]))
 def evaluate_memory(
     page: Page,
     *, trials: int = 100_000, speakers: int = 1251, replicates: int = 200, peer: bool = False,
-    comparisons: int = 0, records: bool = False, by_speaker: bool = False,
+    comparisons: int = 0, records: bool = False,
 ) -> None:  # fmt: skip
     """What do time and memory of a whole report come to, on scores of VoxCeleb's size on disk?
 
     With --peer the EER of legal-eval on the same file, all in memory, stands beside it. With
     --comparisons the scores are a text, a line for each of so many a trial, its own among them;
-    with --records that list is a .npy; with --by-speaker it goes speaker by speaker.
+    with --records that list is a .npy.
     """
     size = (trials, speakers, comparisons)
     with tempfile.TemporaryDirectory() as folder:
         if comparisons:
-            scores, labels = write_list(Path(folder), size, records, by_speaker)
+            scores, labels = write_list(Path(folder), size, records)
         else:
             scores, labels = write_matrix(Path(folder), trials, speakers)
         mb = scores.stat().st_size / 1e6
@@ -146,8 +146,8 @@ def evaluate_memory(
         )
         form = f"{told(trials)} x {told(speakers)} scores"
         if comparisons:
-            kind, order = (".npy" if records else "text"), (", by speaker" if by_speaker else "")
-            form = f"{told(trials * comparisons)} comparisons as a {kind}{order}"
+            kind = ".npy" if records else "text"
+            form = f"{told(trials * comparisons)} comparisons as a {kind}"
         page.figure(
             f"{form} ({told(mb)} MB): read, and evaluated with {replicates} resamples",
             f"{opened[0]:.1f} s and {took[0] - opened[0]:.1f} s of processor; {opened[1]:.2f} GB "
@@ -198,30 +198,23 @@ def write_matrix(folder: Path, trials: int, speakers: int) -> tuple[Path, Path]:
     return scores, labels
 
 
-def compared(size: tuple[int, int, int], by_speaker: bool) -> Iterator[np.ndarray]:
+def compared(size: tuple[int, int, int]) -> Iterator[np.ndarray]:
     """Records of trial, speaker and score: so many a trial, its own first; trial after trial."""
     trials, speakers, each = size
     generator, step = np.random.default_rng(0), speakers // each
     kind = np.dtype([("trial", "<i4"), ("speaker", "<i4"), ("score", "<f4")])
-    for i in range(speakers if by_speaker else trials):
-        turn = np.arange(each)
-        trial: IntArray | int = i
-        if by_speaker:
-            met = [np.arange((i - k * step) % speakers, trials, speakers) for k in turn.tolist()]
-            turn = np.repeat(turn, [len(some) for some in met])
-            trial = np.concatenate(met)
-        found = np.empty(len(turn), kind)
+    turn = np.arange(each)
+    for trial in range(trials):
+        found = np.empty(each, kind)
         found["trial"] = trial
-        found["speaker"] = i if by_speaker else (i + turn * step) % speakers
-        found["score"] = generator.standard_normal(len(turn)) + (turn == 0)
+        found["speaker"] = (trial + turn * step) % speakers
+        found["score"] = generator.standard_normal(each) + (turn == 0)
         yield found
 
 
-def write_list(
-    folder: Path, size: tuple[int, int, int], records: bool, by_speaker: bool
-) -> tuple[Path, Path]:
+def write_list(folder: Path, size: tuple[int, int, int], records: bool) -> tuple[Path, Path]:
     """Lines of speaker, trial and score, and of trial and speaker; or the same as records."""
-    made = compared(size, by_speaker)
+    made = compared(size)
     if not records:
         scores, labels = folder / "scores.txt", folder / "utt2spk"
         labels.write_text("".join(f"t{i} s{i % size[1]}\n" for i in range(size[0])))

@@ -9,24 +9,19 @@ import numpy as np
 
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import (
-    BACKGROUND,
     CORPORA,
     FEATURES,
-    alike,
     collected,
     plan_of,
     trainers,
     unit,
     units_of,
 )
-from monitor.corpus import find
 from monitor.maths import posterior_fit
-from monitor.maths.likelihood_ratios import least_cost_bits
-from monitor.maths.logistic import compute_separation
 from monitor.population.population import Population
 from monitor.training.calibrating import CalibrationSettings, calibrate
-from monitor.training.voices import Cell, Plan, SpeakerSpeech, cohort_of, plans
-from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
+from monitor.training.voices import Cell, SpeakerSpeech, plans
+from monitor.types import BoolArray, FloatArray
 
 TABLES = {
     "Mean local bits, readers left out": "held_out_local_bits",
@@ -168,53 +163,3 @@ def _near(voices: Sequence[SpeakerSpeech], name: str, seconds: float) -> Iterato
         if against is others:
             np.fill_diagonal(cosines, np.nan)
         yield f"{np.nanmean(cosines):.3f}, {np.nanstd(cosines, axis=1).mean():.3f}"
-
-
-@benchmark()
-def normalising(page: Page, frames: Path) -> None:
-    """How should a score be set against a cohort whose people trained the network?"""
-    voices, specs = collected(frames, FEATURES)
-    cohort, _ = cohort_of(find(frames / BACKGROUND), features=FEATURES)
-    plan = plan_of(voices, 10.0, 100.0, SHIFTS, "cross")
-
-    def rows() -> Iterator[list[str]]:
-        for name, spec in specs.items():
-            measure = spec.kind.similarity()
-            slices = cohort.features[name].slices
-            others = measure.prepare(slices[slices.any(axis=1)].astype(spec.kind.wide))
-            raw, level, spread = list[FloatArray](), list[FloatArray](), list[FloatArray]()
-            for shift in range(SHIFTS):
-                made = measure.prepare(_totals(plan, name, shift, plan.candidates, template=True))
-                mated = plan.candidates[plan.mated]
-                tests = _totals(plan, name, shift, mated, template=False)
-                frames_of = np.maximum(tests.sum(axis=1), 1) if measure.additive else 1.0
-                per_frame = np.broadcast_to(frames_of, len(tests))[:, None]
-                against = measure.score(others, tests) / per_frame
-                raw.append(measure.score(made, tests) / per_frame)
-                level.append(against.mean(axis=1))
-                spread.append(against.std(axis=1))
-            scores, mean, width = map(np.concatenate, (raw, level, spread))
-            own, centred = np.tile(plan.mated, SHIFTS), scores - mean[:, None]
-            ways = (scores, centred, centred / width[:, None])
-            yield [name, *(_judged(each, own) for each in ways)]
-
-    page.table(" | raw: area, least Cllr | less the mean | and by the spread", rows())
-
-
-def _totals(plan: Plan, name: str, shift: int, voices: IntArray, *, template: bool) -> AnyArray:
-    """Sums of templates, or of tests, shape (n, M)."""
-    (units,) = units_of(100.0 if template else 10.0)
-    where = plan.template if template else plan.test
-    places = [where(voice, shift) for voice in voices.tolist()]
-    return np.stack([session[name].total(start, units) for session, start in places])
-
-
-def _judged(scores: FloatArray, own: IntArray) -> str:
-    rows, weight = np.arange(len(scores)), alike(own)
-    others = scores.copy()
-    others[rows, own] = -np.inf
-    area = compute_separation(scores.max(axis=1), others.max(axis=1), weight)[2]
-    there = np.isfinite(others)
-    mass = np.repeat(weight, there.sum(axis=1))
-    cost = least_cost_bits(scores[rows, own], others[there], weight, mass)
-    return f"{area:.2f}, {cost:.2f}"

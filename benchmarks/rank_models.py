@@ -1,4 +1,4 @@
-"""Do rank models hold on readers whom they have not seen: other lengths, few speakers, sessions?"""
+"""What rank models tell of people whom they have not seen: of few speakers, of sessions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import numpy as np
 
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import (
-    alike,
     chapters,
     collected,
     corpus_of,
@@ -33,9 +32,9 @@ from monitor.population.cohort import FeatureTemplates
 from monitor.population.interpolation import at_template
 from monitor.population.people import Speaker
 from monitor.population.population import SLICE_SECONDS, Population
-from monitor.population.rank_model import RankModel, RankModels
+from monitor.population.rank_model import RankModels
 from monitor.sources.frames import write_frames
-from monitor.training import calibrating, enrolling, fitted
+from monitor.training import calibrating, enrolling
 from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.enrolling import unlike_sessions
 from monitor.training.feature_extraction import HearingOptions, hear
@@ -45,72 +44,12 @@ from monitor.training.voices import (
     SessionFrames,
     SpeakerSpeech,
     collect,
-    plans,
 )
 from monitor.types import FloatArray
 from recipes.frames import MOST_SECONDS
 
 LEARNT = (5.0, 10.0, 30.0, 60.0, 100.0)
 
-
-def claimed_and_known(
-    rank_model: RankModel, cell: Cell, axis: Sequence[int], additive: np.ndarray, length: float,
-    template: float,
-) -> tuple[float, float]:  # fmt: skip
-    """Mean attacker confidence and mean local bits, every reader weighing the same."""
-    point = at_template(rank_model, template, additive).at(length)
-    trials = Trials(cell.gaps[:, list(axis)], cell.gap_speaker)
-    count = len(cell.own)
-    weights = np.repeat(point.weights[:1], count, axis=0)
-    posterior = trials.posterior(weights, np.full(count, point.uniform_share[0]))
-    actual = local_bits(posterior[np.arange(count), cell.own], cell.candidates)
-    both = (confidence_bits(posterior), actual)
-    share = alike(cell.gap_speaker)
-    return float(np.average(both[0], weights=share)), float(np.average(both[1], weights=share))
-
-
-@benchmark()
-def template_length(
-    page: Page, frames: Path, *, splits: int = 10, features: tuple[str, ...] = ("f0", "voice")
-) -> None:
-    """Does a rank model hold at template lengths that it was not learnt at?"""
-    setattr(fitted, "LOSSES", ("LL",))  # noqa: B010  the others take most of the time
-    test, judged = 30.0, (5.0, 10.0, 20.0, 45.0, 60.0, 80.0, 100.0)
-    voices, specs = collected(frames, features)
-    measures = {name: spec.kind.similarity() for name, spec in specs.items()}
-    found: dict[tuple[float, str], list[tuple[float, float, float]]] = defaultdict(list)
-    generator = np.random.default_rng(0)
-    for _ in range(splits):
-        ours, theirs = halves(voices, generator)
-        how = CalibrationSettings(
-            lengths=(10.0, test, 60.0), template_lengths=LEARNT, replicates=20, trials=10,
-            prior=None, sets=[(name,) for name in features],
-        )  # fmt: skip
-        models = [m for m in calibrate(ours, specs, how).rank_models if m.session == "cross"]
-        for session, _, d, plan in plans(theirs, (test,), judged, 10):
-            if session != "cross" or not plan.mated.size:
-                continue
-            cell = plan.run(measures, *units_of(test, judged[d]))
-            for model in models:
-                (name,) = model.features
-                axis, additive = [features.index(name)], np.array([measures[name].additive])
-                right = claimed_and_known(model, cell, axis, additive, test, judged[d])
-                wrong = claimed_and_known(model, cell, axis, additive, test, LEARNT[-1])
-                found[judged[d], name].append((*right, wrong[1]))
-
-    def rows() -> Iterator[list[str]]:
-        for d in judged:
-            cells = [f"{d:g} s" if d in LEARNT else f"{d:g} s (interpolated)"]
-            for name in features:
-                claimed, actual, wrong = np.mean(found[d, name], axis=0)
-                cells += [f"{claimed:.2f}, {actual:.2f}", f"{wrong:.2f}"]
-            yield cells
-
-    heads = [f"{name}: claimed, real | {name}, by the rank model of 100 s" for name in features]
-    page.table(f"D | {' | '.join(heads)}", rows())
-
-
-# ------------------------------------------------------------------------------------- few speakers
 
 F0 = {"f0": FeatureSpec("f0", HISTOGRAM, SIZE, 0.01)}
 TEST, TEMPLATE, DRAWS = 10.0, 30.0, 100

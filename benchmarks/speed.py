@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from statistics import median
 
 import numpy as np
-import soundfile
 import soxr
 
-from benchmarks.anonymisers import first_of_each
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import read
-from benchmarks.systems import protected, spoken
 from benchmarks.timing import in_turns, ratio, told
-from monitor.anonymisers import Utterance, make
-from monitor.anonymisers.usc import magnitudes
 from monitor.features import f0 as pitch
 from monitor.features.phones import Phones
-from monitor.networks.layers import FFT, FLOOR, HOP, RATE, WIDTH, log_mel
+from monitor.networks.layers import HOP, RATE, log_mel
 from monitor.networks.phones import (
     PhoneStream,
     UnitNetwork,
@@ -30,7 +23,6 @@ from monitor.networks.phones import (
     shipped_recogniser,
     shipped_units,
 )
-from monitor.networks.usc import DECODER_BANDS, TokenStream, shipped_codec
 from monitor.networks.voice import VoiceNetwork, mel_decibels, shipped
 from monitor.types import FloatArray, IntArray
 
@@ -177,82 +169,3 @@ def voice(page: Page, *, minutes: float = 2.0, runs: int = 5) -> None:
         ),
         under="Speed",
     )
-
-
-@benchmark("speed")
-def usc(page: Page, speech: Path, *, seconds: float = 20.0) -> None:
-    """How fast does the codec hear and speak, beside Opus and torchaudio's Griffin-Lim?
-
-    Needs the extra training.
-    """
-    import torch
-    import torchaudio
-
-    torch.set_num_threads(1)
-    sounds = [
-        np.asarray(soxr.resample(sound, rate, RATE), np.float32)
-        for sound, rate in first_of_each(speech, seconds).values()
-    ]
-    peer = torchaudio.transforms.GriffinLim(FFT, 32, WIDTH, HOP, power=1.0, momentum=0.99)
-
-    def encoded(sound: FloatArray) -> IntArray:
-        stream = TokenStream(shipped_codec())
-        return np.concatenate([stream.push(sound), stream.flush()])
-
-    def decoded(tokens: IntArray) -> FloatArray:
-        stream = shipped_codec().decoder.stream()
-        latents = shipped_codec().books.latents(tokens[:, None])
-        return np.concatenate([stream.push(latents), stream.flush()])
-
-    def voiced(bands: FloatArray) -> FloatArray:
-        return spoken(bands, len(bands) * HOP + WIDTH)
-
-    def theirs(bands: FloatArray) -> FloatArray:
-        with torch.inference_mode():
-            return np.asarray(peer(torch.from_numpy(magnitudes(bands)).T))
-
-    def packed(sound: FloatArray) -> bytes:
-        file = io.BytesIO()
-        soundfile.write(file, sound, RATE, format="OGG", subtype="OPUS")
-        return file.getvalue()
-
-    tokens = [encoded(sound) for sound in sounds]
-    spectra, files = [decoded(each) for each in tokens], [packed(sound) for sound in sounds]
-    finer = [soxr.resample(sound, RATE, 48_000) for sound in sounds]
-    cases: dict[str, tuple[Callable[..., object], list[object]]] = {
-        "tokens of sound": (encoded, [*sounds]),
-        "spectra of tokens": (decoded, [*tokens]),
-        "sound of spectra, Griffin-Lim as they come": (voiced, [*spectra]),
-        "torchaudio's Griffin-Lim over the whole, 32 rounds": (theirs, [*spectra]),
-        "the anonymiser at 16 kHz": (
-            lambda x: protected(make("usc", Utterance(RATE)), x),
-            [*sounds],
-        ),
-        "the anonymiser at 48 kHz": (
-            lambda x: protected(make("usc", Utterance(48_000)), x),
-            [*finer],
-        ),
-        "libsndfile's Opus, encoding": (packed, [*sounds]),
-        "libsndfile's Opus, decoding": (lambda x: soundfile.read(io.BytesIO(x)), [*files]),
-    }
-    total = sum(map(len, sounds)) / RATE
-    works = {name: partial(_each, work, given) for name, (work, given) in cases.items()}
-    for name, took in in_turns(1, works).items():
-        page.figure(f"`usc`: {name}, one thread", f"{told(total / took[0])} times real time")
-    asked = [log_mel(sound, DECODER_BANDS) for sound in sounds]
-    errors = [np.mean([error(way(bands), bands) for bands in asked]) for way in (voiced, theirs)]
-    page.figure("`usc`: energies of clear speech by both Griffin-Lims",
-                f"{errors[0]:.3f} and {errors[1]:.3f} nepers off")  # fmt: skip
-
-
-def _each(work: Callable[..., object], given: list[object]) -> list[object]:
-    return [work(each) for each in given]
-
-
-def error(sound: FloatArray, asked: FloatArray) -> float:
-    """Nepers of energy, at the place where they fit best, where there is more than rounding."""
-    loud, found = asked > np.log(1e3 * FLOOR), list[float]()
-    for begin in (0, WIDTH // 2, (FFT - WIDTH) // 2):
-        bands = log_mel(np.pad(sound, (begin, WIDTH + FFT)), DECODER_BANDS)
-        found.append(float(np.abs(bands[: len(asked)] - asked)[loud].mean()))
-    return min(found)

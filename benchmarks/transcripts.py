@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +13,9 @@ from benchmarks.readers import read
 from monitor.features.extractor import Extractor
 from monitor.networks.layers import RATE
 from monitor.transcripts import TimedWord, Transcript, measure_coverage
-from monitor.transcripts.transcript import Cue, spread_words
 from monitor.types import Block, BoolArray, IntArray
 
-LENGTHS, CAPTION_WORDS = (30, 60, 180, 300, 600), 6
+LENGTHS = (30, 60, 180, 300, 600)
 
 
 @dataclass(frozen=True)
@@ -32,29 +31,28 @@ def transcripts(page: Page, speech: Path) -> None:
     """How surely is a transcript of another recording told?
 
     Of each reader the first recording with a transcript beside it; words get their times from
-    Words get their times from pocketsphinx's forced alignment (extra `peers`).
+    pocketsphinx's forced alignment (extra `peers`).
     """
     readers = sorted(each for each in speech.iterdir() if each.is_dir())
     tables = [next(iter(sorted(reader.glob("*.tsv"))), None) for reader in readers]
     aligner = Aligner()
     told = [aligner.told(table) for table in tables if table is not None]
-    for times in ("words", "captions"):
-        page.table(
-            f"length, times of {times} | recordings | own words flagged | half a second late "
-            "| another's words not flagged | too few pauses to tell",
-            ([f"{seconds} s", *row(told, seconds, times == "captions")] for seconds in LENGTHS),
-        )
+    page.table(
+        "length, times of words | recordings | own words flagged | half a second late "
+        "| another's words not flagged | too few pauses to tell",
+        ([f"{seconds} s", *row(told, seconds)] for seconds in LENGTHS),
+    )
 
 
-def row(told: Sequence[Told], seconds: int, captions: bool) -> Iterator[str]:
+def row(told: Sequence[Told], seconds: int) -> Iterator[str]:
     """Recordings of that length, and what is said of them."""
     ticks = seconds * 100
     some = [each for each in told if each.speech.size >= ticks and each.said[-1].end > seconds - 30]
 
     def judged(words: Told, speech: Told, late: float = 0.0) -> bool | None:
         said = [word for word in words.said if word.end + late <= seconds]
-        made = Transcript("", tuple(_captions(said, late) if captions else _moved(said, late)))
-        found = measure_coverage(made.words(), speech.speech[:ticks])
+        moved = [TimedWord(w.text, w.begin + late, w.end + late, w.end + late) for w in said]
+        found = measure_coverage(Transcript("", tuple(moved)).words(), speech.speech[:ticks])
         return None if found.as_well is None else found.doubtful
 
     own = [judged(each, each) for each in some]
@@ -66,21 +64,6 @@ def row(told: Sequence[Told], seconds: int, captions: bool) -> Iterator[str]:
         known = [each is of for each in found if each is not None]
         yield "-" if not known else f"{100 * np.mean(known):.1f} %" if any(known) else "none"
     yield f"{100 * unknown:.0f} %"
-
-
-def _moved(said: Iterable[TimedWord], late: float) -> list[TimedWord]:
-    return [TimedWord(w.text, w.begin + late, w.end + late, w.end + late) for w in said]
-
-
-def _captions(said: Sequence[TimedWord], late: float) -> list[TimedWord]:
-    parts = [said[i : i + CAPTION_WORDS] for i in range(0, len(said), CAPTION_WORDS)]
-    return [
-        word
-        for part in parts
-        for word in spread_words(
-            Cue(" ".join(w.text for w in part), part[0].begin + late, part[-1].end + late)
-        )
-    ]
 
 
 class Aligner:

@@ -201,7 +201,7 @@ def _digest(arrays: Mapping[str, AnyArray]) -> str:
 # scale but its spread over the cohort in this very stream. A cosine has one: of embeddings only the
 # mean is the stream's own, and the spread is that of the cohort among itself. Where the cohort
 # trained the network, as it did that of voice, how much its cosines differ in a stream is the
-# network's memory of them and noise otherwise: benchmarks/results/normalising.md has both.
+# network's memory of them and noise otherwise.
 
 
 class CohortScoring:
