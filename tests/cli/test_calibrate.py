@@ -77,23 +77,6 @@ def test_rank_models_in_a_file_of_their_own(run, people, talk, enrolled, tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("columns", [70, 120, 250])
-def test_the_table_fits_where_it_is_read_and_a_picture(run, people, tmp_path, monkeypatch, columns):
-    monkeypatch.setenv("COLUMNS", str(columns))
-    result = run("calibrate", people, "--plot", tmp_path / "rank_models.png", *QUICK)
-    assert result.code == 0
-    title, head, *rest = result.out.splitlines()
-    assert title == "f0: bits by speech seconds heard (T) and enrolled (D)"
-    assert max(map(len, result.out.splitlines())) <= columns
-    assert {"session", "model", "limits", "null", "local", "notes"} <= set(head.split())
-    assert ("alpha" in head) == (columns == 250) == ("Left out for want of" not in result.out)
-    assert [line.split()[:3] for line in rest[:4]] == [
-        [t, "10", session] for session in ("same", "cross") for t in ("1", "5")
-    ]
-    assert (tmp_path / "rank_models.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.slow
 def test_json(run, people, enrolled):
     result = run("calibrate", people, "-o", enrolled, "--json", "--lengths", "1", *ONE[4:])
 
@@ -160,34 +143,6 @@ def test_who_trained_a_network_calibrates_none_of_its_rank_models(run, people, e
     made = run("calibrate", people, *options, *ONE)
     assert made.code == 1
     assert "only 9 of 12 speakers trained no network of f0" in made.complaint
-
-
-def test_a_broken_file_is_skipped_and_named(run, people, tmp_path):
-    (tmp_path / "c").mkdir()
-    for folder in people.iterdir():
-        (tmp_path / "c" / folder.name).symlink_to(folder)
-    (tmp_path / "c" / "zoe").mkdir()
-    (tmp_path / "c" / "zoe" / "a.npz").write_text("no frames")
-    result = run("calibrate", tmp_path / "c", *ONE)
-    assert result.code == 4
-    assert "skipped: zoe/a.npz is no file of frames" in result.err
-    assert "cross" in result.out
-
-
-def test_frames_of_another_kind_than_the_templates(run, people, tmp_path, population):
-    write_corpus(tmp_path / "c", Simulation(11), 11, 1, 20.0)
-    for path in (tmp_path / "c").glob("*/*.npz"):
-        with np.load(path) as file:
-            arrays = dict(file)
-        header = json.loads(arrays.pop("header").item())
-        header["sizes"]["f0"] += 9
-        np.savez(path, header=json.dumps(header), **arrays)
-    us = tmp_path / "us.npz"
-    us.write_bytes(population.read_bytes())
-    result = run("calibrate", tmp_path / "c", "-o", us, *ONE)
-    assert result.code == 2
-    assert "has no f0 of this kind (histogram of size" in result.complaint
-    assert us.read_bytes() == population.read_bytes()
 
 
 @pytest.mark.slow

@@ -12,8 +12,7 @@ import pytest
 from monitor.cli import COMMANDS, cli
 from monitor.cli.config import HARMLESS, defaults_from
 from monitor.cli.help import Offered
-from monitor.cli.monitor_options import addresses
-from monitor.cli.options import TextFile, trained_by_feature
+from monitor.cli.options import TextFile
 from monitor.errors import UsageError
 
 
@@ -43,18 +42,6 @@ def test_options_are_those_typed_and_what_is_typed_counts_more(run, talk, popula
     assert not run("--config", config, "ledger", "show", ledger).records
     assert run("--config", config, "show", tmp_path / "x.jsonl").out.startswith("run,")
     assert run("--config", config, "demo", "--help").code == 0
-
-
-def test_files_of_lines_may_begin_with_a_byte_order_mark(tmp_path):
-    config, hooks, names = tmp_path / "us.toml", tmp_path / "hooks", tmp_path / "names"
-    config.write_text("[replay]\nstep = 4\n", encoding="utf-8-sig")
-    hooks.write_text("https://example.org/x\n", encoding="utf-8-sig")
-    names.write_text("ann\n", encoding="utf-8-sig")
-    command = cli.get_command(click.Context(cli), "replay")
-    assert command is not None
-    assert defaults_from(config, list(COMMANDS), command) == {"step": "4"}
-    assert addresses("--webhook", (f"@{hooks}",)) == ("https://example.org/x",)
-    assert trained_by_feature([f"f0={names}"], {"ann"}) == {"f0": {"ann"}}
 
 
 @pytest.mark.parametrize(
@@ -97,32 +84,6 @@ def test_a_config_behind_the_command_is_told_where_it_stands(run, talk, name):
     before = "--config stands before the command: monitor --config FILE.toml replay ..."
     assert done.complaint == f"monitor: {before}"
     assert "--trust-config stands before" in run("replay", talk, "--trust-config").complaint
-
-
-@pytest.mark.parametrize("command", commands(), ids=COMMANDS)
-def test_every_option_of_every_command_can_stand_in_a_file(command, tmp_path):
-    def given(each: click.Command) -> dict[str, object]:
-        options = [o for o in each.params if isinstance(o, click.Option)]
-        named = {o.opts[-1].lstrip("-"): True if o.is_flag else "7" for o in options}
-        parts = getattr(each, "commands", {})
-        return named | {name: given(part) for name, part in parts.items()}
-
-    def text(table: dict[str, object], where: str) -> str:
-        plain = {k: v for k, v in table.items() if not isinstance(v, dict)}
-        lines = [f"{k} = {'true' if v is True else repr(v)}" for k, v in plain.items()]
-        inner = [text(v, f"{where}.{k}") for k, v in table.items() if isinstance(v, dict)]
-        return "\n".join([f"[{where}]", *lines, *inner])
-
-    def parameters(each: click.Command) -> set[str]:
-        own = {str(o.name) for o in each.params if isinstance(o, click.Option)}
-        return own | set(getattr(each, "commands", {}))
-
-    config = tmp_path / "all.toml"
-    config.write_text(text(given(command), str(command.name)))
-    found = defaults_from(config, list(COMMANDS), command)
-    assert set(found) == parameters(command)
-    for name, part in getattr(command, "commands", {}).items():
-        assert set(found[name]) == parameters(part)
 
 
 def test_a_file_that_runs_commands_says_so_and_is_refused_where_others_can_write_it(

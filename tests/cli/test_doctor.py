@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from matplotlib.image import imread
 
-from monitor.cli.doctor import EXTRAS, extra, install
+from monitor.cli.doctor import EXTRAS, install
 from monitor.events.schema import SCHEMA
 from monitor.features.registry import ready
 from monitor.population import DEMO_SPEAKER
@@ -63,14 +63,6 @@ def test_the_demo_works_with_nothing_but_the_install(run, tmp_path, installed):
     assert len(result.err.splitlines()) <= 9
 
 
-@pytest.mark.slow
-def test_a_live_view_on_a_terminal(terminal, tmp_path):
-    code, shown, _ = terminal("demo", "--speed", 6000, "-o", tmp_path, columns=80, both=True)
-    assert code == 0
-    assert "of speech" in shown  # the axis of the live curve
-    assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h") == 1
-
-
 def test_the_reader_trained_none_of_its_networks():
     population = Population.reference()
     assert DEMO_SPEAKER in population.names
@@ -114,14 +106,3 @@ def test_what_is_not_there_and_how_to_have_it(run, installed):
     assert "where >=1000 is needed" in notify["words"]
     assert code == 1
     assert found["extra dev"]["state"] == "ok"
-
-
-@pytest.mark.parametrize("name", EXTRAS)
-def test_the_metadata_of_this_install_has_every_extra(name):
-    found = extra(name)
-    assert found.have or found.missing
-
-
-def test_a_developer_installs_from_the_copy():
-    assert install("training") == "pip install 'speaker-disclosure-monitor[training]'"
-    assert install("dev") == "pip install -e '.[dev]'"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -117,26 +116,6 @@ def test_a_recording_too_short_to_decide_does_not_comfort(run, talks, tmp_path):
     assert (at_once.code, at_once.records[-1]["undecided"]) == (0, [])
 
 
-def test_the_rank_model_of_a_line_is_told_of_what_was_heard_alone(
-    run, people, population, tmp_path
-):
-    table, first = tmp_path / "out.csv", people / "000003" / "s0.npz"
-    other = people / "000003" / "s1.npz"
-    asked = ("--each", "--summary", table, "-p", population, "--features", "f0", "--replace")
-    refused = run("replay", first, other, *asked)
-    assert "enrolled too" not in refused.err
-    assert "measured 1 recording (" in refused.err
-    of = {Path(row["recording"]).name: row for row in rows(table)}
-    told = {name: (row["session"], row["enrolled_too"]) for name, row in of.items()}
-    assert told == {"s0.npz": ("", ""), "s1.npz": ("cross", "false")}
-    assert of["s0.npz"]["error"].endswith("or insist with --allow-overlap")
-    assert "(--start " in of["s0.npz"]["error"]
-    heard = run("replay", first, other, *asked, "--allow-overlap")
-    [line] = [line for line in heard.err.splitlines() if "enrolled too" in line]
-    assert line.startswith(f"monitor: note: enrolled too: {first}: ")
-    assert "s1.npz" not in line
-
-
 @pytest.fixture(scope="module")
 def dask(tmp_path_factory):
     pytest.importorskip("distributed", reason="needs the extra cluster")
@@ -204,20 +183,6 @@ def test_interrupted_and_with_a_worker_killed_it_is_what_one_process_hears(
     assert "Traceback" not in err
     assert contents(frames) == contents(one)
     assert {path.stat().st_mode & 0o777 for path in whole(frames)} == {0o600}
-
-
-def test_templates_and_scores_are_those_of_one_process(run, dask, voices, tmp_path):
-    options = ("--features", "f0,voice")
-    made = []
-    for name, who in (("one", ("--jobs", 1)), ("two", ("--scheduler", dask.address))):
-        us, scores = tmp_path / f"{name}.npz", tmp_path / f"{name}-scores.npz"
-        told = run("enrol", voices, "-o", us, "--seconds", 20, *options, *who)
-        lengths = ("--lengths", 2, "--template-lengths", 5)
-        said = run("score", voices, "-o", scores, *options, *lengths, *who)
-        assert (told.code, said.code) == (4, 4), said.err
-        words = re.sub("enrolling: .*\n", "", told.err.replace(str(us), "FILE"))  # where it is slow
-        made.append((us.read_bytes(), scores.read_bytes(), words))
-    assert made[0] == made[1]
 
 
 def test_a_table_of_recordings_is_that_of_one_process(run, dask, voices, tmp_path, monkeypatch):

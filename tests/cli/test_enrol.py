@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
-import signal
 import stat
-import struct
-import subprocess
-import time
-import wave
 import zipfile
 from pathlib import Path
 
@@ -19,11 +13,8 @@ import pytest
 import soundfile
 
 from benchmarks.simulation import Simulation, write_corpus
-from monitor.features.registry import FEATURES, FeatureSetup
-from monitor.features.style import Style, read_style_words
 from monitor.population.population import Population, load_rank_models
-from monitor.sources.frames import FramesFile, write_frames
-from monitor.types import Track
+from monitor.sources.frames import write_frames
 from tests.features.networks import of_energies, of_sound
 from tests.sounds import RATE
 from tests.weights import onnx_extra
@@ -161,19 +152,6 @@ def test_a_minute_of_ones_own_is_compared_without_being_watched(run, tmp_path, s
     )
 
 
-@pytest.mark.slow
-def test_only_data_on_stdout_and_a_bar_on_a_terminal(terminal, tmp_path, people):
-    # a speaker's name must not be able to steer the terminal
-    lines = [f"{people}/00000{i}/s{j}.npz,[/{i}]\n" for i in range(2) for j in range(2)]
-    (tmp_path / "list.csv").write_text("path,speaker\n" + "".join(lines))
-    code, shown, _ = terminal("enrol", tmp_path / "list.csv", "-o", tmp_path / "us.npz", both=True)
-    assert code == 0
-    assert "enrolling" in shown
-    assert "4/4" in shown
-    assert "2 speakers enrolled" in shown
-    assert shown.endswith("us.npz\n")
-
-
 def test_recordings_of_one_person(run, tmp_path, voice):
     files = [tmp_path / "it's me" / f"{day}.wav" for day in ("monday", "tuesday")]
     files[0].parent.mkdir()
@@ -219,94 +197,6 @@ def test_a_corpus_is_heard_once_and_enrolled_from_its_frames(run, voices, tmp_pa
     other = run(*command, "--channel", "1")
     assert other.code == 2
     assert f"--frames {frames}: its frames were made with channel all, not 1" in other.complaint
-
-
-def test_another_inventory_of_units_is_not_mixed_in(run, tmp_path):
-    """Frames of 256 codes under the name of a feature of our own."""
-    for name, size in (("ann", 256), ("bob", 256), ("x", 257)):
-        ticks = np.arange(4, 6001, 4)
-        values = np.random.default_rng(len(name)).choice(size, size=ticks.size)
-        (tmp_path / "codes" / name).mkdir(parents=True)
-        write_frames(
-            tmp_path / "codes" / name / "1.npz", np.ones(6000, np.bool_),
-            {"phones": Track(ticks, values)}, {"phones": size}, {"phones": 0.04},
-        )  # fmt: skip
-    other, path = tmp_path / "x.npz", tmp_path / "us.npz"
-    (tmp_path / "codes/x/1.npz").rename(other)
-    (tmp_path / "codes/x").rmdir()
-    assert run("enrol", tmp_path / "codes", "-o", path, "--seconds", 20).code == 0
-    assert str(Population.load(path).features["phones"].spec) == "histogram of size 256"
-    refused = run("replay", other, "-p", path)
-    assert refused.code == 1
-    assert "size" in refused.complaint or "rank model" in refused.complaint
-
-
-def silence(path: Path, hours: int) -> None:
-    """Hours of it, which take no room on the disk and long to hear."""
-    with wave.open(str(path), "wb") as file:
-        file.setparams((1, 2, RATE, 0, "NONE", ""))
-        file.writeframes(b"")
-    size = 2 * RATE * 3600 * hours
-    with path.open("r+b") as raw:
-        raw.truncate(44 + size)
-        for place, value in ((4, 36 + size), (40, size)):
-            raw.seek(place)
-            raw.write(struct.pack("<I", value))
-
-
-@pytest.mark.slow
-def test_ctrl_c_leaves_nothing_half_written_and_what_was_heard(command, voices, tmp_path):
-    silence(voices / "ann" / "long.wav", 24)  # a minute's work, on a fast machine
-    frames = tmp_path / "frames"
-    us = ("-o", tmp_path / "us.npz", "--frames", frames)
-    arguments = [*command, "enrol", voices, *us, "--jobs", "2", "--features", "f0"]
-    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
-        until = time.monotonic() + 100
-        while not (frames / "ann" / "talk.npz").exists():
-            assert time.monotonic() < until
-            time.sleep(0.05)
-        os.kill(process.pid, signal.SIGINT)
-        err = process.communicate(timeout=60)[1]
-    assert process.returncode == 130, err
-    assert "Traceback" not in err
-    assert [line for line in err.splitlines() if line][-2:] == [
-        "monitor: what was heard is kept; to go on, run the same command again",
-        "monitor: interrupted",
-    ]
-    assert [path.name for path in frames.rglob(".*")] == []
-    assert not (frames / "ann" / "long.npz").exists()
-    assert FramesFile(frames / "ann" / "talk.npz").seconds == pytest.approx(9.0)
-
-
-def untouched() -> tuple[dict[str, str], dict[str, object]]:
-    """The program's own variables, and the features; libraries set variables of theirs."""
-    own = {name: value for name, value in os.environ.items() if name.startswith("MONITOR_")}
-    return own, dict(FEATURES)
-
-
-@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_options_reach_every_process_and_change_neither_environment_nor_features(
-    run, voices, tmp_path, monkeypatch, jobs
-):
-    onnx_extra()
-    monkeypatch.chdir(tmp_path)
-    for path in voices.glob("*/talk.wav"):
-        path.with_suffix(".tsv").write_text("start\tend\ttext\n0.5\t0.9\twell\n1.5\t1.9\tso\n")
-    network, words = Path("net.onnx"), Path("own.txt")
-    network.write_bytes(of_sound())
-    words.write_text("so\nwell\n")
-    before = untouched()
-    setup = ("--speaker-model", network, "--word-list", words)
-    features = ("--features", "f0,style,speaker", "--jobs", jobs)
-    done = run("enrol", "voices", "-o", "us.npz", "--frames", "frames", *features, *setup)
-    assert done.code == 0, done.err
-    name = FeatureSetup(speaker_model=network).speaker
-    for path in (tmp_path / "frames").glob("*/*.npz"):
-        tracks = FramesFile(path).stream_info.tracks
-        assert list(tracks) == ["f0", "style", name]
-        assert tracks["style"].network == Style(read_style_words(words)).spec.network
-    assert run("enrol", "voices", "-o", "x.npz", "--features", "identity", *setup).code == 2
-    assert untouched() == before
 
 
 def test_a_template_remembers_its_network_and_no_other_is_taken(run, voices, wav, tmp_path):

@@ -10,7 +10,6 @@ import pytest
 from rich.cells import cell_len
 
 from tests.lab.evaluation import kits
-from tests.lab.experiment.made import RankModels, score_file
 
 
 @pytest.fixture
@@ -55,18 +54,6 @@ def test_a_dozen_figures_come_first(evaluate):
         ),
     ):
         assert words in text, words
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("columns", [50, 80, 132])
-@pytest.mark.parametrize("names", [("strong",), ("strong", "weak"), ("strong", "weak", "random")])
-def test_the_table_fits_where_it_is_read(evaluate, monkeypatch, columns, names):
-    monkeypatch.setenv("COLUMNS", str(columns))
-    out = evaluate(*names, options=("--replicates", 20, "--all", "--among", "1e10")).out
-    assert max(map(cell_len, out.splitlines())) <= columns
-    assert "4.32" in out
-    assert "10,000,000,000" in out
-    assert "\N{HORIZONTAL ELLIPSIS}" not in out, "nothing is cut off"
 
 
 def test_figures_by_name_and_what_each_says(run, evaluate):
@@ -206,26 +193,6 @@ def test_embeddings_are_scored(run, tmp_path):
         result = run("evaluate", *files, "--scoring", scoring, "--replicates", 0)
         assert result.code == 0
         assert result.out.startswith("heard: 100 trials of 20 speakers")
-
-
-@pytest.mark.slow
-def test_a_joint_below_its_best_part_is_told_wherever_both_stand(run, tmp_path):
-    place = (10.0, 30.0)
-    rank_models = {"f0": (0.9, 3.0), "voice": (0.5, 12.0), "joint": (0.6, 7.0)}
-    systems: dict[str, RankModels] = {
-        name: {place: rank_model} for name, rank_model in rank_models.items()
-    }
-    path = score_file(tmp_path / "scores.npz", systems)
-    told = " ".join(run("evaluate", path, "--replicates", 20).out.split())
-    assert re.search(r"joint gives \d\.\d\d bits, voice alone \d\.\d\d: go by voice", told)
-    html = tmp_path / "page.html"
-    assert run("evaluate", path, "--replicates", 20, "--html", html).code == 0
-    assert "go by voice, as an attacker would" in html.read_text()
-    made = run("experiment", path, "-o", tmp_path / "out", "--replicates", 20)
-    assert made.code == 0, made.err
-    assert "go by voice, as an attacker would" in (tmp_path / "out" / "index.html").read_text()
-    better = score_file(tmp_path / "better.npz", {**systems, "joint": {place: (0.4, 16.0)}})
-    assert "go by" not in run("evaluate", better, "--replicates", 20).out
 
 
 def test_a_validation_is_a_document_with_its_figures_beside_it(evaluate, tmp_path):

@@ -12,12 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
-import soundfile
 
-from monitor.networks.layers import RATE
-from tests.lab.adapting.conftest import voice
 from tests.lab.attacks.made import results as attack_results
 
 pytestmark = pytest.mark.slow
@@ -89,58 +85,6 @@ def test_ctrl_c_says_how_to_go_on(command, voices, tmp_path):
         "monitor: what was heard is kept; to go on, run the same command again",
         "monitor: interrupted",
     ]
-
-
-@pytest.mark.slow
-def test_attributes_are_told_beside(run, voices, tmp_path):
-    table = tmp_path / "people.csv"
-    lines = [f"r{i},{'low' if i < 3 else 'high'},{'ab'[i == 0]}\n" for i in range(6)]
-    table.write_text("speaker,height,hand\n" + "".join(lines))
-    done = run("attack", voices, "-o", tmp_path / "out", "--attackers", "ignorant", *TINY,
-               "--features", "voice", "--seconds", 4, "--attributes", "height,hand",
-               "--groups", table)  # fmt: skip
-    assert done.code == 0, done.err
-    assert "Told of a reader: height" in done.out
-    found = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert any(note.startswith("b, relaxed, is not told: ") for note in found["notes"])
-    high, low = (row for row in found["attributes"]["height"] if row["version"] == "relaxed")
-    assert (high["value"], low["value"]) == ("high", "low")
-    assert high["readers_with"] == high["readers_without"] == 3
-    assert high["eer"] < 0.2  # a buzz is high or low
-    assert "cannot resolve" in high["at"][1]["note"]
-    page = (tmp_path / "out" / "index.html").read_text()
-    assert "Told of a reader: height" in page
-    assert "phone error" in page
-
-
-def test_the_attacker_who_trains_says_what_it_picked(run, tmp_path):
-    pytest.importorskip("torch", reason="needs the extra training")
-    judged, others, out = (tmp_path / name for name in ("judged", "others", "out"))
-    for number in range(23):  # three are judged; of the others ten say enough to choose a network
-        folder = (judged if number < 3 else others) / f"r{number:02}"
-        folder.mkdir(parents=True)
-        sound = voice(number, 24.0 if number < 13 else 4.0)
-        soundfile.write(folder / "a.wav", sound, RATE)
-    options = ("--method", "noise:10", "--background", others, "--features", "f0,voice",
-               "--seconds", 4, "--template", 6, "--trials", 2, "--segments", "1", "--jobs", 1,
-               "--training-steps", 2)  # fmt: skip
-    done = run("attack", judged, "-o", out, *options, "--attackers", "semi-informed")
-    assert done.code == 0, done.err
-    found = json.loads((out / "results.json").read_text())
-    rows = [row for row in found["rows"] if row["attacker"] == "semi-informed"]
-    assert {row["feature"] for row in rows} == {"f0", "voice", "joint"}
-    assert {row["method"] for row in rows} == {"noise:10"}  # clear speech needs no training
-    (note,) = (line for line in found["notes"] if "semi-informed uses" in line)
-    assert "of 10 background speakers" in note
-    assert note in done.err
-    for path in out.rglob("*"):
-        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
-    few = tmp_path / "few"
-    few.mkdir()
-    (few / "r20").symlink_to(others / "r20")
-    done = run("attack", judged, "-o", tmp_path / "a", "--background", few, *options[4:])
-    assert done.code == 0, done.err
-    assert "semi-informed is not tried: " in done.err
 
 
 @pytest.fixture
@@ -235,32 +179,6 @@ def test_a_folder_becomes_a_page(run, people, tmp_path):
     assert run("experiment", people, "-o", out, *QUICK, *LENGTHS, *trained).code == 0
     found = json.loads((out / "results.json").read_text())
     assert {(c["session"], c["systems"]["f0"]["tested"]) for c in found["cells"]} == {("same", 10)}
-
-
-@pytest.mark.slow
-def test_audio_is_heard_once_and_a_broken_file_is_skipped(run, tmp_path):
-    generator = np.random.default_rng(0)
-    for i in range(3):
-        place = tmp_path / "voices" / f"p{i}"
-        place.mkdir(parents=True)
-        seconds = np.arange(8 * 16_000) / 16_000
-        tone = np.sign(np.sin(2 * np.pi * (100 + 40 * i) * seconds))
-        sound = 0.3 * tone * (1 + 0.1 * generator.normal(size=seconds.size))
-        soundfile.write(place / "a.flac", sound, 16_000)
-    (tmp_path / "voices" / "p0" / "b.flac").write_bytes(b"fLaC broken")
-    options = ("--features", "f0", "--lengths", 1, "--template-lengths", 1, "--tables-at", 1, 1)
-    out = tmp_path / "out"
-    done = run("experiment", tmp_path / "voices", "-o", out, *QUICK, *options)
-    assert done.code == 4
-    assert "b.flac" in done.err
-    frames = {path: path.stat().st_mtime_ns for path in (out / "frames").rglob("*.npz")}
-    assert len(frames) == 3
-    assert out.stat().st_mode & 0o777 == 0o700
-    assert run("experiment", tmp_path / "voices", "-o", out, *QUICK, *options).code == 4
-    assert {path: path.stat().st_mtime_ns for path in (out / "frames").rglob("*.npz")} == frames
-    page = (out / "index.html").read_text()
-    assert "cannot be decided with so few speakers" in page
-    assert "b.flac" in page
 
 
 @pytest.mark.slow

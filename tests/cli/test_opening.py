@@ -11,13 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import soundfile
 
 from monitor.population.population import Population
 from monitor.population.store import write_store
 from monitor.stream.checkpoint import state_path
 from tests.records import read_records
-from tests.sounds import RATE
 
 PATIENCE_SECONDS = 120
 KILLED = """
@@ -45,25 +43,6 @@ def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-@pytest.mark.slow
-def test_a_refused_run_changes_nothing(run, talk, population, finished):
-    before = content(finished)
-    for options, words in (
-        (["--web", "0.0.0.0:0"], "give a --web-token"),
-        (["--webhook", "example.org", "--alert", "bits>1"], "--webhook needs an address"),
-        (["-p", finished / "no.npz"], "does not exist"),
-        (["--watch", "nobody at all"], "nobody called"),
-        (["--ledger", finished / "me.db"], ""),  # comes after the microphone
-    ):
-        for begin in (["replay", talk], ["listen", "--device", "no such device"]):
-            for name in ("run.jsonl", "cut.jsonl", "new.jsonl"):
-                given = ("-p", population, "--jsonl", finished / name, "--replace")
-                result = run(*begin, *given, *options)
-                assert result.code in (1, 2), options
-                assert words in result.complaint, options
-                assert content(finished) == before, options
-
-
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -84,11 +63,6 @@ def test_what_is_there_is_overwritten_only_when_asked(run, talk, population, fin
     assert result.code == 0, result.err
     assert read_records(finished / name)[-1]["type"] == "end"
     assert not state_path(finished / name).exists()
-
-
-def test_an_empty_file_is_nothing_to_lose(run, talk, population, tmp_path):
-    (tmp_path / "run.jsonl").touch()
-    assert run("replay", talk, "-p", population, "--jsonl", tmp_path / "run.jsonl").code == 0
 
 
 @pytest.mark.slow
@@ -126,35 +100,6 @@ def test_without_locks_it_is_said_and_goes_on(run, talk, population, tmp_path, m
     assert result.code == 0
     assert f"note: the file system of {path} knows no locks; let nothing else write" in result.err
     assert read_records(path)[-1]["type"] == "end"
-
-
-@pytest.mark.slow
-def test_a_killed_run_goes_on_with_nothing_but_what_it_had(run, command, voice, tmp_path):
-    """Neither with a new ledger nor with another recording of the same name and size."""
-    recording, path, ledger = (tmp_path / name for name in ("talk.wav", "run.jsonl", "me.db"))
-    soundfile.write(recording, voice(60.0), RATE)
-    size = recording.stat().st_size
-    options = [recording, "--features", "f0", "-w", "19", "--jsonl", path, "--ledger", ledger]
-    with subprocess.Popen(
-        [*command, "replay", *map(str, options), "--speed", "5"], stderr=subprocess.PIPE, text=True
-    ) as first:
-        until(lambda: state_path(path).exists(), first)
-        first.kill()
-        first.communicate()
-    before = content(tmp_path)
-    soundfile.write(recording, voice(60.0, pitch=200.0), RATE)
-    assert recording.stat().st_size == size
-    refused = run("replay", *options, "--resume")
-    assert refused.code == 1
-    assert "is of another run (not the same: recordings)" in refused.complaint
-    recording.write_bytes(before["talk.wav"])
-    for each in tmp_path.glob("me.db*"):
-        each.unlink()
-    left = content(tmp_path)
-    result = run("replay", *options, "--resume")
-    assert result.code == 1
-    assert "me.db: there is no such ledger" in result.complaint
-    assert content(tmp_path) == left
 
 
 def until(holds: Callable[[], bool], process: subprocess.Popen[str]) -> None:
@@ -228,17 +173,6 @@ def test_two_that_add_to_one_store_lose_nobody(run, store, further, meanwhile):
     after = Population.load(store)
     assert after.names == (*before.names, "ann", "bob")
     assert len(after.rank_models) == len(before.rank_models)
-
-
-@pytest.mark.slow
-def test_the_same_speaker_twice_is_refused_and_the_first_stays(run, store, further, meanwhile):
-    folder = further("ann")
-    options = ("--add", "--features", "f0", "-o", store)
-    meanwhile("monitor.training.enrolling.enrol", "enrol", folder, *options)
-    result = run("enrol", folder, *options)
-    assert result.code == 2
-    assert "enrolled already, as ann" in result.complaint
-    assert Population.load(store).names[-2:] == ("000011", "ann")
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import stat
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -77,22 +76,6 @@ def test_turns_give_everybody_records_a_row_and_a_picture(run, meeting, tmp_path
     with (tmp_path / "readings.csv").open(newline="") as file:
         assert {row["label"] for row in csv.DictReader(file)} == {"S0", "S1"}
     assert text.count('id="S0"') == text.count('id="S1"') == 1
-
-
-@pytest.mark.slow
-def test_turns_on_a_terminal_and_through_a_pipe(run, command, terminal, meeting):
-    sound, turns = meeting
-    code, shown, _ = terminal("replay", sound, "--turns", turns, *QUICK)
-    assert code == 0
-    for words in ("most probably", "Brackets: 95 % interval", "S0", "S1"):
-        assert words in shown
-    done = run("replay", sound, "--turns", turns, *QUICK)
-    arguments = [*command, "replay", str(sound), "--turns", "-", *QUICK]
-    with turns.open("rb") as lines:
-        piped = subprocess.run(arguments, stdin=lines, capture_output=True, check=True)
-    assert [r for r in map(json.loads, piped.stdout.splitlines()) if r["type"] == "reading"] == (
-        done.readings
-    )
 
 
 def test_several_are_watched_in_a_part_of_a_meeting(run, meeting):

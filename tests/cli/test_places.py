@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-import shutil
 import signal
 import stat
 import subprocess
@@ -15,9 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
 import pytest
-import soundfile
 
 from monitor.errors import StoreError
 from monitor.ledger import Ledger
@@ -107,25 +104,6 @@ def test_places_that_cannot_be_written_to_are_refused_before_the_long_work(
         result = run(*arguments)
         assert (result.code, result.out) == (1, ""), arguments
         assert "write" in result.complaint or "written" in result.complaint
-
-
-@pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
-@pytest.mark.parametrize("limit", [10, 16])
-def test_too_few_open_files_are_said_in_one_line(command, wav, tmp_path, limit):
-    import resource
-
-    for name in ("ann", "bob", "cyd"):
-        (tmp_path / name).mkdir()
-        shutil.copy(wav, tmp_path / name / "talk.wav")
-    done = subprocess.run(
-        [*command, "enrol", ".", "--features", "f0", "--jobs", "3", "-o", "us.npz"], cwd=tmp_path,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 1
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("monitor: ")]
-    assert "raise the limit (ulimit -n 1024)" in line
-    assert "Traceback" not in done.stderr
 
 
 @pytest.fixture
@@ -234,31 +212,6 @@ def test_results_cannot_go_there(frozen, talk, population, people, tmp_path):
     assert list(no.iterdir()) == []
 
 
-@pytest.mark.slow
-def test_stores_are_read_there(run, frozen, talk, population, tmp_path):
-    store = tmp_path / "frozen" / "us.npz"
-    store.write_bytes(population.read_bytes())
-    (tmp_path / "frozen" / ".us.npz.abcdefgh.unfinished").write_bytes(b"left behind")
-    result = frozen("replay", talk, "-p", store)
-    assert result.code == 0, result.err
-    assert result.readings == run("replay", talk, "-p", population).readings
-
-
-@pytest.mark.slow
-def test_no_place_for_a_cache_is_said_before_the_long_work(frozen, talk, population, tmp_path):
-    picture = Path("/dev/shm/never-drawn.png")
-    if not os.access(picture.parent, os.W_OK):
-        pytest.skip("needs /dev/shm")
-    no = str(tmp_path / "frozen")
-    folders = " ".join([no, "/tmp", "/var/tmp", str(Path.cwd())])
-    result = frozen(
-        "replay", talk, "-p", population, "--plot", picture, folders=folders, HOME=no, TMPDIR=no
-    )
-    assert (result.code, result.out) == (1, "")
-    assert "set MPLCONFIGDIR to one that may be written" in result.complaint
-    assert not picture.exists()
-
-
 def controls(text: str) -> set[str]:
     return CONTROLS & set(text)
 
@@ -318,27 +271,3 @@ def test_no_name_reaches_a_table_raw():
     console.print("d\x1b[1A", style="bold")
     assert isinstance(console.file, io.StringIO)
     assert not controls(console.file.getvalue())
-
-
-@pytest.mark.parametrize("name", ["watch=me.wav", "features=f0", "resume=True,x.flac"])
-def test_a_name_that_looks_like_an_argument_stays_a_name(run, tmp_path, monkeypatch, name):
-    monkeypatch.chdir(tmp_path)
-    for path in (tmp_path / name, tmp_path / "in" / f"{name}.wav"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(b"no audio")
-    for given, shown in ((name, name), (f"in/{name}.wav", f"{name}.wav")):
-        done = run("replay", given, "--features", "f0")
-        assert done.code in (1, 2)
-        assert shown in done.complaint
-        assert "--watch me" not in done.err
-
-
-def test_a_name_that_is_no_utf_8_is_protected(run, tmp_path):
-    folder = tmp_path / "in" / os.fsdecode(b"s\xff")
-    folder.mkdir(parents=True)
-    soundfile.write(tmp_path / "a.wav", np.random.default_rng(0).normal(0, 0.1, 8000), 16000)
-    name = os.fsdecode(b"t\xfe.wav")
-    (tmp_path / "a.wav").rename(folder / name)
-    done = run("protect", tmp_path / "in", "-o", tmp_path / "out", "--method", "noise:10")
-    assert done.code == 0, done.err
-    assert (tmp_path / "out" / folder.name / name).stat().st_size > 1000

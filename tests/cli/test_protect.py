@@ -6,12 +6,10 @@ import csv
 import json
 import math
 import shlex
-import shutil
 import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -79,46 +77,6 @@ def test_a_folder_keeps_its_names_and_lengths_and_says_what_it_is(run, voices, t
     assert (safe / made[0]).read_bytes() == b"mine"
     assert run(*asked, "--replace").code == 4
     assert (safe / made[0]).read_bytes() == before
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 kB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("only an administrator of Linux can mount a file system")
-    yield place
-    subprocess.run(["umount", place], check=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("optimised", [[], ["-O"]], ids=["", "-O"])
-@pytest.mark.parametrize("limit", ["size", "disk"])
-def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, request, optimised, limit):
-    """No file may grow beyond a size, as libsndfile sees it, or the file system is full.
-
-    Nor may Python keep what it compiles (-B): that would be cut off as well.
-    """
-    resource = pytest.importorskip("resource", reason="this system limits no sizes of files")
-    noise = np.random.default_rng(0).normal(0, 0.2, 6 * RATE)
-    soundfile.write(tmp_path / "a.wav", noise, RATE)
-    place = tmp_path if limit == "size" else request.getfixturevalue("small_disk")
-    most = 65_536 if limit == "size" else resource.RLIM_INFINITY
-    for name in ("b.wav", "b.flac"):
-        words = ["protect", "a.wav", "-o", str(place / "safe" / name), "--method", "none"]
-        done = subprocess.run(
-            [sys.executable, "-B", *optimised, "-m", "monitor", *words],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
-        )
-        what = "File too large" if limit == "size" else "No space left on device"
-        line = f"monitor: cannot write {name}: {what}; choose another place\n"
-        assert (done.returncode, done.stderr) == (1, line)
-        assert not list((place / "safe").iterdir())
 
 
 def test_none_gives_the_same_samples_with_their_bits_and_channels(run, tmp_path):

@@ -7,11 +7,9 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
 import stat
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -26,9 +24,7 @@ from monitor.events.declaration import from_json
 from monitor.events.run import DelayRow
 from monitor.events.schema import SCHEMA
 from monitor.population.population import Population
-from monitor.sources.frames import write_frames
 from monitor.stream.checkpoint import state_path
-from monitor.types import Track
 from tests.records import read_records
 from tests.sounds import RATE, synthetic
 
@@ -157,26 +153,6 @@ def test_a_table_on_a_terminal(terminal, talk, population, tmp_path):
         assert shown.splitlines()[-1].startswith("monitor: cannot write")
 
 
-def test_lengths_that_are_none_are_one_line(run, talk, population):
-    for option in ("--step", "--start", "--end", "--template-seconds", "--speed"):
-        for length in ("5e-324", "1e-310", "1e308", "1e18"):
-            result = run("replay", talk, "-p", population, "--features", "f0", option, length)
-            if result.code == 0:  # faster than any machine, say
-                assert (option, float(length) > 1) in {("--speed", True), ("--end", True)}
-                continue
-            assert (result.code, len(result.err.splitlines())) in {(1, 1), (2, 1)}
-            assert "unexpected" not in result.err
-
-
-@pytest.mark.parametrize("option", ["-p", "--rank-model", "--transcript", "--word-list", "--plot"])
-def test_names_too_long_for_a_file_are_one_line(run, talk, option):
-    result = run("replay", talk, option, "1" * 400 + ".png")
-    assert result.code in (1, 2)
-    assert "unexpected" not in result.err
-    assert len(result.err.splitlines()) == 1
-    assert len(result.err) < 600
-
-
 def test_a_container_that_only_ffmpeg_reads(run, tmp_path):
     path = tmp_path / "Anna's  talk.m4a"
     path.write_bytes(b"\0\0\0\x20ftypM4A " + bytes(3000))
@@ -186,22 +162,6 @@ def test_a_container_that_only_ffmpeg_reads(run, tmp_path):
     letter = tmp_path / "letter.m4a"
     letter.write_text("Dear Anna, née Müller,\n" * 40)
     assert "ffmpeg" not in run("replay", letter).complaint
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("ffmpeg"), reason="needs ffmpeg (Debian: ffmpeg)")
-def test_the_line_for_ffmpeg_works_as_it_is_printed(run, tmp_path, wav):
-    path = tmp_path / "my talk.m4a"
-    subprocess.run(["ffmpeg", "-v", "error", "-i", wav, path], check=True)
-    (line,) = re.findall(r"; or try (.*)  \(to enrol", run("replay", path).complaint)
-    monitor = shlex.join([sys.executable, "-m", "monitor"])
-    done = subprocess.run(
-        line.replace("| monitor", f"| {monitor}") + " --features f0",
-        shell=True, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    end = json.loads(done.stdout.splitlines()[-1])
-    assert end["complete"]
-    assert end["seconds"] == pytest.approx(12, abs=0.2)
 
 
 @pytest.mark.slow
@@ -253,18 +213,6 @@ def test_silence_discloses_exactly_nothing(run, tmp_path, reference):
         assert result.records[-1]["peak_bits"] == 0.0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seconds", [1.0, 0.3, 0.004])
-def test_very_short_recordings(run, tmp_path, voice, seconds):
-    path = tmp_path / "short.wav"
-    soundfile.write(path, voice(1.0)[: round(seconds * RATE)], RATE)
-    result = run("replay", path, "--plot", tmp_path / "a.png")
-    (reading,) = result.readings
-    assert result.code == (0 if reading["speech"] else 4)
-    assert reading["seconds"] == max(seconds, 0.01)
-    assert abs(reading["bits"]) < reading["ceiling"]
-
-
 def test_the_recording_that_was_enrolled(run, people, population):
     insisted = run("replay", people / "000003/s0.npz", "-p", population, "--allow-overlap")
     assert insisted.code == 0
@@ -289,36 +237,6 @@ def test_who_is_not_enrolled_is_not_disclosed_much(run, clips):
     assert f"monitor: note: {said}" in other.err
     assert said in " ".join(other.records[-1]["notices"])
     assert "evidence against" not in run("replay", clips / "1272/128104.npz", "--watch", "1272").err
-
-
-@pytest.mark.slow
-def test_several_people_in_one_stream_are_warned_of(run, clips, tmp_path):
-    """A woman's chapter after a man's: the alert names the file it fell in, a note the odd one."""
-    man, woman, nobody = (tmp_path / f"{name}.npz" for name in ("man", "woman", "nobody"))
-    shutil.copy(clips / "1272/135031.npz", man)
-    shutil.copy(clips / "1462/170138.npz", woman)
-    silence = Track(np.empty(0, int), np.empty(0, int))
-    write_frames(nobody, np.zeros(100, bool), {"f0": silence}, {"f0": 104}, {"f0": 0.01})
-    result = run(
-        "replay", man, woman, nobody, "--features", "f0",
-        "--alert", "sum_bits>-99 for 62 s", "--on-alert", f"cat >> '{tmp_path}/said'",
-    )  # fmt: skip
-    assert result.code == 3
-    assert result.records[-1]["incomplete"] == ["no speech in nobody.npz"]
-    alert = next(record for record in result.records if record["type"] == "alert")
-    assert (alert["seconds"], alert["recording"]) == (63.0, "woman.npz")
-    said = json.loads((tmp_path / "said").read_text().splitlines()[0])
-    assert said["recording"] == "woman.npz"
-    end = result.records[-1]
-    VALID.validate(end)
-    assert end["recordings"] == ["man.npz", "woman.npz", "nobody.npz"]
-    silent, strange = end["notices"]
-    assert silent == "nobody.npz: no speech in it"
-    assert strange.startswith("woman.npz: sounds like another person than what was heard before")
-    for notice in end["notices"]:
-        assert f"monitor: note: {notice}\n" in result.err
-    same = run("replay", man, clips / "1272/128104.npz", "--features", "f0")
-    assert same.records[-1]["notices"] == []
 
 
 @pytest.mark.speech

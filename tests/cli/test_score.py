@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -71,18 +70,6 @@ def test_against_templates_of_other_speech(run, people, population, tmp_path):
     file = ScoreFile.at(tmp_path / "b.npz")
     assert file is not None
     assert [entry.session for entry in file.entries] == ["same"]
-
-
-@pytest.mark.slow
-def test_real_readers_and_files_that_are_skipped(run, clips, tmp_path):
-    path = tmp_path / "scores.npz"
-    done = run("score", clips, "-o", path, "--features", "f0", "--lengths", "5",
-               "--template-lengths", "15", "--session", "same")  # fmt: skip
-    assert done.code == 4
-    assert re.search(r"^monitor: skipped: \S+/154320\.npz", done.err, re.M)
-    assert "T=5 D=15 same: 100 trials of 5 speakers against 5; f0" in done.err
-    values, _ = figures(run("evaluate", path, "--json", "--replicates", 0))
-    assert values["scores"] > 0.4  # chance is 0.2
 
 
 @pytest.fixture(scope="module")
@@ -169,38 +156,6 @@ def test_the_lists_of_the_challenge(run, challenge, tmp_path):
     # one man alone is enrolled
     assert figured.code == 2
     assert "m is left out: 1 enrolled speaker" in figured.err
-
-
-@pytest.mark.slow
-def test_folders_of_their_own_and_templates_of_ones_own(run, challenge, tmp_path):
-    beside, given = tmp_path / "beside.npz", tmp_path / "given.npz"
-    folder = challenge / "libri_dev_trials_f"
-    made = run("score", folder, "--features", "f0", "-o", beside)
-    assert made.code == 0, made.err
-    us = tmp_path / "us.npz"
-    enrolled = run("enrol", challenge / "libri_dev", "--features", "f0", "-o", us)
-    assert "plan: 4 speakers, as enrolls has them" in enrolled.err
-    assert run("score", folder, "-p", us, "--features", "f0", "-o", given).code == 0
-    with np.load(beside) as mine, np.load(given) as other:
-        assert np.array_equal(mine["0_scores_f0"], other["0_scores_f0"])
-        assert mine["0_speakers"].tolist() == ["1462", "1673", "1988"]
-    # without templates of somebody whom the list compares with
-    assert run("people", us, "--forget", "1673").code == 0
-    fewer = run("score", folder, "-p", us, "--features", "f0", "-o", tmp_path / "fewer.npz")
-    assert "1673: in trials, but not enrolled: left out" in fewer.err
-    assert "1673: not enrolled, left out" in fewer.err
-    # lists and no enrolment anywhere
-    alone = tmp_path / "alone"
-    shutil.copytree(folder, alone)
-    refused = run("score", alone, "-o", tmp_path / "no.npz", "--features", "f0")
-    assert refused.code == 2
-    assert "monitor enrol ENROLLS" in refused.complaint
-    (alone / "trials").write_text("1462 \x1b[2J target\n")
-    assert "is not SPEAKER" in run("score", alone, "-o", tmp_path / "no.npz", "-p", us).complaint
-    (alone / "trials").write_text("1462 1462-1-0000 perhaps\n")
-    refused = run("score", alone, "-o", tmp_path / "no.npz", "-p", us)
-    assert refused.code == 1
-    assert "trials line 1 is not SPEAKER UTTERANCE target|nontarget" in refused.complaint
 
 
 @pytest.mark.slow

@@ -98,38 +98,6 @@ def test_a_long_run_is_served_while_it_is_read_in_little_memory(command, tmp_pat
             process.kill()
 
 
-def test_a_browser_is_opened(run, recorded, monkeypatch):
-    opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
-    monkeypatch.setattr("threading.Event.wait", _interrupted())
-    result = run("show", recorded)
-    assert result.code == 0
-    assert opened == [result.out.strip()]
-
-
-def _interrupted():
-    """As Ctrl-C in the main thread; the others wait as ever."""
-    import threading
-
-    wait = threading.Event.wait
-
-    def waits(event, timeout=None):
-        if timeout is None and threading.current_thread() is threading.main_thread():
-            frame = __import__("sys")._getframe(1)
-            if frame.f_code.co_filename.endswith("show.py"):
-                raise KeyboardInterrupt
-        return wait(event, timeout)
-
-    return waits
-
-
-def test_without_the_extra_it_says_what_to_install(run, recorded, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "monitor.web.page", None)
-    result = run("show", recorded)
-    assert result.code == 2
-    assert "speaker-disclosure-monitor[web]" in result.complaint
-
-
 @pytest.mark.slow
 def test_a_replay_is_followed_while_it_runs(command, talk, population, tmp_path):
     with socket.socket() as free:
@@ -179,17 +147,6 @@ def test_a_picture_is_what_replay_draws(run, wav, tmp_path):
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:5]) + lines[5][:40])  # a run that was broken off
     assert run("show", path, "-o", tmp_path / "a.svg").code == 0
-
-
-def test_pictures_of_one_voice_among_crowds(run, crowds, tmp_path):
-    log, picture = tmp_path / "told.jsonl", tmp_path / "crowds.svg"
-    asked = ("replay", crowds / "talk.npz", "-p", crowds / "told.npz", "--watch", "s2")
-    assert run(*asked, "--jsonl", log).code == 0
-    assert run("show", log, "-o", picture, "--among", "6,1e4,1e6").code == 0
-    assert "a town of ten thousand" in picture.read_text()
-    assert run("show", log, "-o", picture).code == 0
-    assert "Evidence that this is s2" in picture.read_text()
-    assert run("show", log, "-o", picture, "--among", "3").code == 2
 
 
 def test_what_every_key_means_is_printed(run):

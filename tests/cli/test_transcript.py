@@ -12,9 +12,7 @@ import soundfile
 
 from monitor import Monitor
 from monitor.errors import StoreError
-from monitor.events.schema import read_run
 from monitor.phrases import STYLE_CAVEAT
-from monitor.plots.curve import caption, read_columns
 from monitor.population.population import Population
 from monitor.run import LogFile, Run
 from monitor.sources import File, SideInputSource
@@ -55,15 +53,6 @@ def test_a_transcript_is_heard_where_the_population_knows_what_people_say(run, u
     assert any(notice.startswith("talk.vtt: ") for notice in end["notices"])
     beside = run("replay", talk, "-p", us, "--features", "f0,style")
     assert beside.readings == done.readings
-
-
-@pytest.mark.slow
-def test_the_picture_says_whose_style_it_is(run, us, talk, tmp_path):
-    log, picture = tmp_path / "run.jsonl", tmp_path / "run.svg"
-    given = ["-p", us, "--transcript", talk.with_suffix(".vtt"), "--jsonl", log]
-    assert run("replay", talk, *given, "--plot", picture).code == 0
-    assert caption(read_columns(read_run(log))).endswith(f"\n{STYLE_CAVEAT.capitalize()}.")
-    assert "of what is read aloud" in picture.read_text()
 
 
 def test_without_a_transcript_nothing_said_is_used_and_that_is_told(run, us, talk, tmp_path):
@@ -154,26 +143,3 @@ def test_a_run_goes_on_with_the_same_words_and_with_no_others(us, talk, tmp_path
     both = ([json.loads(line) for line in path.read_text().splitlines()] for path in (whole, part))
     for one, other in zip(*both, strict=True):
         assert {**one, "time": 0} == {**other, "time": 0}
-
-
-def test_frames_keep_the_words_that_they_were_made_with(run, us, talk, tmp_path):
-    ann = tmp_path / "voices" / "ann"
-    ann.mkdir(parents=True)
-    for suffix in (".wav", ".vtt"):
-        talk.with_suffix(suffix).rename(ann / f"talk{suffix}")
-    frames = ("-o", tmp_path / "them.npz", "--frames", tmp_path / "frames")
-    heard = run("enrol", tmp_path / "voices", *frames, "--features", "f0,style", "--jobs", 1)
-    assert f"monitor: note: {STYLE_CAVEAT}\n" in heard.err
-    (kept,) = (tmp_path / "frames").rglob("talk.npz")
-    done = run("replay", kept, "-p", us, "--transcript", ann / "talk.vtt")
-    assert "--transcript is not counted: frames of style are ready-made" in done.err
-
-
-def test_a_transcript_of_another_language_is_questioned(run, us, talk):
-    said = ["Mann", "ging", "durch", "den", "Wald"] * 11
-    lines = [json.dumps({"word": word, "begin": i / 5, "end": i / 5 + 0.2})
-             for i, word in enumerate(said)]  # fmt: skip
-    talk.with_suffix(".words").write_text("\n".join(lines))
-    done = run("replay", talk, "-p", us, "--transcript", talk.with_suffix(".words"))
-    asked = "talk.words: 0 % of its words are in the list: another language? (--word-list)"
-    assert asked in done.records[0]["notices"]
