@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
 import numpy as np
-import soundfile
 import soxr
 
 from benchmarks.page import Page, benchmark
-from benchmarks.readers import bounded, listen, unit, units_of
+from benchmarks.readers import bounded, listen, unit
 from benchmarks.systems import protected
-from monitor.anonymisers import Utterance, make, protect
+from monitor.anonymisers import Utterance, make
 from monitor.anonymisers.laplace import Laplace, promises
 from monitor.corpus import find
 from monitor.features.framing import join_runs
-from monitor.kinds import FeatureSpec
-from monitor.lab.attacks.speech import CLEAR
 from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
 from monitor.maths.composition import clipped
 from monitor.sources.frames import FramesFile
-from monitor.training.voices import SpeakerSpeech, collect
 from monitor.types import FloatArray
 from tests.anonymisers.vowels import formant_ratio, level, pitches, semitones_moved
 
@@ -41,73 +36,6 @@ def first_of_each(speech: Path, seconds: float) -> dict[str, Voice]:
     corpus = find(speech)
     paths = {name: next(iter(corpus.sessions(name).values()))[0] for name in corpus.speakers}
     return {name: listen(path, seconds) for name, path in paths.items()}
-
-
-# -------------------------------------------------------------------------------------------- pitch
-
-
-def two_chapters(speech: Path, folder: Path, readers: int) -> list[Path]:
-    """The first 45 s of two chapters of each reader who has them, kept in a folder."""
-    corpus, made = find(speech), []
-    for name in [n for n in corpus.speakers if len(corpus.sessions(n)) > 1][:readers]:
-        for session, (path, *_) in list(corpus.sessions(name).items())[:2]:
-            target = folder / name / f"{session}.flac"
-            target.parent.mkdir(parents=True, exist_ok=True)
-            soundfile.write(target, *listen(path, 45.0))
-            made.append(target)
-    return sorted(made)
-
-
-@benchmark()
-def pitch(
-    page: Page, speech: Path,
-    *, readers: int = 20,
-    methods: tuple[str, ...] = ("none", "mcadams:0.8", "mcadams:random", "mcadams:0.5"),
-    features: tuple[str, ...] = ("f0", "f0_robust"),
-) -> None:  # fmt: skip
-    """How well is a reader found by the pitch, before and after an anonymiser?"""
-
-    def rows(folder: Path) -> Iterator[list[str]]:
-        clear = folder / "clear"
-        paths = two_chapters(speech, clear, readers)
-        ours, specs, _ = collect(find(clear), features=features)
-        for method in methods:
-            safe = folder / method.replace(":", "-")
-            for path in paths:
-                name = path.relative_to(clear).as_posix()
-                protect(path, safe / name, method, name=name, speaker=path.parent.name)
-            theirs, _, _ = collect(find(safe), features=features)
-            for attacker, enrolled in (("ignorant", ours), ("lazy-informed", theirs)):
-                cells = []
-                for spec in specs.values():
-                    how = EvaluationSettings(replicates=200)
-                    report = evaluate(pitch_scores(enrolled, theirs, spec), settings=how)
-                    bits = report.figures["srd.mean_bits_model"]
-                    cells.append(bounded(bits.value, bits.low, bits.high))
-                if method != CLEAR or attacker == "ignorant":
-                    yield [f"`{method}`", "any" if method == CLEAR else attacker, *cells]
-
-    with tempfile.TemporaryDirectory() as folder:
-        page.table(f"method | attacker | {' | '.join(features)}", rows(Path(folder)), keys=2)
-
-
-def pitch_scores(
-    enrolled: Sequence[SpeakerSpeech], heard: Sequence[SpeakerSpeech], spec: FeatureSpec
-) -> ScoreMatrix:
-    """Trials of everybody's second chapter against templates of everybody's first."""
-    names, (template, trial) = tuple(voice.name for voice in enrolled), units_of(30.0, 10.0)
-    templates = np.stack([voice.sessions[0][spec.name].total(0, template) for voice in enrolled])
-    trials, owners = [], []
-    for owner, voice in enumerate(heard):
-        for i in range(voice.length(1) // trial):
-            trials.append(voice.sessions[1][spec.name].total(i * trial, trial))
-            owners.append(owner)
-    similarity = spec.kind.similarity()
-    scores = similarity.score(similarity.prepare(templates), np.stack(trials))
-    return ScoreMatrix(scores, np.array(owners), names, spec.name)
-
-
-# --------------------------------------------------------------------------------- effects and cost
 
 
 @benchmark()

@@ -81,10 +81,9 @@ class Spliced(NamedTuple):
 class Halves:
     """Who speaks, and what the half that does not speak is followed by."""
 
-    def __init__(self, readers: list[Reader], features: Sequence[str], half: str) -> None:
-        which = ("choosing", "reporting").index(half)  # by turns: both sexes, all corpora
-        self.speakers = readers[which::2]
-        self.background = {name: followed(name, readers[1 - which :: 2]) for name in features}
+    def __init__(self, readers: list[Reader], features: Sequence[str]) -> None:
+        self.speakers = readers[1::2]  # by turns: both sexes, all corpora
+        self.background = {name: followed(name, readers[::2]) for name in features}
 
     def detector(self, names: Sequence[str], *, returns: bool = True) -> Detector:
         """Of some features."""
@@ -96,14 +95,14 @@ class Halves:
 def change(
     page: Page, speech: Path,
     *, frames: Path | None = None, features: tuple[str, ...] = (*FEATURES, "channel"),
-    half: str = "reporting", streams: int = 200, channel: int = 0,
+    streams: int = 200, channel: int = 0,
 ) -> None:  # fmt: skip
     """How soon and how surely is a change of speaker or channel noticed?
 
     With --channel N also N readers from audio, 90 s as they are, then 90 s through a telephone's
     band, with noise at 20 dB, or at a quarter of the level.
     """
-    halves = Halves(heard(speech, frames, features), features, half)
+    halves = Halves(heard(speech, frames, features), features)
     alone = [frames for reader in halves.speakers for frames in reader.chapters]
     hours = sum(frames.speech.size for frames in alone) / TICKS_PER_SECOND / 3600
     rng = np.random.default_rng(1)
@@ -149,7 +148,7 @@ def replies(
     *, features: tuple[str, ...] = ("f0", "voice", "channel"), streams: int = 200,
 ) -> None:  # fmt: skip
     """Is a reply within one person's speech noticed, and when the first voice is back?"""
-    halves = Halves(heard(speech, frames, features, ready_only=True), features, "reporting")
+    halves = Halves(heard(speech, frames, features, ready_only=True), features)
     rng, speakers = np.random.default_rng(1), halves.speakers
     answered = [
         [splice(reply(speakers, rng, seconds)) for _ in range(streams)] for seconds in (20, 120)

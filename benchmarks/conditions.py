@@ -43,14 +43,10 @@ class Version(NamedTuple):
 
 
 @benchmark()
-def conditions(page: Page, speech: Path, *, jobs: int = cores(), chosen: bool = False) -> None:
-    """How well is the acoustic condition of a sound estimated, and when do sessions differ?
-
-    Estimators and thresholds were chosen on every other reader (--chosen shows those); judged
-    are the rest.
-    """
+def conditions(page: Page, speech: Path, *, jobs: int = cores()) -> None:
+    """How well is the acoustic condition of a sound estimated, and when do sessions differ?"""
     rows = chapters(speech)
-    readers = sorted({row["speaker"] for row in rows})[not chosen :: 2]
+    readers = sorted({row["speaker"] for row in rows})[1::2]  # the others chose the estimators
     rows = [row for row in rows if row["speaker"] in readers and float(row["seconds"]) >= 65]
     with Pool(jobs) as pool:
         tasks = list(enumerate(one_each(rows)))

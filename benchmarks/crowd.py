@@ -21,8 +21,6 @@ from monitor.types import FloatArray
 
 FITTED = (220, 1020)
 LARGEST = 21_920
-STATED = {"beta_binomial": 0.075, "probit": 0.028, "logit": 0.022, "pitman_yor": 0.068}
-"""Root mean square errors of docs/method.md section 10, fitted up to 220."""
 _WORLD = 400_000
 Curve = Mapping[int, float]
 
@@ -48,15 +46,6 @@ def crowd(page: Page, *, studies: int = 60, seed: int = 1) -> None:
     brackets = [f"bracket from {n} | holds" for n in sizes[:2]]
     page.table(f"curve | among 20 | {' | '.join(sizes + brackets)}", of_curves())
 
-    def errors() -> Iterator[list[str]]:
-        for form in FORMS:
-            apart = np.array([[said[form] - curves[name][LARGEST] for said in found[name]]
-                              for name in curves])  # fmt: skip
-            both = [f"{each:.3f}" for each in np.sqrt(np.mean(apart**2, axis=0))]
-            yield [FORMS[form].label, *both, f"{STATED[form]:.3f}"]
-
-    heads = " | ".join(f"from {n}" for n in sizes[:2])
-    page.table(f"RMSE among 21,920 | {heads} | found before, from 220", errors())
     forms = [form.label for form in FORMS.values()]
     columns = ["speakers", "evidence", "among", "true", "held", "supported", "held if so", "width"]
     page.table(" | ".join(columns + forms), of_studies(studies, seed), keys=3)

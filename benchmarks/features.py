@@ -14,13 +14,12 @@ from benchmarks.readers import (
     collected,
     plan_of,
     trainers,
-    unit,
     units_of,
 )
 from monitor.maths import posterior_fit
 from monitor.population.population import Population
 from monitor.training.calibrating import CalibrationSettings, calibrate
-from monitor.training.voices import Cell, SpeakerSpeech, plans
+from monitor.training.voices import Cell, plans
 from monitor.types import BoolArray, FloatArray
 
 TABLES = {
@@ -105,9 +104,8 @@ def trained(page: Page, frames: Path) -> None:
     voices, specs = collected(frames, FEATURES)
     measures = {name: spec.kind.similarity() for name, spec in specs.items()}
     knows = np.array([voice.name in knows_phones for voice in voices])
-    bits_rows: list[list[str]] = []
 
-    def attractions() -> Iterator[list[str]]:
+    def rows() -> Iterator[list[str]]:
         lengths = (3.0, 10.0, 30.0)
         for session, t, _, plan in plans(voices, lengths, (60.0,), SHIFTS):
             cell = plan.run(measures, *units_of(lengths[t], 60.0)).tested_on(~knows)
@@ -115,25 +113,9 @@ def trained(page: Page, frames: Path) -> None:
             for names in (("phones",), ("f0", "phones"), FEATURES):
                 axis = [list(measures).index(name) for name in names]
                 both = (f"{bits:.2f}" for bits in _bits(cell, axis, ~group))
-                bits_rows.append([session, "+".join(names), f"{lengths[t]:g} s", *both])
-            yield [session, f"{lengths[t]:g} s", *(_lead(cell, f, group) for f in range(3))]
+                yield [session, "+".join(names), f"{lengths[t]:g} s", *both]
 
-    page.table(f"session | T | {' | '.join(FEATURES)}", attractions(), keys=2)
-    page.table("session | features | T | fitted among all | among them alone", bits_rows, keys=3)
-    heads = "cosine: mean, sd in a stream | cohort | other readers"
-    page.table(heads, [["voice", *_near(voices, "voice", 12.0)]])
-
-
-def _lead(cell: Cell, feature: int, group: BoolArray) -> str:
-    """Mean over readers, with its standard error."""
-    scores = cell.gaps[:, feature].copy()
-    scores[np.arange(len(scores)), cell.own] = np.nan
-    usable = np.nanstd(scores, axis=1) > 0
-    scores = scores[usable] / np.nanstd(scores[usable], axis=1, keepdims=True)
-    lead = np.nanmean(scores[:, group], axis=1) - np.nanmean(scores[:, ~group], axis=1)
-    readers = cell.gap_speaker[usable]
-    means = [lead[readers == reader].mean() for reader in np.unique(readers)]
-    return f"{np.mean(means):+.2f} ± {np.std(means, ddof=1) / np.sqrt(len(means)):.2f}"
+    page.table("session | features | T | fitted among all | among them alone", rows(), keys=3)
 
 
 def _bits(cell: Cell, axis: Sequence[int], kept: BoolArray) -> tuple[float, float]:
@@ -148,18 +130,3 @@ def _bits(cell: Cell, axis: Sequence[int], kept: BoolArray) -> tuple[float, floa
         fitted = posterior_fit.fit_held_out(trials, start, trials.speakers, prior)
         found.append(posterior_fit.held_out_bits(few, *fitted))
     return float(found[0].mean()), float(found[1].mean())
-
-
-def _near(voices: Sequence[SpeakerSpeech], name: str, seconds: float) -> Iterator[str]:
-    """How near streams are to the shipped cohort, whose people trained, and to the others."""
-    (units,) = units_of(seconds)
-    long = [voice for voice in voices if voice.length(0) >= units]
-    last = [v.sessions[-1][name].total(v.length(-1) - units, units) for v in long]
-    others = unit(np.stack([v.sessions[0][name].total(0, units) for v in long]))
-    cohort = Population.reference().cohort
-    assert cohort is not None
-    for against in (unit(cohort.features[name].slices.astype(float)), others):
-        cosines = unit(np.stack(last)) @ against.T
-        if against is others:
-            np.fill_diagonal(cosines, np.nan)
-        yield f"{np.nanmean(cosines):.3f}, {np.nanstd(cosines, axis=1).mean():.3f}"

@@ -5,10 +5,9 @@ from __future__ import annotations
 import csv
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -48,22 +47,18 @@ from monitor.training.voices import (
 from monitor.types import FloatArray
 from recipes.frames import MOST_SECONDS
 
+CASES = (
+    ("nonnative", "same", (10, 15, 19, 30)),
+    ("LibriSpeech", "cross", (10, 15)),
+    ("simulated", "cross", (10, 15, 19, 30)),
+)
+"""Speakers, kind of session, and how many learn."""
 LEARNT = (5.0, 10.0, 30.0, 60.0, 100.0)
-
-
 F0 = {"f0": FeatureSpec("f0", HISTOGRAM, SIZE, 0.01)}
 TEST, TEMPLATE, DRAWS = 10.0, 30.0, 100
 LEAST = 51.0
 """Speech seconds of a nonnative speaker: enough for 30 s of template and 20 s of test."""
 Voices = Sequence[SpeakerSpeech]
-
-
-class Case(NamedTuple):
-    """One draw of speakers: whose rank model is the prior, who learns, who judges."""
-
-    prior: Population
-    own: Voices
-    judges: Voices
 
 
 def learn(voices: Voices, prior: Population | None) -> RankModels:
@@ -73,9 +68,9 @@ def learn(voices: Voices, prior: Population | None) -> RankModels:
     return calibrate(voices, F0, how).rank_models
 
 
-def others(voices: Voices, fewest: int = 10) -> Population:
+def others(voices: Voices) -> Population:
     """A population that has nothing but rank models, of these voices."""
-    calibrating.FEWEST_SPEAKERS = fewest  # a prior of very few is a hard test, not a product
+    calibrating.FEWEST_SPEAKERS = 2  # a prior of very few is a hard test, not a product
     rank_models = learn(voices, None)
     calibrating.FEWEST_SPEAKERS = 10
     nobody = FeatureTemplates(F0["f0"], np.zeros((0, SIZE), np.int64))
@@ -85,10 +80,9 @@ def others(voices: Voices, fewest: int = 10) -> Population:
 def judge(rank_models: RankModels, session: str, cell: Cell) -> tuple[float, float, bool]:
     """What is claimed of the judges, what is so, and whether that is beyond all limits.
 
-    Those are of the rank model and two standard errors of claim less truth, over judges. Where
-    there is no such rank model, the other kind stands in.
+    Those are of the rank model and two standard errors of claim less truth, over judges.
     """
-    model = rank_models.find(("f0",), session) or rank_models.find(("f0",), "same")
+    model = rank_models.find(("f0",), session)
     assert model is not None
     point = at_template(model, TEMPLATE, np.array([True])).at(TEST)
     seen, count = Trials(cell.gaps, cell.gap_speaker), len(cell.gaps)
@@ -107,9 +101,9 @@ def judge(rank_models: RankModels, session: str, cell: Cell) -> tuple[float, flo
     return gains[0], true.mean(), bool(np.mean(excess) > slack)
 
 
-def simulated(speakers: int, sessions: int, seed: int) -> list[SpeakerSpeech]:
+def simulated(speakers: int) -> list[SpeakerSpeech]:
     with tempfile.TemporaryDirectory() as folder:
-        write_corpus(Path(folder) / "c", Simulation(speakers, seed), speakers, sessions, 120.0)
+        write_corpus(Path(folder) / "c", Simulation(speakers), speakers, 2, 120.0)
         return collect(find(Path(folder) / "c"))[0]
 
 
@@ -128,82 +122,52 @@ def nonnative_speakers(folder: Path) -> list[SpeakerSpeech]:
 
 
 @benchmark()
-def prior(
-    page: Page, frames: Path | None = None, *, nonnative: Path | None = None, repeats: int = 20
-) -> None:
+def prior(page: Page, frames: Path, nonnative: Path, *, repeats: int = 20) -> None:
     """Does a rank model of few speakers claim more than it knows? Before and after the prior.
 
     FRAMES holds pitch of LibriSpeech.
     """
+    shipped, readers = Population.reference(), collected(frames)[0]
+    pools: dict[str, Voices] = {
+        "nonnative": nonnative_speakers(nonnative),
+        "simulated": simulated(600),
+        "LibriSpeech": [voice for voice in readers if len(voice.sessions) > 1],
+    }
 
-    def rows(
-        name: str, sizes: Sequence[int], session: str, case: Callable[[int, int], Case]
-    ) -> Iterator[list[str]]:
-        for size in sizes:
-            found: tuple[list[tuple[float, float, bool]], ...] = ([], [])
-            for repeat in range(repeats):
-                made = case(size, repeat)
-                plan = plan_of(made.judges, TEST, TEMPLATE, 10, session)
-                cell = plan.run(
-                    {"f0": HISTOGRAM.similarity("log-likelihood")}, *units_of(TEST, TEMPLATE)
-                )
-                for told, before in zip(found, (None, made.prior), strict=True):
-                    told.append(judge(learn(made.own, before), session, cell))
-            cells = [name, str(size)]
-            for told in found:
-                claim, truth, beyond = np.array(told).T
-                cells += [f"{each:.2f}" for each in (claim.mean(), truth.mean())]
-                cells += [f"{(claim - truth).max():.2f}", f"{100 * beyond.mean():.0f} %"]
-            yield cells
+    def case(name: str, size: int, seed: int) -> tuple[Population, Voices, Voices]:
+        """Whose rank model is the prior, who learns, who judges; nobody in two roles."""
+        pool = pools[name]
+        mixed = [pool[i] for i in np.random.default_rng(seed).permutation(len(pool))]
+        if name == "nonnative":
+            return shipped, mixed[100 : 100 + size], mixed[:100]
+        if name == "simulated":
+            return others(mixed[:50]), mixed[150 : 150 + size], mixed[50:150]
+        single = [voice for voice in readers if len(voice.sessions) == 1]
+        judges = 5 if size == 10 else 2
+        before = others([*single, *mixed[judges + size :]])
+        return before, mixed[judges : judges + size], [*single, *mixed[:judges]]
 
-    def drawn(pool: Voices, seed: int) -> list[SpeakerSpeech]:
-        return [pool[i] for i in np.random.default_rng(seed).permutation(len(pool))]
-
-    def every() -> Iterator[list[str]]:
-        if nonnative is not None:
-            pool, shipped = nonnative_speakers(nonnative), Population.reference()
-
-            def foreign(size: int, repeat: int) -> Case:
-                mixed = drawn(pool, repeat)
-                return Case(shipped, mixed[100 : 100 + size], mixed[:100])
-
-            yield from rows("nonnative, same session", (10, 15, 19, 30), "same", foreign)
-        if frames is not None:
-            readers, _ = collected(frames)
-            several = [voice for voice in readers if len(voice.sessions) > 1]
-            single = [voice for voice in readers if len(voice.sessions) == 1]
-
-            def crossing(size: int, repeat: int) -> Case:
-                """Some judge, the rest of those with several chapters are the prior."""
-                judges, mixed = 5 if size == 10 else 2, drawn(several, repeat)
-                before = others([*single, *mixed[judges + size :]], fewest=2)
-                return Case(before, mixed[judges : judges + size], [*single, *mixed[:judges]])
-
-            def one_session(size: int, repeat: int) -> Case:
-                mixed, alone = drawn(several, repeat), drawn(single, repeat)
-                before = others([*mixed[9:], *alone[:12]])
-                return Case(before, alone[12 : 12 + size], mixed[:9])
-
-            yield from rows("LibriSpeech, across sessions", (10, 15), "cross", crossing)
-            name = "LibriSpeech, one session each, used across"
-            yield from rows(name, (10, 15, 19), "cross", one_session)
-        made = simulated(600, 2, 0)
-        for name, session, kept in (
-            ("simulated, same session", "same", 2),
-            ("simulated, across sessions", "cross", 2),
-            ("simulated, one session each, used across", "cross", 1),
-        ):
-
-            def known(size: int, repeat: int, kept: int = kept) -> Case:
-                mixed = drawn(made, repeat)
-                own = [SpeakerSpeech(v.name, v.sessions[:kept]) for v in mixed[150 : 150 + size]]
-                return Case(others(mixed[:50]), own, mixed[50:150])
-
-            yield from rows(name, (10, 15, 19, 30), session, known)
+    def rows() -> Iterator[list[str]]:
+        measure = {"f0": HISTOGRAM.similarity("log-likelihood")}
+        for name, session, sizes in CASES:
+            for size in sizes:
+                found: tuple[list[tuple[float, float, bool]], ...] = ([], [])
+                for repeat in range(repeats):
+                    population, own, judges = case(name, size, repeat)
+                    plan = plan_of(judges, TEST, TEMPLATE, 10, session)
+                    cell = plan.run(measure, *units_of(TEST, TEMPLATE))
+                    for told, before in zip(found, (None, population), strict=True):
+                        told.append(judge(learn(own, before), session, cell))
+                cells = [f"{name}, {session} session", str(size)]
+                for told in found:
+                    claim, truth, beyond = np.array(told).T
+                    cells += [f"{each:.2f}" for each in (claim.mean(), truth.mean())]
+                    cells += [f"{(claim - truth).max():.2f}", f"{100 * beyond.mean():.0f} %"]
+                yield cells
 
     told = ("claims", "knows", "worst excess", "beyond interval")
     both = [f"{when}: {each}" for when in ("before", "after") for each in told]
-    page.table(f"speakers | S | {' | '.join(both)}", every(), keys=2)
+    page.table(f"speakers | S | {' | '.join(both)}", rows(), keys=2)
 
 
 # ----------------------------------------------------------------------------------------- sessions

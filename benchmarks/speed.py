@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -15,15 +14,12 @@ from benchmarks.readers import read
 from benchmarks.timing import in_turns, ratio, told
 from monitor.features import f0 as pitch
 from monitor.features.phones import Phones
-from monitor.networks.layers import HOP, RATE, log_mel
+from monitor.networks.layers import HOP, RATE
 from monitor.networks.phones import (
-    PhoneStream,
     UnitNetwork,
-    UnitStream,
     shipped_recogniser,
     shipped_units,
 )
-from monitor.networks.voice import VoiceNetwork, mel_decibels, shipped
 from monitor.types import FloatArray, IntArray
 
 WINDOW_SECONDS = 3
@@ -100,33 +96,15 @@ def phones(page: Page, speech: Path, *, minutes: float = 2.0, runs: int = 3) -> 
 
 
 @benchmark()
-def phonenet(page: Page, *, minutes: float = 2.0, runs: int = 5) -> None:
-    """How fast are the phone networks on one thread, and when are units and phones known?"""
-    count = max(1, round(minutes * 60))
-    sound = np.random.default_rng(0).standard_normal(count * RATE).astype(np.float32) / 10
-
-    def through(stream: PhoneStream | UnitStream, samples: int = RATE) -> None:
-        for part in sound.reshape(-1, samples):
-            stream.push(part)
-        stream.flush()
-
-    works: dict[str, Callable[[], object]] = {
-        "units": lambda: through(shipped_units().stream()),
-        "units, 0.1 s at a time": lambda: through(shipped_units().stream(), RATE // 10),
-        "recogniser": lambda: through(shipped_recogniser().stream()),
-        "log mel bands alone": lambda: [log_mel(part) for part in sound.reshape(-1, RATE)],
-    }
+def phonenet(page: Page, *, seconds: float = 10.0) -> None:
+    """When are units and phones known?"""
+    noise = np.random.default_rng(0).standard_normal(round(seconds) * RATE)
+    sound = noise.astype(np.float32) / 10
     unit, phone = shipped_units().stream(), shipped_recogniser().stream()
-    late = {
-        "units": lateness(lambda x: len(unit.push(x)), sound[: 10 * RATE]),
-        "recogniser": lateness(lambda x: len(phone.push(x)), sound[: 10 * RATE]),
-    }
+    known = {"units": lambda x: len(unit.push(x)), "recogniser": lambda x: len(phone.push(x))}
     page.table(
-        "what | times real time | known after its end, s: median, at most",
-        (
-            [name, f"{count / median(took):.0f}", late.get(name, "")]
-            for name, took in in_turns(runs, works).items()
-        ),
+        "what | known after its end, s: median, at most",
+        ([name, lateness(push, sound)] for name, push in known.items()),
     )
 
 
@@ -139,33 +117,3 @@ def lateness(push: Callable[[FloatArray], int], sound: FloatArray) -> str:
         late.extend((given / RATE - ends).tolist())
         known += found
     return f"{median(late):.2f}, {max(late):.2f}"
-
-
-@benchmark()
-def voice(page: Page, *, minutes: float = 2.0, runs: int = 5) -> None:
-    """How fast is the voice network on one thread, beside what it was compressed from?
-
-    Windows of 3 s of noise, one at a time; ECAPA-TDNN by the same code on a few of the same
-    windows where MONITOR_ECAPA says where it is.
-    """
-    count = max(1, round(minutes * 60 / WINDOW_SECONDS))
-    noise = np.random.default_rng(0).standard_normal((count, WINDOW_SECONDS * RATE))
-    windows, network = noise.astype(np.float32) / 10, shipped()
-    heard = {"the network": count, "its mel bands alone": count}
-    works: dict[str, Callable[[], object]] = {
-        "the network": lambda: network.embed(windows),
-        "its mel bands alone": lambda: [mel_decibels(window) for window in windows],
-    }
-    if folder := os.environ.get("MONITOR_ECAPA"):
-        from recipes.voice.teacher import read_teacher
-
-        teacher, few = VoiceNetwork(read_teacher(Path(folder))), windows[:4]
-        works["its teacher"], heard["its teacher"] = lambda: teacher.embed(few), len(few)
-    page.table(
-        "what | times real time",
-        (
-            [name, f"{heard[name] * WINDOW_SECONDS / median(took):.0f}"]
-            for name, took in in_turns(runs, works).items()
-        ),
-        under="Speed",
-    )

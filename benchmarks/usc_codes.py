@@ -8,7 +8,6 @@ codes is not looked at: who models it knows more.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,19 +19,14 @@ from benchmarks.page import Page, benchmark
 from benchmarks.readers import bounded, unit
 from benchmarks.systems import QUERY, REFERENCE, SEED, Excerpt, codes_of, excerpts, network_of
 from benchmarks.usc_privacy import BITS, FIRST, enrolled_matrix
-from monitor.cli.options import progress_over
-from monitor.files import read_arrays
 from monitor.jobs import one_thread
 from monitor.kinds import HISTOGRAM
 from monitor.lab.adapting.training import fit_normalisation
 from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
-from monitor.lab.result_cache import ResultCache, result_key
 from monitor.networks.layers import log_mel
 from monitor.networks.usc import TokenStream
-from monitor.sources.base import file_hash
-from monitor.types import AnyArray, FloatArray, IntArray
+from monitor.types import AnyArray, FloatArray
 
-VERSION = 1  # of networks and their features: raise it when results change
 _DIMENSIONS, _LEAST = 100, 1e-12
 Heard = Sequence[AnyArray]
 
@@ -60,31 +54,26 @@ class Stream:
 
 @benchmark()
 def usc_codes(
-    page: Page, speech: Path, cache: Path,
+    page: Page, speech: Path,
     *, network: str = "", epsilons: tuple[float, ...] = (50.0, 15.0, 5.0), each: int = 12,
     learn: int = 16, together: tuple[int, ...] = (1, 4),
 ) -> None:  # fmt: skip
-    """What do the codec's codes tell of who speaks, before anybody makes sound of them?
-
-    CACHE is a private folder for what was heard.
-    """
+    """What do the codec's codes tell of who speaks, before anybody makes sound of them?"""
     judged = excerpts(speech / "dev-clean", each)
     taught = [e for n in ("train-clean-5", "train-clean-100") for e in excerpts(speech / n, learn)]
-    kept, books = ResultCache(cache / "streams"), network_of(network).books
+    books = network_of(network).books
     mean = float(np.mean([one.seconds for one in judged if one.role == QUERY]))
-
-    def listen(stream: Stream, chosen: list[Excerpt]) -> Heard:
-        with progress_over(sum(e.seconds for e in chosen), str(stream), "s") as progress:
-            return heard(stream, chosen, kept, progress)
 
     def rows() -> Iterator[list[str]]:
         clear = Stream(1, None, network)
         noisy = [Stream(1, epsilon, network) for epsilon in epsilons]
+        heard: dict[Stream, tuple[Heard, Heard]] = {}
         for stream in (Stream(0), Stream(len(books), None, network), clear, *noisy):
-            published = listen(stream, judged)
+            heard[stream] = listened(stream, judged), listened(stream, taught)
+            published = heard[stream][0]
             for enrolled in dict.fromkeys([stream, clear if stream.epsilon else stream]):
-                own = listen(enrolled, judged)
-                known = [listen(one, taught) for one in dict.fromkeys([stream, enrolled])]
+                own = heard[enrolled][0]
+                known = [heard[one][1] for one in dict.fromkeys([stream, enrolled])]
                 numbers = np.stack([features(stream, one) for some in known for one in some])
                 turn = learnt(numbers, [one.speaker for one in taught] * len(known))
                 attacks: dict[str, Callable[[int], ScoreMatrix]] = {
@@ -108,44 +97,20 @@ def told(matrix: ScoreMatrix) -> tuple[str, str]:
     return bounded(bits.value, bits.low, bits.high), f"{100 * (first or 0):.0f} %"
 
 
-def heard(
-    stream: Stream, chosen: Sequence[Excerpt], cache: ResultCache,
-    progress: Callable[[str, float], object] = lambda *_: None,
-) -> list[AnyArray]:  # fmt: skip
-    """Codes of each excerpt, shape (k, books), or its spectra, (t, bands); kept in a cache."""
-    found = []
-    weights = [network_of(stream.file).sha256] if stream.books else []
-    for each in chosen:
-        key = result_key(
-            {
-                "stream": [stream.books > 0, stream.epsilon, VERSION, *weights],
-                "recording": file_hash(each.path),
-                "excerpt": [each.name, each.start, each.seconds],
-            }
-        )
-        kept = cache.read(key)
-        if kept is None:
-            file = io.BytesIO()
-            with one_thread():
-                np.savez_compressed(file, made=_listened(stream, each))
-            kept = file.getvalue()
-            cache.write(key, kept)
-        made = read_arrays(io.BytesIO(kept))["made"]
-        found.append(made[:, : stream.books] if stream.books else made)
-        progress(each.name, each.seconds)
+def listened(stream: Stream, chosen: Sequence[Excerpt]) -> list[AnyArray]:
+    """Codes of each excerpt, shape (k, books), or its spectra, (t, bands)."""
+    found: list[AnyArray] = []
+    with one_thread():
+        for each in chosen:
+            sound = each.sound()
+            if not stream.books:
+                found.append(log_mel(sound, 40))
+            elif stream.epsilon is None:
+                found.append(codes_of(network_of(stream.file), sound, stream.books))
+            else:
+                tokens = TokenStream(network_of(stream.file), stream.epsilon, SEED, each.name)
+                found.append(np.concatenate([tokens.push(sound), tokens.flush()])[:, None])
     return found
-
-
-def _listened(stream: Stream, each: Excerpt) -> AnyArray:
-    sound = each.sound()
-    if not stream.books:
-        return log_mel(sound, 40)
-    network = network_of(stream.file)
-    if stream.epsilon is None:
-        return codes_of(network, sound, len(network.books))
-    tokens = TokenStream(network, stream.epsilon, SEED, each.name)
-    made: IntArray = np.concatenate([tokens.push(sound), tokens.flush()])
-    return made[:, None]
 
 
 def features(stream: Stream, listened: AnyArray) -> FloatArray:

@@ -13,11 +13,10 @@ the frames of the demo; no audio. Every reader of the three LibriSpeech sets is 
 from one chapter; where there are several, calibration draws test and template from different ones.
 People at their own microphones count for likelihood ratios: of them nothing is kept but sums over
 all. Who trained the network of a feature gives no tests to its rank models. The cohort is the
-readers of the background set, who trained the network of voice (benchmarks/results/trained.md says
-what that does to scores). Last, every reader is heard as a stream of somebody else: how high these
-get is what false alarms are worked out from. With ``--conditions`` nothing is heard but what the
-enrolled speech sounds like, and the population that is there gets that alone; with ``--effects`` it
-gets what conditions do to likelihood ratios.
+readers of the background set, who trained the network of voice. Last, every reader is heard as a
+stream of somebody else: how high these get is what false alarms are worked out from. With
+``--conditions`` nothing is heard but what the enrolled speech sounds like, and the population that
+is there gets that alone; with ``--effects`` it gets what conditions do to likelihood ratios.
 """
 
 from __future__ import annotations

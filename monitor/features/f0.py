@@ -160,7 +160,7 @@ class RobustF0(F0):
 
     An anonymiser that filters every 20 ms disturbs the harmonics and leaves the pitch: `F0` calls
     most such frames unvoiced, and its bits understate what the pitch discloses
-    (benchmarks/results/pitch.md). Below 350 Hz there is little but the fundamental.
+    (benchmarks/results/attack.md). Below 350 Hz there is little but the fundamental.
     """
 
     spec = FeatureSpec("f0_robust", F0.spec.kind, F0.spec.size, F0.spec.frame_seconds, RATE)
