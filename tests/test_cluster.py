@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from monitor.errors import MonitorError, UsageError
-from monitor.features.registry import FeatureSetup
 from monitor.jobs import each_in_order
 from tests.dask_cluster import DaskCluster
 
@@ -38,10 +36,6 @@ def where(number: int) -> tuple[int, str]:
     return number, str(Path.cwd())
 
 
-def network(setup: FeatureSetup) -> tuple[str | None, str | None]:
-    return setup.words(), os.environ.get("MONITOR_WORD_LIST")
-
-
 def refused(number: int) -> int:
     if number == 2:
         raise UsageError("not two")
@@ -61,16 +55,6 @@ def test_results_come_in_order_from_workers_with_folders_of_their_own_and_are_to
     assert sorted(told) == list(range(40))
     assert len(set(folders)) == 2
     assert str(Path.cwd()) not in folders
-
-
-def test_a_worker_asks_its_own_environment_and_then_that_of_the_client(dask, monkeypatch):
-    monkeypatch.setenv("MONITOR_WORD_LIST", "/somewhere")
-    asked = [FeatureSetup().elsewhere(), FeatureSetup(Path("/elsewhere")).elsewhere()]
-    with Cluster(dask.address) as cluster:
-        made = list(each_in_order(network, asked, cluster))
-    assert made == [("/somewhere", None), ("/elsewhere", None)]
-    monkeypatch.setenv("MONITOR_WORD_LIST", "/its/own")
-    assert [each.words() for each in asked] == ["/its/own", "/elsewhere"]
 
 
 def test_what_the_work_raises_is_raised_here_and_names_the_worker(dask):
@@ -112,15 +96,6 @@ def test_other_networks_there_than_here_are_refused(dask):
         list(each_in_order(abs, [1], cluster, alike=os.getpid))
 
 
-@pytest.mark.parametrize(
-    "place",
-    ["tcp:127.0.0.1", "http://127.0.0.1:1", "local:0", "local:many", ""],
-)
-def test_what_is_no_scheduler_is_refused(place):
-    with pytest.raises(UsageError):
-        Cluster(place)
-
-
 def refused_within_seconds(address: str, words: str = "no dask scheduler answers at") -> None:
     began = time.monotonic()
     with pytest.raises(MonitorError, match=words) as no:
@@ -152,20 +127,6 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path):
             assert next(results) == 0
             workers[1].kill()
             assert list(results) == list(range(1, 60))
-
-
-def test_workers_are_waited_for_and_said(tmp_path, monkeypatch):
-    monkeypatch.setattr("monitor.cluster._LOOK_SECONDS", 0.5)
-    lines: list[str] = []
-    with DaskCluster(tmp_path / "dask") as dask:
-
-        def tell(line: str) -> None:
-            lines.append(line)
-            dask.add_worker()
-
-        with Cluster(dask.address, tell) as cluster:
-            assert list(each_in_order(abs, [-1], cluster)) == [1]
-    assert lines == [f"waiting for workers: dask worker {dask.address} --nthreads 1"]
 
 
 def slow(number: int) -> int:
@@ -202,13 +163,3 @@ def test_a_scheduler_that_vanishes_is_one_line(tmp_path, count):
             with pytest.raises(MonitorError, match="has gone in the midst of the work") as gone:
                 list(r)
     assert "\n" not in str(gone.value)
-
-
-def test_nothing_is_left_running(dask):
-    before = set(threading.enumerate())
-    with Cluster(dask.address) as cluster:
-        list(each_in_order(abs, [1], cluster))
-    until = time.monotonic() + 20
-    while set(threading.enumerate()) - before:
-        assert time.monotonic() < until, threading.enumerate()
-        time.sleep(0.05)

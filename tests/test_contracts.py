@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
@@ -479,11 +478,3 @@ def test_assessing_changes_nothing():
     after, now = monitor.state()
     assert plain == after
     assert all(np.array_equal(arrays[key], now[key]) for key in arrays)
-
-
-@pytest.mark.slow
-def test_the_contracts_can_fail():
-    kept: list[bytes] = []
-    assert growth(10, lambda i: kept.append(bytes(2000 + i))) > 20 * 2000
-    counter = itertools.count()
-    assert growth(10, lambda _: next(counter)) < KILOBYTE

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import not_skipped, pytest_collection_modifyitems
 from tests.toys import TOYS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -66,19 +65,3 @@ def run(home: Path, *arguments: str) -> None:
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_what_a_test_needs_is_known_by_its_fixtures_and_ci_skips_nothing(request):
-    test = pytest.Function.from_parent(request.node.parent, name="test_page", callobj=lambda: None)
-    test.fixturenames.append("browser")
-    pytest_collection_modifyitems(request.config, [test])
-    assert {mark.name for mark in test.iter_markers()} >= {"browser", "slow"}
-    skipped = ("tests/test_x.py", 7, "Skipped: needs a microphone")
-    for ci, outcome in ((True, "failed"), (False, "skipped")):
-        report = pytest.TestReport("test_x", ("", 0, ""), {}, "skipped", skipped, "setup")
-        found = not_skipped(report, ci)
-        assert found.outcome == outcome
-        assert "needs a microphone" in str(found.longrepr)
-    report = pytest.TestReport("test_x", ("", 0, ""), {}, "skipped", None, "call")
-    report.wasxfail = "a bug"
-    assert not_skipped(report, True).outcome == "skipped"

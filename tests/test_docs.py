@@ -41,12 +41,6 @@ def output(folder: Path, *command: object, **more: str) -> str:
     return done.stdout
 
 
-def test_ci_runs_the_test_command_of_the_readme():
-    (install,) = re.findall(r"pip install -e '(\.\[[a-z,]+\])'", page("README.md"))
-    assert f"pip install -q -e '{install}'" in page(".ci/run")
-    assert "-m pytest -q -n 3" in page(".ci/run")
-
-
 # ------------------------------------------------------------------------------ pages of the guides
 
 

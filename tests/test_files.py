@@ -17,9 +17,6 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 
 from monitor import files
 from monitor.errors import StoreError
@@ -145,16 +142,6 @@ def test_what_is_an_hour_old_goes_with_the_next_write_into_its_folder(left, tmp_
     assert {path.name for path in tmp_path.iterdir()} == {"other.csv", foreign.name, fresh.name}
 
 
-def test_without_locks_nothing_is_removed_and_saving_works(left, tmp_path, monkeypatch):
-    monkeypatch.setattr("monitor.files.fcntl", None)
-    path = tmp_path / "us.npz"
-    with alone(path) as locked:
-        write_store(path, "population", {}, {"a": np.arange(3)})
-    assert not locked
-    assert left.exists()
-    assert read_store(path, "population")[1]["a"].tolist() == [0, 1, 2]
-
-
 def test_one_at_a_time_in_a_folder(tmp_path, monkeypatch):
     path = tmp_path / "us.npz"
     with slow_writer(path) as slow:
@@ -212,26 +199,6 @@ def npy(array: np.ndarray, shape=None) -> bytes:
     header["shape"] = array.shape if shape is None else shape
     np.lib.format.write_array_header_1_0(file, header)
     return file.getvalue() + array.tobytes()
-
-
-@pytest.mark.slow
-@given(
-    arrays.arrays(
-        st.sampled_from(["u1", "<i8", "<f4", "?", "U3"]), arrays.array_shapes(min_dims=0)
-    ),
-    st.sampled_from(["C", "F"]),
-    st.booleans(),
-)
-def test_what_numpy_saved_comes_back(array, order, later):
-    array = np.asarray(array, order=order)
-    stored = saved(one=array, two=np.zeros((0, 4)))
-    found = read_arrays(stored, later=("one", "two") if later else ())
-    stored.truncate(0)  # nothing is read from it any more
-    for _ in range(2):
-        np.testing.assert_array_equal(found["one"], array)
-        assert found["one"].dtype == array.dtype
-        assert found["one"].flags.writeable
-        assert found["two"].shape == (0, 4)
 
 
 @pytest.mark.parametrize("later", [(), ("a",)])

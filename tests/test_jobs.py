@@ -10,16 +10,11 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 
-import numpy as np
 import psutil
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from monitor.errors import MonitorError, SourceError, UsageError
-from monitor.features.extractor import Extractor
-from monitor.jobs import AHEAD, GeneratorProcesses, cores, each_in_order, one_thread
-from monitor.kinds import HISTOGRAM, FeatureSpec
-from monitor.types import Block, FloatArray, Track
+from monitor.jobs import AHEAD, GeneratorProcesses, cores, each_in_order
 
 SCRIPT = """
 import time
@@ -152,41 +147,6 @@ def test_a_generator_that_is_not_wanted_any_more_is_ended():
 
 
 # ---------------------------------------------------------------------------------------- threads
-
-
-def threads() -> set[int]:
-    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
-
-
-class Counting:
-    """A feature that notes with how many threads it is computed."""
-
-    spec, follow = FeatureSpec("counting", HISTOGRAM, 2, 0.01, 16_000), None
-
-    def __init__(self) -> None:
-        self.found: set[int] = set()
-
-    def process(self, _: FloatArray) -> Track:
-        self.found |= threads()
-        return Track(np.empty(0, np.intp), np.empty(0, np.intp))
-
-    def flush(self) -> Track:
-        return self.process(np.empty(0))
-
-    def skip_to(self, tick: int) -> None: ...
-
-    def reset(self) -> None: ...
-
-
-def test_features_are_computed_with_one_thread_and_the_program_keeps_its_own():
-    with threadpool_limits(2, user_api="blas"):
-        extractor = Extractor([feature := Counting()])
-        extractor.process(Block(np.zeros(16_000, np.float32), 16_000))
-        extractor.flush()
-        assert feature.found == {1}
-        with one_thread():
-            assert threads() == {1}
-        assert threads() == {2}
 
 
 @pytest.mark.slow

@@ -12,10 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 import monitor
 
@@ -101,53 +98,6 @@ def test_the_monitor_works_without_the_laboratory(tmp_path):
         assert "evaluate" not in done.stdout.split("Commands:")[-1]
 
 
-def imported_files(module: str) -> set[str]:
-    """Modules whose files a file imports anywhere, functions and types included."""
-    found = set()
-    for node in ast.walk(ast.parse(MODULES[module].read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= {name if name in MODULES else str(node.module) for name in names}
-    return found & MODULES.keys()
-
-
-def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Groups of modules that import one another, directly or through others."""
-    names = sorted(graph)
-    edges = [(names.index(a), names.index(b)) for a in names for b in graph[a]]
-    rows, columns = zip(*edges, strict=True)
-    size = (len(names), len(names))
-    matrix = coo_array((np.ones(len(edges)), (rows, columns)), shape=size)
-    _, group = connected_components(matrix, connection="strong")
-    groups = [[names[i] for i in np.flatnonzero(group == k)] for k in range(group.max() + 1)]
-    return [members for members in groups if len(members) > 1]
-
-
-@pytest.mark.slow
-def test_no_file_takes_part_in_an_import_circle():
-    # the package itself offers names of every room, and none of them imports it back
-    rooms = [module for module in MODULES if module != "monitor"]
-    assert circles({module: imported_files(module) - {"monitor"} for module in rooms}) == []
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == [["b", "c"]]
-
-
 def test_every_room_has_a_layer():
     rooms = {room_of(module) for module in MODULES}
     assert {room for room in rooms if room and not room.startswith("__")} <= {*LEVEL, "lab"}
-
-
-@pytest.mark.parametrize(
-    ("room", "line", "found"),
-    [
-        ("maths", "from monitor.types import Block", []),
-        ("sources", "from monitor.sinks.jsonl import JsonLines", ["sinks"]),
-        ("sinks", "def f():\n    import monitor.stream.monitor", ["stream"]),
-        ("maths", "if TYPE_CHECKING:\n    from monitor import sources", ["sources"]),
-        ("training", "import monitor.nowhere", ["nowhere"]),
-        ("run", "def f():\n    import monitor.lab.audit.audit", ["lab/audit"]),
-    ],
-)
-def test_the_test_can_fail(room, line, found):
-    assert violations(room, ast.parse(line)) == found

@@ -10,20 +10,10 @@ from scipy.special import beta as euler
 from scipy.special import comb
 
 from monitor.maths.rank_models import log_pmf, mean_disclosure_bits
-from monitor.population.population import Population
 
 PAGE = " ".join(
     (Path(__file__).resolve().parents[1] / "docs" / "method.md").read_text("utf-8").split()
 )
-
-
-def test_the_cohort_and_the_resamples_that_ship():
-    shipped = Population.reference()
-    assert shipped.cohort is not None
-    people = {len(each.slices) for each in shipped.cohort.features.values()}
-    assert f"{max(people)} ship" in PAGE
-    assert {rank_model.alpha.shape[0] - 1 for rank_model in shipped.rank_models} == {200}
-    assert "B = 200 resamples" in PAGE
 
 
 @pytest.mark.parametrize(

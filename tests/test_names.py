@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import pkgutil
 import re
 import subprocess
 import sys
@@ -89,17 +88,6 @@ def test_the_code_that_people_are_shown_imports_public_names_alone():
     assert found - public == set()
 
 
-def test_no_exported_name_is_that_of_a_file_beside_it():
-    """Which of the two one gets would depend on what was imported before."""
-    hidden = set()
-    for name in PUBLIC:
-        module = import_module(name)
-        files = {each.name for each in pkgutil.iter_modules(getattr(module, "__path__", ()))}
-        both = files & set(module.__all__)
-        hidden |= {(name, e) for e in both if not isinstance(getattr(module, e), ModuleType)}
-    assert hidden == set()
-
-
 # ---------------------------------------------------------------------------- what importing costs
 
 HEAVY = {"torch", "river", "matplotlib", "rich", "scipy", "soundfile", "soxr", "_webrtcvad"}
@@ -141,16 +129,6 @@ UNUSED = {
 
 
 @pytest.mark.slow
-def test_a_population_and_its_monitors_load_nothing_slow():
-    _, modules = loaded("""
-from monitor import Monitor, Population
-for on_change in ("ignore", "note", "reset", "split"):
-    Monitor(Population.reference(), ["f0"], on_change=on_change)
-""")
-    assert modules & SLOW == set()
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("features", ["f0", "f0,phones,voice"])
 def test_the_first_reading_comes_before_anything_slow(tmp_path, features):
     soundfile.write(tmp_path / "short.wav", synthetic(5.0), RATE)
@@ -159,36 +137,3 @@ def test_the_first_reading_comes_before_anything_slow(tmp_path, features):
     assert modules & (SLOW | UNUSED) == set()
     assert sum('"type":"reading"' in line for line in lines) == 5
     assert '"usable":0.0' not in lines[-2]  # pitch was heard
-
-
-@pytest.mark.slow
-def test_river_comes_alone_and_when_a_change_can_first_be_seen():
-    hear = """
-import numpy as np
-from monitor import Monitor, Population
-from monitor.types import Frames, Track
-monitor = Monitor(Population.reference(), ["f0"], on_change="note")
-for seconds in {}:
-    bins = np.random.default_rng(0).integers(38, 44, 100 * seconds)
-    voice = Track(np.arange(1, 100 * seconds + 1), bins)
-    monitor.push(Frames(np.ones(100 * seconds, bool), {{"f0": voice}}))
-"""
-    # 4 units of 0.5 s to be warm, 3 held back, the 9 margins that ADWIN waits for
-    assert loaded(hear.format([7]))[1] & SLOW == set()
-    assert loaded(hear.format([7, 60]))[1] & SLOW == {"river"}
-
-
-@pytest.mark.slow
-def test_using_the_package_leaves_numpy_as_it_is():
-    """A program that uses it finds ``numpy.testing`` as numpy made it."""
-    lines, _ = loaded("""
-import sys
-from monitor import Monitor, Population, sources
-import numpy as np
-queue = sources.AudioQueue(16000)
-queue.put(np.zeros(16000)); queue.stop()
-list(Monitor(Population.reference(), ["f0"]).stream(queue))
-parts = [sys.modules.get(f"numpy.{name}") for name in ("testing", "f2py")]
-print([type(part).__name__ for part in parts if part is not None and type(part) is not type(sys)])
-""")
-    assert lines == ["[]"]

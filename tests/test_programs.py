@@ -6,14 +6,13 @@ import os
 import resource
 import shlex
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from monitor import programs
-from monitor.programs import StartedProgram, run_program
+from monitor.programs import run_program
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 
@@ -70,14 +69,6 @@ def test_one_that_starts_others_without_end_is_killed():
     assert not [each for each in listed.stdout.splitlines() if each.endswith("sleep 601")]
 
 
-def test_who_is_killed_is_no_other_program():
-    with StartedProgram(["sleep", "600"]) as other:
-        with StartedProgram(["sleep", "600"]) as program:
-            program.kill()
-        assert program.process.returncode == -9
-        assert other.process.poll() is None
-
-
 @pytest.mark.parametrize(("line", "stopped"), [("yes", "printed"), ("yes >&2", "said")])
 def test_one_that_writes_without_end_is_killed_and_little_is_kept(monkeypatch, line, stopped):
     monkeypatch.setattr(programs, "MOST_SAID_BYTES", 1 << 24)
@@ -85,20 +76,6 @@ def test_one_that_writes_without_end_is_killed_and_little_is_kept(monkeypatch, l
     assert ended.stopped == stopped
     assert len(ended.printed) < (1 << 20) + (1 << 17)
     assert len(ended.said) <= 1 << 16
-
-
-@pytest.mark.slow
-def test_gigabytes_take_no_memory():
-    code = (
-        "import resource\n"
-        "from monitor.programs import run_program\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "for line in ('cat /dev/zero', 'cat /dev/zero >&2'):\n"
-        "    run_program(['sh', '-c', line], b'', seconds=60, most_printed=1 << 20)\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 16 * 1024  # KiB
 
 
 def test_much_goes_in_and_much_comes_out():
@@ -119,29 +96,6 @@ def test_what_it_leaves_behind_does_not_keep_its_answer(tmp_path, monkeypatch):
     ended = run_program(["sh", "-c", line], b"", seconds=60, most_printed=100)
     assert (ended.status, ended.stopped, ended.printed) == (0, None, b"done\n")
     assert gone(noted(tmp_path / "pid"))
-
-
-def test_a_service_that_it_starts_stays(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    line = "setsid sh -c 'echo $$ > pid; exec sleep 30' </dev/null >/dev/null 2>&1 & echo done"
-    assert run_program(["sh", "-c", line], b"", seconds=60, most_printed=100).printed == b"done\n"
-    service = noted(tmp_path / "pid")
-    os.kill(service, 9)  # which it could not if it were gone
-
-
-def test_a_program_within_a_program_is_of_both_families(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    inner = "(setsid sh -c 'echo $$ > pid; exec sleep 600' </dev/null >/dev/null 2>&1 &)"
-    code = (
-        "from monitor.programs import run_program; import time\n"
-        f"run_program(['sh', '-c', {inner!r}], b'', seconds=60, most_printed=9)\n"
-        "time.sleep(600)"
-    )
-    words = [sys.executable, "-c", code]
-    with StartedProgram(words) as program:
-        service = noted(tmp_path / "pid")
-        program.kill()
-    assert gone(service)
 
 
 def test_nothing_of_it_is_open_afterwards():

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import zipfile
 from fnmatch import fnmatch
 from pathlib import Path
@@ -109,16 +108,6 @@ def test_the_wheel_runs_on_its_own(wheel, tmp_path):
     assert int(count) >= 45
     assert "['cross', 'same']" in rest
     assert str(home) in rest
-
-
-@pytest.mark.slow
-def test_a_checkout_can_be_built_from_the_sdist(tmp_path):
-    with tarfile.open(build("sdist", tmp_path)) as archive:
-        names = {name.partition("/")[2] for name in archive.getnames()}
-    assert names >= {
-        *("CONTRIBUTING.md", "SECURITY.md", "mkdocs.yml", "conftest.py", "pyproject.toml"),
-        *(".ci/run", "docs/hooks.py", "docs/api/index.md", "tests/conftest.py"),
-    }
 
 
 def test_the_image_is_pinned_and_its_user_nobody():

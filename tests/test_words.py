@@ -14,15 +14,13 @@ from hypothesis import strategies as st
 
 from monitor import errors, phrases
 from monitor.cli.options import _OPTIONS, in_options
-from monitor.crowds import SCALE, crowd_of, rounded, sizes
+from monitor.crowds import crowd_of, rounded
 from monitor.errors import Argument, Message, MonitorError, UsageError
 from monitor.events import phrases as event_phrases
 from monitor.events.declaration import decode, record_of
 from monitor.events.phrases import (
     CHANGED,
-    best_match,
     bits_now,
-    format_matches,
     narrowed_sentence,
 )
 from monitor.events.reading import Reading
@@ -153,30 +151,6 @@ def test_rough_numbers_are_not_off_by_more_than_a_quarter(count):
 )  # fmt: skip
 def test_what_the_evidence_says_in_each_case(reading, watch, sentence):
     assert narrowed_sentence(event(reading), watch) == sentence
-
-
-def test_few_words_for_a_line_and_nobody_watched_is_a_chance():
-    assert format_matches(event(told(11.3))) == "about 400 in a million"
-    assert format_matches(event(told(14.2, at_least=True))) == "at most 50 in a million"
-    assert format_matches(event({"among": []})) == ""
-    entry = {"people": 10**6, "bits": 0.01, "favourite": ["ann", 1e-6]}
-    said = best_match(event({"among": [entry]}), 50)
-    assert said.startswith("in a city of a million: 1 in a million ")
-
-
-def test_the_scale_grows_and_each_crowd_is_named_by_itself():
-    assert [crowd.name for crowd in SCALE][:2] == ["household", "office"]
-    assert sorted(crowd.size for crowd in SCALE) == [crowd.size for crowd in SCALE]
-    for crowd in SCALE:
-        assert f" {crowd.name} of " in crowd_of(crowd.size)
-        assert crowd.bits == math.log2(crowd.size)
-
-
-@pytest.mark.parametrize("asked", [[1], [0.5], [1e11], [math.inf], [-50], []])
-def test_sizes_that_are_none(asked):
-    with pytest.raises(UsageError, match="such as 1e") as caught:
-        sizes(asked)
-    assert "\n" not in str(caught.value)
 
 
 # ---------------------------------------------------------------------------- errors and reasons

@@ -7,20 +7,11 @@ import pytest
 
 from benchmarks.systems import OPUS, QUERY, RECORDINGS, REFERENCE, change, excerpts
 from benchmarks.usc_privacy import (
-    ROLES,
-    SIDES,
-    TEACHER,
     enrolled_matrix,
-    hear,
-    left_of,
-    names_of,
     over_readers,
     rank_tests,
-    ranks,
-    said,
 )
 from monitor.lab.evaluation import EvaluationSettings, evaluate
-from monitor.lab.result_cache import ResultCache
 
 READERS, UTTERANCES, SIZE = 30, 6, 16
 
@@ -69,12 +60,6 @@ def test_more_spread_hides_more_and_more_enrolled_hides_less():
     assert bits(enrolled_matrix(voices(2.5, 1), voices(2.5, 2))) > bits(far)
 
 
-def test_the_same_draws_for_every_system():
-    one, other = (rank_tests(voices(1.0, 1), voices(1.0, 2), 7) for _ in range(2))
-    assert np.array_equal(one.scores, other.scores)
-    assert one.trial_names[:2] == ("reader 0 1", "reader 0 2")
-
-
 def test_limits_over_readers_hold_the_truth_as_often_as_they_say():
     generator = np.random.default_rng(3)
     held = 0
@@ -112,38 +97,3 @@ def test_opus_keeps_the_length_and_sends_some_six_kilobits(chosen):
     assert made.shape == sound.shape
     assert 5000 < bits / chosen[0].seconds < 8000
     assert change(RECORDINGS, sound, "", "")[0] is sound
-
-
-def test_what_was_heard_is_kept_and_says_what_was_said(chosen, tmp_path, ecapa, monkeypatch):
-    pytest.importorskip("pocketsphinx", reason="needs the extra peers")
-    monkeypatch.setenv(TEACHER, ecapa)
-    some = [e for e in chosen if e.speaker in ("1272", "1462")][::2]
-    cache = ResultCache(tmp_path)
-    clear, opus = (dict(hear(system, some, cache, 1)) for system in (RECORDINGS, OPUS))
-    again = dict(hear(OPUS, some, cache, 1))
-    assert all(np.array_equal(again[e].embedding, opus[e].embedding) for e in some)
-
-    def values(cells):
-        return [float(cell.split()[0]) if cell else None for cell in cells]
-
-    bits, likeness, error, *_ = values(left_of(clear, opus))
-    assert 0.4 < likeness < 0.95
-    assert error < 0.9
-    assert 5000 < bits < 8000
-    lines = list(ranks(OPUS, clear, opus, 20))
-    assert [line[1] for line in lines] == [
-        ", ".join(SIDES[side] for side in pair) for pair in ROLES
-    ]
-    bits, likeness, _, rank, _ = values(left_of(clear, clear))
-    assert bits is None
-    assert (likeness, rank) == (1.0, 1.0)
-    same, nothing = ranks(RECORDINGS, clear, clear, 20)
-    assert same[:2] == [RECORDINGS, "orig., orig."]
-    assert float(nothing[2]) == 1.5
-
-
-def test_phones_of_a_transcript():
-    pytest.importorskip("pocketsphinx", reason="needs the extra peers")
-    assert said("SEE TEA") == ("S", "IY", "T", "IY")
-    assert said("QXZZY") is None
-    assert names_of(np.array([1, 2])) == ["AA", "AE"]

@@ -6,28 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from benchmarks.page import Page, declared, merged, parser_of
+from benchmarks.page import Page, declared
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def toy(
-    page: Page, speech: Path, kept: Path | None = None, *, lengths: tuple[float, ...] = (1.0,),
-    early: bool = False, name: str = "a",
-) -> None:  # fmt: skip
-    """A toy."""
-
-
-def test_arguments_are_those_of_the_signature():
-    given = vars(parser_of(toy).parse_args(["s", "--lengths", "3,10", "--early"]))
-    assert (given["speech"], given["kept"]) == (Path("s"), None)
-    assert (given["lengths"], given["early"], given["name"]) == ((3.0, 10.0), True, "a")
-    assert given["output"] is None
-    for words in ([], ["s", "--lengths", "x"], ["s", "--nothing"]):
-        with pytest.raises(SystemExit):
-            parser_of(toy).parse_args(words)
 
 
 def test_a_table_takes_the_place_of_the_page_s_row_by_row(tmp_path, capsys):
@@ -43,12 +24,6 @@ def test_a_table_takes_the_place_of_the_page_s_row_by_row(tmp_path, capsys):
     assert first.endswith("| a | b |\n| --- | ---: |\n| x | 1 |\n| y | 5 |\n\n")
     assert more.rstrip().endswith("| y | 6 |\n| z | 4 |")
     assert "| z | 4 |" in capsys.readouterr().out
-
-
-def test_a_table_of_a_section_stands_in_it():
-    page = "# T\n\n## One\n\n## Two\n\n| a | b |\n| --- | ---: |\n| x | 1 |\n"
-    made = merged(page, ["a", "b"], [["x", "2"]], 1, "One")
-    assert made.index("| x | 2 |") < made.index("## Two") < made.index("| x | 1 |")
 
 
 def test_every_benchmark_is_listed_with_a_line_and_explains_itself():

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.systems import CODEC, QUERY, REFERENCE, VOCODER, Excerpt, change
+from benchmarks.systems import CODEC, QUERY, REFERENCE, Excerpt, change
 from benchmarks.usc_codes import Stream, counted, features, learnt, trained
 from monitor.errors import UsageError
 from monitor.lab.evaluation import EvaluationSettings, evaluate
@@ -37,24 +37,10 @@ def test_more_codebooks_take_more_bits_and_say_something_else(file, sound):
     assert np.abs(one[0] - all_of[0]).max() > 0
 
 
-def test_noise_is_drawn_by_the_name_of_an_excerpt(file, sound):
-    noisy = change(f"{CODEC}:1:5@{file}", sound, "a", "ann")[0]
-    again = change(f"{CODEC}:1:5@{file}", sound, "a", "ann")[0]
-    other = change(f"{CODEC}:1:5@{file}", sound, "b", "ann")[0]
-    assert np.array_equal(noisy, again)
-    assert not np.array_equal(noisy, other)
-
-
 @pytest.mark.parametrize("setting", ["x", "6:300", "", "0", f"{BOOKS + 1}"])
 def test_a_setting_that_makes_no_sense_is_refused(file, sound, setting):
     with pytest.raises(UsageError):
         change(f"{CODEC}:{setting}@{file}", sound, "a", "ann")
-
-
-def test_the_vocoder_keeps_the_spectrum(sound):
-    made = change(VOCODER, sound, "a", "ann")[0]
-    assert made.shape == sound.shape
-    assert made.std() == pytest.approx(sound.std(), rel=0.2)
 
 
 def drawn(apart: float, seed: int) -> tuple[list[np.ndarray], list[str]]:
@@ -99,11 +85,3 @@ def test_readers_with_codes_of_their_own_are_told_and_others_are_not(file, attac
     assert learns(0.0) < 0.3
     assert learns(0.3) > 1.0
     assert learns(0.15, 3) > learns(0.15) + 0.2
-
-
-def test_what_is_left_over_of_a_query_is_left_out(file):
-    chosen, codes = tried(3, 1.0)
-    assert counted(chosen, codes, codes, SIZE, 4).trials == READERS
-    assert counted(chosen, codes, codes, SIZE, 99).trials == READERS
-    assert counted(chosen, codes, codes, SIZE, 1).trials == READERS * PIECES / 2
-    assert features(Stream(1, None, file), codes[0]).shape == (2 * 24 + SIZE,)

@@ -260,23 +260,6 @@ def test_one_person(tmp_path, monkeypatch):
     assert sessions(find(".", speaker="me")) == sessions(found)
 
 
-@pytest.mark.parametrize(
-    ("names", "paths", "words"),
-    [
-        (["manifest.csv", "a.wav"], ["."], "holds manifest.csv, which says itself who speaks"),
-        (["list.csv"], ["list.csv"], "list.csv says itself who speaks; leave out --speaker"),
-        (["wav.scp", "a.wav"], ["."], r"holds wav\.scp, which says"),
-        (["a.txt"], ["."], "no recording in .* recordings end in"),
-        (["a.wav"], ["a.wav", "b.wav"], r"b\.wav does not exist"),
-    ],
-)
-def test_no_one_person(tmp_path, names, paths, words):
-    make(tmp_path, *names)
-    with pytest.raises(CorpusError, match=words) as caught:
-        find(*(tmp_path / path for path in paths), speaker="me")
-    assert str(tmp_path) not in str(caught.value)
-
-
 def test_names_of_speakers_and_link_loops(tmp_path):
     decomposed = unicodedata.normalize("NFD", "Zoë")
     make(tmp_path, f"{decomposed}/a.wav", "李/a.wav", "bad\x1bname/a.wav")
@@ -339,10 +322,3 @@ def test_what_a_table_says_of_speakers(tmp_path):
     (said,) = read_speaker_attributes(tmp_path).values()
     assert "s03" not in said
     assert len(said) == 19
-
-
-def test_a_kaldi_folder_says_gender_in_a_file_of_its_own(tmp_path):
-    (tmp_path / "wav.scp").write_text("a 1.wav\n")
-    assert read_speaker_attributes(tmp_path) == {}
-    (tmp_path / "spk2gender").write_text("ann f\nbob m\n")
-    assert read_speaker_attributes(tmp_path) == {"gender": {"ann": "f", "bob": "m"}}

@@ -18,7 +18,6 @@ from monitor.kinds import (
     comparable_features,
     kind,
 )
-from monitor.maths.scores import Histogram
 
 SIZE = 5
 
@@ -35,23 +34,6 @@ def test_a_kind_is_found_by_its_name_and_an_unknown_one_refused_in_a_line():
         with pytest.raises(UsageError, match="must be one of histogram, embedding, levels") as told:
             kind(unknown)
         assert "\n" not in str(told.value)
-
-
-@pytest.mark.parametrize("each", KINDS.values(), ids=str)
-def test_frames_are_known_checked_and_counted(each):
-    assert pickle.loads(pickle.dumps(each)) is each  # one object in every process
-    values = frames(each)
-    each.check("x", values, 6, SIZE)
-    each.check("x", each.none(SIZE), 0, SIZE)
-    assert each.holds(values)
-    assert each.size_of(values, None) <= SIZE
-    usable, good = each.usable(values, SIZE)
-    assert np.array_equal(usable, values)
-    assert good.all()
-    assert each.counting(values) is None
-    for bad in (values[:3], values.astype(bool), values[:, None]):
-        with pytest.raises(UsageError, match="of x must"):
-            each.check("x", bad, 6, SIZE)
 
 
 @pytest.mark.parametrize("each", [HISTOGRAM, EMBEDDING], ids=str)
@@ -73,35 +55,6 @@ def test_what_is_enrolled_is_summed_and_stored(each):
     assert scorer.score(scorer.prepare(slices), sketch.total).shape == (2,)
     with pytest.raises(UsageError, match=f"'loglik' is not one of .*{scorer.name}"):
         each.similarity("loglik")
-
-
-@pytest.mark.parametrize("number", [1.1, -1.1, np.inf, np.nan])
-def test_a_background_of_embeddings_holds_directions(number):
-    sketch = EMBEDDING.sketch(SIZE)
-    sketch.learn_many(1e6 * frames(EMBEDDING))
-    row = EMBEDDING.background_row(sketch)
-    assert np.linalg.norm(row) == pytest.approx(1)
-    assert EMBEDDING.wrong_background(EMBEDDING.packed_background(row[None])) == ""
-    assert EMBEDDING.wrong_background(np.full((1, SIZE), number)) != ""
-
-
-def test_levels_are_in_no_template():
-    assert not LEVELS.enrolled
-    assert not LEVELS.similarities
-    for made in (
-        lambda: LEVELS.sketch(3),
-        lambda: LEVELS.total(np.ones((2, 3)), 3),
-        lambda: LEVELS.packed(np.ones((2, 3))),
-        lambda: LEVELS.background_row(Histogram(3)),
-        lambda: LEVELS.packed_background(np.ones((2, 3))),
-    ):
-        with pytest.raises(UsageError, match="no template"):
-            made()
-    assert LEVELS.wrong_slices(np.ones((2, 3)))
-    # a histogram may have seen fewer bins, and an embedding has its size
-    assert HISTOGRAM.fits(3, 5)
-    assert not HISTOGRAM.fits(6, 5)
-    assert not EMBEDDING.fits(3, 5)
 
 
 @pytest.mark.parametrize(

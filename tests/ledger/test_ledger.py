@@ -17,15 +17,13 @@ from monitor.errors import SchemaError, StoreError, UsageError
 from monitor.ledger import Ledger, LedgerSession
 from monitor.ledger.database import MIGRATIONS, open_database
 from monitor.protocols import Provenance
-from monitor.run import LedgerFile, Run, RunSettings, status_of
+from monitor.run import LedgerFile, Run, status_of
 from monitor.sinks.jsonl import RunBuffer
 from monitor.stream.records import start_event
-from monitor.types import Frames, Track
 from tests.records import as_records
 from tests.stream.streams import (
     Listed,
     heard_by_both,
-    run_reporter,
     run_through,
     two_features,
     with_evidence,
@@ -180,21 +178,6 @@ def test_forgetting_leaves_no_byte(path):
     assert not any(needle in contents(path) for needle in found)
     with Ledger(path) as ledger, pytest.raises(StoreError, match=f"nobody is called {NAME}"):
         ledger.forget(NAME)
-
-
-def test_the_search_can_fail(path):
-    """Without secure_delete and scrubbing the bytes are still there: the test above means it."""
-    monitor, _ = listen(path, 1, watch=NAME, population=NAMED)
-    plain = sqlite3.connect(path)
-    plain.execute("PRAGMA secure_delete = OFF")
-    plain.execute("PRAGMA foreign_keys = ON")
-    with plain:
-        plain.execute("DELETE FROM speakers")
-    plain.close()
-    assert needles(monitor)[2] in contents(path)
-    with Ledger(path) as ledger:
-        ledger.scrub()
-    assert needles(monitor)[2] not in contents(path)
 
 
 def test_forgetting_one_session_keeps_the_others(path):
@@ -354,15 +337,6 @@ def test_a_budget_that_earlier_sessions_spent_says_so_at_second_0(path, tmp_path
     ]
     assert first[1]["value"] == pytest.approx(bits)
     assert status_of(run) == 3
-    # one that stops at an alert hears nothing
-    kept, settings = RunBuffer(), RunSettings(until=lambda alert: alert.level == "alert")
-    monitor, rules = Monitor(POPULATION, watch=who), budget(bits - 0.1)
-    with Run(source, monitor, rules=rules, sinks=[kept], ledger=path, settings=settings) as run:
-        run.to_end()
-    records = as_records(kept.events)
-    assert [record["type"] for record in records] == ["start", "alert", "alert", "end"]
-    assert records[-1]["stopped"] == records[2]["rule"]
-    assert (run.totals.readings, status_of(run)) == (0, 3)
 
 
 # ------------------------------------------------- one that somebody else made: nothing in it runs
@@ -454,20 +428,6 @@ FEATURES = ["f0", "timbre"]
 LIMITED = ("bits", "bits_low", "bits_high")
 
 
-def like(name: str) -> Frames:
-    """Three seconds of a voice such as that template's."""
-    population, generator, ticks = with_evidence(), np.random.default_rng(4), 300
-    row = population.offsets[population.index(name)]
-    counts = population.features["f0"].slices[row]
-    bins = generator.choice(counts.size, ticks, p=counts / counts.sum())
-    late = np.arange(50, ticks + 1, 50)
-    near = np.tile(population.features["timbre"].slices[row], (late.size, 1))
-    return Frames(
-        np.ones(ticks, np.bool_),
-        {"f0": Track(np.arange(1, ticks + 1), bins), "timbre": Track(late, near)},
-    )
-
-
 def session(path, population, rules=(), watch="s1", stream=None):
     """One session of that speaker: its readings and alerts."""
     kept, source = RunBuffer(), Listed([stream or heard_by_both()])
@@ -502,28 +462,6 @@ def test_evidence_is_of_all_that_was_heard(tmp_path):
             [r[name] for r in told], abs=1e-6
         )
     assert history[-1].evidence_bits == pytest.approx(told[-1]["evidence_bits"], abs=1e-6)
-
-
-def test_a_budget_of_evidence_is_spent_over_sessions(tmp_path):
-    """One that the first session alone leaves standing, and both together spend."""
-    population, own = run_reporter(), like("s1")
-    for name in ("dry.db", "me.db"):
-        first = session(tmp_path / name, population, stream=own)
-    dry = session(tmp_path / "dry.db", population, stream=own)
-    most = max(r["evidence_bits"] for r in readings(first))
-    bits = (most + max(r["evidence_bits"] for r in readings(dry))) / 2
-    assert bits > most
-    once = budget(bits)
-    alone = session(tmp_path / "other.db", population, once, stream=own)
-    assert not [r for r in alone if r["type"] == "alert" and r["level"] == "alert"]
-    spent = budget(bits)
-    for rule in spent:
-        rule.hold_seconds = 0.0
-    both = session(tmp_path / "me.db", population, spent, stream=own)
-    raised = [r for r in both if r["type"] == "alert" and r["state"] == "raised"]
-    assert {r["field"] for r in raised} == {"bits"}
-    assert any(r["level"] == "alert" for r in raised)
-    assert all(r["value"] >= r["threshold"] for r in raised)
 
 
 def test_sessions_without_evidence_tell_nothing_of_it(tmp_path):

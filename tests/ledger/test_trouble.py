@@ -211,20 +211,6 @@ def test_a_full_disk_loses_nothing_that_was_there(tmp_path):
     assert whole_sessions(tmp_path / "me.db")[-1] == 30.0
 
 
-def test_no_room_at_all(tmp_path):
-    for there_already in (False, True):
-        short = replay(
-            tmp_path, talk(tmp_path, 20), "--jsonl", "-", preexec_fn=lambda: _limit(1000)
-        )
-        code, out, err = finish(short)
-        assert (code, out) == (1, "")
-        (line,) = [line for line in err.splitlines() if line.startswith("monitor: ")]
-        assert line.startswith("monitor: me.db: the disk ")
-        if not there_already:
-            code, *_ = finish(replay(tmp_path, talk(tmp_path, 20), "--jsonl", "-"))
-            assert code == 0
-
-
 # ---------------------------------------------------------- killed and resumed: no row more or less
 
 SECONDS = 40

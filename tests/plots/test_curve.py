@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -15,9 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from monitor.errors import StoreError, UsageError
-from monitor.plots.canvas import BLUE, spread_apart
+from monitor.plots.canvas import BLUE
 from monitor.plots.curve import bits_in, curve_points, draw_run, plot_crowds, plot_run, read_columns
-from monitor.plots.recording import MOST_DRAWN, make_curves
+from monitor.plots.recording import make_curves
 from tests.records import events
 
 CEILING = math.log2(50)
@@ -149,24 +148,6 @@ def test_every_run_can_be_drawn_without_a_warning(name, tmp_path):
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("suffix", "magic"), [("svg", b"<?xml"), ("pdf", b"%PDF"), ("PNG", b"\x89PNG")]
-)
-def test_suffixes_and_repeatability(suffix, magic, tmp_path):
-    first, second = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
-    plot_run(events(RUNS["plain"]), first)
-    plot_run(events(RUNS["plain"]), second)
-    assert first.read_bytes().startswith(magic)
-    assert first.read_bytes() == second.read_bytes()
-
-
-@pytest.mark.slow
-def test_ten_hours_are_drawn_small(tmp_path):
-    plot_run(events([start(), *rising(36_000)]), tmp_path / "run.svg")
-    assert (tmp_path / "run.svg").stat().st_size < 1_500_000
-
-
 def test_other_suffixes_and_places_are_refused(tmp_path):
     with pytest.raises(UsageError, match=r"\.png, \.svg or \.pdf"):
         plot_run(events([]), tmp_path / "run.jpg")
@@ -280,35 +261,6 @@ def test_the_protected_side_is_drawn_with_whom_it_is_told_to():
     assert np.allclose(run.columns["bits"] - run.columns["protected_bits"], 2)
 
 
-def evident(seconds: float, **more: Any) -> dict[str, Any]:
-    """Evidence that stays below both guides; 5 bits are calibrated at a second, 13 supported."""
-    grown = {"linear": min(5 * seconds, 13.0), "sqrt": min(5 * math.sqrt(seconds), 13.0)}
-    bits = 4 + math.log2(seconds)
-    return reading(
-        seconds, bits, speech=seconds, headline="evidence", closed_set_bits=5.0,
-        evidence_bits=bits, support_bits=13.0, evidence_guides=grown, **more,
-    )  # fmt: skip
-
-
-def test_composition_stands_beside_evidence_where_it_is_asked_for():
-    nats = {"basic": 0.5, "advanced": 0.4, "optimal": 0.3}
-    records = [start(watch="ann")]
-    for seconds in range(1, 61):
-        promise = {f"{name}_nats": value * seconds for name, value in nats.items()}
-        records.append(evident(seconds, declared=promise))
-    before, after = (lines_of(draw_run(events(records), guides=asked)) for asked in (False, True))
-    before, after = ([(x, y) for x, y in each if x.size > 9] for each in (before, after))
-    for power in (1.0, 0.5):
-        (grown,) = [y for x, y in after if np.allclose(y, 5 * x**power)]
-        assert grown.max() == pytest.approx(13.0)  # what is supported
-    assert any((y == 13.0).all() for _, y in lines_of(draw_run(events(records), guides=True)))
-    for value in nats.values():
-        (bits,) = [y for x, y in after if np.allclose(y, value * x / math.log(2))]
-        assert bits.max() < 16  # as far as it fits beside the evidence
-    for slope in (5 * math.log(2), *nats.values()):
-        assert not any(np.allclose(y, slope * x / math.log(2)) for x, y in before)
-
-
 # ------------------------------------------------------------------------------------------ crowds
 
 
@@ -365,19 +317,6 @@ def test_thinning_keeps_ends_and_extremes(points, limit):
         assert np.nanmin(y[keep]) == np.nanmin(y)
 
 
-@pytest.mark.slow
-@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0.01, 0.1)), max_size=9))
-def test_labels_never_touch(labels):
-    labels.sort()
-    sizes = [size for _, size in labels]
-    centres = spread_apart([at for at, _ in labels], sizes, 0.0, 1.0)
-    for i in range(1, len(centres)):
-        assert centres[i] - centres[i - 1] >= (sizes[i] + sizes[i - 1]) / 2 - 1e-9
-    if centres:
-        assert centres[0] >= sizes[0] / 2 - 1e-9
-        assert centres[-1] <= 1 - sizes[-1] / 2 + 1e-9
-
-
 # ---------------------------------------------------------------------------------- several people
 
 
@@ -428,31 +367,9 @@ def test_everybody_has_a_curve_and_a_name_at_its_end(people):
     assert [line.get_marker() for line in curves.lines].count("o") == 1
 
 
-def test_names_do_not_lie_on_each_other():
-    figure = draw_run(events(meeting(8)))
-    figure.canvas.draw()
-    names = [text for text in figure.axes[0].texts if "bits" in text.get_text()]
-    boxes = sorted((text.get_window_extent() for text in names), key=lambda box: box.y0)
-    assert len(boxes) == 8
-    assert all(above.y0 >= below.y1 - 1 for below, above in itertools.pairwise(boxes))
-    assert all(box.x1 <= figure.bbox.x1 for box in boxes)
-
-
-def test_of_more_than_eight_those_with_most_bits_are_drawn():
-    figure = draw_run(events(meeting(12)))
-    drawn = {line.get_gid() for line in figure.axes[0].lines if line.get_gid()}
-    assert drawn == {f"S{k}" for k in range(12 - MOST_DRAWN, 12)}
-    assert "4 with less, or nothing, are not drawn" in words_of(figure)
-
-
 def test_of_several_watched_the_curve_is_by_the_one_matched():
     by_row = make_curves(events(meeting(2, ("ann", "bob"))))[0]
     assert by_row.bits[0] == pytest.approx(0.02)
     assert by_row.alerts == [(30.0, 2.0)]
     unfinished = make_curves(events(meeting(2, ("ann", "bob"), end=False)))[0]
     assert unfinished.bits[0] == pytest.approx(1.02)
-
-
-def test_a_run_in_which_nobody_was_heard_is_drawn_too():
-    records = [r for r in meeting(2) if r["type"] in ("start", "end")]
-    assert draw_run(events(records)).axes

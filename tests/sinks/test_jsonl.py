@@ -227,15 +227,3 @@ def test_a_long_run_keeps_its_shape_and_its_last_reading():
     # beside the gaps that are kept stands the reading before them
     assert len(seconds) < 2500
     assert max(b / a for a, b in itertools.pairwise(seconds[600:])) < 1.006
-
-
-def test_everybodys_readings_are_thinned_by_themselves():
-    kept = RunBuffer()
-    for second in range(1, 4001):
-        label = "S0" if second % 4 else "S1"
-        kept.write(event({"type": "reading", "seconds": float(second), "label": label}))
-    for label, last in (("S0", 3999.0), ("S1", 4000.0)):
-        own = readings(kept, label)
-        assert own[:600] == sorted(own)[:600]
-        assert max(own) == last
-        assert len(own) >= 600

@@ -8,8 +8,6 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.console import Console
 
 from monitor.alerts import Forecast
@@ -19,12 +17,7 @@ from monitor.events.reading import DeclaredReading
 from monitor.protocols import Sink
 from monitor.sinks.live import MOST_SHOWN, LiveView, PeopleProgress, ReplayProgress
 from monitor.sinks.terminal import (
-    THRESHOLD,
     TerminalSink,
-    TextCurve,
-    crowd_rows,
-    draw_curve,
-    row_of,
 )
 from tests.records import event
 
@@ -182,55 +175,6 @@ def test_nulls_and_odd_orders_never_crash_and_no_text_steers(view, terminal, tot
 
 
 @VIEWS
-def test_a_line_every_ten_seconds_that_says_something_new(view):
-    screen = Screen(False)
-    sink = view(6000.0, screen.console, clock=screen.clock)
-    sink.write(event(START))
-    for second in range(130):
-        screen.now = float(second)
-        sink.write(event(reading(100.0 * second, min(0.1 * second, 2.0))))
-    sink.close()
-    assert [line.split()[0] for line in screen.lines] == [
-        "16:40", "33:20",  # the bits stay as they are from here on
-        "2:13:20", "3:35:00",
-    ]  # fmt: skip
-    assert "1.0 of 5.6 bits, 1 in 25" in screen.lines[0]
-    assert "2.0 of 5.6 bits, 1 in 12" in screen.lines[1]
-
-
-def test_speed_leaves_out_what_a_resumed_run_skipped():
-    screen = Screen(True)
-    progress = ReplayProgress(2000.0, screen.console, clock=screen.clock)
-    screen.now = 5.0
-    progress.write(event(reading(1000.0)))
-    assert progress.times_real_time is None
-    assert progress.seconds_left is None
-    screen.now = 7.0
-    progress.write(event(reading(1100.0)))
-    assert progress.times_real_time == 50.0
-    assert progress.seconds_left == 18.0
-    (line,) = shown(progress)
-    progress.close()
-    for words in ("18:20 of 33:20", "50x", "0:18 left", "2.1 of 5.6 bits, 1 in 12", "━"):
-        assert words in line
-    assert screen.lines[-1].endswith("50 x real time, 2.1 of 5.6 bits, 1 in 12")
-
-
-@VIEWS
-def test_draws_at_most_ten_times_a_second(view):
-    screen = Screen(True)
-    sink = view(100.0, screen.console, clock=screen.clock)
-    drawn = []
-    sink._draw = lambda live, draw=sink._draw: (drawn.append(screen.now), draw(live))  # type: ignore
-    for i in range(1000):
-        screen.now = i / 500  # two seconds
-        sink.write(event(reading(i / 10)))
-    assert 15 <= len(drawn) <= 20
-    sink.close()
-    assert len(drawn) <= 21
-
-
-@VIEWS
 def test_no_live_view_where_it_cannot_be_drawn_and_none_on_stdout(view, capsys):
     for options in ({"encoding": "ascii"}, {"environ": {"TERM": "dumb"}}):
         screen = Screen(True, **options)
@@ -244,16 +188,6 @@ def test_no_live_view_where_it_cannot_be_drawn_and_none_on_stdout(view, capsys):
     sink.write(event(reading(1.0)))
     sink.close()
     assert capsys.readouterr().out == ""
-
-
-def test_gaps_are_told_five_times_then_counted():
-    screen = Screen(False)
-    progress = ReplayProgress(None, screen.console, clock=screen.clock)
-    for _ in range(50):
-        progress.write(event(GAP))
-    progress.close()
-    assert sum("audio lost" in line for line in screen.lines) == 5
-    assert "50 gaps" in screen.lines[-1]
 
 
 # -------------------------------------------------------------------------------------- the view
@@ -451,56 +385,6 @@ def test_a_line_without_a_terminal(records, said):
 
 
 # ------------------------------------------------------------------------------------- the curve
-
-
-@given(
-    st.lists(st.tuples(st.floats(0.01, 1e5), st.floats(-9, 9)), max_size=30),
-    st.integers(1, 30),
-    st.integers(1, 12),
-)
-def test_the_text_curve_always_fills_its_box(points, width, height):
-    lines = draw_curve(
-        sorted(points),
-        width=width,
-        height=height,
-        x_range=(0.1, 100.0),
-        y_range=(-1.0, 5.0),
-        levels=[(3.0, THRESHOLD)],
-    )
-    assert [len(line) for line in lines] == [width] * height
-    if not points:
-        assert lines[row_of(3.0, height, (-1.0, 5.0))] == THRESHOLD * width
-
-
-def test_crowds_beyond_the_picture_are_not_named():
-    assert [*crowd_rows(40, (3.0, 12.0)).values()] == ["office", "village"]
-
-
-def test_memory_of_the_curve_does_not_grow():
-    curve = TextCurve()
-    for tick in range(1, 360_000):
-        curve.add(tick / 10, 1.0)
-    assert len(curve.points) < 64 * 6
-    curve.add(0.0, 1.0)
-    curve.add(1.0, math.nan)
-    assert all(math.isfinite(bits) for _, bits in curve.points)
-
-
-def test_the_line_breaks_where_the_evidence_begins_afresh_and_the_axis_goes_on():
-    points = [(1.0, 2.0), (2.0, 2.0), (9.0, 0.0), (10.0, 0.0)]
-    shape: dict[str, Any] = {"width": 20, "height": 4, "x_range": (1, 10), "y_range": (0, 2)}
-    whole, broken = draw_curve(points, **shape), draw_curve(points, **shape, breaks={9.0})
-    assert not {" "}.issuperset(whole[1])
-    assert set(broken[1]) == set(broken[2]) == {" "}
-    assert broken[0].strip()
-    assert broken[3].strip()
-    fresh = [reading(10.0), {**CHANGE, "action": "split"}, reading(11.0, speech=0.5, stream=2)]
-    view = view_of(Screen(True), START, *fresh, reading(12.0, speech=1.3, stream=2))
-    seconds = [point[0] for point in view._curve.points]
-    assert len(view._curve.breaks) == 1
-    view.close()
-    assert seconds == sorted(seconds)
-    assert seconds[-1] == pytest.approx(9.3)
 
 
 # --------------------------------------------------------------------------------- several people

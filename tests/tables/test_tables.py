@@ -6,8 +6,6 @@ import csv
 import io
 import re
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,20 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor import Monitor, MonitorSettings, Population, Readings, Run
-from monitor.alerts.rules import among, figure
 from monitor.corpus import find, read_speaker_attributes
 from monitor.errors import UsageError
-from monitor.events.declaration import record_of
-from monitor.events.keys import FIGURE, MAYBE_SECONDS, SECONDS
-from monitor.events.reading import Reading
 from monitor.files import csv_text, plain_cell
 from monitor.population import demo_frames
 from monitor.run.each import RecordingOutcome, SummaryFile, format_row
-from monitor.tables import Column, columns_of, crowd, flat, unit_of, write
+from monitor.tables import Column, columns_of, write
 from monitor.training.feature_extraction import HearingOrder, write_manifest
-from tests.records import event, events
+from tests.records import events
 from tests.sounds import RATE, synthetic
-from tests.stream.streams import reference
 
 WATCH = "4406"
 SPARSE = (
@@ -115,19 +108,6 @@ def test_csv_parquet_and_the_data_frame_hold_the_same(run_file, tmp_path):
         readings.write(tmp_path / "a.xlsx")
 
 
-def test_readings_of_a_monitor_and_of_a_run_are_the_same_table():
-    def monitor() -> Monitor:
-        return Monitor(reference(), ["f0"], step_seconds=120)
-
-    streamed = Readings(events(monitor().stream(demo_frames())))
-    with Run(demo_frames(), monitor()) as run:
-        ran = Readings(events(run))
-    pd.testing.assert_frame_equal(streamed.to_pandas(), ran.to_pandas())
-    assert len(streamed[1:3]) == 2
-    assert streamed[-1].seconds == ran[-1].seconds
-    assert "run" not in streamed.to_pandas()
-
-
 def test_what_is_withheld_of_an_older_version_or_nowhere_is_an_empty_cell(tmp_path):
     old = {"type": "reading", "seconds": 1.0, "speech": 0.5, "bits": None, "at_least": None}
     changed = {"since_seconds": 0.5, "features": ["f0", "voice"]}
@@ -148,29 +128,7 @@ def test_what_is_withheld_of_an_older_version_or_nowhere_is_an_empty_cell(tmp_pa
     assert "bits" in none.to_pandas()
 
 
-def test_units_and_crowds_are_those_of_the_records_and_of_alerts():
-    for key in record_of(Reading).keys:
-        if key.schema == FIGURE:
-            assert unit_of(key.name) == "bits", key.name
-        if key.schema in (SECONDS, MAYBE_SECONDS):
-            assert unit_of(key.name) == "s", key.name
-    for people in (2, 50, 999, 12_500, 10_000, 1_000_000, 2_500_000, 8_000_000_000):
-        field = f"among.{crowd(people)}.bits"
-        assert among(field) == people
-        reading = {"among": [{"people": people, "bits": 3.5}]}
-        assert flat(event(reading))[field] == figure(field, Reading.from_record(reading)) == 3.5
-
-
-def test_conditions_and_the_protected_side_are_in_the_table():
-    reading = {
-        "type": "reading",
-        "conditions": {"bandwidth_hz": 3600.0, "snr_db": 40.0, "reverberation_seconds": 0.15,
-                       "clipping": 0.0, "level_db": -25.0},
-        "differs": ["bandwidth_hz", "clipping"],
-    }  # fmt: skip
-    (row,) = Readings(events([reading])).rows()
-    assert row["conditions.bandwidth_hz"] == 3600
-    assert row["differs"] == "bandwidth_hz+clipping"
+def test_the_protected_side_is_in_the_table():
     side = {"speech": 1.5, "bits": 2.0, "by": "lazy-informed", "attackers": {
         "ignorant": {"bits": 0.5, "at_least": False}, "lazy-informed": {"bits": 2.0}}}  # fmt: skip
     readings = Readings(
@@ -206,21 +164,6 @@ def test_columns_do_not_depend_on_what_happened():
         {"features": {}, "among": [{"people": 50}], "change": {"since_seconds": 1.0}},
     ]))  # fmt: skip
     assert plain == noted
-
-
-@pytest.mark.slow
-def test_without_the_extra_one_line_says_what_to_install(run_file):
-    code = (
-        "import sys; sys.modules['pandas'] = None; sys.modules['pyarrow'] = None\n"
-        "from monitor import Readings\n"
-        f"readings = Readings.read({str(run_file)!r})\n"
-        "for work in (readings.to_pandas, lambda: readings.write('a.parquet')):\n"
-        "    try:\n        work()\n    except Exception as error:\n        print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    first, second = done.stdout.splitlines()
-    assert first == "this table needs pandas: pip install 'speaker-disclosure-monitor[tables]'"
-    assert second == "this table needs pyarrow: pip install 'speaker-disclosure-monitor[tables]'"
 
 
 FORMULA = '=HYPERLINK("http://evil.example";"ann")'
