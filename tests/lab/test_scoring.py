@@ -9,10 +9,9 @@ import pytest
 
 from benchmarks.simulation import Simulation, write_corpus
 from monitor.corpus import Corpus, Recording, find
-from monitor.errors import CorpusError, OverlapError, StoreError, UsageError
+from monitor.errors import CorpusError, OverlapError, UsageError
 from monitor.lab.scoring import EnrolledGrid, ScoreGrid, check_size, score
 from monitor.population import Population
-from monitor.population.rank_model import RankModels
 from monitor.sources import FramesFile, write_frames
 from monitor.stream.monitor import Monitor
 from monitor.training import CalibrationSettings, calibrate, collect, enrol
@@ -104,16 +103,6 @@ def test_they_are_what_the_monitor_ranks_by(later, enrolled, seconds):
             assert feature.rank == better + (tied + 1) / 2
 
 
-@pytest.mark.slow
-def test_one_feature_has_no_joint_and_chosen_ones_are_kept_to(later, enrolled):
-    found = score(later, enrolled, ["codes"], seconds=5)
-    assert 0.0 < np.mean(found.matrices["codes"].better > 0) < 1.0  # there is something to rank
-    assert set(found.matrices) == {"codes"}
-    other = Population.reference()
-    with pytest.raises(StoreError, match="no rank model"):
-        score(later, enrolled.with_rank_models(other.rank_models, other.cohort), seconds=5)
-
-
 def test_what_cannot_be_scored_is_refused(tmp_path, collected, enrolled):
     corpus = collected[0]
     with pytest.raises(OverlapError, match="enrolled as s00"):
@@ -183,23 +172,6 @@ def test_ranks_are_those_of_the_monitor(collected):
     assert between > 0  # there is something to rank
 
 
-def test_trials_say_where_they_were_said(collected):
-    _, voices, _, _ = collected
-    for session in ("same", "cross"):
-        cell = only(grid(collected, sessions=(session,), lengths=(5.0,), template_lengths=(20.0,)))
-        assert cell.matrix.target.tolist() == np.repeat(np.arange(SPEAKERS), 2).tolist()
-        templates = [voice.sessions[0]["codes"] for voice in voices]
-        for row, (name, start) in enumerate(zip(cell.sessions, cell.start_seconds, strict=True)):
-            voice = voices[cell.matrix.target[row]]
-            mine = voice.sessions[voice.session_names.index(name)]["codes"]
-            total = mine.total(round(start * 10), 50)
-            assert total.sum() == 125
-            if session == "cross" and row % 2 == 0:  # templates begin the first session
-                logs = [np.log((t.total(0, 200) + 0.5) / (516.0)) for t in templates]
-                near = cell.matrices["codes"].scores[row]
-                assert near == pytest.approx([total @ each for each in logs], abs=1e-4)
-
-
 def test_max_scoring_takes_the_nearest_five_seconds(collected):
     cell = only(grid(collected, scorings=("average", "max")))
     assert set(cell.matrices) == {"codes", "embedding", "joint", "embedding-max"}
@@ -210,33 +182,6 @@ def test_max_scoring_takes_the_nearest_five_seconds(collected):
     cosines = slices @ test / np.linalg.norm(slices, axis=1) / np.linalg.norm(test)
     assert cell.matrices["embedding-max"].scores[0, 3] == pytest.approx(cosines.max())
     assert cell.matrices["embedding"].scores[0, 3] < cosines.max()
-
-
-def test_without_a_rank_model_there_is_no_joint_score_and_it_is_said(collected):
-    alone = RankModels(tuple(m for m in collected[3].rank_models if len(m.features) == 1))
-    other = Population.reference().rank_models
-    for rank_models, said in (
-        (alone, "there is no rank model for any two of codes, embedding"),
-        (other, "the population has no rank model for codes+embedding"),
-    ):
-        made = grid(collected, rank_models=rank_models)
-        assert set(only(made).matrices) == {"codes", "embedding"}
-        (why,) = made.problems
-        assert why.startswith(f"no joint score: {said}")
-
-
-def test_the_joint_score_is_of_as_many_features_as_a_rank_model_knows(collected):
-    _, voices, specs, _ = collected
-    more = [replace(v, sessions=tuple({**s, "third": s["codes"]} for s in v.sessions))
-            for v in voices]  # fmt: skip
-    both, made = only(grid(collected)), grid(collected)
-    three = replace(made, voices=more, specs={**specs, "third": specs["codes"]}, problems=[])
-    cell = only(three)
-    assert set(cell.matrices) == {"codes", "embedding", "third", "joint"}
-    assert set(cell.joint) == {"codes", "embedding"}
-    assert np.array_equal(cell.matrices["joint"].scores, both.matrices["joint"].scores)
-    (said,) = three.problems
-    assert said.startswith("the joint score is of ")
 
 
 def test_every_cell_that_the_speech_reaches_and_those_that_it_does_not(collected):
@@ -279,13 +224,3 @@ def test_they_are_those_of_score(later, enrolled):
         assert not np.allclose(nearest, mean)
         assert cell.start_seconds[1] == cell.test_seconds
         assert set(cell.sessions) == {"2"}
-
-
-def test_templates_are_cut(later, enrolled):
-    voices = collect(later)[0]
-    grid = enrolled_grid(voices, enrolled, (20.0,), templates=(10.0, 30.0))
-    short, long = (grid.score(*cell) for cell in grid.cells())
-    assert (short.template_seconds, long.template_seconds) == (10.0, 30.0)
-    assert not np.allclose(short.matrices["codes"].scores, long.matrices["codes"].scores)
-    with pytest.raises(CorpusError, match="as much as 41 s"):
-        enrolled_grid(voices, enrolled, (41.0,)).cells()

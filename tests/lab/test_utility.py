@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from monitor.anonymisers import Noise, Utterance
 from monitor.errors import UsageError
 from monitor.lab.utility import (
-    RecordingContent,
     Utility,
     compare,
     compute_figures,
@@ -67,37 +66,6 @@ def test_pitch_loudness_and_length(voice, clear):
     assert found.louder_db == pytest.approx(20 * np.log10(0.5), abs=1e-3)
     assert found.longer == 2.0
     assert compare(clear, extract_content(0 * voice, RATE)).louder_db is None
-
-
-def test_a_voice_on_one_pitch_and_a_whisper_have_no_correlation(voice, clear):
-    time = np.arange(2 * RATE) / RATE
-    order = np.arange(1, 9)[:, None]
-    flat = extract_content((np.sin(2 * np.pi * 125 * order * time) / order).sum(axis=0) / 9, RATE)
-    found = compare(flat, flat)
-    assert found.voiced_in_both == found.voiced > 100
-    assert found.pitch_correlation is None
-    assert found.why == "the pitch of the clear recording does not move"
-    hiss = 0.1 * np.random.default_rng(0).standard_normal(voice.size)
-    found = compare(clear, extract_content(hiss, RATE))
-    assert (found.pitch_correlation, found.voiced_in_both) == (None, 0)
-    assert found.why == "0 frames are voiced in both recordings, fewer than 30"
-
-
-def test_what_has_no_phones_no_samples_or_two_channels():
-    nothing = RecordingContent(1.0, 0.1, (), np.zeros(100))
-    assert compare(nothing, replace(nothing, phones=("S",))).phone_error is None
-    with pytest.raises(UsageError, match="without samples"):
-        extract_content(np.empty(0), RATE)
-    with pytest.raises(UsageError, match="one channel"):
-        extract_content(np.zeros((5, 2)), RATE)
-
-
-@pytest.mark.parametrize("rate", [8000, 22050, 48000])
-def test_any_rate(rate):
-    time = np.arange(rate) / rate
-    heard = extract_content(np.sin(2 * np.pi * 200 * time), rate)
-    assert heard.seconds == 1.0
-    assert heard.pitch_hertz[50] == 200.0
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +15,18 @@ pytest.importorskip("torch", reason="needs the extra training")
 import torch
 
 from monitor.errors import CorpusError, StoreError
-from monitor.lab.adapting import adapt
-from monitor.lab.adapting.fine_tuning import Batches, TrainableVoice, embed_clear, fine_tune
+from monitor.lab.adapting.fine_tuning import TrainableVoice, fine_tune
 from monitor.lab.adapting.training import (
     FineTuning,
     Length,
     ProtectedSpeech,
     SpeechDraws,
-    TrainingPlan,
-    decode_mono,
     draw_speech,
-    extract_speech,
 )
 from monitor.lab.result_cache import ResultCache, result_key
 from monitor.maths.scores import unit_vectors
 from monitor.networks.layers import read_weights
-from monitor.networks.voice import BANDS, VoiceNetwork, mel_decibels, shipped
+from monitor.networks.voice import VoiceNetwork, mel_decibels, shipped
 from monitor.types import FloatArray
 from tests.lab.adapting.conftest import TRAINING, played
 
@@ -107,54 +102,6 @@ def test_without_a_step_the_last_layer_alone_is_turned_and_threads_are_given_bac
         assert same == (not name.startswith("embed")), name
 
 
-def test_in_bfloat16_it_learns_about_the_same(few):
-    how = FineTuning(batch=4)
-    both = [
-        fine_tune(few, shipped().weights, Length(steps=3), replace(how, bfloat16=rounded))
-        for rounded in (False, True)
-    ]
-    assert not np.array_equal(both[0]["widen.in"], both[1]["widen.in"])
-    assert all(each.dtype == np.float32 for each in both[1].values())
-    crops = [each[:150] for each in few.bands]
-    one, other, before = (
-        embedded(VoiceNetwork(each), crops) for each in (*both, shipped().weights)
-    )
-    apart = 1 - (one * other).sum(axis=1).mean()  # cosines of the two trainings
-    assert 0 < apart < 0.5 * (1 - (one * before).sum(axis=1).mean())
-
-
-def test_what_the_teacher_says_may_be_given(few):
-    how = FineTuning(batch=4)
-    teacher = embed_clear(few, shipped().weights)
-    assert teacher.shape == (len(few.names), shipped().size)
-    np.testing.assert_allclose(np.linalg.norm(teacher, axis=1), 1.0, rtol=1e-5)
-    given, alone = (
-        fine_tune(few, shipped().weights, Length(steps=1), how, teacher=each)
-        for each in (teacher, None)
-    )
-    other = fine_tune(few, shipped().weights, Length(steps=1), how, teacher=-teacher)
-    assert all(np.array_equal(given[name], alone[name]) for name in alone)
-    assert not np.array_equal(other["embed.mean"], alone["embed.mean"])
-
-
-def test_what_the_teacher_says_is_kept_for_the_next_method(voices, tmp_path):
-    cache, draws = ResultCache(tmp_path), SpeechDraws(2, 2.0, (1.0,))
-    kept = []
-    for method in ("one", "another"):
-        adapt([voices[:4]], played, method, cache, TrainingPlan(Length(steps=0), draws))
-        kept.append(len(list(tmp_path.iterdir())))
-    assert kept == [2, 3]  # it and a network, and another network
-
-
-def test_a_step_draws_the_same_batch_whatever_came_before(few):
-    first = Batches(few, 1)
-    first.at(0, 4)
-    (one, voices), (other, _) = first.at(7, 4), Batches(few, 1).at(7, 4)
-    assert np.array_equal(one, other)
-    assert one.shape[::2] == (4, BANDS)
-    assert not np.array_equal(voices, Batches(few, 2).at(7, 4)[1])
-
-
 def test_a_training_that_comes_to_nothing_is_told(few):
     broken = {**shipped().weights, "embed.bias": np.full(192, np.nan, np.float32)}
     with pytest.raises(CorpusError, match="no number"):
@@ -184,14 +131,6 @@ def test_torch_says_what_numpy_says(weights, seconds):
     np.testing.assert_allclose(made[:3], expected[:3], atol=1e-4)
     # in silence deviations are the rounding of what they are taken of
     np.testing.assert_allclose(made[3], expected[3], atol=2e-3)
-
-
-def test_torch_says_what_numpy_says_of_readers(weights, shared):
-    for path in sorted((shared / "speech" / "background").glob("*/*.opus"))[:3]:
-        sound = extract_speech(*decode_mono(path))
-        windows = sound[: sound.size // 48_000 * 48_000].reshape(-1, 48_000)
-        found = said(TrainableVoice(weights), windows)
-        np.testing.assert_allclose(found, unit_vectors(shipped().embed(windows)), atol=1e-4)
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +13,9 @@ import pytest
 
 from monitor.anonymisers import register
 from monitor.anonymisers.registry import ANONYMISERS
-from monitor.anonymisers.registry import make as make_anonymiser
 from monitor.corpus import find
 from monitor.errors import CorpusError, UsageError
-from monitor.features.registry import make
-from monitor.lab.attacks import speech
-from monitor.lab.attacks.attackers import ATTACKERS, BITS, AttackContext, get_attacker
+from monitor.lab.attacks.attackers import ATTACKERS, BITS, AttackContext
 from monitor.lab.attacks.attacking import (
     AttackConfig,
     attack,
@@ -31,11 +27,10 @@ from monitor.lab.attacks.attacking import (
 from monitor.lab.attacks.speech import CLEAR, PieceExtractor, choose_readers
 from monitor.lab.evaluation import ScoreMatrix, evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
-from monitor.lab.utility import MEASURES
 from monitor.maths.scores import OF_COUNTS
 from monitor.training.voices import collect
 from tests.lab.attacks.conftest import AMOUNTS
-from tests.sounds import RATE, synthetic
+from tests.sounds import synthetic
 
 
 class OneVoice:
@@ -138,16 +133,6 @@ def test_knowing_that_nothing_is_protected_is_no_other_attack():
     assert select_attackers(list(ATTACKERS.values()), "mcadams:0.8") == list(ATTACKERS.values())
 
 
-def test_an_attacker_hears_with_features_of_its_own_and_is_known_by_name(bench):
-    own = replace(
-        ATTACKERS["lazy-informed"], features=lambda _bench, _method: {"mine": make(["f0"])[0]}
-    )
-    rows = list(attack_method(bench, CLEAR, own, [], replicates=20))
-    assert [row.feature for row in rows] == ["mine"]
-    with pytest.raises(UsageError, match="ignorant, lazy-informed"):
-        get_attacker("psychic")
-
-
 WISHES = AttackConfig(
     ("noise:20", "none", "noise:20"),
     ("ignorant", "lazy-informed"),
@@ -190,13 +175,6 @@ def test_each_method_is_tried_once_and_rank_models_are_learnt_as_the_attacker_he
 
 
 @pytest.mark.slow
-def test_without_a_background_the_shipped_rank_model_weighs_and_it_is_said(corpora, tmp_path):
-    found = try_methods(prepare(corpora(), replace(WISHES, methods=()), folder=tmp_path))
-    (joint,) = [row for row in found.rows if row.feature == "joint"]
-    assert joint.rank_model == "shipped, of clear speech: there is no background"
-
-
-@pytest.mark.slow
 def test_whoever_is_judged_is_left_out_of_the_background(corpora, tmp_path):
     root = corpora()
     shutil.copytree(root, tmp_path / "apart")
@@ -231,66 +209,3 @@ def test_a_program_that_fails_on_everything_is_no_result(corpora, tmp_path):
 def test_what_an_attack_lacks_is_said_before_anything_is_heard(corpora, tmp_path, change, said):
     with pytest.raises(UsageError, match=said):
         prepare(corpora(), replace(WISHES, **change), folder=tmp_path)
-
-
-def test_no_more_is_heard_than_is_judged(corpora, tmp_path, monkeypatch):
-    """Every second of trials and templates once by each method, and a second beside each part."""
-    heard: Counter[str] = Counter()
-
-    def counting(method, utterance):
-        anonymiser = make_anonymiser(method, utterance)
-        process = anonymiser.process
-
-        def counted(samples):
-            heard[method] += len(samples)
-            return process(samples)
-
-        monkeypatch.setattr(anonymiser, "process", counted)
-        return anonymiser
-
-    monkeypatch.setattr(speech, "make", counting)
-    config = replace(WISHES, methods=("noise:0",), attackers=("ignorant", "lazy-informed"),
-                     segments=(1, 2), features=("f0",))  # fmt: skip
-    prepared = prepare(corpora(), config, folder=tmp_path / "kept")
-    heard.clear()
-    told: list[float] = []
-    results = try_methods(prepared, on_seconds=told.append)
-    bench = prepared.context
-    trials, enrolled = (bench.judged.pieces(part) for part in ("trials", "enrolment"))
-    once = sum(piece.seconds for piece in (*trials, *enrolled))
-    assert {method: n / RATE for method, n in heard.items()} == pytest.approx(
-        {CLEAR: once, "noise:0": once}
-    )
-    assert bench.extractor.seconds.computed == pytest.approx(2 * once)
-    assert prepared.seconds == pytest.approx(2 * once)
-    assert sum(told) == pytest.approx(2 * once)
-    for pieces, most in ((trials, 3 * 2.0), (enrolled, 2 * 6.0)):
-        for found in bench.extractor.extract(pieces, CLEAR, 0, ["f0"]).values():
-            assert found.frames.speech.sum() / 100 <= most + 1.0 + 1e-9
-    again = prepare(corpora(), config, folder=tmp_path / "kept")
-    assert [r.bits for r in try_methods(again).rows] == [r.bits for r in results.rows]
-    seconds = again.context.extractor.seconds
-    assert seconds.computed == 0.0
-    assert seconds.cached == pytest.approx(2 * once)
-
-
-@pytest.mark.slow
-def test_use_is_that_of_the_pieces_that_are_attacked(bench):
-    """What is not protected keeps everything; noise keeps less."""
-
-    def used(method) -> Any:
-        heard = measuring.extract_trials(method, bench.features)
-        noted = {
-            reader.name: [heard[piece].measured["utility"] for piece in reader.trials]
-            for reader in bench.judged.everybody
-        }
-        return {figure.key: figure for figure in MEASURES["utility"].figures(noted)}
-
-    measuring = replace(bench, measures=("utility",))
-    clear, noisy = used(CLEAR), used("noise:0")
-    assert clear["utility.phone_error"].value in (0.0, None)  # a buzz says little
-    assert clear["utility.pitch_correlation"].limits == pytest.approx((1.0, 1.0))
-    assert clear["utility.voiced_in_both"].value == 1.0
-    assert noisy["utility.voiced_in_both"].value < 0.9
-    assert noisy["utility.louder_db"].value > 1.0
-    assert MEASURES["utility"].figures({"ann": []}) == ()

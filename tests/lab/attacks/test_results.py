@@ -5,36 +5,26 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import stat
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
 from monitor.errors import StoreError, UsageError
-from monitor.lab.attacks.attributes import AttributeRow, judge_attribute
 from monitor.lab.attacks.results import (
     FILES,
     AttackResults,
-    AttackRow,
     build_report,
     check_folder,
     format_headline,
     list_caveats,
-    method_name,
     results_csv,
     results_json,
-    tabulate_enrolment,
-    tabulate_main,
-    tabulate_measures,
     write_results,
 )
-from monitor.lab.attacks.scoreboard import Scoreboard, ScoreRow, describe_comparison, format_delay
+from monitor.lab.attacks.scoreboard import Scoreboard, ScoreRow, describe_comparison
 from monitor.lab.report.html import render_html
-from monitor.lab.report.model import Figure, Table, format_cell
 from tests.lab.attacks.made import METHODS, results, row
 from tests.lab.reading import read_alone
 
@@ -72,19 +62,6 @@ def test_what_stands_at_the_ceiling_is_said_to():
 
 
 @pytest.mark.parametrize(
-    ("method", "name"),
-    [
-        ("mcadams:0.8", "mcadams:0.8"),
-        (METHODS[2], "`mine --strong`"),
-        ("command:/venv/bin/python /home/me/x.py", "`python x.py`"),
-        ("command:'unclosed", "`'unclosed`"),
-    ],
-)
-def test_a_program_is_called_by_its_name_and_not_its_place(method, name):
-    assert method_name(method) == name
-
-
-@pytest.mark.parametrize(
     ("changes", "more", "told"),
     [
         ({}, {"session": "same"}, "parts of one session"),
@@ -103,36 +80,6 @@ def test_what_a_reader_has_to_know_is_said_and_nothing_that_is_not_so(changes, m
         assert told not in " ".join(list_caveats(results(attackers=every)))
 
 
-def test_features_weighed_together_that_learn_less_than_one_of_them_are_told():
-    """The headline is the stronger's; the note says that it is a single feature."""
-    rows = [
-        row("none", "ignorant", 3.24),
-        row("none", "ignorant", 1.2, feature="f0"),
-        row("none", "ignorant", 2.94, feature="joint"),
-    ]
-    found = results(rows, methods=("none",))
-    assert format_headline(found)[0].startswith("none: 3.24 bits")
-    (told,) = [line for line in list_caveats(found) if "joint gives" in line]
-    assert "joint gives 2.94 bits, voice alone 3.24: go by voice" in told
-    better = results([rows[0], replace(rows[2], figures=row("none", "x", 3.4).figures)])
-    assert not any("joint gives" in line for line in list_caveats(better))
-
-
-def test_a_calibration_that_contradicts_the_ranks_is_told():
-    def read(alid: float) -> AttackRow:
-        made = row("none", "ignorant", 3.0)
-        more = {
-            "lid.alid_bits": Figure("a", "ALID", alid, "bits", low=-7.1, high=3.5),
-            "srd.idr": Figure("i", "IdR", 0.82, "share"),
-        }
-        return replace(made, figures={**made.figures, **more})
-
-    (told,) = [line for line in list_caveats(results([read(-0.687)])) if "ALID" in line]
-    assert "none, ignorant, voice" in told
-    assert "16 readers" in told
-    assert not any("ALID" in line for line in list_caveats(results([read(2.6)])))
-
-
 def test_an_attacker_who_does_not_even_know_clear_voices_is_undertrained():
     method, attackers = "mcadams:0.8", ("ignorant", "semi-informed")
     rows = [row(method, "semi-informed", 2.0), row("none", "ignorant", 3.5)]
@@ -146,14 +93,6 @@ def test_an_attacker_who_does_not_even_know_clear_voices_is_undertrained():
     assert on_board.undertrained
     assert ScoreRow.of(replace(found, clear_bits={}), method).kept_shipped
     assert not ScoreRow.of(found, "none").kept_shipped
-
-
-def cells(table: Table) -> list[list[str]]:
-    return [[format_cell(cell) for cell in row] for row in table.rows]
-
-
-def head(table: Table) -> list[str]:
-    return [column.title for column in table.columns]
 
 
 def render_page(found: AttackResults) -> str:
@@ -178,36 +117,6 @@ def test_every_row_is_a_line_and_says_what_is_infinite():
     assert made["notes"]
 
 
-def test_tables_of_a_template_of_each_enrolment_and_of_use():
-    found = results()
-    main = cells(tabulate_main(found))
-    assert [line[:2] for line in main] == [
-        ["none", "ignorant"], ["mcadams:0.8", "ignorant"], ["mcadams:0.8", "lazy-informed"],
-        ["`mine --strong`", "lazy-informed"],
-    ]  # fmt: skip
-    assert main[0][3] == "3.500\n3.000 to 4.000"
-    enrolled = tabulate_enrolment(found)  # as VoxGuard lays them out
-    assert head(enrolled) == ["method", "attacker", "feature", "scoring", "L = 1", "L = 3"]
-    assert cells(enrolled) == [
-        ["mcadams:0.8", "lazy-informed", "voice", "average", "25.0 | inf | 40.0 | -", "-"],
-        # one segment is its own mean, and the nearest
-        ["mcadams:0.8", "lazy-informed", "voice", "max", "25.0 | inf | 40.0 | -",
-         "25.0 | inf | 40.0 | -"],
-    ]  # fmt: skip
-    assert tabulate_measures(found).rows == []
-    error = Figure("utility.phone_error", "phone error", 0.5, "share", low=0.4, high=0.6)
-    used = replace(found, measured={"mcadams:0.8": [error]})
-    assert head(tabulate_measures(used)) == ["method", "bits, strongest attacker", "phone error"]
-    lines = cells(tabulate_measures(used))
-    assert lines[1] == ["mcadams:0.8", "3.100\n2.600 to 3.600", "50.0 %\n40.0 to 60.0 %"]
-    assert lines[0][-1] == "-"
-    # no column of the page is cut off on a narrow screen or paper
-    text = render_page(used)
-    assert text.count('<table class="wide">') == text.count("<table") == 3
-    for name in ("phone error", *head(tabulate_main(found))[3:], "L = 3"):
-        assert f'data-name="{name}"' in text  # each number says in its block what it is
-
-
 def test_the_page_begins_with_the_worst_and_escapes_what_it_is_given():
     strange = "command:<script>alert(1)</script>"
     text = render_page(results([row("none", "ignorant", 1.0), row(strange, "ignorant", 2.0)],
@@ -215,18 +124,6 @@ def test_the_page_begins_with_the_worst_and_escapes_what_it_is_given():
     read_alone(text)
     assert text.index("2.00 bits") < text.index("Unprotected")
     assert "knows of no protection" in text
-
-
-def test_attributes_are_a_table_of_the_page():
-    has = {f"r{i}": i < 8 for i in range(17)}
-    judgement = judge_attribute(np.arange(17.0), list(has), has, replicates=20)
-    told = AttributeRow("none", "ignorant", "voice", "F", "relaxed", False, 5.0, 5, 6, judgement)
-    assert AttributeRow.decode(json.loads(json.dumps(told.encode()))) == told
-    found = results()
-    text = render_page(replace(found, attributes={"gender": [told]}))
-    assert "Told of a reader: gender" in text
-    assert "TPR at FPR 1e-2" in text
-    assert "8 / 9" in text
 
 
 def test_files_are_private_and_the_same_for_the_same_results(tmp_path):
@@ -247,19 +144,6 @@ def mine() -> ScoreRow:
     """A method that withholds nearly everything."""
     bits = {"ignorant": (0.1, 0.0, 0.4), "lazy-informed": (0.2, 0.1, 0.6)}
     return ScoreRow("mine", "my-anonymiser", "voices", 8, 40, bits, phone_error=(0.5, 0.4, 0.6))
-
-
-def test_what_ships_is_worth_a_comparison():
-    board: Any = Scoreboard.shipped()
-    clear = next(each for each in board.rows if each.how == "nothing")
-    assert clear.strongest > 0.7 * math.log2(clear.speakers)
-    for each in board.rows:
-        assert each.corpus == "dev-clean"
-        assert 0 <= each.strongest <= math.log2(each.speakers)
-        for value, low, high in each.bits.values():
-            assert low <= value <= high
-        assert each is clear or "lazy-informed" in each.bits
-    assert any(each.how.startswith("sox") for each in board.rows)
 
 
 def test_own_rows_stand_among_the_others_and_survive_a_file(mine, tmp_path: Path):
@@ -283,27 +167,6 @@ def test_own_rows_stand_among_the_others_and_survive_a_file(mine, tmp_path: Path
     page = (tmp_path / "table.html").read_text()
     assert page.count("my-anonymiser") == 1
     assert "<script" not in page
-
-
-def test_the_strongest_attacker_stands_first_and_training_beside_its_figure(mine):
-    weaker = {**mine.bits, "semi-informed": (0.15, 0.0, 0.5)}
-    trained = replace(mine, bits=weaker, clear_share=0.97)
-    table = Scoreboard((trained,)).table()
-    said = dict(zip(head(table), cells(table)[0], strict=True))
-    assert head(table)[1] == "bits, strongest"
-    assert said["bits, strongest"].startswith("0.20\n")
-    assert "lazy-informed" in said["bits, strongest"]
-    assert "97 %" in said["bits, semi-informed"]
-    assert "undertrained" not in said["bits, semi-informed"]
-    poor = replace(trained, clear_share=0.6, undertrained=True)
-    assert "undertrained, 60 %" in Scoreboard((poor,)).markdown()
-    assert "shipped network" in Scoreboard((replace(mine, bits=weaker, kept_shipped=True),)).page()
-
-
-def test_a_delay_is_that_of_the_strongest_attacker(mine):
-    assert format_delay(mine) == "-"
-    assert format_delay(replace(mine, seconds={"ignorant": None}, heard=40.0)) == "> 40 s"
-    assert format_delay(replace(mine, seconds={"ignorant": None, "lazy-informed": 9.0})) == "9 s"
 
 
 def test_what_is_no_table_is_said_to_be_none(mine, tmp_path: Path):

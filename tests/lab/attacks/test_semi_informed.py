@@ -17,14 +17,12 @@ from monitor.anonymisers import register
 from monitor.anonymisers.registry import ANONYMISERS
 from monitor.corpus import find
 from monitor.errors import UsageError
-from monitor.features.embeddings import Voice
 from monitor.lab.adapting.training import FineTuning, Length, SpeechDraws, TrainingPlan
 from monitor.lab.attacks import attackers as module
 from monitor.lab.attacks.attackers import (
     ATTACKERS,
     AttackContext,
     Background,
-    BothNetworks,
     check_background,
     choose_features,
     split_background,
@@ -119,16 +117,6 @@ def test_nobody_who_chooses_or_is_judged_trains(bench):
     assert bench.get_calibration_readers(ATTACKERS["lazy-informed"]) == bench.background.readers
 
 
-def test_of_many_who_say_enough_a_third_chooses(bench):
-    corpus, root = bench.background.corpora[0]
-    readers = choose_readers(corpus, root, Amounts(1.0, 1, 0, 0), session="same")
-    assert len(readers) == LONG + SHORT
-    held: Any
-    held, training = split_background(replace(bench.background, readers=readers))
-    assert len(held) == 10  # a rank model needs ten
-    assert len({recording.speaker for recording in training[0]}) == 10
-
-
 def test_too_few_readers_are_refused(bench):
     pytest.importorskip("torch", reason="needs the extra training")
     whole = bench.background
@@ -194,38 +182,3 @@ def test_where_nothing_can_be_learnt_it_is_no_weaker_than_one_who_did_not_try(be
     assert choose_features(bench, "nothing-left") == {"f0": "f0", "voice": "voice"}
     (note,) = bench.notes
     assert "semi-informed uses the shipped voice network: fewer than two" in note
-
-
-@pytest.mark.slow
-def test_where_all_networks_tell_everybody_the_one_that_parts_voices_furthest_is_used(
-    bench, monkeypatch
-):
-    def used() -> Any:
-        features: Any = choose_features(bench, "played")
-        return features["voice"].spec.name
-
-    network = VoiceNetwork(shipped().weights, "ab" * 32)
-    monkeypatch.setattr(module, "check_torch", lambda: None)
-    monkeypatch.setattr(module, "adapt", lambda *_, **__: (network, ()))
-    assert used() == "voice"  # all are one network
-    told = (
-        {"shipped": 3.321, "adapted": 3.322, "both": 3.32},
-        {"shipped": 1, "adapted": 2, "both": 1.5},
-    )
-    monkeypatch.setattr(module, "_measure_candidates", lambda *_: told)
-    assert used() == "voice_adapted"
-
-
-@pytest.mark.slow
-def test_networks_heard_side_by_side_tell_what_each_tells_alone(bench):
-    weights = shipped().weights
-    shorter = {name: each[:96] for name, each in weights.items() if name.startswith("embed")}
-    network = VoiceNetwork(weights | shorter, "ab" * 32)
-    both = Voice(BothNetworks(shipped(), network), "voice_both")
-    each = {"shipped": Voice(), "adapted": Voice(network, "voice_adapted"), "both": both}
-    held: Any = split_background(bench.background)[0]
-    together = module._measure_candidates(bench, "played", held, each)
-    for name, feature in each.items():
-        alone = module._measure_candidates(bench, "played", held, {name: feature})
-        for which in (0, 1):  # bits, and how far the voices lie apart
-            assert together[which][name] == pytest.approx(alone[which][name], rel=1e-4)

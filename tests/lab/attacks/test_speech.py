@@ -30,12 +30,10 @@ from monitor.lab.attacks.speech import (
     unpack,
 )
 from monitor.lab.result_cache import ResultCache
-from monitor.lab.utility import MEASURES, Measure
 from monitor.sources.file import File
 from monitor.training.feature_extraction import SpeechFrames, SpeechTrack
 from monitor.types import Block, Frames, Track
 from tests.lab.attacks.conftest import AMOUNTS
-from tests.sounds import RATE, synthetic
 
 
 def spoken(pieces) -> float:
@@ -82,21 +80,6 @@ def test_sessions_take_turns(corpora):
     root = corpora(readers=2, sessions=3)
     found = choose_readers(find(root), root, Amounts(2.0, 3, 2, 3))
     assert found.everybody[0].segments == ((0, 0), (1, 0), (0, 1))
-
-
-@pytest.mark.slow
-def test_a_session_of_many_files_is_cut_across_them(tmp_path):
-    for name in ("ann", "bob"):
-        for session in ("1", "2"):
-            for part in range(6):
-                path = tmp_path / name / session / f"{part}.wav"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                soundfile.write(path, synthetic(4.0, seed=part), RATE)
-    found = choose_readers(find(tmp_path), tmp_path, AMOUNTS)
-    reader = found.everybody[0]
-    assert len(reader.enrolment[0]) > 3
-    assert spoken(reader.enrolment[0]) >= 2 * SEGMENT_SECONDS
-    assert len({p.path for p in reader.trials}) == len(reader.trials) > 1
 
 
 def test_who_says_too_little_is_left_out_and_named(tmp_path, corpora):
@@ -234,14 +217,6 @@ def test_what_was_heard_is_kept_private_and_not_heard_again(pieces, tmp_path, mo
         ears.extract(pieces, "noise:0", 2, ["f0"])
 
 
-@pytest.mark.slow
-def test_several_processes_hear_the_same(pieces, tmp_path):
-    alone = PieceExtractor().extract(pieces, "mcadams:random", 1, ["f0"])
-    both = PieceExtractor(jobs=2).extract(pieces, "mcadams:random", 1, ["f0"])
-    assert list(alone) == list(both) == pieces
-    assert all(same(alone[piece], both[piece]) for piece in pieces)
-
-
 def test_a_program_that_fails_is_named_and_another_of_that_name_is_heard_anew(pieces, tmp_path):
     program = tmp_path / "anonymise.sh"
     program.write_text("#!/bin/sh\ncat\n")
@@ -252,14 +227,3 @@ def test_a_program_that_fails_is_named_and_another_of_that_name_is_heard_anew(pi
     program.write_text("#!/bin/sh\nfalse\n")
     assert ears.extract(pieces, f"command:{program}", 1, ["f0"]) == {}
     assert all("exit status 1" in why for why in ears.missing.values())
-
-
-def test_measures_hear_both_in_the_same_pass(pieces, monkeypatch, tmp_path: Path):
-    def measure(clear, protected, rate):
-        return {"ratio": float(np.abs(protected).sum() / np.abs(clear).sum()), "rate": rate}
-
-    monkeypatch.setitem(MEASURES, "loudness", Measure("1", measure, lambda _: []))
-    ears = PieceExtractor(ResultCache(tmp_path))
-    for _ in range(2):  # and are kept with the frames
-        found = ears.extract(pieces, CLEAR, 1, ["f0"], ["loudness"])
-        assert found[pieces[0]].measured == {"loudness": {"ratio": 1.0, "rate": 16000}}

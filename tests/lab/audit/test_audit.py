@@ -18,7 +18,7 @@ from monitor.errors import SchemaError, StoreError, UsageError
 from monitor.lab.attacks.attackers import BITS
 from monitor.lab.attacks.results import read_results, results_json
 from monitor.lab.audit.audit import Audit, AuditConfig, hash_speaker, summarise
-from monitor.lab.audit.auditing import _list_untested, audit_attack, compare_sounds
+from monitor.lab.audit.auditing import audit_attack
 from monitor.lab.audit.document import (
     audit_csv,
     audit_json,
@@ -28,10 +28,8 @@ from monitor.lab.audit.document import (
     make_label,
     save_audit,
 )
-from monitor.lab.audit.exposure import EnrolledPart, Exposures, summarise_lengths
-from monitor.maths.condition import Condition
+from monitor.lab.audit.exposure import Exposures, summarise_lengths
 from tests.lab.attacks.made import results
-from tests.lab.attacks.made import row as made_row
 from tests.lab.reading import read_alone
 
 
@@ -123,33 +121,11 @@ def test_the_label_has_what_the_audit_has_and_says_where_calibration_ends(audit)
 
 
 @pytest.mark.slow
-def test_confounds_are_told_as_they_are(audit):
-    def swapped(session):
-        return {"same": "cross", "cross": "same"}[session]
-
-    turned = tuple(replace(test, session=swapped(test.session)) for test in audit.tests)
-    for found in (audit, replace(audit, tests=turned)):
-        by = {test.session: test.figures["srd.idr"] for test in found.tests}
-        same, cross = by["same"].value, by["cross"].high
-        card = label_markdown(make_label(found))
-        assert ("is told by room, microphone and day" in card) == (same > cross)
-        assert ("too few speakers to show" in card) == (by["cross"].value < same <= cross)
-
-
-@pytest.mark.slow
 def test_how_unique_a_voice_is_is_not_told_by_the_few_who_say_most(audit):
     whole: Any = make_label(audit).uniqueness
     bits = {**whole.figures, BITS: replace(whole.figures[BITS], value=99.0)}
     few = replace(whole, tested=whole.tested // 3, seconds=120.0, figures=bits)
     assert make_label(replace(audit, tests=(*audit.tests, few))).uniqueness == whole
-
-
-def test_attributes_that_were_told_are_not_said_to_be_left_out():
-    part = EnrolledPart(None, (), "same", 10.0)  # type: ignore[arg-type]  # nobody is looked at
-    told = next(line for line in _list_untested(part, {"gender": [], "age<30": []}, 0.0)
-                if line.startswith("Attributes"))  # fmt: skip
-    assert "health" in told
-    assert not told.endswith("age.")
 
 
 def test_the_mean_and_its_upper_limit_are_told_apart():
@@ -248,19 +224,6 @@ def test_an_attack_is_audited_by_its_strongest_attacker():
     assert {"30 s", "18 s"} <= set(re.findall(r"\d+ s", page))  # the templates of each row
 
 
-def test_an_attackers_training_stands_beside_its_figure():
-    rows = [made_row("none", "ignorant", 3.5), made_row("mcadams:0.8", "ignorant", 0.2),
-            made_row("mcadams:0.8", "semi-informed", 3.0)]  # fmt: skip
-    made = results(rows, attackers=("ignorant", "semi-informed"))
-    poor = replace(made, clear_bits={"mcadams:0.8": (1.0, 4.0)})
-    for found, mark in ((made, "semi-informed"), (poor, "semi-informed (undertrained)")):
-        audit = audit_attack(found)
-        assert f"({mark}, voice, another session)" in summarise(audit)["singling out"][1]
-        assert mark in text_of(audit_page(audit))
-        assert not any("train on speech" in line for line in audit.not_tested)
-    assert any("train on speech" in line for line in audit_attack(results()).not_tested)
-
-
 def test_results_are_read_back_as_they_were_written(tmp_path):
     made = results()
     path = tmp_path / "results.json"
@@ -296,10 +259,3 @@ def test_names_from_elsewhere_cannot_be_markup(audit):
     card = label_markdown(make_label(mean))
     assert "\\<b\\>\\|x\\`" in card
     assert "<script>" not in card
-
-
-def test_sessions_of_one_room_do_not_tell_people_apart():
-    office, hall = Condition(bandwidth_hz=8000.0), Condition(bandwidth_hz=3500.0)
-    mixed: Any = compare_sounds([[office, hall], [office, hall]])
-    assert (mixed.same_speaker, mixed.two_speakers) == (1.0, 0.5)
-    assert compare_sounds([[None], [None]]) is None

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from scipy.special import log_ndtr
 
-from monitor.crowds import MOST
 from monitor.errors import UsageError
 from monitor.lab.evaluation.among import FAR, FEWEST, NARROW, Extrapolation, figures, keys
 from monitor.lab.evaluation.comparisons import Sample, ScoreMatrix, leaving_out, resamples
@@ -20,7 +19,6 @@ from monitor.lab.evaluation.report.report import main_keys, meaning, optional_en
 from monitor.maths.identification import FORMS
 from tests.lab.evaluation.matrices import (
     by_key,
-    chance,
     constant,
     ends,
     matrices,
@@ -210,15 +208,6 @@ def test_beyond_ten_times_n_a_wide_bracket_is_not_supported(middling):
 
 
 @pytest.mark.slow
-def test_a_narrow_bracket_is_supported_farther():
-    report = report_of(chance(40, 25), replicates=60, among=(1e6,))
-    assert report["among.supported"].value == MOST
-    assert report["among.idr_1000000"].text == "supported"
-    assert ends(report["among.idr_1000000"])[1] < 1e-3
-    assert report["among.idr_logit_1000000"].value == pytest.approx(1e-6, rel=0.6)
-
-
-@pytest.mark.slow
 def test_who_was_never_missed_supports_nothing_and_bounds_nothing():
     report = report_of(separated(50, 6), replicates=20, among=(400, 1e6))
     assert report["among.supported"].value == 500
@@ -235,31 +224,6 @@ def test_who_was_never_missed_supports_nothing_and_bounds_nothing():
     json.dumps(report.to_json(), allow_nan=False)
 
 
-def test_two_speakers_show_no_fall():
-    target = np.arange(20) % 2
-    matrix = ScoreMatrix(np.random.default_rng(0).normal(size=(20, 2)) + np.eye(2)[target], target)
-    report = report_of(matrix, replicates=20, among=(2, 1e6))
-    assert set(among_of(report)) == {"among.idr_2", "among.meand_2"}
-    assert any("no rate is seen to fall" in note for note in report.notes)
-    assert report.curves.crowd is None
-
-
-@pytest.mark.parametrize("replicates", [0, 20])
-def test_one_speaker_or_no_resamples_leave_no_limits(replicates):
-    matrix = leads(12, 5, 2.0)
-    if replicates:
-        matrix = ScoreMatrix(matrix.scores[:5], np.zeros(5, int))
-    report = report_of(matrix, replicates=replicates, among=(100, 1e5))
-    forms = [report[f"among.idr_{form}_100000"] for form in FORMS]
-    assert all(each.limits == (None, None) for each in forms)
-    bracket = report["among.idr_100000"]
-    values = [form.value for form in forms if form.value is not None]
-    assert bracket.limits == (min(values), max(values))
-    assert bracket.text == "unsupported"
-    assert bracket.note.endswith("nothing was resampled")
-    json.dumps(report.to_json(), allow_nan=False)
-
-
 @pytest.mark.parametrize("ties", ["spread", "optimistic", "pessimistic", "mid"])
 def test_equal_scores_are_ranked_as_asked(ties):
     report = report_of(constant(10, 5), replicates=20, ties=ties, among=(5, 10, 100))
@@ -269,21 +233,6 @@ def test_equal_scores_are_ranked_as_asked(ties):
     low, high = ends(report["among.idr_100"])
     assert 0 <= low <= high <= 1
     json.dumps(report.to_json(), allow_nan=False)
-
-
-def test_the_curve_is_what_the_figures_say(middling):
-    crowd = middling.curves.crowd
-    assert crowd.supported == 500
-    assert "crowd" not in report_of(chance(4, 2)).to_json()["curves"]  # it was not asked for
-    assert crowd.measured.y[-1] == pytest.approx(middling["srd.idr"].value)
-    for form in FORMS.values():
-        line = crowd.forms[form.label]
-        assert line.y[-1] == pytest.approx(middling[f"among.idr_{form.name}_1000000"].value)
-    assert crowd.bracket.x[0] == 50
-    assert crowd.bracket.low[-1] == middling["among.idr_1000000"].low
-    assert crowd.bracket.high[-1] == middling["among.idr_1000000"].high
-    stored = middling.to_json()["curves"]["crowd"]
-    assert set(stored) == {"measured", "forms", "bracket", "speakers", "supported"}
 
 
 @pytest.mark.parametrize("asked", [1, 0, -5, 2.5, np.nan, np.inf, 1e11])

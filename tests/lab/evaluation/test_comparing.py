@@ -15,7 +15,6 @@ from monitor.errors import UsageError
 from monitor.lab.evaluation import anonymity
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix, as_list, within
 from monitor.lab.evaluation.input.labels import read_attribute
-from monitor.lab.evaluation.input.scores import read_scores
 from monitor.lab.evaluation.report.comparing import (
     AVERAGE,
     _average,
@@ -30,7 +29,6 @@ from monitor.lab.evaluation.report.report import Report
 from monitor.lab.evaluation.verification import eer
 from monitor.lab.plots.evaluation import Curves
 from monitor.lab.report.model import Figure
-from tests.lab.evaluation.lists import speechbrain_eer, voice_privacy
 from tests.lab.evaluation.matrices import leading, report_of, with_limits
 
 SPEAKERS = tuple(f"ann{i}" for i in range(30))
@@ -81,14 +79,6 @@ def test_two_systems_that_differ_are_told_apart_and_one_from_itself_is_not():
     comparison = compare([scored(1.0, 0, "one"), scored(1.0, 0, "again")])
     assert marked(comparison) == set()
     assert all(row.most_private is None for row in comparison.rows)
-
-
-def test_two_systems_without_evidence_are_seldom():
-    comparisons = [
-        compare([scored(0.0, 2 * i, "one"), scored(0.0, 2 * i + 1, "other")]) for i in range(20)
-    ]
-    sizes = [len(marked(comparison)) for comparison in comparisons]
-    assert sum(sizes) <= 0.12 * sum(len(comparison.rows) for comparison in comparisons)
 
 
 def test_pairing_makes_the_limits_narrow():
@@ -166,17 +156,6 @@ def test_what_cannot_be_compared_is_left_open():
     )  # fmt: skip
     assert [row.figures[0] is None for row in comparison.rows] == [False] * 6 + [True]
     json.dumps(comparison.to_json(), allow_nan=False)
-
-
-def test_notes_say_what_stands_in_the_way():
-    figure = Figure("a.b", "B", 0.5, "bits")
-    few = compare([report(f"s{i}", [figure], replicates=20) for i in range(4)])
-    assert any("20 resamples are few" in note for note in few.notes)
-    assert "differs from s0:" in few.notes[0]  # the first is what others are compared with
-    none = compare([report(name, [figure], replicates=0) for name in "ab"])
-    assert any("Nothing was resampled" in note for note in none.notes)
-    sizes = compare([report("a", [figure]), report("b", [figure], speakers=50)])
-    assert any("different numbers of speakers" in note for note in sizes.notes)
 
 
 @pytest.mark.parametrize("names", [["a", "a"], []])
@@ -306,29 +285,6 @@ def test_limits_of_the_average_hold():
         )
         hits += mean.low <= 2.0 <= mean.high
     assert 0.92 <= hits / 400 <= 0.98
-
-
-@pytest.mark.slow
-def test_voice_privacys_two_lists_in_one(tmp_path):
-    """Women and men are listed apart: no trial met everybody, within a group each did."""
-    lists = [voice_privacy(tmp_path / p, p, seed) for seed, p in enumerate("fm")]
-    for name in ("scores", "key"):
-        (tmp_path / name).write_text("".join(getattr(each, name).read_text() for each in lists))
-    genders = {f"{p}{1000 + i}": p for p in "fm" for i in range(15)}
-    read = read_scores(tmp_path / "scores", tmp_path / "key")
-    assert read.comparisons.matrix is None
-    found = by_group(read.comparisons, genders, partial(report_of, replicates=10))
-    official = [speechbrain_eer(each.mated, each.others) for each in lists]
-    for group, expected in zip("fm", official, strict=True):
-        nearest = figure(found, group, "verification.eer_nearest").value
-        assert nearest == pytest.approx(expected, abs=1e-12)
-        assert figure(found, group, "srd.idr").value > 0.1, "ranks, within the group"
-    mean = figure(found, AVERAGE, "verification.eer_nearest").value
-    assert mean == pytest.approx(np.mean(official), abs=1e-12)
-    usage = found.comparison.reports[0].usage
-    assert usage is not None
-    assert (usage.target, usage.nontarget, usage.impostor_trials) == (704, 14566, 314)
-    json.dumps(found.to_json(), allow_nan=False)
 
 
 @settings(max_examples=25, deadline=None)

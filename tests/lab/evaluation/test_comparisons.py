@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
 
 from monitor.errors import UsageError
-from monitor.lab.evaluation import comparisons as matrix_module
 from monitor.lab.evaluation import membership, verification, zebra
 from monitor.lab.evaluation.comparisons import (
     Comparisons,
@@ -22,7 +19,6 @@ from monitor.lab.evaluation.comparisons import (
     ScoreMatrix,
     pooled_resamples,
     resamples,
-    settled_order,
     warning,
 )
 from monitor.lab.evaluation.evaluating import evaluate, steps
@@ -34,50 +30,18 @@ from monitor.lab.evaluation.membership import operating_point
 from monitor.lab.evaluation.report.comparing import compare
 from monitor.lab.evaluation.report.document import Evaluation
 from monitor.lab.evaluation.report.report import meaning
-from monitor.lab.evaluation.verification import eer, figures
-from monitor.lab.experiment.material import select_rows
+from monitor.lab.evaluation.verification import eer
 from monitor.lab.report.html import render_html
-from monitor.maths.roc import count_scores
 from monitor.maths.statistics import speaker_weights
 from tests.lab.evaluation.lists import chosen_lines, speechbrain_eer, voice_privacy
 from tests.lab.evaluation.matrices import (
-    SEEDS,
     chance,
     constant,
     leading,
-    matrices,
     perfect,
-    pools,
     report_of,
     rescored,
 )
-
-
-def mapped_mb() -> float:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith("RssFile")).split()[1]) / 1024
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux says what is resident")
-def test_pages_that_were_read_are_given_back(tmp_path):
-    target = np.arange(160) % 100
-    scores = np.zeros((160, 100_000), np.float32)
-    scores[np.arange(160), target] = 1
-    np.save(tmp_path / "scores.npy", scores)
-    mapped = ScoreMatrix(np.load(tmp_path / "scores.npy", mmap_mode="r"), target)
-    before = mapped_mb()
-    assert (mapped.better == 0).all()
-    assert sum(block.sum() for _, block in mapped.non_mated_blocks()) == 0
-    assert mapped_mb() < before + 16  # of 64
-
-
-def test_a_private_copy_keeps_what_was_written(tmp_path):
-    np.save(tmp_path / "scores.npy", np.zeros((50, 4)))
-    scores = np.load(tmp_path / "scores.npy", mmap_mode="c")
-    scores[:, 1] = 1.0
-    matrix = ScoreMatrix(scores, np.ones(50, int))
-    assert (matrix.better == 0).all()
-    assert scores.sum() == 50
 
 
 def test_a_score_that_is_no_number_is_named():
@@ -229,13 +193,6 @@ def test_a_resample_counts_the_trials_of_who_was_drawn(listed):
         assert costs[draw].mean() == pytest.approx(expected, abs=1e-9)
 
 
-def test_a_matrix_alone_is_resampled_as_ever(golden):
-    matrix = golden.matrix("weak_eval")
-    every = Comparisons.all_of(matrix)
-    np.testing.assert_array_equal(pooled_resamples(every, 5, 3), resamples(matrix, 5, 3))
-    assert every.usage.nontarget == 99_000
-
-
 @pytest.mark.slow
 def test_a_list_without_any_full_row_has_no_ranks(tmp_path):
     """As VoxCeleb's: pairs of recordings, drawn at random."""
@@ -383,46 +340,6 @@ def test_numbers_of_trials_are_no_enrolments(tmp_path):
     assert read_scores(tmp_path / "s.txt", tmp_path / "l").matrix.population == 12
 
 
-def test_a_list_of_one_kind_says_so():
-    only = ScoreList(
-        np.zeros(1), np.ones(1, bool), np.zeros(1, int), np.zeros(1, int), np.zeros(1, int),
-        ("a",), ("a",),
-    )  # fmt: skip
-    with pytest.raises(UsageError, match="no comparison is of two speakers"):
-        Comparisons.of(only)
-    with pytest.raises(UsageError, match="not finite"):
-        replace(only, scores=np.array([np.nan]))
-    with pytest.raises(UsageError, match="give a score, a trial"):
-        replace(only, scores=np.zeros(2))
-
-
-@pytest.mark.parametrize("name", ["mid_eval", "tied_eval"])
-def test_counts_are_those_of_the_pools(golden, monkeypatch, name):
-    matrix = golden.matrix(name)
-    expected = count_scores(*pools(matrix))
-    whole = ScoreCounts.of(matrix)
-    monkeypatch.setattr(matrix_module, "_BLOCK", 7 * 100)
-    in_blocks = ScoreCounts.of(matrix, resamples(matrix, 3))
-    for counts in (whole, in_blocks):
-        assert_array_equal(counts.exact.mated, expected.mated)
-        assert_array_equal(counts.exact.non_mated, expected.non_mated)
-        assert (counts.low, counts.high) == (matrix.scores.min(), matrix.scores.max())
-    assert_allclose(in_blocks.costs, whole.costs, rtol=1e-13)
-
-
-def test_limits_from_coarser_cells_say_so(golden, monkeypatch):
-    matrix = golden.matrix("mid_eval")
-    weights = resamples(matrix, replicates=20)
-    fine = figures(matrix, weights)
-    monkeypatch.setattr(matrix_module, "_CELLS", 300 * 100)
-    coarse = figures(matrix, weights)
-    for ours, theirs in zip(coarse, fine, strict=True):
-        assert ours.value == pytest.approx(theirs.value, abs=1e-15)
-        assert ours.replicates == pytest.approx(theirs.replicates, abs=0.006)
-    assert "coarser" in coarse[0].note
-    assert "coarser" not in fine[0].note
-
-
 def distances(matrix):
     return rescored(matrix, lambda scores: 1 - scores)
 
@@ -488,46 +405,6 @@ def _moved(matrix, rows, columns):
     )
 
 
-@pytest.mark.parametrize("levels", [None, 1])
-@pytest.mark.parametrize("trial_names", [False, True])
-def test_no_figure_depends_on_the_order_of_rows_and_columns(levels, trial_names):
-    matrix = _uneven(3, levels, trial_names)
-    generator = np.random.default_rng(1)
-    other = _moved(matrix, generator.permutation(matrix.trials), generator.permutation(9))
-    one, two = (report_of(each, replicates=20) for each in (matrix, other))
-    assert one.figures.keys() == two.figures.keys()
-    for key, figure in one.figures.items():
-        same = two[key]
-        assert (same.text, same.note) == (figure.text, figure.note), key
-        for here, there in zip(
-            (figure.value, *figure.limits), (same.value, *same.limits), strict=True
-        ):
-            assert there == pytest.approx(here, abs=1e-6), key
-
-
-@settings(max_examples=40)
-@given(matrices(), SEEDS)
-def test_the_order_is_of_the_trials_and_not_of_the_rows(matrix, seed):
-    generator = np.random.default_rng(seed)
-    columns = generator.permutation(matrix.population)
-    moved = _moved(matrix, generator.permutation(matrix.trials), columns)
-    one, two = settled_order(matrix), settled_order(moved)
-    assert sorted(one) == list(range(matrix.trials))
-    assert np.array_equal(matrix.target[one], columns[moved.target[two]])
-    assert np.array_equal(matrix.scores[one][:, columns], moved.scores[two])
-
-
-def test_named_trials_are_gone_through_alike_by_every_system_and_speakers_drawn_by_name():
-    one, two = _uneven(0, trial_names=True), _uneven(7, trial_names=True)
-    assert np.array_equal(settled_order(one), settled_order(two))
-    with pytest.raises(UsageError, match="one for each trial"):
-        ScoreMatrix(np.eye(2), np.arange(2), trial_names=("a", "a"))
-    matrix = _uneven()
-    columns = np.random.default_rng(0).permutation(9)
-    moved = _moved(matrix, np.arange(matrix.trials), columns)
-    assert np.array_equal(resamples(moved, 5), resamples(matrix, 5)[:, columns])
-
-
 def test_systems_with_other_orders_are_compared_in_pairs():
     matrix = _uneven()
     better = ScoreMatrix(matrix.scores + 0.3, matrix.target, matrix.speakers, "better")
@@ -543,24 +420,3 @@ def test_systems_with_other_orders_are_compared_in_pairs():
         assert there is not None
         assert (there.low, there.high) == pytest.approx((here.low, here.high), abs=1e-6)
     assert not any("tested on" in note for note in crossed.notes)
-
-
-def test_what_is_not_in_both_systems_is_said():
-    matrix = _uneven(trial_names=True)
-    some, half = (
-        replace(select_rows(matrix, rows), name=name)
-        for name, rows in (
-            ("some", matrix.target != 2),
-            ("half", np.arange(matrix.trials) % 2 == 0),
-        )
-    )
-    whole, *others = (report_of(each, replicates=5) for each in (matrix, some, half))
-    found = compare([whole, *others])
-    assert found.paired == (True, False, True)
-    notes = " ".join(found.notes)
-    assert "some: tested on 8 of the 9 speakers of mine and on 0 others" in notes
-    assert "half: 37 of its 37 trials are among the 74 of mine" in notes
-    assert "no names" not in notes
-    growth = whole["longitudinal.sum_bits"]
-    assert "over 5 of 9 speakers, who have 8 trials or more" in growth.note
-    assert "longitudinal.effective_trials" not in whole.figures

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
@@ -21,7 +16,6 @@ from monitor.lab.evaluation.lid import (
     STYLES,
     LidCalibration,
     LidStyle,
-    bits_slopes,
     calibrate,
     cross_calibrate,
     figures,
@@ -29,8 +23,7 @@ from monitor.lab.evaluation.lid import (
     statistics,
     weight_shifts,
 )
-from monitor.lab.evaluation.longitudinal import Tempering, longitudinal
-from monitor.maths.rank_models import fit
+from monitor.lab.evaluation.longitudinal import longitudinal
 from tests.lab.evaluation.matrices import by_key, drawn, leading, separated, with_limits
 
 REGIMES = ("plain", "mid", "weak", "random")
@@ -83,20 +76,6 @@ def test_published_rows_add_up(golden):
         again = row["PDR"] * row["LIDpos"] + (1 - row["PDR"]) * row["LIDneg"]
         assert again == pytest.approx(row["recon"], abs=1e-12)
         assert again == pytest.approx(row["ALID"], abs=0.006)
-
-
-@given(st.lists(st.floats(-20, 20), min_size=1, max_size=50))
-def test_the_mean_is_made_of_its_two_sides(values):
-    of = statistics(np.array(values))
-    positive, negative = of.positive or 0.0, of.negative or 0.0
-    assert of.alid == pytest.approx(of.pdr * positive + of.ndr * negative, abs=1e-9)
-    assert of.pdr + of.ndr == 1
-    assert (of.positive is None) == (of.pdr == 0)
-    assert (of.negative is None) == (of.ndr == 0)
-    zero = statistics(np.zeros(4))  # counts as negative
-    assert (zero.pdr, zero.ndr, zero.positive, zero.negative) == (0.0, 1.0, None, 0.0)
-    with pytest.raises(UsageError, match="no trial"):
-        statistics(np.array([]))
 
 
 def test_figures_of_both_styles(golden):
@@ -243,38 +222,6 @@ def test_one_step_is_nearly_a_fit_of_each_resample(style, strength):
     assert whole == pytest.approx([0.0], abs=1e-12)
 
 
-def test_folds_move_together():
-    matrix = eased(1.0)
-    weights = resamples(matrix, DRAWS)
-    crossed = weight_shifts(matrix, cross_calibrate(matrix), STYLES["paper"], weights)
-    single = weight_shifts(matrix, calibrate(matrix), STYLES["paper"], weights)
-    assert np.abs(crossed - single).max() < 0.1 * np.abs(single).max()
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_slopes_are_those_of_the_bits(style):
-    matrix = eased(1.0)
-    one, crossed = calibrate(matrix, style), cross_calibrate(matrix, style)
-    folds = tuple(replace(each, weight=each.weight + 1e-6) for each in crossed.calibrations)
-    for found, moved in (
-        (one, replace(one, weight=one.weight + 1e-6)),
-        (crossed, replace(crossed, calibrations=folds)),
-    ):
-        gained = (information_bits(matrix, moved) - information_bits(matrix, found)) / 1e-6
-        assert bits_slopes(matrix, found, STYLES[style]) == pytest.approx(gained, abs=1e-5)
-
-
-def test_separated_and_constant_scores_move_little():
-    perfect = eased(80.0)
-    flat = ScoreMatrix(np.ones((6, 3)), np.arange(6) % 3)
-    for matrix in (perfect, flat):
-        for style in STYLES.values():
-            found = calibrate(matrix, style)
-            shifts = weight_shifts(matrix, found, style, resamples(matrix, DRAWS))
-            assert np.isfinite(shifts).all()
-            assert np.abs(shifts).max() <= found.weight
-
-
 @pytest.mark.parametrize("regime", REGIMES)
 def test_golden_curves(golden, regime):
     expected = golden.json("reference")[regime]["lid_longitudinal"]
@@ -341,29 +288,6 @@ def test_a_dev_matrix_of_another_number_of_speakers(speakers):
         assert_allclose(other.mean_bits(rule), alike.mean_bits(rule), atol=0.2)
 
 
-def test_the_rank_model_is_that_of_the_number_of_speakers():
-    ranks = np.array([300.0, 100, 50, 20, 10, 8, 6, 4, 2, 0, 0, 0])
-    learnt: Any = Tempering(1.0, 1.0, 0.0, ranks)
-    assert_allclose(learnt.rank_model(12), (ranks + 1) / 512)
-    for speakers in (5, 13, 100):
-        rank_model = learnt.rank_model(speakers)
-        assert rank_model.shape == (speakers,)
-        assert rank_model.sum() == pytest.approx(1)
-        assert_allclose(
-            rank_model, (500 * np.exp(fit(ranks).log_pmf(speakers)) + 1) / (500 + speakers)
-        )
-    sure: Any = Tempering(1.0, 1.0, 0.0, np.eye(12)[0] * 60)
-    assert sure.rank_model(30)[0] == pytest.approx(61 / 90)
-    assert_allclose(sure.rank_model(30)[1:], 1 / 90)
-
-
-def test_few_development_speakers_carry_no_rank_model_over():
-    curve = longitudinal(leading(20, 8, 1.5), leading(6, 8, 1.5, seed=1))
-    assert "rank" not in curve.bits
-    assert curve.mean_bits("count")[-1] > 3
-    assert "rank" in longitudinal(leading(6, 8, 1.5), leading(6, 8, 1.5, seed=1)).bits
-
-
 def test_speakers_with_few_trials_are_left_out(monkeypatch):
     generator = np.random.default_rng(0)
     target = generator.permutation(np.repeat(np.arange(12), [2, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 12]))
@@ -381,17 +305,6 @@ def test_speakers_with_few_trials_are_left_out(monkeypatch):
         longitudinal(matrix, longest=40)
     with pytest.raises(UsageError, match="only one fold"):
         longitudinal(matrix, longest=12)
-
-
-def test_thinned_speakers_give_about_the_same(golden, monkeypatch):
-    matrix, dev = golden.matrix("weak_eval"), golden.matrix("weak_dev")
-    whole = longitudinal(matrix, dev)
-    monkeypatch.setattr(longitudinal_module, "_FITTED", 20_000)
-    thin = longitudinal(matrix, dev)
-    assert thin.temperature == whole.temperature
-    assert thin.tau != whole.tau
-    assert_allclose(thin.mean_bits("count"), whole.mean_bits("count"), atol=0.1)
-    assert longitudinal(matrix).trials.size == 10
 
 
 def test_replicates_weigh_speakers(golden):

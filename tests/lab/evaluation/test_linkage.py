@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from math import comb
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from monitor.errors import UsageError
@@ -19,15 +14,12 @@ from monitor.lab.evaluation.anonymity import (
     rank_shares,
     speaker_mean_ranks,
 )
-from monitor.lab.evaluation.comparisons import Roles, ScoreMatrix, resamples, settled_order
-from monitor.lab.evaluation.evaluating import evaluate
-from monitor.lab.evaluation.family import EvaluationSettings
+from monitor.lab.evaluation.comparisons import ScoreMatrix, resamples, settled_order
 from monitor.lab.evaluation.linkage import (
     CHANCE_SING,
     d_sys,
     isolated,
     pi_link,
-    pi_link_curve,
     pi_sing,
 )
 from tests.lab.evaluation.matrices import (
@@ -35,9 +27,7 @@ from tests.lab.evaluation.matrices import (
     chance,
     constant,
     ends,
-    perfect,
     pools,
-    rescored,
     separated,
     with_limits,
 )
@@ -95,25 +85,6 @@ def test_golden_pi_link(golden, regime):
     assert matrix.better.sum() == expected["beaters_sum"]
 
 
-@given(st.integers(2, 60), st.data())
-def test_pi_link_is_the_hypergeometric_share(population, data):
-    better = data.draw(st.lists(st.integers(0, population - 1), min_size=1, max_size=10))
-    wanted = data.draw(st.integers(1, population))
-    ways = [comb(population - 1 - m, wanted - 1) for m in better]
-    expected = np.mean(ways) / comb(population - 1, wanted - 1)
-    assert float(pi_link(np.array(better), population, wanted)) == pytest.approx(expected)
-
-
-def test_pi_link_falls_with_the_candidates_and_keeps_their_shape(golden):
-    matrix = golden.matrix("mid_eval")
-    candidates, found = pi_link_curve(matrix)
-    assert (candidates[0], candidates[-1]) == (2, 100)
-    assert (np.diff(found) < 0).all()
-    assert pi_link(matrix.better, 100, np.array([[1, 2], [3, 4]])).shape == (2, 2)
-    large = pi_link(np.array([0, 1, 11695]), 11696, [2, 6000, 11696])
-    assert large == pytest.approx([(2 - 1 / 11695) / 3, (2 - 5999 / 11695) / 3, 1 / 3], abs=1e-12)
-
-
 @pytest.mark.parametrize("regime", REGIMES)
 def test_pi_sing_agrees_with_legal_eval(golden, regime):
     """Folds by the number of the trial within its speaker: one tests, nine calibrate."""
@@ -143,16 +114,6 @@ def test_pi_sing_without_evidence_is_the_chance_of_exactly_one():
     found = linked(chance(200, 10))["linkage.pi_sing"]
     assert found.value == pytest.approx(CHANCE_SING, abs=0.04)
     assert linked(constant(10, 2))["linkage.pi_sing"].value == 0.0
-
-
-def test_pi_sing_takes_ten_trials_of_a_speaker_and_says_so(golden):
-    matrix = golden.matrix("mid_eval")
-    more = np.repeat(np.arange(1000), np.where(np.arange(1000) % 10 == 9, 2, 1))
-    some = ScoreMatrix(matrix.scores[more], matrix.target[more])
-    figure, whole = (linked(each)["linkage.pi_sing"] for each in (some, matrix))
-    assert figure.value == pytest.approx(whole.value, abs=0.05)
-    assert "10 folds of 10 trials of each, drawn" in figure.note
-    assert "drawn" not in whole.note
 
 
 def test_speakers_with_one_trial_are_left_out_of_pi_sing():
@@ -219,18 +180,6 @@ def test_the_row_of_usc_that_knows_nothing(golden):
     assert nothing.floor == nothing.value == expected["p50"] == 3987.5
 
 
-@pytest.mark.parametrize(
-    ("matrix", "rank"),
-    [(constant(10, 2), 5.5), (perfect(10, 2), 1), (rescored(perfect(10, 2), np.negative), 10)],
-)
-def test_edges_of_ranks(matrix, rank):
-    found = ranked(matrix)
-    for key in ("mean_rank_p50", "mean_rank_p1", "worst_rank"):
-        assert found[f"anonymity.{key}"].value == rank
-    assert found["anonymity.mean_rank_p1"].ceiling == 10
-    assert "anonymity.share_rank_at_most_10" not in found
-
-
 def test_one_first_rank_hides_in_a_mean():
     scores = np.tile(np.arange(100.0), (100, 1))
     scores[0, 0] = 200.0  # the first speaker is last but once
@@ -250,17 +199,3 @@ def test_replicates_of_mean_ranks_equal_a_loop_over_speakers(golden):
             expected = np.percentile(np.repeat(means, row), percent)
             replicates = found[f"anonymity.mean_rank_p{percent}"].replicates
             assert replicates[draw] == pytest.approx(expected)
-
-
-def test_roles_are_recorded_and_never_guessed():
-    matrix = ScoreMatrix(np.eye(3), np.arange(3))
-    few = EvaluationSettings(replicates=0, only=("anonymity",))
-    roles = Roles(query="original", reference="anonymised")
-    report = evaluate(matrix, settings=replace(few, roles=roles))
-    assert "Original queries against anonymised references." in report.notes
-    report = evaluate(matrix, settings=few)
-    assert "What was anonymised, queries or references, was not given." in report.notes
-    with pytest.raises(UsageError, match="a reference is anonymised or original, not 'clean'"):
-        Roles(query="original", reference="clean")
-    with pytest.raises(UsageError, match="a query is"):
-        Roles(query="", reference="original")

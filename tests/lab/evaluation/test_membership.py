@@ -89,16 +89,6 @@ def test_edges():
     assert "Half of the trials is none" in single["half_trials_tpr_at_1e-2"].note
 
 
-def test_the_4x4_of_lid(golden):
-    given = golden.json("math")["lid_4x4"]
-    matrix = ScoreMatrix(np.array(given["S"]), np.array(given["target"]))
-    ((point, _, half),) = operating_points(matrix, (0.25,))
-    assert (point.threshold, point.false_alarms, point.hits) == (0.6, 3, 2)
-    assert half
-    assert half.tpr.shape == (200,)
-    assert epsilon_nats(point.tpr, point.fpr) == pytest.approx(np.log(2))
-
-
 def test_ties_at_the_threshold_are_rejected(golden):
     matrix = golden.matrix("tied_eval")
     others = np.sort(pools(matrix)[1])[::-1]
@@ -133,29 +123,6 @@ def test_replicates_equal_resamples_written_out(seed, levels, rate, spare):
         point = operating_point(*pools(drawn(matrix, row)), rate)
         assert found.tpr[draw] == pytest.approx(point.tpr, abs=1e-12)
         assert found.fpr[draw] == pytest.approx(point.fpr, abs=1e-12)
-
-
-def test_a_tail_that_is_too_short_for_a_resample_is_read_again(monkeypatch):
-    """All of the highest scores are one speaker's, whom most resamples leave out or repeat."""
-    scores = np.random.default_rng(0).normal(size=(400, 20))
-    scores[:20] += 100
-    matrix = ScoreMatrix(scores, np.repeat(np.arange(20), 20))
-    weights = resamples(matrix, replicates=20)
-    reads = []
-    whole = ScoreMatrix.non_mated_blocks
-
-    def counted(self):
-        reads.append(self)
-        return whole(self)
-
-    monkeypatch.setattr("monitor.lab.evaluation.membership._SPARE", 0)
-    monkeypatch.setattr(ScoreMatrix, "non_mated_blocks", counted)
-    ((_, found, _),) = operating_points(matrix, (0.01,), weights)
-    assert found
-    assert len(reads) > 1
-    for draw in range(20):
-        point = operating_point(*pools(drawn(matrix, weights[draw])), 0.01)
-        assert (found.tpr[draw], found.fpr[draw]) == pytest.approx((point.tpr, point.fpr))
 
 
 @pytest.mark.parametrize("levels", [None, 40])

@@ -15,11 +15,8 @@ from numpy.testing import assert_allclose
 from monitor.lab.evaluation import comparisons as module
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix, resamples
 from monitor.lab.evaluation.family import EvaluationContext, Family, families
-from monitor.lab.evaluation.input.embeddings import read_embeddings
 from monitor.lab.evaluation.lid import figures as lid_figures
-from monitor.lab.evaluation.validation import validate
 from monitor.lab.report.model import Figure
-from monitor.maths.logistic import platt
 from monitor.types import FloatArray
 from tests.lab.evaluation.matrices import (
     SEEDS,
@@ -225,17 +222,6 @@ def test_any_block_size_gives_the_same(family, matrix, size):
 
 
 @each
-def test_a_memory_map_gives_the_same(family, tmp_path):
-    matrix = chance(12, 6)
-    np.save(tmp_path / "scores.npy", matrix.scores.astype(np.float32))
-    mapped = ScoreMatrix(np.load(tmp_path / "scores.npy", mmap_mode="r"), matrix.target)
-    held = rescored(matrix, lambda scores: scores.astype(np.float32).astype(float))
-    assert_same(
-        figures_of(family, mapped, None), figures_of(family, held, None), family.extremes.rounding
-    )
-
-
-@each
 @pytest.mark.parametrize("matrix", [perfect(), perfect(3, 1), perfect(2, 9)], ids=["10", "3", "2"])
 def test_perfect_scores_reach_the_ceilings(family, matrix):
     found = starting(family, figures_of(family, matrix, None), family.extremes.at_ceiling)
@@ -292,53 +278,3 @@ def test_constant_scores_read_nothing(family):
     assert len(found) >= len(family.extremes.flat_at_floor)
     for figure in found:
         assert figure.value == pytest.approx(figure.floor, abs=1e-12), figure.key
-
-
-SCALES = [1e300, 1e160, 1e-160, 1e-300]
-scales = pytest.mark.parametrize("scale", SCALES)
-
-
-@pytest.mark.parametrize("scale", [1e305, *SCALES])
-@pytest.mark.parametrize("dev", [False, True], ids=["crosswise", "dev"])
-def test_a_validation(scale, dev):
-    def scaled(seed, by):
-        return rescored(leading(12, 6, 1.5, seed), lambda scores: scores * by)
-
-    here, there = (
-        validate(scaled(0, by), scaled(1, by) if dev else None, replicates=10) for by in (1, scale)
-    )
-    assert_allclose(there.mated, here.mated, rtol=1e-5, atol=1e-5)
-    assert_allclose(there.others, here.others, rtol=1e-5, atol=1e-5)
-
-
-@scales
-@pytest.mark.parametrize("balanced", [False, True])
-@pytest.mark.parametrize("apart", [0.5, 9.0])
-def test_a_logistic_fit_follows_the_scale(scale, balanced, apart):
-    generator = np.random.default_rng(0)
-    own, others = generator.normal(apart, 1, 60), generator.normal(0, 1, 200)
-    found = platt(own * scale, others * scale, balanced=balanced)
-    plain = platt(own, others, balanced=balanced)
-    assert found.bounded == plain.bounded
-    if apart < 1:
-        assert found.weight * scale == pytest.approx(plain.weight, rel=1e-9)
-        assert found.bias == pytest.approx(plain.bias, rel=1e-9)
-    assert found.weight > 0
-    penalised = platt(own * scale, others * scale, balanced=balanced, strength=1.0)
-    assert np.isfinite([penalised.weight, penalised.bias]).all()
-
-
-@scales
-@pytest.mark.parametrize("scoring", ["average", "max"])
-def test_cosines_of_embeddings(tmp_path, scale, scoring):
-    generator = np.random.default_rng(0)
-    centre = generator.normal(size=(6, 8))
-    heard = centre[np.arange(24) % 6] + 0.5 * generator.normal(size=(24, 8))
-    found = []
-    for size in (1.0, scale):
-        for name, values in (("trials", heard), ("enrolment", centre)):
-            whose = np.array([f"s{i % 6}" for i in range(len(values))])
-            np.savez(tmp_path / f"{name}.npz", embeddings=size * values, speakers=whose)
-        files = tmp_path / "trials.npz", tmp_path / "enrolment.npz"
-        found.append(read_embeddings(*files, scoring).matrix)
-    np.testing.assert_allclose(found[1].scores, found[0].scores, rtol=1e-6)

@@ -2,61 +2,39 @@
 
 from __future__ import annotations
 
-import copy
 import csv
 import io
 import json
-import pickle
 import re
 import stat
 from collections import Counter
 from dataclasses import replace
 from functools import partial
-from xml.etree import ElementTree
 
-import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure as Canvas
 
 from monitor.errors import StoreError, UsageError
-from monitor.lab.evaluation import EvaluationSettings, lid, linkage, srd, verification, zebra
+from monitor.lab.evaluation import lid, linkage, srd, verification, zebra
 from monitor.lab.evaluation.comparisons import (
     Comparisons,
     ScoreMatrix,
     leaving_out,
     resamples,
 )
-from monitor.lab.evaluation.evaluating import evaluate, steps
-from monitor.lab.evaluation.family import families
 from monitor.lab.evaluation.report.comparing import all_pairs, by_group
 from monitor.lab.evaluation.report.document import Evaluation, pairs_csv, save_page
 from monitor.lab.evaluation.report.report import (
-    by_family,
     choose_figures,
     entries,
     main_figures,
     meaning,
-    short_name,
 )
-from monitor.lab.plots.evaluation import Curves, Line, pictures
 from monitor.lab.report.export import escape_latex, figure_json
 from monitor.lab.report.html import render_html
-from monitor.plots.canvas import COLOURS
-from tests.lab.evaluation.made import EVIL, crowd, curves, report
-from tests.lab.evaluation.matrices import chance, constant, leading, perfect, report_of
+from tests.lab.evaluation.made import EVIL, report
+from tests.lab.evaluation.matrices import constant, leading, perfect, report_of
 from tests.lab.reading import read_alone
-
-
-def test_figures_are_attributes_too_and_are_listed_for_completion():
-    report = report_of(leading(10, 3, 3.0))
-    assert report.srd.mean_bits is report["srd.mean_bits"]
-    assert {"srd", "zebra", "figures"} <= {*dir(report)}
-    assert "mean_bits" in dir(report.srd)
-    assert copy.copy(report).srd == pickle.loads(pickle.dumps(report)).srd == report.srd
-    with pytest.raises(AttributeError, match="no 'sdr'"):
-        _ = report.sdr
 
 
 @pytest.fixture(scope="module")
@@ -82,17 +60,6 @@ def test_it_says_what_the_families_say(golden, mid):
         assert found.note.startswith(figure.note.rstrip("."))
 
 
-def test_every_figure_says_what_it_is(mid):
-    assert set(by_family(mid.figures)) <= {family.key for family in families()}
-    for key, figure in mid.figures.items():
-        assert figure.key == key != short_name(key)
-        assert figure.label
-        assert figure.unit in ("bits", "nats", "share", "rank", "log10", "count", "")
-        assert figure.value is not None or figure.text or figure.note, key
-        if figure.value is not None and figure.ceiling is not None and "lower" not in key:
-            assert figure.value <= figure.ceiling + 1e-9, key
-
-
 def test_json_has_no_figures_of_replicates_and_no_infinity(mid):
     text = json.dumps(mid.to_json(), allow_nan=False)
     assert mid.to_json()["draws"] == 40
@@ -102,36 +69,6 @@ def test_json_has_no_figures_of_replicates_and_no_infinity(mid):
         "label": "epsilon", "value": None, "text": "inf", "low": None, "high": None,
         "unit": "nats", "ceiling": None, "floor": None, "ties": "", "note": "",
     }  # fmt: skip
-
-
-def test_progress_and_notes(golden):
-    seen: list[str] = []
-    matrix = golden.matrix("weak_eval")
-    chosen = EvaluationSettings(replicates=0, epsilon=0.5)
-    report = evaluate(matrix, settings=chosen, notes=["Something."], progress=seen.append)
-    assert len(seen) == steps()
-    assert report.notes[0] == "Something."
-    assert any("There is no dev matrix" in note for note in report.notes)
-    assert report["accounting.basic_nats_10"].value == 5.0
-    assert all(figure.replicates is None for figure in report.figures.values())
-
-
-def test_what_a_dev_matrix_carries_over_is_said():
-    matrix, alike = chance(12, 4), chance(12, 4, seed=1)
-    named = replace(matrix, speakers=tuple(f"speaker {i}" for i in range(12)))
-    far = chance(5, 4, seed=1)
-    for scores, dev, said in (
-        (named, named, "LID is biased upwards"),
-        (matrix, chance(30, 4, seed=1), "dev matrix has N = 30"),
-        (matrix, chance(30, 4, seed=1), "the rank model is evaluated at N = 12"),
-        (matrix, chance(4, 4, seed=1), "dev matrix has N = 4"),
-        (matrix, chance(4, 4, seed=1), "fewer than 10"),
-        (chance(60, 2), far, "more than 10 times"),
-    ):
-        assert any(said in note for note in report_of(scores, dev).notes), said
-    for note in (*report_of(matrix, matrix).notes, *report_of(matrix, alike).notes):
-        assert "biased upwards" not in note
-        assert "The dev matrix has" not in note
 
 
 @pytest.mark.slow
@@ -191,9 +128,6 @@ def test_figures_are_chosen_by_names_keys_families_and_the_main_ones():
             choose_figures([name])
 
 
-DRAWINGS = [each for family in families() for each in family.drawings]
-
-
 @pytest.fixture(scope="module")
 def alone():
     return render_html(Evaluation([report()]).page())
@@ -224,20 +158,6 @@ def test_a_page_stands_alone_and_names_are_never_markup(alone, several):
 
 
 @pytest.mark.slow
-def test_pictures_are_small_well_formed_and_the_same_each_time():
-    made = pictures([curves("a"), curves("b")], DRAWINGS)
-    assert made[0] == pictures([curves("a"), curves("b")], DRAWINGS)[0]
-    for picture in made:
-        assert len(picture.svg) < 40_000
-        ElementTree.fromstring(picture.svg)
-        assert not re.search(r"#[0-9a-f]{6}\b", picture.svg), "a colour that is not the page's"
-        assert picture.title
-        assert picture.caption
-    assert pictures([Curves("a", 10, 90)], DRAWINGS) == ()  # what a system has not
-    assert len(pictures([Curves("a", 10, 90), curves("b")], DRAWINGS)) == 9
-
-
-@pytest.mark.slow
 def test_it_is_written_at_once_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     save_page([report("a")], path)
@@ -246,45 +166,6 @@ def test_it_is_written_at_once_or_not_at_all(tmp_path, monkeypatch):
     assert stat.S_IMODE(path.stat().st_mode) & 0o400
     with pytest.raises(StoreError, match="cannot write"):
         save_page([report("a")], tmp_path / "no" / "report.html")
-
-
-def rising(name: str) -> Curves:
-    """Scores that mislead: the points lie where those of telling scores do not."""
-    rank = np.arange(1.0, 101.0)
-    few = np.arange(1.0, 6.0)
-    odds = np.linspace(-3, 3, 31)
-    return replace(
-        curves(name),
-        ranks=Line(rank, rank**2 / (rank**2).sum()),
-        heard=Line(few, -0.2 * few),
-        guides={"linear": Line(few, 0.1 * few), "square root": Line(few, 0.05 * np.sqrt(few))},
-        ece=Line(odds, 1.25 - np.exp(-odds)),
-        linkage=Line(rank[1:], 0.02 + 0 * rank[1:]),
-        crowd=crowd(100, 0.0),
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("made", [curves, rising])
-@pytest.mark.parametrize("systems", [1, 2])
-@pytest.mark.parametrize("picture", DRAWINGS, ids=lambda each: each.name)
-def test_a_legend_lies_beside_the_points(picture, systems, made):
-    figure = Canvas(figsize=(4.6, 3.1), dpi=72, layout="constrained")
-    canvas = FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    with mpl.rc_context({"font.size": 9, "legend.fontsize": 8}):
-        picture.paint(axes, systems=[(COLOURS[i], made(f"s{i}")) for i in range(systems)])
-        canvas.draw()
-    legend = axes.get_legend()
-    if legend is None:
-        return
-    box, room = legend.get_window_extent(), axes.get_window_extent()
-    for line in axes.get_lines():
-        seen = line.get_transform().transform(np.column_stack(line.get_data()))
-        inside = [room.contains(x, y) for x, y in seen]
-        assert not any(box.contains(x, y) for x, y in seen[np.array(inside)]), line.get_label()
-    assert figure.bbox.containsx(box.x0)
-    assert figure.bbox.containsx(box.x1)
 
 
 @pytest.fixture(scope="module")
@@ -351,24 +232,6 @@ def balanced(text):
     assert re.findall(r"\\begin\{(\w+)\}", bare) == re.findall(r"\\end\{(\w+)\}", bare)[::-1] or (
         bare.count("\\begin{tabular}") == bare.count("\\end{tabular}")
     )
-
-
-def test_latex_holds_together(reports, parts):
-    text = Evaluation(reports, parts).latex(tuple(reports[0].figures))
-    body = text.split("\n", 1)[1]  # after the comment
-    balanced(body)
-    assert body.count("\\begin{table}") == body.count("\\end{table}") == 3
-    for tabular in re.findall(r"\\begin\{tabular\}\{(l r*|lr+)\}(.*?)\\end\{tabular\}", body, re.S):
-        columns, rows = tabular
-        lines = [line for line in rows.splitlines() if line.endswith("\\\\")]
-        assert len(lines) > 50
-        for line in lines:
-            assert len(re.findall(r"(?<!\\)&", line)) == len(columns) - 1, line
-    assert body.isascii(), "nothing that pdflatex does not know"
-    assert "Figure & before, 100 \\% & McAdams\\_a\\&b \\\\" in body
-    one = Evaluation(reports[:1]).latex(["verification.eer_rocch"])
-    value = 100 * reports[0]["verification.eer_rocch"].value
-    assert f"EER (convex hull) & {value:.1f}\\,\\% {{\\small [" in one
 
 
 def test_names_that_are_no_good_are_escaped():

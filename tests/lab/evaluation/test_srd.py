@@ -6,21 +6,18 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from monitor.errors import UsageError
-from monitor.lab.evaluation.comparisons import ScoreMatrix, resamples
+from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.report.report import meaning
 from monitor.lab.evaluation.srd import (
     figures,
     fitted_rank_model,
     loss_fits,
-    mean_bits_by_speaker,
     null_band,
-    resampled_histograms,
 )
-from monitor.maths.rank_models import LOSSES, fit
-from monitor.maths.ranks import TIE_RULES, null_bias_bits, placed, rank_histogram
+from monitor.maths.rank_models import LOSSES
+from monitor.maths.ranks import null_bias_bits
 from monitor.maths.statistics import limits
-from tests.lab.evaluation.matrices import by_key, drawn, perfect, report_of
+from tests.lab.evaluation.matrices import by_key, perfect, report_of
 
 
 def rank_model_of(matrix, ties="spread"):
@@ -79,55 +76,6 @@ def test_golden_losses(golden, regime):
         assert row.mean_bits == pytest.approx(golden_row["MeanD"], abs=1e-4)
 
 
-@pytest.mark.parametrize("ties", TIE_RULES)
-def test_a_placed_trial_is_counted_as_its_rule_says(ties):
-    generator = np.random.default_rng(0)
-    better = generator.integers(0, 5, 200)
-    tied = generator.integers(1, 6, 200)
-    expected = rank_histogram(better, tied, 10, ties)
-    assert_allclose(rank_histogram(*placed(better, tied, ties), 10), expected, atol=1e-12)
-    with pytest.raises(UsageError, match="tie rule"):
-        placed(better, tied, "lucky")
-
-
-@pytest.mark.parametrize("name", ["mid_eval", "tied_eval"])
-def test_a_resample_weighs_speakers(golden, name, monkeypatch):
-    matrix = golden.matrix(name)
-    weights = resamples(matrix, replicates=6, seed=3)
-    histograms = resampled_histograms(matrix, weights)
-    other = drawn(matrix, weights[2])
-    expected = rank_histogram(other.better, other.tied, 100)
-    assert_allclose(histograms[2], expected, atol=1e-9)
-    monkeypatch.setattr("monitor.lab.evaluation.srd._CHUNK", 2000)
-    assert np.array_equal(resampled_histograms(matrix, weights), histograms)
-    made = by_key(figures(matrix, weights, permutations=0))
-    one = rank_model_of(other)
-    for key, value in {
-        "srd.mean_bits_model": one.mean_bits,
-        "srd.idr": one.statistics.identification_rate,
-        "srd.maxd_bits": one.statistics.max_bits,
-        "srd.rank1_bits": one.statistics.rank1_bits,
-        "srd.spread": one.statistics.spread,
-        "srd.alpha": one.rank_model.alpha,
-    }.items():
-        replicates = made[key].replicates
-        assert replicates is not None
-        assert replicates.shape == (6,)
-        assert replicates[2] == pytest.approx(value, rel=1e-6)
-    assert made["srd.mean_bits"].replicates is None
-
-
-def test_each_speaker_is_fitted_alone(golden, monkeypatch):
-    monkeypatch.setattr("monitor.lab.evaluation.srd._SPEAKERS", 7)
-    matrix = golden.matrix("mid_eval")
-    bits = mean_bits_by_speaker(matrix)
-    assert bits.shape == (100,)
-    for speaker in (0, 7, 99):
-        rows = matrix.target == speaker
-        alone = fit(rank_histogram(matrix.better[rows], matrix.tied[rows], 100))
-        assert bits[speaker] == pytest.approx(alone.mean_disclosure_bits(100), abs=1e-6)
-
-
 def test_few_trials_are_flagged():
     generator = np.random.default_rng(0)
     matrix = ScoreMatrix(generator.normal(size=(20, 500)), np.arange(20))
@@ -158,42 +106,12 @@ def test_evidence_stands_above_the_null_band_and_none_within(golden):
     assert "200 permutations" in shown.note
 
 
-@pytest.mark.slow
-def test_random_scores_fall_within_their_null_band():
-    inside = 0
-    for seed in range(60):
-        generator = np.random.default_rng(seed)
-        matrix = ScoreMatrix(generator.normal(size=(300, 20)), np.arange(300) % 20)
-        low, high = limits(null_band(matrix, 100, seed).mean_bits)
-        inside += low <= rank_model_of(matrix).statistics.mean_bits <= high
-    assert inside >= 52
-
-
 def test_trials_that_repeat_widen_the_null_band():
     """Copies of a trial add nothing: the formula for independent trials falls far short."""
     generator = np.random.default_rng(5)
     once = generator.normal(size=(50, 50))
     matrix = ScoreMatrix(np.repeat(once, 20, axis=0), np.repeat(np.arange(50), 20))
     assert null_band(matrix).mean_bits.mean() > 5 * null_bias_bits(50, 1000)
-
-
-def test_a_permutation_asks_about_another_template(golden):
-    matrix = golden.matrix("tied_eval")
-    band = null_band(matrix, 3, seed=9)
-    places = np.random.default_rng(9).permuted(np.tile(np.arange(100), (3, 1)), axis=1)
-    for place, mean, model in zip(places, band.mean_bits, band.model_bits, strict=True):
-        other = ScoreMatrix(matrix.scores, place[matrix.target])
-        assert mean == pytest.approx(rank_model_of(other).statistics.mean_bits, abs=1e-9)
-        assert model == pytest.approx(rank_model_of(other).mean_bits, abs=1e-9)
-    with pytest.raises(UsageError, match="at least one"):
-        null_band(matrix, 0)
-
-
-def test_many_trials_take_fewer_permutations(golden, monkeypatch):
-    monkeypatch.setattr("monitor.lab.evaluation.srd._RANKS", 25_000)
-    assert null_band(golden.matrix("mid_eval")).mean_bits.shape == (25,)
-    shown = by_key(figures(golden.matrix("mid_eval")))["srd.null_mean_bits"]
-    assert "25 permutations" in shown.note
 
 
 def _some(speakers, strength, alike, seed, tests=8):

@@ -32,7 +32,7 @@ from monitor.lab.evaluation.verification import cllr, min_cllr
 from monitor.lab.report.html import render_html
 from monitor.lab.report.model import format_value
 from tests.lab.evaluation.made import EVIL
-from tests.lab.evaluation.matrices import report_of, separated
+from tests.lab.evaluation.matrices import separated
 from tests.lab.reading import Reader, read_alone
 
 
@@ -226,22 +226,6 @@ def test_a_criterion_that_the_interval_does_not_meet_is_met_with_a_reservation(m
     above = Criterion.of("elub_high>=1")
     assert above.worst_end(replace(cllr, value=2.0, low=0.5, high=3.0)) == 0.5
     assert above.worst_end(replace(cllr, value=0.9, low=0.5, high=3.0)) is None  # not met
-
-
-def test_why_the_error_rate_is_not_that_of_the_scores_is_said():
-    scores = matrix()
-    report = report_of(scores, only=("verification",))
-    found = validated(scores)
-    eer, least = (
-        format_value(report[f"verification.{key}"].value, unit)
-        for key, unit in (("eer_rocch", "share"), ("min_cllr_bits", "bits"))
-    )
-    (note,) = [each for each in found.notes if each.startswith("EER and min Cllr")]
-    assert note.endswith(f"EER {eer}, min Cllr {least}.")
-    assert found.total["min_cllr"] != report["verification.min_cllr_bits"].value
-    taken = validated(scores, llr="e")  # scores as they are
-    assert taken.total["min_cllr"] == pytest.approx(report["verification.min_cllr_bits"].value)
-    assert not any(each.startswith("EER and min Cllr") for each in taken.notes)
 
 
 def test_curves_are_what_they_are_called(made):

@@ -90,15 +90,6 @@ def test_table_ii_s_rank_models_are_those_of_the_fit():
     assert rows[0]["left_out_bits"] == rows[0]["left_out_low"] == rows[0]["left_out_high"] == 0.0
 
 
-def test_a_loss_of_one_rank_costs_people_who_were_left_out():
-    # two kinds of people: what is fitted to the first ranks misses the rest
-    generator = np.random.default_rng(2)
-    made = matrix((0.35, 1.3), 60, 25, generator)
-    rows = {row["loss"]: row for row in measure_losses(made, 40, 0)}
-    assert all((row["left_out_bits"] or 0.0) > -0.01 for row in rows.values())
-    assert rows["LL"]["kl_bits"] == min(row["kl_bits"] or 0.0 for row in rows.values())
-
-
 def test_cll_is_refused_where_rank_one_was_never_seen():
     made = matrix((30.0, 30.0), 20, 5, np.random.default_rng(3))
     assert not (made.better == 0).any()
@@ -167,21 +158,6 @@ def test_what_changes_makes_another_key(scores, tmp_path, monkeypatch):
         assert not keys(scores, settings) & before
     monkeypatch.setattr(making, "_VERSION", 0)
     assert not keys(scores) & before
-
-
-@pytest.mark.slow
-def test_a_second_run_makes_nothing_and_fresh_makes_all(scores, tmp_path, counted):
-    first = make(scores, tmp_path / "kept")
-    assert len(counted) == 5
-    assert make(scores, tmp_path / "kept") == first
-    assert len(counted) == 5
-    (some, *_) = (tmp_path / "kept").iterdir()
-    some.write_bytes(b"damaged")
-    assert make(scores, tmp_path / "kept") == first
-    assert len(counted) == 6
-    assert make(scores, tmp_path / "kept", fresh=True) == first
-    assert len(counted) == 11
-    assert make(scores, tmp_path / "two", jobs=2) == first
 
 
 def test_an_interrupted_run_keeps_what_was_made(scores, tmp_path, counted, monkeypatch):

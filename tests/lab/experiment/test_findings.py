@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import replace
 from itertools import product
 from typing import Any
 from xml.etree import ElementTree
@@ -14,7 +13,6 @@ import pytest
 
 from monitor.lab.experiment import ExperimentSettings, experiment
 from monitor.lab.experiment.cells import MeasuredCell
-from monitor.lab.experiment.figures import plot_frames, plot_lengths
 from monitor.lab.experiment.findings import (
     Surface,
     answer_bound,
@@ -26,7 +24,6 @@ from monitor.lab.experiment.findings import (
 )
 from monitor.lab.experiment.material import Panel
 from monitor.maths.rank_models import mean_disclosure_bits
-from monitor.plots.canvas import PRINT, save_picture, style_figure
 from tests.lab.experiment.made import NAMES, Law, score_file
 from tests.lab.reading import read_alone
 
@@ -197,14 +194,6 @@ def test_trends_of_curves_that_are_known(bits, how, yes, no, not_yes):
         assert set(found.values()) == {"undecided"}
 
 
-def test_guides_are_what_they_would_be():
-    flat = {each.question: each for each in answer_guides(surface(FLAT, spread=0.01))}
-    assert flat["guide_linear"].verdict == "yes"
-    assert flat["guide_linear"].numbers["times"]["value"] == pytest.approx(16.0)
-    assert flat["guide_root"].verdict == "no"
-    assert flat["guide_root"].numbers["times"]["value"] == pytest.approx(4.0)
-
-
 def test_noise_decides_nothing_and_what_tells_nothing_has_no_guides():
     noisy = surface(FLAT, spread=0.5)
     found = said(noisy)
@@ -223,21 +212,6 @@ def test_at_the_ceiling_lengths_cannot_show():
     answer: Any = answer_rise(made)
     assert "(all resamples agree)" in answer.text
     assert "log2 N = 6.00" in answer.text
-
-
-def test_figure_8_cuts_nothing_off_where_sessions_reach_differently_far():
-    long = surface(GROWING)
-    found = {place: each for place, each in long.cells.items() if place[0] < 8.0}
-    panel = replace(long.panel, session="cross", lengths=TIMES[:3])
-    short = replace(long, panel=panel, lengths=TIMES[:3], cells=found)
-    for order in ([short, long], [long, short]):
-        drawn: Any = plot_lengths(order)
-        with style_figure(PRINT, drawn.inches) as figure:
-            drawn.paint(figure, PRINT)
-            for axes in figure.axes:
-                left, right = axes.get_xlim()
-                assert left < TIMES[0]
-                assert right > TIMES[-1]
 
 
 RANK_MODELS = {(t, d): (0.5, 1.5 + t) for t in (1.0, 3.0, 10.0) for d in (3.0, 10.0, 30.0)}
@@ -278,13 +252,3 @@ def test_the_page_stands_alone_and_its_figures_have_their_data(folder):
         assert (row["speakers"], row["tested"], row["trials"]) == ("14", "14", "70")
     first = next(row for row in rows if row["system"] == "second" and row["D"] == "30")
     assert float(first["guide_linear"]) == float(first["meand"])
-
-
-def test_pitch_is_drawn_in_hertz(tmp_path):
-    counts = {"f0": [0] * 104, "codes": [1, 2, 3]}
-    counts["f0"][61] = 7
-    drawn: Any = plot_frames(counts, 5)
-    assert drawn.rows[61] == ("f0", 61, 100.0, 7, 1.0)
-    assert drawn.rows[-1] == ("codes", 2, None, 3, 0.5)
-    assert "<svg" in save_picture(drawn.paint, tmp_path / drawn.name, drawn.title, drawn.inches)
-    assert plot_frames({}, 5) is None

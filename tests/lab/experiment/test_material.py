@@ -12,7 +12,6 @@ from benchmarks.simulation import Simulation, write_corpus
 from monitor.corpus import find
 from monitor.errors import CorpusError, UsageError
 from monitor.lab.evaluation.comparisons import ScoreMatrix
-from monitor.lab.experiment import material as room
 from monitor.lab.experiment.material import (
     LENGTHS,
     TEMPLATE_LENGTHS,
@@ -57,17 +56,6 @@ def test_the_sweep_goes_as_far_as_half_of_them_and_all_cells_have_the_same():
     assert len(sweep.speakers) == len(sweep.tested) == 39
     assert tables.lengths == (20.0,)
     assert len(sweep.cells) == len(set(sweep.cells)) == 6 * 3
-
-
-def test_lengths_that_are_given_are_kept():
-    spoken = {f"a{i}": 50 + 10 * i for i in range(20)}
-    tables, sweep = choose(
-        spoken, lengths=(1.0, 100.0), template_lengths=(5.0, 100.0), tables_at=(10.0, 5.0)
-    )
-    assert sweep.cells == [(1.0, 5.0), (1.0, 100.0), (100.0, 5.0), (100.0, 100.0)]
-    assert sweep.speakers == tuple(f"a{i}" for i in range(15, 20))
-    assert tables.cells == [(10.0, 5.0)]
-    assert len(tables.speakers) == 20
 
 
 @pytest.mark.parametrize("spoken", [{}, {"ann": 100}, {"ann": 3, "bob": 3}])
@@ -125,26 +113,3 @@ def test_tests_and_templates_of_everybody_or_of_those_who_are_tested(speech):
     assert speech.fills("same", 300.0, 3.0) == ([], [])
     with pytest.raises(UsageError, match="positive multiple"):
         speech.fills("same", 1.23, 3.0)
-
-
-def test_what_is_kept_depends_on_what_was_said(speech, tmp_path):
-    write_corpus(tmp_path / "other", Simulation(6, seed=1), 6, 2, 20.0)
-    other = Speech(find(tmp_path / "other").recordings, None, 5)
-    made = panel(speech)
-    before = speech.content(made)
-    assert other.content(made) != before
-    assert speech.content(made) == before
-    fewer = Speech(speech.recordings, None, 4)
-    assert fewer.content(made) != before
-
-
-def test_many_speakers_have_fewer_trials_and_too_many_are_refused(speech, monkeypatch):
-    made = panel(speech)
-    assert speech.count_trials(made) == 5
-    monkeypatch.setattr(room, "ENOUGH_BYTES", 8 * 36 * 2)
-    assert speech.count_trials(made) == 2
-    monkeypatch.setattr(room, "ENOUGH_BYTES", 8)
-    assert speech.count_trials(made) == 1
-    monkeypatch.setattr(room, "MOST_BYTES", 8)
-    with pytest.raises(UsageError, match="fewer speakers"):
-        speech.count_trials(made)

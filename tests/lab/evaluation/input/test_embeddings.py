@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from typing import Any
 
@@ -237,20 +235,6 @@ def test_a_pickle_is_refused_with_the_line_that_converts(tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_the_line_that_converts_does(tmp_path, monkeypatch):
-    torch = pytest.importorskip("torch", reason="needs the extra peers")
-    monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "exp" / "asv_orig" / "utt-level"
-    folder.mkdir(parents=True)
-    values = torch.arange(6.0).reshape(2, 3)
-    torch.save(values, folder / "speaker_vectors.pt")
-    with pytest.raises(StoreError) as error:
-        SpeakerVectors.at(folder)
-    subprocess.run(str(error.value).rpartition(": ")[2].replace("python", sys.executable, 1),
-                   shell=True, check=True)  # fmt: skip
-    assert np.load(folder / "speaker_vectors.npy").tolist() == values.tolist()
-
-
 def test_every_list_and_scenario_is_found(tmp_path):
     results = VoicePrivacyResults.at(kits.kit(tmp_path))
     assert [entry.words for entry in results.entries] == [
@@ -352,14 +336,6 @@ def test_the_kit_of_2026_has_mixed_lists_and_names_with_wav(tmp_path):
     path.write_text(path.read_text() + "1000 gone-1-0000 nontarget\n")
     more = found.read(pick(found, "mixed"), "mine")
     assert any("1 of 721 listed pairs have no embedding" in note for note in more.notes)
-
-
-def test_a_missing_list_of_trials_is_asked_for(tmp_path):
-    path = kits.kit(tmp_path)
-    shutil.rmtree(tmp_path / "data")
-    results = VoicePrivacyResults.at(path)
-    with pytest.raises(UsageError, match="libri_dev_trials_f has no list of trials: say where"):
-        results.read(pick(results, "f", "oo"), "mine")
 
 
 def broken(root, file, text):

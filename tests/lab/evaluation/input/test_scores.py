@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +17,8 @@ from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input import files
-from monitor.lab.evaluation.input.embeddings import read_vectors
-from monitor.lab.evaluation.input.files import layout_of
-from monitor.lab.evaluation.input.labels import Attribute, read_labels
+from monitor.lab.evaluation.input.labels import Attribute
 from monitor.lab.evaluation.input.scores import ScoreCell, ScoreFile, read_scores, write_score_file
-from monitor.phrases import STYLE_CAVEAT
-from tests.lab.evaluation.matrices import report_of
 
 SPEAKERS = ("ann", "bob", "cid")
 TRIALS = ("a-1", "a-2", "b-1", "c-1")
@@ -279,40 +273,6 @@ def owner_of(name, owner):
     return owner[int(name[1:])] if name[0] == "m" else int(name[1:])
 
 
-def test_a_list_in_parts_has_the_figures_of_the_whole(tmp_path, monkeypatch):
-    generator = np.random.default_rng(0)
-    lines, labels = [], "".join(f"t{i} s{i % 12}\n" for i in range(90))
-    for i in range(90):
-        met = {i % 12, *generator.choice(12, 5 if i % 3 else 12, replace=False).tolist()}
-        lines += [f"s{j} t{i} {generator.normal() + (i % 12 == j):.6f}\n" for j in met]
-    generator.shuffle(lines)
-    (tmp_path / "s").write_text("".join(lines))
-    (tmp_path / "l").write_text(labels)
-    whole = read_scores(tmp_path / "s", tmp_path / "l")
-    report = report_of(whole.comparisons, replicates=20)
-    monkeypatch.setattr(files, "PART", 50)
-    monkeypatch.setattr(files, "_MOST", 0)
-    streamed = read_scores(tmp_path / "s", tmp_path / "l")
-    assert streamed.notes == whole.notes
-    assert isinstance(streamed.comparisons.rest.scores, np.memmap)  # type: ignore[union-attr]
-    again = report_of(streamed.comparisons, replicates=20)
-    assert again.notes == report.notes
-    for key, figure in report.figures.items():
-        one, other = (np.array([each.value, *each.limits], float) for each in (figure, again[key]))
-        np.testing.assert_allclose(one, other, 1e-9, 1e-12, err_msg=key)
-
-
-def test_a_target_without_a_score_is_said_and_progress_reaches_the_end(file):
-    lines = [line for line in FORMS["kaldi"].splitlines(True) if not line.startswith("cid c-1")]
-    steps = []
-    read = read_scores(
-        file("s", "".join(lines)), file("k", KEY), progress=lambda *step: steps.append(step)
-    )
-    assert "1 of 12 pairs of k have no score, 1 of them targets" in " ".join(read.notes)
-    assert steps
-    assert all(done <= total for done, total in steps)
-
-
 def test_trials_of_impostors_are_dropped_on_demand(file):
     # VoicePrivacy's lists hold trials of speakers who are not enrolled
     path = file("s", FORMS["kaldi"].replace("cid", "dot"))
@@ -325,23 +285,6 @@ def test_trials_of_impostors_are_dropped_on_demand(file):
     assert "1 of 4 trials has no score with the right speaker" in read.notes[0]
     assert "dropped" in read.notes[0]
     assert "1 of 3 speakers has no trial (first: dot)" in read.notes[1]
-
-
-def test_notes(file):
-    flat = SCORES.copy()
-    flat[2] = 0.5
-    read = read_scores(file("s.npy", flat), file("l.npy", np.zeros(4, int)))
-    assert [note.split(":")[0] for note in read.notes] == [
-        "1 of 4 trials scores the same with every speaker (trial 3)",
-        "2 of 3 speakers have no trial (first",
-        "all trials are of one speaker",
-    ]
-    uneven = read_scores(
-        file("m.npy", np.random.default_rng(0).random((5, 2))), file("n.npy", [0, 0, 0, 0, 1])
-    )
-    assert uneven.notes[0].startswith("speakers have 1 to 4 trials")
-    more = read_scores(file("k", FORMS["kaldi"]), file("u", UTT2SPK + "d-1 ann\n"))
-    assert more.notes == ("u speaks of 1 trial without a score",)
 
 
 def test_evaluate_takes_a_file_an_array_in_memory_and_a_data_frame(file):
@@ -365,38 +308,6 @@ def test_evaluate_takes_a_file_an_array_in_memory_and_a_data_frame(file):
         assert framed["srd.mean_bits"] == expected["srd.mean_bits"]
     with pytest.raises(UsageError, match="give labels="):
         evaluate(bare, settings=few)
-
-
-@pytest.mark.parametrize(
-    ("given", "what"),
-    [
-        (lambda _: evaluate(SCORES), "an array of scores does not say who spoke: give labels="),
-        (lambda _: evaluate(SCORES, labels=[0, 1]), "labels has 2 labels for the 4 trials"),
-        (lambda _: evaluate(SCORES[0], labels=[0]), "scores are numbers, trials x speakers"),
-        (lambda file: evaluate(file("s.npy", SCORES)), "does not say who spoke"),
-        (lambda file: evaluate(file("s.npy", SCORES), labels=TARGET), "labels is a list: give a"),
-        (
-            lambda _: evaluate(ScoreMatrix(SCORES, np.array(TARGET)), labels=TARGET),
-            "leave out labels",
-        ),
-        (
-            lambda _: evaluate(SCORES, SCORES, labels=TARGET),  # type: ignore[arg-type]
-            "dev is a ndarray: give a ScoreMatrix",
-        ),
-    ],
-)
-def test_what_evaluate_cannot_take_is_refused_in_a_line(file, given, what):
-    with pytest.raises(UsageError, match=what):
-        given(file)
-
-
-def test_a_tab_keeps_names_with_blanks_together_and_blanks_around_names_are_no_part(file):
-    head = "\tann 1\tbob 0.5\ttarget\n"
-    path = file("s.tsv", head + "u1\t0.9\t0.1\tann 1\nu2\t0.2\t0.7\tbob 0.5\n")
-    assert read_scores(path).matrix.speakers == ("ann 1", "bob 0.5")
-    for blank in (" ", "\u00a0", "\v"):
-        path = file("s.csv", FORMS["list.csv"].replace("bob", f"{blank}bob{blank}"))
-        same(read_scores(path, file("l", UTT2SPK)))
 
 
 @pytest.mark.parametrize("separator", [",", "\t"])
@@ -449,19 +360,6 @@ def test_what_was_written_is_read(path):
 
 
 @pytest.mark.parametrize(
-    ("joint", "told"),
-    [((), ["style"]), (("f0", "style"), ["style", "joint"]), (("f0",), ["style"])],
-)
-def test_whose_style_a_figure_shows_is_told(tmp_path, joint, told):
-    path = tmp_path / "scores.npz"
-    write_score_file(path, [replace(cell("cross", 10.0, ("f0", "style", "joint")), joint=joint)])
-    with_it = [
-        n for n in ("f0", "style", "joint") if STYLE_CAVEAT in read_scores(path, choose=[n]).notes
-    ]
-    assert with_it == told
-
-
-@pytest.mark.parametrize(
     ("words", "said"),
     [
         (("phones",), "has no scores of phones; it has f0 voice; cross same; T=10 T=0.3; D=30"),
@@ -474,16 +372,6 @@ def test_whose_style_a_figure_shows_is_told(tmp_path, joint, told):
 def test_a_choice_that_is_none_is_said(path, words, said):
     with pytest.raises(UsageError, match=said.replace("?", r"\?")):
         read_scores(path, choose=words)
-
-
-def test_other_archives_are_none(tmp_path):
-    for name, arrays in {"plain": {}, "odd": {"header": np.array("{")},
-                         "other": {"header": np.array('{"kind": "frames"}')},
-                         "long": {"header": np.arange(3)}}.items():  # fmt: skip
-        path = tmp_path / f"{name}.npz"
-        np.savez(path, scores=np.eye(2), target=np.arange(2), **arrays)  # type: ignore[arg-type]
-        assert ScoreFile.at(path) is None
-        assert read_scores(path).matrix.population == 2
 
 
 SAME = {"session": "same", "test_seconds": 1, "template_seconds": 1}
@@ -518,54 +406,3 @@ def test_missing_and_contradicting_arrays_are_refused(path):
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(StoreError, match="damaged or cut short"):
         read_scores(path, choose=["f0"])
-
-
-PAGE = Path(__file__).resolve().parents[4] / "docs" / "evaluate-input.md"
-SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.M | re.S))
-
-
-def samples(section):
-    return re.findall(r"```text\n(.*?)```", SECTIONS[section], re.S)
-
-
-def test_samples_of_scores():
-    table, headed, kaldi = (layout_of("s", text.splitlines()[0]) for text in samples("Scores"))
-    assert not table.list
-    assert table.speakers == ("ann", "bob", "cid")
-    assert headed.list
-    assert (headed.trial, headed.speaker, headed.score) == (0, 1, 2)
-    assert kaldi.list
-    assert (kaldi.trial, kaldi.speaker, kaldi.score) == (1, 0, 2)
-
-
-def test_a_list_from_a_data_frame(tmp_path, monkeypatch):
-    frame = pandas.DataFrame(
-        [("u1", "bob", 0.9), ("u1", "ann", 0.2), ("u2", "ann", 0.4), ("u2", "bob", 0.5),
-         ("u3", "bob", 0.1)], columns=["trial", "speaker", "score"],
-    )  # fmt: skip
-    [code] = re.findall(r"```python\n(.*?)```", SECTIONS["Scores"], re.S)
-    monkeypatch.chdir(tmp_path)
-    exec(code, {"pandas": pandas, "np": np, "frame": frame,
-                "spoken": {"u1": "bob", "u2": "ann", "u3": "eve"}})  # fmt: skip
-    every: Any = read_scores("list.npy", "labels.npy").comparisons
-    assert every.matrix.scores.tolist() == [[np.float32(0.9), np.float32(0.2)],
-                                            [np.float32(0.5), np.float32(0.4)]]  # fmt: skip
-    assert every.matrix.target.tolist() == [0, 1]
-    assert every.rest.people == ("2",), "an impostor whom nobody names is his own trial"
-
-
-def test_samples_of_labels_and_embeddings(tmp_path):
-    names = [("ann", "ann", "bob"), ("ann", "ann", "bob"), ("ann", "bob")]
-    trials = [(), ("a-1", "a-2", "b-1"), ("a-1", "b-1")]
-    for text, *expected in zip(samples("Labels"), trials, names, strict=True):
-        (tmp_path / "l").write_text(text)
-        labels = read_labels(tmp_path / "l")
-        assert [labels.trials, labels.names] == expected
-    sessions = [("1", "2", "1"), ("1", "1")]
-    for text, shape, who, when in zip(
-        samples("Embeddings"), [(3, 3), (2, 3)], names[1:], sessions, strict=True
-    ):
-        (tmp_path / "e").write_text(text)
-        vectors = read_vectors(tmp_path / "e")
-        assert vectors.values.shape == shape
-        assert (vectors.speakers, vectors.sessions) == (who, when)
