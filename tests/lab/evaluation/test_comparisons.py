@@ -21,8 +21,6 @@ from monitor.lab.evaluation.comparisons import (
     resamples,
     warning,
 )
-from monitor.lab.evaluation.evaluating import evaluate, steps
-from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.embeddings import read_embeddings
 from monitor.lab.evaluation.input.scores import read_scores
 from monitor.lab.evaluation.linkage import d_sys
@@ -38,6 +36,8 @@ from tests.lab.evaluation.matrices import (
     chance,
     constant,
     leading,
+    other_columns,
+    other_rows,
     perfect,
     report_of,
     rescored,
@@ -58,14 +58,10 @@ def test_a_score_that_is_no_number_is_named():
     ("scores", "target", "speakers", "message"),
     [
         (np.zeros(3), [0, 0, 0], (), "a matrix of numbers"),
-        (np.array([["a", "b"]]), [0], (), "a matrix of numbers"),
         (np.zeros((3, 1)), [0, 0, 0], (), "1 speaker;"),
         (np.zeros((0, 3)), [], (), "no trial"),
         (np.zeros((3, 3)), [0, 1], (), "one target column"),
-        (np.zeros((1, 3)), [0.5], (), "one target column"),
         (np.zeros((1, 3)), [3], (), "outside the 3 columns"),
-        (np.zeros((1, 3)), [-1], (), "outside the 3 columns"),
-        (np.zeros((1, 3)), [0], ("a", "b"), "3 different names"),
         (np.zeros((1, 3)), [0], ("a", "b", "a"), "3 different names"),
     ],
 )
@@ -206,22 +202,12 @@ def test_a_list_without_any_full_row_has_no_ranks(tmp_path):
     read = read_scores(tmp_path / "s", tmp_path / "k")
     with pytest.raises(UsageError, match="there are no ranks"):
         _ = read.matrix
-    seen: list[str] = []
-    report = evaluate(
-        read.comparisons, settings=EvaluationSettings(replicates=20), progress=seen.append
-    )
-    assert len(seen) == steps()
+    report = report_of(read.comparisons, replicates=20)
     families = {key.split(".")[0] for key in report.figures}
     assert families == {"zebra", "verification", "linkage", "membership"}
     assert report["verification.eer_rocch"].limits[0] is not None
     assert any("SRD, LID, pi_link, pi_sing and mean ranks are left out" in n for n in report.notes)
     json.dumps(report.to_json(), allow_nan=False)
-    assert report.warnings == ()
-    assert read.comparisons.rest is not None
-    negated = replace(read.comparisons.rest, scores=-read.comparisons.rest.scores)
-    turned = report_of(replace(read.comparisons, rest=negated))
-    assert "looks like distances" in turned.warnings[0]
-    assert "Misses against false alarms" in render_html(Evaluation([report]).page())
 
 
 def test_only_pairs_of_the_trial_list_count_and_gaps_cost_ranks_alone(listed, tmp_path):
@@ -374,8 +360,6 @@ def test_the_warning_of_distances_stands_on_top_of_every_report():
     html = render_html(Evaluation([report]).page())
     assert html.index("looks like distances") < html.index("What it means")
     assert right.to_json()["warnings"] == []
-    assert 'role="alert"' not in render_html(Evaluation([right]).page())
-    assert "looks like distances" in render_html(Evaluation([report, right]).page())
     first = meaning(report)[0]
     assert "who takes low scores for alike learns" in first
     assert "nothing that can be measured" not in first
@@ -383,35 +367,14 @@ def test_the_warning_of_distances_stands_on_top_of_every_report():
     assert [text.startswith("the dev matrix looks like distances") for text in scores.warnings]
 
 
-def _uneven(seed=0, levels=None, trial_names=False):
-    generator = np.random.default_rng(seed)
-    target = np.repeat(np.arange(9), [4, 9, 12, 5, 8, 8, 15, 6, 7])
-    scores = generator.normal(size=(target.size, 9)) + 1.5 * (target[:, None] == np.arange(9))
-    if levels:
-        scores = np.round(levels * scores)
-    names = ("w2", "w10", "w1", "zoe", "ann", "bob", "cid", "dee", "eve")
-    trials = tuple(f"t{i}" for i in range(target.size)) if trial_names else ()
-    return ScoreMatrix(scores, target, names, "mine", trials)
-
-
-def _moved(matrix, rows, columns):
-    """The same trials and speakers in another order."""
-    return ScoreMatrix(
-        matrix.scores[rows][:, columns],
-        np.argsort(columns)[matrix.target[rows]],
-        tuple(matrix.speakers[column] for column in columns),
-        "moved",
-        tuple(matrix.trial_names[row] for row in rows) if matrix.trial_names else (),
-    )
-
-
 def test_systems_with_other_orders_are_compared_in_pairs():
-    matrix = _uneven()
+    matrix = leading(9, 8, 1.5)
     better = ScoreMatrix(matrix.scores + 0.3, matrix.target, matrix.speakers, "better")
-    better.scores[np.arange(matrix.trials), matrix.target] += 0.5
+    better.scores[np.arange(72), matrix.target] += 0.5
     generator = np.random.default_rng(5)
-    moved = _moved(better, generator.permutation(matrix.trials), generator.permutation(9))
-    reports = [report_of(each, replicates=50) for each in (matrix, better, moved)]
+    moved = other_rows(other_columns(better, generator.permutation(9)), generator.permutation(72))
+    systems = matrix, better, replace(moved, name="moved")
+    reports = [report_of(each, replicates=50) for each in systems]
     straight, crossed = (compare([reports[0], other]) for other in reports[1:])
     assert crossed.paired == (True, True)
     for one, two in zip(straight.rows, crossed.rows, strict=True):

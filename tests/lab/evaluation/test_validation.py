@@ -151,7 +151,6 @@ def test_lengths_fall_into_ranges_in_their_order(tmp_path):
     ]  # fmt: skip
     assert [part.name for part in found.parts["line"]] == ["a", "b"]
     for text, what in [("trial,seconds\nt1,long\n", "line 2"), ("t1\n", "a trial and its"),
-                       ("trial,a,a\nt,1,2\n", "two columns have one name"), ("", "empty"),
                        ("trial,seconds\nt1,nan\n", "no length in seconds")]:  # fmt: skip
         path.write_text(text)
         with pytest.raises(UsageError, match=what):

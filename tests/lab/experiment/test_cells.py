@@ -21,8 +21,7 @@ from monitor.lab.experiment.cells import (
 )
 from monitor.lab.experiment.material import choose_panels, read_scores
 from monitor.lab.result_cache import ResultCache
-from monitor.maths.rank_models import LOSSES, fit, mean_disclosure_bits
-from monitor.maths.ranks import rank_bounds, rank_histogram, rank_statistics
+from monitor.maths.ranks import rank_bounds
 from tests.lab.experiment.made import matrix, score_file
 
 PEOPLE, EACH = 16, 6
@@ -70,24 +69,6 @@ def test_nobody_weighs_the_features_for_themselves():
     assert np.array_equal(before.scores[calm], after.scores[calm])
     others = parts["f0"].target == 4
     assert not np.array_equal(before.scores[others], after.scores[others])
-
-
-def test_table_ii_s_rank_models_are_those_of_the_fit():
-    made = matrix((0.4, 2.0), 30, 10, np.random.default_rng(1))
-    rows = measure_losses(made, 20, 0)
-    assert [row["loss"] for row in rows] == list(LOSSES)
-    histogram = rank_histogram(made.better, made.tied, 30)
-    for row in rows:
-        rank_model = fit(histogram, row["loss"])
-        assert (row["alpha"], row["beta"]) == (rank_model.alpha, rank_model.beta)
-        found = rank_statistics(np.exp(rank_model.log_pmf(30)))
-        assert row["idr"] == found.identification_rate
-        assert row["rank1"] == pytest.approx(row["idr"])
-        assert row["mean_bits"] == pytest.approx(
-            mean_disclosure_bits(rank_model.alpha, rank_model.beta, 30)
-        )
-        assert row["spread"] == found.spread
-    assert rows[0]["left_out_bits"] == rows[0]["left_out_low"] == rows[0]["left_out_high"] == 0.0
 
 
 def test_cll_is_refused_where_rank_one_was_never_seen():

@@ -16,7 +16,6 @@ from tests.lab.evaluation.input.test_scores import (
     KEY,
     LABELS,
     SCORES,
-    SPEAKERS,
     TARGET,
     UTT2SPK,
     pairs,
@@ -50,9 +49,7 @@ STORES = {
     "text named npz": ("s.npz", table(), "s.npz holds no NumPy array"),
     "pickle": ("s.npy", pickle.dumps(SCORES), "is a pickle, which is never loaded"),
     "pickled": ("s.npy", saved(SCORES.astype(object)), "holds Python objects"),
-    "pickled npz": ("s.npz", zipped(scores=SCORES.astype(object)), "holds Python objects"),
     "short npy": ("s.npy", NPY[:-8], "s.npy is damaged or cut short"),
-    "short header": ("s.npy", NPY[:40], "s.npy is damaged or cut short"),
     "wrong header": ("s.npy", NPY.replace(b"(4, 3)", b"(4, 3 "), "s.npy is damaged or cut short"),
     "short npz": ("s.npz", zipped(scores=SCORES)[:200], "s.npz is damaged or cut short"),
     "packed": ("s.gz", b"\x1f\x8b\x08\x00", "is compressed; unpack it"),
@@ -97,25 +94,16 @@ def without(text, *lines):
 
 CONTENT = {
     "empty": (b"", UTT2SPK, "s is empty"),
-    "blank": ("\n \n", UTT2SPK, "s is empty"),
     "no labels": (NPY, None, "s does not say who spoke: give labels"),
-    "no key": (LISTED, None, "s does not say who spoke: give labels"),
     "vector": (saved(SCORES[0]), COLUMNS, "holds float64 of shape (3,)"),
     "words": (saved(np.array([["a", "b"]])), COLUMNS, "holds <U1 of shape (1, 2)"),
-    "complex": (saved(SCORES + 0j), COLUMNS, "holds complex128"),
     "no trial": (saved(SCORES[:0]), saved(np.array([], int)), "has no trial in it"),
     "one speaker": (saved(SCORES[:, :1]), saved(np.zeros(4, int)), "1 speaker; a comparison"),
-    "one column": (
-        UTT2SPK.replace(" ", "_"),
-        KEY,
-        "s: its first line does not say which column is which",
-    ),
     "nan": (saved(NAN), COLUMNS, "the score of trial 3 with speaker 1 is not a finite number"),
     "nan in a table": (table().replace("0.8", "nan"), UTT2SPK, "trial 3 with speaker bob is not"),
     "nan in a list": (LISTED.replace("0.8", "nan"), KEY, "score of trial b-1 with speaker bob is"),
     "short row": (without(table(), 3) + "d-1,0.5,0.5\n", UTT2SPK, "line 5: has 3 columns and"),
     "bad score": (table().replace("0.8", "x"), UTT2SPK, "s line 4: a score is no number"),
-    "bad listed score": (LISTED.replace("0.8", "x"), KEY, "s line 8: a score is no number"),
     "endless field": ('"' + "x" * 200_000 + '",b\n', UTT2SPK, "is no line of a table"),
     "short line": (LISTED + "ann d-1\n", KEY, "s line 13: has 2 columns and not 3"),
     "hardly a pair": (
@@ -137,23 +125,15 @@ CONTENT = {
         KEY.replace("nontarget", "-1").replace("target", "1"),
         "l line 2: '-1' is neither target nor nontarget: write these words, or 1 and 0",
     ),
-    "a table of 1 and -1": (
-        LISTED,
-        "speaker trial key\n" + KEY.replace("nontarget", "-1").replace("target", "1"),
-        "'-1' is neither target nor nontarget: write these words, or 1 and 0",
-    ),
     "table as labels": (LISTED, table(), "l: labels are one speaker a line, trial and speaker, or"),
     "key for rows without names": (NPY, KEY, "s names no trial, so l cannot be matched with its"),
     "empty labels": (NPY, "", "l is empty"),
     "few labels": (NPY, saved(np.array([0, 1])), "l has 2 labels for the 4 trials of s"),
     "turned": (saved(SCORES.T.copy()), COLUMNS, "s may be turned, trials are its rows"),
     "label outside": (NPY, saved(np.array([0, 1, 2, 3])), "label 3 of trial 4 is no column"),
-    "label below": (NPY, saved(np.array([0, -1, 2, 1])), "label -1 of trial 2 is no column"),
     "label fraction": (NPY, saved(np.array([0.0, 1, 2, 1])), "not float64 of shape (4,)"),
-    "label matrix": (NPY, saved(np.eye(4, dtype=int)), "not int64 of shape (4, 4)"),
     "too few names": (NPY, "ann\nann\nbob\nbob\n", "l has 2 speakers for its 3 columns"),
     "names in doubt": (NPY, "84\n174\n1272\n84\n", "sort differently as numbers and as words"),
-    "coded names in doubt": (NPY, "s9\ns10\nm2\ns9\n", "sort differently as numbers and as words"),
     "unknown trial": (LISTED, without(UTT2SPK, 1, 2), "in 2 of 4 trials (first: a-2); add them"),
     "no score of the key": (
         LISTED,
@@ -178,11 +158,6 @@ CONTENT = {
         UTT2SPK,
         "write a header above it, 'trial speaker score' (or target) for a list",
     ),
-    "records of other fields": (
-        saved(np.zeros(3, [("a", int), ("b", float)])),
-        COLUMNS,
-        "those of a list are trial and speaker, numbers from 0, score",
-    ),
     "records of 1 and -1": (
         saved(np.array([(0, 0, 0.5, 1), (0, 1, 0.2, -1)], SIGNED)),
         None,
@@ -192,17 +167,6 @@ CONTENT = {
         saved(np.array([(0, -1, 0.5)], [("trial", int), ("speaker", int), ("score", float)])),
         COLUMNS,
         "s numbers trials or speakers from -1 to -1: number them from 0",
-    ),
-    "a score far down": (
-        LISTED.replace("\n", "\n\n") + "ann d-1 zero\n",
-        KEY,
-        "s line 25: a score is no number",
-    ),
-    "no scores in npz": (zipped(data=SCORES), COLUMNS, "has no array called scores, but data"),
-    "names in npz": (
-        zipped(scores=SCORES, speakers=SPEAKERS[:2]),
-        COLUMNS,
-        "2 names for 3 columns",
     ),
 }
 
@@ -228,14 +192,8 @@ WIDE, LIST = table("\t"), FORMS["list.csv"]
         (LIST.replace(",", " ").replace(".", ","), UTT2SPK, POINT),
         (LIST.replace(".", "!").replace(",", ";").replace("!", ","), UTT2SPK, WHICH),
         (without(LIST, 0), UTT2SPK, WHICH),
-        ("0,5 0,7 0,3\n0,1 0,2 0,3\n", UTT2SPK, WHICH),
-        ('ann "u 1" 0.5\n', UTT2SPK, POINT),
         ("ann bob cid\n0.1 0.2 0.3\n", UTT2SPK, POINT),
-        ("ann,bob,cid\n0.1,0.2,0.3\n", UTT2SPK, WHICH),
-        ("ann\tu1  0.5\n", UTT2SPK, WHICH),
-        ("recording,who,value\nu1,ann,0.9\n", UTT2SPK, WHICH),
         ("file,speaker,score\nu1,ann,0.9\n", UTT2SPK, WHICH),
-        ("trial,who,score\nu1,7,0.9\nu1,8,0.2\n", UTT2SPK, WHICH),
         (",trial,ann,bob\n0,u1,0.9,0.1\n", UTT2SPK, WHICH),
         ("84 17 0.5\n", UTT2SPK, WHICH),
         # turned: without its header it would be read, with wrong figures
@@ -259,10 +217,3 @@ def test_what_is_not_stated_is_refused(tmp_path, scores, labels, message):
     with pytest.raises(UsageError) as caught:
         read_scores(tmp_path / "s", None if labels is None else tmp_path / "l")
     assert message in str(caught.value)
-
-
-def test_options_are_checked(tmp_path):
-    write(tmp_path / "s", LISTED)
-    write(tmp_path / "k", KEY)
-    with pytest.raises(UsageError, match="unmated='x' is not one of count, drop, refuse"):
-        read_scores(tmp_path / "s", tmp_path / "k", unmated="x")
