@@ -47,9 +47,7 @@ from recipes.voice.corpus import recordings as roles_of
 from tests.stream.streams import Listed
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean", "long")
-SHORTEST, LONGEST, TEMPLATE_SECONDS, CHANNEL_SECONDS = 30, 180, 120, 90
-AROUND_SECONDS, TURNS, SOON_SECONDS = 120, 10, 60
-Detector = Callable[[], ChangeDetector]
+SHORTEST, LONGEST, TEMPLATE_SECONDS, CHANNEL_SECONDS, TURNS = 30, 180, 120, 90, 10
 
 
 class Reader(NamedTuple):
@@ -85,10 +83,9 @@ class Halves:
         self.speakers = readers[1::2]  # by turns: both sexes, all corpora
         self.background = {name: followed(name, readers[::2]) for name in features}
 
-    def detector(self, names: Sequence[str], *, returns: bool = True) -> Detector:
-        """Of some features."""
-        some = {name: self.background[name] for name in names}
-        return lambda: ChangeDetector(some, returns=returns)
+    def followed(self, names: Sequence[str]) -> dict[str, FollowedFeature]:
+        """By some features."""
+        return {name: self.background[name] for name in names}
 
 
 @benchmark()
@@ -111,11 +108,11 @@ def change(
               f"{sum(len(each.ends) - 1 for each in spliced)} changes")  # fmt: skip
 
     def row(names: Sequence[str]) -> list[str]:
-        detector = halves.detector(names)
-        alarms = sum(len(reports(detector(), frames)) for frames in alone)
+        by = halves.followed(names)
+        alarms = sum(len(reports(ChangeDetector(by), frames)) for frames in alone)
         found: dict[bool, list[float | None]] = {False: [], True: []}
         for stream in spliced:
-            told = [seconds for seconds, _ in reports(detector(), stream.frames)]
+            told = reports(ChangeDetector(by), stream.frames)
             for pair, ends in zip(pairwise(stream.readers), pairwise(stream.ends), strict=True):
                 found[pair[0].sex == pair[1].sex].append(delay(told, *ends))
         return ["+".join(names), f"{alarms / hours:.2f}", *(delays(x, 0.5) for x in found.values())]
@@ -130,8 +127,8 @@ def change(
         made = [through(reader.paths[0], name, features) for reader in halves.speakers[:channel]]
         cells, span = [name], (float(CHANNEL_SECONDS), 2.0 * CHANNEL_SECONDS)
         for names, quantiles in ((["f0"], ()), (["channel"], (0.5, 0.9))):
-            told = [reports(halves.detector(names)(), frames) for frames in made]
-            late = [delay((seconds for seconds, _ in each), *span) for each in told]
+            told = [reports(ChangeDetector(halves.followed(names)), frames) for frames in made]
+            late = [delay(each, *span) for each in told]
             cells.append(delays(late, *quantiles))
         return cells
 
@@ -145,48 +142,36 @@ def change(
 @benchmark()
 def replies(
     page: Page, speech: Path, frames: Path,
-    *, features: tuple[str, ...] = ("f0", "voice", "channel"), streams: int = 200,
+    *, features: tuple[str, ...] = ("f0", "voice", "channel"), streams: int = 40,
 ) -> None:  # fmt: skip
-    """Is a reply within one person's speech noticed, and when the first voice is back?"""
+    """Of two people in turn, how many changes are noticed, by how long the turns are?"""
     halves = Halves(heard(speech, frames, features, ready_only=True), features)
     rng, speakers = np.random.default_rng(1), halves.speakers
-    answered = [
-        [splice(reply(speakers, rng, seconds)) for _ in range(streams)] for seconds in (20, 120)
-    ]
     talks = [
-        [splice(dialogue(speakers, rng, seconds)) for _ in range(streams // 5)]
+        [splice(dialogue(speakers, rng, seconds)) for _ in range(streams)]
         for seconds in (20, 40, 60)
     ]
 
     def row(names: Sequence[str]) -> list[str]:
-        quick, slow = (halves.detector(names, returns=returns) for returns in (False, True))
         shares = []
         for some in talks:
             seen = []
             for each in some:
-                told = [seconds for seconds, _ in reports(quick(), each.frames)]
+                told = reports(ChangeDetector(halves.followed(names), returns=False), each.frames)
                 seen += [delay(told, *ends) is not None for ends in pairwise(each.ends)]
-            shares.append(np.mean(seen))
-        found = [judged([answer(slow(), each) for each in some]) for some in answered]
-        parts = [
-            ", ".join(f"{100 * x:.0f}" for x in part) for part in (shares, *np.array(found).T[:3])
-        ]
-        after = ", ".join(f"{each[3]:.0f}" for each in found)
-        return ["+".join(names), *(f"{part} %" for part in parts[:3]), f"{parts[3]} %, {after} s"]
+            shares.append(f"{100 * np.mean(seen):.0f}")
+        return ["+".join(names), f"{', '.join(shares)} %"]
 
     page.table(
-        "features | dialogue of 20, 40, 60 s | reply of 20, 120 s noticed | back too early "
-        f"| back within {SOON_SECONDS} s, median",
+        "features | turns of 20, 40, 60 s",
         map(row, [*((name,) for name in FEATURES if name in features), features]),
     )
 
 
 def feature_sets(features: Sequence[str]) -> list[tuple[str, ...]]:
-    """Each alone, f0 with an embedding, all; with the channel and without."""
-    voices: list[tuple[str, ...]] = [("f0", "phones"), ("f0", "voice"), FEATURES]
-    wanted = [*voices, *((*names, "channel") for names in voices), tuple(features)]
-    sets = [(name,) for name in features], [s for s in wanted if set(s) <= set(features)]
-    return list(dict.fromkeys([*sets[0], *sets[1]]))
+    """Each alone, and all of them, without the channel and with it."""
+    everything = tuple(features), tuple(name for name in features if name != "channel")
+    return list(dict.fromkeys([*((name,) for name in features), *everything]))
 
 
 # -------------------------------------------------------------------------------------- the streams
@@ -266,21 +251,6 @@ def turns(readers: Sequence[Reader], rng: np.random.Generator) -> list[Turn]:
     return made
 
 
-def reply(readers: Sequence[Reader], rng: np.random.Generator, seconds: int) -> list[Turn]:
-    """One reader, another one for so long, the first one again (of the same chapter)."""
-    half = AROUND_SECONDS * TICKS_PER_SECOND
-    able = [(r, f) for r in readers for f in r.chapters if f.speech.size >= 2 * half]
-    first, own = able[rng.integers(len(able))]
-    others = [reader for reader in readers if reader is not first]
-    second = others[rng.integers(len(others))]
-    other = second.chapters[rng.integers(len(second.chapters))]
-    ticks = min(seconds * TICKS_PER_SECOND, other.speech.size)
-    at = int(rng.integers(0, own.speech.size - 2 * half + 1))
-    begin = int(rng.integers(0, other.speech.size - ticks + 1))
-    around_it = Turn(first, own, at, half), Turn(first, own, at + half, half)
-    return [around_it[0], Turn(second, other, begin, ticks), around_it[1]]
-
-
 def dialogue(readers: Sequence[Reader], rng: np.random.Generator, seconds: int) -> list[Turn]:
     """Two readers in turn, each from the begin of a chapter that is long enough for all turns."""
     ticks = seconds * TICKS_PER_SECOND
@@ -310,8 +280,8 @@ def followed(name: str, readers: Sequence[Reader]) -> FollowedFeature:
 # ---------------------------------------------------------------------------------------- the count
 
 
-def reports(detector: ChangeDetector, frames: Frames) -> list[tuple[float, bool]]:
-    """Seconds of what is reported along a stream, a step a second; and whether a voice is back."""
+def reports(detector: ChangeDetector, frames: Frames) -> list[float]:
+    """Seconds of what is reported along a stream, a step a second."""
     edges = np.arange(0, frames.speech.size + 1, TICKS_PER_SECOND)
     cuts = {n: np.searchsorted(t.ticks, edges, side="right") for n, t in frames.tracks.items()}
     found = []
@@ -319,7 +289,7 @@ def reports(detector: ChangeDetector, frames: Frames) -> list[tuple[float, bool]
         step = {n: t.values[cuts[n][i] : cuts[n][i + 1]] for n, t in frames.tracks.items()}
         change = detector.update(step, tick)
         if change is not None:
-            found.append((change.seconds, change.back))
+            found.append(change.seconds)
     return found
 
 
@@ -334,27 +304,6 @@ def delays(found: Sequence[float | None], *quantiles: float) -> str:
     missed = f"{100 * (1 - len(known) / len(found)):.0f} %" if found else "-"
     late = np.quantile(known, quantiles).tolist() if known else []
     return ", ".join([missed, *(f"{each:.0f} s" for each in late)])
-
-
-def answer(detector: ChangeDetector, stream: Spliced) -> list[float] | None:
-    """Seconds from a reply's end until the first voice is told to be back; None where unnoticed."""
-    begin, end, _ = stream.ends
-    back: list[float] | None = None
-    for seconds, returned in reports(detector, stream.frames):
-        if returned and back is not None:
-            back.append(seconds - end)
-        elif back is None and begin < seconds <= end:
-            back = []
-    return back
-
-
-def judged(found: Sequence[list[float] | None]) -> tuple[float, float, float, float]:
-    """Shares noticed, taken to be back too early, back soon after; and after how many seconds."""
-    noticed = [back for back in found if back is not None]
-    early = [any(late <= 0 for late in back) for back in noticed]
-    soon = [min(later) for back in noticed if (later := [b for b in back if b > 0])]
-    close = sum(late <= SOON_SECONDS for late in soon) / max(len(noticed), 1)
-    return len(noticed) / len(found), float(np.mean(early)), close, float(np.median(soon))
 
 
 # ----------------------------------------------------------------------------------------- channels

@@ -5,17 +5,14 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import FEATURES, read
 from monitor import Monitor, Population, Run
 from monitor.networks.layers import RATE
-from monitor.plots.canvas import BLUE, GREEN, RED, spread_apart
 from monitor.sources import Diarised, Samples
 from monitor.transcripts import Turn
 from monitor.types import FloatArray
@@ -46,7 +43,7 @@ class Meeting:
 @benchmark()
 def meetings(page: Page, speech: Path, *, seconds: float = 60.0) -> None:
     """What do meetings disclose of each, beside the same speech alone?"""
-    population, drawn = Population.reference(), dict[int, list[tuple[float, float]]]()
+    population = Population.reference()
     every = readers(speech, population, seconds, 16)
     alone = by_themselves(every, population)
     page.note(f"{len(every)} readers, {seconds:g} s of each; alone {np.mean([*alone.values()]):.2f}"
@@ -55,9 +52,7 @@ def meetings(page: Page, speech: Path, *, seconds: float = 60.0) -> None:
     def rows() -> Iterator[list[str]]:
         for size in (2, 4, 8):
             for overlap, errors in CONDITIONS:
-                cells, lost = row(every, size, overlap, errors, population, alone)
-                if not overlap:
-                    drawn.setdefault(size, []).append((errors, lost))
+                cells = row(every, size, overlap, errors, population, alone)
                 yield [str(size), f"{overlap:.0%}, {errors:.0%}", *cells]
 
     page.table(
@@ -66,14 +61,13 @@ def meetings(page: Page, speech: Path, *, seconds: float = 60.0) -> None:
         rows(),
         keys=2,
     )
-    page.picture("meetings.svg", partial(paint, drawn), (7.0, 4.5))
 
 
 def row(
     every: Sequence[Reader], size: int, overlap: float, errors: float, population: Population,
     alone: dict[str, float],
-) -> tuple[list[str], float]:  # fmt: skip
-    """Cells of all groups of this size, and the mean bits lost."""
+) -> list[str]:  # fmt: skip
+    """Cells of all groups of this size."""
     told: list[Told] = []
     shared = wrong = total = 0.0
     for number in sorted({*range(0, len(every) - size + 1, size), len(every) - size}):
@@ -97,7 +91,7 @@ def row(
         " / ".join(matched),
         f"{np.mean([each.probability for each in told]):.2f}",
         f"{np.nanmean([each.purity for each in told]):.2f}",
-    ], float(lost.mean())
+    ]
 
 
 def readers(speech: Path, population: Population, seconds: float, most: int) -> list[Reader]:
@@ -215,17 +209,3 @@ def by_themselves(every: Sequence[Reader], population: Population) -> dict[str, 
         *_, last = monitor.stream(Samples(np.concatenate(reader.utterances), RATE))
         found[reader.name] = float(last.evidence_bits or 0.0)
     return found
-
-
-def paint(lost: dict[int, list[tuple[float, float]]], figure: Figure) -> None:
-    """How evidence falls with wrong labels, a line for each number of people."""
-    axes = figure.add_axes((0.12, 0.14, 0.7, 0.8))
-    drawn = {size: np.array([(100 * e, -b) for e, b in points]) for size, points in lost.items()}
-    ends = sorted(drawn, key=lambda size: drawn[size][-1, 1])
-    low = min(points[:, 1].min() for points in drawn.values())
-    places = spread_apart([drawn[k][-1, 1] for k in ends], [0.07] * len(ends), low - 0.1, 0.1)
-    for (size, points), colour in zip(drawn.items(), (BLUE, GREEN, RED), strict=False):
-        axes.plot(*points.T, marker="o", color=colour)
-        axes.text(20.6, places[ends.index(size)], f"{size} people", va="center", color=colour)
-    axes.set_xlabel("of the time with somebody else's label, %")
-    axes.set_ylabel("bits of evidence beside the same turns alone")

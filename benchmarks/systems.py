@@ -3,9 +3,8 @@
 References and queries (Tura-Vecino et al., section 3.3) are of different chapters wherever a reader
 has two; of one chapter its first half and its second, which makes a voice easier to recognise.
 Systems are the monitor's anonymisers; ``recordings``, which are left alone; ``opus`` at its lowest
-rate; ``vocoder``, which makes a voice of its very spectra; and the codec as far as no anonymiser
-offers it: ``codec:BOOKS`` decodes from so many codebooks, C0 first, ``codec:1:EPSILON`` from C0
-with noise, ``...@FILE`` by other weights, such as those of an ablation.
+rate; ``vocoder``, which makes a voice of its very spectra; and ``codec:BOOKS``, which decodes from
+so many codebooks of the codec, C0 first.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ import soundfile
 from benchmarks.readers import read
 from monitor.anonymisers.filters import Utterance
 from monitor.anonymisers.registry import make
-from monitor.anonymisers.usc import GriffinLim, Usc
+from monitor.anonymisers.usc import GriffinLim
 from monitor.corpus import find
-from monitor.errors import CorpusError, UsageError
+from monitor.errors import CorpusError
 from monitor.networks.layers import HOP, RATE, WIDTH, log_mel
 from monitor.networks.usc import FRAME, UscNetwork, shipped_codec
 from monitor.protocols import Anonymiser
@@ -115,26 +114,14 @@ def change(system: str, sound: FloatArray, name: str, speaker: str) -> tuple[Flo
         return spoken(log_mel(padded, 80), len(sound)), np.nan
     utterance = Utterance(RATE, name, speaker, 0, SEED)
     if system.startswith(f"{CODEC}:"):
-        return decoded(system.removeprefix(f"{CODEC}:"), sound, utterance)
+        network, books = shipped_codec(), int(system.removeprefix(f"{CODEC}:"))
+        bands = network.decoder.stream()
+        said = network.books.latents(codes_of(network, sound, books))
+        made = spoken(np.concatenate([bands.push(said), bands.flush()]), len(sound))
+        return made, bits_of(network, books, len(sound))
     made = protected(make(system, utterance), sound)
     kind = system.partition(":")[0]
     return made, bits_of(shipped_codec(), 1, len(sound)) if kind == USC else np.nan
-
-
-def decoded(setting: str, sound: FloatArray, utterance: Utterance) -> tuple[FloatArray, float]:
-    """A voice through the codec."""
-    coding, _, file = setting.partition("@")
-    books, _, epsilon = coding.partition(":")
-    network = network_of(file)
-    if not books.isdigit() or (epsilon and books != "1"):
-        raise UsageError(f"{coding!r} is no setting such as codec:6, or codec:1:15 with noise")
-    if books == "1":
-        made = protected(Usc(float(epsilon) if epsilon else None, utterance, network), sound)
-    else:
-        bands = network.decoder.stream()
-        said = network.books.latents(codes_of(network, sound, int(books)))
-        made = spoken(np.concatenate([bands.push(said), bands.flush()]), len(sound))
-    return made, bits_of(network, int(books), len(sound))
 
 
 def protected(anonymiser: Anonymiser, sound: FloatArray) -> FloatArray:
@@ -177,7 +164,6 @@ def network_of(file: str) -> UscNetwork:
     return UscNetwork.load(Path(file)) if file else shipped_codec()
 
 
-@cache
 def mark_of(system: str) -> list[Any]:
     """What the work of a system depends on, for a cache."""
     if system == RECORDINGS:
@@ -185,4 +171,4 @@ def mark_of(system: str) -> list[Any]:
     if system == OPUS:
         return [soundfile.__libsndfile_version__]
     codec = system.partition(":")[0] in (CODEC, USC)
-    return [SEED, VERSION, *([network_of(system.partition("@")[2]).sha256] if codec else [])]
+    return [SEED, VERSION, *([shipped_codec().sha256] if codec else [])]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations_with_replacement
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 from scipy.stats import binom
 
 from benchmarks.page import Page, benchmark
@@ -18,7 +16,6 @@ from monitor.corpus import find
 from monitor.maths import likelihood_ratios as calibrated
 from monitor.maths.evidence import bits_among, cap_bits, level_ratios, posterior_among, with_misses
 from monitor.maths.statistics import limits, speaker_weights
-from monitor.plots.canvas import BLUE, GREEN, GREY, ORANGE, PURPLE
 from monitor.population.cohort import CohortScoring
 from monitor.training.fitted import ComparisonChooser, FittedEvidence, fit_evidence
 from monitor.training.voices import CellComparisons, cohort_of, collect, plans
@@ -34,7 +31,6 @@ FEWEST = 15
 CROWDS, ENROLLED = (50, 100, 250, 300), (2, 5, 10, 20)
 FIRST_FOREIGN = 50
 """Place of the first non-native speaker among the voices."""
-COLOURS = (BLUE, GREEN, ORANGE, PURPLE)
 UNLIKE = "non-native, by the rank model of LibriSpeech"
 PEOPLE = "people | features | T"
 
@@ -147,9 +143,6 @@ def truth(
         (line for each in lines if "| 10 s" in each.title for line in crowds(each, len(readers))),
         keys=4,
     )
-    shown = [each.at_home() for each in lines if "f0+phones+voice | 10 s" in each.title]
-    page.picture("evidence-exceeded.svg", partial(exceeded, shown), (7.0, 4.5))
-    page.picture("evidence-reliable.svg", partial(reliable, shown), (6.0, 4.8))
 
 
 def judge(
@@ -334,15 +327,10 @@ def crowds(judged: Judged, readers: int) -> Iterator[list[str]]:
             yield [*judged.title.split(" | "), str(many), *both]
 
 
-def posterior_of(judged: Judged) -> tuple[FloatArray, FloatArray]:
-    """Ratios and posterior among the candidates."""
-    ratios = cap_bits(level_ratios(judged.there), np.nanmean(judged.support, axis=1))
-    return ratios, posterior_among(ratios, ratios.shape[1])
-
-
 def predicted(judged: Judged) -> tuple[float, float, float, float]:
     """Rank 1 and mean bits among the candidates: told, true."""
-    ratios, posterior = posterior_of(judged)
+    ratios = cap_bits(level_ratios(judged.there), np.nanmean(judged.support, axis=1))
+    posterior = posterior_among(ratios, ratios.shape[1])
     weight, n, rows = judged.weights, ratios.shape[1], np.arange(len(ratios))
     ratios = np.where(np.isfinite(ratios), ratios, -1e3)
     found = (
@@ -361,39 +349,3 @@ def share_exceeding(judged: Judged, steps: FloatArray) -> FloatArray:
     share = calibrated.exceeding(others, weight, steps)
     share[share * (place.max() + 1) < 0.2] = np.nan
     return share
-
-
-def exceeded(lines: Sequence[Judged], figure: Figure) -> None:
-    """Share of impostors' comparisons at k bits or more, beside 2^-k."""
-    axes, steps = figure.subplots(), np.linspace(0, 10, 41)
-    axes.plot(steps, 100 * np.exp2(-steps), color=GREY, linestyle="--", label="allowed: 2^-k")
-    for judged, colour in zip(lines, COLOURS, strict=False):
-        share = share_exceeding(judged, steps)
-        axes.plot(steps, 100 * share, color=colour, label=judged.title.split(" | ")[0])
-    axes.set(yscale="log", ylim=(0.02, 110), xlabel="bits shown of somebody else, at least",
-             ylabel="share of comparisons, %")  # fmt: skip
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.legend(frameon=False)
-    axes.grid(alpha=0.3)
-
-
-def reliable(lines: Sequence[Judged], figure: Figure) -> None:
-    """Of candidates given a probability, how many are the speaker."""
-    axes = figure.subplots()
-    axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", label="as told")
-    edges = np.array([0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0 + 1e-9])
-    for judged, colour in zip(lines, COLOURS, strict=False):
-        _, posterior = posterior_of(judged)
-        label = np.arange(posterior.shape[1]) == judged.own[:, None]
-        mass = np.broadcast_to(judged.weights[:, None], posterior.shape)
-        place = (np.digitize(posterior, edges) - 1).ravel()
-        total, given, true = (
-            np.bincount(place, each.ravel(), edges.size)
-            for each in (mass, mass * posterior, mass * label)
-        )
-        some = total > 0
-        axes.plot(given[some] / total[some], true[some] / total[some], color=colour, marker="o",
-                  label=judged.title.split(" | ")[0])  # fmt: skip
-    axes.set(xlabel="probability given to a candidate", ylabel="share who are the speaker")
-    axes.legend(frameon=False)
-    axes.grid(alpha=0.3)

@@ -9,10 +9,10 @@ import pytest
 
 from benchmarks.systems import CODEC, QUERY, REFERENCE, Excerpt, change
 from benchmarks.usc_codes import Stream, counted, features, learnt, trained
-from monitor.errors import UsageError
 from monitor.lab.evaluation import EvaluationSettings, evaluate
 from monitor.networks.layers import RATE
-from tests.usc_weights import BOOKS, SIZE, usc_weights
+from monitor.networks.usc import shipped_codec
+from tests.usc_weights import SIZE, usc_weights
 
 READERS, PIECES = 24, 12
 
@@ -29,18 +29,12 @@ def sound() -> np.ndarray:
     return np.random.default_rng(0).normal(0, 0.1, 2 * RATE + 123).astype(np.float32)
 
 
-def test_more_codebooks_take_more_bits_and_say_something_else(file, sound):
-    one, all_of = (change(f"{CODEC}:{books}@{file}", sound, "a", "ann") for books in (1, BOOKS))
-    assert one[0].shape == all_of[0].shape == sound.shape
-    assert one[1] == pytest.approx(np.log2(SIZE) * len(sound) / 640)
-    assert all_of[1] == pytest.approx(BOOKS * one[1])
-    assert np.abs(one[0] - all_of[0]).max() > 0
-
-
-@pytest.mark.parametrize("setting", ["x", "6:300", "", "0", f"{BOOKS + 1}"])
-def test_a_setting_that_makes_no_sense_is_refused(file, sound, setting):
-    with pytest.raises(UsageError):
-        change(f"{CODEC}:{setting}@{file}", sound, "a", "ann")
+def test_more_codebooks_take_more_bits_and_say_something_else(sound):
+    one, two = (change(f"{CODEC}:{books}", sound, "a", "ann") for books in (1, 2))
+    assert one[0].shape == two[0].shape == sound.shape
+    assert one[1] == pytest.approx(np.log2(shipped_codec().books.size) * len(sound) / 640)
+    assert two[1] == pytest.approx(2 * one[1])
+    assert np.abs(one[0] - two[0]).max() > 0
 
 
 def drawn(apart: float, seed: int) -> tuple[list[np.ndarray], list[str]]:
