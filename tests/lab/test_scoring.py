@@ -198,18 +198,12 @@ def test_every_cell_that_the_speech_reaches_and_those_that_it_does_not(collected
         check_size(500_000_000)
 
 
-def enrolled_grid(
-    voices, population, lengths, scorings=("average",), templates=(None,)
-) -> EnrolledGrid:
-    names = ("codes", "embedding")
-    return EnrolledGrid(
-        voices, population, names, population.rank_models, lengths, templates, "cross", scorings
-    )
-
-
 @pytest.mark.slow
 def test_they_are_those_of_score(later, enrolled):
-    grid = enrolled_grid(collect(later)[0], enrolled, (5.0, 20.0, 41.0), ("average", "max"))
+    grid = EnrolledGrid(
+        collect(later)[0], enrolled, ("codes", "embedding"), enrolled.rank_models,
+        (5.0, 20.0, 41.0), (None,), "cross", ("average", "max"),
+    )  # fmt: skip
     cells = [grid.score(*cell) for cell in grid.cells()]
     assert [(c.session, c.test_seconds, c.template_seconds) for c in cells] == [
         ("cross", 5.0, 30.0), ("cross", 20.0, 30.0),

@@ -27,22 +27,21 @@ class Listed:
     others: FloatArray
 
 
-def voice_privacy(folder: Path, prefix: str = "", seed: int = 0, lead: float = 1.2) -> Listed:
+def voice_privacy(folder: Path) -> Listed:
     """The shape of VoicePrivacy's libri_dev_trials_f: 704 target and 14 566 nontarget pairs.
 
     15 enrolled speakers; 704 recordings of theirs and 314 of five impostors, whose voices lie
     farther out than those of the enrolled speakers, so that they count.
     """
-    generator = np.random.default_rng(seed)
-    speakers = [f"{prefix}{1000 + i}" for i in range(15)]
+    generator = np.random.default_rng(0)
+    speakers = [str(1000 + i) for i in range(15)]
     own = np.concatenate([np.arange(704) % 15, np.full(314, -1)])
     scores = generator.normal(size=(1018, 15)) + 0.9 * (own[:, None] < 0)
-    scores[np.arange(704), own[:704]] += lead
+    scores[np.arange(704), own[:704]] += 1.2
     mated = own[:, None] == np.arange(15)
-    folder.mkdir(exist_ok=True)
     with (folder / "scores").open("w") as listed, (folder / "trials").open("w") as key:
         for row in range(1018):
-            name = f"{speakers[own[row]] if row < 704 else f'{prefix}x{row % 5}'}-{row:04}"
+            name = f"{speakers[own[row]] if row < 704 else f'x{row % 5}'}-{row:04}"
             for column, speaker in enumerate(speakers):
                 listed.write(f"{speaker} {name} {float(scores[row, column])!r}\n")
                 word = "target" if mated[row, column] else "nontarget"

@@ -197,10 +197,10 @@ NAMES = tuple(f"s{i:02}" for i in range(40))
 GENDER = {name: "fm"[i % 2] for i, name in enumerate(NAMES)}
 
 
-def halves(lead_f=2.5, lead_m=0.5, tests=6):
+def halves():
     """Women are easily found, men hardly."""
-    target = np.repeat(np.arange(40), tests)
-    lead = np.where(target % 2, lead_m, lead_f)
+    target = np.repeat(np.arange(40), 6)
+    lead = np.where(target % 2, 0.5, 2.5)
     own = target[:, None] == np.arange(40)
     scores = np.random.default_rng(0).normal(size=own.shape) + lead[:, None] * own
     return ScoreMatrix(scores, target, NAMES, "halves")

@@ -107,9 +107,9 @@ def keys(path, settings=SETTINGS):
     return {order.key for order in orders(path, settings)}
 
 
-def make(path, folder, settings=SETTINGS, jobs=1, fresh=False):
-    cache = ResultCache(folder, fresh=fresh)
-    return make_cells(orders(path, settings), of(path, settings), settings, cache, jobs)
+def make(path, folder, settings=SETTINGS):
+    cache = ResultCache(folder)
+    return make_cells(orders(path, settings), of(path, settings), settings, cache, 1)
 
 
 @pytest.fixture

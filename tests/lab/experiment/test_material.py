@@ -113,3 +113,12 @@ def test_tests_and_templates_of_everybody_or_of_those_who_are_tested(speech):
     assert speech.fills("same", 300.0, 3.0) == ([], [])
     with pytest.raises(UsageError, match="positive multiple"):
         speech.fills("same", 1.23, 3.0)
+
+
+def test_what_is_kept_depends_on_what_was_said(speech, tmp_path):
+    write_corpus(tmp_path / "other", Simulation(6, seed=1), 6, 2, 20.0)
+    other = Speech(find(tmp_path / "other").recordings, None, 5)
+    made = panel(speech)
+    before = speech.content(made)
+    assert other.content(made) != before
+    assert speech.content(made) == before

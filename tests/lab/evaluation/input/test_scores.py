@@ -52,7 +52,7 @@ def table(separator=",", corner="trial", label=None):
     return "".join(separator.join(line) + "\n" for line in lines)
 
 
-def pairs(form, header="", order=None):
+def pairs(form, header=""):
     """A list; the form has t, s, x (score) and w (word) in it."""
     lines = []
     for i in range(len(TRIALS)):
@@ -60,8 +60,6 @@ def pairs(form, header="", order=None):
             word = "target" if TARGET[i] == j else "nontarget"
             x = repr(float(SCORES[i, j]))
             lines.append(form.format(t=TRIALS[i], s=SPEAKERS[j], x=x, w=word) + "\n")
-    if order is not None:
-        lines = [lines[i] for i in order]
     return header + "".join(lines)
 
 
@@ -314,11 +312,11 @@ def test_names_with_commas(file, separator):
     assert found.mated.tolist() == [0.9, 0.5]
 
 
-def cell(session: str, seconds: float, systems=("f0", "voice")) -> ScoreCell:
+def cell(session: str, seconds: float) -> ScoreCell:
     generator = np.random.default_rng(round(seconds))
     target, rows = np.array([0, 0, 1, 2]), ("ann 1", "ann 2", "bob 1", "cid 1")
     made = {n: ScoreMatrix(generator.normal(size=(4, 3)), target, SPEAKERS, n, rows)
-            for n in systems}  # fmt: skip
+            for n in ("f0", "voice")}  # fmt: skip
     return ScoreCell(session, seconds, 30.0, made, ("1", "2", "1", "1"), np.arange(4.0))
 
 
