@@ -22,7 +22,6 @@ from monitor.events.run import GapEvent
 from monitor.features.extractor import Extractor
 from monitor.features.registry import FEATURES as REGISTERED
 from monitor.kinds import KINDS
-from monitor.maths.scores import OF_COUNTS, OF_VECTORS
 from monitor.protocols import Feature, Sink, Sketch, Source
 from monitor.stream.records import RunTotals, placed, start_event
 from monitor.types import Block, Frames, Gap, Track, Tracks, Words
@@ -291,25 +290,6 @@ def test_sketch_learns_nothing_from_what_is_no_number(name):
 def test_sketch_has_one_size(name):
     sketch, values = SKETCHES[name].make(), SKETCHES[name].values(500, 0)
     assert growth(30, lambda _: sketch.learn_many(values)) < KILOBYTE
-
-
-SIMILARITIES = OF_COUNTS | OF_VECTORS
-
-
-@pytest.mark.parametrize("name", SIMILARITIES)
-def test_similarity_changes_neither_sketch_nor_templates(name):
-    measure = SIMILARITIES[name]
-    total = np.array([3.0, 0.0, 5.0, 1.0])
-    shape = (6, 3, 4) if measure.by_slice else (6, 4)
-    raw = np.random.default_rng(0).integers(1, 9, shape).astype(float)
-    kept = raw.copy()
-    templates = measure.prepare(raw)
-    prepared = templates.copy()
-    first = measure.score(templates, total)
-    assert np.array_equal(measure.score(templates, total), first)
-    assert np.array_equal(total, [3.0, 0.0, 5.0, 1.0])
-    assert np.array_equal(raw, kept)
-    assert np.array_equal(templates, prepared)
 
 
 # ----------------------------------------------------------------------------------------- sources

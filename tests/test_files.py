@@ -128,20 +128,6 @@ def test_only_what_is_surely_ours_and_nobody_works_on(left, tmp_path):
     assert precious.read_text() == "mine"
 
 
-def test_what_is_an_hour_old_goes_with_the_next_write_into_its_folder(left, tmp_path):
-    foreign = tmp_path / ".figure8.png.abcdefgh"
-    foreign.write_text("of another program")
-    fresh = tmp_path / ".figure9.png.abcdefgh.unfinished"
-    fresh.write_text("begun just now")
-    for path in (left, foreign):
-        os.utime(path, (0, 0))
-    files._sweep_old.cache_clear()
-    with atomic_write(tmp_path / "other.csv") as file:
-        file.write(b"x")
-    assert not left.exists()
-    assert {path.name for path in tmp_path.iterdir()} == {"other.csv", foreign.name, fresh.name}
-
-
 def test_one_at_a_time_in_a_folder(tmp_path, monkeypatch):
     path = tmp_path / "us.npz"
     with slow_writer(path) as slow:

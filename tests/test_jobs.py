@@ -94,22 +94,6 @@ def test_no_process_outlives_the_one_that_asked(tmp_path, how):
         assert script.wait(60) != 0
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system pins nothing")
-def test_nothing_counts_cores_that_this_process_may_not_use():
-    program = """
-import os, sys
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-from monitor.cli.doctor import examine
-from monitor.jobs import cores
-print(cores(), next(examine()).words)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.startswith("1 ")
-    assert done.stdout.rstrip().endswith(", 1 core")
-
-
 # ------------------------------------------------------------------------------------- generators
 
 
@@ -144,9 +128,6 @@ def test_a_generator_that_is_not_wanted_any_more_is_ended():
     with GeneratorProcesses(counted, [1 << 60], jobs=1) as processes:
         assert next(processes.of(0)) == 0
     assert not any(process.is_alive() for process in processes._processes)
-
-
-# ---------------------------------------------------------------------------------------- threads
 
 
 @pytest.mark.slow

@@ -7,25 +7,18 @@ import json
 import re
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
-from types import ModuleType
 
 import pytest
 import soundfile
 
 import monitor
-from monitor.cli import COMMANDS
-from tests.pages import fenced
 from tests.sounds import RATE, synthetic
 
 ROOT = Path(__file__).resolve().parents[1]
 API = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "api").glob("*.md"))
 DOCUMENTED = re.findall(r"^::: (monitor[\w.]*)$", API, flags=re.MULTILINE)
-PUBLIC = [name for name in DOCUMENTED if isinstance(resolve_name(name), ModuleType)]
-PUBLIC += ["monitor.run", "monitor.transcripts"]
-"""Modules whose names people may import."""
 
 
 def loaded(program: str) -> tuple[list[str], set[str]]:
@@ -72,24 +65,6 @@ def test_the_declarations_for_type_checkers_are_the_names_that_are_found():
         _ = monitor.Monitors  # type: ignore[attr-defined]
 
 
-def test_the_code_that_people_are_shown_imports_public_names_alone():
-    guides = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
-    codes = [code for page in guides for code in fenced(page.read_text("utf-8"), "python")]
-    codes += [path.read_text("utf-8") for path in ROOT.glob("examples/*.py")]
-    found = {
-        f"{node.module}.{name.name}"
-        for code in codes
-        for node in ast.walk(ast.parse(code))
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("monitor")
-        for name in node.names
-    }
-    public = {f"{room}.{name}" for room in PUBLIC for name in import_module(room).__all__}
-    assert len(found) > 20
-    assert found - public == set()
-
-
-# ---------------------------------------------------------------------------- what importing costs
-
 HEAVY = {"torch", "river", "matplotlib", "rich", "scipy", "soundfile", "soxr", "_webrtcvad"}
 
 
@@ -101,17 +76,6 @@ def test_import_and_help_are_light():
     _, modules = loaded("import monitor")
     assert not any(module.split(".")[0] in {*HEAVY, "numpy"} for module in modules)
     assert heavy("from monitor.cli import main; main(['--help'])") == set()
-
-
-@pytest.mark.slow
-def test_help_of_a_command_and_a_name_are_light():
-    program = "from monitor.cli import main; main([{!r}, '--help'])"
-    found = {each: heavy(program.format(each)) for each in COMMANDS}
-    assert {command: modules for command, modules in found.items() if modules} == {}
-    for name in ("Monitor", "Population", "Reading", "alerts", "sources", "corpus", "errors"):
-        modules = heavy(f"from monitor import {name}")
-        assert not any(module.startswith("scipy.stats") for module in modules)
-        assert {module.split(".")[0] for module in modules} <= {"scipy"}
 
 
 SLOW = {

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import pickle
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor import errors, phrases
-from monitor.cli.options import _OPTIONS, in_options
+from monitor.cli.options import in_options
 from monitor.crowds import crowd_of, rounded
 from monitor.errors import Argument, Message, MonitorError, UsageError
 from monitor.events import phrases as event_phrases
-from monitor.events.declaration import decode, record_of
-from monitor.events.phrases import (
-    CHANGED,
-    bits_now,
-    narrowed_sentence,
-)
+from monitor.events.declaration import decode
+from monitor.events.phrases import CHANGED, bits_now, narrowed_sentence
 from monitor.events.reading import Reading
-from monitor.events.run import Change, DelayRow, GapEvent, LevelReached, RunStart
-from monitor.kinds import KINDS
+from monitor.events.run import Change, DelayRow, LevelReached, RunStart
 from monitor.phrases import odds, verdict
-from monitor.types import GAP_REASONS
 from tests.records import event
 
 # -------------------------------------------------------------------------------- closed-set bits
@@ -156,14 +148,6 @@ def test_what_the_evidence_says_in_each_case(reading, watch, sentence):
 # ---------------------------------------------------------------------------- errors and reasons
 
 
-def called(name: str) -> list[ast.Call]:
-    """Where the package calls this."""
-    texts = [path.read_text("utf-8") for path in Path(errors.__file__).parent.rglob("*.py")]
-    nodes = [node for text in texts if f"{name}(" in text for node in ast.walk(ast.parse(text))]
-    calls = [node for node in nodes if isinstance(node, ast.Call)]
-    return [each for each in calls if ast.unparse(each.func).split(".")[-1] == name]
-
-
 def test_every_error_has_a_code_of_its_own_below_that_of_its_base():
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
     raised = [kind for kind in kinds if issubclass(kind, MonitorError)]
@@ -184,22 +168,3 @@ def test_a_message_names_options_on_the_command_line_even_from_another_process()
         assert str(each) == said
         assert in_options(each) == "watch=me.wav is there: name one with --watch or --replace"
     assert in_options(UsageError("watch=me.wav is no name")) == "watch=me.wav is no name"
-
-
-@pytest.mark.slow
-def test_the_command_line_knows_every_argument_that_is_named():
-    first = [call.args[0] for call in called("Argument") if call.args]
-    named = {each.value for each in first if isinstance(each, ast.Constant)}
-    assert {"watch", "replace"} < named <= _OPTIONS.keys()
-
-
-@pytest.mark.slow
-def test_every_gap_has_a_reason_of_the_list_and_every_reason_a_gap():
-    made = set()
-    for call in called("Gap"):
-        named = [word.value for word in call.keywords if word.arg == "reason"]
-        made.add(ast.unparse([*call.args, *named][0]))
-    made.remove("spec.kind.unusable")
-    assert made | {repr(kind.unusable) for kind in KINDS.values()} == {*map(repr, GAP_REASONS)}
-    (key,) = [key for key in record_of(GapEvent).keys if key.name == "reason"]
-    assert all(f'`"{reason}"` ({why})' in key.meaning for reason, why in GAP_REASONS.items())

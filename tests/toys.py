@@ -1,4 +1,4 @@
-"""Toys of what CONTRIBUTING.md says how to add: whole files, edits, and that they work."""
+"""A toy of what CONTRIBUTING.md says how to add: whole files, edits, and that it works."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ class Toy:
         name: what stands for NAME in the section of CONTRIBUTING.md.
         new: whole files.
         changed: what stands in a file, and what it becomes; more of them follow.
-        made: files that a command writes anew, and the command.
         works: a program that shows that the part is there.
     """
 
@@ -24,7 +23,6 @@ class Toy:
     name: str
     new: Mapping[str, str]
     changed: Mapping[str, tuple[str, ...]]
-    made: Mapping[str, str]
     works: str
 
 
@@ -92,7 +90,6 @@ class Loudness:
     "phones": FeatureCase(""",
         ),
     },
-    {},
     """
 import subprocess, sys
 from pathlib import Path
@@ -112,63 +109,4 @@ assert templates["loudness"].slices.sum() > 2 * 400
 """,
 )
 
-METRIC = Toy(
-    "A metric",
-    "surplus",
-    {
-        "monitor/lab/evaluation/surplus.py": '''"""How far mated scores lie above."""
-
-from __future__ import annotations
-
-from monitor.lab.evaluation.family import EvaluationContext
-from monitor.lab.evaluation.family import Family, FamilyResult, FigureEntry
-from monitor.lab.report.model import Figure
-
-__all__ = ["FAMILY"]
-
-
-def _compute(context: EvaluationContext) -> FamilyResult:
-    mated = context.pool.mated.mean()
-    others = [block.ravel() for _, block in context.pool.non_mated_blocks()]
-    rest = sum(each.sum() for each in others) / sum(each.size for each in others)
-    return FamilyResult((Figure("surplus.mean", "mean surplus", float(mated - rest), ""),))
-
-
-FAMILY = Family(
-    key="surplus",
-    place=45,
-    title="How far mated scores lie above",
-    caveat="A surplus says nothing of its spread.",
-    needs=("pool",),
-    figures=(FigureEntry("surplus", "surplus.mean", "mean mated less mean non-mated score"),),
-    compute=_compute,
-)
-''',
-    },
-    {
-        "monitor/lab/evaluation/family.py": (
-            """    *("anonymity", "accounting"),""",
-            """    *("anonymity", "accounting", "surplus"),""",
-        ),
-    },
-    {
-        "docs/metrics.md": "docs/check.py",
-        "tests/stable.json": "tests/test_stable.py",
-    },
-    """
-import json, subprocess, sys
-import numpy as np
-own = np.tile(np.eye(10), (4, 1))
-np.save("scores.npy", np.random.default_rng(0).normal(size=(40, 10)) + 3 * own)
-np.save("labels.npy", np.tile(np.arange(10), 4))
-command = [sys.executable, "-m", "monitor", "evaluate", "scores.npy", "--labels", "labels.npy"]
-def said(*options):
-    return subprocess.run([*command, *options], capture_output=True, text=True, check=True).stdout
-(system,) = json.loads(said("--json"))["systems"]
-assert abs(system["figures"]["surplus.mean"]["value"] - 3) < 0.5
-assert "How far mated scores lie above" in said("--all")
-assert "How far mated scores lie above (`surplus`)" in open("docs/metrics.md").read()
-""",
-)
-
-TOYS = (FEATURE, METRIC)
+TOYS = (FEATURE,)

@@ -110,13 +110,10 @@ class VirtualMicrophone:
         self._players.append(player)
         return player
 
-    def play_file(
-        self, recording: Path, seconds: float, start_seconds: float = 0.0
-    ) -> subprocess.Popen[bytes]:
-        """Speak a part of a recording into it."""
+    def play_file(self, recording: Path, seconds: float) -> subprocess.Popen[bytes]:
+        """Speak the beginning of a recording into it."""
         rate = soundfile.info(recording).samplerate
-        first = round(start_seconds * rate)
-        samples, _ = soundfile.read(recording, round(seconds * rate), first, dtype="float32")
+        samples, _ = soundfile.read(recording, round(seconds * rate), dtype="float32")
         return self.play(samples, rate)
 
     def __enter__(self) -> Self:

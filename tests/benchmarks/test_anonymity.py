@@ -5,12 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.systems import OPUS, QUERY, RECORDINGS, REFERENCE, change, excerpts
-from benchmarks.usc_privacy import (
-    enrolled_matrix,
-    over_readers,
-    rank_tests,
-)
+from benchmarks.systems import QUERY, REFERENCE, excerpts
+from benchmarks.usc_privacy import enrolled_matrix, over_readers, rank_tests
 from monitor.lab.evaluation import EvaluationSettings, evaluate
 
 READERS, UTTERANCES, SIZE = 30, 6, 16
@@ -89,11 +85,3 @@ def test_no_query_is_of_a_chapter_that_is_a_reference(chosen):
     assert not by[QUERY] & by[REFERENCE]
     assert len({each.name for each in chosen}) == len(chosen)
     assert len({each.speaker for each in chosen}) == 20
-
-
-def test_opus_keeps_the_length_and_sends_some_six_kilobits(chosen):
-    sound = chosen[0].sound()
-    made, bits = change(OPUS, sound, chosen[0].name, chosen[0].speaker)
-    assert made.shape == sound.shape
-    assert 5000 < bits / chosen[0].seconds < 8000
-    assert change(RECORDINGS, sound, "", "")[0] is sound

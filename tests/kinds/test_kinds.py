@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from monitor.kinds import (
     KINDS,
     LEVELS,
     FeatureSpec,
-    comparable_features,
     kind,
 )
 
@@ -72,19 +70,3 @@ def test_a_spec_without_meaning_is_refused(wrong):
     with pytest.raises(UsageError, match="x") as told:
         FeatureSpec(**{"name": "x", "kind": HISTOGRAM, "size": 4, "frame_seconds": 0.01} | wrong)
     assert "\n" not in str(told.value)
-
-
-def test_specs_are_equal_where_their_frames_can_be_compared():
-    one = FeatureSpec("x", HISTOGRAM, 4, 0.01, rate=8000)
-    assert pickle.loads(pickle.dumps(one)) == one
-    assert one == FeatureSpec("x", HISTOGRAM, 4, 0.01, rate=16000)
-    others = [
-        FeatureSpec("x", HISTOGRAM, 5, 0.01),
-        FeatureSpec("x", EMBEDDING, 4, 0.01),
-        FeatureSpec("x", HISTOGRAM, 4, 0.02),
-        FeatureSpec("x", HISTOGRAM, 4, 0.01, network="ab" * 32),
-    ]
-    for other in others:
-        assert one != other
-        assert comparable_features({"x": one}, {"x": other}) == set()
-    assert comparable_features({"x": one, "y": one}, {"x": one}) == {"x"}

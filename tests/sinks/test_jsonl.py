@@ -9,12 +9,9 @@ import os
 import stat
 import subprocess
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from monitor.errors import StoreError
 from monitor.events.reading import Reading
@@ -65,28 +62,6 @@ def test_numpy_numbers_are_numbers_and_what_is_not_finite_is_never_written(tmp_p
     sink.close()
     found = {"a": 1.234568, "b": 0.1, "c": 3, "d": True, "e": [1.5, 0.0], "f": [1, 2]}
     assert json.loads((tmp_path / "a").read_text()) == found
-
-
-VALUES = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text() | st.floats(-1e6, 1e6)
-
-
-@given(st.dictionaries(st.text(), VALUES | st.lists(VALUES, max_size=3)))
-def test_every_record_is_one_line_that_reads_back(tmp_path_factory, record):
-    path = tmp_path_factory.mktemp("run") / "a"
-    sink = JsonLines(path)
-    sink.write_record(record)
-    sink.close()
-    (line,) = path.read_bytes().splitlines()
-
-    def close(a: Any, b: Any) -> bool:
-        if isinstance(b, list):
-            return all(close(x, y) for x, y in zip(a, b, strict=True))
-        return bool(a == b) if not isinstance(b, float) else abs(a - b) <= 5.1e-7
-
-    read = json.loads(line)
-    assert read.keys() == record.keys()
-    assert all(close(read[key], record[key]) for key in record)
-    assert sink.offset == path.stat().st_size
 
 
 def test_append_cuts_and_goes_on_and_nothing_changes_before_the_first_record(tmp_path):

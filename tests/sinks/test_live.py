@@ -332,33 +332,6 @@ def test_an_alert_that_another_voice_ends_says_so():
         assert words in screen.text
 
 
-def test_both_sides_stand_on_the_screen_with_whom_and_what_was_disclosure_delay():
-    screen = Screen(True, 80, 24)
-    view = view_of(screen, PROTECTED, *(both(float(t), 0.05 * t) for t in range(1, 41)))
-    crossing = {"type": "crossing", "bits": 1.0, "delay_seconds": None, "side": "clear"}
-    view.write(event({**crossing, "since_seconds": 10.0}))
-    view.write(event({**crossing, "bits": 2.0, "since_seconds": 20.0}))
-    late = {"side": "protected", "since_seconds": 20.0, "delay_seconds": 10.0}
-    view.write(event({**crossing, **late}))
-    lines = shown(view)
-    assert "protected 2.0 bits, 2.0 fewer, to the strongest attacker tried" in view._line()
-    view.write(event(both(41.0, 2.0, "ignorant")))
-    view.write(event({**crossing, **late, "delay_seconds": 9.0}))
-    view.close()
-    text = "\n".join(lines)
-    for words in (
-        "protected 2.0 bits, 2.0 fewer  (1.7 to 2.3)  through mcadams:0.8",
-        "to the strongest attacker tried, who has enrolled protected speech",
-        "delay: 1 bit 10 s, 2 bits not yet out",
-        "o protected",
-    ):
-        assert words in text, words
-    assert [line for line in lines if "oo" in line]
-    told = re.sub(r"\s+", " ", screen.text)
-    assert "1 bit was reached through the anonymiser at 0:20: 10 s later" in told
-    assert "9 s later, from an attacker who does not know" in told
-
-
 @pytest.mark.parametrize(
     ("records", "said"),
     [
@@ -382,9 +355,6 @@ def test_a_line_without_a_terminal(records, said):
     view.close()
     assert said in screen.lines[0]
     assert "\x1b" not in screen.text
-
-
-# ------------------------------------------------------------------------------------- the curve
 
 
 # --------------------------------------------------------------------------------- several people

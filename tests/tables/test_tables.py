@@ -22,7 +22,7 @@ from monitor.errors import UsageError
 from monitor.files import csv_text, plain_cell
 from monitor.population import demo_frames
 from monitor.run.each import RecordingOutcome, SummaryFile, format_row
-from monitor.tables import Column, columns_of, write
+from monitor.tables import Column, write
 from monitor.training.feature_extraction import HearingOrder, write_manifest
 from tests.records import events
 from tests.sounds import RATE, synthetic
@@ -155,15 +155,6 @@ def test_whom_a_reading_names_is_in_the_table_where_that_is_asked_for():
     (row,) = readings.to_pandas(posterior=True).to_dict("records")
     assert (row["posterior.ann"], row["bystander.bob"]) == (0.5, 0.25)
     assert (row["among.50.favourite"], row["among.50.favourite_probability"]) == ("ann", 0.125)
-
-
-def test_columns_do_not_depend_on_what_happened():
-    plain = columns_of(events([{"features": {"f0": {}}, "among": [{"people": 50}]}]))
-    noted = columns_of(events([
-        {"features": {"f0": {}}, "among": None, "withheld": "why"},
-        {"features": {}, "among": [{"people": 50}], "change": {"since_seconds": 1.0}},
-    ]))  # fmt: skip
-    assert plain == noted
 
 
 FORMULA = '=HYPERLINK("http://evil.example";"ann")'
