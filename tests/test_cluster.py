@@ -105,6 +105,8 @@ def refused_within_seconds(address: str, words: str = "no dask scheduler answers
 
 
 def test_one_that_does_not_answer_is_one_line_within_seconds(tmp_path):
+    with pytest.raises(UsageError):
+        Cluster("http://127.0.0.1:1")
     refused_within_seconds("tcp://127.0.0.1:9")
     refused_within_seconds("tls://127.0.0.1:1", "check the address and the certificates")
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -258,6 +258,9 @@ def test_one_person(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "mine")
     assert len(sessions(find("monday/take.wav", "tuesday", "../old/take.wav", speaker="me"))) == 3
     assert sessions(find(".", speaker="me")) == sessions(found)
+    make(tmp_path, "mine/manifest.csv")
+    with pytest.raises(CorpusError, match=r"holds manifest\.csv, which says itself who speaks"):
+        find(".", speaker="me")
 
 
 def test_names_of_speakers_and_link_loops(tmp_path):
