@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,7 +20,8 @@ from monitor import Monitor, enrol
 from monitor.networks.layers import RATE
 from monitor.population.population import Population
 from monitor.relay import CLEAR, DELAY_SECONDS, Gate, RelaySettings, Way
-from monitor.types import Block, FloatArray
+from monitor.types import Block, FloatArray, IntArray
+from tests.virtual_microphone import DEVICE, VirtualMicrophone
 
 DEVICE_RATE = 48_000
 LEADS = (0.5, 1.27, 1.62, 2.5)
@@ -103,3 +107,72 @@ def peak(monitor: Monitor, recording: FloatArray) -> float:
     """The most bits that any second of a recording reads."""
     readings = monitor.stream(recording, rate=DEVICE_RATE)
     return max((reading.bits or 0.0 for reading in readings), default=0.0)
+
+
+# --- How late the other side hears, through two virtual devices.
+
+MODULES = (
+    "module-null-sink sink_name=all rate=48000 channels=4 "
+    "channel_map=front-left,front-right,rear-left,rear-right",
+    "module-remap-sink sink_name=voice master=all channels=2 remix=no "
+    "master_channel_map=front-left,front-right channel_map=front-left,front-right",
+    "module-remap-sink sink_name=meeting master=all channels=2 remix=no "
+    "master_channel_map=rear-left,rear-right channel_map=front-left,front-right",
+    "module-remap-source source_name=ears master=all.monitor channels=2 remix=no "
+    "master_channel_map=front-left,front-right channel_map=front-left,front-right",
+)
+"""One device of four channels: what goes in and what comes out are recorded on one clock."""
+OPTIONS = ("", "--watch 1462 --budget 8 --delay 0", "--watch 1462 --budget 8")
+EVERY_SECONDS, BURST_SECONDS = 0.5, 0.01
+
+
+@benchmark("relay")
+def relay_delay(page: Page, *, seconds: float = 20.0) -> None:
+    """How late does the other side hear, and is anything missing? Bursts of noise, in and out."""
+    rows = ((options or "none", *delays(options.split(), seconds)) for options in OPTIONS)
+    page.table("options of listen --through | bursts in | bursts out | delay, ms", rows)
+
+
+def delays(options: Sequence[str], seconds: float) -> tuple[int, int, str]:
+    """Bursts in and out of a monitor, and the median delay, with 5th and 95th percentile."""
+    sound = np.zeros(round(seconds * DEVICE_RATE), np.float32)
+    every, burst = round(EVERY_SECONDS * DEVICE_RATE), round(BURST_SECONDS * DEVICE_RATE)
+    for at in np.cumsum(every + np.random.default_rng(0).integers(0, every // 2, 99)).tolist():
+        if at < len(sound) - burst:
+            sound[at : at + burst] = 0.2 * np.random.default_rng(at).standard_normal(burst)
+    with TemporaryDirectory() as folder, VirtualMicrophone(Path(folder)) as microphone:
+        for module in MODULES:
+            microphone.control("load-module", *module.split())
+        env = {**microphone.environment, "PULSE_SINK": "voice", "PULSE_SOURCE": "ears"}
+        recorder = subprocess.Popen(
+            ["parec", "-d", "all.monitor", "--file-format=wav", "--channels=4", "--no-remix",
+             "--rate=48000", "--channel-map=front-left,front-right,rear-left,rear-right",
+             f"{folder}/all.wav"], env=env,
+        )  # fmt: skip
+        listening = subprocess.Popen(
+            [sys.executable, "-m", "monitor", "listen", "--device", DEVICE, "--through", "meeting",
+             "--for", f"{seconds}", "--jsonl", f"{folder}/run.jsonl", *options],
+            env=env, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        time.sleep(seconds / 5)
+        soundfile.write(f"{folder}/bursts.wav", sound, DEVICE_RATE)
+        player = subprocess.Popen(["paplay", f"{folder}/bursts.wav"], env=env)
+        listening.wait()
+        player.kill()
+        recorder.send_signal(signal.SIGINT)
+        recorder.wait()
+        recorded, _ = soundfile.read(f"{folder}/all.wav")
+    begun, came = (begins(recorded[:, channel]) for channel in (0, 2))
+    # the spacing says which burst is which: those that came are a run of those that began
+    fits = [1000 * (came - begun[k : k + len(came)]) / DEVICE_RATE
+            for k in range(len(begun) - len(came) + 1)]  # fmt: skip
+    late = min((fit for fit in fits if fit.min() > 0), key=np.std)
+    inside = begun[begun >= came[0] - round(late[0] * DEVICE_RATE / 1000)]
+    low, middle, high = np.percentile(late, (5, 50, 95))
+    return len(inside), len(came), f"{middle:.0f} ({low:.0f} to {high:.0f})"
+
+
+def begins(sound: FloatArray) -> IntArray:
+    """Where bursts begin."""
+    loud = np.flatnonzero(np.abs(sound) > 0.03)
+    return loud[np.diff(loud, prepend=-DEVICE_RATE) > DEVICE_RATE * EVERY_SECONDS / 5]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -19,9 +20,11 @@ from monitor.errors import SourceError, UsageError
 from monitor.sources.microphone import Device, choose, devices, library, portaudio
 from monitor.types import FloatArray
 
-LATENCY_SECONDS = 0.02
+LATENCY_SECONDS = 0.01
 """What is asked of PortAudio; it takes what the device can."""
-LEAST_SECONDS = 0.02
+SWITCH_SECONDS = 5e-4
+"""After which Python gives the sound card's threads their turn; its own 5 ms are half a buffer."""
+LEAST_SECONDS = 0.012
 """Of sound that shall wait when it is scarcest: what a late thread may be late."""
 MOST_SECONDS = 2.0
 """Of sound that may wait: after the machine or the device stood still the oldest is left out."""
@@ -214,6 +217,7 @@ class Outlet:
         self.name = self._device.name if self._device.name != "pulse" else device
         self._queue = SoundQueue(self._device.rate)
         self._open_until = -np.inf
+        self._interval = sys.getswitchinterval()
         self.gone = False
 
     @property
@@ -228,6 +232,8 @@ class Outlet:
 
     def start(self) -> None:
         """Begin, with silence."""
+        self._interval = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_SECONDS)
         self._device.start(self._queue.take, self._end)
 
     def write(self, samples: FloatArray, rate: int) -> None:
@@ -250,6 +256,7 @@ class Outlet:
     def close(self) -> None:
         """Release the device."""
         self._device.close()
+        sys.setswitchinterval(self._interval)
 
     def _end(self) -> None:
         self.gone = True
