@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from monitor import errors, phrases
 from monitor.cli.options import in_options
-from monitor.crowds import crowd_of, rounded
+from monitor.crowds import crowd_of, rounded, sizes
 from monitor.errors import Argument, Message, MonitorError, UsageError
 from monitor.events import phrases as event_phrases
 from monitor.events.declaration import decode
@@ -68,9 +68,6 @@ PROMISE = {"windows": 250, "basic_nats": 25.0, "optimal_nats": 6.27, "advanced_n
         ("length_in_words", (600.0,), "10 minutes"),
         ("length_in_words", (0.5,), "0.5 seconds"),
         ("percent", (0.125,), "12.5 %"),
-        ("plural", (1, "entry", "entries"), "1 entry"),
-        ("plural", (2, "gap"), "2 gaps"),
-        ("usable_in_words", ("f0", 8.8), "8.8 s voiced"),
         ("voice_since", (BACK,), "the first voice is back since 0:09"),
         ("enrolment", (event({"enrolled": 0.998}),), "over 99 % likely"),
         ("enrolment", (event({"enrolled": None, "enrolled_withheld": "a; b"}),), "not known: b"),
@@ -146,6 +143,12 @@ def test_what_the_evidence_says_in_each_case(reading, watch, sentence):
 
 
 # ---------------------------------------------------------------------------- errors and reasons
+
+
+@pytest.mark.parametrize("asked", [[1], [1e11], [math.inf], []])
+def test_sizes_that_are_none(asked):
+    with pytest.raises(UsageError, match="such as 1e"):
+        sizes(asked)
 
 
 def test_every_error_has_a_code_of_its_own_below_that_of_its_base():

@@ -257,9 +257,6 @@ def test_the_protected_side_is_drawn_with_whom_it_is_told_to():
     assert np.allclose(run.columns["bits"] - run.columns["protected_bits"], 2)
 
 
-# ------------------------------------------------------------------------------------------ crowds
-
-
 @pytest.mark.slow
 def test_one_voice_among_crowds_of_several_sizes(tmp_path):
     path = tmp_path / "crowds.svg"
@@ -290,9 +287,6 @@ def test_any_crowd_follows_from_one(bits, people):
     assert found == pytest.approx(among(people), abs=1e-4)
 
 
-# ----------------------------------------------------------------------------------- lines, labels
-
-
 @given(
     st.lists(
         st.tuples(st.floats(0.0, 2.0), st.one_of(st.just(np.nan), st.floats(-9, 9))),
@@ -311,9 +305,6 @@ def test_thinning_keeps_ends_and_extremes(points, limit):
     if np.isfinite(y).any():
         assert np.nanmax(y[keep]) == np.nanmax(y)
         assert np.nanmin(y[keep]) == np.nanmin(y)
-
-
-# ---------------------------------------------------------------------------------- several people
 
 
 def meeting(people, watched=(), *, end=True):

@@ -176,9 +176,6 @@ def test_a_closed_pipe_is_left_to_the_caller_and_standard_output_stays_open(tmp_
     sink.close()
 
 
-# ------------------------------------------------------------------------------- kept in memory
-
-
 def readings(kept: RunBuffer, label: str | None = None) -> list[float]:
     found = [each for each in kept.events if isinstance(each, Reading)]
     return [each.seconds for each in found if each.label == label]

@@ -137,9 +137,6 @@ def seen(*records: dict[str, Any], width: int = 80, **options: Any) -> str:
     return " ".join("\n".join(lines).split())
 
 
-# ------------------------------------------------------------------------------- whatever happens
-
-
 @VIEWS
 @pytest.mark.parametrize("terminal", [False, True])
 @pytest.mark.parametrize("total", [None, 0.0, 60.0])
@@ -188,9 +185,6 @@ def test_no_live_view_where_it_cannot_be_drawn_and_none_on_stdout(view, capsys):
     sink.write(event(reading(1.0)))
     sink.close()
     assert capsys.readouterr().out == ""
-
-
-# -------------------------------------------------------------------------------------- the view
 
 
 CLOSED = (
@@ -355,9 +349,6 @@ def test_a_line_without_a_terminal(records, said):
     view.close()
     assert said in screen.lines[0]
     assert "\x1b" not in screen.text
-
-
-# --------------------------------------------------------------------------------- several people
 
 
 def test_those_with_most_bits_have_a_line_and_the_line_is_of_whom_says_most():

@@ -6,6 +6,7 @@ import csv
 import io
 import re
 import stat
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 
 from monitor import Monitor, MonitorSettings, Population, Readings, Run
 from monitor.corpus import find, read_speaker_attributes
-from monitor.errors import UsageError
+from monitor.errors import MonitorError, UsageError
 from monitor.files import csv_text, plain_cell
 from monitor.population import demo_frames
 from monitor.run.each import RecordingOutcome, SummaryFile, format_row
@@ -155,6 +156,13 @@ def test_whom_a_reading_names_is_in_the_table_where_that_is_asked_for():
     (row,) = readings.to_pandas(posterior=True).to_dict("records")
     assert (row["posterior.ann"], row["bystander.bob"]) == (0.5, 0.25)
     assert (row["among.50.favourite"], row["among.50.favourite_probability"]) == ("ann", 0.125)
+
+
+def test_without_the_extra_one_line_says_what_to_install(run_file, monkeypatch):
+    readings = Readings.read(run_file)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MonitorError, match=r"needs pandas: pip install '.*\[tables\]'$"):
+        readings.to_pandas()
 
 
 FORMULA = '=HYPERLINK("http://evil.example";"ann")'
