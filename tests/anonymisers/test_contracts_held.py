@@ -158,12 +158,6 @@ def test_one_that_is_registered_is_found_with_its_setting(monkeypatch):
     assert asked == [("a:b", Utterance(RATE))]
 
 
-@pytest.mark.parametrize("name", ["", "Mine", "a:b", "1"])
-def test_a_name_that_could_not_be_asked_for_is_refused(name):
-    with pytest.raises(UsageError):
-        register(name, lambda *_: Unchanged(RATE))
-
-
 SENSELESS = {
     "identity": r"are 'none', 'mcadams', .*'noise', 'usc'.*, those f",
     "voice:4": "'4' is not a setting such as voice:4,1.15",

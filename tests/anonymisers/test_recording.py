@@ -46,20 +46,6 @@ def test_a_program_hears_a_wav_and_answers_with_one():
     assert ran(EMPTY, sound[:0]).size == 0
 
 
-@pytest.mark.parametrize("options", [
-    ("",), ("  ",), ("'",), ("cat", 0.0), ("cat", -1.0), ("cat", np.nan), ("cat", np.inf),
-])  # fmt: skip
-def test_no_command_and_no_time_are_refused(options):
-    command, *seconds = options
-    with pytest.raises(UsageError, match="no time" if seconds else None):
-        Program(command, RATE, *seconds)
-
-
-def test_one_that_is_not_there_is_said():
-    with pytest.raises(SourceError, match="no-such-program-anywhere cannot be started"):
-        Program("no-such-program-anywhere", RATE).flush()
-
-
 @pytest.mark.parametrize(("code", "said"), [
     ("raise SystemExit(3)", "exit status 3"),
     ("print(1)", "no WAV that can be read"),
@@ -181,12 +167,6 @@ def test_other_settings_are_refused_and_leave_it_as_it_is(tmp_path, what, seed):
     with pytest.raises(UsageError, match="unfinished run of other settings"):
         Journal(tmp_path, what, seed)
     assert (tmp_path / NAME).read_bytes() == before
-
-
-def test_a_seed_that_was_asked_for_is_the_seed(tmp_path):
-    assert begun(tmp_path, 7).seed == 7
-    with Journal(tmp_path, WHAT, 7) as journal:
-        assert len(journal.made) == 2
 
 
 def test_two_runs_at_once_are_refused(tmp_path):

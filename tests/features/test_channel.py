@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.signal import butter, sosfilt
 
-from monitor.features.channel import BANDS_HZ, CONDITION, Channel, ConditionRows
+from monitor.features.channel import BANDS_HZ, CONDITION, Channel
 from monitor.features.extractor import Extractor
 from monitor.features.f0 import F0
 from monitor.features.framing import HighPass, join_runs
@@ -32,12 +32,6 @@ def speech(shared):
     resampler = Resampler(blocks[0].rate, 16000)
     parts = [resampler.process(block.samples.ravel()) for block in blocks]
     return np.concatenate([*parts, resampler.flush()])
-
-
-def test_every_three_seconds_of_speech_have_levels(speech):
-    track = levels(speech)
-    assert track.ticks.tolist() == list(range(300, 3001, 300))
-    assert (track.values[:, :BANDS] < track.values[:, BANDS:]).all()
 
 
 def test_gain_moves_all_levels_alike(speech):
@@ -94,23 +88,3 @@ def test_a_row_is_of_the_samples_as_they_were_decoded(channel):
     mean = HighPass(RATE).process(columns.mean(axis=1))
     assert np.array_equal(rows[0], describe_seconds(columns[None], mean[None], RATE)[0])
     assert rows.shape == (5, ROW)
-
-
-def test_another_recording_begins_its_own_seconds():
-    extractor = Extractor([F0()], conditions=True)
-    ticks = []
-    for recording in (0, 1):
-        run = extractor.process(Block(SOUND[: RATE + RATE // 2], RATE, recording))
-        ticks += run.tracks[CONDITION].ticks.tolist()
-    assert ticks == [100, 250]
-
-
-def test_a_block_that_was_pushed_may_change():
-    sound = SOUND[:, 0].copy()
-    rows = ConditionRows(RATE)
-    rows.process(sound[: RATE - 1, None], sound[: RATE - 1])
-    sound[:] = 0
-    rest = SOUND[RATE - 1 : RATE, 0]
-    (made,) = rows.process(rest[:, None], rest).values
-    first = SOUND[:RATE, 0]
-    assert np.array_equal(made, describe_seconds(first[None, :, None], first[None], RATE)[0])

@@ -11,7 +11,6 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-import _webrtcvad
 import numpy as np
 import pytest
 import soundfile
@@ -85,48 +84,6 @@ def test_the_windows_are_the_speech_without_the_pauses(shared, counting):
         300 * (i + 1) for i in range(windows)
     ]
     assert all(spoken[tick - 1] for tick in found[:windows])
-
-
-def test_a_replay_is_batched_and_a_live_stream_is_not(shared, counting):
-    feature, network = counting
-    sound = reader(shared, "2412", "153947", 30.0)
-    ticks, _ = heard(feature, sound)
-    assert max(len(batch) for batch in network.batches) == 4
-    together, network.batches = network.batches, []
-    assert len(ticks) == sum(map(len, together)) > 6
-    heard(feature, *np.split(sound, range(1600, sound.size, 1600)))
-    assert {len(batch) for batch in network.batches} == {1}
-    one_by_one = np.concatenate([batch.ravel() for batch in network.batches])
-    np.testing.assert_array_equal(one_by_one, np.concatenate([b.ravel() for b in together]))
-
-
-@pytest.mark.parametrize(("seconds", "frames"), [(0.9, 0), (1.1, 1), (2.9, 1), (3.2, 1), (4.3, 2)])
-def test_what_is_left_at_the_end_counts_from_a_second_on(counting, seconds, frames, monkeypatch):
-    feature, network = counting
-    monkeypatch.setattr(_webrtcvad, "process", lambda *_: True)
-    sound = np.zeros(round(seconds * RATE), np.float32)
-    tracks = [feature.process(sound), feature.flush(), feature.flush()]
-    assert [len(track.ticks) for track in tracks] == [int(seconds // 3), frames - seconds // 3, 0]
-    assert sum(batch.size for batch in network.batches) in (0, WINDOW, sound.size)
-    assert tracks[1].ticks.tolist() in ([], [round(100 * seconds)])
-
-
-def test_what_is_skipped_is_never_embedded(shared, counting):
-    feature, network = counting
-    sound = reader(shared, "1272", "135031", 20.0)
-    ticks, _ = heard(feature, sound)
-    assert len(ticks) >= 5
-    network.batches = []
-    feature.reset()
-    feature.skip_to(int(ticks[2]))
-    tracks = [feature.process(sound), feature.flush()]
-    assert np.concatenate([track.ticks for track in tracks]).tolist() == ticks[3:].tolist()
-    assert sum(map(len, network.batches)) == len(ticks) - 3
-    feature.reset()
-    network.batches = []
-    feature.skip_to(10**6)
-    assert feature.process(sound).ticks.size == feature.flush().ticks.size == 0
-    assert network.batches == []
 
 
 GOLDEN = Path(__file__).with_name("golden_voice.json")

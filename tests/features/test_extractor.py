@@ -13,13 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.channels import NOT_TO_BE_MIXED, ORDINARY, RATE, Two, turns
-from monitor.corpus import find
 from monitor.errors import SourceError, UsageError
 from monitor.features.extractor import Extractor, Mixer, Resampler, VoiceActivity
 from monitor.features.f0 import F0
 from monitor.features.framing import HighPass, Leveller, join_frames
 from monitor.features.phones import Phones
-from monitor.training.enrolling import enrol
 from monitor.types import Block
 from tests.sounds import synthetic
 
@@ -281,41 +279,3 @@ def test_ordinary_stereo_is_not_noticed(name, readers):
 def test_channels_are_compared_for_any_cutting(cuts, readers):
     call = turns(Two(*readers, np.random.default_rng(0)))  # type: ignore[call-arg]
     assert noticed(call, cuts) == noticed(call)
-
-
-def test_one_of_several_channels_that_hold_the_same(readers):
-    voice, other = readers
-    (found,) = noticed(np.stack([voice, 0.5 * voice, other], axis=1))
-    assert "channels 1 and 3" in found[1].text
-    assert noticed(np.zeros((30 * RATE, 2))) == noticed(np.zeros((0, 2))) == []
-    for rate in (11_025, 44_100, 1_000):
-        noise = np.random.default_rng(0).normal(size=10 * rate)
-        ((tick, _),) = noticed(np.stack([noise, -noise], axis=1), rate=rate)
-        assert tick <= 1000
-
-
-def test_a_channel_that_is_chosen_is_not_compared():
-    voice = synthetic(10.0)
-    stereo = Block(np.stack([voice, -voice], axis=1), RATE)
-    kinds = []
-    for channel in (None, 0):
-        extractor = Extractor([F0()], channel)
-        kinds.append([notice.kind for _, notice in extractor.process(stereo).notices])
-    assert kinds == [["channels cancel"], []]
-
-
-def test_enrolment_says_so_and_hears_the_channel_that_is_chosen(readers, tmp_path):
-    for name in ("both", "first"):
-        (tmp_path / name).mkdir()
-    soundfile.write(tmp_path / "both/call.wav", np.stack(readers, axis=1), RATE)
-    soundfile.write(tmp_path / "first/call.wav", readers[0], RATE)
-    told: list[str] = []
-    enrol(find(tmp_path), features=["f0"], seconds=20, notify=told.append)
-    (line,) = told
-    assert "hold different speech" in line
-    assert "call.wav" in line
-    told.clear()
-    made = enrol(find(tmp_path), features=["f0"], seconds=20, channel=1, notify=told.append)
-    assert told == []
-    both, first = np.array_split(made.population.features["f0"].slices, 2)
-    assert np.array_equal(both, first)

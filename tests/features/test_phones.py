@@ -21,7 +21,7 @@ from monitor.errors import UsageError
 from monitor.features.extractor import VoiceActivity
 from monitor.features.framing import join_tracks
 from monitor.features.phones import Phones, Tokens, recognise_phones
-from monitor.networks.phones import PHONES, UnitStream, shipped_units
+from monitor.networks.phones import PHONES, shipped_units
 from monitor.networks.usc import TokenStream, UscNetwork
 from monitor.types import Track
 from tests.contracts import babble
@@ -65,45 +65,11 @@ def test_the_frames_are_those_of_the_network_in_speech(speech, whole):
     assert 200 < frames.size < 50 * (SECONDS - 0.3)  # the silence is not counted
 
 
-def test_a_frame_is_known_within_a_tenth_of_a_second_of_its_end(speech, whole):
-    assert (np.diff(whole.spans) == 2).all()
-    late = whole.ticks - whole.spans[:, 1]
-    assert 0 <= late.min() <= late.max() < 10
-    feature = Phones()
-    for begin in range(0, speech.size, 700):
-        track = feature.process(speech[begin : begin + 700])
-        now = 100 * (begin + 700) / RATE
-        assert (track.ticks <= now).all()
-        assert (track.ticks > now - 5).all()  # with the very samples that complete it
-    assert whole.ticks[-1] == 100 * SECONDS
-
-
 def test_silence_and_noise_do_not_count():
     noise = np.random.default_rng(0).standard_normal(10 * RATE).astype(np.float32)
     assert not heard(Phones(), [0 * noise]).values.size
     # a moment passes before voice activity takes noise for noise
     assert heard(Phones(), [0.003 * noise]).spans.max(initial=0) < 100
-
-
-def test_what_is_skipped_is_not_computed(monkeypatch):
-    counts: list[int] = []
-    push = UnitStream.push
-
-    def counted(self, samples):
-        counts.append(samples.size)
-        return push(self, samples)
-
-    monkeypatch.setattr(UnitStream, "push", counted)
-    sound, feature = babble(300), Phones()
-    feature.skip_to(2500)
-    assert heard(feature, np.array_split(sound, 9)).ticks.min() > 2500
-    assert sum(counts) < (30 - 25 + 5) * RATE
-    feature.reset()
-    counts.clear()
-    feature.process(sound[: 8 * RATE])
-    feature.skip_to(2000)  # in the midst of it
-    assert feature.process(sound[8 * RATE :]).ticks.min() > 2000
-    assert sum(counts) < (8 + 30 - 20 + 5) * RATE
 
 
 def golden_frames() -> dict[str, Any]:
@@ -144,16 +110,6 @@ def test_the_tokens_of_speech_are_counted_and_no_others():
     assert np.array_equal(np.concatenate([part.values for part in track]), said[spoken])
     begins = np.concatenate([spans(part)[:, 0] for part in track])
     assert np.array_equal(begins, 4 * np.flatnonzero(spoken))
-
-
-def test_a_token_comes_within_a_block_of_what_it_depends_on():
-    feature = Tokens(NETWORK)
-    late = 4 * NETWORK.encoder.late + 20
-    for begin in range(0, SOUND.size - 160, 160):
-        track = feature.process(SOUND[begin : begin + 160])
-        now = begin // 160 + 1
-        assert np.all(track.ticks <= now)
-        assert np.all(now - spans(track)[:, 1] <= late)
 
 
 def test_noise_changes_tokens_and_nothing_else():

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from monitor.errors import UsageError
-from monitor.features.embeddings import SpeakerModel
-from monitor.features.f0 import F0
 from monitor.features.registry import (
     FEATURES,
     defaults,
@@ -15,15 +13,6 @@ from monitor.features.registry import (
     superseded,
     takes,
 )
-
-
-def test_a_feature_that_is_made_stays_as_it_is():
-    own = F0()
-    made = make(["f0", own])
-    assert [feature.spec.name for feature in made] == ["f0", "f0"]
-    assert made[1] is own is not made[0]
-    robust, style = make(["f0_robust", "style"])
-    assert (robust.spec.size, style.spec.takes) == (F0.spec.size, "words")
 
 
 @pytest.mark.parametrize(("name", "hint"), [("f1", "did you mean f0"), ("zzz", "there is f0, ")])
@@ -39,11 +28,6 @@ def test_every_name_makes_a_feature_that_says_how_it_is_followed(name):
     # too few words a minute; of tokens it was not measured
     unfollowed = takes(name) == "words" or name == "tokens"
     assert (get_change_sensitivity(name) is None) == unfollowed
-
-
-def test_what_nobody_registered_inherits_nobody_s_settings():
-    assert get_change_sensitivity("codes") is None
-    assert get_change_sensitivity("speaker_0123456789abcdef") == SpeakerModel.follow
 
 
 def test_what_is_not_asked_for_is_not_heard():

@@ -97,18 +97,6 @@ def test_embeddings_have_length_one_and_do_not_depend_on_the_batch(data):
     np.testing.assert_array_equal(network.embed(windows[1:2])[0], together[1])
 
 
-def test_what_a_network_is_given():
-    sound = voice(3.0)
-    weights = np.random.default_rng(5).normal(size=(SIZE, 64)).astype(np.float32)
-    frames = np.lib.stride_tricks.sliding_window_view(sound, 64)[::16]
-    of_filters = np.abs(frames @ weights.T).mean(axis=0)
-    weights = np.random.default_rng(5).normal(size=(SIZE, 72)).astype(np.float32)
-    of_banks = np.maximum(weights @ MelBanks().energies(sound), 0).mean(axis=1)
-    for data, expected in ((of_sound(seed=5), of_filters), (of_mel_banks(seed=5), of_banks)):
-        made = Network(data, "net").embed(sound[None])[0]
-        np.testing.assert_allclose(made, expected / np.linalg.norm(expected), atol=1e-5)
-
-
 @pytest.mark.parametrize("seconds", [2, 6])
 @pytest.mark.parametrize("layout", ["sound", "kaldi", "mel banks"])
 def test_a_network_of_one_length_hears_the_whole_window(layout, seconds):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import UsageError
-from monitor.features.style import Style, StyleTokens, StyleWords, english, read_style_words
+from monitor.features.style import Style, StyleTokens, StyleWords, read_style_words
 from monitor.maths.scores import OF_COUNTS
 from monitor.types import Words
 from tests.contracts import talk
@@ -65,14 +65,6 @@ def test_what_is_written_differently_is_the_same(words, expected):
     assert tokens(*words) == expected
 
 
-def test_a_bracket_that_nobody_closes_takes_eight_words_at_most_and_ends_with_its_recording():
-    assert tokens("(so", *"abcdefghij") == list("hij")
-    said = StyleTokens()
-    said.push("[so")
-    said.reset()
-    assert said.push("well") == ["well"]
-
-
 def bins(words: StyleWords, *texts: str) -> list[str | None]:
     tokens = StyleTokens()
     units = [u for text in texts for token in tokens.push(text) for u in words.units(token)]
@@ -122,17 +114,6 @@ def test_what_is_no_list_is_refused_in_a_line(tmp_path, data, said):
     assert "\n" not in str(caught.value)
 
 
-def test_a_list_comes_from_a_file(tmp_path):
-    path = tmp_path / "deutsch.txt"
-    path.write_bytes("\ufeffund\nartikel der die das\n".encode())
-    words = read_style_words(path)
-    assert bins(words, "Die", "und", "Haus") == ["artikel", "und", None]
-    own = Style(words)
-    assert own.bins[-2:] == ("und", "artikel")
-    assert own.spec.name == "style"
-    assert own.spec.network != Style().spec.network == Style(english()).spec.network
-
-
 def timed(texts: list[str], every: int = 30) -> Words:
     begins = every * np.arange(len(texts))
     return Words(tuple(texts), begins, begins + every, begins + every)
@@ -176,42 +157,6 @@ SHORT, LONG, AGAIN = "(other, up to 4 letters)", "(other, from 9 letters)", "(ot
 )
 def test_each_word_counts_in_its_bin(text, expected):
     assert frames(text.split()) == expected
-
-
-def test_a_word_is_said_lately_among_fifty_others():
-    others = [f"moon{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(50)]
-    assert frames(["tree", "the", *others[:49], "tree"])[-1] == AGAIN
-    assert frames(["tree", "the", *others, "tree"])[-1] == SHORT
-
-
-@pytest.mark.parametrize(
-    ("every", "rate"),
-    [(30, "3.25 to 3.5"), (40, "2.5 to 2.75"), (50, "below 2.25"), (1000, "below 2.25")],
-)
-def test_the_rate_is_that_of_eight_words(every, rate):
-    style = Style()
-    track = style.process(timed(["moon", "tree"] * 13, every))
-    at = [i for i, v in enumerate(track.values) if style.bins[v].endswith("a second)")]
-    assert [style.bins[track.values[i]] for i in at] == [f"({rate} words a second)"] * 3
-    # of words 0 to 8, with the ninth of which it is complete; and it takes no time of its own
-    begins = every * np.array([0, 8, 16])
-    assert track.spans is not None
-    assert track.spans[at].tolist() == np.column_stack((begins, begins + 1)).tolist()
-    assert track.ticks[at].tolist() == (begins + 9 * every).tolist()
-
-
-def test_a_turn_of_somebody_else_counts_as_a_second():
-    texts = ["moon"] * 9
-    near, far = (np.array([*range(0, 240, 30), 210 + gap]) for gap in (100, 99_000))
-    made = [Style().process(Words(tuple(texts), b, b + 10, b + 10)) for b in (near, far)]
-    assert np.array_equal(made[0].values, made[1].values)
-
-
-def test_the_parts_of_a_word_share_its_time():
-    track = Style().process(Words(("don't",), np.array([10]), np.array([30]), np.array([90])))
-    assert track.spans is not None
-    assert track.spans.tolist() == [[10, 20], [20, 30]]
-    assert track.ticks.tolist() == [90, 90]
 
 
 SUBJECTS = (

@@ -74,12 +74,6 @@ def test_no_way_is_better(classes, frames, weight, bonus, seed):
     assert mine == pytest.approx(max(scores), abs=1e-4)
 
 
-def test_nothing_said_and_nothing_heard():
-    follow = Trigram(np.log(np.full((3, 3, 3), 1 / 3)), 0.5, 0.0)
-    assert likeliest(np.log(np.tile([0.98, 0.01, 0.01], (50, 1))), follow) == []
-    assert likeliest(np.empty((0, 3)), follow) == []
-
-
 WEIGHTS = Path(monitor.networks.__file__).with_name("units.npz")
 SOUND = synthetic(2)
 

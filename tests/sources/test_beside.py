@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from monitor import Monitor
-from monitor.protocols import LiveSource
 from monitor.run import Run
 from monitor.sources import AudioQueue
 from monitor.sources.beside import LiveWords
@@ -49,47 +48,12 @@ def words_of(items: list[Any]) -> Words:
     return words
 
 
-def test_it_is_a_live_source_that_brings_words_and_stops_as_its_source():
-    queue = AudioQueue(RATE, label="desk")
-    source = LiveWords(queue, WordPipe([]), "ann")
-    assert isinstance(source, LiveSource)
-    assert (source.stream_info.live, source.stream_info.words, source.label) == (True, True, "desk")
-    (note,) = source.transcripts
-    assert (note.label, note.words, note.spread, note.speaker) == ("-", None, None, "ann")
-    with source:
-        queue.put(voice(0.5))
-        assert source.waiting_seconds == 0.5
-        source.stop()
-        assert sum(len(item.samples) for item in source if isinstance(item, Block)) == RATE // 2
-
-
 def test_a_word_counts_when_it_comes_and_never_before_it_was_said():
     lines = [line("a", 0.1, 0.3), line("so", 0.4, 2.5), line("the", 0.2, 0.4, known=0.6)]
     words = words_of(heard(WordPipe(lines), voice(1.0)))
     check_words(words)
     assert words.texts == ("a", "the", "so")
     assert words.known.tolist() == [100, 100, 250]
-
-
-def test_what_comes_when_the_sound_is_over_counts_at_its_end():
-    queue, taken, found = AudioQueue(RATE), Event(), []
-
-    def late() -> Any:
-        yield line("a", 0.1, 0.3)
-        queue.put(voice(1.0))
-        queue.stop()
-        taken.wait(5.0)
-        yield line("so", 0.4, 0.5)
-
-    pipe = WordPipe(late())
-    with LiveWords(queue, pipe) as source:
-        for item in source:
-            if isinstance(item, Block):
-                taken.set()
-                pipe.wait(5.0)
-            elif isinstance(item, Words):
-                found.append((item.texts, item.known.tolist()))
-    assert found == [(("a",), [100]), (("so",), [100])]
 
 
 def test_after_a_device_came_back_words_lie_on_the_clock_of_the_new_recording():
@@ -160,8 +124,3 @@ def test_a_recogniser_that_ends_before_the_voice_is_noticed_once(lines):
     gaps = [item for item in heard(pipe, voice(5.0)) if isinstance(item, Gap)]
     assert [(gap.reason, gap.lost_seconds) for gap in gaps] == [("words ended", None)]
     assert gaps[0].detail == "no more words come: style stands still from 0:01"
-
-
-def test_words_and_voice_that_end_together_are_no_loss():
-    items = heard(WordPipe([line("a", 0.1, 0.3)]), voice(1.0))
-    assert not [item for item in items if isinstance(item, Gap)]

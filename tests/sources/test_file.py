@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import os
 import struct
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +16,6 @@ from monitor.errors import SourceError, UsageError
 from monitor.files import MemoryFile
 from monitor.protocols import Source
 from monitor.sources import File
-from monitor.sources.file import Decoder, find_pieces
 from monitor.types import Block, Gap
 from tests.sources.conftest import FORMATS, RATE, voice
 
@@ -137,33 +134,6 @@ def test_mp3_noise_does_not_reach_standard_error(recordings, hear, capfd, monkey
         hear("whole.mp3", recordings["mp3"].read_bytes())
 
 
-@pytest.mark.slow
-def test_mp3s_that_are_read_at_once_leave_standard_error_as_it_was(recordings):
-    code = """if True:
-        import os, sys
-        from concurrent.futures import ThreadPoolExecutor
-        from pathlib import Path
-        from monitor import lazy
-        from monitor.sources.file import Decoder
-
-        lazy.own_process = True
-
-        def hear(path):
-            for _ in range(20):
-                with Decoder(Path(path)) as decoder:
-                    while len(decoder.read(160)):
-                        pass
-
-        sys.setswitchinterval(1e-5)
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(hear, [sys.argv[1]] * 4))
-        os.write(2, b"still here")
-    """
-    words = [sys.executable, "-c", code, recordings["mp3"]]
-    done = subprocess.run(words, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "still here")
-
-
 @pytest.mark.parametrize("length", [0x7FFFFFFF, 0xFFFFFFFF, 0x7FFFF000])
 def test_a_length_that_nobody_wrote_down_is_none(recordings, hear, length):
     piped = with_length(recordings["wav"].read_bytes(), length)
@@ -198,24 +168,6 @@ def test_interval_is_cut_from_the_whole(recordings, listen, suffix):
         File(recordings[suffix], start_seconds=8.0)
 
 
-def test_interval_before_a_break_has_no_gap(recordings, hear):
-    data = recordings["flac"].read_bytes()
-    half = data[: len(data) // 2]
-    assert hear("cut.flac", half, end_seconds=2.0)[2] == []
-    _, samples, (gap,) = hear("cut.flac", half, start_seconds=6.0, end_seconds=7.0)
-    assert len(samples) == 0
-    assert gap.lost_seconds == pytest.approx(1.0)
-
-
-def test_stereo_and_not_finite_samples_are_passed_on(tmp_path, listen):
-    values = np.zeros((100, 2), np.float32)
-    values[3, 0], values[4, 1] = np.nan, np.inf
-    soundfile.write(tmp_path / "a.wav", values, 8000, subtype="FLOAT")
-    samples, gaps = listen(File(tmp_path / "a.wav"))
-    np.testing.assert_array_equal(samples, values)
-    assert gaps == []
-
-
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -239,37 +191,6 @@ def test_what_is_no_recording_is_refused_at_once(tmp_path, make, words):
     assert "a.wav" in message
     assert str(tmp_path) not in message
     assert "\n" not in message
-
-
-@pytest.mark.parametrize("name", ["my talk.raw", "my talk.PCM"])
-def test_what_is_no_recording_is_told_with_what_makes_one_of_it(tmp_path, monkeypatch, name):
-    monkeypatch.chdir(tmp_path)
-    Path(name).write_bytes(np.arange(-999, 999, dtype="<i2").tobytes())
-    with pytest.raises(SourceError) as caught:
-        File(Path(name))
-    assert f"monitor replay - --raw 16000:1:s16le < '{name}'" in str(caught.value)
-    assert f"ffmpeg -f s16le -ar 16000 -ac 1 -i '{name}' 'my talk.wav'" in str(caught.value)
-    page = b"OggS\0\2" + bytes(8) + b"\1\0\0\0" + bytes(8) + b"\1\x33"  # of another codec
-    Path("talk.ogg").write_bytes(page + b"\x7fFLAC\1\0\0\1fLaC" + bytes(38))
-    with pytest.raises(SourceError, match=r"or try ffmpeg -i talk\.ogg -f wav - \| monitor"):
-        File(Path("talk.ogg"))
-
-
-def test_a_file_that_may_not_be_read_or_vanishes_is_a_source_error(tmp_path, monkeypatch):
-    path = tmp_path / "voice.wav"
-    soundfile.write(path, np.zeros(100), 8000)
-    source = File(path)
-
-    def refuse(self, *args, **kwargs):
-        raise PermissionError(13, "Permission denied", str(self))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "open", refuse)
-        with pytest.raises(SourceError, match=r"^cannot open voice.wav: Permission denied"):
-            File(path)
-    path.unlink()
-    with pytest.raises(SourceError, match=r"voice\.wav"):
-        list(source)
 
 
 @pytest.mark.parametrize(
@@ -364,15 +285,6 @@ def test_a_second_stream_that_is_damaged_or_breaks_off_is_a_gap(recordings, hear
     assert gap.reason == "broken file"
 
 
-def test_streams_side_by_side_are_one_piece(recordings):
-    """Their first pages come in a row, as those of a Skeleton before a Vorbis."""
-    sound = recordings["ogg"].read_bytes()
-    beside = b"OggS\0\2" + bytes(8) + b"\1\2\3\4" + bytes(8) + b"\1\x08fishead\0"
-    pieces = find_pieces(io.BytesIO(beside + sound + beside + sound))
-    middle = len(beside + sound)
-    assert [(piece.begin, piece.end) for piece in pieces] == [(0, middle), (middle, 2 * middle)]
-
-
 def test_an_mp3_without_a_length_is_heard_whole(hear):
     bare = loud_then_still()
     assert soundfile.info(io.BytesIO(bare)).duration < 4  # by what its first frames let expect
@@ -414,15 +326,3 @@ def test_an_mp3_longer_than_its_own_header_says_is_heard_whole(hear):
         _, samples, gaps = hear("both.mp3", data)
         assert len(samples) / RATE == pytest.approx(seconds, abs=0.2)
         assert gaps == []
-
-
-def test_a_file_is_closed_with_all_of_its_pieces(recordings, tmp_path):
-    path, descriptors = tmp_path / "both.mp3", Path("/proc/self/fd")
-    path.write_bytes(recordings["mp3"].read_bytes() * 2)
-    if not descriptors.exists():
-        pytest.skip("this system lists no open descriptors")
-    before = len(list(descriptors.iterdir()))
-    with Decoder(path) as decoder:
-        while len(decoder.read(RATE)):
-            pass
-    assert len(list(descriptors.iterdir())) == before

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.errors import SourceError, StoreError, UsageError
+from monitor.errors import SourceError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.protocols import Source
 from monitor.sources import Chain, Paced
-from monitor.sources.frames import FramesFile, header_of, write_frames
+from monitor.sources.frames import FramesFile, write_frames
 from monitor.types import Frames, Track
 
 BINS = np.array([1, 2, 3])
@@ -96,13 +96,6 @@ def test_defaults_of_an_npz(tmp_path):
     source = FramesFile(tmp_path / "b.npz")
     assert source.seconds == 0.09
     assert source.stream_info.tracks == {"e": FeatureSpec("e", EMBEDDING, 3, 0.01)}
-
-
-def test_a_header_behind_a_byte_order_mark_counts(tmp_path):
-    known = f"file:{'0' * 64}"
-    line = json.dumps({"schema": 1, "sizes": {"f0": 10}, "hashes": [known]})
-    (tmp_path / "a.jsonl").write_text(f"{line}\n", encoding="utf-8-sig")
-    assert header_of(tmp_path / "a.jsonl").hashes == (known,)
 
 
 def test_unusable_frames_become_gaps_at_their_tick(tmp_path):
@@ -308,32 +301,3 @@ def test_malformed_line_is_named(tmp_path, row, words):
         FramesFile(path)
     assert "\n" not in str(caught.value)
     assert "a.jsonl" in str(caught.value)
-
-
-def test_files_that_are_no_json_lines(tmp_path):
-    path = tmp_path / "run.jsonl"
-    for content in (b"", b"\xff\xfe\x00", b"\n\n"):
-        path.write_bytes(content)
-        with pytest.raises(SourceError, match=r"run\.jsonl"):
-            FramesFile(path)
-    lines(path, {"type": "start", "schema": 1}, {"type": "reading"})
-    with pytest.raises(SourceError, match=r"run\.jsonl is a recorded run.*monitor show"):
-        FramesFile(path)
-
-
-def test_write_frames_refuses_nonsense(tmp_path):
-    path, speech, track = tmp_path / "a.npz", np.ones(3, bool), Track(np.array([1, 2, 3]), BINS)
-    for name in ("header", "a_ticks", "a_spans", "a_span", "a b", "speech"):
-        with pytest.raises(UsageError, match="cannot be called"):
-            write_frames(path, speech, {name: track}, {}, {})
-    with pytest.raises(UsageError, match=r"\.npz"):
-        write_frames(tmp_path / "a.npy", speech, {"f0": track}, {}, {})
-    with pytest.raises(UsageError, match="must not decrease"):
-        write_frames(path, speech[:2], {"f0": track}, {"f0": 5}, {})
-    with pytest.raises(StoreError, match=r"cannot write a\.npz"):
-        write_frames(tmp_path / "no" / "a.npz", speech, {"f0": track}, {"f0": 5}, {})
-    for words, wrong in NO_SPANS.items():
-        for spans in wrong:
-            with pytest.raises(UsageError, match=words):
-                write_frames(path, SPEECH, {"phones": Track(TICKS, VALUES, spans)}, SIZES, {})
-    assert list(tmp_path.iterdir()) == []

@@ -96,20 +96,6 @@ def test_a_part_of_a_recording_is_split_by_turns_on_the_clock_of_all_of_it(tmp_p
     assert starts == [(0.0, 0), (1.0, 1)]
 
 
-def test_turns_beyond_the_end_are_told_when_it_is_known():
-    turns = [Turn(0.0, 1.0, "ann"), Turn(8.0, 19.0, "bob")]
-    known = Diarised(Samples(RAMP, RATE), turns)
-    unknown = Diarised(Listed(audio(RAMP, rate=RATE)), turns)
-    (line,) = known.notices
-    assert "1 turn lies beyond the end of the recording (0:09); 10.0 s are cut off" in line
-    assert not unknown.notices
-    for _ in unknown.split():
-        pass
-    assert unknown.notices == (line,)
-    assert unknown.alone_seconds() == [1.0, 1.0]
-    assert known.alone_seconds() == [1.0, 1.0]
-
-
 def test_what_cannot_be_split_is_refused(tmp_path):
     turns = Turns.of([Turn(0.0, 1.0, "ann")])
     path = voice_file(tmp_path / "a.wav")

@@ -56,15 +56,6 @@ def test_a_pipe_gives_what_the_file_gives(tmp_path, listen, subtype, form, chann
     assert gaps == []
 
 
-@pytest.mark.parametrize("length", [0, 0x7FFFFFFF, 0xFFFFFFFF, 0x7FFFF000])
-def test_unknown_lengths_are_read_to_the_end(listen, length):
-    pipe = Pipe(io.BytesIO(wav(bytes(2 * RATE * 3), length=length)))
-    assert pipe.seconds is None
-    samples, gaps = listen(pipe)
-    assert len(samples) == 3 * RATE
-    assert gaps == []
-
-
 def test_what_follows_the_samples_is_not_heard_and_more_of_them_are_a_gap(listen):
     assert len(listen(Pipe(io.BytesIO(wav(bytes(2000)) + b"LIST\4\0\0\0abcd")))[0]) == 1000
     noise = np.random.default_rng(0).integers(1000, 30_000, 3 * RATE).astype("<i2").tobytes()
@@ -184,20 +175,6 @@ def test_blocks_come_as_they_are_written_and_never_exceed_a_second(listen):
         thread.join()
     assert sum(lengths) == 3 * RATE
     assert max(lengths) <= RATE
-
-
-def test_a_stream_with_nothing_yet_is_asked_again(listen, monkeypatch):
-    waits: list[float] = []
-    monkeypatch.setattr("monitor.sources.pipe.time.sleep", waits.append)
-    answers = iter([None, b"\0\0", None, b"\0\0", b""])
-
-    class Slow:
-        def read(self, _):
-            return next(answers)
-
-    slow: Any = Slow()
-    assert len(listen(Pipe(slow, raw=(8000, 1, "s16le")))[0]) == 2
-    assert len(waits) == 2
 
 
 def test_a_pipe_that_fails_or_ends_early_is_a_gap(listen):

@@ -7,13 +7,8 @@ import os
 import threading
 import time
 
-import numpy as np
-import pytest
-
-from monitor.errors import SourceError
 from monitor.stream.front_end import check_words
 from monitor.transcripts import WordPipe, lines_from
-from monitor.transcripts.formats import parse_line, read_word_lines
 
 
 def line(word: str, begin: float, **more: object) -> str:
@@ -124,26 +119,6 @@ def test_a_recogniser_that_nobody_hears_waits_and_lets_go():
     before = made
     pipe.wait(0.1)
     assert made == before <= 10_002
-
-
-@pytest.mark.parametrize("late", [0, 130])
-def test_a_word_taken_at_any_tick_can_be_heard(late):
-    with WordPipe([*(line("a", 0.31 * i) for i in range(50)), line("so", 20.0)]) as pipe:
-        pipe.wait()
-        words = pipe.collect(late)
-    assert words is not None
-    check_words(words)
-    assert np.all(words.known >= late)
-    assert words.known[-1] == 2020  # one that ends after now is known when it ends
-
-
-def test_a_file_may_hold_segments_too():
-    talk = read_word_lines("a.words", '{"start": 1, "end": 2, "text": "so it goes"}\n')
-    assert talk.spread
-    with pytest.raises(SourceError, match="line 1: its segments are no list"):
-        parse_line("line 1", '{"segments": 3}')
-    with pytest.raises(SourceError, match="speaker must be a text"):
-        parse_line("line 1", line("so", 1.0, speaker=3))
 
 
 def test_ten_thousand_words_in_a_second_are_left_out() -> None:

@@ -71,14 +71,6 @@ def test_what_praat_writes_is_read(tmp_path, form):
     assert read_turns(tmp_path / "a.TextGrid").turns == BOTH
 
 
-def test_of_one_tier_the_texts_are_the_labels(tmp_path):
-    first, second = EAF.index("<TIER", EAF.index("<TIER") + 1), EAF.index("</TIER>")
-    moved = EAF[EAF.index("<ANNOTATION>", first) : EAF.index("</TIER>", first)]
-    text = EAF[:second] + moved + EAF[second:first] + EAF[EAF.index("</TIER>", first) + 7 :]
-    text = text.replace("so it", "ann").replace("goes", "bob")
-    assert of_file(tmp_path, "a.eaf", text).turns == BOTH
-
-
 def with_media(*media: tuple[str, int | None]) -> str:
     """The EAF with media that begin so many milliseconds before its time 0."""
     rows = "".join(
@@ -121,21 +113,6 @@ def test_turns_without_a_name_or_a_length_are_left_out_and_said(tmp_path, name):
     found = of_file(tmp_path, name, text)
     assert found.turns == turns
     assert found.notices[-1] == f"{name}: {told} a name or a length, left out"
-
-
-SCHEMA = EAF[EAF.index(" xmlns:xsi") : EAF.index(">\n<HEADER")]
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.TextGrid", TEXTGRID.replace("= 0.5", "= 5e-1")),
-        ("a.TextGrid", TEXTGRID.replace("tiers? <exists>", 'tiers? <exists> ! "2 of" them')),
-        ("a.eaf", EAF.replace('ID="a1"', 'ID="first"').replace("ts1", "begin").replace(SCHEMA, "")),
-    ],
-)
-def test_exponents_comments_ids_and_schemas_are_any(tmp_path, name, text):
-    assert of_file(tmp_path, name, text).turns == BOTH
 
 
 def test_turns_of_one_label_that_overlap_are_one_and_told():
@@ -198,13 +175,11 @@ def test_words_with_a_pause_between_them_are_turns_of_their_own(tmp_path):
         ),
         ("a.eaf", EAF.replace('"milliseconds"', '"PAL-frames"'), "in PAL-frames: save it in mill"),
         ("a.eaf", "<html/>", "is no file of ELAN, or is damaged"),
-        ("a.TextGrid", TEXTGRID.replace("size = 2", "size = 1"), "is no file of Praat"),
         (
             "a.TextGrid",
             '"Praat chronological TextGrid text file"\n0 2.3\n',
             "chronological TextGrid: s",
         ),
-        ("a.eaf", "<ANNOTATION_DOCUMENT", "is no file of ELAN, or is damaged"),
         ("a.eaf", EAF.replace('"500"', '"x"'), "is no file of ELAN, or is damaged"),
         ("a.eaf", EAF.replace('"500"', '"-500"'), "lies outside of any recording"),
         ("a.TextGrid", "ooBinaryFile so it goes", "is no file of Praat, or is damaged"),
@@ -225,9 +200,7 @@ def test_what_is_wrong_is_one_line(tmp_path, name, text, what):
         ("m 1 0.0 5.0 <NA> <NA> Speaker 1 <NA> <NA>", "m", "Speaker 1"),
         ("m 1 0.0 5.0 <NA> <NA> Speaker 1 0.98 <NA>", "m", "Speaker 1"),
         ("m 1 0.0 5.0 <NA> <NA> Ann B <NA>", "m", "Ann B"),
-        ("m 1 0.0 5.0 <NA> <NA> Ann B", "m", "Ann B"),
         ("m 1 0.0 5.0 <NA> <NA> 7 <NA> <NA>", "m", "7"),
-        ("m 1 0.0 5.0 <NA> <NA> 7 <NA>", "m", "7"),
         ("m 1 0.0 5.0 <NA> <NA> 7", "m", "7"),
         ("m 1 0.0 5.0 <NA> <NA> 1 2 <NA> <NA>", "m", "1 2"),
         ("my talk 1 0.0 5.0 <NA> <NA> ann <NA> <NA>", "my talk", "ann"),
@@ -350,19 +323,6 @@ def test_the_own_transcript_fits_and_that_of_others_is_doubted(seconds):
     assert own[0].sentence("a.vtt").endswith("% of the speech has words")
 
 
-def test_shares_are_counted_in_ticks():
-    speech = np.zeros(1000, np.bool_)
-    speech[100:300] = True
-    words = Words(("a", "b"), np.array([200, 1000]), np.array([400, 1200]), np.array([400, 1200]))
-    found = measure_coverage(words, speech)
-    assert (found.in_speech, found.covered) == (0.25, 0.5)
-    assert found.as_well is None
-    assert "too few pauses to tell" in found.sentence("a.vtt")
-    none = measure_coverage(Words((), *np.zeros((3, 0), np.int64)), speech)
-    assert (none.in_speech, none.covered) == (0.0, 0.0)
-    assert measure_coverage(words, np.zeros(0, np.bool_)).covered == 0.0
-
-
 def test_words_without_pauses_tell_nothing():
     rng = np.random.default_rng(3)
     speech = speech_of(rng, 100.0)
@@ -373,10 +333,3 @@ def test_words_without_pauses_tell_nothing():
         assert found.as_well is None
         assert not found.doubtful
     assert measure_coverage(words_in(rng, speech), speech[:2900]).as_well is None  # too short
-
-
-@pytest.mark.parametrize("shift", [-90, 30, 90])
-def test_times_that_are_all_off_by_a_little_are_still_of_this_recording(shift):
-    rng = np.random.default_rng(4)
-    speech = speech_of(rng, 120.0)
-    assert not measure_coverage(words_in(rng, speech, shift), speech).doubtful
