@@ -148,6 +148,15 @@ def test_a_rule_may_close_it(monitor, voice):
     assert not sent_by(gate, voice[RATE : 3 * RATE]).any()
 
 
+def test_what_earlier_sessions_spent_counts(monitor, voice):
+    earlier, now = monitor.fresh(), monitor.fresh()
+    earlier.push(Block(voice, RATE))
+    now.begin_with(earlier.totals)
+    gate = gate_of(now)
+    assert gate.way == MUTED
+    assert not sent_by(gate, voice[:RATE]).any()
+
+
 # --- The queue between two clocks.
 
 
