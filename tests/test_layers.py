@@ -1,4 +1,4 @@
-"""A module imports only lower layers: there is no circle of rooms, and the monitor needs no lab.
+"""A module imports only lower layers, no file takes part in a circle, and the monitor needs no lab.
 
 Rooms on one layer do not import one another; imports in functions and for types count.
 """
@@ -6,7 +6,16 @@ Rooms on one layer do not import one another; imports in functions and for types
 from __future__ import annotations
 
 import ast
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 import monitor
 
@@ -68,6 +77,7 @@ def violations(room: str, tree: ast.AST) -> list[str]:
     return sorted(other for other in others if LEVEL.get(other, 99) >= LEVEL[room])
 
 
+@pytest.mark.slow
 def test_imports_go_down():
     wrong = {}
     for module, path in MODULES.items():
@@ -76,3 +86,75 @@ def test_imports_go_down():
             wrong[module] = violations(room, ast.parse(path.read_text()))
     assert len(wrong) > 100
     assert {module: rooms for module, rooms in wrong.items() if rooms} == {}
+
+
+@pytest.mark.slow
+def test_the_monitor_works_without_the_laboratory(tmp_path):
+    shutil.copytree(ROOT, tmp_path / "monitor", ignore=shutil.ignore_patterns("lab", "__pycache__"))
+    code = "from monitor.cli import main; main()"
+    for arguments in (["--help"], ["demo", "--speed", "1000000", "-o", str(tmp_path)]):
+        done = subprocess.run([sys.executable, "-P", "-c", code, *arguments], cwd=tmp_path,
+                              env={**os.environ, "PYTHONPATH": str(tmp_path)},
+                              capture_output=True, text=True, check=False)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert "evaluate" not in done.stdout.split("Commands:")[-1]
+    done = subprocess.run([sys.executable, "-P", "-c", code, "evaluate"], cwd=tmp_path,
+                          env={**os.environ, "PYTHONPATH": str(tmp_path)},
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert done.returncode == 2
+    assert "No such command" in done.stderr
+
+
+def imported_files(module: str) -> set[str]:
+    """Modules whose files a file imports anywhere, functions and types included."""
+    found = set()
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                found.add(name if name in MODULES else str(node.module))
+    return found & MODULES.keys()
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of modules that import one another, directly or through others."""
+    names = sorted(graph)
+    edges = [(names.index(a), names.index(b)) for a in names for b in graph[a]]
+    rows, columns = zip(*edges, strict=True)
+    size = (len(names), len(names))
+    matrix = coo_array((np.ones(len(edges)), (rows, columns)), shape=size)
+    _, group = connected_components(matrix, connection="strong")
+    groups = [[names[i] for i in np.flatnonzero(group == k)] for k in range(group.max() + 1)]
+    return [members for members in groups if len(members) > 1]
+
+
+@pytest.mark.slow
+def test_no_file_takes_part_in_an_import_circle():
+    # the package itself offers names of every room, and none of them imports it back
+    rooms = [module for module in MODULES if module != "monitor"]
+    assert circles({module: imported_files(module) - {"monitor"} for module in rooms}) == []
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == [["b", "c"]]
+
+
+def test_every_room_has_a_layer():
+    rooms = {room_of(module) for module in MODULES}
+    assert {room for room in rooms if room and not room.startswith("__")} <= {*LEVEL, "lab"}
+
+
+@pytest.mark.parametrize(
+    ("room", "line", "found"),
+    [
+        ("maths", "from monitor.types import Block", []),
+        ("sources", "from monitor.sources.file import File", []),
+        ("sources", "from monitor.sinks.jsonl import JsonLines", ["sinks"]),
+        ("sinks", "def f():\n    import monitor.stream.monitor", ["stream"]),
+        ("maths", "if TYPE_CHECKING:\n    from monitor import sources", ["sources"]),
+        ("errors", "import monitor.types", ["types"]),
+        ("training", "import monitor.nowhere", ["nowhere"]),
+        ("run", "def f():\n    import monitor.lab.audit.audit", ["lab/audit"]),
+    ],
+)
+def test_the_test_can_fail(room, line, found):
+    assert violations(room, ast.parse(line)) == found
