@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.errors import SourceError
+from monitor.errors import SourceError, UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.protocols import Source
 from monitor.sources import Chain, Paced
@@ -301,3 +301,10 @@ def test_malformed_line_is_named(tmp_path, row, words):
         FramesFile(path)
     assert "\n" not in str(caught.value)
     assert "a.jsonl" in str(caught.value)
+
+
+@pytest.mark.parametrize(("file", "name"), [("a.npz", "a_ticks"), ("a.npy", "f0"), ("a.npz", "b")])
+def test_what_could_not_be_read_again_is_not_written(tmp_path, file, name):
+    with pytest.raises(UsageError):
+        write_frames(tmp_path / file, SPEECH[:2], {name: Track(BINS, BINS)}, {name: 5}, {})
+    assert list(tmp_path.iterdir()) == []
