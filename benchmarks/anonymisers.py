@@ -1,17 +1,15 @@
-"""What anonymisers do to real voices: pitch, formants, loudness; and what they cost."""
+"""What anonymisers cost, and what noise on embeddings is worth."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, getrusage
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 import numpy as np
 import soxr
 
 from benchmarks.page import Page, benchmark
-from benchmarks.readers import bounded, listen, unit
+from benchmarks.readers import bounded, read, unit
 from benchmarks.systems import protected
 from monitor.anonymisers import Utterance, make
 from monitor.anonymisers.laplace import Laplace, promises
@@ -19,79 +17,42 @@ from monitor.corpus import find
 from monitor.features.framing import join_runs
 from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
 from monitor.maths.composition import clipped
+from monitor.networks.layers import RATE
 from monitor.sources.frames import FramesFile
 from monitor.types import FloatArray
-from tests.anonymisers.vowels import formant_ratio, level, pitches, semitones_moved
-
-Voice = tuple[FloatArray, int]
-
-
-def through(method: str, voice: Voice, name: str, speaker: str) -> FloatArray:
-    """A voice through an anonymiser."""
-    return protected(make(method, Utterance(voice[1], name, speaker)), voice[0])
-
-
-def first_of_each(speech: Path, seconds: float) -> dict[str, Voice]:
-    """The beginning of the first recording of each reader."""
-    corpus = find(speech)
-    paths = {name: next(iter(corpus.sessions(name).values()))[0] for name in corpus.speakers}
-    return {name: listen(path, seconds) for name, path in paths.items()}
 
 
 @benchmark()
 def vocoder(
-    page: Page,
-    speech: Path,
-    *,
-    methods: tuple[str, ...] = (
+    page: Page, speech: Path,
+    *, methods: tuple[str, ...] = (
         "mcadams:0.8", "pitch:4", "pitch:-4", "formant:1.15", "formant:0.85", "whisper", "usc",
         "noise:10",
     ),
-    command: str | None = None,
-    seconds: float = 10.0,
+    command: str | None = None, seconds: float = 10.0,
 ) -> None:  # fmt: skip
-    """What do anonymisers change in a voice, as the monitor hears it, and what do they cost?"""
-    voices = first_of_each(speech, seconds)
+    """How fast are anonymisers, by the first seconds of each reader?"""
+    corpus = find(speech)
+    paths = [next(iter(corpus.sessions(name).values()))[0] for name in corpus.speakers]
+    sounds = [read(path, seconds) for path in paths]
 
-    def spent() -> float:
-        """CPU seconds of this process and of programs that have ended."""
-        children = getrusage(RUSAGE_CHILDREN)
-        return time.process_time() + children.ru_utime + children.ru_stime
+    def speed(method: str, rate: int) -> str:
+        """Of CPU seconds of this process, and of programs that have ended."""
+        heard = [soxr.resample(sound, RATE, rate) for sound in sounds]
+        began = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
+        for sound in heard:
+            protected(make(method, Utterance(rate)), sound)
+        ended = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
+        took = sum(b.ru_utime + b.ru_stime - a.ru_utime - a.ru_stime
+                   for a, b in zip(began, ended, strict=True))  # fmt: skip
+        return f"{sum(map(len, sounds)) / RATE / took:.0f}"
 
-    def rows() -> Iterator[list[str]]:
-        named = {f"`{method}`": method for method in methods}
-        named |= {f"`{command}`": f"command:{command}"} if command else {}
-        for label, method in named.items():
-            found, took = [], 0.0
-            for name, voice in voices.items():
-                began = spent()
-                made = through(method, voice, name, name)
-                took += spent() - began
-                found.append(moves(voice[0], made, voice[1]))
-            sound, rate = next(iter(voices.values()))
-            finer, began = soxr.resample(sound, rate, 48_000), spent()
-            through(method, (finer, 48_000), "", "")
-            fine = seconds / (spent() - began)
-            cells = []
-            for column in np.transpose(found):
-                three = (np.nanmedian(column), np.nanmin(column), np.nanmax(column))
-                cells.append(bounded(*three) if np.isfinite(column).any() else "")
-            yield [label, *cells, f"{seconds * len(voices) / took:.0f}, {fine:.0f}"]
-
+    named = {f"`{method}`": method for method in methods}
+    named |= {f"`{command}`": f"command:{command}"} if command else {}
     page.table(
-        "method | pitch, semitones | formants times | voiced frames, to one before | louder, dB "
-        "| times real time at 16 kHz, 48 kHz",
-        rows(),
+        "method | times real time at 16 kHz | at 48 kHz",
+        ([label, *(speed(each, rate) for rate in (RATE, 48_000))] for label, each in named.items()),
     )
-
-
-def moves(before: FloatArray, after: FloatArray, rate: int) -> list[float]:
-    """Semitones, ratio of formants, of voiced frames, and dB."""
-    pitch, moved = pitches(before, rate), pitches(after, rate)
-    few = moved.size < 0.05 * pitch.size
-    semitones = np.nan if few else semitones_moved(before, after, rate)
-    louder = level(after) - level(before)
-    return [semitones, formant_ratio(before, after), moved.size / pitch.size, louder]
 
 
 # ------------------------------------------------------------------------------------------- noise
