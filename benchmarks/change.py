@@ -19,21 +19,16 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.page import Page, benchmark
-from benchmarks.readers import FEATURES, around, listen
-from monitor.corpus import Corpus, find
-from monitor.events.reading import Reading
+from benchmarks.readers import FEATURES, listen
 from monitor.features.channel import Channel
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_frames
 from monitor.features.registry import get_change_sensitivity, make
 from monitor.kinds import EMBEDDING, HISTOGRAM
-from monitor.maths.statistics import limits, speaker_weights
 from monitor.population.population import Population
-from monitor.protocols import StreamInfo
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile
 from monitor.stream.accumulator import FeatureTotals
-from monitor.stream.monitor import Monitor
 from monitor.stream.speaker_changes import (
     LEAST_LIKENESS,
     ChangeDetector,
@@ -41,10 +36,7 @@ from monitor.stream.speaker_changes import (
     score_likeness,
     select_cohort,
 )
-from monitor.training.enrolling import enrol
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, FloatArray, Frames, Track
-from recipes.voice.corpus import recordings as roles_of
-from tests.stream.streams import Listed
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean", "long")
 SHORTEST, LONGEST, TEMPLATE_SECONDS, CHANNEL_SECONDS, TURNS = 30, 180, 120, 90, 10
@@ -339,53 +331,6 @@ def through(path: Path, name: str, features: Sequence[str]) -> Frames:
     late = CHANNELS[name](samples[cut:].astype(np.float64), rate)
     whole = np.concatenate([samples[:cut], late]).astype(np.float32)
     return extract([Block(whole, rate)], features)
-
-
-# -------------------------------------------------------------------------------- ratios of others
-
-
-@benchmark("truth")
-def stretches(page: Page, speech: Path, nonnative: Path, *, people: int = 26) -> None:
-    """Does the choice of the stretch that says most keep ratios of other people true?
-
-    Two NONNATIVE speakers whom the networks have not heard speak for 30 s each, and every further
-    one is watched for: with the choice that a reading makes and without.
-    """
-    apart = [each.speaker for each in roles_of(speech, nonnative) if each.role == "held out"]
-    some = tuple(each for each in find(nonnative) if each.speaker in apart[:people])
-    templates = enrol(Corpus(some, ()), features=FEATURES, seconds=30).population
-    base, ticks = Population.reference().only(FEATURES), 30 * TICKS_PER_SECOND
-    each_heard = [(e.speaker, Reader("", "", [], [hear(e.path, FEATURES)])) for e in some]
-    half = len(each_heard) // 2
-    pairs = [*pairwise(reader for _, reader in each_heard[:half])]
-    specs = {each.spec.name: each.spec for each in make(FEATURES)}
-
-    def bits(population: Population, name: str, rule: str, pair: Sequence[Reader]) -> list[float]:
-        """Of somebody along a stream of two others, from 10 s of speech on."""
-        whole = splice([Turn(reader, reader.chapters[0], 0, ticks) for reader in pair])
-        seconds = range(0, whole.frames.speech.size, TICKS_PER_SECOND)
-        of = whole.readers[0]
-        steps = [splice([Turn(of, whole.frames, at, TICKS_PER_SECOND)]).frames for at in seconds]
-        spoken = Listed(steps)
-        spoken.stream_info = StreamInfo(audio=False, tracks=specs)
-        events = Monitor(population, FEATURES, watch=name, on_change=rule).events(spoken)
-        found = [e.evidence_bits for e in events if isinstance(e, Reading) and e.speech >= 10.0]
-        return [each for each in found if each is not None]
-
-    def row(rule: str) -> list[str]:
-        found = []
-        for name, _ in each_heard[half:]:
-            population = base.extended(templates.chosen([name]))
-            told = [bits(population, name, rule, pair) for pair in pairs]
-            found.append([(2.0 ** each[-1], float(max(each) >= 3)) for each in told])
-        cells = ["as a reading does" if rule == "note" else "without"]
-        for each in np.moveaxis(np.array(found), -1, 0).mean(axis=2):
-            weights = speaker_weights(each.size, 1000)
-            cells.append(around(each.mean(), *limits(weights @ each / weights.sum(axis=1))))
-        return cells
-
-    heads = "mean ratio at the end | ever reach 3 bits"
-    page.table(f"choice of the stretch | {heads}", map(row, ("note", "ignore")))
 
 
 # ------------------------------------------------------------------------------- two recordings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,17 +9,13 @@ import numpy as np
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import (
     CORPORA,
-    FEATURES,
     collected,
     plan_of,
     trainers,
     units_of,
 )
-from monitor.maths import posterior_fit
 from monitor.population.population import Population
 from monitor.training.calibrating import CalibrationSettings, calibrate
-from monitor.training.voices import Cell, plans
-from monitor.types import BoolArray, FloatArray
 
 TABLES = {
     "Mean local bits, readers left out": "held_out_local_bits",
@@ -95,38 +90,3 @@ def scores(
         found = cell.gaps[:, index] + cell.mated[:, index, None]
         np.save(scores / f"{name}.npy", found[order].astype(np.float32))
     page.note(f"{order.size} trials of {np.unique(cell.own).size} readers: {scores}")
-
-
-@benchmark()
-def trained(page: Page, frames: Path) -> None:
-    """May people who trained a feature's network be candidates, as they teach no rank model?"""
-    knows_phones = trainers(frames)["phones"]
-    voices, specs = collected(frames, FEATURES)
-    measures = {name: spec.kind.similarity() for name, spec in specs.items()}
-    knows = np.array([voice.name in knows_phones for voice in voices])
-
-    def rows() -> Iterator[list[str]]:
-        lengths = (3.0, 10.0, 30.0)
-        for session, t, _, plan in plans(voices, lengths, (60.0,), SHIFTS):
-            cell = plan.run(measures, *units_of(lengths[t], 60.0)).tested_on(~knows)
-            group = knows[plan.candidates]
-            for names in (("phones",), ("f0", "phones"), FEATURES):
-                axis = [list(measures).index(name) for name in names]
-                both = (f"{bits:.2f}" for bits in _bits(cell, axis, ~group))
-                yield [session, "+".join(names), f"{lengths[t]:g} s", *both]
-
-    page.table("session | features | T | fitted among all | among them alone", rows(), keys=3)
-
-
-def _bits(cell: Cell, axis: Sequence[int], kept: BoolArray) -> tuple[float, float]:
-    """Mean local bits among some candidates: by the fit among all, and by one among those."""
-    _, place = np.unique(cell.gap_speaker, return_inverse=True)
-    behind = cell.gaps[:, list(axis)]
-    few = posterior_fit.Trials(np.ascontiguousarray(behind[:, :, kept]), place)
-    found: list[FloatArray] = []
-    for trials in (posterior_fit.Trials(behind, place), few):
-        prior = posterior_fit.prior_of(trials)
-        start = posterior_fit.fit(trials, prior).weights
-        fitted = posterior_fit.fit_held_out(trials, start, trials.speakers, prior)
-        found.append(posterior_fit.held_out_bits(few, *fitted))
-    return float(found[0].mean()), float(found[1].mean())

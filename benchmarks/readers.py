@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,19 +11,17 @@ import soundfile
 
 from monitor.corpus import Corpus, find
 from monitor.kinds import FeatureSpec
-from monitor.maths.statistics import limits, speaker_weights
 from monitor.networks.layers import RATE
-from monitor.population.population import Population
 from monitor.sources.file import File
-from monitor.training.voices import Plan, SpeakerSpeech, collect, plans
+from monitor.training.voices import UNITS_PER_SECOND, Plan, SpeakerSpeech, collect, plans
 from monitor.types import Block, FloatArray, IntArray
 from recipes.frames import BACKGROUND, CORPORA, chapters, trainers
 
 __all__ = [
     "BACKGROUND", "CORPORA", "FEATURES", "alike", "around", "bounded", "chapters", "collected",
-    "corpus_of", "halves", "listen", "one_each", "others_of_the_enrolled", "plan_of", "read",
-    "trainers", "unit", "units_of",
+    "corpus_of", "halves", "listen", "one_each", "plan_of", "read", "trainers", "unit", "units_of",
 ]  # fmt: skip
+
 FEATURES = ("f0", "phones", "voice")
 """Of every install."""
 
@@ -46,18 +44,6 @@ def listen(path: Path, seconds: float | None = None) -> tuple[FloatArray, int]:
 def one_each(rows: Iterable[dict[str, str]]) -> list[dict[str, str]]:
     """One chapter of each reader, the last of those given."""
     return list({row["speaker"]: row for row in rows}.values())
-
-
-def others_of_the_enrolled(speech: Path, seconds: float) -> Iterator[tuple[str, FloatArray]]:
-    """Yield shipped readers, and the beginning of the longest chapter that nobody enrolled."""
-    population = Population.reference()
-    taken = {(s.name, note.label) for s in population.speakers for note in s.sources}
-    rows = [r for r in chapters(speech) if (r["speaker"], Path(r["path"]).name) not in taken]
-    for name in population.names:
-        own = [row for row in rows if row["speaker"] == name]
-        if own:
-            longest = max(own, key=lambda row: float(row["seconds"]))
-            yield name, read(speech / longest["path"], seconds)
 
 
 def corpus_of(files: Iterable[tuple[Path, str, str]]) -> Corpus:
@@ -116,8 +102,6 @@ def unit(vectors: FloatArray) -> FloatArray:
 
 def units_of(*seconds: float) -> list[int]:
     """Speech in the units of frames that are collected."""
-    from monitor.training.voices import UNITS_PER_SECOND
-
     return [round(each * UNITS_PER_SECOND) for each in seconds]
 
 
@@ -140,12 +124,3 @@ def bounded(value: float | None, low: float | None, high: float | None, digits: 
     if low is None or high is None:
         return f"{value:.{digits}f}"
     return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
-
-
-def resampled(each: FloatArray, digits: int = 2) -> str:
-    """A mean over people with limits over resampled people."""
-    weights = speaker_weights(len(each)) / len(each)
-    return around(float(each.mean()), *limits(weights @ each), digits)
-
-
-Change = Callable[[FloatArray], FloatArray]
