@@ -7,13 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.page import Page, benchmark
-from benchmarks.readers import (
-    CORPORA,
-    collected,
-    plan_of,
-    trainers,
-    units_of,
-)
+from benchmarks.readers import CORPORA, collected, plan_of, trainers, units_of
 from monitor.population.population import Population
 from monitor.training.calibrating import CalibrationSettings, calibrate
 

@@ -15,11 +15,7 @@ from benchmarks.timing import in_turns, ratio, told
 from monitor.features import f0 as pitch
 from monitor.features.phones import Phones
 from monitor.networks.layers import HOP, RATE
-from monitor.networks.phones import (
-    UnitNetwork,
-    shipped_recogniser,
-    shipped_units,
-)
+from monitor.networks.phones import UnitNetwork, shipped_recogniser, shipped_units
 from monitor.types import FloatArray, IntArray
 
 WINDOW_SECONDS = 3

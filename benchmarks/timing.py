@@ -13,19 +13,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-__all__ = [
-    "MONITOR", "ONE_THREAD", "Took", "ended", "in_own_process", "in_turns", "memory_mb", "program",
-    "ratio", "seconds_of", "told",
-]  # fmt: skip
 MONITOR = (sys.executable, "-m", "monitor")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-
-
-def seconds_of(work: Callable[[], object]) -> float:
-    """Processor seconds of a work."""
-    began = time.process_time()
-    work()
-    return time.process_time() - began
 
 
 def in_turns(runs: int, works: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
@@ -38,7 +27,9 @@ def in_turns(runs: int, works: Mapping[str, Callable[[], object]]) -> dict[str, 
             work()
         for _ in range(runs):
             for name, work in works.items():
-                took[name].append(seconds_of(work))
+                began = time.process_time()
+                work()
+                took[name].append(time.process_time() - began)
     return took
 
 

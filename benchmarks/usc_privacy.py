@@ -126,21 +126,17 @@ def usc_privacy(
         with progress_over(60 * minutes, system, "s") as progress:
             return dict(hear(system, chosen, kept, jobs, progress))
 
-    clear = hearing(RECORDINGS)
+    clear, called = hearing(RECORDINGS), {name: LABELS.get(name, f"`{name}`") for name in systems}
     heard = {name: clear if name == RECORDINGS else hearing(name) for name in systems}
     page.table(
         "system | bits a second | SIM | phone error | pitch, Spearman | pitch, Pearson",
-        ([called(name), *left_of(clear, made)] for name, made in heard.items()),
+        ([called[name], *left_of(clear, made)] for name, made in heard.items()),
     )
     page.table(
         f"system | queries, references | {' | '.join(COLUMNS)}",
-        (line for name, made in heard.items() for line in ranks(called(name), clear, made, tests)),
+        (line for name, made in heard.items() for line in ranks(called[name], clear, made, tests)),
         keys=2,
     )
-
-
-def called(system: str) -> str:
-    return LABELS.get(system, f"`{system}`")
 
 
 # ------------------------------------------------------------------------------------------ hearing
