@@ -39,7 +39,7 @@ from monitor.stream.speaker_changes import (
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, FloatArray, Frames, Track
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean", "long")
-SHORTEST, LONGEST, TEMPLATE_SECONDS, CHANNEL_SECONDS, TURNS = 30, 180, 120, 90, 10
+SHORTEST, LONGEST, TEMPLATE_SECONDS, CHANNEL_SECONDS = 30, 180, 120, 90
 
 
 class Reader(NamedTuple):
@@ -131,35 +131,6 @@ def change(
         )
 
 
-@benchmark()
-def replies(
-    page: Page, speech: Path, frames: Path,
-    *, features: tuple[str, ...] = ("f0", "voice", "channel"), streams: int = 40,
-) -> None:  # fmt: skip
-    """Of two people in turn, how many changes are noticed, by how long the turns are?"""
-    halves = Halves(heard(speech, frames, features, ready_only=True), features)
-    rng, speakers = np.random.default_rng(1), halves.speakers
-    talks = [
-        [splice(dialogue(speakers, rng, seconds)) for _ in range(streams)]
-        for seconds in (20, 40, 60)
-    ]
-
-    def row(names: Sequence[str]) -> list[str]:
-        shares = []
-        for some in talks:
-            seen = []
-            for each in some:
-                told = reports(ChangeDetector(halves.followed(names), returns=False), each.frames)
-                seen += [delay(told, *ends) is not None for ends in pairwise(each.ends)]
-            shares.append(f"{100 * np.mean(seen):.0f}")
-        return ["+".join(names), f"{', '.join(shares)} %"]
-
-    page.table(
-        "features | turns of 20, 40, 60 s",
-        map(row, [*((name,) for name in FEATURES if name in features), features]),
-    )
-
-
 def feature_sets(features: Sequence[str]) -> list[tuple[str, ...]]:
     """Each alone, and all of them, without the channel and with it."""
     everything = tuple(features), tuple(name for name in features if name != "channel")
@@ -169,9 +140,7 @@ def feature_sets(features: Sequence[str]) -> list[tuple[str, ...]]:
 # -------------------------------------------------------------------------------------- the streams
 
 
-def heard(
-    speech: Path, folder: Path | None, features: Sequence[str], *, ready_only: bool = False
-) -> list[Reader]:
+def heard(speech: Path, folder: Path | None, features: Sequence[str]) -> list[Reader]:
     """The frames of every reader, sexes apart; a chapter shorter than a turn is left out."""
     people: dict[tuple[str, str], Reader] = {}
     for row in csv.DictReader((speech / "manifest.csv").open(encoding="utf-8")):
@@ -184,7 +153,7 @@ def heard(
             if "channel" in features:
                 levels = hear(path, ["channel"]).tracks["channel"]
                 frames = Frames(frames.speech, {**frames.tracks, "channel": levels})
-        elif ready_only or (folder is not None and row["corpus"] == "long"):
+        elif folder is not None and row["corpus"] == "long":
             continue  # an hour of another language, only worth it where it is ready or quick
         else:
             frames = hear(path, features)
@@ -241,16 +210,6 @@ def turns(readers: Sequence[Reader], rng: np.random.Generator) -> list[Turn]:
         begin = int(rng.integers(0, whole - seconds + 1)) * TICKS_PER_SECOND
         made.append(Turn(reader, frames, begin, seconds * TICKS_PER_SECOND))
     return made
-
-
-def dialogue(readers: Sequence[Reader], rng: np.random.Generator, seconds: int) -> list[Turn]:
-    """Two readers in turn, each from the begin of a chapter that is long enough for all turns."""
-    ticks = seconds * TICKS_PER_SECOND
-    long = [(r, [f for f in r.chapters if f.speech.size >= TURNS // 2 * ticks]) for r in readers]
-    able = [(reader, chapters) for reader, chapters in long if chapters]
-    pair = [able[i] for i in rng.permutation(len(able))[:2]]
-    both = [(reader, chapters[rng.integers(len(chapters))]) for reader, chapters in pair]
-    return [Turn(*each, i * ticks, ticks) for i in range(TURNS // 2) for each in both]
 
 
 def followed(name: str, readers: Sequence[Reader]) -> FollowedFeature:

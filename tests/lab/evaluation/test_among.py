@@ -126,7 +126,7 @@ def test_meand_among_more_is_that_of_more_candidates():
 def test_the_published_curves_are_bracketed():
     """Fitted up to 220 and up to 1 020 of Common Voice's speakers, asked for 21 920."""
     pytest.importorskip("legal_eval", reason="needs the extra peers")
-    from benchmarks.crowd import LARGEST, extrapolated, held, published
+    from benchmarks.coverage import LARGEST, extrapolated, held, published
 
     curves = published()
     assert len(curves) == 13
