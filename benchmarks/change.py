@@ -109,10 +109,12 @@ def change(
                 found[pair[0].sex == pair[1].sex].append(delay(told, *ends))
         return ["+".join(names), f"{alarms / hours:.2f}", *(delays(x, 0.5) for x in found.values())]
 
+    without = tuple(name for name in features if name != "channel")
+    sets = dict.fromkeys([*((name,) for name in features), without, tuple(features)])
     page.table(
         "features | false alarms an hour | other sex: missed, median delay "
         "| same sex: missed, median delay",
-        map(row, feature_sets(features)),
+        map(row, sets),
     )
 
     def through_row(name: str) -> list[str]:
@@ -129,12 +131,6 @@ def change(
             "from then on | f0 alone: missed | channel: missed, median and 90 % delay",
             map(through_row, CHANNELS),
         )
-
-
-def feature_sets(features: Sequence[str]) -> list[tuple[str, ...]]:
-    """Each alone, and all of them, without the channel and with it."""
-    everything = tuple(features), tuple(name for name in features if name != "channel")
-    return list(dict.fromkeys([*((name,) for name in features), *everything]))
 
 
 # -------------------------------------------------------------------------------------- the streams

@@ -202,32 +202,6 @@ def coverage(page: Page, *, studies: int = 100, seed: int = 1, jobs: int = cores
     )
 
 
-@benchmark()
-def null_band(page: Page, *, studies: int = 300, trials: int = 8) -> None:
-    """Does `monitor evaluate` tell evidence from none among few speakers?"""
-    leads = (0.0, 1.0, 2.0, 4.0)
-
-    def study(speakers: int, alike: float, lead: float, seed: int) -> ScoreMatrix:
-        generator = np.random.default_rng(seed)
-        target = np.repeat(np.arange(speakers), trials)
-        common = np.sqrt(alike) * generator.normal(size=(speakers, speakers))
-        noise = np.sqrt(1 - alike) * generator.normal(size=(target.size, speakers))
-        scores = common[target] + noise + 0.5 * generator.normal(size=speakers)
-        return ScoreMatrix(scores + lead * (target[:, None] == np.arange(speakers)), target)
-
-    def rows() -> Iterator[list[str]]:
-        for speakers in (2, 3, 4, 5, 6, 10):
-            for alike in (0.0, 0.3, 0.9):
-                cells = [str(speakers), f"{alike:g}"]
-                for lead in leads:
-                    made = [study(speakers, alike, lead, seed) for seed in range(studies)]
-                    low = [srd.null_band(m, seed=i).chance <= 0.05 for i, m in enumerate(made)]
-                    cells.append(f"{100 * np.mean(low):.0f} %")
-                yield cells
-
-    page.table(f"N | alike | {' | '.join(f'lead {lead:g}' for lead in leads)}", rows(), keys=2)
-
-
 # ------------------------------------------------------------------------------------- more people
 
 FITTED = (220, 1020)

@@ -42,14 +42,12 @@ class Found:
 
     Attributes:
         crossed: by field, rule and horizon: one flag a watched speaker, in lists of one impostor.
-        reached: the largest evidence of each stream of an impostor.
         times: by field and rule: seconds until a true speaker exceeded it; infinity for never.
     """
 
     crossed: dict[tuple[str, str, float], list[list[bool]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    reached: list[float] = field(default_factory=list)
     times: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, other: Found) -> None:
@@ -58,7 +56,6 @@ class Found:
             self.crossed[key] += flags
         for rule, seconds in other.times.items():
             self.times[rule] += seconds
-        self.reached += other.reached
 
 
 @benchmark()
@@ -84,13 +81,10 @@ def false_alarms(
     for mine, foreign in each_in_order(work, parts, jobs):
         own.add(mine)
         theirs.add(foreign)
-        page.note(f"{len(own.reached)} streams judged")
     for who, found, times in (("readers", own, 1), ("the other corpus", theirs, folds)):
-        if found.reached:
+        if found.crossed:
             horizons = " | ".join(f"{h / 60:g} min" for h in HORIZONS)
             page.table(f"streams of | field | rule | {horizons}", shares(who, found, times), keys=3)
-            ville = ([f"{k}", *cells] for k, *cells in reached(found))
-            page.table(f"k | {who}, {len(found.reached)} streams | 2^-k", ville)
     page.table("field | rule | alerted | seconds, median | 90 %", waits(own), keys=2)
 
 
@@ -117,12 +111,6 @@ def waits(found: Found) -> Iterator[list[str]]:
         late = np.quantile(seconds, (0.5, 0.9), method="inverted_cdf").tolist()
         told = ["never" if np.isinf(value) else f"{value:.0f}" for value in late]
         yield [each, rule, f"{sum(np.isfinite(seconds))} of {len(seconds)}", *told]
-
-
-def reached(found: Found) -> Iterator[list[str]]:
-    for k in range(1, 8):
-        shown = 100 * np.mean(np.array(found.reached) >= k)
-        yield [str(k), f"{shown:.1f} %", f"{100 * 2.0**-k:.1f} %"]
 
 
 def prepared(frames: Path, features: Sequence[str]) -> tuple[Population, list[SpeakerSpeech]]:
@@ -195,7 +183,6 @@ def part(
         for name in generator.permutation(enrolled.names)[:watched].tolist():
             monitor = Monitor(enrolled, features, name)
             table = run(monitor, stream)
-            found.reached.append(float(np.nanmax(table[:, 1])))
             for horizon in (h for h in HORIZONS if stream.speech.size >= 100 * h):
                 most = np.nanmax(table[table[:, 0] <= horizon, 1:], axis=0)
                 for f, each in enumerate(RULES):

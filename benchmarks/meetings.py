@@ -57,7 +57,7 @@ def meetings(page: Page, speech: Path, *, seconds: float = 60.0) -> None:
 
     page.table(
         "people | asked for | overlap | wrong labels | bits | less than alone | most so "
-        "| in another's name | matched rightly / to nobody / wrongly | probability | purity",
+        "| matched rightly / to nobody / wrongly | purity",
         rows(),
         keys=2,
     )
@@ -87,9 +87,7 @@ def row(
         f"{np.mean([each.bits for each in told]):.2f}",
         f"{lost.mean():.2f}",
         f"{lost.max():.2f}",
-        f"{np.mean([each.others for each in told]):.1f}",
         " / ".join(matched),
-        f"{np.mean([each.probability for each in told]):.2f}",
         f"{np.nanmean([each.purity for each in told]):.2f}",
     ]
 
@@ -170,34 +168,30 @@ def _wrong(turns: Sequence[Turn], errors: float, draw: np.random.Generator) -> l
 
 @dataclass(frozen=True)
 class Told:
-    """What came of one reader: evidence for them under their label, and in others' names."""
+    """What came of one reader: evidence under their label, and the match of it."""
 
     name: str
     bits: float
     matched: str  # rightly, to nobody, wrongly
-    probability: float
     purity: float
-    others: float
 
 
 def tell(group: Sequence[Reader], made: Meeting, population: Population) -> Iterator[Told]:
     """What a run of the meeting says of everybody in it."""
     names = [reader.name for reader in group]
     monitors = [Monitor(population, FEATURES, name, step_seconds=10.0) for name in names]
-    last: dict[tuple[str, str], float] = {}
+    last: dict[str, float] = {}
     with Run(Diarised(Samples(made.samples, RATE), made.labelled), monitors) as run:
         for event in run:
-            if event.type == "reading":
-                last[str(event.label), str(event.watch)] = float(event.evidence_bits or 0.0)
+            if event.type == "reading" and event.label == event.watch:
+                last[str(event.label)] = float(event.evidence_bits or 0.0)
     for person in run.people:
         name = person.label
         yield Told(
             name,
-            last[name, name],
+            last[name],
             {name: "rightly", None: "nobody"}.get(person.person, "wrongly"),
-            person.probability or 0.0,
             float("nan") if person.purity is None else person.purity,
-            max(last[name, other] for other in names if other != name),
         )
 
 

@@ -12,16 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.page import Page, benchmark
-from benchmarks.readers import (
-    CORPORA,
-    chapters,
-    collected,
-    corpus_of,
-    halves,
-    plan_of,
-    trainers,
-    units_of,
-)
+from benchmarks.readers import collected, corpus_of, halves, plan_of, units_of
 from benchmarks.simulation import SIZE, Simulation, write_corpus
 from monitor.corpus import find
 from monitor.features.registry import make
@@ -41,7 +32,7 @@ from monitor.training.enrolling import unlike_sessions
 from monitor.training.feature_extraction import HearingOptions, hear
 from monitor.training.voices import UNITS_PER_SECOND, Cell, SessionFrames, SpeakerSpeech, collect
 from monitor.types import FloatArray
-from recipes.frames import MOST_SECONDS
+from recipes.frames import CORPORA, MOST_SECONDS, chapters, trainers
 
 TABLES = {
     "Mean local bits, readers left out": "held_out_local_bits",

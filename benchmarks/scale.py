@@ -66,8 +66,7 @@ def measured(into: list[Spent]) -> Iterator[None]:
 def scale(
     page: Page,
     *, speakers: tuple[int, ...] = (1000, 11_696, 100_000),
-    what: tuple[str, ...] = ("reading", "evaluate"), features: tuple[str, ...] = FEATURES,
-    folder: Path | None = None,
+    what: tuple[str, ...] = ("reading", "evaluate"), folder: Path | None = None,
 ) -> None:  # fmt: skip
     """What do N enrolled people cost: memory and processor of readings, reports, calibration?
 
@@ -77,7 +76,7 @@ def scale(
     """
     for each in what:
         heads, work = WHAT[each]
-        given = {"reading": (features,), "mapped": (folder,)}.get(each, ())
+        given = (folder,) if each == "mapped" else ()
         rows = ([told(n), *in_own_process(_alone, work, n, *given)] for n in speakers)
         page.table(f"N | {heads}", rows, under="A million people" if each == "mapped" else "")
 
@@ -135,12 +134,12 @@ def second_of(population: Population, second: int) -> Frames:
     return Frames(np.ones(100, np.bool_), tracks)
 
 
-def reading(speakers: int, features: tuple[str, ...]) -> list[str]:
+def reading(speakers: int) -> list[str]:
     """A reading a second with everything in it, against the products that it cannot do without."""
-    population, spent = population_of(speakers, features), list[Spent]()
+    population, spent = population_of(speakers), list[Spent]()
     size = sum(each.slices.nbytes for each in population.features.values()) / 1e6
     with measured(spent):
-        monitor = Monitor(population, features, watch="00000001")
+        monitor = Monitor(population, FEATURES, watch="00000001")
     assert monitor.attacker.support_bits is not None
     resident = memory_mb()
     raw = {name: np.ones((speakers, spec.size)) for name, spec in population.specs.items()}

@@ -99,17 +99,12 @@ class Heard:
 
 @benchmark()
 def usc_privacy(
-    page: Page,
-    speech: Path,
-    cache: Path,
-    *,
-    systems: tuple[str, ...] = (
+    page: Page, speech: Path, cache: Path,
+    *, systems: tuple[str, ...] = (
         RECORDINGS, VOCODER, "codec:6", USC, "usc:50", "usc:15", "usc:5", OPUS, "mcadams:0.8",
         "mcadams:random",
     ),
-    each: int = 12,
-    tests: int = 100,
-    jobs: int = 1,
+    each: int = 12, tests: int = 100, jobs: int = 1,
 ) -> None:  # fmt: skip
     """What does USC's own privacy test say of the codec, beside other systems?
 
