@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
@@ -225,6 +224,3 @@ def sqlite_value(random: Random, value: Any) -> Any:
         with suppress(ValueError, RecursionError):  # broken by the round before
             return json_of(random, json.loads(value)).encode(errors="replace").decode()
     return random.choice(VALUES)
-
-
-Mutation = Callable[[Random, bytes], bytes]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,31 +14,25 @@ import soundfile
 import torch
 
 from monitor.errors import CorpusError, StoreError
-from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.lab.utility import count_edits
 from monitor.networks.layers import RATE
 from monitor.networks.phones import PHONES, PhoneNetwork, UnitNetwork
-from monitor.training.voices import SessionFrames, SpeakerSpeech
-from recipes.phones.batches import UNKNOWN, Batches
-from recipes.phones.bits import bits
+from recipes.phones.batches import Batches
 from recipes.phones.corpus import lines, recordings
 from recipes.phones.evaluate import (
     RESULTS,
     USE,
-    WEIGHTS,
     best_path,
-    chosen,
     measure,
     posteriors,
     table,
     trigram,
 )
 from recipes.phones.export import export, export_units
-from recipes.phones.forced import align, aligned
 from recipes.phones.network import folded, layer
-from recipes.phones.prepare import PEER, Cache, Spoken, Utterance, utterances, write
+from recipes.phones.prepare import Cache, Spoken, Utterance, write
 from recipes.phones.train import arguments, load_recogniser, train
-from recipes.phones.units import codebook, coded, counted, hidden
+from recipes.phones.units import coded, hidden
 from recipes.phones.words import Words
 from recipes.voice.corpus import Recording
 
@@ -200,95 +193,6 @@ def test_it_learns_and_what_was_exported_runs_in_numpy_and_tells_what_it_is(
     assert card["bytes"] < 2_500_000
 
 
-def test_the_half_that_chooses_chooses_what_the_trigram_counts(prepared):
-    """Where frames say little, what follows what says more; where they say all, nothing."""
-    spoken = Spoken(prepared)
-    generator = np.random.default_rng(0)
-
-    def heard(index: int, sure: float) -> np.ndarray:
-        said = np.zeros(3 * len(spoken.utterances[index].phones), int)
-        said[1::3] = spoken.utterances[index].phones
-        scores = generator.normal(size=(len(said), 40))
-        scores[range(len(said)), said] += sure
-        return np.asarray(scores - np.log(np.exp(scores).sum(axis=1, keepdims=True)))
-
-    found = chosen(spoken, lambda index: heard(index, 30.0))
-    assert found.weight == min(WEIGHTS)  # the first of equals
-    assert found.logs.shape == (40, 40, 40)
-
-
-def test_the_rest_is_aligned_by_the_network(prepared, trained, tmp_path):
-    shutil.copytree(prepared, tmp_path / "cache")
-    spoken = Spoken(tmp_path / "cache")
-    before = spoken.aligned()
-    assert align(spoken, load_recogniser(trained[0])) == len(before)
-    found = spoken.aligned()
-    assert len(found) == len(spoken.of("train"))
-    assert all(np.array_equal(found[i], times) for i, times in before.items())
-    for index, times in found.items():
-        assert len(times) == len(spoken.utterances[index].phones)
-        assert (times[:, 1] > times[:, 0]).all()
-        assert (times[1:, 0] >= times[:-1, 1]).all()
-    assert align(spoken, load_recogniser(trained[0])) == 0
-    assert aligned(np.zeros((2, 3)), [1, 2, 1]) is None
-
-
-def test_frames_are_named_where_they_were_aligned(prepared):
-    batch = Batches(Spoken(prepared), 3).at(1, 30)
-    place = 0
-    aligned = 0
-    for said, frames, count in zip(batch.said, batch.frames, batch.counts, strict=True):
-        phones = batch.phones[place : place + count]
-        place += count
-        if (said == UNKNOWN).all():
-            continue
-        aligned += 1
-        runs = said[np.flatnonzero(np.diff(said, prepend=-1))]
-        merged = phones[np.flatnonzero(np.diff(phones, prepend=-1))]
-        assert [each for each in runs if each > 0] == merged.tolist()
-        assert np.count_nonzero(said > 0) == pytest.approx(frames, abs=3)
-    assert 0 < aligned < len(batch.said)
-
-
-def test_phones_come_from_the_dictionary_or_from_rules_learnt_from_it():
-    pytest.importorskip("pocketsphinx", reason="needs the extra recipes")
-    words = Words.cmu()
-    assert words.phones("SEE THE CAT") == ("S", "IY", "DH", "AH", "K", "AE", "T")
-    assert words.known("see the cat")
-    assert not words.known("see the gathercole")
-    letters = "abdegiklmnoprstuz"
-    generator = np.random.default_rng(0)
-    made = ("".join(generator.choice(list(letters), 5)) for _ in range(400))
-    assert Words({word: tuple(word.upper()) for word in made}).phones("tabletop") == tuple(
-        "TABLETOP"
-    )
-
-
-def test_a_transcript_may_have_a_header(tmp_path):
-    for name, head in (("a", "start\tend\ttext\n"), ("b", "")):
-        (tmp_path / f"{name}.tsv").write_text(f'{head}0.00\t1.50\tA "QUOTE\n')
-        assert [tuple(each) for each in lines(tmp_path / f"{name}.opus")] == [(0, 1.5, 'A "QUOTE')]
-    with pytest.raises(CorpusError, match=r"c\.tsv: no transcript"):
-        lines(tmp_path / "c.opus")
-
-
-def test_short_utterances_that_train_are_joined(tmp_path):
-    listed = []
-    for role in ("train", "report"):
-        path = tmp_path / f"{role}.wav"
-        soundfile.write(path, np.zeros(40 * RATE, np.int16), RATE)
-        path.with_suffix(".tsv").write_text(
-            "".join(f"{i}.00\t{i + 1}.00\tSEE TEA\n" for i in range(40))
-        )
-        listed.append(recorded(path, role))
-    cache = Cache.hear(listed, tmp_path / "cache")
-    found = utterances(listed, cache, Words({"see": ("S", "IY"), "tea": ("T", "IY")}))
-    trained, reported = ([each for each in found if each.piece == i] for i in (0, 1))
-    assert [each.samples / RATE for each in trained] == [16, 16, 8]
-    assert len(reported) == 40
-    assert all(len(each.phones) == 4 * each.samples / RATE for each in found)
-
-
 def test_what_is_heard_is_found_again_and_kept_from_others(tmp_path):
     sound = (8000 * np.sin(np.arange(2 * RATE) / 20)).astype(np.int16)
     listed = []
@@ -307,17 +211,6 @@ def test_what_is_heard_is_found_again_and_kept_from_others(tmp_path):
     assert len(cache.sound(cache.pieces[1], 3 * RATE // 2, RATE)) == RATE // 2
     with pytest.raises(CorpusError, match=r"c\.flac: not mono at 16000 Hz"):
         Cache.hear(listed, tmp_path / "cache")
-
-
-def test_codes_are_means_of_what_is_nearest():
-    generator = np.random.default_rng(0)
-    centres = 20 * generator.standard_normal((6, 5))
-    rows = np.concatenate([centre + generator.standard_normal((200, 5)) for centre in centres])
-    codes = codebook(rows, 30)
-    nearest = coded(rows.astype(np.float32), codes)
-    assert np.linalg.norm(rows - codes[nearest], axis=1).mean() < 3
-    distances = np.linalg.norm(rows[:50, None] - codes, axis=2)
-    assert np.array_equal(nearest[:50], distances.argmin(axis=1))
 
 
 def test_nobody_who_is_reported_trains(shared):
@@ -363,56 +256,3 @@ def test_aligner_and_peer_hear_a_real_reader(shared, tmp_path):
     found = Search().tokens(Spoken(tmp_path).sound(Spoken(tmp_path).utterances[0]))
     wrong = count_edits([PHONES[phone - 1] for phone, _, _ in found], words.phones(line.text))
     assert wrong < 0.8 * len(phones)
-
-
-def test_what_the_peer_heard_is_measured_beside(prepared):
-    spoken = Spoken(prepared)
-    assert spoken.peer() == {}
-    report = [i for i, each in enumerate(spoken.utterances) if spoken.piece(each).role == "report"]
-    half = [[[phone, 0, 1] for phone in spoken.utterances[i].phones[::2]] for i in report]
-    rows = [{"utterance": i, "tokens": each} for i, each in zip(report, half, strict=True)]
-    path = prepared / PEER
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    peer = spoken.peer()
-    path.unlink()
-    (row,) = measure(spoken, "peer", lambda i: [PHONES[t - 1] for t in peer[i][:, 0]])
-    assert row["error"] == 0.5
-    assert row["utterances"] == len(report)
-
-
-def test_what_is_counted_lies_in_speech_or_in_pauses(prepared, trained):
-    spoken, network = Spoken(prepared), load_recogniser(trained[0])
-    sound = spoken.sound(spoken.of("report")[0])
-    codes = codebook(hidden(network, sound)["early.0"], 16)
-    speech = np.zeros(len(sound) // 160, bool)
-    speech[40:140] = True
-    peer = np.array([[5, 50, 60], [7, 0, 10], [9, 135, 150]])
-    found = counted(network, sound, speech, {"early.0 16": codes}, peer)
-    units = found["units, early.0 16"]
-    assert units.length == 10  # tenths of a second of speech
-    assert np.bincount(units.units, minlength=10).tolist() == [5] * 10
-    assert found["pocketsphinx tokens"].values.tolist() == [4]
-    assert found["posteriors summed"].values.shape == (50, 39)
-    assert 0 <= len(found["tokens"].values) < 50
-
-
-def test_units_of_a_voice_of_its_own_tell_and_others_do_not():
-    generator = np.random.default_rng(0)
-    units = np.repeat(np.arange(700), 5)
-
-    def session(own: np.ndarray) -> dict[str, SessionFrames]:
-        return {
-            name: SessionFrames(
-                generator.choice(16, len(units), p=p), units, 700,
-                FeatureSpec(name, HISTOGRAM, 16, 0.02),
-            )
-            for name, p in (("own units", own), ("empty", None))
-        }  # fmt: skip
-
-    habits = generator.dirichlet(np.full(16, 0.5), 12)
-    voices = [SpeakerSpeech(f"v{i}", (session(own), session(own))) for i, own in enumerate(habits)]
-    found = bits(voices, np.ones(12, bool))
-    assert min(found["own units"]) > 0.9 * np.log2(12)
-    assert max(np.abs(found["empty"])) < 0.2
-    one = np.arange(12) == 3
-    assert min(bits(voices, ~one, judged=one)["own units"]) > 0.9 * np.log2(12)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,18 +13,16 @@ pytest.importorskip("torch", reason="needs the extra recipes")
 import soundfile
 import torch
 
-from monitor.errors import CorpusError, StoreError
-from monitor.networks.layers import RATE, Tapes, log_mel
-from monitor.networks.phones import shipped_recogniser
+from monitor.errors import StoreError
+from monitor.networks.layers import RATE
 from monitor.networks.usc import UscNetwork
 from recipes.training import trained
-from recipes.usc.batches import LATENTS, Batches, taken
 from recipes.usc.evaluate import measure
 from recipes.usc.export import export
-from recipes.usc.losses import PARTS, Losses
-from recipes.usc.network import BOOKS, Codec, folded
-from recipes.usc.prepare import Cache, centred, heard, hidden, prepare, recordings
-from recipes.usc.train import _beginning, arguments, load_losses, train
+from recipes.usc.losses import PARTS
+from recipes.usc.network import BOOKS, folded
+from recipes.usc.prepare import Cache, centred, heard, prepare, recordings
+from recipes.usc.train import arguments, load_losses, train
 from recipes.voice.corpus import Recording
 from tests.sounds import synthetic
 
@@ -68,37 +65,6 @@ def trained_folder(cache, tmp_path_factory) -> Path:
     out: Path = tmp_path_factory.mktemp("codec") / "out"
     trains(cache, out, 2)
     return out
-
-
-def test_what_is_heard_is_kept_latent_by_latent(cache):
-    stretch = cache.pieces[1]
-    sound = voice(115, 750, 1) / np.float32(32768)
-    assert stretch.length == 525
-    one = taken(cache, [stretch], [stretch.start + 20], 5)
-    wanted = log_mel(sound, 80)[80:100]
-    np.testing.assert_allclose(one.fine[0], wanted, atol=0.02)
-    assert (cache.folder / "hidden.f16").stat().st_mode & 0o777 == 0o600
-    assert prepare([], cache.folder).pieces == cache.pieces, "it is heard once"
-    with pytest.raises(CorpusError, match="not prepared"):
-        Cache(cache.folder / "nowhere")
-
-
-def test_the_teacher_is_the_recogniser_that_ships(monkeypatch):
-    network, sound = shipped_recogniser(), synthetic(3.0)
-    layer = hidden(network, centred(heard(sound), network.usual))
-    stream, found = network.stream(), []
-    middle, through = stream._middle, Tapes.__call__
-
-    def recorded(tapes: Tapes, x: np.ndarray) -> np.ndarray:
-        said = through(tapes, x)
-        if tapes is middle:
-            found.append(said.copy())
-        return said
-
-    monkeypatch.setattr(Tapes, "__call__", recorded)
-    stream.push(sound)
-    inside = np.concatenate(found)[middle.late :]
-    np.testing.assert_allclose(layer[: len(inside)], inside, atol=1e-3)
 
 
 def test_nobody_is_in_two_roles_and_dev_clean_only_judges(tmp_path):
@@ -155,15 +121,6 @@ def test_it_learns_and_another_training_goes_on_from_it(cache, tmp_path):
     assert [each["step"] for each in trained(tmp_path / "b")["earlier"]] == [12]
 
 
-def test_a_decoder_is_trained_alone(cache, trained_folder, tmp_path):
-    trains(cache, tmp_path, 2, "--begin", trained_folder, "--decoder")
-    before, after = (
-        load_losses(cache, folder).parts.state_dict() for folder in (trained_folder, tmp_path)
-    )
-    changed = {name.split(".")[1] for name in before if not torch.equal(before[name], after[name])}
-    assert changed == {"deep", "up", "up_norm", "late", "again", "again_norm", "last", "head"}
-
-
 def test_numpy_says_what_torch_says(cache, trained_folder):
     codec = load_losses(cache, trained_folder).codec
     network = UscNetwork(folded(codec))
@@ -209,41 +166,3 @@ def test_what_is_exported_runs_and_is_described(cache, trained_folder, tmp_path)
     assert card["training"]["parts"] == list(PARTS)
     assert network.books.size == 1024
     assert len(network.books) == BOOKS
-
-
-def losses_of(cache: Cache, without: list[str]) -> Losses:
-    torch.manual_seed(0)
-    codec = Codec(np.zeros(40), np.zeros(80))
-    return replace(_beginning(cache, 3, without), codec=codec)
-
-
-def encoder_gradient(losses: Losses, cache: Cache, monkeypatch, books: int) -> float:
-    """How much of the spectra's loss comes to the encoder where all have so many books."""
-    monkeypatch.setattr(Losses, "_books", lambda _, count: torch.full((count,), books))
-    monkeypatch.setattr(
-        "recipes.usc.losses._WEIGHTS", {"spectra": 1.0, "pull": 0, "content": 0, "speakers": 0}
-    )
-    loss, _ = losses(Batches(cache, 1).at(0, 3), 0.0)
-    losses.codec.zero_grad()
-    loss.backward()
-    return float(losses.codec.stem.weight.grad.norm())
-
-
-def test_no_gradient_of_c0_alone_comes_to_the_encoder(cache, monkeypatch):
-    losses = losses_of(cache, [])
-    assert encoder_gradient(losses, cache, monkeypatch, books=1) == 0
-    assert losses.codec.books.ins[0].weight.grad.norm() > 0, "the quantiser learns"
-    assert encoder_gradient(losses, cache, monkeypatch, books=BOOKS) > 0
-    assert encoder_gradient(losses_of(cache, ["stopping"]), cache, monkeypatch, books=1) > 0
-
-
-def test_what_is_left_out_is_left_out(cache):
-    batch = Batches(cache, 1).at(0, 2)
-    noise = losses_of(cache, [])._noise(8, LATENTS)
-    assert noise is not None
-    assert 0 < (noise != 0).float().mean() < 1
-    assert losses_of(cache, ["noise"])._noise(8, LATENTS) is None
-    assert (losses_of(cache, ["dropout"])._books(64) == BOOKS).all()
-    assert 0 < (losses_of(cache, [])._books(64) == 1).float().mean() < 0.5
-    assert "content" in losses_of(cache, [])(batch, 0.0)[1]
-    assert "content" not in losses_of(cache, ["distillation"])(batch, 0.0)[1]

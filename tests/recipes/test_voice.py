@@ -17,16 +17,15 @@ pytest.importorskip("torch", reason="needs the extra recipes")
 import soundfile
 import torch
 
-from monitor.errors import CorpusError, StoreError
+from monitor.errors import StoreError
 from monitor.jobs import one_torch_thread
 from monitor.networks.voice import BANDS, GROUPS, VoiceNetwork
 from monitor.types import FloatArray
 from recipes.voice import export, train
 from recipes.voice.clips import Clips, people, unlabelled
 from recipes.voice.compress import compress
-from recipes.voice.conditions import Conditions, telephone
-from recipes.voice.teacher import at_half_rate, read_teacher
-from recipes.voice.windows import Windows, bands_of, made_beside
+from recipes.voice.teacher import read_teacher
+from recipes.voice.windows import bands_of
 
 
 @pytest.fixture(autouse=True)
@@ -93,25 +92,6 @@ def sung(seconds: float, seed: int) -> np.ndarray:
     return np.asarray(0.1 * np.sum(tones, axis=0) * (1 + np.sin(7 * at)), np.float32)
 
 
-@pytest.mark.slow
-def test_a_condition_keeps_the_length_and_differs_from_the_next(noise):
-    conditions = Conditions.simulated(noise, lambda rng: sung(3, int(rng.integers(5))), rooms=12)
-    sound, rng = sung(3, 1), np.random.default_rng(0)
-    made = [conditions.view(sound, rng) for _ in range(60)]
-    assert all(each.shape == sound.shape and each.dtype == np.float32 for each in made)
-    assert all(np.isfinite(each).all() and np.abs(each).max() > 1e-3 for each in made)
-    assert len({each.tobytes() for each in made}) > 55
-
-
-def test_a_telephone_leaves_300_to_3400_hz():
-    noise = np.random.default_rng(1).standard_normal(32000).astype(np.float32) / 8
-    power = np.abs(np.fft.rfft(telephone(noise))) ** 2
-    hertz = np.fft.rfftfreq(32000, 1 / 16000)
-    inside = power[(hertz > 500) & (hertz < 3000)].mean()
-    assert power[(hertz > 20) & (hertz < 200)].mean() < 0.02 * inside
-    assert power[hertz > 4100].mean() < 0.001 * inside
-
-
 def prepared(folder: Path, voice: np.ndarray) -> Clips:
     """Clips of 3 s, of so many voices; -1 is nobody known."""
     audio = np.concatenate([sung(3, seed % 12) for seed in range(len(voice))])
@@ -172,72 +152,12 @@ def units(vectors: FloatArray) -> FloatArray:
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
-def likeness(one: dict[str, FloatArray], other: dict[str, FloatArray], sounds: FloatArray) -> float:
-    """The mean cosine of what two networks say of sounds, less what each says of all."""
-    said = [units(VoiceNetwork(weights).embed(sounds)) for weights in (one, other)]
-    own, theirs = (units(each - each.mean(axis=0)) for each in said)
-    return float((own * theirs).sum(axis=1).mean())
-
-
-def test_an_odd_dilation_is_shared_by_the_rows_around_it(uncompressed):
-    halved = at_half_rate(uncompressed)
-    assert halved["taps"].tolist() == [3, 1, 5, 1, 3, 2]
-    before, here, after = np.split(uncompressed["1.group3"], 3, axis=1)
-    shared = np.concatenate([before / 2, before / 2, here, after / 2, after / 2], axis=1)
-    np.testing.assert_array_equal(halved["1.group3"], shared)
-    assert all(
-        np.array_equal(each, uncompressed[name])
-        for name, each in halved.items()
-        if not name.startswith("1.group") and name not in ("taps", "stride")
-    )
-
-
-@pytest.mark.slow
-def test_factors_say_nearly_what_the_layers_said(uncompressed, sounds):
-    bands = [torch.from_numpy(bands_of(list(sounds[at : at + 8]))) for at in (0, 8)]
-    likenesses = []
-    for ranks in ((WIDE, CHANNELS), (WIDE // 4, CHANNELS // 4)):
-        weights = compress(uncompressed, bands, *ranks)
-        assert weights["widen.out"].shape == (WIDE, ranks[0])
-        assert weights["widen.in"].shape == (ranks[0], 3 * CHANNELS)
-        assert weights["2.two.out"].shape == (CHANNELS, ranks[1])
-        assert "2.two" not in weights
-        assert weights["1.group7"].shape == (CHANNELS // GROUPS, 5 * CHANNELS // GROUPS)
-        likenesses.append(likeness(weights, uncompressed, sounds))
-    assert likenesses[0] > 0.97
-    assert 0.8 < likenesses[1] < likenesses[0]
-
-
 def test_only_the_published_weights_are_compressed(tmp_path):
     with pytest.raises(StoreError, match="no weights of speechbrain"):
         read_teacher(tmp_path)
     (tmp_path / "embedding_model.ckpt").write_bytes(b"other")
     with pytest.raises(StoreError, match="other weights than those published"):
         read_teacher(tmp_path)
-
-
-@pytest.mark.slow
-def test_windows_are_clean_or_under_a_condition_and_of_one_length(tmp_path, noise):
-    clips = prepared(tmp_path, np.array([0, 0, 1, -1]))
-    windows = Windows(clips, noise, 0)
-    np.testing.assert_array_equal(windows.clean(1), clips.sound(1))
-    views = [windows.view(1) for _ in range(5)]
-    assert {view.shape for view in views} == {(48_000,)}
-    assert len({view.tobytes() for view in views}) == 5
-    np.testing.assert_allclose(  # another level changes nothing but the rounding
-        bands_of([clips.sound(1) / 4]), bands_of([clips.sound(1)]), atol=0.01
-    )
-    batches = windows.batches(2, 0.5)
-    bands, chosen = next(batches)
-    assert bands.shape[::2] == (2, BANDS)
-    assert bands.shape[1] in {1 + round(share * 48_000) // 160 for share in (1 / 3, 2 / 3, 1)}
-    assert sorted([*chosen, *next(batches)[1]]) == [0, 1, 2, 3]  # each once
-
-
-@pytest.mark.slow
-def test_batches_that_nobody_makes_are_not_waited_for(tmp_path):
-    with pytest.raises(CorpusError, match="no batches"):
-        next(made_beside(tmp_path, tmp_path, 1, 2, 1.0))
 
 
 @pytest.mark.slow

@@ -235,20 +235,6 @@ def test_who_speaks_is_confirmed_before_the_microphone_is_opened(
     tab.close()
 
 
-def test_a_meeting_fits_on_a_phone(served, chromium, chapters, tmp_path):
-    meeting = np.concatenate([chapters[1][: 6 * RATE], chapters[0][-6 * RATE :]])
-    turns = tmp_path / "turns.rttm"
-    said = ((0.0, "one"), (6.0, "two"))
-    turns.write_text(
-        "".join(f"SPEAKER meeting 1 {at} 6.00 <NA> <NA> {who} <NA> <NA>\n" for at, who in said)
-    )
-    tab = opened(served, chromium, **sized(PHONE))
-    measures(tab, wav(tmp_path / "meeting.wav", meeting, subtype="PCM_16"), turns)
-    tab.wait_for_selector("#people-rows tr:nth-child(2)")
-    assert fits(tab)
-    tab.close()
-
-
 DROPPED = """data => {
   const made = new DataTransfer();
   const bytes = Uint8Array.from(atob(data), (each) => each.charCodeAt(0));
@@ -269,21 +255,4 @@ def test_a_recording_that_is_dropped_onto_the_page(served, chromium, talk):
     with tab.expect_download() as taken:
         tab.click("[id='download-run.jsonl']")
     assert len(of_kind(read_records(taken.value.path()))) == 6
-    tab.close()
-
-
-LATE = """  // messages that take a second
-    const listen = WebSocket.prototype.addEventListener;
-    WebSocket.prototype.addEventListener = function (kind, heard) {
-      const later = kind === "message" ? 1000 : 0;
-      listen.call(this, kind, (event) => setTimeout(heard, later, event));
-    };
-"""
-
-
-def test_who_measures_at_once_waits_for_the_line(served, chromium, talk):
-    tab = opened(served, chromium, LATE)
-    tab.wait_for_selector("#whose option", state="attached")
-    measures(tab, talk)
-    tab.wait_for_selector("#listening-state:has-text('Measured: talk.wav')")
     tab.close()

@@ -68,16 +68,6 @@ def test_half_a_request_is_not_waited_for(page):
         assert gone(bodiless)
 
 
-@pytest.mark.slow
-def test_a_connection_may_be_used_again_and_again(page):
-    page.connections.request_seconds = 30.0
-    page.connections.most = 8
-    with httpx.Client(timeout=60.0) as client:
-        for _ in range(50):
-            assert client.get(page.url + "healthz").status_code == 200
-    assert page.connections.turned_away == 0
-
-
 def test_where_all_are_served_the_newest_is_turned_away(page):
     give(page, records.start())
     page.connections.most = 8

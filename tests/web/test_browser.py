@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,15 +10,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from monitor.alerts.rules import Forecast
 from monitor.anonymisers.laplace import Declared
 from monitor.events.declaration import to_json
 from monitor.events.reading import DeclaredReading
 from monitor.lab.evaluation.report.document import save_page
-from monitor.phrases import CAVEAT, odds, verdict
+from monitor.phrases import CAVEAT
 from monitor.web.page import Page
 from tests.lab.evaluation.made import EVIL, report
-from tests.records import event
 from tests.web import records
 from tests.web.conftest import SECRET
 from tests.web.records import give
@@ -121,15 +118,6 @@ def test_a_speaker_sees_it_at_a_glance(page, show):
     give(page, records.alert(31, "cleared"), records.end(31))
     reads(tab, "#status", "Ended")
     assert text(tab, "#banners") == ""
-
-
-@pytest.mark.parametrize("watch", ["ann", None])
-@pytest.mark.parametrize("bits", [-1.03, -0.01, 0.0, 0.51, 1.57, 5.6])
-def test_the_page_uses_the_words_of_the_other_views(show, watch, bits):
-    tab = show(records.start(watch=watch), records.reading(20, bits=bits))
-    assert text(tab, "#odds") == odds(bits, records.CEILING, assumed=watch is None)
-    said = verdict(bits, records.CEILING, watch)
-    assert text(tab, "#sentence").startswith(f"{said[:1].upper()}{said[1:]}")
 
 
 def test_both_sides_are_seen_with_whom_and_the_disclosure_delay(page, show):
@@ -271,29 +259,6 @@ def test_what_is_said_aloud_last_is_what_the_page_shows(page, show):
     expect(spoken).to_contain_text("2.8 of 5.6 bits")
 
 
-def test_nobody_watched_is_told_of_the_best_match_in_the_crowd(show):
-    crowds = [{"people": 10**6, "bits": 0.0, "favourite": ["<b>ann</b>", 0.0025]}]
-    start = records.start(watch=None, support_bits=14.2, **SURE)
-    tab = show(start, records.reading(9, 4.0, among=crowds, **SURE))
-    assert text(tab, "#bits") == "4.0"
-    assert "In a city of a million: 1 in 400 that it is <b>ann</b>" in text(tab, "#closed")
-
-
-def test_how_long_until_the_threshold(visit):
-    forecast = Forecast(5.0)
-    with Page(thresholds=[("bits", 5.0)]) as page:
-        give(page, records.start())
-        for second in range(1, 17):
-            reading = records.reading(second, bits=math.log2(second))
-            give(page, reading)
-            forecast.update(event(reading))
-        assert forecast.seconds_left is not None
-        seconds = round(forecast.seconds_left)
-        seconds = 5 * round(seconds / 5) if seconds >= 10 else seconds
-        tab = visit(page.url)
-        reads(tab, "#threshold", f"in {seconds} s until 5.0 bits, at this rate")
-
-
 def test_a_researcher_reads_in_depth(show):
     noticed = {"type": "notice", "seconds": 30.0, "code": "narrow", "text": "only a narrow <b>band"}
     change = {"type": "change", "seconds": 50.0, "since_seconds": 45.0, "action": "reset"}
@@ -333,27 +298,6 @@ def test_a_researcher_reads_in_depth(show):
     assert "after 49 s of speech" in tab.get_attribute("#curve", "aria-label")
 
 
-def test_what_a_ledger_carried_on_and_a_warning(page, show):
-    past = [
-        {"session": 1 + i // 10, "time": "2026-01-01T00:00:00Z", "seconds": i, "speech": 1.0 + i,
-         "bits": 0.05 * i, "bits_low": 0.0, "bits_high": 3.0}
-        for i in range(20)
-    ]  # fmt: skip
-    warning = {**records.alert(2), "level": "warning", "rule": "bits>3 within 30 s"}
-    tab = show(
-        records.start(carried={"sessions": 2, "speech": 20.0, "history": past}),
-        records.reading(1, bits=1.0, speech=21.0, lag=0.31),
-        warning,
-        records.reading(2, bits=1.1, speech=21.8, lag=0.31),
-    )
-    assert "Soon: bits>3 within 30 s" in text(tab, "#banners")
-    assert tab.get_attribute("#hero", "data-level") == "calm"
-    assert "Carried on from 2 sessions 20 s of speech" in text(tab, "#numbers")
-    assert "Lag 0.3 s" in text(tab, "#numbers")
-    give(page, {**records.end(2), "failures": ["webhook: refused"], "stopped": None})
-    reads(tab, "#log", "Not done: webhook: refused")
-
-
 def test_whether_anybody_enrolled_speaks(page, show):
     tab = show(records.start(watch=None, **SURE), records.reading(9, enrolled=0.11, **SURE))
     for place in ("#banners", "#enrolled"):  # one sentence has both probabilities
@@ -366,22 +310,6 @@ def test_whether_anybody_enrolled_speaks(page, show):
     give(page, records.reading(10, enrolled=None, enrolled_withheld=why))
     reads(tab, "#enrolled", "Not known: it takes a speaker embedding (voice).")
     assert "nobody enrolled" not in text(tab, "#banners")
-
-
-def test_who_else_was_narrowed_down_and_an_alert_beyond_its_time(page, show):
-    others = [{"name": "<b>bob</b>", "probability": 1 / 30, "people": 10_000}]
-    late = {"share": 0.05, "horizon_seconds": 5.0, "speakers": 22, "session": "cross"}
-    top = [["ann", 0.4], ["p7", 0.02], *([f"p{i}", 0.01] for i in range(5))]
-    alert = {**records.alert(9), "false_alarms": {**late, "beyond": True}}
-    tab = show(records.start(), records.reading(9, top=top, bystanders=others), alert)
-    reads(tab, "#banners", "Also narrowed down: <b>bob</b>, 1 in 30 (among ten thousand people)")
-    reads(tab, "#log", "later than the 5 seconds this is known for")
-    assert "No bystander rose in the last 10 s." in text(tab, "#strip")
-    risen = [*top[:1], ["p7", 0.1], *top[2:]]
-    give(page, records.reading(20, bystanders=[], top=risen))
-    tab.wait_for_function("() => !document.querySelector('#banners').innerText.includes('Also')")
-    reads(tab, "#strip", "The first 7 of 50")
-    assert "1 bystander rose in the last 10 s." in text(tab, "#strip")
 
 
 CHANGE = {"type": "change", "seconds": 32.0, "since_seconds": 27.0, "features": ["f0"]}
@@ -411,18 +339,6 @@ def test_after_another_voice_the_page_claims_nothing_of_the_watched_speaker(show
     tab.focus("#moment")
     tab.keyboard.press("Home")  # what was said before is as it was
     reads(tab, "#sentence", "gives ann a chance")
-
-
-def test_after_a_split_the_page_says_of_which_voice_it_speaks(show):
-    # of more speech than there was before: only the record says that it is another stream
-    newest = [records.reading(t, bits=2.0, speech=9.0 * (t - 32), stream=2) for t in (37, 38)]
-    tab = show(records.start(), *readings(31), {**CHANGE, "action": "split"},
-               records.reading(32, bits=4.0), *newest)  # fmt: skip
-    assert text(tab, "#sentence").startswith(
-        "The voice since 0:27: the attacker gives ann a chance of 1 in 12"
-    )
-    assert text(tab, "#hero-title") == "Of the newest voice"
-    tab.wait_for_selector("#curve[aria-label*='after 80 s of speech']")  # 25.6 + 54
 
 
 def test_figures_may_be_withheld(show):
@@ -519,26 +435,6 @@ def test_it_fits_and_can_be_read(show, size, scheme):
         assert place["x"] + place["width"] <= box["x"] + box["width"]
 
 
-@SIZES
-def test_notices_do_not_stand_between_the_headline_and_the_curve(show, size):
-    notices = [f"notice {i}: " + "words that go on for a while " * 6 for i in range(8)]
-    grave = {"type": "notice", "seconds": 5.0, "kind": "x", "level": "warning", "text": "telephone"}
-    tab = show(records.start(notices=notices), records.reading(4), grave, records.reading(20),
-               size=size)  # fmt: skip
-    reads(tab, "#notes-count", "9 notes")
-    assert "Take care: telephone" in text(tab, "#notes-newest")
-    assert not tab.is_visible("#notes")
-    edges = "(n) => { const box = document.querySelector(n).getBoundingClientRect();"
-    hero, threshold, curve, notes = (
-        tab.evaluate(f"{edges} return [box.top, box.bottom]; }}", name)
-        for name in ("#hero", "#threshold", "#curve", "#notes-card")
-    )
-    assert hero[0] <= threshold[0] < curve[0] < notes[0]
-    assert curve[0] - hero[1] < 200  # its own heading and legend alone
-    tab.click("#notes-card summary")
-    assert text(tab, "#notes").count("notice ") == 8
-
-
 def test_over_the_threshold_it_is_said_what_to_do(page, show):
     tab = show(records.start(), *(records.reading(t, bits=0.2 * t) for t in range(1, 21)))
     assert text(tab, "#todo") == ""
@@ -564,14 +460,6 @@ def test_what_to_do_knows_what_a_anonymiser_is_worth(show, side, words):
     start = records.start(protected=records.PROTECTED)
     tab = show(start, over, records.alert(20), {**over, "seconds": 21.0})
     reads(tab, "#todo", words)
-
-
-def test_rules_on_what_has_no_curve_are_shown_as_set(page, show):
-    rule = {"rule": "protected.bits>3 for 5 s", "field": "protected.bits", "threshold": 3.0}
-    tab = show(records.start(alerts=[rule]), records.reading(4))
-    reads(tab, "#threshold", "Not reached protected.bits>3 for 5 s")
-    give(page, {**records.alert(5), **rule}, records.reading(5))
-    reads(tab, "#threshold", "Exceeded protected.bits>3 for 5 s, since 0:05")
 
 
 def test_the_token_at_the_door(visit):
@@ -648,25 +536,6 @@ def test_everybody_has_a_curve_and_a_row(page, show):
     assert cells(tab, 1)[6] == "95 %"
     assert tab.inner_text("#status") == "Ended"
     assert tab.said == []
-
-
-def test_a_page_that_waits_for_one_voice_becomes_the_page_of_several(page, visit):
-    tab = visit(page.url, ready=False)
-    give(page, *records.people(["S0", "S1"], watched=("ann", "bob")))
-    tab.wait_for_selector("#curves path.line")
-    assert tab.locator("#curves path.line").count() == 2
-    assert "as bob" in cells(tab, 0)[4]
-    give(page, records.people_end(["S0", "S1"], watch="ann"))
-    tab.wait_for_selector("text=as ann")
-    assert cells(tab, 0)[3] == "0.4"
-
-
-def test_a_phone_shows_several_without_the_page_being_wider(visit):
-    with Page(recorded=True) as page:
-        give(page, *records.people(["S0", "S1"]), records.people_end(["S0", "S1"]))
-        tab = visit(page.url, PHONE)
-        assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
-        assert tab.inner_text("#status") == "Recorded"
 
 
 # --- The page of an evaluation.

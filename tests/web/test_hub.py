@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from monitor.alerts.rules import Forecast
-from monitor.web import hub as hub_module
 from monitor.web.hub import (
     MOST,
     MOST_BYTES,
-    MOST_OTHERS,
     NEWEST,
     RECENT,
     Hub,
@@ -79,16 +77,6 @@ def test_a_long_run_is_kept_within_bounds():
     seconds = np.array([entry.seconds for entry in entries if entry.kind == "reading"])
     # the curve has no hole on a log axis
     assert (seconds[1:] / seconds[:-1])[seconds[1:] > 10].max() < 1.2
-
-
-@pytest.mark.slow
-def test_memory_is_bounded_for_steps_of_any_length():
-    entries = [NumberedRecord(i, "reading", i / 100, b"") for i in range(30_000)]
-    assert len(thinned(entries)) <= RECENT + hub_module.MOST_READINGS
-    entries = [NumberedRecord(i, "gap", 1.0, b"") for i in range(30_000)]
-    kept = thinned(entries)
-    assert len(kept) == RECENT + MOST_OTHERS
-    assert kept[-1].id == 29_999
 
 
 def test_the_newest_reading_of_everybody_is_kept_however_long_the_others_talk():

@@ -7,8 +7,6 @@ import logging
 import re
 import socket
 import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,6 @@ import pytest
 from starlette.applications import Starlette
 
 from monitor.errors import UsageError
-from monitor.protocols import Sink
 from monitor.serve.page import make_app as make_listening_app
 from monitor.serve.session import ServeSettings
 from monitor.serve.templates import TemplateFolder
@@ -65,14 +62,6 @@ def until(page: Page, last: int, headers: dict[str, str] | None = None) -> list[
     raise AssertionError(text)
 
 
-def test_it_is_a_sink(page):
-    assert page.url == f"http://127.0.0.1:{page.port}/"
-    assert isinstance(page, Sink)
-    page.close()
-    page.close()
-    give(page, records.start())  # nobody is there; no harm
-
-
 def test_a_client_gets_everything_from_the_beginning_to_the_end(page):
     give(page, *records.run(300))
     page.hub.close()
@@ -97,17 +86,6 @@ def test_a_client_that_comes_back_misses_nothing(page):
     page.hub.close()
     second = whole(page, last)
     assert ids(first) + ids(second) == list(range(1, 63))
-
-
-@pytest.mark.slow
-def test_fifty_clients_at_once(page):
-    with ThreadPoolExecutor(50) as many:
-        clients = [many.submit(whole, page) for _ in range(50)]
-        while len(page.connections) < 50:
-            time.sleep(0.01)
-        give(page, *records.run(200))
-        page.hub.close()
-        assert all(ids(each.result()) == list(range(1, 203)) for each in clients)
 
 
 def test_a_client_that_does_not_read_holds_nobody_up_and_gets_the_newest(page):
