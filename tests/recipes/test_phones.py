@@ -14,11 +14,10 @@ import soundfile
 import torch
 
 from monitor.errors import CorpusError, StoreError
-from monitor.lab.utility import count_edits
 from monitor.networks.layers import RATE
-from monitor.networks.phones import PHONES, PhoneNetwork, UnitNetwork
+from monitor.networks.phones import PhoneNetwork, UnitNetwork
 from recipes.phones.batches import Batches
-from recipes.phones.corpus import lines, recordings
+from recipes.phones.corpus import recordings
 from recipes.phones.evaluate import (
     RESULTS,
     USE,
@@ -33,7 +32,6 @@ from recipes.phones.network import folded, layer
 from recipes.phones.prepare import Cache, Spoken, Utterance, write
 from recipes.phones.train import arguments, load_recogniser, train
 from recipes.phones.units import coded, hidden
-from recipes.phones.words import Words
 from recipes.voice.corpus import Recording
 
 pytestmark = pytest.mark.slow
@@ -229,30 +227,3 @@ def test_nobody_who_is_reported_trains(shared):
 
     voices = corpus.recordings(shared / "speech", shared / "nonnative")
     assert by_role["held out"] == {(v.corpus, v.speaker) for v in voices if v.role == "held out"}
-
-
-def test_aligner_and_peer_hear_a_real_reader(shared, tmp_path):
-    pytest.importorskip("pocketsphinx", reason="needs the extra recipes")
-    from recipes.phones.align import align
-    from recipes.phones.sphinx import Search
-
-    path = min((shared / "speech/dev-clean").glob("*/*.opus"))
-    words = Words.cmu()
-    line = next(each for each in lines(path) if each.end < 30 and words.known(each.text))
-    begin, end = round(line.start * RATE), round(line.end * RATE)
-    sound, _ = soundfile.read(path, start=begin, stop=end, dtype="int16")
-    phones = [PHONES.index(phone) + 1 for phone in words.phones(line.text)]
-    soundfile.write(tmp_path / "19.wav", sound, RATE)
-    Cache.hear([recorded(tmp_path / "19.wav")], tmp_path)
-    write(tmp_path, [Utterance(0, 0, len(sound), phones, True)])
-    align(Spoken(tmp_path))
-    align(Spoken(tmp_path))  # nothing is heard twice
-    assert (tmp_path / "aligned-0.jsonl").read_text().count("\n") == 1
-    (times,) = Spoken(tmp_path).aligned().values()
-    assert times.shape == (len(phones), 2)
-    assert np.all(times[:, 0] < times[:, 1])
-    assert np.all(times[1:, 0] >= times[:-1, 1])
-    assert times[-1, 1] * 0.01 <= line.end - line.start
-    found = Search().tokens(Spoken(tmp_path).sound(Spoken(tmp_path).utterances[0]))
-    wrong = count_edits([PHONES[phone - 1] for phone, _, _ in found], words.phones(line.text))
-    assert wrong < 0.8 * len(phones)

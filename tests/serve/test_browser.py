@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Iterator
@@ -15,9 +14,8 @@ import soundfile
 
 from monitor.serve.page import ListeningPage
 from monitor.sources.base import protection_tag
-from tests.records import read_records
 from tests.serve.browsing import PATIENCE, Speaker, enrols, hearing, speaks
-from tests.serve.conftest import RATE, TOKEN, of_kind, wav
+from tests.serve.conftest import RATE, TOKEN, wav
 
 pytestmark = pytest.mark.slow
 
@@ -232,27 +230,4 @@ def test_who_speaks_is_confirmed_before_the_microphone_is_opened(
     expect(tab.locator("#spoken-summary")).to_contain_text("bits")
     tab.click("#forget")
     expect(tab.locator("#spoken-summary")).to_have_text("")
-    tab.close()
-
-
-DROPPED = """data => {
-  const made = new DataTransfer();
-  const bytes = Uint8Array.from(atob(data), (each) => each.charCodeAt(0));
-  made.items.add(new File([bytes], "talk.wav"));
-  return made;
-}"""
-
-
-def test_a_recording_that_is_dropped_onto_the_page(served, chromium, talk):
-    tab = opened(served, chromium)
-    tab.wait_for_selector("#whose option", state="attached")
-    dropped = tab.evaluate_handle(DROPPED, base64.b64encode(talk.read_bytes()).decode())
-    tab.dispatch_event("body", "drop", {"dataTransfer": dropped})
-    tab.wait_for_selector("#listening-state:has-text('Measured: talk.wav')")
-    tab.wait_for_selector("#bits:not(:text('–'))")
-    assert tab.inner_text("#measured-text") == "0:06 of 0:06"
-    assert float(tab.inner_text("#bits")) > 1
-    with tab.expect_download() as taken:
-        tab.click("[id='download-run.jsonl']")
-    assert len(of_kind(read_records(taken.value.path()))) == 6
     tab.close()

@@ -165,19 +165,6 @@ def test_a_session_can_be_ended(guarded):
     assert httpx.get(guarded.url + "logout").status_code == 405
 
 
-def test_a_browser_stays_in_at_every_port_of_a_machine(guarded):
-    with httpx.Client() as client, Page(token=SECRET) as other:
-        client.post(guarded.url + "login", data={"token": SECRET})
-        assert client.get(other.url + "readings").status_code == 401
-        client.post(other.url + "login", data={"token": SECRET})
-        for page in (guarded, other):
-            assert client.get(page.url + "readings").status_code == 200
-        ours = {"origin": other.url.rstrip("/")}
-        assert client.post(other.url + "logout", headers=ours).status_code == 303
-        assert client.get(other.url + "readings").status_code == 401
-        assert client.get(guarded.url + "readings").status_code == 200
-
-
 def test_the_cookie_is_secure_where_the_browser_speaks_https(guarded):
     def set_cookie(**headers: str) -> str:
         data = {"token": SECRET}
