@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from monitor import Measurement, measure
 from monitor.errors import UsageError
@@ -84,16 +83,6 @@ def test_low_bits_are_no_comfort_where_conditions_differ():
     assert "clipping" in str(apart)
     told = [Notice("one feature alone", "first"), Notice("conditions differ", "a telephone")]
     assert "Take care: a telephone; 1 more notice" in str(Measurement.from_events(happened(), told))
-
-
-def test_a_notebook_shows_sentence_and_picture():
-    found = measure(demo_frames(), settings=MeasurementSettings(step_seconds=100), features=["f0"])
-    assert isinstance(found.plot(), Figure)
-    svg = found._repr_svg_()
-    assert svg is not None
-    assert svg.startswith("<svg")
-    assert svg in found._repr_html_()
-    assert "\n" not in str(found)
 
 
 def test_a_name_is_no_markup():

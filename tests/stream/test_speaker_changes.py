@@ -386,15 +386,6 @@ def test_nothing_and_nonsense_leave_no_trace():
     same(silent.state(), fresh.state())
 
 
-def test_what_it_is_given_is_only_read():
-    bins, directions = voices()
-    background = {"f0": np.round(1000 * bins).astype(np.int64), "speaker_ab": directions.copy()}
-    steps = spoken([(0, 60), (1, 30)], 0, ("f0", "speaker_ab"))
-    for array in (*background.values(), *(each for step in steps for each in step.values())):
-        array.flags.writeable = False
-    assert heard(following(background), steps)
-
-
 @pytest.mark.slow
 def test_memory_does_not_grow(monkeypatch):
     monkeypatch.setattr(module, "MOST_MARGINS", 60)
