@@ -167,7 +167,7 @@ def test_devices_and_doctor(start, virtual_microphone):
     out, err = done.communicate(timeout=60)
     assert done.returncode == 0, err
     assert DEVICE in out
-    assert out.count("*") == 1
+    assert out.count("*") == 2  # the input and the output
     done = start("doctor", "--hear", "--json")
     found = {each["what"]: each for each in json.loads(done.communicate(timeout=120)[0])}
     for what in ("PortAudio", "inputs", "phones", "population", "disk"):

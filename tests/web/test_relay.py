@@ -81,7 +81,7 @@ def test_in_a_browser_a_key_mutes(browser, relay):
         tab.wait_for_selector("#relay-switch[aria-pressed=true]")
         assert not relay.muted
         tab.goto(f"{shown.url}overlay?token={OVERLAY}")
-        tab.wait_for_function("document.getElementById('bits').textContent !== ''")
+        tab.wait_for_selector("#bits:not(:empty)")
         assert re.fullmatch(r"2\.5 bits", tab.inner_text("body").strip())
         assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgba(0, 0, 0, 0)"
         assert problems == []
