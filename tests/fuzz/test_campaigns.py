@@ -9,10 +9,11 @@ from random import Random
 
 import pytest
 
+from monitor.errors import StoreError
 from tests.fuzz import levels
-from tests.fuzz.campaign import failures, inputs_of
+from tests.fuzz.campaign import failures, inputs_of, try_one
 from tests.fuzz.kills import kill_replays
-from tests.fuzz.readers import READERS
+from tests.fuzz.readers import READERS, Reader
 
 SEED, INPUTS = 20, 2000
 
@@ -23,6 +24,29 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(tmp_path, reader):
     found = list(failures(reader, SEED, inputs_of(INPUTS)[reader.name], tmp_path))
     bad = [each for each in found if each is not None]
     assert not bad, f"{len(bad)} of {len(found)}, the first {bad[0].seed}: {bad[0].what}"
+
+
+@pytest.mark.parametrize(
+    ("raised", "what"),
+    [
+        (StoreError("two\nlines"), "no printable line"),
+        (StoreError("\x1b[2J"), "no printable line"),
+        (ValueError("x"), "ValueError: x"),
+        (RuntimeWarning("overflow"), "RuntimeWarning"),
+    ],
+)
+def test_the_oracle_sees_what_a_reader_may_not_do(tmp_path, raised, what):
+    def use(_: object) -> None:
+        raise raised
+
+    reader = Reader("x", "x", use, READERS[0].mutate, use)
+    assert what in (try_one(reader, tmp_path) or "")
+
+
+@pytest.mark.slow
+def test_the_oracle_sees_memory_that_is_taken(tmp_path):
+    reader = Reader("x", "x", lambda _: None, READERS[0].mutate, lambda _: len(b"x" * (1 << 30)))
+    assert "MiB" in (try_one(reader, tmp_path) or "")
 
 
 def test_features_do_not_depend_on_level_offset_or_hum():
