@@ -26,6 +26,9 @@ SWITCH_SECONDS = 5e-4
 """After which Python gives the sound card's threads their turn; its own 5 ms are half a buffer."""
 LEAST_SECONDS = 0.012
 """Of sound that shall wait when it is scarcest: what a late thread may be late."""
+MOST_CUSHION_SECONDS, FORGOTTEN = 0.4, 0.97
+"""Of sound that shall wait after the queue ran dry, twice as much each time; and what is left of it
+after every window."""
 MOST_SECONDS = 2.0
 """Of sound that may wait: after the machine or the device stood still the oldest is left out."""
 SKIPPED_SECONDS = 0.25
@@ -40,9 +43,9 @@ class SoundQueue:
     """Sound of one clock for a device of another: it is played a little faster, or slower.
 
     Crystals drift by up to 100 ppm, 0.4 s in an hour. So the queue looks how much waits at the
-    scarcest moment, and changes its speed until that is `LEAST_SECONDS`. Where nothing waits it
-    gives silence, and what comes later is played whole. After a standstill what is too old is left
-    out.
+    scarcest moment, and changes its speed until that is a cushion of `LEAST_SECONDS`. Where it runs
+    dry it gives silence until a larger cushion waits, and what comes later is played whole. After a
+    standstill what is too old is left out.
 
     Args:
         rate: samples per second that are taken.
@@ -57,7 +60,7 @@ class SoundQueue:
         self._rate_in = 0
         self._speed = 1.0
         self._least, self._looked = rate * MOST_SECONDS, 0
-        self._begun = False
+        self._cushion, self._filling = LEAST_SECONDS, True
 
     @property
     def waiting_seconds(self) -> float:
@@ -75,14 +78,18 @@ class SoundQueue:
         with self._lock:
             self._parts.append(sound)
             self._waiting += len(sound)
-            self._begun |= bool(len(sound))
             self._drop(self._waiting - round(MOST_SECONDS * self.rate))
 
     def take(self, count: int) -> FloatArray:
         """Return so many samples, shape (count,); silence where there are none."""
         with self._lock:
+            self._filling &= self._waiting < self._cushion * self.rate
+            if self._filling:
+                return np.zeros(count, np.float32)
             parts = self._pop(count)
-            missing = count - sum(map(len, parts))
+            if missing := count - sum(map(len, parts)):
+                self._filling = True
+                self._cushion = min(2 * self._cushion, MOST_CUSHION_SECONDS)
             self._follow(count)
         return np.concatenate([*parts, np.zeros(missing, np.float32)])
 
@@ -103,13 +110,12 @@ class SoundQueue:
         self.dropped += sum(map(len, self._pop(count)))
 
     def _follow(self, count: int) -> None:
-        if not self._begun:
-            return
         self._least = min(self._least, self._waiting)
         self._looked += count
         if self._looked < WINDOW_SECONDS * self.rate:
             return
-        late = self._least / self.rate - LEAST_SECONDS
+        late = self._least / self.rate - self._cushion
+        self._cushion = max(FORGOTTEN * self._cushion, LEAST_SECONDS)
         if late > SKIPPED_SECONDS:
             self._drop(round(late * self.rate))
             late = 0.0

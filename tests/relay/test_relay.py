@@ -187,7 +187,7 @@ def test_drifting_clocks_are_followed_without_clicks(parts_per_million):
 @given(st.lists(st.integers(1, 3000), min_size=1, max_size=8), st.sampled_from([8000, 44_100]))
 def test_no_sample_is_lost_or_doubled(sizes, rate):
     queue, given_seconds = SoundQueue(16_000), 0.0
-    for size in sizes:
+    for size in (3000, *sizes):  # the first fills the cushion
         queue.put(np.ones(size, np.float32), rate)
         given_seconds += size / rate
     waiting = round(queue.waiting_seconds * 16_000)
@@ -236,6 +236,17 @@ def test_after_a_standstill_old_sound_is_left_out(output):
     assert outlet.lost_seconds == pytest.approx(11 - MOST_SECONDS, abs=0.1)
     given = output.give(round(MOST_SECONDS * RATE))
     assert given[-1] == pytest.approx(0.2, abs=0.01)
+
+
+def test_a_queue_that_ran_dry_waits_for_more():
+    queue, sound = SoundQueue(8000), np.full(400, 0.1, np.float32)
+    silent = []
+    for k in range(400):  # a source that is late again and again, by up to 100 ms
+        for _ in range(3 if k % 3 == 2 else 0):
+            queue.put(sound, 8000)
+        silent.append(not queue.take(400).all())
+    assert sum(silent[:100]) > 2
+    assert sum(silent[100:]) == 0
 
 
 def test_a_queue_that_lags_catches_up():

@@ -102,7 +102,6 @@ def test_the_other_side_never_learns_more_than_the_budget(other_side, through, s
     assert 0 < loud[-1] - loud[0] < 20 - 2
     settings = MeasurementSettings(on_change="note")
     heard = measure(other_side.path, watch=READER, settings=settings)
-    assert heard.speech > 1
     assert max(reading.bits or 0.0 for reading in heard.readings) <= 8
 
 
