@@ -9,7 +9,6 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from threading import Lock
 from typing import Any, Protocol
 
@@ -17,7 +16,7 @@ import numpy as np
 import soxr
 
 from monitor.errors import SourceError, UsageError
-from monitor.sources.microphone import Device, choose, devices, library, portaudio
+from monitor.sources.microphone import Device, OpenedStream, choose, devices
 from monitor.types import FloatArray
 
 LATENCY_SECONDS = 0.01
@@ -137,45 +136,22 @@ class SoundOutput(Protocol):
         """Release the device."""
 
 
-class OpenedOutput:
-    """An opened output device, silent until started: a `SoundOutput`."""
+class OpenedOutput(OpenedStream):
+    """An opened output device: a `SoundOutput`."""
 
     def __init__(self, device: Device) -> None:
-        self.name, self.rate = device.name, device.rate
-        self._closing = False
         self._give: Callable[[int], FloatArray] = lambda count: np.zeros(count, np.float32)
-        self._ended: Callable[[], None] = lambda: None
-        with portaudio(f"{self.name} cannot be opened", "choose another with --through") as sound:
-            self._stream = sound.OutputStream(
-                device=device.index,
-                samplerate=device.rate,
-                channels=min(2, device.channels),
-                dtype="float32",
-                latency=LATENCY_SECONDS,
-                callback=self._callback,
-                finished_callback=self._finished,
-            )
+        channels, advice = min(2, device.channels), "choose another with --through"
+        super().__init__(device, "output", channels, LATENCY_SECONDS, advice)
 
     def start(self, give: Callable[[int], FloatArray], ended: Callable[[], None]) -> None:
         """Begin; ``give`` and ``ended`` are called in another thread."""
-        self._give, self._ended = give, ended
-        with portaudio(f"{self.name} cannot be started", "choose another with --through"):
-            self._stream.start()
-
-    def close(self) -> None:
-        """Release the device: silent from now on."""
-        self._closing = True
-        with suppress(library().PortAudioError):  # a device that has gone
-            self._stream.abort(ignore_errors=True)
-            self._stream.close(ignore_errors=True)
+        self._give = give
+        self._begin(ended)
 
     def _callback(self, out: FloatArray, count: int, _time: Any, _status: Any) -> None:
         out.fill(0)  # whatever fails below, nothing is heard
         out[:] = self._give(count)[:, None]
-
-    def _finished(self) -> None:
-        if not self._closing:
-            self._ended()
 
 
 def open_output(wanted: str) -> OpenedOutput:

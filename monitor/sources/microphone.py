@@ -284,7 +284,7 @@ def library() -> Any:
 
 
 @contextmanager
-def portaudio(failure: str, advice: str) -> Iterator[Any]:
+def _portaudio(failure: str, advice: str) -> Iterator[Any]:
     """Give sounddevice, whose errors become a SourceError."""
     sound = library()
     try:
@@ -298,7 +298,7 @@ def portaudio(failure: str, advice: str) -> Iterator[Any]:
 
 def devices(kind: str = "input") -> list[Device]:
     """List inputs or outputs, as PortAudio saw them when it was started or last rescanned."""
-    with portaudio("PortAudio fails", "see monitor doctor") as sound:
+    with _portaudio("PortAudio fails", "see monitor doctor") as sound:
         hosts = sound.query_hostapis()
         chosen = sound.default.device[kind == "output"]
         entries = sound.query_devices()
@@ -341,51 +341,69 @@ def choose(available: list[Device], wanted: str | int | None, kind: str = "input
     raise UsageError(f"{str(wanted)!r} may be {names}; choose one by its number")
 
 
-class OpenedInput:
-    """An opened input device, silent until started: a `monitor.protocols.AudioDevice`."""
+class OpenedStream:
+    """An opened sound device, silent until started: what inputs and outputs share."""
 
     def __init__(
-        self, device: Device, channels: int | None, latency_seconds: float = LATENCY_SECONDS
+        self, device: Device, kind: str, channels: int, latency_seconds: float, advice: str
     ) -> None:
-        self.name, self.rate = device.name, device.rate
-        self.channels = min(channels or MIXED_CHANNELS, device.channels)
-        self._closing = False
-        self._hear: Callable[[FloatArray, bool], None] = lambda _samples, _overflow: None
+        self.name, self.rate, self.channels = device.name, device.rate, channels
+        self._advice, self._closing = advice, False
         self._ended: Callable[[], None] = lambda: None
-        with portaudio(f"{self.name} cannot be opened", _ANOTHER) as sound:
-            self._stream = sound.InputStream(
+        with _portaudio(f"{self.name} cannot be opened", advice) as sound:
+            self._stream = getattr(sound, f"{kind.title()}Stream")(
                 device=device.index,
                 samplerate=device.rate,
-                channels=self.channels,
+                channels=channels,
                 dtype="float32",
                 latency=latency_seconds,
                 callback=self._callback,
                 finished_callback=self._finished,
             )
 
-    def start(self, hear: Callable[[FloatArray, bool], None], ended: Callable[[], None]) -> None:
-        """Begin; ``hear`` is called in another thread, ``ended`` when the device has gone."""
-        self._hear, self._ended = hear, ended
-        try:
-            with portaudio(f"{self.name} cannot be started", _ANOTHER):
-                self._stream.start()
-        except SourceError:
-            self.close()
-            raise
-
     def close(self) -> None:
-        """Release the device; no more audio comes."""
+        """Release the device; nothing comes or goes any more."""
         self._closing = True
         with suppress(library().PortAudioError):  # a device that has gone
             self._stream.abort(ignore_errors=True)
             self._stream.close(ignore_errors=True)
 
-    def _callback(self, samples: FloatArray, _frames: int, _time: Any, status: Any) -> None:
-        self._hear(samples, bool(status.input_overflow))
+    def _begin(self, ended: Callable[[], None]) -> None:
+        """Start; ``ended`` is called in another thread when the device has gone."""
+        self._ended = ended
+        try:
+            with _portaudio(f"{self.name} cannot be started", self._advice):
+                self._stream.start()
+        except SourceError:
+            self.close()
+            raise
+
+    def _callback(self, samples: FloatArray, count: int, time: Any, status: Any) -> None:
+        """Take or give ``count`` samples, in the device's thread."""
+        raise NotImplementedError
 
     def _finished(self) -> None:
         if not self._closing:
             self._ended()
+
+
+class OpenedInput(OpenedStream):
+    """An opened input device: a `monitor.protocols.AudioDevice`."""
+
+    def __init__(
+        self, device: Device, channels: int | None, latency_seconds: float = LATENCY_SECONDS
+    ) -> None:
+        self._hear: Callable[[FloatArray, bool], None] = lambda _samples, _overflow: None
+        channels = min(channels or MIXED_CHANNELS, device.channels)
+        super().__init__(device, "input", channels, latency_seconds, _ANOTHER)
+
+    def start(self, hear: Callable[[FloatArray, bool], None], ended: Callable[[], None]) -> None:
+        """Begin; ``hear`` is called in another thread, ``ended`` when the device has gone."""
+        self._hear = hear
+        self._begin(ended)
+
+    def _callback(self, samples: FloatArray, _count: int, _time: Any, status: Any) -> None:
+        self._hear(samples, bool(status.input_overflow))
 
 
 def open_input(
@@ -399,7 +417,7 @@ def open_input(
 
 def rescan() -> None:
     """List the devices anew; none may be open."""
-    with portaudio("PortAudio fails", "see monitor doctor") as sound:
+    with _portaudio("PortAudio fails", "see monitor doctor") as sound:
         sound._terminate()  # PortAudio has no other way
         sound._initialize()
 
