@@ -37,9 +37,9 @@ from monitor.serve.session import (
     choices,
 )
 from monitor.serve.templates import checked_name
-from monitor.web.guard import Access, Guard, is_loopback, not_ours
+from monitor.web.guard import Access, Guard, guarded, is_loopback, not_ours
 from monitor.web.hub import Wakeup
-from monitor.web.page import STATIC, Entrance, Pages, guarded, plotly_styles, static_routes
+from monitor.web.page import STATIC, Entrance, Pages, plotly_styles, static_routes
 from monitor.web.server import Certificate, Server
 
 # --- Messages to one browser.

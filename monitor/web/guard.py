@@ -10,7 +10,7 @@ import secrets
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from enum import Enum
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from monitor.errors import UsageError
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -304,6 +305,20 @@ class Guard:
                 is_admitted = answer is Answer.RIGHT
         scope.setdefault("state", {}).update(known=is_admitted, ours=ours)
         return self._app
+
+
+def guarded(
+    answer: Callable[[Request], Awaitable[Response]],
+) -> Callable[[Request], Awaitable[Response]]:
+    """Answer so to readers with the token alone."""
+
+    async def checked(request: Request) -> Response:
+        if request.state.known:
+            return await answer(request)
+        text = "the token is missing or wrong: send it as Authorization: Bearer TOKEN"
+        return _refusal(text, 401, {"www-authenticate": "Bearer"})
+
+    return checked
 
 
 def address_of(scope: Scope) -> str:

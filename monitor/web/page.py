@@ -7,7 +7,7 @@ import base64
 import hashlib
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from monitor.web.guard import (
     Guard,
     address_of,
     cookie_name,
+    guarded,
     is_loopback,
     not_ours,
     too_many_tries,
@@ -457,20 +458,6 @@ class Pages:
 
 def _see_page() -> Response:
     return Response(status_code=303, headers={"location": "/"})
-
-
-def guarded(
-    answer: Callable[[Request], Awaitable[Response]],
-) -> Callable[[Request], Awaitable[Response]]:
-    """Answer so to readers with the token alone."""
-
-    async def checked(request: Request) -> Response:
-        if request.state.known:
-            return await answer(request)
-        text = "the token is missing or wrong: send it as Authorization: Bearer TOKEN\n"
-        return PlainTextResponse(text, 401, headers={"www-authenticate": "Bearer"})
-
-    return checked
 
 
 # --- A sink that shows a run in browsers: a hub, and a server.

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from monitor.web.guard import Access, Answer, address_of, not_ours, too_many_tries
+from monitor.web.guard import Access, Answer, address_of, guarded, not_ours, too_many_tries
 from monitor.web.hub import Hub
 
 STATIC = Path(__file__).parent / "static"
@@ -45,8 +45,6 @@ class RelayPages:
 
     async def answer(self, request: Request) -> Response:
         """Say what goes out; of a POST, mute or unmute first."""
-        if not request.state.known:
-            return PlainTextResponse("the token is missing or wrong\n", 401)
         if request.method == "POST":
             if not request.state.ours:
                 return not_ours()
@@ -58,7 +56,7 @@ class RelayPages:
     @property
     def routes(self) -> list[BaseRoute]:
         """The route of the page's script."""
-        return [Route("/relay", self.answer, methods=["GET", "POST"])]
+        return [Route("/relay", guarded(self.answer), methods=["GET", "POST"])]
 
 
 class Overlay:
