@@ -18,7 +18,6 @@ from monitor.population.people import SourceNote, Speaker
 from monitor.population.population import load_rank_models, save_rank_models
 from monitor.population.rank_model import Maxima, RankModels
 from monitor.population.store import read_store, write_store
-from monitor.safe_text import is_name
 from tests.population.rank_models import evidence_model, some_rank_model
 
 GONE = object()
@@ -121,16 +120,12 @@ WRONG = [
     *(("speakers.0.sessions", wrong, "not those of its slices") for wrong in
       ([1, 2], [3, -1], [2.0], ["a"], [True, 1])),
     (MARKS + "/rows", lambda rows: rows[:-1], "not of the people"),
-    (MARKS + "/rows", lambda rows: rows - 1, "not of the people"),
-    (MARKS + "/rows", lambda rows: rows.astype(float), "not of the people"),
     (MARKS, lambda marks: marks.astype("<f8"), "not of the people"),
     *(("people/speaker/sound", at(place, np.float32(value)), "sound of ann") for place, value in
       ((1, INF), (0, -1), (0, NAN))),
     ("people/speaker/sound", lambda sound: sound[:, None], "incomplete"),
-    ("people/speaker/sound", lambda sound: sound[:7], "incomplete"),
     # templates
     ("offsets", lambda offsets: offsets[::-1].copy(), "belong together"),
-    ("offsets", lambda offsets: offsets[:-1], "belong together"),
     ("offsets", lambda offsets: offsets + 1, "belong together"),
     ("slice_seconds", 2.0, "slices of 2.0 s"),
     ("slices/f0", lambda slices: slices[:, :5], "must have shape"),
@@ -152,8 +147,6 @@ WRONG = [
        ("floor", 1.5), ("weights", -0.1), ("weights", INF), ("open_set", INF), ("lengths", INF))),
     *((MODEL + "alpha", change, "incomplete") for change in
       (full(INF), full(NAN), lambda alpha: alpha[1:])),
-    (MODEL + "alpha", lambda alpha: alpha[:, :2], "incomplete"),
-    (MODEL + "floor", lambda floor: floor[1:], "incomplete"),
     (MODEL + "weights", lambda weights: weights[..., :1], "incomplete"),
     (MODEL + "binomial", lambda binomial: binomial.astype(np.int8), "incomplete"),
     *((MODEL + "lengths", np.array(wrong), "incomplete") for wrong in
@@ -164,7 +157,6 @@ WRONG = [
        ("similarities", ["log-likelihood"]),
        ("candidates", -3), ("candidates", 1e300), ("left_out", ["a\x1bb"]), ("left_out", 3),
        ("gamma", 1))),
-    ("rank_models", ["f0"], "incomplete"),
     # maxima of others' streams
     *((MAXIMA + "values", change, "incomplete") for change in
       (lambda values: values[:, :2], lambda values: values[:1], lambda values: values[..., ::-1],
@@ -267,8 +259,3 @@ def test_rank_models_in_a_file_of_their_own_are_checked_as_well(tmp_path):
         some_rank_model(replicates=0)
     with pytest.raises(StoreError, match="another grid"):
         some_rank_model(("f0", "phones"), evidence=evidence_model(some_rank_model()))
-
-
-def test_names():
-    assert all(map(is_name, ("ann", "Zoë", "王芳", "a" * 200)))
-    assert not any(map(is_name, ("", "a\tb", "\udcff", "\u202eevil", "a" * 201, None, ["a"])))

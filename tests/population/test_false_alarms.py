@@ -96,14 +96,6 @@ def test_what_is_not_known_is_refused_in_a_line(changes, words):
     assert "\n" not in str(caught.value)
 
 
-def test_a_shorter_stream_is_named_where_there_are_enough_of_it():
-    few = maxima()
-    few.values[:, 10:, 1] = np.nan
-    rank_models = RankModels([some_rank_model(("f0",), maxima=few)])
-    with pytest.raises(UsageError, match=r"there are 10: ask for 1 minute, or allow 9\.1 %, or"):
-        false_alarms(rank_models, ("f0",), "cross", "bits", 0.05, 600.0, watch="me")
-
-
 SHARES = st.sampled_from([0.01, 0.05, 0.07, 0.1, 0.2, 0.29, 1 / 3, 0.5, 0.9])
 VALUES = st.one_of(st.integers(-3, 3).map(float), st.floats(-50, 50), st.just(-np.inf))
 
@@ -120,30 +112,6 @@ def test_of_exchangeable_streams_at_most_a_share_crosses(values, share):
     assert sum(crossed) <= share * len(values) * (1 + 1e-9)
     if len(set(values)) == len(values):  # without ties: no more cautious than it must be
         assert sum(crossed) == int(share * len(values) * (1 + 1e-9))
-
-
-@given(st.lists(st.floats(-9, 9), min_size=9, max_size=60), SHARES, st.randoms())
-def test_order_says_nothing_and_a_larger_share_never_raises_it(values, share, random):
-    if len(values) < fewest_maxima(share):
-        return
-    found = conformal_threshold(np.array(values), share)
-    assert found in values
-    random.shuffle(values)
-    assert conformal_threshold(np.array(values), share) == found
-    assert conformal_threshold(np.array(values), share + (1 - share) / 2) <= found
-    assert conformal_threshold(np.exp(values), share) == pytest.approx(np.exp(found))
-
-
-@pytest.mark.parametrize(("n", "share"), [(19, 0.05), (22, 0.05), (50, 0.1), (40, 0.2)])
-def test_coverage_is_what_the_theorem_says(n, share):
-    """Correlated walks with heavy tails: only that streams are exchangeable matters."""
-    rng = np.random.default_rng(1)
-    trials = 20_000
-    common = rng.standard_normal((trials, 1))
-    maxima = common + rng.standard_t(2, (trials, n + 1))
-    crossed = [row[-1] > conformal_threshold(row[:-1], share) for row in maxima]
-    expected = int((n + 1) * share * (1 + 1e-9)) / (n + 1)
-    assert np.mean(crossed) == pytest.approx(expected, abs=4 * np.sqrt(expected / trials))
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import betabinom, binom
 
-from monitor.kinds import HISTOGRAM, FeatureSpec, comparable_features
 from monitor.maths.rank_models import mean_disclosure_bits
 from monitor.population.interpolation import (
     GOOD_AREA,
     EnrolledProbability,
     EvidenceSpread,
     at_template,
-    same_session_bias,
     same_session_bias_bits,
 )
 from monitor.population.population import Population
@@ -101,19 +99,6 @@ def test_at_and_outside_the_template_lengths_the_nearest_holds(seconds, column):
     assert_array_equal(point.floor, rank_model.floor[:, 2, column])
 
 
-@given(st.floats(LENGTHS[0], LENGTHS[1]))
-def test_a_feature_without_a_say_at_one_length_gains_it_evenly(seconds):
-    rank_model = some_rank_model()
-    rank_model.weights[:, 0, :, 0] = 0.0
-    w = np.interp(np.log(seconds), np.log(LENGTHS[:2]), [0.0, 1.0])
-    weights = at_d(rank_model).at(seconds).weights[:, 0]
-    assert_allclose(weights, w * rank_model.weights[:, 1, 0, 0], atol=1e-12)
-    rank_model = some_rank_model(template_lengths=(10.0, 40.0))
-    rank_model.weights[:, :, 0, 0] = 0.0
-    weights = at_d(rank_model, 20.0).at(LENGTHS[1]).weights[:, 0]
-    assert_allclose(weights, 0.5 * rank_model.weights[:, 1, 1, 0])
-
-
 @pytest.mark.parametrize("speakers", [2, 49, 300])
 def test_below_the_grid_everything_fades_to_nothing(speakers):
     rank_model = at_d()
@@ -169,23 +154,6 @@ def test_beside_a_degenerate_cell_pmfs_are_mixed(p, speakers, seconds):
         for better in (0, speakers // 2, speakers - 1):
             own = point.rank_bits(speakers, better, 1)[row]
             assert own == pytest.approx(np.log2(speakers * with_floor[row, better]), abs=1e-8)
-
-
-def test_a_degenerate_draw_leaves_the_rank_model_itself_alone():
-    points = [
-        at_d(rank_model).at(5.0)
-        for rank_model in (some_rank_model(replicates=5), degenerate(slice(2, 4), replicates=5))
-    ]
-    others = [0, 1, 4, 5]
-    plain, bits = (point.expected_bits(40, EVERY) for point in points)
-    assert_allclose(bits[others], plain[others], rtol=1e-12)
-    assert (np.abs(bits[2:4] - plain[2:4]) > 1e-3).all()
-    plain, rank = (point.rank_bits(40, 3, 2) for point in points)
-    assert_allclose(rank[others], plain[others], rtol=1e-12)
-    certain = at_d(degenerate(cells=(0, 1, 2, 3), p=0.0))
-    for seconds in (0.5, 1.0, 60.0, 500.0):
-        assert_allclose(certain.at(seconds).expected_bits(64, EVERY), 6.0)
-    assert 0 < certain.at(0.25).expected_bits(64, slice(0, 1))[0] < 6
 
 
 @pytest.mark.parametrize("speakers", [2, 14, 49, 3000])
@@ -323,16 +291,8 @@ def test_what_shorter_speech_supports_longer_speech_supports(cells, template):
         assert (longer.support >= point.support - 1e-9).all()
 
 
-def test_a_moment_does_not_depend_on_the_others_nor_on_cells_that_were_not_reached(evidence):
-    at = evidence.at_template(20.0)
-    seconds = np.geomspace(0.1, 100, 40)
-    whole = at.at(seconds)
-    names = ("intercept", "slopes", "support", "area")
-    for r in (0, 17, 39):
-        one = at.at(seconds[r : r + 1])
-        for name in names:
-            assert_array_equal(getattr(one, name)[0], getattr(whole, name)[r])
-    for name in names:
+def test_cells_without_evidence_are_left_out(evidence):
+    for name in ("intercept", "slopes", "support", "area"):
         values = getattr(evidence, name)
         values[(0, 0) if values.ndim == 2 else (EVERY, 0, 0)] = np.nan
     found = evidence.at_template(10.0).at(evidence.lengths[:1]).support
@@ -422,15 +382,3 @@ def test_same_session_bias_is_what_the_shipped_rows_say(names):
     # at the calibration's own N the model's MeanD is in the table
     assert bits[10.0] == pytest.approx(same - cross, abs=1e-3)
     assert 0 < fewer[60.0] < 3.6
-
-
-def test_frames_that_the_shipped_readers_do_not_have_have_no_bias():
-    own = Population.reference().specs
-    shapes = {
-        "f0": FeatureSpec("f0", HISTOGRAM, 104, 0.01),
-        "tokens": FeatureSpec("tokens", HISTOGRAM, 256, 0.02),
-    }
-    assert comparable_features(shapes, own) == {"f0"}
-    assert comparable_features({"f0": FeatureSpec("f0", HISTOGRAM, 104, 0.02)}, own) == set()
-    assert same_session_bias_bits(shapes, 20, 60.0) is None
-    assert same_session_bias(shapes, 20, 60.0) == "by how much is not known for f0+tokens"

@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from monitor.errors import StoreError, UsageError
+from monitor.errors import UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.condition import Condition
 from monitor.population.cohort import Cohort, FeatureTemplates
-from monitor.population.forgetting import named_in
 from monitor.population.people import SourceNote, Speaker, pack_people, sound_of, unpack_people
 from monitor.population.population import Population
-from monitor.population.rank_model import RankModels
 from tests.population.rank_models import population, some_rank_model
 
 
@@ -129,17 +127,6 @@ def test_audio_that_is_there_is_refused():
         made.extended(others)
 
 
-def test_who_taught_the_rank_model_says_whether_it_is_mismatched():
-    """Whoever is enrolled and was not calibrated with borrows the model, whoever calibrated."""
-    people = population(rank_models=[some_rank_model()])
-    impostors = RankModels([some_rank_model(learnt_from=("x", "y"))])
-    everybody = RankModels([some_rank_model(learnt_from=(*people.names, "x"))])
-    assert people.with_rank_models(impostors).mismatched
-    assert not people.with_rank_models(everybody).mismatched
-    assert people.with_rank_models(everybody).joined(population(prefix="n")).mismatched
-    assert named_in(people.with_rank_models(impostors)) == {*people.names, "x", "y"}
-
-
 RNG = np.random.default_rng(0)
 F0 = FeatureTemplates(
     FeatureSpec("f0", HISTOGRAM, 6, 0.01), RNG.integers(0, 50, (5, 6)).astype(np.uint8)
@@ -197,15 +184,3 @@ def test_a_cohort_goes_where_the_templates_go(tmp_path):
     left = Population.load(path).cohort
     assert left is not None
     assert left.features.keys() == {"f0"}
-
-
-def test_a_store_that_has_changed_before_its_cohort_was_asked_for_is_noticed(tmp_path):
-    path = tmp_path / "p.npz"
-    with_cohort(cohort_of()).save(path)
-    loaded, other = Population.load(path), Population.load(path)
-    with_cohort(cohort_of(seconds=SECONDS + 1)).save(path)
-    with pytest.raises(StoreError, match="another cohort than before"):
-        _ = loaded.cohort
-    path.unlink()
-    with pytest.raises(StoreError, match="does not exist"):
-        _ = other.cohort

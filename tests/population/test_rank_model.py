@@ -4,14 +4,12 @@ import pickle
 from dataclasses import fields, replace
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from monitor.errors import StoreError
 from monitor.maths.evidence import ConditionEffect, ConditionEffects
 from monitor.population.population import Population, load_rank_models, save_rank_models
 from monitor.population.rank_model import Maxima, RankModels
-from monitor.population.store import read_store, write_store
+from monitor.population.store import write_store
 from tests.population.rank_models import evidence_model, population, some_rank_model
 
 
@@ -120,18 +118,3 @@ def test_maxima_travel_with_their_rank_model_and_all_of_it_to_a_worker(tmp_path)
         assert without.maxima is None
         assert_array_equal(without.alpha, models[1].alpha.astype(np.float32))
         assert without.rows == models[1].rows
-
-
-def test_a_rank_model_is_read_when_it_is_asked_for(tmp_path):
-    path = tmp_path / "speakers.npz"
-    population(rank_models=[some_rank_model(), some_rank_model(session="same")]).save(path)
-    header, arrays = read_store(path, "population")
-    arrays["rank_model/1/alpha"] = -arrays["rank_model/1/alpha"]
-    del header["kind"], header["schema"]
-    write_store(path, "population", header, arrays)
-    rank_models = Population.load(path).rank_models
-    assert rank_models.kinds == [(("f0",), "cross"), (("f0",), "same")]
-    assert rank_models[("f0",), "cross"].features == ("f0",)
-    for _ in range(2):
-        with pytest.raises(StoreError, match=r"speakers\.npz: is incomplete \(alpha"):
-            rank_models.find(("f0",), "same")

@@ -8,7 +8,7 @@ import pytest
 from monitor import Monitor
 from monitor.features.registry import make
 from monitor.population import demo_frames
-from monitor.population.interpolation import GOOD_AREA, EnrolledProbability, EvidenceSpread
+from monitor.population.interpolation import GOOD_AREA, EnrolledProbability
 from monitor.population.population import Population
 from monitor.sources.frames import FramesFile
 from recipes.reference import FEATURES, SETS
@@ -103,16 +103,3 @@ def test_those_with_an_embedding_can_tell_who_is_enrolled_and_pitch_cannot():
             assert able[1:].all(), each.features
         elif each.features == ("f0",):
             assert not able.any()
-
-
-def test_they_support_no_less_with_more_speech_and_know_the_spread_over_voices():
-    for rank_model in PEOPLE.rank_models:
-        if rank_model.evidence is not None:
-            support = rank_model.evidence.at_template(60.0).at(np.geomspace(0.5, 900, 200)).support
-            assert (np.diff(support) >= -1e-12).all()
-            spread = EvidenceSpread.of(rank_model.rows, 100.0)
-            assert spread is not None
-            for seconds in np.geomspace(3, 600, 20):
-                found = spread.at(float(seconds))
-                assert found is not None
-                assert -20 < found.low <= found.high < 20

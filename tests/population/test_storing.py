@@ -78,22 +78,6 @@ def test_a_failing_write_leaves_the_old_file_and_nothing_else(store, monkeypatch
         assert "\n" not in str(caught.value)
 
 
-def test_objects_are_refused_on_the_way_out(store):
-    before = store.read_bytes()
-    with pytest.raises(StoreError, match="'bad' is not plain numbers"):
-        write_store(store, "population", {}, {"bad": np.array([{}, None], dtype=object)})
-    assert store.read_bytes() == before
-
-
-def test_where_nothing_can_be_written(tmp_path):
-    (tmp_path / "folder").mkdir()
-    for path in (tmp_path / "missing" / "store.npz", tmp_path / "folder"):
-        with pytest.raises(StoreError, match="cannot write") as caught:
-            write_store(path, "population", {}, ARRAYS)
-        assert str(path) in str(caught.value)
-    assert [each.name for each in tmp_path.iterdir()] == ["folder"]
-
-
 def test_nothing_is_ever_unpickled(tmp_path):
     ran: list[int] = []
 

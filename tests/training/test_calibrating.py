@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from benchmarks.simulation import Simulation, write_corpus
 from monitor import calibrate, corpus, enrol
 from monitor.errors import CalibrationError, UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.rank_models import mean_disclosure_bits
 from monitor.population.population import load_rank_models, save_rank_models
-from monitor.sources import write_frames
-from monitor.training import CalibrationSettings, calibrating, collect
-from monitor.training.fitted import held_out_nats
+from monitor.training import CalibrationSettings, collect
 from monitor.training.voices import SessionFrames, SpeakerSpeech
-from monitor.types import Track
 from tests.population.rank_models import population
 
 F0 = {"f0": FeatureSpec("f0", HISTOGRAM, 104, 0.01)}
-IDENTITY = FeatureSpec("identity", EMBEDDING, 8, 0.5)
-NOISE = FeatureSpec("noise", HISTOGRAM, 5, 0.1)
 VOICE = FeatureSpec("voice", EMBEDDING, 4, 3.0)
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -87,14 +82,6 @@ def test_deterministic_for_a_seed(voices):
         assert (a.alpha[1:] != c.alpha[1:]).any()
 
 
-def test_longer_is_better_and_same_session_same_session_biased(simulated):
-    made = small(simulated(30, 2, 30.0), lengths=[0.5, 5.0], trials=5)
-    bits = {(row["session"], row["T"]): row["mean_bits_model"] for row in made.rows}
-    assert bits["same", 5.0] > bits["same", 0.5] + 0.5
-    assert bits["cross", 5.0] > bits["cross", 0.5] + 0.3
-    assert bits["same", 5.0] > bits["cross", 5.0]
-
-
 def test_lengths_nobody_reaches_are_dropped_and_cells_out_of_reach_are_nan(voices, simulated):
     made = small(voices, lengths=[1.0, 3.0, 300.0], template_lengths=[6.0, 120.0])
     assert {(row["T"], row["D"]) for row in made.rows} == {(1.0, 6.0), (3.0, 6.0)}
@@ -132,42 +119,6 @@ def test_refusals(voices, simulated):
         calibrate([])
     with pytest.raises(UsageError, match="specs"):
         calibrate([], {}, features=["f0"])
-
-
-def embedded(speakers: int, spread: float, seed: int = 0) -> list[SpeakerSpeech]:
-    """Two sessions of 20 s each, an embedding every half second, and 5 bins that say nothing."""
-    generator = np.random.default_rng(seed)
-
-    def session(centre):
-        values = (centre + spread * generator.normal(size=(40, 8))).astype(np.float32)
-        noise = generator.integers(0, 5, 200)
-        return {
-            "identity": SessionFrames(values, 5 * np.arange(40), 200, IDENTITY),
-            "noise": SessionFrames(noise, np.arange(200), 200, NOISE),
-        }
-
-    centres = generator.normal(size=(speakers, 8))
-    return [
-        SpeakerSpeech(f"{j:02d}", (session(centre), session(centre)))
-        for j, centre in enumerate(centres)
-    ]
-
-
-def test_two_features_have_rank_models_of_their_own_and_together():
-    specs = {"identity": IDENTITY, "noise": NOISE}
-    made = small(embedded(15, 2.0), specs, lengths=[2.0], trials=5)
-    sets = {("identity",), ("noise",), ("identity", "noise")}
-    assert {rank_model.features for rank_model in made.rank_models} == sets
-    assert {rank_model.session for rank_model in made.rank_models} == {"same", "cross"}
-    joint = made.rank_models.find(("identity", "noise"), "cross")
-    assert joint.similarities == ("embedding-cosine", "log-likelihood")
-    assert joint.weights.shape == (21, 1, 1, 2)
-    rows = {row["feature"]: row for row in made.rows if row["session"] == "cross"}
-    assert rows["identity"]["mean_bits_low"] > rows["identity"]["null_high"]
-    assert rows["noise"]["mean_bits_model"] < 0.3
-    # what says nothing takes nothing away
-    alone, both = (rows[name]["held_out_local_bits"] for name in ("identity", "identity+noise"))
-    assert both == pytest.approx(alone, abs=0.2)
 
 
 def test_speakers_who_are_all_alike_read_nothing(simulated):
@@ -281,22 +232,6 @@ def test_tests_of_who_trained_a_network_teach_no_rank_model_of_its_feature(known
                 assert row["held_out_local_bits"] < other["held_out_local_bits"] - 0.1
 
 
-@pytest.mark.slow
-def test_nor_do_they_weigh_a_prior(known, monkeypatch):
-    heard: set[int] = set()
-
-    def weighed(cell, *rest, **more):
-        heard.update(cell.speaker.tolist(), cell.gap_speaker.tolist())
-        return held_out_nats(cell, *rest, **more)
-
-    monkeypatch.setattr(calibrating, "held_out_nats", weighed)
-    rank_models = list(small(known[14:], KNOWING).rank_models)
-    prior = population(features=("f0", "net"), rank_models=rank_models, size=104)
-    made = small(known, KNOWING, prior=prior, trained={"net": TRAINERS}, sets=[["net"]])
-    assert all(rank_model.prior_speakers > 0 for rank_model in made.rank_models)
-    assert heard == set(range(14, 26))
-
-
 def test_enough_must_be_left_for_the_sets_that_are_wanted(known):
     with pytest.raises(CalibrationError, match=r"only 9 of 23 speakers trained no network of"):
         small(known[:23], KNOWING, trained={"net": TRAINERS})
@@ -309,37 +244,23 @@ def test_enough_must_be_left_for_the_sets_that_are_wanted(known):
 
 
 SETTINGS = CalibrationSettings(
-    lengths=[1, 10], template_lengths=[30], trials=2, replicates=5, prior=None
+    lengths=[1, 5], template_lengths=[10], trials=2, replicates=5, prior=None
 )
 
 
-def voices_in(folder: Path) -> Path:
-    """Twelve people with a leaning of their own, two sessions each."""
-    generator = np.random.default_rng(0)
-    for k in range(12):
-        (folder / f"s{k:02d}").mkdir()
-        leaning = generator.dirichlet(np.ones(64))
-        for session in range(2):
-            track = Track(4 * np.arange(1, 1001), generator.choice(64, 1000, p=leaning))
-            path = folder / f"s{k:02d}" / f"{session}.npz"
-            write_frames(
-                path, np.ones(4000, bool), {"codes": track}, {"codes": 64}, {"codes": 0.04}
-            )
-    return folder
-
-
 def test_a_corpus_and_what_enrol_gave_are_calibrated_as_their_voices_are(tmp_path):
-    found = corpus.find(voices_in(tmp_path))
-    voices, specs, _ = collect(found, features=["codes"])
-    one = calibrate(found, features=["codes"], settings=SETTINGS).rank_models
+    write_corpus(tmp_path, Simulation(12), 12, 2, 30.0)
+    found = corpus.find(tmp_path)
+    voices, specs, _ = collect(found)
+    one = calibrate(found, settings=SETTINGS).rank_models
     two = calibrate(voices, specs, settings=SETTINGS).rank_models
     assert len(list(one)) > 0
     for mine, theirs in zip(one, two, strict=True):
-        assert mine.features == theirs.features == ("codes",)
+        assert mine.features == theirs.features == ("f0",)
         assert_array_equal(mine.alpha, theirs.alpha)
-    people = enrol(found, features=["codes"], seconds=30)  # among whom maxima are worked out
+    people = enrol(found, seconds=10)  # among whom maxima are worked out
     made = calibrate(people, settings=SETTINGS)
-    same = calibrate(found, features=["codes"], alarms=people.population, settings=SETTINGS)
+    same = calibrate(found, alarms=people.population, settings=SETTINGS)
     for mine, theirs in zip(made.rank_models, same.rank_models, strict=True):
         assert_array_equal(mine.alpha, theirs.alpha)
         assert mine.maxima is not None

@@ -21,7 +21,6 @@ from monitor.stream.choice import explain_missing_ratios
 from monitor.training.calibrating import CalibrationSettings, calibrate
 from monitor.training.fitted import ComparisonChooser, fit_evidence
 from monitor.training.voices import CellComparisons
-from monitor.types import FloatArray
 
 F0 = {"f0": FeatureSpec("f0", HISTOGRAM, 104, 0.01)}
 
@@ -233,22 +232,6 @@ def test_calibrating_against_a_cohort(calibrated_voices):
     assert cost["same", 1, 1] < cost["cross", 1, 1]
     # any two people may serve as others, also across sessions
     assert {row["evidence_pairs"] for row in made.rows} == {24 * 23 // 2}
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("quick")
-def test_longer_templates_begin_from_what_shorter_ones_told(calibrated_voices):
-    voices, cohort, options = calibrated_voices
-
-    def slopes(*lengths: float) -> FloatArray:
-        given = options | {"template_lengths": lengths}
-        made = calibrate(voices, F0, CalibrationSettings(prior=None, cohort=cohort, **given))
-        each = [rank_model.evidence for rank_model in made.rank_models]
-        return np.stack([one.slopes[0, :, :, 0] for one in each if one is not None])
-
-    both, short, long = slopes(10.0, 20.0), slopes(10.0), slopes(20.0)
-    np.testing.assert_array_equal(both[..., 0], short[..., 0])
-    assert (both[..., 1] > long[..., 0]).all()  # alone the ridge draws them towards 0
 
 
 @pytest.mark.slow

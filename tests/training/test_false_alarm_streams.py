@@ -8,11 +8,9 @@ import pytest
 from benchmarks.simulation import Simulation, write_corpus
 from monitor import Monitor, Population, alerts, calibrate, corpus, enrol
 from monitor.errors import UsageError
-from monitor.kinds import HISTOGRAM, FeatureSpec
 from monitor.sources.frames import FramesFile
 from monitor.training import Calibration, CalibrationSettings, calibrating, collect, fitted
 from monitor.training.calibrating import stream_of, with_maxima
-from monitor.training.voices import SessionFrames, SpeakerSpeech
 
 SPEAKERS, SECONDS = 11, 40.0
 SETTINGS = CalibrationSettings(
@@ -109,16 +107,6 @@ def test_a_short_stream_is_heard_again(found, made):
 
 
 @pytest.mark.slow
-def test_deterministic_for_a_seed_and_whatever_the_processes(made):
-    one, two, other = (
-        maxima(made, horizons=(5.0,), seed=seed, jobs=jobs).values
-        for seed, jobs in ((0, 1), (0, 2), (1, 1))
-    )
-    np.testing.assert_array_equal(one, two)
-    assert (one[0] != other[0]).any()
-
-
-@pytest.mark.slow
 def test_what_calibrating_in_python_gives_travels_whole(tmp_path):
     """Evidence, and thresholds whose false alarms are known where it was asked for."""
     simulation, speakers = Simulation(21, 5), 21
@@ -162,20 +150,3 @@ def test_a_stream_is_what_was_heard_pauses_included(tmp_path):
     waited = spoken[track.ticks - 1] - spoken[ticks[: track.ticks.size] - 1]
     assert waited.min() >= 0
     assert waited.max() <= 10
-
-
-def test_the_session_with_most_speech_comes_first():
-    spec = FeatureSpec("f0", HISTOGRAM, 9, 0.1)
-    sessions = tuple(
-        {"f0": SessionFrames(np.full(size, value), np.arange(size), size, spec)}
-        for value, size in ((1, 2), (2, 3), (3, 1))
-    )
-    speech = tuple(np.repeat([True, False], [10 * size, 5]) for size in (2, 3, 1))
-    stream = stream_of(SpeakerSpeech("ann", sessions, speech), ["f0"], 600.0)
-    assert stream.tracks["f0"].values.tolist() == [2, 2, 2, 1, 1, 3]
-    assert stream.tracks["f0"].ticks.tolist() == [10, 20, 30, 45, 55, 70]
-    assert stream.speech.size == 75
-    short = stream_of(SpeakerSpeech("ann", sessions, speech), ["f0"], 0.45)
-    assert (short.speech.size, short.tracks["f0"].ticks.tolist()) == (45, [10, 20, 30, 45])
-    silent = stream_of(SpeakerSpeech("ann", sessions), ["f0"], 600.0)  # nobody kept the decisions
-    assert silent.speech.tolist() == [True] * 60

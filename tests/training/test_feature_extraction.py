@@ -9,13 +9,11 @@ from monitor.corpus import find
 from monitor.errors import SourceError, UsageError
 from monitor.features.extractor import Extractor
 from monitor.features.registry import make
-from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
-from monitor.sources.frames import write_frames
 from monitor.training import feature_extraction
 from monitor.training.enrolling import enrol
 from monitor.training.feature_extraction import Listener, SpeechFrames
 from monitor.training.voices import collect
-from monitor.types import Block, Track
+from monitor.types import Block
 from tests.sounds import synthetic
 
 
@@ -51,27 +49,6 @@ def test_stopping_early_changes_nothing_of_what_was_wanted(tmp_path):
         a, b = whole.tracks["f0"], part.tracks["f0"]
         assert_array_equal(a.values[a.at <= ticks], b.values[b.at <= ticks])
         assert part.audio_seconds_at(ticks) == whole.audio_seconds_at(ticks)
-
-
-def test_frames_bring_all_their_features(tmp_path):
-    tracks = {
-        "tone": Track(np.array([1, 3]), np.array([5, 6])),
-        "style": Track(np.array([2]), np.ones((1, 3))),
-    }
-    sizes, seconds = {"tone": 8, "style": 3}, {"tone": 0.01, "style": 1.0}
-    write_frames(tmp_path / "a.npz", np.ones(4, bool), tracks, sizes, seconds)
-    listener = Listener()
-    heard = listener.extract(tmp_path / "a.npz")
-    assert listener.specs == {
-        "tone": FeatureSpec("tone", HISTOGRAM, 8, 0.01),
-        "style": FeatureSpec("style", EMBEDDING, 3, 1.0),
-    }
-    assert heard.tracks["tone"].at.tolist() == [1, 3]
-    assert heard.tracks["style"].values.shape == (1, 3)
-    only = Listener(["style"])
-    assert list(only.extract(tmp_path / "a.npz").tracks) == ["style"]
-    with pytest.raises(SourceError, match=r"a\.npz: holds no frames of f0"):
-        Listener(["f0"]).extract(tmp_path / "a.npz")
 
 
 def test_what_cannot_be_heard_is_named_once(tmp_path, frames_file, flac):

@@ -235,31 +235,12 @@ def test_claims_of_few_speakers_stay_within_their_limits(elsewhere, judges, spea
     assert most_after[0] < 0.7 * most_before[0]
 
 
-def test_the_prior_fades_as_own_speakers_grow(elsewhere):
-    known = replace(known_of(elsewhere, CANDIDATES), worth=20.0)
-    assert [known.share(s) for s in (10, 20, 180, 1980)] == pytest.approx([2 / 3, 0.5, 0.1, 0.01])
-    histogram = np.zeros(CANDIDATES)
-    histogram[:2] = 30, 10
-    mixed = known.mixed(histogram, 180)
-    assert mixed.sum() == pytest.approx(40)
-    assert mixed == pytest.approx(0.9 * histogram + 4 * known.pmf[0])
-    many = known.mixed(np.tile(histogram, (REPLICATES, 1)), 180, resamples=True)
-    assert many == pytest.approx(0.9 * histogram + 4 * known.pmf[1:])
-
-
 def test_speakers_left_out_say_how_far_the_prior_goes(elsewhere):
     known = known_of(elsewhere, 30)
     assert choose_worth([held_out_nats(people(30, 1), [0], known)]) > WORTHS[0]
     # nobody is told apart here: the prior misleads
     assert choose_worth([held_out_nats(people(30, 1, hard=1.0), [0], known)]) == WORTHS[0]
     assert choose_worth([]) == WORTHS[0]
-
-
-def test_every_speaker_counts_once():
-    # one speaker in both cells, two in one each: by cell the second worth would win
-    losses = [{1: np.array([0.0, 3.0]), 2: np.array([2.0, 0.0])}, {1: np.array([0.0, 3.0])}]
-    losses += [{3: np.array([2.0, 1.5])}]
-    assert choose_worth(losses, (1.0, 2.0)) == 1.0
 
 
 @pytest.mark.usefixtures("quick")

@@ -14,7 +14,7 @@ from monitor.corpus import Corpus, Recording, find, read_speaker_attributes
 from monitor.errors import OverlapError, UsageError
 from monitor.features.style import Style, read_style_words
 from monitor.lab.scoring import groups_of
-from monitor.sources.frames import FramesFile, read_frames, write_frames
+from monitor.sources.frames import read_frames, write_frames
 from monitor.sources.registry import provenance_of, recording_hashes
 from monitor.stream.notices import session_of
 from monitor.training import feature_extraction as frames_folder
@@ -97,21 +97,6 @@ def test_further_features_are_added_to_what_is_there(corpus, tmp_path, jobs):
         assert one.target.read_bytes() == other.target.read_bytes()
 
 
-def test_what_is_there_is_heard_anew_with_what_is_added_in_another_manner(corpus, tmp_path, flac):
-    wanted = listed(corpus, tmp_path / "frames")
-    assert heard(wanted) == [9, 9]
-    assert heard(wanted, HearingOptions(("phones",), seconds=3.0)) == [3, 3]
-    assert [*FramesFile(wanted[0].target).stream_info.tracks] == ["f0", "phones"]
-    flac(wanted[0].source, 6.0, 150.0)
-    assert heard(wanted, HearingOptions(("phones",), seconds=3.0)) == [3, 0]
-    of_another = FramesFile(wanted[0].target)
-    assert heard(wanted, HearingOptions(("f0",), seconds=3.0)) == [0, 0]
-    again = listed(corpus, tmp_path / "again")
-    assert heard(again, HearingOptions(("f0", "phones"), seconds=3.0)) == [3, 3]
-    assert of_another.header.settings == FramesFile(again[0].target).header.settings
-    assert again[0].target.read_bytes() == wanted[0].target.read_bytes()
-
-
 def test_what_cannot_be_heard_is_named_and_leaves_nothing(corpus, tmp_path, flac):
     wanted = listed(corpus, tmp_path / "frames")
     flac(wanted[0].source, 9.0, keep=0.5)
@@ -168,13 +153,6 @@ def test_what_tables_say_of_speakers_stays_with_their_frames(corpus, tmp_path):
         assert (ages.name, ages.of["ann"]) == ("age", "30")
     with pytest.raises(UsageError, match="has no column 'accent'"):
         groups_of(folder, who, column="accent")
-    kaldi = tmp_path / "kaldi"  # which has a file of its own
-    kaldi.mkdir()
-    for name, text in (("wav.scp", ""), ("utt2spk", ""), ("spk2gender", "ann f\nbob m\n")):
-        (kaldi / name).write_text(text)
-    found = groups_of(kaldi, who)
-    assert found is not None
-    assert (found.name, found.values) == ("gender", ("f", "m"))
 
 
 def test_a_impostors_header_is_looked_at(tmp_path):
@@ -265,45 +243,3 @@ def test_frames_are_heard_anew_when_their_words_have_changed(speech, tmp_path):
     assert before["style"].values.size
     assert not np.array_equal(before["style"].values, after["style"].values)
     assert np.array_equal(before["f0"].values, after["f0"].values)
-
-
-def test_without_words_what_was_heard_of_the_sound_stays_and_a_voice_is_left_out(speech, tmp_path):
-    wanted = listed(speech, tmp_path / "frames")
-    heard(wanted)
-    (speech / "ann" / "1.tsv").unlink()
-    first, *rest = keep(wanted, WORDS)
-    assert (first.is_complete, first.seconds) == (True, 0.0)
-    assert "has no words beside it" in first.problem
-    assert list(FramesFile(wanted[0].target).stream_info.tracks) == ["f0"]
-    assert all(outcome.seconds for outcome in rest)
-    voices, specs, (problem,) = collect(find(speech), features=STYLE)
-    assert [len(each.sessions) for each in voices] == [1, 2]
-    assert list(specs) == list(STYLE)
-    assert problem.startswith("ann/1.wav has no words beside it: put 1.words there")
-    talk(speech / "ann" / "1.wav", 0)
-    assert heard(wanted, WORDS) == [8, 0, 0, 0]
-    assert heard(wanted) == [0, 0, 0, 0]
-
-
-def test_a_transcript_that_seems_to_be_of_another_recording_is_named(tmp_path):
-    for place, length in (("ann/1", 40.0), ("bob/1", 40.0)):
-        pauses = np.random.default_rng(len(place)).permutation(80) < 40
-        told = np.repeat(pauses, RATE // 2)
-        path = tmp_path / "speech" / f"{place}.wav"
-        path.parent.mkdir(parents=True)
-        samples = np.where(told, voice(length, seed=1)[: told.size], 0.0)
-        soundfile.write(path, samples, RATE)
-        own = pauses if place == "ann/1" else ~pauses
-        rows = [f"{i / 2 + 0.05}\t{i / 2 + 0.45}\tso" for i in np.flatnonzero(own)]
-        path.with_suffix(".tsv").write_text("\n".join(["start\tend\ttext", *rows]))
-    found, lines = find(tmp_path / "speech"), list[str]()
-    collect(found, features=["f0", "style"], notify=lines.append)
-    (doubt,) = [line for line in lines if "is it of another recording?" in line]
-    assert doubt.startswith("1.tsv: ")
-    enrolled: list[str] = []
-    enrol(found, features=STYLE, seconds=60, notify=enrolled.append)
-    assert sorted(enrolled) == sorted(lines)
-    wanted = listed(tmp_path / "speech", tmp_path / "frames")
-    messages = [line for each in keep(wanted, WORDS) for line in each.messages]
-    assert sorted(messages) == sorted(lines)
-    assert not any(each.messages for each in keep(wanted, WORDS))

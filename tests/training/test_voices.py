@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from benchmarks.simulation import SIZE
-from monitor.corpus import Corpus, find
+from monitor.corpus import find
 from monitor.errors import UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.scores import EmbeddingSum, Histogram
@@ -45,24 +45,6 @@ def test_files_of_a_session_follow_one_another(tmp_path, frames_file):
     assert (monday.length, tuesday.length) == (5, 1)
     assert monday.units.tolist() == [2, 2, 3]
     assert tuesday.values.tolist() == [4]
-
-
-def test_broken_files_are_named_and_who_does_not_speak_is_no_voice(tmp_path, flac, frames_file):
-    flac(tmp_path / "a/ann/a.flac", 4.0)
-    flac(tmp_path / "a/ann/b.flac", 4.0, keep=0.5)
-    flac(tmp_path / "a/bob/c.flac", 4.0, keep=0.02)
-    seen = []
-    voices, _, problems = collect(find(tmp_path / "a"), progress=lambda r: seen.append(r.path.name))
-    assert [(voice.name, len(voice.sessions)) for voice in voices] == [("ann", 1)]
-    assert [problem.split(":")[0] for problem in problems] == ["ann/b.flac", "bob/c.flac"]
-    assert seen == ["a.flac", "b.flac", "c.flac"]
-    frames_file(tmp_path / "b/cleo/1.npz", np.zeros(500), [], [])
-    frames_file(tmp_path / "b/dan/1.npz", np.ones(500), [], [])  # speech, but no usable frame
-    voices, _, problems = collect(find(tmp_path / "b"))
-    assert ([voice.name for voice in voices], problems) == (["dan"], ())
-    assert collect(Corpus((), ("a.wav is missing",))) == ([], {}, ("a.wav is missing",))
-    with pytest.raises(UsageError, match="unknown feature 'pitch'"):
-        collect(find(tmp_path / "a"), features=["pitch"])
 
 
 @st.composite
@@ -156,68 +138,6 @@ def test_a_test_shorter_than_a_window_takes_the_next_early_frame():
     twice = join([session, session]).early
     assert twice is not None
     assert twice.ticks.tolist() == [9, 19, 99, 109, 129, 139, 219, 229]
-
-
-def marked(lengths: list[list[int]]) -> list[SpeakerSpeech]:
-    """Voices with one frame a unit, whose bin says which session and which unit it is."""
-    size = 1000 * max(len(sessions) for sessions in lengths)
-    spec = FeatureSpec("f0", HISTOGRAM, size, 0.01)
-    return [
-        SpeakerSpeech(
-            str(v),
-            tuple(
-                {"f0": SessionFrames(1000 * s + np.arange(n), np.arange(n), n, spec)}
-                for s, n in enumerate(sessions)
-            ),
-        )
-        for v, sessions in enumerate(lengths)
-    ]
-
-
-def units_in(window, length: int) -> list[tuple[int, int]]:
-    """The (session, unit) pairs that a window holds; each must be there once."""
-    session, start = window
-    counts = session["f0"].total(start, length)
-    assert counts.max() == 1
-    assert counts.sum() == length
-    return [divmod(int(mark), 1000) for mark in np.flatnonzero(counts)]
-
-
-CORPORA = st.lists(st.lists(st.integers(1, 60), min_size=1, max_size=4), min_size=1, max_size=5)
-
-
-@pytest.mark.slow
-@settings(max_examples=150)
-@given(CORPORA, st.integers(1, 25), st.integers(1, 40), st.integers(1, 7))
-def test_windows_never_overlap_and_lie_in_the_right_sessions(lengths, test, template, shifts):
-    voices = marked(lengths)
-    made = list(plans(voices, [test / 10], [template / 10], shifts))
-    assert [(kind, t, d) for kind, t, d, _ in made] == [("same", 0, 0), ("cross", 0, 0)]
-    for kind, _, _, plan in made:
-        assert set(plan.mated) <= set(range(plan.candidates.size))
-        mated = {int(plan.candidates[place]) for place in plan.mated}
-        for v, own in enumerate(lengths):
-            if kind == "same":
-                provides = tests = max(own) >= test + template
-            else:
-                long = [i for i, n in enumerate(own) if n >= template]
-                provides = sum(own) >= template
-                tests = any(sum(own) - own[i] >= test for i in long)
-            assert (v in plan.candidates) == provides
-            assert (v in mated) == tests
-        for v in plan.candidates:
-            for shift in range(shifts):
-                enrolled = units_in(plan.template(v, shift), template)
-                if v not in mated:
-                    continue
-                assert len({session for session, _ in enrolled}) == 1
-                heard = units_in(plan.test(v, shift), test)
-                assert not set(heard) & set(enrolled)
-                sessions = {session for session, _ in heard}
-                if kind == "same":
-                    assert sessions == {enrolled[0][0]}
-                else:
-                    assert enrolled[0][0] not in sessions
 
 
 def slow_windows(kind, own, test: int, template: int, shift: int, shifts: int):
