@@ -258,17 +258,6 @@ def test_histogram_margin_is_the_mean_log_ratio_of_own_and_mixture(new, own, ind
     assert margin == pytest.approx(naive(new, own, independent), abs=1e-9)
 
 
-def test_the_mixture_lies_between_the_average_and_the_best_speaker():
-    new, own = np.array([9, 1, 0]), np.zeros(3)
-    share = new / new.sum()
-    mine = share @ np.log(SHARES.mean(axis=0))
-    average = histogram_margin(new, own, *OTHERS, 1e-6)
-    best = histogram_margin(new, own, *OTHERS, 1e6)
-    assert average == pytest.approx(mine - (LOG_TEMPLATES @ share).mean(), abs=1e-4)
-    assert best == pytest.approx(mine - (LOG_TEMPLATES @ share).max(), abs=1e-4)
-    assert best < histogram_margin(new, own, *OTHERS, 10) < average
-
-
 @given(VECTORS, VECTORS, st.integers(0, 4))
 def test_embedding_margin_is_bounded_and_does_not_mind_lengths(new, own, count):
     others = PEOPLE[:count]

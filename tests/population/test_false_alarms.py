@@ -114,20 +114,6 @@ def test_of_exchangeable_streams_at_most_a_share_crosses(values, share):
         assert sum(crossed) == int(share * len(values) * (1 + 1e-9))
 
 
-@pytest.mark.parametrize(
-    ("share", "needed"),
-    [(0.05, 19), (0.01, 99), (0.1, 9), (0.2, 4), (1 / 3, 2), (0.5, 1), (0.9, 1), (0.07, 14)],
-)
-def test_how_many_are_needed(share, needed):
-    assert fewest_maxima(share) == needed
-    assert 1 / (needed + 1) <= share * (1 + 1e-9)
-    assert needed == 1 or 1 / needed > share
-    conformal_threshold(np.zeros(needed), share)
-    if needed > 1:
-        with pytest.raises(UsageError, match=f": {needed} are needed"):
-            conformal_threshold(np.zeros(needed - 1), share)
-
-
 @given(st.lists(st.floats(-60, 60), min_size=1))
 def test_half_precision_is_never_smaller(values):
     made = round_up(np.array(values))

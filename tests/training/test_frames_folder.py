@@ -12,10 +12,9 @@ import soundfile
 
 from monitor.corpus import Corpus, Recording, find, read_speaker_attributes
 from monitor.errors import OverlapError, UsageError
-from monitor.features.style import Style, read_style_words
 from monitor.lab.scoring import groups_of
 from monitor.sources.frames import read_frames, write_frames
-from monitor.sources.registry import provenance_of, recording_hashes
+from monitor.sources.registry import provenance_of
 from monitor.stream.notices import session_of
 from monitor.training import feature_extraction as frames_folder
 from monitor.training.enrolling import enrol
@@ -155,14 +154,6 @@ def test_what_tables_say_of_speakers_stays_with_their_frames(corpus, tmp_path):
         groups_of(folder, who, column="accent")
 
 
-def test_a_impostors_header_is_looked_at(tmp_path):
-    path = tmp_path / "a.jsonl"
-    for known, count in (("audio:" + "0" * 64, 2), ("me", 1)):
-        path.write_text(f'{{"schema": 1, "hashes": ["{known}"]}}\n{{"seconds": 0.01, "f0": 57}}\n')
-        assert len(recording_hashes(path)) == count
-        assert (known in recording_hashes(path)) == (count == 2)
-
-
 def test_nothing_else_is_written_over(corpus, tmp_path):
     found = find(corpus)
     with pytest.raises(UsageError, match="lies in the corpus itself"):
@@ -192,28 +183,6 @@ def speech(tmp_path: Path) -> Path:
     for number, name in enumerate(("ann/1", "ann/2", "bob/1", "bob/2")):
         talk(tmp_path / "speech" / f"{name}.wav", number)
     return tmp_path / "speech"
-
-
-@pytest.mark.slow
-def test_templates_do_not_depend_on_who_listens_nor_on_frames_kept(speech, tmp_path, monkeypatch):
-    def by_processes(features):
-        one, two = (enrol(find(speech), features=features, seconds=10, jobs=j) for j in (1, 2))
-        assert one.population.fingerprint() == two.population.fingerprint()
-        return one.population.features
-
-    plain = by_processes(STYLE)
-    assert plain["style"].slices.sum() > 20
-    frames = tmp_path / "frames"
-    list(keep(listed(speech, frames), WORDS))
-    kept = enrol(find(frames), features=STYLE, seconds=10).population.features
-    for name in STYLE:
-        assert (kept[name].slices == plain[name].slices).all()
-    words = tmp_path / "own.txt"  # a list of one's own is that of every process
-    words.write_text("so\nwell\nend the of\n")
-    monkeypatch.setenv("MONITOR_WORD_LIST", str(words))
-    own = by_processes(["style"])["style"]
-    assert own.spec == Style(read_style_words(words)).spec
-    assert own.spec.network != plain["style"].spec.network
 
 
 def test_of_several_speakers_the_corpus_own_one_counts(speech):

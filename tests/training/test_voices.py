@@ -17,7 +17,7 @@ from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.scores import EmbeddingSum, Histogram
 from monitor.sources.frames import write_frames
 from monitor.training import voices as cells
-from monitor.training.voices import SessionFrames, SpeakerSpeech, cohort_of, collect, join, plans
+from monitor.training.voices import SessionFrames, cohort_of, collect, join, plans
 from monitor.types import EarlyFrames, Track
 
 
@@ -213,25 +213,6 @@ def test_what_is_kept_of_the_scores_agrees_with_the_ranks(simulated, monkeypatch
     assert_array_equal(cell.speaker, pieces.speaker)  # ranks use every trial
     assert pieces.gaps.shape[0] == 16
     assert set(np.bincount(pieces.gap_speaker, minlength=12)) <= {1, 2}
-
-
-@pytest.mark.parametrize("kind", [HISTOGRAM, EMBEDDING])
-def test_equal_templates_tie(kind):
-    """No evidence at all: every speaker says the same, so nobody is ahead of anybody."""
-    generator = np.random.default_rng(0)
-    for speakers in (12, 33, 101):
-        size = 40
-        values = generator.integers(0, size, 200) if kind is HISTOGRAM else None
-        if values is None:
-            values = generator.normal(size=(200, size)).astype(np.float32)
-        session = {
-            "x": SessionFrames(values, np.arange(200), 200, FeatureSpec("x", kind, size, 0.1))
-        }
-        voices = [SpeakerSpeech(str(v), (session, session)) for v in range(speakers)]
-        for _, _, _, plan in plans(voices, [3.0], [10.0], 3):
-            cell = plan.run({"x": kind.similarity()}, 30, 100)
-            assert (cell.better == 0).all()
-            assert (cell.tied == speakers).all()
 
 
 def test_a_cohort_has_one_sketch_of_all_that_each_said(tmp_path):
