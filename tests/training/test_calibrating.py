@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from benchmarks.simulation import Simulation, write_corpus
-from monitor import calibrate, corpus, enrol
+from monitor import calibrate
 from monitor.errors import CalibrationError, UsageError
 from monitor.kinds import EMBEDDING, HISTOGRAM, FeatureSpec
 from monitor.maths.rank_models import mean_disclosure_bits
 from monitor.population.population import load_rank_models, save_rank_models
-from monitor.training import CalibrationSettings, collect
+from monitor.training import CalibrationSettings, calibrating
+from monitor.training.fitted import held_out_nats
 from monitor.training.voices import SessionFrames, SpeakerSpeech
 from tests.population.rank_models import population
 
@@ -47,9 +47,6 @@ def test_rows_and_rank_models(voices, simulated):
         assert rank_model.features == ("f0",)
         assert rank_model.lengths.tolist() == [1.0, 3.0]
         assert rank_model.template_lengths.tolist() == [4.0, 6.0]
-        assert rank_model.alpha.shape == (21, 2, 2)
-        assert rank_model.weights.shape == (21, 2, 2, 1)
-        assert rank_model.similarities == ("log-likelihood",)
         assert (rank_model.speakers, rank_model.candidates) == (12, 12)
         for row in rank_model.rows:
             place = 0, int(row["T"] == 3.0), int(row["D"] == 6.0)
@@ -232,6 +229,22 @@ def test_tests_of_who_trained_a_network_teach_no_rank_model_of_its_feature(known
                 assert row["held_out_local_bits"] < other["held_out_local_bits"] - 0.1
 
 
+@pytest.mark.slow
+def test_nor_do_they_weigh_a_prior(known, monkeypatch):
+    heard: set[int] = set()
+
+    def weighed(cell, *rest, **more):
+        heard.update(cell.speaker.tolist(), cell.gap_speaker.tolist())
+        return held_out_nats(cell, *rest, **more)
+
+    monkeypatch.setattr(calibrating, "held_out_nats", weighed)
+    rank_models = list(small(known[14:], KNOWING).rank_models)
+    prior = population(features=("f0", "net"), rank_models=rank_models, size=104)
+    made = small(known, KNOWING, prior=prior, trained={"net": TRAINERS}, sets=[["net"]])
+    assert all(rank_model.prior_speakers > 0 for rank_model in made.rank_models)
+    assert heard == set(range(14, 26))
+
+
 def test_enough_must_be_left_for_the_sets_that_are_wanted(known):
     with pytest.raises(CalibrationError, match=r"only 9 of 23 speakers trained no network of"):
         small(known[:23], KNOWING, trained={"net": TRAINERS})
@@ -241,31 +254,3 @@ def test_enough_must_be_left_for_the_sets_that_are_wanted(known):
     assert small(known[:23], KNOWING, sets=[["f0"]], **few).rank_models.kinds[0][0] == ("f0",)
     made = small(known[:12], KNOWING, sets=[("net", "f0"), ("net",), ["f0", "net"]], lengths=[1.0])
     assert {features for features, _ in made.rank_models.kinds} == {("f0", "net"), ("net",)}
-
-
-SETTINGS = CalibrationSettings(
-    lengths=[1, 5], template_lengths=[10], trials=2, replicates=5, prior=None
-)
-
-
-def test_a_corpus_and_what_enrol_gave_are_calibrated_as_their_voices_are(tmp_path):
-    write_corpus(tmp_path, Simulation(12), 12, 2, 30.0)
-    found = corpus.find(tmp_path)
-    voices, specs, _ = collect(found)
-    one = calibrate(found, settings=SETTINGS).rank_models
-    two = calibrate(voices, specs, settings=SETTINGS).rank_models
-    assert len(list(one)) > 0
-    for mine, theirs in zip(one, two, strict=True):
-        assert mine.features == theirs.features == ("f0",)
-        assert_array_equal(mine.alpha, theirs.alpha)
-    people = enrol(found, seconds=10)  # among whom maxima are worked out
-    made = calibrate(people, settings=SETTINGS)
-    same = calibrate(found, alarms=people.population, settings=SETTINGS)
-    for mine, theirs in zip(made.rank_models, same.rank_models, strict=True):
-        assert_array_equal(mine.alpha, theirs.alpha)
-        assert mine.maxima is not None
-        assert theirs.maxima is not None
-        assert_array_equal(mine.maxima.values, theirs.maxima.values)
-    for wrong in (people, found):
-        with pytest.raises(UsageError, match="specs"):
-            calibrate(wrong, {})

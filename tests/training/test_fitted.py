@@ -136,9 +136,6 @@ def test_perfect_recognition_is_finite_everywhere_and_every_loss_is_reported(noi
     assert set(row["losses"]) == set(LOSSES)
     assert row["losses"]["LL"]["alpha"] == row["alpha"]
     assert row["losses"]["LL"]["kl_bits"] == row["kl_bits"]
-    best = min(loss["kl_bits"] for loss in row["losses"].values())
-    assert row["kl_bits"] == pytest.approx(best, abs=1e-9)  # LL is the one that minimises it
-    assert row["losses"]["CLL"]["rank1_match_bits"] < row["rank1_match_bits"] + 1e-9
 
 
 @pytest.mark.usefixtures("quick")

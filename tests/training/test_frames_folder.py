@@ -14,7 +14,7 @@ from monitor.corpus import Corpus, Recording, find, read_speaker_attributes
 from monitor.errors import OverlapError, UsageError
 from monitor.lab.scoring import groups_of
 from monitor.sources.frames import read_frames, write_frames
-from monitor.sources.registry import provenance_of
+from monitor.sources.registry import provenance_of, recording_hashes
 from monitor.stream.notices import session_of
 from monitor.training import feature_extraction as frames_folder
 from monitor.training.enrolling import enrol
@@ -152,6 +152,14 @@ def test_what_tables_say_of_speakers_stays_with_their_frames(corpus, tmp_path):
         assert (ages.name, ages.of["ann"]) == ("age", "30")
     with pytest.raises(UsageError, match="has no column 'accent'"):
         groups_of(folder, who, column="accent")
+
+
+def test_a_impostors_header_is_looked_at(tmp_path):
+    path = tmp_path / "a.jsonl"
+    for known, count in (("audio:" + "0" * 64, 2), ("me", 1)):
+        path.write_text(f'{{"schema": 1, "hashes": ["{known}"]}}\n{{"seconds": 0.01, "f0": 57}}\n')
+        assert len(recording_hashes(path)) == count
+        assert (known in recording_hashes(path)) == (count == 2)
 
 
 def test_nothing_else_is_written_over(corpus, tmp_path):
