@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
+import soundfile
 from matplotlib.figure import Figure
 
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import FEATURES
 from benchmarks.truth import Judged, costs, others_of, share_exceeding
 from monitor import Monitor
+from monitor.corpus import find
 from monitor.jobs import cores
 from monitor.maths import likelihood_ratios as calibrated
 from monitor.maths.evidence import ConditionEffects, with_misses
@@ -20,6 +24,7 @@ from monitor.networks.layers import RATE
 from monitor.plots.canvas import BLUE, GREY
 from monitor.population.false_alarms import false_alarms
 from monitor.population.population import Population
+from monitor.training.enrolling import enrol
 from monitor.types import FloatArray
 from recipes.effects import OWN_SECONDS, TEMPLATE_SECONDS, Comparisons, HeardGroup, compare
 from recipes.frames import GROUPS, hear_world, pairs, reader_sounds
@@ -29,6 +34,11 @@ TEST_SECONDS = 10.0
 EARLY = (("clean", "clean"), ("clean", "telephone"), ("telephone", "telephone"))
 SHARE, HORIZON, LEAST_SPEECH = 0.05, 60.0, 3.0
 """Of false alarms, over so many seconds of audio; readings of less speech are not looked at."""
+UNFITTED = ("loudspeaker", "GSM", "AMR 12.2 kb/s", "AMR-WB 12.65 kb/s", "whisper")
+"""Conditions under which nothing was fitted."""
+GROUPS_JUDGED = ("readers-0", "readers-1", "judge-0", "judge-1")
+UNVOICED = ("phones", "voice")
+"""Features of a whisper, which has no pitch."""
 HEADS = "N, tested | first | mean bits | at the support | Cllr, least | mean LR of impostors"
 
 
@@ -45,17 +55,20 @@ def world(
     population, judge = Population.reference(), ("clean", "telephone")
     heard = {"judge-0": judge, "judge-1": judge} if early else GROUPS
     hear_world(speech, voices, frames, FEATURES, jobs, heard)
-    effects, alone = effects_in(population, FEATURES), effects_in(population, ("voice",))
+    if not early:
+        hear_world(speech, voices, frames, FEATURES, jobs, dict.fromkeys(GROUPS_JUDGED, UNFITTED))
+    effects = {each: effects_in(population, each) for each in (FEATURES, UNVOICED, ("voice",))}
 
     def row(
         title: str, group: str, first: str, second: str, lengths: tuple[float, float]
     ) -> list[str]:
-        enrolled = HeardGroup.read(frames, f"{group}-0", first, FEATURES)
-        streams = HeardGroup.read(frames, f"{group}-1", second, FEATURES)
-        made = compare(title, population, enrolled, streams, FEATURES, lengths)
-        lines.append(judged_of(made, effects))
+        features = UNVOICED if second == "whisper" else FEATURES
+        enrolled = HeardGroup.read(frames, f"{group}-0", first, features)
+        streams = HeardGroup.read(frames, f"{group}-1", second, features)
+        made = compare(title, population, enrolled, streams, features, lengths)
+        lines.append(judged_of(made, effects[features]))
         bare = compare(title, population, enrolled, streams, ("voice",), lengths)
-        voice = judged_of(bare, alone)
+        voice = judged_of(bare, effects["voice",])
         first_of = f"{100 * voice.weights @ (voice.bits.argmax(axis=1) == voice.own):.0f} %"
         return [*figures(lines[-1]), f"{first_of}, {voice.weights @ voice.mated:.1f}"]
 
@@ -71,8 +84,11 @@ def world(
             keys=2,
         )
         return
+    own = (OWN_SECONDS, OWN_SECONDS)
     rows = [("readers", *pair, (TEMPLATE_SECONDS, TEST_SECONDS)) for pair in ROWS]
-    rows += [("judge", *pair, (OWN_SECONDS, OWN_SECONDS)) for pair in pairs("judge")]
+    rows += [("judge", *pair, own) for pair in pairs("judge")]
+    for group, lengths in (("readers", (TEMPLATE_SECONDS, TEST_SECONDS)), ("judge", own)):
+        rows += [(group, first, name, lengths) for name in UNFITTED for first in ("clean", name)]
 
     def told() -> Iterator[list[str]]:
         for group, first, second, lengths in rows:
@@ -86,6 +102,13 @@ def world(
         "| speaker enrolled: said so | not enrolled: said to be",
         (alarms(speech, population, name) for name in GROUPS["readers-1"]),
         under="Alarms",
+    )
+    enrolled = read_aloud(speech, population, jobs)
+    page.table(
+        "streams under a condition | how many | speech found | pitch in | bits of 10 s | first "
+        "| told that it is no safety | figures that differ",
+        (told_of(speech, enrolled, name) for name in (*GROUPS["readers-1"], *UNFITTED)),
+        under="What the monitor says",
     )
 
 
@@ -144,6 +167,48 @@ def alarms(speech: Path, population: Population, name: str) -> list[str]:
                 crossed.append(most > limit.bits)
     own, strangers = (f"{100 * np.mean(told):.0f} %" for told in said)
     return [name, str(len(crossed)), f"{100 * np.mean(crossed):.1f} %", own, strangers]
+
+
+def read_aloud(speech: Path, population: Population, jobs: int) -> Population:
+    """Readers enrolled from another chapter than streams are of, as `monitor enrol` does it."""
+    with TemporaryDirectory() as folder:
+        for name, sound in reader_sounds(speech, 0):
+            path = Path(folder) / name / "1.wav"
+            path.parent.mkdir()
+            soundfile.write(path, sound, RATE)
+        corpus = find(Path(folder))
+        made = enrol(corpus, features=FEATURES, seconds=TEMPLATE_SECONDS, jobs=jobs).population
+    return Population(
+        *(made.speakers, made.offsets, made.features, population.rank_models),
+        about="",
+        cohort=population.cohort,
+    )
+
+
+def told_of(speech: Path, population: Population, name: str) -> list[str]:
+    """A line: whole streams under a condition, clean templates, each with its reader watched."""
+    change, rows, figures = conditions(speech)[name], list[tuple[float, ...]](), Counter[str]()
+    for number, (reader, sound) in enumerate(reader_sounds(speech, 1)):
+        monitor = Monitor(population, FEATURES, reader)
+        heard = np.asarray(change(sound, number), np.float32)
+        readings = list(monitor.stream(heard, rate=RATE))
+        long = next(each for each in readings if each.speech >= TEST_SECONDS)
+        last = readings[-1]
+        share = last.speech / last.seconds, last.features["f0"].usable / last.speech
+        told = [n for n in monitor.noticed if n.kind in ("conditions differ", "poor sound")]
+        figures.update({figure for notice in told for figure in notice.fields["figures"]})
+        rows.append((*share, long.bits or 0.0, long.top[0][0] == reader, bool(told)))
+    found, voiced, bits, first, warned = np.mean(rows, axis=0)
+    return [
+        name,
+        str(len(rows)),
+        f"{100 * found:.0f} %",
+        f"{100 * voiced:.1f} %",
+        f"{bits:.1f}",
+        f"{100 * first:.0f} %",
+        f"{100 * warned:.0f} %",
+        ", ".join(f"{figure} {count}" for figure, count in figures.most_common()),
+    ]
 
 
 def exceeded(lines: Sequence[Judged], figure: Figure) -> None:

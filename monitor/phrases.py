@@ -235,6 +235,21 @@ def mismatch_in_words(
     )
 
 
+def voicing_in_words(stream: float, templates: float) -> str:
+    """Warn that pitch is found in far less, or more, of a stream's speech than of the templates'.
+
+    Example:
+        >>> voicing_in_words(0.002, 0.4).partition(". ")[0]
+        'This audio has pitch in 0.2 % of its speech, the templates in 40 %'
+    """
+    percent, usual = (f"{100 * share:.2g} %" for share in (stream, templates))
+    return (
+        f"This audio has pitch in {percent} of its speech, the templates in {usual}: a whisper, a "
+        f"small loudspeaker, an echo or a voice changer. {_TOO_LOW}: templates of such speech may "
+        "read more. Enrol such speech."
+    )
+
+
 def poor_in_words(which: Sequence[str], stream: Conditions) -> str:
     """Warn that a stream sounds bad, by the figures that are.
 

@@ -88,7 +88,7 @@ NOTICE_KINDS: Mapping[str, str] = {
     "late warning": "a warning that can hardly come before its threshold is reached",
     "nothing sent": "no rule could have an alert sent",
     "carried on": "the bits go on from earlier sessions of a ledger, or from some of them",
-    "conditions differ": "the stream sounds unlike the templates: band, noise, echo or clipping",
+    "conditions differ": "the stream sounds unlike the templates: its band, noise, echo, pitch",
     "poor sound": "the stream is so noisy, clipped or quiet that its voice is hard to recognise",
     "conditions unknown": "after so much sound its noise and echo could not be estimated",
     "samples out of range": "the samples go far beyond -1 to 1, as whole numbers do",

@@ -45,8 +45,13 @@ CONDITIONS = {
 """What a sound is like; each null while too little was heard."""
 DIFFERS = {
     "type": "array",
-    "items": {"enum": ["bandwidth_hz", "snr_db", "reverberation_seconds", "clipping", "level_db"]},
-}
+    "items": {
+        "enum": [
+            "bandwidth_hz", "snr_db", "reverberation_seconds", "clipping", "level_db",
+            "voiced_share",
+        ]
+    },
+}  # fmt: skip
 
 
 def object_of(optional: Sequence[str] = (), **properties: Any) -> Schema:

@@ -44,6 +44,8 @@ class F0(AudioFeature):
     spec = FeatureSpec("f0", HISTOGRAM, HIGHEST_LAG - LOWEST_LAG + 1, HOP / RATE, RATE)
     # benchmarks/change.py chose it
     follow = Sensitivity(50, 200, 10.0, 0.01, back_units=20, held_units=4, min_units=3)
+    # a whisper has up to 0.01, speech in noise 0.03 and more (benchmarks/results/world.md)
+    least_share = 0.02
 
     def __init__(self) -> None:
         self._yin = _Yin()

@@ -170,6 +170,15 @@ def get_change_sensitivity(name: str) -> Sensitivity | None:
     return sensitivity
 
 
+def get_least_share(name: str) -> float:
+    """Return the least share of speech with frames of a feature from which on it is weighed.
+
+    Fewer frames are chance, and would be weighed as if all of the speech were behind them.
+    """
+    entry = FEATURES.get(name)
+    return 0.0 if entry is None else float(getattr(entry.load(), "least_share", 0.0))
+
+
 def ready(name: str, setup: FeatureSetup = AS_ENVIRONMENT) -> bool:
     """Return whether a feature can be computed with what is installed and configured.
 

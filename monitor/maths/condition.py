@@ -64,6 +64,8 @@ _MORE_THAN_BELOW, _UNCLIPPED = 1.25, 0.25
 
 _BAND_RATIO = 0.7
 """Readers who came as MP3 end at 5.8 kHz, others at 8: that is no telephone."""
+_NARROW_HZ, _WIDER_HZ = 4500.0, 5000.0
+"""A telephone's audio ends at 4.3 kHz where its resampler leaks, and an MP3 is wider than that."""
 _LOUD_ENOUGH, _SNR_APART = 25.0, 8.0
 _DRY, _ECHO_RATIO = 0.25, 1.6
 _CLIPPED = 0.005
@@ -331,7 +333,10 @@ def _ratio(a: float, b: float) -> float:
 
 
 _APART: Mapping[str, Callable[[float, float], bool]] = {
-    "bandwidth_hz": lambda mine, theirs: _ratio(mine, theirs) < _BAND_RATIO,
+    "bandwidth_hz": lambda mine, theirs: (
+        _ratio(mine, theirs) < _BAND_RATIO
+        or (min(mine, theirs) < _NARROW_HZ and max(mine, theirs) > _WIDER_HZ)
+    ),
     "snr_db": lambda mine, theirs: (
         abs(min(mine, _LOUD_ENOUGH) - min(theirs, _LOUD_ENOUGH)) >= _SNR_APART
     ),

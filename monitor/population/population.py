@@ -257,6 +257,25 @@ class Population:
             return (self.condition(),)
         return self.speakers[self.index(name)].conditions
 
+    def voiced_shares(self, feature: str, name: str | None = None) -> tuple[float, ...]:
+        """Return the share of speech with frames of a counted feature, of each of their sessions.
+
+        Without a name that of a sample of all templates; empty where there is no speech.
+        """
+        templates = self.features[feature]
+        rows, sizes = templates.slices, list[int]()
+        if name is None:
+            rows = rows[:: max(1, len(rows) // _BLOCK)]
+        else:
+            index = self.index(name)
+            rows = rows[self.offsets[index] : self.offsets[index + 1]]
+            sizes = list(self.speakers[index].sessions[:-1])
+        sessions = np.split(rows, np.cumsum(sizes, dtype=np.intp)) if len(rows) else []
+        frame_seconds = templates.spec.frame_seconds / SLICE_SECONDS
+        return tuple(
+            float(session.sum(axis=1, dtype=float).mean()) * frame_seconds for session in sessions
+        )
+
     @property
     def template_seconds(self) -> AnyArray:
         """Length of each template, speech seconds, shape (N,)."""

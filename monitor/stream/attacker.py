@@ -17,6 +17,7 @@ import numpy as np
 
 from monitor.errors import StoreError, UsageError
 from monitor.events.reading import Bits, FeatureReading
+from monitor.features.registry import get_least_share
 from monitor.maths.condition import Condition, degradation, unlike
 from monitor.maths.evidence import e_value, enrolled_share
 from monitor.maths.posterior import confidence_bits, local_bits, weighted_evidence
@@ -223,6 +224,7 @@ class Attacker:
         if self.evidence_model is not None:
             self.spread = EvidenceSpread.of(self.evidence_model.rows, self.scoring.seconds)
         self.frame_seconds = {f: population.specs[f].frame_seconds for f in self.features}
+        self._least_shares = np.array([get_least_share(f) for f in self.features])
         self._discerning = {f for f in self.features if population.specs[f].kind.discerning}
         self._prepare(population, rank_models, session)
 
@@ -434,12 +436,14 @@ class Attacker:
     def _compute_readings(
         self, name: str, feature: _Feature | None, usable_seconds: FloatArray
     ) -> list[FeatureReading]:
-        """Compute readings of one feature at every moment; zeros before its first frame."""
+        """Compute readings of one feature at every moment; zeros before it has frames enough."""
         zero = ZERO if self.watched else None
-        silence = FeatureReading.of(
-            0.0, None, expected_bits=ZERO, rank_bits=zero, local_bits=zero, gain_bits=ZERO
-        )
-        readings = [silence] * usable_seconds.size
+        readings = [
+            FeatureReading.of(
+                usable, None, expected_bits=ZERO, rank_bits=zero, local_bits=zero, gain_bits=ZERO
+            )
+            for usable in usable_seconds.tolist()
+        ]
         if feature is None:
             return readings
         model, ranks = self._alone[name], None
@@ -525,7 +529,7 @@ class Attacker:
         limits: bool = True,
     ) -> tuple[dict[str, _Feature], list[_Joint]]:
         """Weigh each feature that has frames, and all of them together; scores are cached."""
-        present = np.stack([totals[name].frames > 0 for name in self.features], axis=1)
+        present = self._list_present(totals, speech_seconds)
         scorers = {name: partial(self._scores, name) for name in self.features}
         scores = np.stack(
             [
@@ -573,6 +577,15 @@ class Attacker:
                 )
             parts.append(_Joint(model, rows, seconds, frames, posterior, ratios))
         return alone, parts
+
+    def _list_present(
+        self, totals: Mapping[str, RunningTotals], speech_seconds: FloatArray
+    ) -> BoolArray:
+        """Return which features have frames enough to be weighed, shape (R, F)."""
+        each = [totals[name] for name in self.features]
+        usable = np.stack([running.usable_seconds for running in each], axis=1)
+        is_enough = usable >= self._least_shares * speech_seconds[:, None]
+        return np.stack([running.frames > 0 for running in each], axis=1) & is_enough
 
     def _choose_models(
         self, present: BoolArray

@@ -19,7 +19,13 @@ from monitor.events.reading import Reading
 from monitor.events.run import Change, GapEvent, NoticeEvent
 from monitor.features.channel import CONDITION
 from monitor.features.framing import columns_of
-from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, superseded, takes
+from monitor.features.registry import (
+    AS_ENVIRONMENT,
+    FeatureSetup,
+    get_least_share,
+    superseded,
+    takes,
+)
 from monitor.kinds import FeatureSpec
 from monitor.population.false_alarms import FalseAlarms, false_alarms
 from monitor.population.population import Population
@@ -375,7 +381,9 @@ class Monitor:
             None if self._changes.begins_afresh else partial(are_different_people, specs)
         )
         self.conditions = StreamConditions(
-            self.population.conditions(self.watch), lambda now: self.attacker.matching_bits(now)
+            self.population.conditions(self.watch),
+            lambda now: self.attacker.matching_bits(now),
+            self.population.voiced_shares(self._pitch, self.watch) if self._pitch else (),
         )
 
     def _begin_again(self) -> None:
@@ -792,6 +800,7 @@ class Monitor:
             self._changes.follow(moments, r)
             self._accumulator.learn(moments, r)
             self._learn_conditions()
+            self._compare_voicing(moments, r)
             yield from self._pop_events()
             change = self._changes.find_change(self._accumulator.tick)
             anew = change is not None and segments is not None
@@ -826,6 +835,23 @@ class Monitor:
         for tick, notice in self.conditions.advance(self._accumulator.tick):
             placed = replace(notice, recording=self.recordings.number)
             self._order.add(tick, placed, again=False)
+
+    @property
+    def _pitch(self) -> str | None:
+        """The feature in use that is found in voiced speech alone; None without."""
+        return next((name for name in self.features if get_least_share(name)), None)
+
+    def _compare_voicing(self, moments: Moments, r: int) -> None:
+        """Compare the share of this voice's speech that has pitch with the templates'."""
+        if (name := self._pitch) is None:
+            return
+        seconds, speech = float(moments.totals[name].usable_seconds[r]), int(moments.speech[r])
+        if (carried := self._accumulator.carried) is not None:
+            seconds -= carried.usable[name] / TICKS_PER_SECOND
+            speech -= carried.speech
+        if (notice := self.conditions.compare_voicing(speech, seconds)) is not None:
+            placed = replace(notice, recording=self.recordings.number)
+            self._order.add(moments.ticks[r], placed, again=False)
 
     def _begin_afresh(self) -> None:
         self._accumulator.forget()

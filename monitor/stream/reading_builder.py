@@ -21,7 +21,12 @@ from monitor.maths.condition import (
     list_poor_figures,
     sound_seconds,
 )
-from monitor.phrases import mismatch_in_words, poor_in_words, unknown_in_words
+from monitor.phrases import (
+    mismatch_in_words,
+    poor_in_words,
+    unknown_in_words,
+    voicing_in_words,
+)
 from monitor.stream.accumulator import FeatureTotals, Moments, RunningTotals
 from monitor.stream.attacker import Attacker
 from monitor.stream.posterior import Assessment, Bystanders
@@ -33,6 +38,10 @@ _UNKNOWN_SECONDS = 20.0
 """Of sound in which no speech rises above its noise: then that is said."""
 _TIMES = 3
 """Estimates on end that must agree before something is said."""
+VOICED = "voiced_share"
+_LEAST_VOICED_RATIO = 0.25
+"""Of the smaller share of speech with pitch to the larger. Of people at their own microphones who
+were heard twice 1 in 45 has less with nothing done (benchmarks/results/world.md)."""
 
 
 class ConditionsState(TypedDict):
@@ -42,6 +51,7 @@ class ConditionsState(TypedDict):
     due: int
     now: dict[str, float | None] | None
     times: dict[str, int]
+    is_voiced_otherwise: bool
     noticed: list[str]
 
 
@@ -51,6 +61,8 @@ class StreamConditions:
     Args:
         templates: their conditions, or those of several sessions; None where unknown.
         matching: mean bits if templates sounded so, as far as known.
+        voiced: share of the templates' speech with pitch, or of several sessions'; empty where
+            pitch is not looked for.
 
     Attributes:
         now: of all seconds so far; None until one was described.
@@ -60,9 +72,10 @@ class StreamConditions:
         self,
         templates: Sequence[Condition | None],
         matching: Callable[[Condition], float | None] = lambda _: None,
+        voiced: Sequence[float] = (),
     ) -> None:
         self._sessions = [condition for condition in templates if condition is not None]
-        self._matching = matching
+        self._matching, self._voiced = matching, voiced
         self.templates = self._sessions[0] if self._sessions else None
         self._waiting: list[tuple[int, AnyArray]] = []
         self._tick = 0
@@ -76,11 +89,13 @@ class StreamConditions:
         self._times: dict[str, int] = {}
         self._estimates: dict[int, Condition] = {}
         self.now: Condition | None = None
+        self._is_voiced_otherwise = False
 
     @property
     def differs(self) -> tuple[str, ...]:
         """Figures in which the stream is unlike the templates, or bad in itself."""
-        return tuple(name for name, times in self._times.items() if times >= _TIMES)
+        names = [name for name, times in self._times.items() if times >= _TIMES]
+        return (*names, VOICED) if self._is_voiced_otherwise else tuple(names)
 
     def add(self, track: Track | None) -> None:
         """Add seconds of sound; those counted before a stop are dropped."""
@@ -128,7 +143,7 @@ class StreamConditions:
             self.templates, unlike = self._sessions[place], differences[place]
         bad = tuple(name for name in list_poor_figures(self.now) if name not in unlike)
         self._times = {name: self._times.get(name, 0) + 1 for name in (*unlike, *bad)}
-        fresh = [name for name in self.differs if name not in self._noticed]
+        fresh = [name for name in self.differs if name not in {*self._noticed, VOICED}]
         self._noticed.update(fresh)
         mismatches = [name for name in fresh if name in unlike]
         if mismatches and self.templates is not None:
@@ -148,6 +163,24 @@ class StreamConditions:
             text = unknown_in_words(_UNKNOWN_SECONDS)
             yield Notice("conditions unknown", text, fields={"sound_seconds": _UNKNOWN_SECONDS})
 
+    def compare_voicing(self, speech: int, voiced_seconds: float) -> Notice | None:
+        """Compare the share of the voice's speech, in ticks, with pitch; return a new notice."""
+        if not self._voiced or speech < LEAST_SPEECH:
+            return None
+        share = voiced_seconds * TICKS_PER_SECOND / speech
+        nearest = max(self._voiced, key=lambda other: _ratio_of(share, other))
+        self._is_voiced_otherwise = _ratio_of(share, nearest) < _LEAST_VOICED_RATIO
+        if not self._is_voiced_otherwise or VOICED in self._noticed:
+            return None
+        self._noticed.add(VOICED)
+        fields = {
+            "figures": [VOICED],
+            "stream": {VOICED: share},
+            "templates": {VOICED: nearest},
+            "matching_bits": None,
+        }
+        return Notice("conditions differ", voicing_in_words(share, nearest), fields=fields)
+
     def state(self) -> tuple[ConditionsState, dict[str, AnyArray]]:
         """Return what a replay of the stream would not restore: plain values and arrays."""
         plain: ConditionsState = {
@@ -155,6 +188,7 @@ class StreamConditions:
             "due": self._due,
             "now": None if self.now is None else self.now.record(),
             "times": self._times,
+            "is_voiced_otherwise": self._is_voiced_otherwise,
             "noticed": sorted(self._noticed),
         }
         return plain, {"total": self._total}
@@ -167,7 +201,13 @@ class StreamConditions:
         self._seconds, self._due = int(plain["seconds"]), int(plain["due"])
         self.now = Condition.parse(plain["now"])
         self._times = {str(name): int(times) for name, times in plain["times"].items()}
+        self._is_voiced_otherwise = bool(plain["is_voiced_otherwise"])
         self._noticed = set(plain["noticed"])
+
+
+def _ratio_of(one: float, other: float) -> float:
+    """Return the ratio of the smaller of two shares to the larger; 1 where both are 0."""
+    return min(one, other) / max(one, other) if max(one, other) > 0 else 1.0
 
 
 def _next_due(seconds: int) -> int:

@@ -19,12 +19,13 @@ import numpy as np
 import orjson
 import soundfile
 
+from monitor.anonymisers import Utterance, make
 from monitor.files import atomic_write
 from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
 from monitor.networks.layers import RATE
 from monitor.networks.voice import VoiceNetwork, shipped
 from monitor.types import FloatArray, IntArray
-from recipes.sounds import babble, coded, in_room, noisy
+from recipes.sounds import babble, called, called_wide, coded, in_room, loudspeaker, noisy
 from recipes.stages import stage
 from recipes.voice.clips import drawn, people
 from recipes.voice.conditions import telephone
@@ -119,7 +120,18 @@ def conditions(speech: Path) -> dict[str, Callable[[FloatArray, int], FloatArray
         "room 0.6 s": lambda sound, seed: in_room(sound, 0.6, 2.0, seed % 97),
         "babble 10 dB": crowd,
         "Opus 12 kb/s": lambda sound, _seed: coded(sound, "opus", 12),
+        "loudspeaker": lambda sound, seed: loudspeaker(sound, seed % 97),
+        "GSM": lambda sound, _seed: called(sound, "gsm"),
+        "AMR 12.2 kb/s": lambda sound, _seed: called(sound, "amr-nb", "-C", "7"),
+        "AMR-WB 12.65 kb/s": lambda sound, _seed: called_wide(sound),
+        "whisper": whisper,
     }
+
+
+def whisper(sound: FloatArray, seed: int) -> FloatArray:
+    """A voice as the anonymiser ``whisper`` leaves it; people whisper otherwise."""
+    anonymiser = make("whisper", Utterance(rate=RATE, name=str(seed), seed=seed))
+    return np.concatenate([anonymiser.process(sound), anonymiser.flush()])
 
 
 def _microphones(voices: Path, embed: Embed) -> dict[str, float | str]:

@@ -56,6 +56,12 @@ def test_a_telephone_is_seen_whatever_the_rate_of_the_file(voice, rate):
     assert list_mismatches(found, described(voice)) == ("bandwidth_hz",)
 
 
+def test_audio_of_a_telephone_is_narrow_however_it_was_resampled():
+    mp3, wide, leaking = (Condition(bandwidth_hz=hertz) for hertz in (5875.0, 8000.0, 4260.0))
+    assert list_mismatches(leaking, mp3) == list_mismatches(mp3, leaking) == ("bandwidth_hz",)
+    assert not list_mismatches(mp3, wide)
+
+
 @pytest.mark.parametrize("snr", [0, 10, 15])
 @pytest.mark.parametrize("kind", ["white", "babble"])
 def test_noise_is_measured_within_6_decibels(voice, shared, snr, kind):

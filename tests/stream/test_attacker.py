@@ -128,11 +128,24 @@ def test_one_feature_heard_the_other_not():
     assert_allclose(assessment.posterior, expected, rtol=1e-6)
 
 
+def test_pitch_by_chance_does_not_count_against_the_rest():
+    made = people()
+    phones, attacker = voice(made, "phones", 2, 40), Attacker(made, BOTH, "s2")
+    spoken = attacker.assess(heard(np.zeros(SIZE, int), phones), 8.0)
+    for frames, is_weighed in ((15, False), (16, True)):  # of 8 s a whisper has some by chance
+        chance = np.zeros(SIZE, int)
+        chance[0] = frames
+        assessment = attacker.assess(heard(chance, phones), 8.0)
+        assert (assessment.features["f0"].rank is not None) == is_weighed
+        assert np.array_equal(assessment.posterior, spoken.posterior) != is_weighed
+        assert assessment.features["f0"].usable == pytest.approx(frames / 100)
+
+
 @pytest.mark.parametrize("seconds", [0.2, 2.0, 5.0, 60.0, 240.0])
 @pytest.mark.parametrize("watched", [0, 4, 8])
 def test_posteriors_by_brute_force(seconds, watched):
     made = people()
-    counts = [voice(made, name, 4, 60) for name in BOTH]
+    counts = [voice(made, name, 4, max(60, round(2 * seconds))) for name in BOTH]
     attacker = Attacker(made, BOTH, f"s{watched}")
     assessment = attacker.assess(heard(*counts), seconds)
     raw = np.stack([log_likelihoods(made, name, c) for name, c in zip(BOTH, counts, strict=True)])
@@ -246,7 +259,7 @@ def gain(p):
 def test_the_rank_posterior_is_gamma_at_everybodys_rank(seconds):
     made = people(features=("f0",))
     attacker = Attacker(made, ["f0"])
-    counts = voice(made, "f0", 4, 60)
+    counts = voice(made, "f0", 4, max(60, round(2 * seconds)))
     p = attacker.rank_posterior(heard(counts)["f0"], "f0", seconds)
     assert p.sum() == pytest.approx(1)
     pmf = attacker.joint.rank_model.at(seconds).pmf(9, slice(0, 1), floor=True)[0]

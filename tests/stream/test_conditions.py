@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.signal import istft, stft
 
 from monitor import Monitor, Population
 from monitor.events.reading import Reading
@@ -85,6 +86,36 @@ def test_another_sound_than_the_templates_is_noticed_in_the_run(
     assert after[-1].record()["conditions"][figure] == getattr(after[-1].conditions, figure)
 
 
+def whispered(sound):
+    """The voice with the phases of noise: its spectrum every 10 ms, and no pitch."""
+    _, _, spectrum = stft(sound, RATE, nperseg=320)
+    phases = np.random.default_rng(0).uniform(0, 2 * np.pi, spectrum.shape)
+    return istft(np.abs(spectrum) * np.exp(1j * phases), RATE, nperseg=320)[1]
+
+
+@pytest.mark.parametrize("watch", [WATCHED, None])
+def test_a_whisper_is_noticed_by_its_lack_of_pitch(voice, watch):
+    readings, (notice,), figures = heard(blocks(whispered(voice)), watch=watch)
+    assert (notice.kind, figures) == ("conditions differ", ["voiced_share"])
+    assert notice.seconds < 15
+    assert notice.fields["stream"]["voiced_share"] < 0.02 < 0.2
+    assert notice.fields["templates"]["voiced_share"] > 0.2
+    assert readings[-1].differs == ("voiced_share",)
+    assert readings[-1].record()["differs"] == ["voiced_share"]
+    if watch:  # what little there is, is chance
+        assert readings[-1].bits == 0
+
+
+def test_a_voice_is_noticed_against_templates_of_its_whisper(voice):
+    whole = reference()
+    slices = whole.features["f0"].slices // 200
+    f0 = replace(whole.features["f0"], slices=slices)
+    quiet = Population(
+        whole.speakers, whole.offsets, {"f0": f0}, whole.rank_models, cohort=whole.cohort
+    )
+    assert heard(blocks(voice), quiet)[2] == ["voiced_share"]
+
+
 def test_templates_of_such_sound_are_no_reason_for_a_notice(voice):
     sound = Condition(bandwidth_hz=3600.0, snr_db=40.0, reverberation_seconds=0.15, clipping=0.0)
     like = sounding(sound_of(sound, 60.0))
@@ -110,13 +141,14 @@ def test_nothing_is_said_where_nothing_is_known(voice):
     assert "conditions" not in first.record()
 
 
-def test_any_cutting_and_any_resumption_say_the_same(voice):
+@pytest.mark.parametrize(
+    ("worse", "rate"), [(telephone, 8000), (lambda sound: whispered(sound), RATE)]
+)
+def test_any_cutting_and_any_resumption_say_the_same(voice, worse, rate):
     def fresh() -> Monitor:
         return Monitor(reference(), ["f0"], WATCHED)
 
-    whole, parts, others = (
-        blocks(telephone(voice), 8000, seconds) for seconds in (20.0, 0.31, 0.5)
-    )
+    whole, parts, others = (blocks(worse(voice), rate, seconds) for seconds in (20.0, 0.31, 0.5))
     expected = told(fresh().events(Listed(whole)))
     assert told(fresh().events(Listed(parts))) == expected
     assert any(record["type"] == "notice" for record in expected)
