@@ -16,6 +16,8 @@ MARGIN_BITS = 1.5
 """By which another recording of the same sound may read more: its windows lie elsewhere."""
 TAIL_SECONDS = 0.35
 """Of silence that may count as speech after the last word, and complete a window of it."""
+LEAD_STEPS = 3
+"""Of silence before the first word: an output is silent before, and then more counts as speech."""
 CLEAR, MUTED = "clear", "muted"
 
 
@@ -96,6 +98,10 @@ class Gate:
         """What is left of the budget; 0 where nothing goes out any more."""
         return max(0.0, self.budget_bits - self.bits) if self._ways else 0.0
 
+    @property
+    def _step_size(self) -> int:
+        return round(self.step_seconds * self._key[0])
+
     def close_way(self) -> None:
         """Take the next way, from the next block on; may be called from any thread."""
         self._closing = True
@@ -111,6 +117,9 @@ class Gate:
             self._silence(sent)
             self._key = key
             self._begin_way()
+            lead = Block(np.zeros(LEAD_STEPS * self._step_size, np.float32), *key)
+            for monitor in (m for way in self._ways for m in way.monitors):
+                monitor.push(lead)
         sound = columns_of(block, None).mean(axis=1).astype(np.float32)
         sound[~np.isfinite(sound)] = 0
         self._held = np.append(self._held, sound)
@@ -148,7 +157,7 @@ class Gate:
         if at_once := not self.hold and way.protect is None:
             self._release(sound, sent)
         key = self._key
-        size = round(self.step_seconds * key[0])
+        size = self._step_size
         while sound.size:
             piece, sound = np.split(sound, [size - sum(map(len, self._step))])
             self._step.append(piece)

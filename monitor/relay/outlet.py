@@ -203,11 +203,6 @@ class Outlet:
         self.gone = False
 
     @property
-    def waiting_seconds(self) -> float:
-        """Sound that was written and has not gone out."""
-        return self._queue.waiting_seconds
-
-    @property
     def lost_seconds(self) -> float:
         """Sound that was left out, as it had become too old."""
         return self._queue.dropped / self._queue.rate

@@ -28,9 +28,9 @@ from monitor.types import Block, FloatArray, Item, Record
 
 MUTE, PROTECTED = "mute", "protected"
 DELAY_SECONDS = 0.56
-BEYOND_STEP_SECONDS = 0.06
-"""What measuring a step, and the devices, may take."""
-LEAST_DELAY_SECONDS = 0.26
+BEYOND_STEP_SECONDS = 0.16
+"""For measuring a step, and for the devices."""
+LEAST_DELAY_SECONDS = 0.36
 PERMIT_SECONDS = 1.5
 """How long sound goes out without delay after a reading: a monitor that stands still mutes."""
 INPUT_LATENCY_SECONDS = 0.01
@@ -62,23 +62,30 @@ class RelaySettings:
     def __post_init__(self) -> None:
         if self.delay_seconds and self.delay_seconds < LEAST_DELAY_SECONDS:
             raise UsageError(
-                f"a delay of {self.delay_seconds:g} s is too short to measure a step in: give "
+                f"a delay of {self.delay_seconds:g} s is too short to measure speech in: give "
                 f"{LEAST_DELAY_SECONDS:g} or more, or 0 for none (closes one reading late)"
             )
+        if self.budget_bits is not None and self.protected and not self.delay_seconds:
+            raise UsageError("protected sound waits until it is measured: leave out --delay 0")
 
     @property
     def holds(self) -> bool:
-        """Whether sound waits until it was measured."""
+        """True where sound waits until it was measured."""
         return self.budget_bits is not None and self.delay_seconds > 0
 
     @property
+    def passes_on(self) -> bool:
+        """True where clear sound goes out while it is measured."""
+        return not self.holds and not self.protected
+
+    @property
     def step_seconds(self) -> float:
-        """How much is measured at once."""
+        """Length of sound that is measured at once."""
         return round((self.delay_seconds or DELAY_SECONDS) - BEYOND_STEP_SECONDS, 2)
 
 
 class Relay(BaseRule):
-    """Lets the sound of a microphone out at an output, until a budget is spent.
+    """Relay of a microphone's sound to an output, until a budget is spent.
 
     It is a rule of a run, whose alerts say when a way was closed, and an action, which closes one
     where another rule raised an alert.
@@ -100,7 +107,7 @@ class Relay(BaseRule):
 
     @property
     def protects(self) -> bool:
-        """Whether sound is protected once the budget is spent."""
+        """True where sound is protected once the budget is spent."""
         return self.settings.then != MUTE
 
     @property
@@ -128,8 +135,7 @@ class Relay(BaseRule):
 
         def opens(wanted: str | int | None, channels: int | None) -> AudioDevice:
             device: AudioDevice = open_input(wanted, channels, INPUT_LATENCY_SECONDS)
-            held = self.settings.holds or bool(self.settings.protected)
-            return device if held else _PassedOn(device, self.outlet)
+            return _PassedOn(device, self.outlet) if self.settings.passes_on else device
 
         return InputSystem(opens)
 
@@ -152,8 +158,7 @@ class Relay(BaseRule):
                 ways = [Way(PROTECTED, hearers)]
             if self.protects:
                 ways.append(self._protected_way(monitor, fresh))
-            hold = asked.holds or bool(asked.protected)
-            self.gate = Gate(asked.budget_bits, ways, asked.step_seconds, hold=hold)
+            self.gate = Gate(asked.budget_bits, ways, asked.step_seconds, hold=asked.holds)
         self.outlet.start()
 
     def _protected_way(self, monitor: Monitor, fresh: Callable[..., Monitor]) -> Way:
@@ -171,7 +176,7 @@ class Relay(BaseRule):
 
     def send(self, block: Block) -> list[Block]:
         """Let out what may go out by now; return it, one channel, as long in all as what came."""
-        passed_on = not self.settings.holds and self.way == CLEAR
+        passed_on = self.settings.passes_on and self.way == CLEAR
         if self.gate is None:
             sent = [replace(block, samples=columns_of(block, None).mean(axis=1))]
             if self.way == MUTED:
@@ -219,28 +224,28 @@ class Relay(BaseRule):
     def note(self, start: RunStart) -> str | None:  # noqa: ARG002
         """Explain what goes out, for how long, and what the figures are of."""
         asked = self.settings
-        late = f"{1000 * asked.delay_seconds:.0f} ms later" if asked.holds else "at once"
-        if asked.budget_bits is None:
-            return f"what is heard goes out at {self.outlet.name}, {late}{self._say_attacked()}"
-        then = "it is muted" if asked.then == MUTE else f"it is protected by {asked.then}"
-        promise = (
-            f"sound that would exceed it is never sent; {MARGIN_BITS:g} of them are kept back"
-            if asked.holds
-            else "that is noticed one reading late, and a budget may be exceeded by what it tells"
-        )
-        return (
-            f"what is heard goes out at {self.outlet.name}, {late}, until others can know "
-            f"{asked.budget_bits:g} bits; then {then} ({promise}). The figures are of what went "
-            f"out{self._say_attacked()}"
-        )
+        late = f"{1000 * asked.delay_seconds:.0f} ms late" if asked.holds else "at once"
+        text = f"your voice goes out at {self.outlet.name}, {late}"
+        if asked.budget_bits is not None:
+            then = "muted" if asked.then == MUTE else f"protected by {asked.then}"
+            promise = (
+                f"speech that would exceed it is not sent; {MARGIN_BITS:g} bits are kept back"
+                if asked.holds
+                else "it closes one reading late, and what that reading adds exceeds the budget"
+            )
+            text += (
+                f", until {asked.budget_bits:g} bits are disclosed: then it is {then} ({promise}). "
+                "The figures are of what went out"
+            )
+        return text + self._describe_attacked()
 
-    def _say_attacked(self) -> str:
-        """Format what somebody who knows the anonymiser learns; empty without one."""
+    def _describe_attacked(self) -> str:
+        """Format what an attacker who knows the anonymiser learns; empty without one."""
         method = self.settings.then if self.protects else self.settings.protected
         if not method:
             return ""
         if (bits := attacked_bits(method)) is None:
-            return ". No attacker who knows the method was tried: one may learn as much as before"
+            return ". No attack on the method was measured: an attacker may learn as much as before"
         return (
             f". An attacker who knows the method knows up to {bits[0]:.1f} of {bits[1]:.1f} bits "
             "after 10 s of protected speech (among 16 readers)"

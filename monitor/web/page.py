@@ -41,7 +41,7 @@ from monitor.web.guard import (
     too_many_tries,
 )
 from monitor.web.hub import Hub, NumberedRecord, Wakeup
-from monitor.web.relay import Overlay, RelayControl, RelayPages
+from monitor.web.relay import RelayControl, overlay_routes, relay_routes
 from monitor.web.server import Server
 
 # --- The newest reading as Prometheus metrics.
@@ -500,9 +500,9 @@ class Page(Managed):
             )
         self.hub = Hub(thresholds, recorded=recorded)
         self.hub.relayed = relay is not None
-        further = [] if relay is None else RelayPages(relay).routes
+        further = [] if relay is None else relay_routes(relay)
         if overlay_token is not None:
-            further += Overlay(self.hub, overlay_token).routes
+            further += overlay_routes(self.hub, overlay_token)
         app = make_app(self.hub, host, None if token is None else Access(token), further)
         self._server = Server(app, host, port)
         self.port, self.url = self._server.port, self._server.url

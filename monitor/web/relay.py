@@ -37,55 +37,39 @@ class RelayControl(Protocol):
         """What is left of it."""
 
 
-class RelayPages:
-    """Routes of a relay."""
+def relay_routes(relay: RelayControl) -> list[BaseRoute]:
+    """Return the route of the page's switch: it says what goes out, and a POST mutes or unmutes."""
 
-    def __init__(self, relay: RelayControl) -> None:
-        self._relay = relay
-
-    async def answer(self, request: Request) -> Response:
-        """Say what goes out; of a POST, mute or unmute first."""
+    async def answer(request: Request) -> Response:
         if request.method == "POST":
             if not request.state.ours:
                 return not_ours()
-            self._relay.muted = request.query_params.get("muted") != "no"
-        relay = self._relay
+            relay.muted = request.query_params.get("muted") != "no"
         names = ("way", "muted", "budget_bits", "left_bits")
         return JSONResponse({name: getattr(relay, name) for name in names})
 
-    @property
-    def routes(self) -> list[BaseRoute]:
-        """The route of the page's script."""
-        return [Route("/relay", guarded(self.answer), methods=["GET", "POST"])]
+    return [Route("/relay", guarded(answer), methods=["GET", "POST"])]
 
 
-class Overlay:
-    """The newest number alone, for a picture over a picture; it has a token of its own."""
+def overlay_routes(hub: Hub, token: str) -> list[BaseRoute]:
+    """Return routes of the newest number alone, for OBS; they have a token of their own."""
+    access = Access(token)
 
-    def __init__(self, hub: Hub, token: str) -> None:
-        self._hub, self._access = hub, Access(token)
-
-    async def _refuse(self, request: Request) -> Response | None:
+    async def refuse(request: Request) -> Response | None:
         address = address_of(request.scope)
-        answer = await self._access.offer(request.query_params.get("token", ""), address)
+        answer = await access.offer(request.query_params.get("token", ""), address)
         if answer is Answer.WAIT:
-            return too_many_tries(self._access, address)
+            return too_many_tries(access, address)
         if answer is Answer.WRONG:
             return PlainTextResponse("the overlay has a token of its own: ?token=...\n", 401)
         return None
 
-    async def view(self, request: Request) -> Response:
-        """The view."""
-        return await self._refuse(request) or FileResponse(STATIC / "overlay.html")
+    async def view(request: Request) -> Response:
+        return await refuse(request) or FileResponse(STATIC / "overlay.html")
 
-    async def number(self, request: Request) -> Response:
-        """The number, in bits."""
-        if refusal := await self._refuse(request):
-            return refusal
-        reading = self._hub.state().reading
-        return JSONResponse({"bits": None if reading is None else reading.bits})
+    async def number(request: Request) -> Response:
+        reading = hub.state().reading
+        bits = None if reading is None else reading.bits
+        return await refuse(request) or JSONResponse({"bits": bits})
 
-    @property
-    def routes(self) -> list[BaseRoute]:
-        """Routes of the view and its number."""
-        return [Route("/overlay", self.view), Route("/overlay/bits", self.number)]
+    return [Route("/overlay", view), Route("/overlay/bits", number)]
