@@ -43,15 +43,7 @@ def with_effects(population: Population, frames: Path) -> Population:
             effects = fit_condition_effects(list(_learnt_from(population, frames, rank_model)))
             rank_model = replace(rank_model, evidence=replace(evidence, conditions=effects))
         rank_models.append(rank_model)
-    return Population(
-        population.speakers,
-        population.offsets,
-        population.features,
-        RankModels(rank_models),
-        mismatched=population.mismatched,
-        about=population.about,
-        cohort=population.cohort,
-    )
+    return population.with_rank_models(RankModels(rank_models), population.cohort)
 
 
 def _learnt_from(

@@ -194,15 +194,7 @@ def _with_conditions(population: Population, speech: Path) -> Population:
                         total += extractor.process(block).tracks[CONDITION].values.sum(axis=0)
             seconds += note.end_seconds
         speakers.append(replace(speaker, sound=sound_of(condition_of(total), seconds)))
-    return Population(
-        speakers,
-        population.offsets,
-        population.features,
-        population.rank_models,
-        mismatched=population.mismatched,
-        about=population.about,
-        cohort=population.cohort,
-    )
+    return population.with_details(speakers)
 
 
 def enrolment_chapter(rows: list[dict[str, str]]) -> dict[str, str]:
@@ -234,15 +226,7 @@ def _with_landmarks(speech: Path) -> None:
         for speaker in population.speakers
         for note in speaker.sources
     ]
-    population = Population(
-        _known_by_their_audio(population, speech, enrolment),
-        population.offsets,
-        population.features,
-        population.rank_models,
-        mismatched=population.mismatched,
-        about=population.about,
-        cohort=population.cohort,
-    )
+    population = population.with_details(_known_by_their_audio(population, speech, enrolment))
     target = demo_frames().with_name("population.npz")
     population.save(target)
     target.chmod(0o644)

@@ -515,6 +515,10 @@ class Population:
             mismatched=self._mismatched or (len(self.rank_models) > 0 and len(people) > len(self)),
         )
 
+    def with_details(self, speakers: Sequence[Speaker]) -> Population:
+        """Set other details of the same speakers, in their order: names, sources, sound."""
+        return self._with(speakers=tuple(speakers))
+
     def _with(self, **changes: Any) -> Population:
         """Return a copy with some of the arguments changed."""
         names = ("speakers", "offsets", "features", "rank_models", "about")

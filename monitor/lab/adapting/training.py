@@ -124,7 +124,7 @@ def fit_normalisation(
     means = sums / counts.clip(min=1)[:, None]
     apart = embeddings - means[voices]
     spread = apart.T @ apart / max(1, len(apart) - np.count_nonzero(counts))
-    level = np.trace(spread) / len(spread)
+    level = np.trace(spread) / len(spread) or 1.0  # of no variation the ridge alone is left
     turn = np.linalg.cholesky(np.linalg.inv(spread / level + _RIDGE * np.eye(len(spread))))
     has_crops = counts > 0
     of_corpus = [
