@@ -259,6 +259,31 @@ def with_families(page: str) -> str:
     return re.sub(r"\| family \|.*?(?=\n\n)", lambda _: "\n".join(rows), page, flags=re.DOTALL)
 
 
+def with_how_much(page: str) -> str:
+    """Return README.md with its section of `monitor.how_much`."""
+    from monitor.how_much import TITLE, to_markdown
+
+    section = rf"(?<=## {re.escape(TITLE)}\n\n).*?(?=\n\nWith `--watch)"
+    return re.sub(section, lambda _: to_markdown(), page, flags=re.DOTALL)
+
+
+def find_unmeasured() -> Iterator[tuple[str, str]]:
+    """Yield figures of `monitor.how_much` that its benchmark did not measure."""
+    from monitor.how_much import PURPOSES, USUAL
+
+    usual = {(f"{u.seconds:g} s", f"{u.median:.1f}", f"{u.low:.1f} to {u.high:.1f}") for u in USUAL}
+    after = {
+        (f"bits>{p.bits}", "over 60 s" if p.after is None else f"{p.after:g} s") for p in PURPOSES
+    }
+    rows = re.findall(r"^\| (.*) \|$", read(ROOT / "benchmarks/results/usual.md"), re.M)
+    measured = [row.split(" | ") for row in rows]
+    found = {tuple(row[:3]) for row in measured} | {(row[0], row[-1]) for row in measured}
+    yield from (
+        ("monitor/how_much.py", f"not in benchmarks/results/usual.md: {' | '.join(row)}")
+        for row in sorted({*usual, *after} - found)
+    )
+
+
 def table_of_rooms() -> str:
     """Return the rooms of `monitor` by layer, each with what its docstring says first."""
     from tests.test_layers import LAYERS
@@ -287,15 +312,23 @@ CHECKS = (
 
 def main(write: bool) -> int:
     """Print what is wrong, a line each; return 1 where anything is. Or write what is generated."""
-    metrics = DOCS / "metrics.md"
-    page = with_families(read(metrics))
+    pages = {
+        path: generate(read(path))
+        for path, generate in (
+            (DOCS / "metrics.md", with_families), (ROOT / "README.md", with_how_much),
+        )
+    }  # fmt: skip
     if write:
-        metrics.write_text(page, encoding="utf-8")
+        for path, page in pages.items():
+            path.write_text(page, encoding="utf-8")
         return 0
     complaints = [(str(p.relative_to(ROOT)), line) for p in PAGES for c in CHECKS for line in c(p)]
     complaints += [*find_left_out(), *find_wrong_citations(), *find_unknown_keys()]
-    if page != read(metrics):
-        complaints.append(("docs/metrics.md", "is stale: docs/check.py --write"))
+    complaints += find_unmeasured()
+    for path, page in pages.items():
+        if page != read(path):
+            name = str(path.relative_to(ROOT))
+            complaints.append((name, "is stale: python docs/check.py --write"))
     for place, line in complaints:
         print(f"{place}: {line}")  # noqa: T201
     return bool(complaints)

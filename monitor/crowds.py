@@ -14,7 +14,7 @@ from monitor.errors import UsageError
 
 __all__ = [
     *("SCALE", "Crowd", "axis_top", "crowd_of", "format_probability", "people", "rounded"),
-    *("sizes", "with_article"),
+    *("rounded_count", "sizes", "with_article"),
 ]
 
 FEWEST, MOST = 2, 10**10
@@ -90,12 +90,17 @@ def rounded(count: float) -> str:
         >>> [rounded(n) for n in (1.2, 14.4, 238, 1234, 96_000, 3.2e6)]
         ['1', '14', '240', '1,200', 'a hundred thousand', '3 million']
     """
+    return people(rounded_count(count))
+
+
+def rounded_count(count: float) -> float:
+    """Round a number of people to the digits that it deserves; 1 or more."""
     if count < 10:
-        return f"{max(1, round(count))}"
+        return max(1.0, float(round(count)))
     unit = 10.0 ** math.floor(math.log10(count))
     # two digits where the first is 1 or 2: one would be off by a quarter
     step = unit / 10 if count < 2.95 * unit else unit
-    return people(float(round(count / step) * step))
+    return float(round(count / step) * step)
 
 
 def crowd_of(count: float, enrolled: float | None = None) -> str:

@@ -24,7 +24,7 @@ LAYERS = [
     {"errors", "lazy", "safe_text", "types", "version"},
     {"phrases"},
     {"crowds", "files", "jobs", "maths", "programs"},
-    {"events", "kinds"},
+    {"events", "how_much", "kinds"},
     {"cluster", "networks", "protocols"},
     {"transcripts"},
     {"features", "population", "sources", "sinks", "plots", "tables"},

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor import errors, phrases
+from monitor import errors, how_much, phrases
 from monitor.cli.options import in_options
 from monitor.crowds import crowd_of, rounded, sizes
 from monitor.errors import Argument, Message, MonitorError, UsageError
@@ -140,6 +140,33 @@ def test_rough_numbers_are_not_off_by_more_than_a_quarter(count):
 )  # fmt: skip
 def test_what_the_evidence_says_in_each_case(reading, watch, sentence):
     assert narrowed_sentence(event(reading), watch) == sentence
+
+
+# ---------------------------------------------------------------------------- how much is much
+
+
+@pytest.mark.parametrize("purpose", [p for p in how_much.PURPOSES if p.people])
+def test_at_the_threshold_of_a_purpose_two_or_three_of_its_crowd_match(purpose):
+    """The next whole bit would leave fewer than two: the speaker alone."""
+    assert 2 <= purpose.people / 2**purpose.bits < 4
+    assert purpose.bits < 13.7, "an alert beyond what calibration supports is never raised"
+
+
+def test_the_guide_fits_a_terminal_and_says_what_markdown_says():
+    text, markdown = "\n".join(how_much.to_text()), how_much.to_markdown()
+    assert max(map(len, text.splitlines())) <= 80
+    for table in how_much.tables():
+        for cell in {cell for row in table.rows for cell in row}:
+            assert cell in text
+            assert cell in markdown
+    assert " ".join(text.split()).endswith(how_much.ADVICE[-1])
+    assert markdown.endswith(how_much.ADVICE[-1])
+
+
+def test_bits_as_people():
+    rows = {row[0]: row[1:] for row in how_much.tables()[0].rows}
+    assert rows["6"] == ("1 in 64", "an office of 64", "16,000")
+    assert rows["10"] == ("1 in 1,000", "a village of a thousand", "1,000")
 
 
 # ---------------------------------------------------------------------------- errors and reasons

@@ -48,6 +48,7 @@ def command(asked: DemoOptions) -> int:
     Leaves demo.jsonl and demo.png behind.
     """
     from monitor.alerts.rules import Forecast, Threshold
+    from monitor.how_much import to_text
     from monitor.plots.curve import plot_run
     from monitor.population import DEMO_SPEAKER, demo_frames
     from monitor.population.population import Population
@@ -82,7 +83,7 @@ def command(asked: DemoOptions) -> int:
     with Run(Paced(source, asked.speed), monitor, rules=[rule], sinks=[log, view, buffer]) as run:
         run.to_end()
     plot_run(buffer.events, asked.folder / "demo.png", guides=True)
-    for line in _in_words(buffer.events, DEMO_SPEAKER, rule.bits):
+    for line in (*_in_words(buffer.events, DEMO_SPEAKER, rule.bits), "", *to_text(), ""):
         say(line, err=False)
     say(
         f"The run is in {asked.folder / 'demo.jsonl'}, its picture in {asked.folder / 'demo.png'}.",

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 import orjson
 
+from monitor import how_much
 from monitor.alerts.rules import Forecast
 from monitor.crowds import SCALE, people
 from monitor.events import phrases
@@ -91,6 +92,11 @@ def _words_of_start(start: RunStart) -> _Words:
         "features": FEATURE_NAMES,
         "asked": AT_ALL,
         "caption": caption,
+        "how_much": {
+            "title": how_much.TITLE,
+            "tables": [[table.heads, *table.rows] for table in how_much.tables()],
+            "advice": how_much.ADVICE,
+        },
     }
 
 

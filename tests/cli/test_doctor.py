@@ -9,6 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from matplotlib.image import imread
 
+from monitor import how_much
 from monitor.cli.doctor import EXTRAS, install
 from monitor.events.schema import SCHEMA
 from monitor.features.registry import ready
@@ -38,6 +39,7 @@ def test_the_demo_works_with_nothing_but_the_install(run, tmp_path, installed):
     sure = round(100 * 2 ** (last["closed_set_bits"] - last["ceiling"]))
     assert f"the attacker is {sure} % sure that it is {start['watch']}." in result.out
     assert f"{last['bits']:.1f} bits of evidence. Evidence is not proof" in result.out
+    assert "\n".join(how_much.to_text()) in result.out
     assert start["among"] == [50, 10_000]
     assert stat.S_IMODE((tmp_path / "demo.jsonl").stat().st_mode) == 0o600
     # it shows what this install can do itself, and says so once

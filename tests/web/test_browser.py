@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from monitor import how_much
 from monitor.anonymisers.laplace import Declared
 from monitor.events.declaration import to_json
 from monitor.events.reading import DeclaredReading
@@ -118,6 +119,18 @@ def test_a_speaker_sees_it_at_a_glance(page, show):
     give(page, records.alert(31, "cleared"), records.end(31))
     reads(tab, "#status", "Ended")
     assert text(tab, "#banners") == ""
+
+
+def test_how_much_is_much_stands_behind_the_question_mark(show):
+    tab = show(records.start(), records.reading(20))
+    guide = tab.locator("#how-much")
+    assert not guide.is_visible()
+    tab.click("#how-much-button")
+    cells = [cell for table in how_much.tables() for row in table.rows for cell in row]
+    assert guide.locator("td").all_text_contents() == cells
+    assert guide.locator("p").all_text_contents() == list(how_much.ADVICE)
+    tab.keyboard.press("Escape")
+    assert not guide.is_visible()
 
 
 def test_both_sides_are_seen_with_whom_and_the_disclosure_delay(page, show):

@@ -481,10 +481,28 @@ export function numbers(run, reading) {
   ]);
 }
 
+// Behind the "?": bits as people, what is usual, and a threshold for each purpose.
+function howMuch(guide) {
+  $("how-much-button").hidden = !guide;
+  if (!guide) return;
+  const cell = (words) => make("td", {}, words.startsWith("bits>") ? make("code", {}, words) : words);
+  fill("how-much", [
+    make("div", { class: "card-head" },
+      make("h2", { id: "how-much-title" }, guide.title),
+      make("button", { type: "button", popovertarget: "how-much", popovertargetaction: "hide" }, "Close")),
+    ...guide.tables.map(([heads, ...rows]) => make("table", {},
+      make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))),
+      make("tbody", {}, ...rows.map((row) => make("tr", {},
+        ...row.map(cell)))))),
+    ...guide.advice.map((sentence) => make("p", {}, sentence)),
+  ]);
+}
+
 export function about(run) {
   const s = run.start;
   if (!s.type || $("about").dataset.run === run.name) return;
   $("about").dataset.run = run.name;
+  howMuch(s.said.how_much);
   pairs("about", [
     ["Started", s.time && isoTime(s.time)],
     ["Recordings", (s.recordings || []).join(", ")],

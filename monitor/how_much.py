@@ -1,0 +1,143 @@
+"""How much is much: bits as people, bits that are usual, and a threshold for each purpose.
+
+The one declaration: README, the page's "?" and the end of ``monitor demo`` are rendered from it.
+``docs/check.py`` holds README to it, and its figures to benchmarks/results/usual.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from monitor.crowds import crowd_of, rounded_count
+
+__all__ = [
+    *("ADVICE", "BITS", "PURPOSES", "TITLE", "USUAL", "Purpose", "Table", "Usual"),
+    *("tables", "to_markdown", "to_text"),
+]
+
+TITLE = "How much is much?"
+BITS = (1, 3, 6, 10, 13)
+"""Bits that are shown as people."""
+CITY = 1e6
+
+
+class Usual(NamedTuple):
+    """Evidence of held-out readers after so much speech: median, and nine in ten streams, bits."""
+
+    seconds: float
+    median: float
+    low: float
+    high: float
+
+
+# python -m benchmarks usual SPEECH NONNATIVE FRAMES MICROPHONES (benchmarks/results/usual.md)
+USUAL = (
+    Usual(1, 5.9, -3.4, 11.6),
+    Usual(3, 8.9, -6.2, 13.4),
+    Usual(10, 10.5, -6.6, 13.7),
+    Usual(60, 10.8, -6.5, 13.7),
+)
+"""Readers of whom nothing was learnt, in another chapter than their template's."""
+
+
+class Purpose(NamedTuple):
+    """A purpose, and the threshold of evidence for it.
+
+    Attributes:
+        name: what the speaker wants.
+        bits: threshold.
+        people: crowd in which two at least, and fewer than four, match at the threshold; or None.
+        reason: why, in a few words.
+        after: speech by which the alert is raised in half of the streams behind `USUAL`, seconds;
+            None: more than a minute.
+    """
+
+    name: str
+    bits: int
+    people: int | None
+    reason: str
+    after: float | None
+
+
+PURPOSES = (
+    Purpose("hide in a family of 4", 1, 4, "2 match; kin sound alike", 5),
+    Purpose("let a product train on it", 3, None, "it stays; attackers improve", 6),
+    Purpose("hide among 150 colleagues", 6, 150, "2 match; the usual alert", 6),
+    Purpose("hide in a town of 10,000", 12, 10_000, "2 match", None),
+)
+ADVICE = (
+    "An alert comes once the bits have held for 5 s. It says when to stop; it hides nobody.",
+    "These bits are evidence (--watch NAME), up to the 13.7 that calibration supports. Without "
+    "--watch they end at log2 N, 5.6 among 50 enrolled: no alert above that is raised.",
+    "A low figure, or one below 0, is no promise: a practised attacker may have better features, "
+    "and more of your speech.",
+)
+"""What an alert does, the figure that is meant, and what keeps it from comforting."""
+
+
+class Table(NamedTuple):
+    """A table: heads, and rows of as many cells."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def tables() -> tuple[Table, Table, Table]:
+    """Return bits as people, bits that are usual, and a threshold for each purpose."""
+    meanings = tuple((f"{bits}", *_people(2.0**bits)) for bits in BITS)
+    usual = tuple(
+        (f"{row.seconds:g} s", f"{row.median:.1f}", f"{row.low:.1f} to {row.high:.1f}")
+        for row in USUAL
+    )
+    purposes = tuple((p.name, f"bits>{p.bits}", p.reason, _after(p.after)) for p in PURPOSES)
+    return (
+        Table(("bits", "people who match", "one match in", "matches in a million"), meanings),
+        Table(("your speech", "usual bits", "9 of 10 times"), usual),
+        Table(("to", "--alert", "because", "raised after"), purposes),
+    )
+
+
+def _people(count: float) -> tuple[str, str, str]:
+    """Format one in so many, the crowd of that size, and how many match in a city."""
+    count = count if count < 100 else rounded_count(count)
+    return f"1 in {count:,.0f}", crowd_of(count), f"{rounded_count(CITY / count):,.0f}"
+
+
+def _after(seconds: float | None) -> str:
+    """Format when a threshold is usually reached."""
+    return f"{seconds:g} s" if seconds is not None else "over 60 s"
+
+
+def to_markdown() -> str:
+    """Format the tables and the advice for README."""
+    parts = []
+    for heads, rows in tables():
+        rule = [
+            "---:" if all(cell[:1].isdigit() for cell in column) else "---"
+            for column in zip(*rows, strict=True)
+        ]
+        lines = [heads, rule, *rows]
+        parts.append("\n".join(f"| {' | '.join(map(_quote_code, line))} |" for line in lines))
+    return "\n\n".join([*parts, *ADVICE])
+
+
+def _quote_code(cell: str) -> str:
+    """Put what is typed into backticks."""
+    return f"`{cell}`" if cell.startswith(("--a", "bits>")) else cell
+
+
+def to_text(width: int = 80) -> Iterator[str]:
+    """Yield the lines of the tables and the advice for a terminal of so many columns."""
+    import textwrap
+
+    yield TITLE
+    for table in tables():
+        every = (table.heads, *table.rows)
+        wide = [max(map(len, column)) for column in zip(*every, strict=True)]
+        for row in every:
+            cells = [cell.ljust(size) for cell, size in zip(row, wide, strict=True)]
+            yield ("  " + "  ".join(cells)).rstrip()
+        yield ""
+    for sentence in ADVICE:
+        yield from textwrap.wrap(sentence, width)
