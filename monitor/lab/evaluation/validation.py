@@ -75,6 +75,8 @@ MEASURES = {
     "elub_high": ("ELUB, upper", "log10", "range", "log10 LR; above it a ratio is extrapolation"),
     "elub_people": ("ELUB, upper, by people", "log10", "range",
                     "the same where pairs that share people count as fewer observations"),
+    "elub_people_low": ("ELUB, lower, by people", "log10", "range",
+                        "the same where a person with several comparisons counts as one"),
     "invariance_low": ("invariance bound, lower", "log10", "range",
                        "log10 LR down to which ratios keep what they claim"),
     "invariance_high": ("invariance bound, upper", "log10", "range",
@@ -164,6 +166,15 @@ class ValidationPart:
 
     def __getitem__(self, name: str) -> float | None:
         return self.figures[name].value
+
+    @property
+    def supported_bits(self) -> tuple[float, float]:
+        """Return the narrowest ELUB on either side, bits of evidence."""
+        low, high = (
+            [value for key in keys if (value := self[key]) is not None]
+            for keys in (("elub_low", "elub_people_low"), ("elub_high", "elub_people"))
+        )
+        return max(low) / _TENS, min(high) / _TENS
 
 
 @dataclass(frozen=True)
@@ -391,14 +402,12 @@ def _measure(listed: ScoreList, name: str, settings: EvaluationSettings) -> Vali
     speakers = int(np.unique(tester[listed.mated]).size)
     # a name that stands for two people here and there would be mated with itself
     consistent = bool((by_people.mated == listed.mated).all())
-    elub_people = (
-        supported_bits(
-            mated, others, weight[listed.mated], weight[~listed.mated], speakers, pairs,
-            by_people.select(~listed.mated),
-        )[0]
-        if consistent
-        else None
-    )  # fmt: skip
+    elub_people = elub_people_low = None
+    if consistent:
+        weights = weight[listed.mated], weight[~listed.mated]
+        different = by_people.select(~listed.mated)
+        elub_people, _ = supported_bits(mated, others, *weights, speakers, pairs, different)
+        elub_people_low, _ = supported_bits(-others, -mated, *weights[::-1], pairs, speakers)
     deviation = deviation_from_pav(*calibrated_by_pav(mated, others)) * _TENS
     elub, invariance = bounds_bits(mated, others), invariance_bounds_bits(mated, others)
     values: dict[str, float | None] = {
@@ -409,6 +418,7 @@ def _measure(listed: ScoreList, name: str, settings: EvaluationSettings) -> Vali
         "elub_low": elub[0] * _TENS,
         "elub_high": elub[1] * _TENS,
         "elub_people": None if elub_people is None else elub_people * _TENS,
+        "elub_people_low": None if elub_people_low is None else -elub_people_low * _TENS,
         "invariance_low": invariance[0] * _TENS,
         "invariance_high": invariance[1] * _TENS,
     }

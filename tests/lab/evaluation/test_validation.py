@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix
@@ -28,6 +30,7 @@ from monitor.lab.evaluation.validation import (
     _crosswise,
     validate,
 )
+from monitor.lab.evaluation.verbal import TERMS, degrees_of_support, describe_degree
 from monitor.lab.evaluation.verification import cllr, min_cllr
 from monitor.lab.report.html import render_html
 from monitor.lab.report.model import format_value
@@ -239,6 +242,56 @@ def test_curves_are_what_they_are_called(made):
         assert (np.diff(lines[name].y[np.isfinite(lines[name].y)]) * sign >= 0).all()
     at_zero = np.interp(0.0, lines["tippett_same"].x, lines["tippett_same"].y)
     assert at_zero == pytest.approx(made.total["misleading_same"], abs=0.03)
+
+
+# ------------------------------------------------------------------------------- the verbal scale
+
+ENDS = [
+    (1, "no"), (1.99, "no"), (2, "weak"), (10, "weak"), (10.01, "moderate"), (100, "moderate"),
+    (100.1, "moderately strong"), (1000, "moderately strong"), (1001, "strong"),
+    (10_000, "strong"), (10_001, "very strong"), (1_000_000, "very strong"),
+    (1_000_001, "extremely strong"), (np.inf, "extremely strong"),
+]  # fmt: skip
+"""Likelihood ratios at and beyond the ends that the guideline prints."""
+
+
+@pytest.mark.parametrize(("ratio", "term"), ENDS)
+def test_words_begin_where_the_guideline_has_it_in_both_directions(ratio, term):
+    degree = TERMS.index(term)
+    for logarithm, unit in ((np.log2, 1.0), (np.log10, np.log2(10)), (np.log, np.log2(np.e))):
+        bits = logarithm(ratio) * unit
+        assert degrees_of_support([bits, -bits]).tolist() == [degree, -degree]
+
+
+@given(st.floats(-40, 40), st.floats(-15, 0), st.floats(0, 15))
+def test_no_word_is_stronger_than_that_of_the_bound(bits, low, high):
+    degree, least, most = degrees_of_support([bits, low, high], (low, high)).tolist()
+    assert least <= degree <= most
+    assert degrees_of_support(-bits, (-high, -low)) == -degree
+    assert degree == degrees_of_support(min(max(bits, low), high))
+
+
+def test_a_ratio_that_is_no_number_has_no_word():
+    for arguments in (([1.0, np.nan],), ([1.0], (np.nan, 1.0)), ([1.0], (-1.0, np.nan))):
+        with pytest.raises(UsageError, match="NaN has no verbal term"):
+            degrees_of_support(*arguments)
+
+
+def test_the_document_has_words_up_to_the_bounds(made):
+    (system,) = validation_json([made], statement())["systems"]
+    rows = system["verbal_scale"]
+    assert [row["support"] for row in rows] == [describe_degree(d) for d in range(6, -7, -1)]
+    for kind in ("same", "different"):
+        assert sum(row[kind] for row in rows) == pytest.approx(1.0)
+        assert all(row[kind] == 0 for row in rows if not row["within_bounds"])
+    low, high = made.total.supported_bits
+    assert -np.log2(1 + made.total.speakers) <= low < 0 < high <= np.log2(1 + made.total.pairs)
+    within = [row["support"] for row in rows if row["within_bounds"]]
+    bounds = [describe_degree(d) for d in degrees_of_support([high, low]).tolist()]
+    assert [within[0], within[-1]] == bounds
+    text = read_alone(render_html(validation_page([made], statement()))).text
+    assert f"at most {bounds[0]} (LR {2**high:,.3g}), at most {bounds[1]} (LR 1/" in text
+    assert text.count("beyond the bound") == 2 * (len(rows) - len(within))
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e5])

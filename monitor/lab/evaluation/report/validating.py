@@ -20,6 +20,14 @@ from monitor.lab.evaluation.validation import (
     ValidationPart,
     ValidationStatement,
 )
+from monitor.lab.evaluation.verbal import (
+    SOURCE,
+    VerbalRow,
+    degrees_of_support,
+    describe_degree,
+    ratio_range,
+    verbal_rows,
+)
 from monitor.lab.evaluation.verification import det_curve, paint_det
 from monitor.lab.evaluation.zebra import ece_profile
 from monitor.lab.plots.evaluation import Line
@@ -52,6 +60,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 NOT_STATED = "not stated"
 _NATS = float(np.log(10.0))
+_TENS = float(np.log10(2.0))
 _POINTS = 300
 _FARTHEST = 15.0
 """Decades on either side that are drawn."""
@@ -78,6 +87,7 @@ _SOURCES = (
     "ENFSI 2015: Methodological guidelines for best practice in forensic semiautomatic and "
     "automatic speaker recognition; Guideline for evaluative reporting in forensic science.",
     "ISO 21043-4:2025, Forensic sciences, Part 4: Interpretation.",
+    SOURCE,
 )
 
 
@@ -178,6 +188,11 @@ def validation_json(
                 "draws": validation.replicates,
                 "seed": validation.seed,
                 **_part_json(validation.total, statement.criteria),
+                "verbal_scale": [
+                    {"support": describe_degree(row.degree), "ratios": ratio_range(row.degree),
+                     "same": row.same, "different": row.different, "within_bounds": row.within}
+                    for row in rows_in_words(validation)
+                ],
                 "parts": {
                     by: {part.name: _part_json(part) for part in parts}
                     for by, parts in validation.parts.items()
@@ -204,6 +219,50 @@ def _part_json(part: ValidationPart, criteria: Sequence[Criterion] = ()) -> dict
             for required in (_criteria_of(key, criteria),)
         },
     }  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------- in words
+
+
+def rows_in_words(validation: Validation) -> Sequence[VerbalRow]:
+    """Count comparisons by the verbal scale, within what the data support."""
+    mated, others = validation.mated / _TENS, validation.others / _TENS
+    return verbal_rows(mated, others, validation.total.supported_bits)
+
+
+def bounds_in_words(validation: Validation) -> str:
+    """Say the strongest words that the data support, in both directions."""
+    bounds = validation.total.supported_bits
+    least, most = (describe_degree(degree) for degree in degrees_of_support(bounds).tolist())
+    low, high = (f"{2.0 ** abs(bits):,.3g}" for bits in bounds)
+    return (
+        f"In words (ENFSI 2015): at most {most} (LR {high}), at most {least} (LR 1/{low}); the "
+        "data support no larger ratios, and one beyond a bound has the word of the bound."
+    )
+
+
+def _verbal_scale(validation: Validation) -> Section:
+    rows: list[list[Cell]] = [
+        [
+            describe_degree(row.degree),
+            ratio_range(row.degree),
+            *(
+                (format_value(row.same, "share"), format_value(row.different, "share"))
+                if row.within
+                else ("beyond the bound", "beyond the bound")
+            ),
+        ]
+        for row in rows_in_words(validation)
+    ]
+    heads = ["Support", "LR", "same-speaker comparisons", "different-speaker comparisons"]
+    note = (
+        "The words grade the evidence, not the hypotheses: what a court should believe also "
+        "depends on everything else that it knows."
+    )
+    return Section(
+        f"{validation.name}, in words",
+        [Paragraphs([bounds_in_words(validation)]), Table.of(heads, rows, notes=[note])],
+    )
 
 
 # ---------------------------------------------------------------------------------------- pictures
@@ -382,7 +441,7 @@ def validation_page(
             Paragraphs([f"Criteria: {NOT_STATED}. Nothing is decided."])
         ]  # fmt: skip
         sections.append(Section(validation.name, [*blocks, table, *undecided]))
-        sections.append(_pictures(validation, number))
+        sections += [_verbal_scale(validation), _pictures(validation, number)]
         for by, parts in validation.parts.items():
             part_table = _part_table(by, [(part.name, part) for part in parts])
             sections.append(Section(f"{validation.name}, by {by}", [part_table]))
@@ -407,7 +466,10 @@ def validation_summary(
     sections = [
         Section(
             f"{validation.name}: {validation.calibration}",
-            [Bullets(validation.notes), matrix(validation, statement.criteria, brief=True)],
+            [
+                Bullets([*validation.notes, bounds_in_words(validation)]),
+                matrix(validation, statement.criteria, brief=True),
+            ],
         )
         for validation in validations
     ]

@@ -1,0 +1,131 @@
+"""Likelihood ratios in words: the verbal scale of ENFSI's guideline of 2015.
+
+Source: ENFSI, Guideline for evaluative reporting in forensic science (2015). Its ranges are 2-10,
+10-100, 100-1000, 1000-10,000, 10,000-1,000,000 and above; 1 is no support, and inverse ratios say
+the same of the alternative. The ranges share their ends and leave out 1 to 2: here an end belongs
+to the weaker word, and below 2 there is no support.
+
+Misleads: words beyond the ratios that data support (ELUB). There the word is that of the bound.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from monitor.errors import UsageError
+from monitor.types import FloatArray, IntArray
+
+TERMS = ("no", "weak", "moderate", "moderately strong", "strong", "very strong", "extremely strong")
+"""Degrees of support, the weakest first."""
+EDGES = (2.0, 10.0, 1e2, 1e3, 1e4, 1e6)
+"""Likelihood ratios at which the next degree begins: at the first, above the others."""
+SOURCE = (
+    "Verbal scale: ENFSI, Guideline for evaluative reporting in forensic science (2015). Its "
+    "ranges share their ends: here an end has the weaker word, and below 2 there is no support."
+)
+_EDGE_BITS = np.log2(EDGES)
+_SLACK_BITS = 1e-9
+"""Rounding of a logarithm: 1000 is exactly 1000."""
+
+
+class VerbalRow(NamedTuple):
+    """A degree of support, and the comparisons that have it.
+
+    Attributes:
+        degree: place in `TERMS`; below 0 for different speakers.
+        same, different: share of same-speaker and of different-speaker comparisons.
+        within: whether calibration supports ratios of this degree at all.
+    """
+
+    degree: int
+    same: float
+    different: float
+    within: bool
+
+
+def degrees_of_support(
+    bits: ArrayLike, bounds_bits: tuple[float, float] = (-math.inf, math.inf)
+) -> IntArray:
+    """Grade evidence: places in `TERMS`, negative where it supports different speakers.
+
+    Args:
+        bits: log2 likelihood ratios, any shape; infinite ones are cut to the bounds.
+        bounds_bits: what the data support (ELUB), lower and upper; what lies beyond has the degree
+            of its bound.
+
+    Raises:
+        UsageError: a ratio or a bound is no number.
+
+    Example:
+        >>> degrees_of_support(np.log2([1, 2, 10, 11, 1e6, 1e7, 1 / 50])).tolist()
+        [0, 1, 1, 2, 5, 6, -2]
+        >>> degrees_of_support([np.inf, -np.inf], (-5.0, 9.0)).tolist()
+        [3, -2]
+    """
+    values = np.asarray(bits, np.float64)
+    low, high = bounds_bits
+    if np.isnan(values).any() or math.isnan(low) or math.isnan(high):
+        raise UsageError("a likelihood ratio of NaN has no verbal term: leave it out")
+    values = np.clip(values, min(low, 0.0), max(high, 0.0))
+    size = np.abs(values)
+    degree = (size >= _EDGE_BITS[0] - _SLACK_BITS).astype(np.intp)
+    for edge in _EDGE_BITS[1:]:
+        degree += size > edge + _SLACK_BITS
+    return np.asarray(np.where(values < 0, -degree, degree))
+
+
+def describe_degree(degree: int) -> str:
+    """Format a degree with what it supports.
+
+    Example:
+        >>> describe_degree(2), describe_degree(-1), describe_degree(0)
+        ('moderate support for one speaker', 'weak support for two speakers', 'no support')
+    """
+    if not degree:
+        return "no support"
+    return f"{TERMS[abs(degree)]} support for {'one speaker' if degree > 0 else 'two speakers'}"
+
+
+def verbal_rows(
+    same_bits: FloatArray, different_bits: FloatArray, bounds_bits: tuple[float, float]
+) -> list[VerbalRow]:
+    """Count comparisons by degree of support, the strongest for one speaker first.
+
+    Args:
+        same_bits: log2 likelihood ratios of same-speaker comparisons, shape (n,).
+        different_bits: those of different-speaker comparisons, shape (m,).
+        bounds_bits: as of `degrees_of_support`.
+    """
+    least, most = degrees_of_support(bounds_bits, bounds_bits).tolist()
+    same = degrees_of_support(same_bits, bounds_bits)
+    different = degrees_of_support(different_bits, bounds_bits)
+    strongest = len(EDGES)
+    return [
+        VerbalRow(
+            degree,
+            float((same == degree).mean()),
+            float((different == degree).mean()),
+            least <= degree <= most,
+        )
+        for degree in range(strongest, -strongest - 1, -1)
+    ]
+
+
+def ratio_range(degree: int) -> str:
+    """Format the likelihood ratios of a degree.
+
+    Example:
+        >>> ratio_range(1), ratio_range(-2), ratio_range(6), ratio_range(0)
+        ('2 to 10', '1/100 to 1/10', 'over 1,000,000', '1/2 to 2')
+    """
+    if degree == 0:
+        return f"1/{EDGES[0]:g} to {EDGES[0]:g}"
+    low = EDGES[abs(degree) - 1]
+    if abs(degree) == len(EDGES):
+        return f"over {low:,.0f}" if degree > 0 else f"below 1/{low:,.0f}"
+    high = EDGES[abs(degree)]
+    return f"{low:,.0f} to {high:,.0f}" if degree > 0 else f"1/{high:,.0f} to 1/{low:,.0f}"
