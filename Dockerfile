@@ -8,7 +8,7 @@ RUN if [ -n "$DEBIAN" ]; then \
         && rm -rf /var/lib/apt/lists/*; \
     fi
 
-# Extras: web is the page; web,tables,notify are more.
+# Extras: web is the page; web,tables,notify,mqtt are more.
 ARG EXTRAS="web"
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./

@@ -440,6 +440,28 @@ class AlertReceiver(Protocol):
         """Hand one alert over, until ``cancel`` is set; DeliveryError where it was not taken."""
 
 
+class RelayControl(Protocol):
+    """What a page or a house shows of a relay, and what it may do with it.
+
+    Attributes:
+        muted: whether a person muted it; setting it does.
+    """
+
+    muted: bool
+
+    @property
+    def way(self) -> str:
+        """What goes out: ``"clear"``, a method, or ``"muted"``."""
+
+    @property
+    def budget_bits(self) -> float | None:
+        """The budget; None without one."""
+
+    @property
+    def left_bits(self) -> float | None:
+        """What is left of it."""
+
+
 class ThresholdForecast(Protocol):
     """Forecast of how long a threshold of a field is away, as `monitor.alerts.Forecast`."""
 

@@ -36,6 +36,7 @@ from monitor.networks.usc import UscNetwork
 from monitor.protocols import Feature, Sink, Sketch, Source
 from monitor.sinks.jsonl import JsonLines, RunBuffer
 from monitor.sinks.live import LiveView, ReplayProgress
+from monitor.sinks.mqtt import Broker, VoiceDevice
 from monitor.sources import (
     AudioQueue,
     Chain,
@@ -564,6 +565,7 @@ SINKS = {
     "LiveView on a terminal": _view(LiveView, terminal=True),
     "Bell": SinkCase(lambda _: Bell()),
     "BackgroundDelivery": SinkCase(lambda _: BackgroundDelivery(Command("cat > /dev/null"))),
+    "VoiceDevice": SinkCase(lambda _: VoiceDevice(Broker.parse("mqtt://127.0.0.1:9"))),
     "LedgerSession": SinkCase(_session, growth=256 * KILOBYTE),
     "Page": SinkCase(lambda _: Page(), growth=12_000 * KILOBYTE),
 }

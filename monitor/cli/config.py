@@ -27,7 +27,7 @@ HARMLESS = frozenset(
 
 An option is refused from a file that others can write until it stands here.
 """
-_RUNS = {"on-alert", "anonymiser-command", "webhook", "notify", "scheduler"}
+_RUNS = {"on-alert", "anonymiser-command", "webhook", "notify", "mqtt", "scheduler"}
 """Options by which a file runs a program, or sends what is heard elsewhere."""
 _RUNS_AS = re.compile("command:").match
 """Tells a method that is a program."""

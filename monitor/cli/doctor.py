@@ -31,6 +31,7 @@ EXTRAS = {
     "onnx": "a speaker-embedding network of your own (--speaker-model)",
     "web": "the page in a browser (--web, monitor show)",
     "notify": "alerts to desktop, mail, chat (--notify)",
+    "mqtt": "bits, alerts and a switch in Home Assistant (--mqtt)",
     "vocoder": "anonymisers that move pitch and formants, or whisper (monitor protect)",
     "tables": "runs and summaries as Parquet, readings as data frames (monitor show)",
     "cluster": "many recordings over several machines (--scheduler)",

@@ -17,7 +17,14 @@ RARE = frozenset(
     (
         *("--rank-model", "--template-seconds", "--enrolled-prior", "--bystanders", "--word-list"),
         *("--speaker-model", "--horizon", "--protect-seed", "--turns-delay", "--scheduler"),
-        *("--ledger-every", "--web-token", "--raw", "--speaker-in-transcript", "--allow-overlap"),
+        *(
+            "--ledger-every",
+            "--web-token",
+            "--mqtt-ca",
+            "--raw",
+            "--speaker-in-transcript",
+            "--allow-overlap",
+        ),
         *("--reconnect", "--bell", "--no-bell", "--alert-for", "--trained", "--replicates"),
         *("--seed", "--trials", "--cohort", "--no-prior", "--delta"),
         *("--command-timeout", "--salt", "--top", "--step", "--lengths"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
+from click.core import ParameterSource
 
 from monitor.alerts.actions.registry import ACTION_OPTIONS, BackgroundDelivery
 from monitor.cli.inputs import check_model, stopped_by_signals
@@ -39,6 +41,7 @@ from monitor.cli.transcript_options import Transcribing
 from monitor.errors import UsageError
 from monitor.phrases import plural
 from monitor.run import status_of
+from monitor.safe_text import is_name
 
 if TYPE_CHECKING:
     from monitor.alerts import EarlyWarning, Threshold
@@ -46,13 +49,13 @@ if TYPE_CHECKING:
     from monitor.features.registry import FeatureSetup
     from monitor.population.population import Population
     from monitor.population.rank_model import RankModels
-    from monitor.protocols import AlertAction, AlertRule, Sink, Source
+    from monitor.protocols import AlertAction, AlertRule, RelayControl, Sink, Source
     from monitor.relay import Relay
     from monitor.run import LedgerFile, LogFile, Protection, Run
     from monitor.sinks.jsonl import RunBuffer
+    from monitor.sinks.mqtt import Broker
     from monitor.stream.monitor import Monitor
     from monitor.web.page import Page
-    from monitor.web.relay import RelayControl
 
 
 @dataclass(frozen=True, slots=True)
@@ -604,6 +607,82 @@ def open_page(
     )
 
 
+# --- A house: where its broker is, and as what the voice is shown there.
+
+
+def _refuse_shown_password(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> str | None:
+    """Refuse a password that everybody on this machine can read."""
+    typed = context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
+    if typed and value and "@" in value.removeprefix("@"):
+        user = value.rpartition("@")[0].partition("://")[2]
+        if ":" in user:
+            raise UsageError(
+                "--mqtt: a password among the arguments can be seen by others: leave it out and "
+                "set MONITOR_MQTT_PASSWORD, or give the address in a @FILE or as MONITOR_MQTT"
+            )
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class HouseOptions:
+    """A broker of MQTT."""
+
+    mqtt: str | None = option(
+        "--mqtt URL|@FILE",
+        "Show bits and alerts in Home Assistant, through this MQTT broker (extra 'mqtt'), such as "
+        "mqtt://USER@HOST:PORT/PREFIX, or mqtts://... (TLS). The password is taken from "
+        "MONITOR_MQTT_PASSWORD, or from the address where that is in a @FILE or in MONITOR_MQTT. "
+        "With --through there is a switch that mutes. The speaker's name is not sent.",
+        envvar="MONITOR_MQTT",
+        callback=_refuse_shown_password,
+    )
+    mqtt_ca: str | None = option(
+        "--mqtt-ca FILE",
+        "Authority (PEM) of the certificate of an mqtts:// broker. [default: the system's]",
+    )
+    mqtt_name: str = option(
+        "--mqtt-name NAME",
+        "Name of the device in Home Assistant. Topics and ids come of it: they stay as long as it "
+        "does.",
+        default="voice",
+    )
+
+    @property
+    def typed(self) -> str | None:
+        """The address, where it was given for this run, not by the environment."""
+        source = click.get_current_context().get_parameter_source("mqtt")
+        return None if source is ParameterSource.ENVIRONMENT else self.mqtt
+
+    def broker(self) -> Broker | None:
+        """Return the broker; None where none was named."""
+        if self.mqtt is None:
+            if self.mqtt_ca is not None:
+                raise UsageError("--mqtt-ca goes with --mqtt mqtts://HOST")
+            return None
+        from monitor.sinks.mqtt import NEEDED, Broker
+
+        lines = addresses("--mqtt", (self.mqtt,))
+        if len(lines) != 1:
+            raise UsageError(f"{NEEDED}; its @FILE has one line")
+        if not is_name(self.mqtt_name):
+            raise UsageError("--mqtt-name: give a name of one line")
+        password = os.environ.get("MONITOR_MQTT_PASSWORD") or None
+        return Broker.parse(lines[0], password=password, authority=self.mqtt_ca)
+
+    def devices(self, relay: RelayControl | None = None) -> Iterator[AlertAction]:
+        """Open the voice as a device; none where no broker was named."""
+        if (broker := self.broker()) is not None:
+            from monitor.sinks.mqtt import VoiceDevice
+
+            yield VoiceDevice(broker, self.mqtt_name, relay=relay, report=_note)
+
+
+def _note(line: str) -> None:
+    say(f"monitor: note: {line}")
+
+
 # --- A run: its options, and what is told of it.
 
 
@@ -618,6 +697,7 @@ class RunOptions:
     of_ledger: LedgerOptions = group(LedgerOptions, "Alerts")
     log: JsonLog = group(JsonLog, "Output")
     shown: DisplayOptions = group(DisplayOptions, "Output")
+    house: HouseOptions = group(HouseOptions, "Output")
 
 
 class RunReporter:
@@ -686,7 +766,9 @@ class RunReporter:
             rules=lambda monitor: asked.alerting.rules_for(
                 monitor, [*asked.of_ledger.rules(), *relays]
             ),
-            actions=itertools.chain(asked.alerting.actions(bell=self._bell), relays),
+            actions=itertools.chain(
+                asked.alerting.actions(bell=self._bell), relays, asked.house.devices(self._relay)
+            ),
             sinks=asked.shown.pages(asked.alerting.thresholds, self._relay),
             log=self._log,
             ledger=asked.of_ledger.file(),

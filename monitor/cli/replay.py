@@ -237,8 +237,9 @@ def _measure_each(asked: ReplayOptions) -> int:
     assert path is not None
     if resume and asked.log.replace:
         raise UsageError("--resume goes on with a summary, --replace begins it anew: give one")
-    shown = replace(asked.shown, web_token=None)  # no secret travels
-    sent_options = replace(asked, workers=JobOptions(None, None), shown=shown)
+    shown, house = replace(asked.shown, web_token=None), replace(asked.house, mqtt=None)
+    # no secret travels
+    sent_options = replace(asked, workers=JobOptions(None, None), shown=shown, house=house)
     open_run = OneOfMany(sent_options, feature_setup())
     recordings = find_recordings(asked.recordings)
     refuse_overwrite(path, [*recordings, *asked.options.files, *asked.protecting.files])
@@ -461,6 +462,7 @@ def command(asked: ReplayOptions) -> int:
         "--jsonl": asked.log.jsonl,
         "--plot": asked.plot,
         "--web": asked.shown.web,
+        "--mqtt": asked.house.typed,
         "--ledger": asked.of_ledger.ledger,
         "--raw": asked.raw,
         "--speed": math.isfinite(asked.speed),

@@ -28,6 +28,7 @@ from monitor.errors import UsageError
 from monitor.events.declaration import Event
 from monitor.events.reading import Reading
 from monitor.lazy import Managed
+from monitor.protocols import RelayControl
 from monitor.web.guard import (
     SESSION_SECONDS,
     Access,
@@ -41,7 +42,7 @@ from monitor.web.guard import (
     too_many_tries,
 )
 from monitor.web.hub import Hub, NumberedRecord, Wakeup
-from monitor.web.relay import RelayControl, overlay_routes, relay_routes
+from monitor.web.relay import overlay_routes, relay_routes
 from monitor.web.server import Server
 
 # --- The newest reading as Prometheus metrics.

@@ -3,38 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from monitor.protocols import RelayControl
 from monitor.web.guard import Access, Answer, address_of, guarded, not_ours, too_many_tries
 from monitor.web.hub import Hub
 
 STATIC = Path(__file__).parent / "static"
-
-
-class RelayControl(Protocol):
-    """What a page shows of a relay, and what it may do with it.
-
-    Attributes:
-        muted: whether a person muted it; setting it does.
-    """
-
-    muted: bool
-
-    @property
-    def way(self) -> str:
-        """What goes out: ``"clear"``, a method, or ``"muted"``."""
-
-    @property
-    def budget_bits(self) -> float | None:
-        """The budget; None without one."""
-
-    @property
-    def left_bits(self) -> float | None:
-        """What is left of it."""
 
 
 def relay_routes(relay: RelayControl) -> list[BaseRoute]:

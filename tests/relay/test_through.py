@@ -17,9 +17,10 @@ import soundfile
 
 from monitor import measure
 from monitor.run import MeasurementSettings
+from tests.broker import PASSWORD, Follower, Mosquitto, broker, follower
 from tests.virtual_microphone import DEVICE, VirtualMicrophone, virtual_microphone
 
-__all__ = ["virtual_microphone"]
+__all__ = ["broker", "follower", "virtual_microphone"]
 
 READER, RECORDING = "1462", "speech/dev-clean/1462/170145.opus"
 MEETING = "meeting"
@@ -126,3 +127,33 @@ def test_a_killed_monitor_leaves_silence(other_side, through, speak):
     sound = other_side.stop()
     assert np.abs(sound).max() > 0.01
     assert not np.abs(sound[-48_000:]).max() > 1e-4
+
+
+@pytest.fixture
+def house(virtual_microphone, broker: Mosquitto) -> list[str]:
+    """Options by which the voice is shown in a house."""
+    virtual_microphone.environment["MONITOR_MQTT_PASSWORD"] = PASSWORD
+    return ["--mqtt", broker.url]
+
+
+def test_the_house_mutes_and_unmutes(other_side, through, speak, house, follower: Follower):
+    through(*house)
+    follower.publish("disclosure-monitor/voice/mute/set", "ON")
+    follower.wait_for("voice/mute", lambda text: '"muted"' in text)
+    speak(15.0)
+    time.sleep(7)
+    follower.messages.clear()
+    follower.publish("disclosure-monitor/voice/mute/set", "OFF")
+    follower.wait_for("voice/mute", lambda text: '"clear"' in text)
+    time.sleep(10)
+    loud = np.flatnonzero(np.abs(other_side.stop()) > 1e-3) / 48_000
+    assert 2 < loud[-1] - loud[0] < 10
+
+
+def test_the_house_is_told_when_the_budget_was_spent(other_side, through, speak, house, follower):
+    through("--budget", 8, *house)
+    speak(20.0)
+    alert = json.loads(follower.wait_for("voice/alert", lambda text: '"ON"' in text, 40))
+    assert alert["rule"] == "budget of 8 bits spent: muted"
+    follower.wait_for("voice/mute", lambda text: '"muted"' in text)
+    other_side.stop()

@@ -58,8 +58,11 @@ class Bell:
 # --- An alert runs a command.
 
 TIMEOUT_SECONDS = 60.0
-SECRETS = frozenset({"MONITOR_WEB_TOKEN", "MONITOR_WEBHOOK", "MONITOR_NOTIFY"})
-"""Variables that no command gets: the token of the page, and those of `ACTION_OPTIONS`."""
+SECRETS = frozenset(
+    f"MONITOR_{name}"
+    for name in ("WEB_TOKEN", "OVERLAY_TOKEN", "MQTT", "MQTT_PASSWORD", "WEBHOOK", "NOTIFY")
+)
+"""Variables that no command gets: tokens of the page, the broker, those of `ACTION_OPTIONS`."""
 
 
 class Command:

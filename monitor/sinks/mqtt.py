@@ -1,0 +1,600 @@
+"""A voice in the house: figures, alerts and a mute switch over MQTT, which Home Assistant finds."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import secrets
+import ssl
+import threading
+import time
+import unicodedata
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+import orjson
+
+from monitor.errors import UsageError
+from monitor.events.phrases import caveat_of
+from monitor.events.reading import Reading
+from monitor.events.run import Alert, RunStart
+from monitor.version import __version__
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from monitor.events.declaration import Event
+    from monitor.protocols import RelayControl
+    from monitor.types import Record
+
+# --- The broker, by its address.
+
+PORTS = {"mqtt": 1883, "mqtts": 8883}
+PREFIX = "disclosure-monitor"
+NEEDED = (
+    "--mqtt needs an address such as mqtt://homeassistant.local, mqtts://user@broker:8883 or "
+    "mqtt://user@broker/prefix"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker, and as whom to speak to it.
+
+    Attributes:
+        prefix: of all topics but those of Home Assistant's discovery.
+        tls: whether the connection is encrypted, and the broker's certificate checked.
+        authority: a PEM file with that of the certificate; None for those of the system.
+
+    Example:
+        >>> broker = Broker.parse("mqtts://ann@broker.local/flat/voices", password="secret")
+        >>> broker.label, broker.user, broker.prefix
+        ('mqtts broker.local:8883', 'ann', 'flat/voices')
+    """
+
+    host: str
+    port: int = PORTS["mqtt"]
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    prefix: str = PREFIX
+    tls: bool = False
+    authority: str | PathLike[str] | None = None
+
+    @classmethod
+    def parse(
+        cls,
+        url: str,
+        *,
+        password: str | None = None,
+        authority: str | PathLike[str] | None = None,
+    ) -> Self:
+        """Parse ``mqtt://USER:PASSWORD@HOST:PORT/PREFIX``, or ``mqtts://``.
+
+        A password in the address comes before ``password``. No message shows the address.
+        """
+        try:
+            parts = urlsplit(url.strip())
+            port, host = parts.port, (parts.hostname or "").encode("idna").decode()
+        except ValueError:  # of the address, or of its name's letters
+            raise UsageError(NEEDED) from None
+        prefix = unquote(parts.path).strip("/") or PREFIX
+        if parts.scheme not in PORTS or not host or port == 0 or re.search("[?#]", url):
+            raise UsageError(NEEDED)
+        if not prefix.isprintable() or re.search(r"[+#]|^\$", prefix):
+            raise UsageError("--mqtt: the prefix is the beginning of a topic, without +, # and $")
+        user = unquote(parts.username) if parts.username else None
+        if parts.password is not None:
+            password = unquote(parts.password)
+        if password and user is None:
+            raise UsageError(
+                "--mqtt: a password goes with a user: write mqtt://USER@HOST, or leave out "
+                "MONITOR_MQTT_PASSWORD"
+            )
+        tls = parts.scheme == "mqtts"
+        if authority is not None and not tls:
+            raise UsageError("--mqtt-ca is of an encrypted connection: write mqtts://, or leave it")
+        return cls(host, port or PORTS[parts.scheme], user, password, prefix, tls, authority)
+
+    @property
+    def label(self) -> str:
+        """Name in messages, without a secret."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'mqtts' if self.tls else 'mqtt'} {host}:{self.port}"
+
+    def context(self) -> ssl.SSLContext:
+        """Return what checks the broker's certificate."""
+        try:
+            return ssl.create_default_context(cafile=self.authority)
+        except OSError as error:  # an SSLError, too
+            reason = "no certificate" if isinstance(error, ssl.SSLError) else error.strerror
+            raise UsageError(f"--mqtt-ca {self.authority}: {reason}; give a PEM file") from None
+
+
+# --- A device of Home Assistant, which shows states and takes commands.
+
+DISCOVERY = "homeassistant"
+"""Prefix of the topics where Home Assistant looks for devices, and says that it is there."""
+KEEPALIVE_SECONDS = 15
+"""After 1.5 times as long the broker says that a monitor without power is offline."""
+FIRST_SECONDS = 5.0
+"""How long a broker may take to answer before the run goes on without it."""
+MOST_RETRY_SECONDS = 30
+LOOK_SECONDS = 0.25
+EVERY_SECONDS = 1.0
+"""Readings are published no more often."""
+AGAIN_SECONDS = 60.0
+"""What has not changed is said again after so long, to who came later."""
+PATIENCE_SECONDS = 5.0
+"""At the end of a run, for a broker that is there; a fifth of it for one that is not."""
+CLOSE_SECONDS = 3.0
+ONLINE, OFFLINE = b"online", b"offline"
+
+Commands: TypeAlias = "Mapping[str, Callable[[bytes], None]]"
+Entities: TypeAlias = "Mapping[str, Mapping[str, object]]"
+
+
+def identifier(name: str) -> str:
+    """Return a name as topics and ids have it: the same for the same name.
+
+    Example:
+        >>> identifier("Living room"), identifier("Küche"), len(identifier("客厅"))
+        ('living_room', 'kuche', 14)
+    """
+    text = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    plain = re.sub(r"[^a-z0-9]+", "_", text).strip("_")
+    return plain or f"voice_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+class HouseDevice:
+    """A device with entities, announced to Home Assistant and kept up to date through a broker.
+
+    Everything is published from threads of its own: none of its methods but `drain` and `close`
+    waits for the broker. Of what is shown the newest waits alone; what is told waits in order, all
+    of it. After an interruption the device is announced again and says all of its states anew. A
+    last will says that it is offline.
+
+    Args:
+        broker: tried at once, for `FIRST_SECONDS` at most.
+        name: as people see it; `identifier` makes topics and ids of it.
+        commands: by topic below the device's, called from a thread; retained commands are none.
+        look: called a few times a second, from a thread: it may tell.
+        report: called with a line where the broker is not there yet.
+
+    Raises:
+        UsageError: the broker refuses user or password, or its certificate is not to be trusted.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        name: str,
+        *,
+        commands: Commands | None = None,
+        look: Callable[[], None] = lambda: None,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        try:
+            from paho.mqtt.client import Client
+            from paho.mqtt.enums import CallbackAPIVersion
+        except ImportError:
+            raise UsageError(
+                "--mqtt needs the extra 'mqtt': pip install 'speaker-disclosure-monitor[mqtt]'"
+            ) from None
+        self._broker, self._name, self._look = broker, name, look
+        self._commands = dict(commands or {})
+        self.id = identifier(name)
+        self.topic = f"{broker.prefix}/{self.id}"
+        self._changed = threading.Condition()
+        self._config: bytes | None = None
+        self._told: dict[str, bytes] = {}  # retained, the newest of each topic
+        self._waiting: deque[tuple[str, bytes]] = deque()
+        self._handed: list[Any] = []  # to the library, which keeps them until they are taken
+        self._count = 0
+        self._shown: dict[str, bytes] = {}
+        self._due: set[str] = set()  # of what is shown: not published as it is now
+        self._published_time = -math.inf
+        self._news = self._announcing = self._closing = False
+        self._left_behind: dict[str, bytes] = {}
+        self._answer: str | None = None
+        self._has_connected = False
+        self._answered = threading.Event()
+        self._client = client = Client(
+            CallbackAPIVersion.VERSION2, client_id=f"{PREFIX}-{secrets.token_hex(6)}"
+        )
+        client.connect_timeout = FIRST_SECONDS
+        client.reconnect_delay_set(1, MOST_RETRY_SECONDS)
+        client.username_pw_set(broker.user, broker.password or None)
+        client.will_set(f"{self.topic}/status", OFFLINE, 1, retain=True)
+        if broker.tls:
+            client.tls_set_context(broker.context())
+        client.on_connect = self._on_connect
+        client.on_message = self._on_message
+        self._connect(report)
+        self._thread = threading.Thread(target=self._work, name="mqtt", daemon=True)
+        self._thread.start()
+
+    def _connect(self, report: Callable[[str], None]) -> None:
+        """Try the broker: what is wrong by us is refused, what may pass is tried again."""
+        client, broker = self._client, self._broker
+        trouble = "no answer"
+        try:
+            client.connect(broker.host, broker.port, KEEPALIVE_SECONDS)
+        except ssl.SSLError as error:
+            reason = getattr(error, "verify_message", None) or error.reason or str(error)
+            raise UsageError(
+                f"{broker.label}: its certificate is not to be trusted ({reason}): give that of "
+                "its authority (--mqtt-ca FILE), and the host's name as it stands there"
+            ) from None
+        except OSError as error:
+            trouble = error.strerror or str(error)
+            client.connect_async(broker.host, broker.port, KEEPALIVE_SECONDS)
+            client.loop_start()
+        else:
+            client.loop_start()
+            if self._answered.wait(FIRST_SECONDS):
+                if self._answer is None:
+                    return
+                client.disconnect()
+                client.loop_stop()
+                raise UsageError(
+                    f"{broker.label} refuses {broker.user or 'who gives no user'}: {self._answer}; "
+                    "check the user, and MONITOR_MQTT_PASSWORD"
+                )
+        report(f"{broker.label} is not there ({trouble}): tried again while the voice is measured")
+
+    def announce(self, entities: Entities) -> None:
+        """Announce the device, which is online from now on, with entities by their keys.
+
+        Args:
+            entities: as Home Assistant's discovery has them; topics are those below the device's.
+                One with its platform alone is removed where an earlier run had it.
+        """
+        components = {key: self._component(key, entity) for key, entity in entities.items()}
+        config = {
+            "device": {
+                "identifiers": [f"disclosure_monitor_{self.id}"],
+                "name": self._name,
+                "manufacturer": "Disclosure monitor",
+                "sw_version": __version__,
+            },
+            "origin": {"name": "speaker-disclosure-monitor", "sw_version": __version__},
+            "availability_topic": f"{self.topic}/status",
+            "components": components,
+        }
+        with self._changed:
+            self._config = orjson.dumps(config)
+        self._announce_again()
+
+    def _component(self, key: str, entity: Mapping[str, object]) -> Record:
+        if len(entity) == 1:
+            return dict(entity)
+        topics = {
+            name: f"{self.topic}/{value}" for name, value in entity.items() if "_topic" in name
+        }
+        return {**entity, **topics, "unique_id": f"disclosure_monitor_{self.id}_{key}"}
+
+    def show(self, topic: str, state: Mapping[str, object]) -> None:
+        """Show a state, of which the newest counts: published once a second, where it changed."""
+        content = orjson.dumps(state)
+        with self._changed:
+            if self._shown.get(topic) != content:
+                self._shown[topic] = content
+                self._due.add(topic)
+
+    def tell(self, topic: str, state: Mapping[str, object]) -> None:
+        """Tell a state, each one, in order; the broker keeps the newest."""
+        content = orjson.dumps(state)
+        with self._changed:
+            self._told[topic] = content
+            self._waiting.append((topic, content))
+            self._count += 1
+            self._wake()
+
+    def drain(self) -> list[str]:
+        """Wait a little for what was told; report what the broker has not taken, in a line."""
+        patience = PATIENCE_SECONDS if self._client.is_connected() else PATIENCE_SECONDS / 5
+        until = time.monotonic() + patience
+        while (left := self._left) and time.monotonic() < until:
+            time.sleep(0.02)
+        if not left and (self._has_connected or self._config is None):
+            return []
+        reason = self._answer or "no connection"
+        lost = f"{left} of {self._count} states not delivered" if left else "nothing was shown"
+        return [f"{self._broker.label}: {lost}: {reason}"]
+
+    def close(self, left: Mapping[str, Mapping[str, object]] | None = None) -> None:
+        """Say that it is offline, and let go of the broker.
+
+        ``left`` is what the broker keeps of topics that were told; it is not told before that.
+        """
+        with self._changed:
+            self._left_behind = {t: orjson.dumps(s) for t, s in (left or {}).items()}
+            self._closing = True
+            self._wake()
+        self._thread.join(CLOSE_SECONDS)
+
+    @property
+    def _left(self) -> int:
+        """States told that the broker has not taken yet."""
+        with self._changed:
+            return len(self._waiting) + sum(not message.is_published() for message in self._handed)
+
+    def _wake(self) -> None:
+        self._news = True
+        self._changed.notify_all()
+
+    # Called by the library, from its thread.
+
+    def _on_connect(self, client: Any, _: object, __: object, code: Any, ___: object) -> None:
+        if code.is_failure:
+            self._answer = str(code)
+        else:
+            self._answer, self._has_connected = None, True
+            client.subscribe([(f"{DISCOVERY}/status", 0)])
+            for topic in self._commands:
+                client.subscribe(f"{self.topic}/{topic}", 1)
+            self._announce_again()
+        self._answered.set()
+
+    def _on_message(self, _: Any, __: object, message: Any) -> None:
+        if message.topic == f"{DISCOVERY}/status":
+            if message.payload == ONLINE:
+                self._announce_again()
+            return
+        command = self._commands.get(message.topic.removeprefix(f"{self.topic}/"))
+        if command is not None and not message.retain:  # it was meant for an earlier run
+            command(message.payload)
+            with self._changed:
+                self._wake()
+
+    def _announce_again(self) -> None:
+        with self._changed:
+            self._announcing = True
+            self._wake()
+
+    # The thread that publishes; it never holds the lock while it calls the library.
+
+    def _work(self) -> None:
+        closing = False
+        while not closing:
+            self._look()
+            with self._changed:
+                self._changed.wait_for(lambda: self._news, LOOK_SECONDS)
+                self._news, closing = False, self._closing
+            if self._client.is_connected():
+                told = self._publish_told()
+                self._publish_states(told)
+        self._say_goodbye()
+
+    def _publish_told(self) -> set[str]:
+        """Publish what was told, in order; return its topics."""
+        topics: set[str] = set()
+        while True:
+            with self._changed:
+                self._handed = [m for m in self._handed if not m.is_published()]
+                if not self._waiting:
+                    return topics
+                topic, content = self._waiting[0]
+            message = self._client.publish(f"{self.topic}/{topic}", content, 1, retain=True)
+            if message.rc:  # the connection is gone: once more, when it is there again
+                return topics
+            topics.add(topic)
+            with self._changed:
+                self._handed.append(message)
+                self._waiting.popleft()
+
+    def _publish_states(self, told: Collection[str]) -> None:
+        """Publish what is shown, and all but what was just told where that is due."""
+        now = time.monotonic()
+        late = now - self._published_time
+        with self._changed:
+            announcing = self._announcing and self._config is not None
+            all_of_it = announcing or late >= AGAIN_SECONDS
+            if not all_of_it and (late < EVERY_SECONDS or not self._due):
+                return
+            shown = {t: s for t, s in self._shown.items() if all_of_it or t in self._due}
+            states = {t: s for t, s in self._told.items() if announcing and t not in told}
+            config = self._config
+            self._announcing, self._due = False, set()
+        publish, self._published_time = self._client.publish, now
+        if announcing:
+            publish(f"{DISCOVERY}/device/{self.id}/config", config, retain=True)
+            publish(f"{self.topic}/status", ONLINE, retain=True)
+        for topic, content in states.items():
+            publish(f"{self.topic}/{topic}", content, retain=True)
+        for topic, content in shown.items():
+            publish(f"{self.topic}/{topic}", content)
+
+    def _say_goodbye(self) -> None:
+        client = self._client
+        if client.is_connected() and self._config is not None:
+            for topic, content in {"status": OFFLINE, **self._left_behind}.items():
+                last = client.publish(f"{self.topic}/{topic}", content, 1, retain=True)
+            if not last.rc:
+                last.wait_for_publish(CLOSE_SECONDS / 2)
+        client.disconnect()
+        client.loop_stop()
+
+
+# --- A voice as such a device.
+
+NAME = "voice"
+ON, OFF = b"ON", b"OFF"
+CLEAR, MUTED = "clear", "muted"
+CALM: Mapping[str, object] = {"state": "OFF", "raised": []}
+_JSON = "{{ value_json.%s }}"
+ENTITIES: Mapping[str, Mapping[str, object]] = {
+    "bits": {
+        "platform": "sensor",
+        "name": "Bits",
+        "unit_of_measurement": "bit",
+        "state_class": "measurement",
+        "suggested_display_precision": 1,
+        "icon": "mdi:account-voice",
+        "state_topic": "reading",
+        "value_template": _JSON % "bits",
+        "json_attributes_topic": "reading",
+        "json_attributes_template": _JSON % "attributes | tojson",
+    },
+    "one_in": {
+        "platform": "sensor",
+        "name": "One in",
+        "unit_of_measurement": "people",
+        "state_class": "measurement",
+        "suggested_display_precision": 0,
+        "icon": "mdi:account-search",
+        "state_topic": "reading",
+        "value_template": _JSON % "one_in",
+    },
+    "alert": {
+        "platform": "binary_sensor",
+        "name": "Alert",
+        "device_class": "problem",
+        "state_topic": "alert",
+        "value_template": _JSON % "state",
+        "json_attributes_topic": "alert",
+    },
+    "mute": {
+        "platform": "switch",
+        "name": "Mute",
+        "icon": "mdi:microphone-off",
+        "state_topic": "mute",
+        "value_template": _JSON % "state",
+        "json_attributes_topic": "mute",
+        "command_topic": "mute/set",
+    },
+}
+"""Sensors of bits and of one in how many people, alert and switch."""
+
+
+class VoiceDevice:
+    """An action of a run that shows its voice in the house: no name, no audio, no template.
+
+    Of several people the one who disclosed most is shown. An alert is on as long as any is raised;
+    without a rule there is no such entity, since it could never be on. With a relay there is a
+    switch, which is on whenever nothing goes out.
+
+    Args:
+        broker: where to publish.
+        name: of the device, as people see it.
+        relay: what goes out, to mute.
+        report: called with a line where the broker is not there yet.
+
+    Raises:
+        UsageError: the broker refuses user or password, or its certificate is not to be trusted.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        name: str = NAME,
+        *,
+        relay: RelayControl | None = None,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._relay, self._way = relay, ""
+        self._readings: dict[tuple[str | None, str | None], Reading] = {}
+        self._raised: dict[tuple[str, str | None, str | None], Alert] = {}
+        self._begun = self._has_rules = False
+        commands = {} if relay is None else {"mute/set": self._mute}
+        self._device = HouseDevice(broker, name, commands=commands, look=self._look, report=report)
+
+    def write(self, event: Event) -> None:
+        """Take one event of the run; returns at once."""
+        if isinstance(event, RunStart):
+            self._begin(event)
+        elif isinstance(event, Reading):
+            self._readings[event.label, event.watch] = event
+            self._device.show("reading", self._record())
+        elif isinstance(event, Alert) and event.level == "alert":
+            key = event.rule, event.label, event.watch
+            if event.state == "raised":
+                self._raised[key] = event
+            else:
+                self._raised.pop(key, None)
+            self._device.tell("alert", self._alert_record(event))
+
+    def drain(self) -> Sequence[str]:
+        """Wait a little for what is under way; report what was not delivered."""
+        return self._device.drain()
+
+    def close(self) -> None:
+        """Say that it is offline; the broker keeps nothing that is about the voice."""
+        left = {"alert": CALM} if self._has_rules else {}
+        self._device.close(left if self._relay is None else {**left, "mute": _output(MUTED)})
+
+    def _begin(self, start: RunStart) -> None:
+        relay = self._relay
+        self._has_rules = bool(start.alerts or start.alarms) or (
+            relay is not None and relay.budget_bits is not None
+        )
+        present = {"alert": self._has_rules, "mute": relay is not None}
+        self._device.announce(
+            {
+                key: entity if present.get(key, True) else {"platform": entity["platform"]}
+                for key, entity in ENTITIES.items()
+            }
+        )
+        if self._has_rules:
+            self._device.tell("alert", CALM)
+        self._begun = True
+
+    def _record(self) -> Record:
+        """Return the figures of the voice, or of the one who disclosed most."""
+        readings = self._readings.values()
+        reading = max(readings, key=lambda r: -math.inf if r.bits is None else r.bits)
+        bits = reading.bits
+        one_in = None if bits is None else float(f"{2.0 ** max(0.0, min(bits, 1000.0)):.3g}")
+        attributes = {
+            "low": _rounded(reading.bits_low),
+            "high": _rounded(reading.bits_high),
+            "peak": max(_rounded(r.peak_bits) or 0.0 for r in readings),
+            "at_least": bool(reading.at_least),
+            "headline": reading.headline,
+            "other_voice": reading.change is not None,
+            "caveat": caveat_of(reading),
+        }
+        return {"bits": _rounded(bits), "one_in": one_in, "attributes": attributes}
+
+    def _alert_record(self, alert: Alert) -> Record:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return {
+            "state": "ON" if self._raised else "OFF",
+            "raised": sorted({rule for rule, *_ in self._raised}),
+            "last": alert.state,
+            "rule": alert.rule,
+            "field": alert.field,
+            "value": _rounded(alert.value),
+            "threshold": alert.threshold,
+            "seconds": round(alert.seconds, 2),
+            "time": now,
+        }
+
+    # Called from the device's threads.
+
+    def _mute(self, command: bytes) -> None:
+        if self._relay is not None and command in (ON, OFF):
+            self._relay.muted = command == ON
+            self._way = ""  # said again where it stays as it is: a spent budget is not undone
+
+    def _look(self) -> None:
+        """Tell of what goes out, once it is something else: a page can mute, too."""
+        if self._relay is None or not self._begun or (way := self._relay.way) == self._way:
+            return
+        self._way = way
+        self._device.tell("mute", _output(way))
+
+
+def _output(way: str) -> Record:
+    """Return the state of the switch; a method that protects may name private files."""
+    output = way if way in (CLEAR, MUTED) else "protected"
+    return {"state": "ON" if way == MUTED else "OFF", "output": output}
+
+
+def _rounded(bits: float | None) -> float | None:
+    return None if bits is None or not math.isfinite(bits) else round(bits, 2)
