@@ -254,7 +254,8 @@ class ValidationOptions:
         "--validation FILE.html",
         "Instead of the papers' metrics: a forensic validation of likelihood ratios, to print; CSV "
         "and JSON beside it. Tippett, PAV, ECE and DET plots, Cllr and its parts, devPAV, ELUB and "
-        "invariance bounds; by length (--choose), --conditions and --groups.",
+        "invariance bounds, ENFSI's words within them; by length (--choose), --conditions and "
+        "--groups.",
     )
     llr: str | None = option(
         "--llr",
