@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from monitor.relay import Relay
     from monitor.run import LedgerFile, LogFile, Protection, Run
     from monitor.sinks.jsonl import RunBuffer
-    from monitor.sinks.mqtt import Broker
+    from monitor.sinks.mqtt import Broker, PageDevice
     from monitor.stream.monitor import Monitor
     from monitor.web.page import Page
 
@@ -625,18 +625,20 @@ def _refuse_shown_password(
     return value
 
 
+def mqtt_option(help: str) -> Any:  # noqa: A002
+    """Make the field of a broker's address."""
+    return option("--mqtt URL|@FILE", help, envvar="MONITOR_MQTT", callback=_refuse_shown_password)
+
+
 @dataclass(frozen=True, slots=True)
 class HouseOptions:
     """A broker of MQTT."""
 
-    mqtt: str | None = option(
-        "--mqtt URL|@FILE",
+    mqtt: str | None = mqtt_option(
         "Show bits and alerts in Home Assistant, through this MQTT broker (extra 'mqtt'), such as "
         "mqtt://USER@HOST:PORT/PREFIX, or mqtts://... (TLS). The password is taken from "
         "MONITOR_MQTT_PASSWORD, or from the address where that is in a @FILE or in MONITOR_MQTT. "
-        "With --through there is a switch that mutes. The speaker's name is not sent.",
-        envvar="MONITOR_MQTT",
-        callback=_refuse_shown_password,
+        "With --through there is a switch that mutes. The speaker's name is not sent."
     )
     mqtt_ca: str | None = option(
         "--mqtt-ca FILE",
@@ -677,6 +679,14 @@ class HouseOptions:
             from monitor.sinks.mqtt import VoiceDevice
 
             yield VoiceDevice(broker, self.mqtt_name, relay=relay, report=_note)
+
+    def page(self) -> PageDevice | None:
+        """Open a page as a device; None where no broker was named."""
+        if (broker := self.broker()) is None:
+            return None
+        from monitor.sinks.mqtt import PageDevice
+
+        return PageDevice(broker, self.mqtt_name, report=_note)
 
 
 def _note(line: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 import click
 
 from monitor.cli.help import HelpCommand
-from monitor.cli.monitor_options import LOOPBACK, Address, token_option
+from monitor.cli.monitor_options import LOOPBACK, Address, HouseOptions, mqtt_option, token_option
 from monitor.cli.options import (
     Seconds,
     among_option,
     feature_setup,
+    group,
     option,
     say,
     shared,
@@ -22,6 +23,22 @@ from monitor.cli.options import (
     with_options,
 )
 from monitor.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class PageHouseOptions(HouseOptions):
+    """A broker of MQTT, for a page."""
+
+    mqtt: str | None = mqtt_option(
+        "Show in Home Assistant how many speak, and whether an alert is raised, of those who "
+        "agree at the page, through this MQTT broker (extra 'mqtt'), such as "
+        "mqtt://USER@HOST:PORT/PREFIX, or mqtts://... (TLS). The password is taken from "
+        "MONITOR_MQTT_PASSWORD, or from the address where that is in a @FILE or in MONITOR_MQTT. "
+        "No name and no figure is sent."
+    )
+    mqtt_name: str = option(
+        "--mqtt-name NAME", "Name of the device in Home Assistant.", default="voice page"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +71,7 @@ class ServeOptions:
     )
     speaker_model: ClassVar[Any] = speaker_model_option
     among: tuple[int, ...] | None = shared(among_option)
+    house: PageHouseOptions = group(PageHouseOptions, "Options")
 
 
 @click.command(
@@ -104,9 +122,17 @@ def command(asked: ServeOptions) -> int:
     templates.prepare()
     if not templates.people():
         templates.check_place()
-    settings = ServeSettings(templates, asked.enrol_seconds, asked.longest, asked.among, setup)
     token = asked.web_token or secrets.token_urlsafe(16)
-    with ListeningPage(settings, *asked.web, token=token, certificate=certificate) as page:
+    with ExitStack() as stack:
+        house = asked.house.page()
+        if house is not None:
+            stack.callback(house.close)
+        settings = ServeSettings(
+            templates, asked.enrol_seconds, asked.longest, asked.among, setup, house=house
+        )
+        page = stack.enter_context(
+            ListeningPage(settings, *asked.web, token=token, certificate=certificate)
+        )
         make(settings.features, setup)  # so that nobody waits for them
         shown = page.url if asked.web_token else f"{page.url}#{token}"
         say(f"open {shown}", err=False)

@@ -281,6 +281,7 @@ class Sessions:
             "busy": held.session.busy,
             "wanted": settings.enrol_seconds,
             "longest": settings.longest_seconds,
+            "house": settings.house is not None,
         }
         with suppress(WebSocketDisconnect):  # `_receive` sees it, too
             await websocket.send_json(ready)
@@ -334,6 +335,8 @@ class Sessions:
             session.measure(wish.get("name"), recording, turns, _number(wish, "threshold"))
         elif doing == "threshold":
             session.adjust(_number(wish, "bits"))
+        elif doing == "house":
+            session.show_in_house(wish.get("show") is True)
         elif doing in ("stop", "cancel"):
             session.stop(cancel=doing == "cancel")
         else:

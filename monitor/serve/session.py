@@ -30,6 +30,7 @@ from monitor.run.run import Run, RunSettings
 from monitor.safe_text import LONGEST_NAME, file_name
 from monitor.serve.downloads import KeptRun
 from monitor.serve.templates import TemplateFolder, checked_name
+from monitor.sinks.mqtt import PageDevice, PageVisitor
 from monitor.sources.base import Chain
 from monitor.sources.file import File
 from monitor.sources.microphone import AudioQueue
@@ -277,6 +278,7 @@ class ServeSettings:
         among: crowds that readings speak of; None for the usual ones.
         setup: from where features are made.
         room: for recordings in memory.
+        house: where those who agree are shown; None for nowhere.
     """
 
     templates: TemplateFolder
@@ -285,6 +287,7 @@ class ServeSettings:
     among: tuple[int, ...] | None = None
     setup: FeatureSetup = field(default=AS_ENVIRONMENT)
     room: threading.Semaphore = field(default_factory=partial(threading.Semaphore, MOST_AT_ONCE))
+    house: PageDevice | None = None
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -339,6 +342,7 @@ class Session:
         self._upload: tuple[Upload, Callable[[Upload], None]] | None = None
         self._run: Run | None = None
         self._rule: AdjustableThreshold | None = None
+        self._visitor: PageVisitor | None = None
         self._thread: threading.Thread | None = None
         self._cancelled = self._stopped = False
         self.name = ""
@@ -372,8 +376,11 @@ class Session:
         rule = AdjustableThreshold("bits", _checked_bits(bits))
         hub, run = Hub([("bits", rule.bits)]), KeptRun()
         side = protection(protect, self._send)
-        work = partial(self._listen, called, source, rule, hub, run, side)
+        house = self._settings.house
+        visitor = None if house is None else PageVisitor(house)
+        work = partial(self._listen, called, source, rule, hub, run, side, visitor)
         self._begin(called, source, work, rule, hub, run)
+        self._visitor = visitor  # who has not agreed to anything yet
 
     def measure(
         self, name: object, recording: UploadHeader, turns: UploadHeader | None, bits: float
@@ -414,6 +421,11 @@ class Session:
         checked = _checked_bits(bits)
         if self._rule is not None and self.hub is not None:
             self.hub.stand_on([("bits", self._rule.adjust(checked))])
+
+    def show_in_house(self, agrees: bool) -> None:
+        """Show this run in the house, or not any more; the next one is not, unless asked again."""
+        if self._visitor is not None:
+            self._visitor.agree(agrees)
 
     def stop(self, *, cancel: bool = False) -> None:
         """End what is going on after what was heard; ``cancel``: as if it had not been begun."""
@@ -518,6 +530,7 @@ class Session:
         hub: Hub,
         records: KeptRun,
         protect: Protection | None,
+        visitor: PageVisitor | None,
     ) -> None:
         monitor = partial(self._settings.monitor, name=name)
         rules = partial(_within_reach, rule, hub)
@@ -526,6 +539,7 @@ class Session:
             monitor,
             settings=RunSettings(protect=protect),
             rules=rules,
+            actions=[] if visitor is None else [visitor],
             sinks=[hub, records],
         ) as run:
             self._tell({"type": "listening", "name": name, "most": rule.most})

@@ -598,3 +598,97 @@ def _output(way: str) -> Record:
 
 def _rounded(bits: float | None) -> float | None:
     return None if bits is None or not math.isfinite(bits) else round(bits, 2)
+
+
+# --- A page at which several people speak, each of whom is asked.
+
+PAGE_NAME = "voice page"
+_NOBODY: Mapping[str, object] = {"state": "OFF", "listening": 0}
+_PAGE_ENTITIES: Entities = {
+    "listening": {
+        "platform": "sensor",
+        "name": "Listening",
+        "unit_of_measurement": "people",
+        "state_class": "measurement",
+        "icon": "mdi:account-voice",
+        "state_topic": "alert",
+        "value_template": _JSON % "listening",
+    },
+    "alert": {
+        "platform": "binary_sensor",
+        "name": "Alert",
+        "device_class": "problem",
+        "state_topic": "alert",
+        "value_template": _JSON % "state",
+    },
+}
+
+
+class PageDevice(HouseDevice):
+    """A page in the house: how many agreed visitors are measured, and whether one has an alert.
+
+    Nobody is shown, nor counted, before they agree; whoever takes that back is gone at once. No
+    figure of theirs is published.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        name: str = PAGE_NAME,
+        *,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._visitors: set[PageVisitor] = set()
+        self._lock, self._said = threading.Lock(), _NOBODY
+        super().__init__(broker, name, report=report)
+        self.announce(_PAGE_ENTITIES)
+        self.tell("alert", _NOBODY)
+
+    def update(self, visitor: PageVisitor, *, shown: bool) -> None:
+        """Show a visitor as they are now, or not any more."""
+        with self._lock:
+            (self._visitors.add if shown else self._visitors.discard)(visitor)
+            raised = any(visitor.raised for visitor in self._visitors)
+            state = {"state": "ON" if raised else "OFF", "listening": len(self._visitors)}
+            if state != self._said:
+                self._said = state
+                self.tell("alert", state)
+
+    def close(self, left: Mapping[str, Mapping[str, object]] | None = None) -> None:
+        """Say that it is offline."""
+        super().close(left or {"alert": _NOBODY})
+
+
+class PageVisitor:
+    """An action of a visitor's run, which is shown in the house while they agree.
+
+    Attributes:
+        raised: whether their alert is.
+    """
+
+    def __init__(self, device: PageDevice) -> None:
+        self._device = device
+        self._agrees = self._over = self.raised = False
+
+    def agree(self, agrees: bool) -> None:
+        """Note whether they agree, from any thread."""
+        self._agrees = agrees
+        self._update()
+
+    def write(self, event: Event) -> None:
+        """Take one event of the run; returns at once."""
+        if isinstance(event, Alert) and event.level == "alert":
+            self.raised = event.state == "raised"
+            self._update()
+
+    def drain(self) -> Sequence[str]:
+        """Nothing is waited for."""
+        return ()
+
+    def close(self) -> None:
+        """Their run is over."""
+        self._over = True
+        self._update()
+
+    def _update(self) -> None:
+        self._device.update(self, shown=self._agrees and not self._over)

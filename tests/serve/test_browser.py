@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,13 @@ import pytest
 import soundfile
 
 from monitor.serve.page import ListeningPage
+from monitor.sinks.mqtt import Broker, PageDevice
 from monitor.sources.base import protection_tag
+from tests.broker import PASSWORD, Follower, Mosquitto, broker, follower
 from tests.serve.browsing import PATIENCE, Speaker, enrols, hearing, speaks
 from tests.serve.conftest import RATE, TOKEN, wav
 
+__all__ = ["broker", "follower"]
 pytestmark = pytest.mark.slow
 
 DESKTOP, PHONE = (1280, 900), (390, 844)
@@ -231,3 +235,33 @@ def test_who_speaks_is_confirmed_before_the_microphone_is_opened(
     tab.click("#forget")
     expect(tab.locator("#spoken-summary")).to_have_text("")
     tab.close()
+
+
+def test_somebody_is_shown_in_the_house_only_as_long_as_they_agree(
+    enrolled, speaker, chromium, chapters, broker: Mosquitto, follower: Follower
+):
+    def told(state: str, count: int) -> None:
+        follower.wait_for("voice_page/alert", f'{{"state":"{state}","listening":{count}}}'.__eq__)
+
+    house = PageDevice(Broker.parse(broker.url, password=PASSWORD))
+    speaker.says(chapters[1])
+    with ListeningPage(replace(enrolled[0], house=house), token=TOKEN) as page:
+        tab = opened(page, chromium)
+        tab.on("dialog", lambda dialog: dialog.accept())
+        tab.get_by_role("button", name="Speak as Ann").click()
+        tab.locator("#bits-threshold").fill("1")
+        tab.wait_for_selector("#banners .banner:has-text('bits>1')")
+        assert set(follower.of("voice_page/alert")) == {'{"state":"OFF","listening":0}'}
+        assert not tab.is_checked("#in-house")
+        tab.check("#in-house")
+        told("ON", 1)
+        follower.messages.clear()
+        tab.uncheck("#in-house")
+        told("OFF", 0)
+        tab.check("#in-house")
+        told("ON", 1)
+        follower.messages.clear()
+        tab.click("#end")
+        told("OFF", 0)
+        tab.close()
+    house.close()

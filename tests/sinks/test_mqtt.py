@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from monitor.errors import UsageError
-from monitor.sinks.mqtt import Broker, VoiceDevice
+from monitor.sinks.mqtt import Broker, PageDevice, PageVisitor, VoiceDevice
 from tests.alerts.receiver import alert
 from tests.broker import PASSWORD, Follower, Mosquitto, broker, check_broker, follower
 from tests.records import event
@@ -262,6 +262,30 @@ def test_a_killed_run_is_offline(broker, follower, clips):
     process.kill()
     process.wait()
     follower.wait_for("kitchen/status", "offline".__eq__)
+
+
+def test_who_has_not_agreed_is_neither_shown_nor_counted(broker, follower):
+    page = PageDevice(Broker.parse(broker.url, password=PASSWORD))
+    follower.wait_for("device/voice_page/config")
+    agreed, silent = PageVisitor(page), PageVisitor(page)
+    for visitor in (agreed, silent):
+        visitor.write(event(records.start()))
+        visitor.write(event(records.reading(1.0, 9.0)))
+        visitor.write(event(alert()))
+    agreed.agree(True)
+    agreed.agree(False)
+    agreed.agree(True)
+    agreed.write(event(alert(state="cleared", rule="bits>9 for 5 s")))  # a slider was moved
+    agreed.close()
+    agreed.agree(True)
+    assert page.drain() == []
+    page.close()
+    follower.wait_for("voice_page/status", "offline".__eq__)
+    told = [(s["state"], s["listening"]) for s in states(follower, "voice_page/alert")]
+    nobody = ("OFF", 0)
+    assert told[:-1] == [nobody, ("ON", 1), nobody, ("ON", 1), ("OFF", 1), nobody]
+    assert told[-1] == nobody
+    assert "bits" not in " ".join(follower.of("voice_page/alert"))
 
 
 # --- Who may speak to it.

@@ -386,6 +386,11 @@ function press(id, on, words) {
   text(id, words);
 }
 
+function showInHouse() {
+  line.ask({ do: "house", show: $("in-house").checked });
+}
+
+$("in-house").addEventListener("change", showInHouse);
 $("pause").addEventListener("click", async () => {
   if (now.over) return listen(now.name);
   now.paused = !now.paused;
@@ -439,6 +444,7 @@ async function forgetPerson(name) {
 function told(message) {
   if (message.type === "ready") {
     now.wanted = message.wanted;
+    $("house").hidden = !message.house;
     if (!message.busy && !now.over) over();
   } else if (message.type === "progress") {
     progress(message.speech, message.wanted);
@@ -448,6 +454,7 @@ function told(message) {
     enrolled(message);
   } else if (message.type === "listening") {
     limitThreshold(message.most);
+    if ($("in-house").checked) showInHouse();
     follow(`/events?session=${line.session}`, drawn);
   } else if (message.type === "measuring") {
     limitThreshold(message.most);
