@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Self
 
 import click
@@ -197,8 +198,8 @@ class BatchOptions:
 
     wanted: bool = option(
         "--each",
-        "Hear every recording by itself, and all in a DIR: a line of --summary each. The exit "
-        "status is the worst of all.",
+        "Hear every recording by itself, and all in a DIR: a line of --summary each, or an "
+        "--alert. The exit status is the worst of all.",
     )
     summary: Path | None = option(
         "--summary FILE.csv|.parquet",
@@ -206,8 +207,11 @@ class BatchOptions:
         type=click.Path(path_type=Path, dir_okay=False),
     )
 
-    def asked(self, of_one_run: Mapping[str, object], *, split: bool) -> bool:
-        """Return whether every recording is a run of its own; ``split``: one is, by person."""
+    def asked(self, of_one_run: Mapping[str, object], *, split: bool, alerts: bool) -> bool:
+        """Return whether every recording is a run of its own; ``split``: one is, by person.
+
+        Without a summary nothing would come of it, unless there are ``alerts``.
+        """
         if not self.wanted:
             if self.summary is not None and not split:
                 raise UsageError("--summary has a line for each recording: add --each")
@@ -216,8 +220,10 @@ class BatchOptions:
         for name, value in of_one_run.items():
             if value:
                 raise UsageError(f"{name} is for one run: leave it out, or leave out --each")
-        if self.summary is None:
-            raise UsageError("--each writes a line for each recording: add --summary out.csv")
+        if self.summary is None and not alerts:
+            raise UsageError(
+                "--each writes a line for each recording: add --summary out.csv, or an --alert"
+            )
         self._check_suffix()
         return True
 
@@ -229,12 +235,23 @@ class BatchOptions:
 
 
 def _measure_each(asked: ReplayOptions) -> int:
+    path, resume = asked.each.summary, asked.resume
+    if path is None:
+        if resume:
+            raise UsageError("--resume goes on with a summary: add --summary out.csv")
+        with TemporaryDirectory(prefix="monitor-") as folder:
+            return _measure_into(Path(folder, "summary.csv"), asked)
+    status = _measure_into(path, asked)
+    say(f"monitor: the summary is {path}")
+    return status
+
+
+def _measure_into(path: Path, asked: ReplayOptions) -> int:
     from monitor.run import worst
     from monitor.run.each import SummaryFile, find_recordings, process_each, split_by_summary
     from monitor.sinks.jsonl import refuse_overwrite
 
-    path, resume = asked.each.summary, asked.resume
-    assert path is not None
+    resume = asked.resume
     if resume and asked.log.replace:
         raise UsageError("--resume goes on with a summary, --replace begins it anew: give one")
     shown, house = replace(asked.shown, web_token=None), replace(asked.house, mqtt=None)
@@ -264,10 +281,10 @@ def _measure_each(asked: ReplayOptions) -> int:
                     step(f"{count} of {len(left)}: {row.path.name}", lengths[row.path] / 60)
                     rows.append(row)
         except (KeyboardInterrupt, MonitorError):
-            say("monitor: to go on later, run the same command with --resume")
+            if asked.each.summary is not None:
+                say("monitor: to go on later, run the same command with --resume")
             raise
     report_batch(earlier, rows, time.monotonic() - began)
-    say(f"monitor: the summary is {path}")
     return worst(row.status for row in (*earlier, *rows))
 
 
@@ -289,13 +306,13 @@ def report_batch(
         if cells["error"]:
             say(f"monitor: {cells['recording']}: {cells['error']}")
     noticed = [f"{c['recording']}: {c['notices']}" for c in every if c["notices"]]
-    _say_some(noticed, "monitor: note: ", "of {} more; the summary has their notices")
+    _say_some(noticed, "monitor: note: ", "of {} more; --summary has their notices")
     for line in _enrolled_too(every):
         say(f"monitor: note: {line}")
     over = [cells for cells in every if cells["first_alert_seconds"]]
-    _say_some(map(_describe_alert, over), "monitor: ", "and {} more, which are in the summary")
+    _say_some(map(_describe_alert, over), "monitor: ", "and {} more; --summary has them")
     open_still = [f"{c['recording']}: {c['undecided']}" for c in every if c["undecided"]]
-    _say_some(open_still, "monitor: ", "and {} more, which are in the summary")
+    _say_some(open_still, "monitor: ", "and {} more; --summary has them")
     seconds = sum(float(row.cells["seconds"] or 0.0) for row in measured)
     speed = f", {seconds / took:.0f} times real time" if seconds and took else ""
     resumed = f"; {len(earlier)} there already" if earlier else ""
@@ -469,7 +486,8 @@ def command(asked: ReplayOptions) -> int:
         "--transcript": asked.transcribing.transcript,
         asked.apart.name: split,
     }
-    if asked.each.asked(of_one_run, split=split):
+    alerts = bool(asked.alerting.alerts)
+    if asked.each.asked(of_one_run, split=split, alerts=alerts):
         return _measure_each(asked)
     if asked.workers.scheduler is not None:
         raise UsageError("--scheduler is for many recordings: add --each")
