@@ -615,7 +615,7 @@ def _refuse_shown_password(
 ) -> str | None:
     """Refuse a password that everybody on this machine can read."""
     typed = context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
-    if typed and value and "@" in value.removeprefix("@"):
+    if typed and value and not value.startswith("@"):
         user = value.rpartition("@")[0].partition("://")[2]
         if ":" in user:
             raise UsageError(

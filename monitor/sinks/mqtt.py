@@ -368,7 +368,7 @@ class HouseDevice:
                 self._news, closing = False, self._closing
             if self._client.is_connected():
                 told = self._publish_told()
-                self._publish_states(told)
+                self._publish_states(told, at_once=closing)
         self._say_goodbye()
 
     def _publish_told(self) -> set[str]:
@@ -388,14 +388,14 @@ class HouseDevice:
                 self._handed.append(message)
                 self._waiting.popleft()
 
-    def _publish_states(self, told: Collection[str]) -> None:
+    def _publish_states(self, told: Collection[str], *, at_once: bool) -> None:
         """Publish what is shown, and all but what was just told where that is due."""
         now = time.monotonic()
         late = now - self._published_time
         with self._changed:
             announcing = self._announcing and self._config is not None
             all_of_it = announcing or late >= AGAIN_SECONDS
-            if not all_of_it and (late < EVERY_SECONDS or not self._due):
+            if not all_of_it and ((late < EVERY_SECONDS and not at_once) or not self._due):
                 return
             shown = {t: s for t, s in self._shown.items() if all_of_it or t in self._due}
             states = {t: s for t, s in self._told.items() if announcing and t not in told}

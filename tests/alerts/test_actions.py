@@ -54,7 +54,7 @@ def test_what_a_command_prints_is_read_while_a_microphone_is_open():
 
 def test_a_command_is_not_told_secrets(tmp_path, monkeypatch):
     assert {option.environment for option in ACTION_OPTIONS} - {""} <= SECRETS
-    for name in ("MONITOR_WEB_TOKEN", "MONITOR_WEBHOOK", "MONITOR_NOTIFY"):
+    for name in SECRETS:
         monkeypatch.setenv(name, "hush")
     monkeypatch.setenv("OTHER", "told")
     Command(f"env > '{tmp_path / 'env'}'").deliver(event(alert()), CALM)

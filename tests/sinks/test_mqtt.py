@@ -119,6 +119,12 @@ def test_the_newest_reading_is_shown_at_most_once_a_second(device, follower):
     device.write(event(records.reading(301.0, 3.0)))
     time.sleep(1.5)
     assert len(follower.of("voice/reading")) == len(shown)  # nothing has changed
+    for bits in (4.0, 5.0):
+        device.write(event(records.reading(302.0, bits)))
+        time.sleep(0.4)
+    device.close()  # the last one is shown, however soon it came
+    follower.wait_for("status", "offline".__eq__)
+    assert states(follower, "voice/reading")[-1]["bits"] == 5.0
 
 
 def test_of_several_people_the_one_who_disclosed_most_is_shown(device, follower):
