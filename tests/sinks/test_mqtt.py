@@ -74,6 +74,7 @@ def test_home_assistant_is_told_what_it_requires_and_no_name(broker, relay, foll
     follower.wait_for("voice/reading")
     assert with_relay.drain() == []
     with_relay.close()
+    follower.wait_for("voice/mute", lambda text: '"muted"' in text)  # the last of all
     config = json.loads(follower.wait_for(CONFIG))
     assert config["device"]["identifiers"] == ["disclosure_monitor_voice"]
     assert config["origin"]["name"]
@@ -119,8 +120,8 @@ def test_the_newest_reading_is_shown_at_most_once_a_second(device, follower):
     device.write(event(records.reading(301.0, 3.0)))
     time.sleep(1.5)
     assert len(follower.of("voice/reading")) == len(shown)  # nothing has changed
-    for bits in (4.0, 5.0):
-        device.write(event(records.reading(302.0, bits)))
+    for more in (4.0, 5.0):
+        device.write(event(records.reading(302.0, more)))
         time.sleep(0.4)
     device.close()  # the last one is shown, however soon it came
     follower.wait_for("status", "offline".__eq__)
