@@ -96,7 +96,7 @@ def world(
             yield [title, *row(title, group, first, second, lengths)]
 
     page.table(f"templates, streams | {HEADS} | voice alone: first, bits", told())
-    page.picture("world-truth.svg", partial(exceeded, lines), (11.0, 11.0))
+    page.picture("world-truth.svg", partial(exceeded, lines), (11.0, 2.2 * -(-len(lines) // 4)))
     page.table(
         "streams under a condition | how many | others above the threshold for 5 % "
         "| speaker enrolled: said so | not enrolled: said to be",
@@ -213,6 +213,7 @@ def told_of(speech: Path, population: Population, name: str) -> list[str]:
 
 def exceeded(lines: Sequence[Judged], figure: Figure) -> None:
     """Of each row, the share of impostors' and of mated comparisons at k bits or more."""
+    figure.set_layout_engine("constrained")
     grid = figure.subplots(-(-len(lines) // 4), 4, sharex=True, sharey=True, squeeze=False)
     steps = np.linspace(0.0, 13.0, 53)
     for axes, judged in zip(grid.flat, lines, strict=False):
@@ -222,7 +223,8 @@ def exceeded(lines: Sequence[Judged], figure: Figure) -> None:
         axes.plot(steps, 100 * mated, color=BLUE, linestyle="--", label="the right person")
         share = share_exceeding(judged, steps)
         axes.plot(steps, 100 * share, color=BLUE, label="other people")
-        axes.set_title(judged.title.replace("own microphones,", "own:"), fontsize=9)
+        title = judged.title.replace("own microphones,", "own:").replace(" kb/s", "")
+        axes.set_title(title, fontsize=9)
         axes.set(yscale="log", ylim=(0.02, 130))
         axes.yaxis.set_major_formatter("{x:g}")
         axes.grid(alpha=0.3)

@@ -67,7 +67,7 @@ _BAND_RATIO = 0.7
 _NARROW_HZ, _WIDER_HZ = 4500.0, 5000.0
 """A telephone's audio ends at 4.3 kHz where its resampler leaks, and an MP3 is wider than that."""
 _LOUD_ENOUGH, _SNR_APART = 25.0, 8.0
-_DRY, _ECHO_RATIO = 0.25, 1.6
+_DRY, _ECHO_RATIO = 0.25, 1.3
 _CLIPPED = 0.005
 _NOISY = 5.0
 _QUIET = -60.0

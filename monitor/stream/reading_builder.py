@@ -39,9 +39,9 @@ _UNKNOWN_SECONDS = 20.0
 _TIMES = 3
 """Estimates on end that must agree before something is said."""
 VOICED = "voiced_share"
-_LEAST_VOICED_RATIO = 0.25
-"""Of the smaller share of speech with pitch to the larger. Of people at their own microphones who
-were heard twice 1 in 45 has less with nothing done (benchmarks/results/world.md)."""
+_LEAST_VOICED_RATIO, _VOICED_SPEECH = 1 / 3, 8 * TICKS_PER_SECOND
+"""Of the smaller share of speech with pitch to the larger, after so much speech. Of 59 people at
+their own microphones who calibrate one had less in another session with nothing done."""
 
 
 class ConditionsState(TypedDict):
@@ -165,7 +165,7 @@ class StreamConditions:
 
     def compare_voicing(self, speech: int, voiced_seconds: float) -> Notice | None:
         """Compare the share of the voice's speech, in ticks, with pitch; return a new notice."""
-        if not self._voiced or speech < LEAST_SPEECH:
+        if not self._voiced or speech < _VOICED_SPEECH:
             return None
         share = voiced_seconds * TICKS_PER_SECOND / speech
         nearest = max(self._voiced, key=lambda other: _ratio_of(share, other))
