@@ -1,3 +1,5 @@
+import shutil
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,11 +22,13 @@ from monitor.maths.condition import (
 from recipes.sounds import (
     RATE,
     babble,
+    called,
     clipped,
     coded,
     cut,
     described,
     in_room,
+    loudspeaker,
     noisy,
     share_clipped,
     telephone,
@@ -60,6 +64,21 @@ def test_audio_of_a_telephone_is_narrow_however_it_was_resampled():
     mp3, wide, leaking = (Condition(bandwidth_hz=hertz) for hertz in (5875.0, 8000.0, 4260.0))
     assert list_mismatches(leaking, mp3) == list_mismatches(mp3, leaking) == ("bandwidth_hz",)
     assert not list_mismatches(mp3, wide)
+
+
+@pytest.mark.parametrize(("codec", "options"), [("gsm", ()), ("amr-nb", ("-C", "7"))])
+def test_a_mobile_call_is_noticed(voice, codec, options):
+    if shutil.which("sox") is None:
+        pytest.skip("needs SoX")
+    heard = called(voice, codec, *options)
+    assert list_mismatches(described(heard), described(voice)) == ("bandwidth_hz",)
+    assert abs(len(heard) - len(voice)) <= 320
+
+
+def test_a_loudspeaker_adds_the_echo_of_its_room(voice):
+    found = described(loudspeaker(voice, 1))
+    assert list_mismatches(found, described(voice)) == ("reverberation_seconds",)
+    assert 0.3 < found.reverberation_seconds < 0.5  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("snr", [0, 10, 15])
