@@ -1,6 +1,7 @@
 """Recordings of speech by speaker and session, in folders and tables.
 
-Understood are folders, manifests, and the data of LibriSpeech, Kaldi and VoicePrivacy.
+Understood are folders, manifests, and the data of LibriSpeech, Kaldi, VoicePrivacy, Hugging Face
+and lhotse.
 """
 
 from __future__ import annotations
@@ -15,18 +16,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from monitor.datasets import huggingface, lhotse
+from monitor.datasets.rows import AS_STATED, Columns, Listing, SpeakerCells, refuse_column
 from monitor.errors import CorpusError, UnnamedSpeakerError, UsageError
-from monitor.files import plain_cell
+from monitor.files import Readable, VirtualFile, files_of, plain_cell
 from monitor.phrases import plural
 from monitor.safe_text import LONGEST_NAME, as_wav, file_name, is_name, printable
 from monitor.sources.registry import recording_suffixes
 from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice
 
-__all__ = ["Corpus", "Recording", "find"]
+__all__ = ["AS_STATED", "Columns", "Corpus", "Recording", "find"]
 
 LAYOUTS = (
     "manifest.csv with the columns path and speaker; wav.scp with utt2spk; LibriSpeech's "
-    "SPEAKER/CHAPTER/SPEAKER-CHAPTER-UTTERANCE.flac; or a folder a speaker"
+    "SPEAKER/CHAPTER/SPEAKER-CHAPTER-UTTERANCE.flac; a data set of Hugging Face or lhotse; or a "
+    "folder a speaker"
 )
 BY_FOLDER = "a folder each"
 CONTAINERS = frozenset(  # what holds audio too, but has to be converted
@@ -36,11 +40,11 @@ CONTAINERS = frozenset(  # what holds audio too, but has to be converted
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One file of one speaker."""
+    """One file of one speaker, or a part of one."""
 
     speaker: str
     session: str  # occasion on which it was recorded; only compared within a speaker
-    path: Path
+    path: Readable
     words: TranscriptChoice = field(default=LIES_BESIDE, kw_only=True)
     """Which transcript goes with it, for features that are made of words."""
 
@@ -58,15 +62,17 @@ class Corpus:
     recordings: tuple[Recording, ...]  # by speaker, session and file
     problems: tuple[str, ...]
     identified_by: str = ""  # what names the speakers, for people; empty for one that was given
+    attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """What a data set says of its speakers, by column and speaker."""
 
     @property
     def speakers(self) -> tuple[str, ...]:
         """Every speaker once, in order."""
         return tuple(dict.fromkeys(recording.speaker for recording in self.recordings))
 
-    def sessions(self, speaker: str) -> dict[str, tuple[Path, ...]]:
+    def sessions(self, speaker: str) -> dict[str, tuple[Readable, ...]]:
         """Return the files of each session of a speaker, in order."""
-        sessions: dict[str, tuple[Path, ...]] = {}
+        sessions: dict[str, tuple[Readable, ...]] = {}
         for recording in self.recordings:
             if recording.speaker == speaker:
                 before = sessions.get(recording.session, ())
@@ -90,16 +96,17 @@ class Corpus:
         return iter(self.recordings)
 
 
-def describe_unusable(path: Path, error: Exception, speaker: str = "") -> str:
+def describe_unusable(path: Readable, error: Exception, speaker: str = "") -> str:
     """Describe a file that cannot be used, by its folder and speaker too.
 
     Example:
         >>> describe_unusable(Path("voices/ann/monday/1.wav"), ValueError("1.wav is empty"), "ann")
         'ann/monday/1.wav is empty'
     """
-    message, folder = str(error), printable(path.parent.name)
-    if not message.startswith(file_name(path)):
+    message = str(error)
+    if not message.startswith(file_name(path.name)):
         return message
+    folder = "" if isinstance(path, VirtualFile) else printable(path.parent.name)
     return "/".join([*dict.fromkeys(filter(None, (speaker, folder))), message])
 
 
@@ -118,14 +125,14 @@ class _Gathering:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._recordings: list[Recording] = []
-        self._speaker_of: dict[str, str] = {}
+        self._speaker_of: dict[str | VirtualFile, str] = {}
         self._problems: list[str] = []
 
     def problem(self, text: str) -> None:
         """Note something that has to be left out; kept to one printable line."""
         self._problems.append("".join(c if c.isprintable() else ascii(c)[1:-1] for c in text))
 
-    def add(self, speaker: str, session: str, path: Path, where: str = "") -> None:
+    def add(self, speaker: str, session: str, path: Readable, where: str = "") -> None:
         """Take a recording, unless something speaks against it; messages begin with ``where``."""
         name = self.name(path)
         for role, label in (("speaker", speaker), ("session", session)):
@@ -136,8 +143,9 @@ class _Gathering:
                 self.problem(f"{where}{name}: the {role}'s name {defect} {reason}")
                 return
         speaker = unicodedata.normalize("NFC", speaker.strip())  # as file systems differ in this
-        place = os.path.realpath(path)
-        unusable = _find_defect(path, name)
+        place = path if isinstance(path, VirtualFile) else os.path.realpath(path)
+        defects = (_find_defect(file, self.name(file)) for file in files_of(path))
+        unusable = next(filter(None, defects), None)
         if unusable is not None:
             self.problem(f"{where}{name} {unusable}")
         elif first_speaker := self._speaker_of.get(place):
@@ -148,8 +156,10 @@ class _Gathering:
             self._speaker_of[place] = speaker
             self._recordings.append(Recording(speaker, session.strip(), path))
 
-    def name(self, path: Path) -> str:
+    def name(self, path: Readable) -> str:
         """Return the name of a file for messages."""
+        if isinstance(path, VirtualFile):
+            return path.name
         inside = path.is_relative_to(self._root)
         return path.relative_to(self._root).as_posix() if inside else path.name
 
@@ -160,9 +170,13 @@ class _Gathering:
             raise CorpusError(f"{layout} names no recording that can be used{reason}")
         order = sorted(
             self._recordings,
-            key=lambda r: (natural(r.speaker), natural(r.session), natural(r.path.as_posix())),
+            key=lambda r: (natural(r.speaker), natural(r.session), natural(_sorting_name(r.path))),
         )
         return Corpus(tuple(order), tuple(self._problems), identified_by)
+
+
+def _sorting_name(path: Readable) -> str:
+    return path.name if isinstance(path, VirtualFile) else path.as_posix()
 
 
 def _find_defect(path: Path, name: str) -> str | None:
@@ -182,16 +196,24 @@ def _find_defect(path: Path, name: str) -> str | None:
 # --------------------------------------------------------------------------------------- folders
 
 
-def find(*paths: str | os.PathLike[str], speaker: str | None = None) -> Corpus:
+def find(
+    *paths: str | os.PathLike[str], speaker: str | None = None, columns: Columns = AS_STATED
+) -> Corpus:
     """Find the recordings of a corpus, and who speaks in them.
 
     Understood, in this order: a manifest (``.csv`` or ``.tsv``, itself or in the folder as
-    ``manifest.csv``), a Kaldi data folder (``wav.scp``), LibriSpeech, a folder a speaker. With a
+    ``manifest.csv``), a Kaldi data folder (``wav.scp``), manifests of lhotse, a data set of Hugging
+    Face (a folder of audio with metadata, or Parquet), LibriSpeech, a folder a speaker. With a
     ``speaker``, who speaks in all of it, any number of recordings and folders; a sub-folder, or
     else a file, is a session.
 
+    Args:
+        *paths: the corpus; with a ``speaker`` any number of recordings and folders.
+        speaker: who speaks in all of it.
+        columns: of a table or data set, where they are called otherwise or nothing says which.
+
     Raises:
-        CorpusError: nothing is there.
+        CorpusError: nothing is there, or a column is missing.
         UnnamedSpeakerError: it cannot be told who speaks; give ``speaker``.
 
     Example:
@@ -210,14 +232,26 @@ def find(*paths: str | os.PathLike[str], speaker: str | None = None) -> Corpus:
     named = [path if path.name else path.resolve() for path in given_paths]
     try:
         if speaker is not None:
+            if columns:
+                raise UsageError("--speaker is who speaks in all of it: leave out the columns")
             return _read_person(named, speaker)
         if len(named) != 1:
             problem = f"{len(named)} paths do not say whose recordings they are"
             raise UnnamedSpeakerError(problem, f"a corpus is {LAYOUTS}")
         path = named[0]
+        listing = _read_data_set(path, columns)
+        if listing is not None:
+            return _list_rows(path, listing)
         table = table_of(path)
+        if table is not None and table.name != "wav.scp":
+            return _read_manifest(table, columns)
+        if columns:
+            raise CorpusError(
+                f"{path.name or path} has no columns to name: leave out --speaker-column and its "
+                "like, or give a table or a data set"
+            )
         if table is not None:
-            return _read_kaldi(path) if table.name == "wav.scp" else _read_manifest(table)
+            return _read_kaldi(path)
         if path.is_file():
             problem = f"{path.name} is one file and does not say whose"
             raise UnnamedSpeakerError(problem, f"a corpus is {LAYOUTS}")
@@ -238,6 +272,8 @@ def _read_person(paths: Sequence[Path], speaker: str) -> Corpus:
     files: list[Path] = []
     for path in paths:
         label = path.name or str(path)
+        if path.is_file() and is_data_set(path):
+            raise CorpusError(f"{label} is a data set: leave out --speaker, name --speaker-column")
         if (table := table_of(path)) is not None:
             holder = "" if table == path else f" holds {table.name}, which"
             raise CorpusError(f"{label}{holder} says itself who speaks; leave out --speaker")
@@ -312,12 +348,65 @@ def recordings_below(root: Path) -> list[Path]:
     return sorted(files, key=lambda file: natural(file.as_posix()))
 
 
+# --------------------------------------------------------------------------------------- data sets
+
+
+def is_data_set(path: Path) -> bool:
+    """Return whether a file or folder is Hugging Face's (Parquet, metadata), or lhotse's."""
+    if path.is_dir():
+        if table_of(path) is not None:
+            return False
+        return bool(lhotse.find_manifests(path) or huggingface.find_tables(path))
+    return (
+        path.suffix.lower() == ".parquet"
+        or bool(lhotse.kind_of(path))
+        or (path.suffix.lower() in (".csv", ".jsonl") and huggingface.is_metadata(path))
+    )
+
+
+def find_others(path: Path, columns: Columns) -> Corpus:
+    """Find a corpus beside another, whose columns are named: they hold for a data set alone."""
+    return find(path, columns=columns if is_data_set(path) else AS_STATED)
+
+
+def _read_data_set(path: Path, columns: Columns) -> Listing | None:
+    """Read a data set, a file or a folder of it; None where it is none."""
+    if path.is_file():
+        if lhotse.kind_of(path):
+            return lhotse.read_manifests([path], columns)
+        if not is_data_set(path):
+            return None
+        tables = [path]
+    elif not path.is_dir() or table_of(path) is not None:
+        return None
+    elif manifests := lhotse.find_manifests(path):
+        return lhotse.read_manifests(manifests, columns)
+    elif huggingface.is_saved_to_disk(path):
+        raise CorpusError(
+            f"{path.name or path} was written by save_to_disk: write it with to_parquet instead"
+        )
+    else:
+        tables = huggingface.find_tables(path)
+    if not tables:
+        return None
+    is_parquet = tables[0].suffix.lower() == ".parquet"
+    return (huggingface.read_parquet if is_parquet else huggingface.read_metadata)(tables, columns)
+
+
+def _list_rows(path: Path, listing: Listing) -> Corpus:
+    gathering = _Gathering(path if path.is_dir() else path.parent)
+    for problem in listing.problems:
+        gathering.problem(problem)
+    for row in listing.rows:
+        gathering.add(row.speaker, row.session, row.path, row.where)
+    corpus = gathering.corpus(path.name, listing.identified_by)
+    return replace(corpus, attributes=listing.attributes.collect())
+
+
 # ------------------------------------------------------------------------------------------ tables
 
 _OF_RECORDINGS = {"path", "speaker", "session", "chapter"}
 _FLAC = {"--stdout": "c", "--decode": "d", "--silent": "s", "--totally-silent": "s"}
-_MOST_UNCLEAR = 10
-_LONGEST = 40  # characters of what is said of a speaker; more is a text that was read
 
 
 def table_of(path: Path) -> Path | None:
@@ -334,27 +423,35 @@ def _open_table(path: Path, *, strict: bool = False) -> csv.DictReader[str]:
     return csv.DictReader(text, delimiter=separator, strict=strict)
 
 
-def _read_manifest(path: Path) -> Corpus:
+def _read_manifest(path: Path, named: Columns = AS_STATED) -> Corpus:
     """Read a table with the columns ``path``, ``speaker`` and perhaps ``session``, or ``chapter``.
 
-    Without either each file is a session of its own. Paths are relative to the table.
+    Without either each file is a session of its own. Paths are relative to the table. Columns that
+    are named stand for these.
     """
     rows = _open_table(path, strict=True)
     gathering = _Gathering(path.parent)
     try:
         columns = [(name or "").strip().lower() for name in rows.fieldnames or ()]
         rows.fieldnames = columns
-        if not {"path", "speaker"} <= set(columns) or len(set(columns)) < len(columns):
+        roles = {"audio": named.audio, "speaker": named.speaker, "session": named.session}
+        for role, name in roles.items():
+            if name is not None and name.lower() not in columns:
+                refuse_column(path.name, columns, name, role)
+        file_column, speaker_column = named.audio or "path", named.speaker or "speaker"
+        needed = {file_column.lower(), speaker_column.lower()}
+        if not needed <= set(columns) or len(set(columns)) < len(columns):
             raise CorpusError(
                 f"{path.name} needs a first line with the columns path and speaker, each once "
                 "(and perhaps session)"
             )
-        session_column = next((name for name in ("session", "chapter") if name in columns), None)
+        usual = (named.session.lower(),) if named.session else ("session", "chapter")
+        session_column = next((name for name in usual if name in columns), None)
+        chosen = (file_column.lower(), speaker_column.lower(), session_column)
         for row in rows:
             where = f"{path.name} line {rows.line_num}: "
             file, speaker, session = (
-                plain_cell(row[column] or "") if column else ""
-                for column in ("path", "speaker", session_column)
+                plain_cell(row[column] or "") if column else "" for column in chosen
             )
             if not file.strip() or not file.isprintable() or None in row:
                 gathering.problem(f"{where}is not a path and a speaker")
@@ -382,27 +479,14 @@ def read_speaker_attributes(corpus: Path) -> dict[str, dict[str, str]]:
         gender_list = table.parent / "spk2gender"
         pairs = [line.split() for line in _lines(gender_list)] if gender_list.is_file() else []
         return {"gender": dict(pair for pair in pairs if len(pair) == 2)} if pairs else {}
-    attributes: dict[str, dict[str, str]] = {}
-    ambiguous: dict[str, set[str]] = {}
-    unprintable: set[str] = set()
+    attributes = SpeakerCells()
     for row in _open_table(table):
         plain = {name.strip(): plain_cell(cell or "").strip() for name, cell in row.items() if name}
         names = (content for name, content in plain.items() if name.lower() == "speaker")
         speaker = unicodedata.normalize("NFC", next(names, ""))
-        for name, value in plain.items():
-            if not value or name.lower() in _OF_RECORDINGS:
-                continue
-            first = attributes.setdefault(name, {}).setdefault(speaker, value)
-            if first != value:
-                ambiguous.setdefault(name, set()).add(speaker)
-            if len(value) > _LONGEST or not (name + value).isprintable():
-                unprintable.add(name)
-    return {
-        name: {speaker: value for speaker, value in values.items() if speaker not in unclear}
-        for name, values in attributes.items()
-        if name not in unprintable
-        and _MOST_UNCLEAR * len(unclear := ambiguous.get(name, set())) <= len(values)
-    }
+        cells = {name: text for name, text in plain.items() if name.lower() not in _OF_RECORDINGS}
+        attributes.add(speaker, cells)
+    return attributes.collect()
 
 
 def _read_kaldi(folder: Path) -> Corpus:

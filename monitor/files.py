@@ -36,30 +36,62 @@ except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 
-# --- Files in memory, which are read where a path is.
+# --- Files that no path leads to, which are read where a path is.
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryFile:
-    """A whole file that is on no disk: it is opened and looked at as a `pathlib.Path` is."""
+class VirtualFile:
+    """A file that is opened and looked at as a `pathlib.Path` is, though no path leads to it."""
 
+    __slots__ = ()
     name: str
-    data: bytes | memoryview = field(repr=False)
 
     @property
     def suffix(self) -> str:
         """Suffix of its name."""
         return Path(self.name).suffix
 
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """Seconds of the recording that it is a part of; None where it is whole."""
+        return None
+
+    def content(self) -> bytes | memoryview:
+        """Return its bytes; SourceError where they cannot be read."""
+        raise NotImplementedError
+
     def open(self, mode: str = "rb") -> BufferedReader:
         """Open its bytes at the beginning, for reading alone and without a copy."""
         if mode != "rb":
             raise ValueError("a file in memory is only read, as bytes")
-        return BufferedReader(_MemoryReader(memoryview(self.data)))
+        return BufferedReader(_MemoryReader(memoryview(self.content())))
 
     def is_dir(self) -> bool:
         """Return False."""
         return False
+
+    def files(self) -> tuple[Path, ...]:
+        """Return the files on disk that it is taken from."""
+        return ()
+
+    def origin(self) -> Path | None:
+        """Return the recording that it is a part of; None where it is whole."""
+        return None
+
+    def absolute(self) -> VirtualFile:
+        """Return the same, found from any working folder."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFile(VirtualFile):
+    """A whole file that is on no disk."""
+
+    name: str
+    data: bytes | memoryview = field(repr=False)
+
+    def content(self) -> bytes | memoryview:
+        """Return its bytes."""
+        return self.data
 
 
 class _MemoryReader(RawIOBase):
@@ -85,12 +117,26 @@ class _MemoryReader(RawIOBase):
         return self._at
 
 
-Readable: TypeAlias = "Path | MemoryFile"
+Readable: TypeAlias = "Path | VirtualFile"
 
 
-def readable(path: str | os.PathLike[str] | MemoryFile) -> Readable:
-    """Return a path, or a file in memory as it is."""
-    return path if isinstance(path, MemoryFile) else Path(path)
+def readable(path: str | os.PathLike[str] | VirtualFile) -> Readable:
+    """Return a path, or a virtual file as it is."""
+    return path if isinstance(path, VirtualFile) else Path(path)
+
+
+def make_absolute(path: Readable) -> Readable:
+    """Return a file that means the same in another working folder; links stay as they are."""
+    return path.absolute() if isinstance(path, VirtualFile) else Path(os.path.abspath(path))  # noqa: PTH100
+
+
+def files_of(*paths: Readable) -> list[Path]:
+    """Return the files on disk that are read for files."""
+    return [
+        file
+        for path in paths
+        for file in (path.files() if isinstance(path, VirtualFile) else (path,))
+    ]
 
 
 # --- Locks and private files.

@@ -28,6 +28,7 @@ LAYERS = [
     {"cluster", "networks", "protocols"},
     {"transcripts"},
     {"features", "population", "sources", "sinks", "plots", "tables"},
+    {"datasets"},
     {"corpus", "stream", "alerts"},
     {"ledger", "anonymisers", "training", "web"},
     {"relay"},

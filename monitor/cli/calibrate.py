@@ -242,7 +242,6 @@ def command(options: CalibrateOptions) -> int:
 
     The table has as many columns as there is room for; --json has all.
     """
-    from monitor.corpus import find
     from monitor.features.registry import caveats, defaults
     from monitor.sources.registry import is_frames
     from monitor.training.calibrating import (
@@ -259,7 +258,7 @@ def command(options: CalibrateOptions) -> int:
     features = options.features or (None if population is None else tuple(population.features))
     own = set() if population is None else {population.scoring().seconds}
     template_lengths = options.template_lengths or tuple(sorted({*TEMPLATE_LENGTHS, *own}))
-    corpus = options.hearing.of(find(options.corpus))
+    corpus = options.hearing.find(options.corpus)
     trained = trained_by_feature(options.trainers, corpus.speakers)
     for line in plan_of(corpus):
         say(line)
@@ -371,7 +370,9 @@ def _choose_cohort(
     if options.against is None:
         return None if population is None else population.cohort, (), ()
     names = {*(voice.name for voice in voices), *(() if population is None else population.names)}
-    cohort, excluded, problems = cohort_from(options.against, specs, names, jobs, feature_setup())
+    cohort, excluded, problems = cohort_from(
+        options.against, specs, names, jobs, feature_setup(), options.hearing.naming.columns
+    )
     for problem in problems:
         say(f"monitor: skipped: {problem}")
     return cohort, excluded, problems

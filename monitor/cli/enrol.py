@@ -24,6 +24,7 @@ from monitor.cli.inputs import (
     stopped_by_signals,
 )
 from monitor.cli.options import (
+    ColumnOptions,
     Features,
     JobOptions,
     Seconds,
@@ -274,6 +275,7 @@ class EnrolOptions:
         "Speech seconds of each speaker to use, at most. [default: 120; 60 from a microphone]",
         type=Seconds(),
     )
+    naming: ColumnOptions = group(ColumnOptions, "Data sets")
     channel: int | None = option(
         "--channel", "Hear this channel of recordings, from 1. [default: all, mixed]", least=1
     )
@@ -309,12 +311,16 @@ def command(options: EnrolOptions) -> int:
     monitor enrol --microphone --speaker me --add -o me.npz           another day: a template more
     monitor enrol voices/ -o us.npz                                   several people
     monitor enrol voices/ -o us.npz --frames frames                   heard once for all commands
+    monitor enrol cuts.jsonl.gz -o us.npz                             of lhotse
+    monitor enrol data/ -o us.npz --speaker-column speaker_id         of Hugging Face
 
     \b
     Without --speaker DIR holds a folder for each speaker (with a sub-folder for each session, or
-    one file a session), LibriSpeech's SPEAKER/CHAPTER folders, or Kaldi's wav.scp + utt2spk.
-    MANIFEST is a .csv or .tsv with the columns path, speaker and, if you have it, session. Who is
-    taken for whom is printed before anything is heard.
+    one file a session), LibriSpeech's SPEAKER/CHAPTER folders, Kaldi's wav.scp + utt2spk, lhotse's
+    manifests, or a data set of Hugging Face (metadata.csv or .jsonl, or Parquet), whose columns are
+    named: --speaker-column, --session-column. MANIFEST is a .csv or .tsv with the columns path,
+    speaker and, if you have it, session, or a file of such a data set. Who is taken for whom is
+    printed before anything is heard.
 
     A template is biometric data, even without the audio: keep the file private. `monitor people
     FILE.npz --forget NAME` takes one person out again.
@@ -353,7 +359,9 @@ def command(options: EnrolOptions) -> int:
         say(f"monitor: skipped: {problem}")
     if excluded:
         say(f"monitor: note: {output} is without {', '.join(excluded)}; choose with --features")
-    people = "PEOPLE" if options.speaker is not None else str(options.paths[0])
+    people = "PEOPLE"
+    if options.speaker is None:
+        people = shlex.join([str(options.paths[0]), *options.naming.arguments])
     unlike = []
     if base is not None:
         unlike = unlike_sessions(enrolment.population, enrolment.sessions, base)
@@ -409,7 +417,7 @@ def _find_corpus(options: EnrolOptions) -> Corpus | None:
     if options.microphone:
         return None
     try:
-        corpus = find(*options.paths, speaker=options.speaker)
+        corpus = find(*options.paths, speaker=options.speaker, columns=options.naming.columns)
     except UnnamedSpeakerError as error:
         into = ["--add"] if options.add else []
         if options.base is not None:

@@ -27,6 +27,7 @@ from monitor.safe_text import file_name
 
 if TYPE_CHECKING:
     from monitor.corpus import Corpus
+    from monitor.files import Readable
     from monitor.population.population import Population
     from monitor.protocols import Source
     from monitor.training.feature_extraction import HearingOptions, HearingOrder, OrderOutcome
@@ -63,7 +64,9 @@ def open_all(
     return sources
 
 
-def load_speaker_model(features: Iterable[str] | None, recordings: Iterable[str | Path]) -> None:
+def load_speaker_model(
+    features: Iterable[str] | None, recordings: Iterable[str | Readable]
+) -> None:
     """Load the network of ``--speaker-model``, if its feature is wanted of any audio."""
     from monitor.features.registry import make
     from monitor.kinds import SPEAKER_PREFIX
@@ -125,7 +128,7 @@ def check_two(corpus: Corpus) -> None:
         )
 
 
-def _minutes(files: Iterable[Path]) -> float | None:
+def _minutes(files: Iterable[Readable]) -> float | None:
     from monitor.sources.registry import open_source
 
     total = 0.0
@@ -178,7 +181,7 @@ def keep_frames(
     listed = orders(corpus, root, folder)
     if difference := describe_difference(listed, options):
         raise UsageError(f"--frames {folder}: {difference}; name another folder, or delete it")
-    attributes = read_speaker_attributes(root)
+    attributes = corpus.attributes or read_speaker_attributes(root)
     by_name = sorted(listed, key=lambda order: order.target)
     write_manifest(folder, by_name, attributes)
     outcomes = _extract_missing(listed, options, workers, folder)

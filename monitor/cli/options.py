@@ -23,7 +23,9 @@ from monitor.safe_text import printable
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from monitor.datasets.rows import Columns
     from monitor.features.registry import FeatureSetup
+    from monitor.files import Readable
     from monitor.jobs import Jobs
 
 
@@ -293,7 +295,7 @@ class JobOptions:
             self._opened = click.get_current_context().with_resource(cluster)
         return self._opened
 
-    def for_recordings(self, recordings: Iterable[Path]) -> Jobs:
+    def for_recordings(self, recordings: Iterable[Readable]) -> Jobs:
         """Return what was asked for, else as many processes as are worth it."""
         return self.for_lengths(map(seconds_of, recordings))
 
@@ -316,7 +318,7 @@ def worthwhile_processes(lengths: Iterable[float | None]) -> int:
     return worthwhile((seconds or 0.0 for seconds in lengths), WORTHWHILE_SECONDS)
 
 
-def seconds_of(path: Path) -> float | None:
+def seconds_of(path: Readable) -> float | None:
     """Return the seconds of audio by the header; None where unknown, or of frames."""
     from monitor.sources.file import File
     from monitor.sources.registry import is_frames
@@ -327,6 +329,41 @@ def seconds_of(path: Path) -> float | None:
         return File(path).seconds
     except MonitorError:  # told, with the reason, when it is to be heard
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOptions:
+    """Columns of a data set, which nothing but its user can say."""
+
+    speaker_column: str | None = option(
+        "--speaker-column NAME",
+        "The column that says who speaks, of a data set of Hugging Face, of MANIFEST or of lhotse. "
+        "[default: none for Hugging Face; speaker]",
+    )
+    session_column: str | None = option(
+        "--session-column NAME",
+        "The column of the occasion on which each was recorded. [default: session in MANIFEST, "
+        "recording_id of lhotse; else each file is a session]",
+    )
+    audio_column: str | None = option(
+        "--audio-column NAME",
+        "The column of audio, where a data set has several.",
+    )
+
+    @property
+    def columns(self) -> Columns:
+        """Return the columns by role."""
+        from monitor.datasets.rows import Columns
+
+        return Columns(self.speaker_column, self.session_column, self.audio_column)
+
+    @property
+    def arguments(self) -> list[str]:
+        """Return them as arguments of a command."""
+        names = {"speaker": self.speaker_column, "session": self.session_column,
+                 "audio": self.audio_column}  # fmt: skip
+        return [word for role, name in names.items() if name is not None
+                for word in (f"--{role}-column", name)]  # fmt: skip
 
 
 trained_option = click.option(

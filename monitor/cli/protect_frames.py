@@ -75,6 +75,7 @@ def protect_frames(
         return hear(order.source, [feature], HearingOptions((spec.name,))), {spec.name: spec}
 
     def add_noise(order: HearingOrder, label: str) -> tuple[Frames, Mapping[str, FeatureSpec]]:
+        assert isinstance(order.source, Path)
         file = FramesFile(order.source)
         tracks = file.stream_info.tracks
         embeddings = {key: spec for key, spec in tracks.items() if spec.kind.pointed}

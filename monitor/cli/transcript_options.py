@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from monitor.cli.options import (
+    ColumnOptions,
     Seconds,
     feature_setup,
+    group,
     in_options,
     option,
     say,
@@ -61,11 +63,14 @@ class CorpusOptions:
     speaker_model: ClassVar[Any] = speaker_model_option
     speaker_in_transcript: str | None = shared(in_transcript_option)
     word_list: ClassVar[Any] = word_list_option
+    naming: ColumnOptions = group(ColumnOptions, "Data sets")
 
-    def of(self, corpus: Corpus) -> Corpus:
-        """Return a corpus with the speaker whose words count in its transcripts."""
+    def find(self, path: Path) -> Corpus:
+        """Find a corpus, with the speaker whose words count in its transcripts."""
+        from monitor.corpus import find
         from monitor.transcripts.formats import TranscriptChoice
 
+        corpus = find(path, columns=self.naming.columns)
         speaker = self.speaker_in_transcript
         return corpus if speaker is None else corpus.with_words(TranscriptChoice(speaker=speaker))
 

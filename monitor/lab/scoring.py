@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -35,9 +36,22 @@ _KALDI = "spk2gender"
 
 
 def groups_of(
-    corpus: Path, speakers: Collection[str], file: Path | None = None, column: str | None = None
+    corpus: Path,
+    speakers: Collection[str],
+    file: Path | None = None,
+    column: str | None = None,
+    attributes: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Attribute | None:
-    """Find an attribute of the speakers of a corpus; None where none is said, or asked for."""
+    """Find an attribute of the speakers of a corpus; None where none is said, or asked for.
+
+    ``attributes`` are those of a data set, by column and speaker.
+    """
+    if file is None and attributes:
+        usual = next((name for name in attributes if name.lower() in _USUAL), None)
+        values = attributes.get(column or usual or "")
+        if values is not None:
+            by_speaker = {name: values[name] for name in speakers if name in values}
+            return Attribute(corpus.name, column or usual or "", by_speaker)
     table = file or table_of(corpus)
     if file is None and table is not None:
         if table.name == "wav.scp":

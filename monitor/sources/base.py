@@ -15,7 +15,7 @@ from typing import ClassVar, Generic, Self, TypeVar
 import numpy as np
 
 from monitor.errors import SourceError, UsageError
-from monitor.files import MemoryFile, readable
+from monitor.files import Readable, VirtualFile, readable
 from monitor.kinds import FeatureSpec
 from monitor.lazy import Managed
 from monitor.protocols import (
@@ -292,7 +292,7 @@ def protection_of(comment: str) -> str:
     return f"{match[1]} ({match[2]})" if match else ""
 
 
-def file_hash(path: str | os.PathLike[str] | MemoryFile) -> str:
+def file_hash(path: str | os.PathLike[str] | VirtualFile) -> str:
     """Return the hash of a file's bytes; SourceError where they cannot be read."""
     path = readable(path)
     try:
@@ -301,6 +301,12 @@ def file_hash(path: str | os.PathLike[str] | MemoryFile) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise SourceError(f"cannot open {path.name}: {reason}; check the name") from None
+
+
+def hash_of_whole(path: Readable) -> str:
+    """Return the hash of a file's bytes; of a part of a recording that of the recording."""
+    origin = path.origin() if isinstance(path, VirtualFile) else None
+    return file_hash(path if origin is None else origin)
 
 
 def cut_frames(frames: Frames, first: int, most: int) -> Iterator[Frames]:

@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.files import VirtualFile, readable
 from monitor.phrases import clock_time
 from monitor.protocols import LiveSource, Source, TranscriptNote
 from monitor.sources.base import WrappedLiveSource, WrappedSource
@@ -173,7 +173,7 @@ class _Clock:
 
 def with_words(
     source: Source,
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | VirtualFile,
     choice: TranscriptChoice = LIES_BESIDE,
     *,
     own: str | None = None,
@@ -184,7 +184,7 @@ def with_words(
     ``own`` is what the speaker is called elsewhere, as of `TranscriptChoice.read`; the source
     begins at ``start_seconds`` of the file.
     """
-    transcript = choice.read(Path(path), own=own)
+    transcript = choice.read(readable(path), own=own)
     return SideInputSource(source, words=transcript, start_seconds=start_seconds)
 
 

@@ -35,7 +35,7 @@ import soundfile
 
 from monitor import lazy
 from monitor.errors import SourceError, UsageError
-from monitor.files import MemoryFile, Readable, readable
+from monitor.files import Readable, VirtualFile, readable
 from monitor.lazy import Managed
 from monitor.phrases import plural
 from monitor.protocols import MOST_SAMPLES, Provenance, StreamInfo, check_format
@@ -177,7 +177,7 @@ class Decoder(Managed):
         """Open a piece; return it with the frames it promises."""
         if (piece.begin, piece.end) != (0, self._bytes.seek(0, os.SEEK_END)):
             input_file: object = _Window(self._bytes, piece)
-        elif isinstance(self._path, MemoryFile):
+        elif isinstance(self._path, VirtualFile):
             input_file = self._path.open()
         else:  # on POSIX systems the bytes of a name need not be UTF-8
             input_file = os.fsencode(self._path) if os.name == "posix" else os.fspath(self._path)
@@ -249,7 +249,7 @@ def _no_recording(path: Readable, head: bytes, error: Exception) -> str:
     """Explain why libsndfile opens no such file, and what to do."""
     name, suffix = file_name(path.name), path.suffix.lower()
     text = f"{name} is no recording ({_words(error)}); give a {_READ} file"
-    if isinstance(path, MemoryFile) or _is_text(head):
+    if isinstance(path, VirtualFile) or _is_text(head):
         return text
     if suffix in _RAW:
         return (
@@ -350,7 +350,7 @@ class File(BaseSource[Block | Gap]):
     at the beginning, because a seek in a compressed file is not sample exact.
 
     Args:
-        path: the file; or a `MemoryFile`, of which nothing comes to a disk.
+        path: the file; or a virtual one, of which nothing comes to a disk.
         recording: number given to its blocks.
         start_seconds, end_seconds: the part of it; None for its end.
         block_seconds: longest block; readings of one block are worked out together, and the samples
@@ -363,7 +363,7 @@ class File(BaseSource[Block | Gap]):
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | MemoryFile,
+        path: str | os.PathLike[str] | VirtualFile,
         recording: int = 0,
         start_seconds: float = 0.0,
         end_seconds: float | None = None,

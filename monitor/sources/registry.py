@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from monitor.errors import UsageError
-from monitor.files import MemoryFile, readable
+from monitor.files import Readable, VirtualFile, readable
 from monitor.protocols import LiveSource, Provenance, Source
 from monitor.safe_text import file_name
 from monitor.sources.base import file_hash
@@ -64,11 +64,12 @@ def register(
     _ENTRIES[name] = _Entry(opens, frozenset(options), frames)
 
 
-def open_source(name: str | os.PathLike[str], **options: Any) -> Source:
+def open_source(name: str | os.PathLike[str] | VirtualFile, **options: Any) -> Source:
     """Open a source by name: a recording, frames, ``-``, ``mic:`` or a registered one.
 
     Args:
-        name: ``mic:`` or ``mic:NAME``, another scheme, ``-`` for standard input, or a file.
+        name: ``mic:`` or ``mic:NAME``, another scheme, ``-`` for standard input, or a file; a
+            virtual file holds audio.
         **options: for recordings ``start_seconds`` and ``end_seconds``; for standard input ``raw``,
             (rate, channels, encoding); for ``mic:`` those of `monitor.sources.Microphone`. None
             stands for an option that was not given.
@@ -82,8 +83,8 @@ def open_source(name: str | os.PathLike[str], **options: Any) -> Source:
     for option in (*_NOT_FOR_THIS, *used):
         if option in used and option not in entry.options:
             words = _NOT_FOR_THIS.get(option, "{name} takes no {option}")
-            raise UsageError(words.format(name=Path(rest or name).name, option=option))
-    return entry.opens(rest, **used)
+            raise UsageError(words.format(name=Path(rest or str(name)).name, option=option))
+    return entry.opens(name if isinstance(name, VirtualFile) else rest, **used)
 
 
 def open_live_source(name: str, **options: Any) -> LiveSource:
@@ -115,17 +116,18 @@ def missing_members(
     return f"a {type(source).__name__} is no Source: it lacks {', '.join(missing)} ({advice})"
 
 
-def is_frames(name: str | os.PathLike[str]) -> bool:
+def is_frames(name: str | os.PathLike[str] | VirtualFile) -> bool:
     """Return whether a source holds ready-made frames, by its name."""
     return _find_entry(name)[0].frames
 
 
-def recording_hashes(path: str | os.PathLike[str] | MemoryFile) -> tuple[str, ...]:
+def recording_hashes(path: str | os.PathLike[str] | VirtualFile) -> tuple[str, ...]:
     """Compute the hashes of a recording: two recordings that share one are the same.
 
     The first is of the bytes. Audio has a second one, of rate, channels, frame count and the
     first 30 s of samples at 16 bits, so that a WAV copy of a FLAC is known again. Frames have those
-    of the recording they were made from too, where their header says so.
+    of the recording they were made from too, where their header says so, and so has a part of a
+    recording.
     """
     path = readable(path)
     if isinstance(path, Path) and is_frames(path):
@@ -134,18 +136,33 @@ def recording_hashes(path: str | os.PathLike[str] | MemoryFile) -> tuple[str, ..
         return (file_hash(path), *header_of(path).hashes)
     from monitor.sources.file import audio_hashes
 
-    return audio_hashes(path)
+    origin = path.origin() if isinstance(path, VirtualFile) else None
+    return (*audio_hashes(path), *(() if origin is None else audio_hashes(origin)))
+
+
+def span_of(path: Readable) -> tuple[float, float] | None:
+    """Return the seconds of the recording that a file, or its frames, are of; None of all."""
+    if isinstance(path, VirtualFile):
+        return path.span
+    if not is_frames(path):
+        return None
+    from monitor.sources.frames import header_of
+
+    match header_of(path).settings.get("span"):
+        case [float(begin), float(end)]:
+            return begin, end
+    return None
 
 
 def provenance_of(
-    path: str | os.PathLike[str] | MemoryFile,
+    path: str | os.PathLike[str] | VirtualFile,
     start_seconds: float = 0.0,
     end_seconds: float | None = None,
 ) -> Provenance:
     """Return the provenance of a file, which is read for its hashes."""
-    return Provenance(
-        file_name(readable(path).name), recording_hashes(path), start_seconds, end_seconds
-    )
+    path = readable(path)
+    start_seconds, end_seconds = span_of(path) or (start_seconds, end_seconds)
+    return Provenance(file_name(path.name), recording_hashes(path), start_seconds, end_seconds)
 
 
 def recording_suffixes() -> frozenset[str]:
@@ -153,8 +170,10 @@ def recording_suffixes() -> frozenset[str]:
     return frozenset(name for name in _ENTRIES if name.startswith("."))
 
 
-def _find_entry(name: str | os.PathLike[str]) -> tuple[_Entry, str]:
+def _find_entry(name: str | os.PathLike[str] | VirtualFile) -> tuple[_Entry, str]:
     """Find the entry of a name, and the part of the name that it opens."""
+    if isinstance(name, VirtualFile):
+        return _ENTRIES[".wav"], name.name
     text = os.fspath(name)
     scheme = _SCHEME.match(text)
     if scheme is not None and scheme[0] in _ENTRIES:

@@ -29,6 +29,7 @@ from monitor.population.people import SourceNote, Speaker, sound_of
 from monitor.population.population import SLICE_SECONDS, Population
 from monitor.protocols import Feature
 from monitor.safe_text import LONGEST_NAME, file_name
+from monitor.sources.registry import span_of
 from monitor.stream.accumulator import RunningTotals
 from monitor.stream.attacker import Attacker
 from monitor.training.feature_extraction import (
@@ -291,10 +292,12 @@ def _sum_slices(
             ticks = min(recording.speech_ticks, left)
             left -= ticks
             end = recording.audio_seconds_at(ticks) if ticks else 0.0  # nothing of it
-            label = file_name(outcome.recording.path)[:LONGEST_NAME]
-            notes.append(
-                SourceNote(label, session, outcome.hashes, 0.0, end, landmarks_of(recording, end))
-            )
+            path, landmarks = outcome.recording.path, landmarks_of(recording, end)
+            label = file_name(path.name)[:LONGEST_NAME]
+            begin = 0.0
+            if end and (span := span_of(path)) is not None:
+                begin, end = span
+            notes.append(SourceNote(label, session, outcome.hashes, begin, end, landmarks))
             if recording.sound is not None:
                 total += recording.sound
                 seconds += recording.speech.size / TICKS_PER_SECOND

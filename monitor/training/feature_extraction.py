@@ -30,7 +30,16 @@ from monitor.features.registry import (
     make,
     takes,
 )
-from monitor.files import csv_text, held_by, make_folder, not_written, sweep, write_text
+from monitor.files import (
+    Readable,
+    csv_text,
+    held_by,
+    make_absolute,
+    make_folder,
+    not_written,
+    sweep,
+    write_text,
+)
 from monitor.jobs import Jobs, absolute, each_in_order, here
 from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.maths.landmarks import NAME, frames_of
@@ -41,7 +50,7 @@ from monitor.sources.base import file_hash
 from monitor.sources.beside import SideInputSource, with_words
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, Header, write_frames
-from monitor.sources.registry import is_frames, open_source, recording_hashes
+from monitor.sources.registry import is_frames, open_source, recording_hashes, span_of
 from monitor.stream.front_end import find_coverage
 from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice, words_mark
 from monitor.types import (
@@ -68,7 +77,7 @@ def select_word_features(features: Sequence[Feature]) -> list[Feature]:
 
 def with_transcript(
     source: Source,
-    path: Path,
+    path: Readable,
     features: Sequence[Feature],
     words: TranscriptChoice,
     speaker: str | None = None,
@@ -200,7 +209,7 @@ class Listener:
 
     def extract(
         self,
-        path: Path,
+        path: Readable,
         *,
         speech_seconds: float | None = None,
         words: TranscriptChoice = LIES_BESIDE,
@@ -251,7 +260,7 @@ class Listener:
                 raise UsageError(str(error)) from None
         return self._instances
 
-    def _agree(self, path: Path, specs: dict[str, FeatureSpec]) -> None:
+    def _agree(self, path: Readable, specs: dict[str, FeatureSpec]) -> None:
         if not self.specs:
             names = [w if isinstance(w, str) else w.spec.name for w in self._requests or specs]
             missing = [name for name in names if name not in specs]
@@ -382,7 +391,7 @@ def _extract_groups(
     jobs: Jobs,
 ) -> Generator[_Result, None, None]:
     tasks = [  # as they are found from any working folder
-        tuple(replace(r, path=absolute(r.path), words=r.words.make_absolute()) for r in group)
+        tuple(replace(r, path=make_absolute(r.path), words=r.words.make_absolute()) for r in group)
         for group in groups
     ]
     names = listener.names
@@ -496,7 +505,7 @@ class HearingOptions:
 class HearingOrder:
     """One recording to be heard."""
 
-    source: Path
+    source: Readable
     target: Path
     speaker: str
     session: str
@@ -523,9 +532,10 @@ def orders(corpus: Corpus, root: Path, folder: Path) -> list[HearingOrder]:
     targets: set[Path] = set()
     base = absolute(root if root.is_dir() else root.parent)
     for recording in corpus.recordings:
-        path, speaker, session = absolute(recording.path), recording.speaker, recording.session
-        inside = path.is_relative_to(base)
-        parts = path.relative_to(base).parts if inside else (speaker, session, path.name)
+        path, speaker, session = make_absolute(recording.path), recording.speaker, recording.session
+        parts: tuple[str, ...] = speaker, session, path.name
+        if isinstance(path, Path) and path.is_relative_to(base):
+            parts = path.relative_to(base).parts
         below = folder.joinpath(*map(_safe, parts))
         names = [below.with_suffix(".npz"), below.with_name(f"{below.name}.npz")]
         number = 2
@@ -579,7 +589,7 @@ def keep(
     tasks = [
         replace(
             order,
-            source=absolute(order.source),
+            source=make_absolute(order.source),
             target=absolute(order.target),
             words=order.words.make_absolute(),
         )
@@ -607,7 +617,7 @@ def keep(
 
 
 def hear(
-    path: Path,
+    path: Readable,
     features: Sequence[Feature],
     options: HearingOptions,
     words: TranscriptChoice = LIES_BESIDE,
@@ -655,7 +665,7 @@ def _keep(
         outdated = [] if stored_mark == mark else outdated
     try:
         if is_frames(order.source):
-            raise SourceError(f"{file_name(order.source)}: holds frames already, no audio")
+            raise SourceError(f"{file_name(order.source.name)}: holds frames already, no audio")
         if current is not None:
             names = _in_order({*options.features, *stored_shapes}, options.setup)
             shapes = {**stored_shapes, **requested}
@@ -682,7 +692,7 @@ def _keep(
     shapes = {name: shapes[name] for name in names}
     words = {} if mark is None else {"words": mark}
     problem = _write(order, frames, shapes, hashes, {**note, "features": shapes}, words)
-    messages = _list_notices(frames, file_name(order.source))
+    messages = _list_notices(frames, file_name(order.source.name))
     if transcript is not None:
         messages += describe_transcript(transcript.words(), transcript.label, frames.speech)
     return OrderOutcome(order, len(frames.speech) / TICKS_PER_SECOND, True, problem, messages)
@@ -697,7 +707,9 @@ def _write(
     words: Mapping[str, object],
 ) -> str:
     """Write the frames of an order; return a line on what was lost of it."""
-    problem = _describe_loss(frames, file_name(order.source))
+    problem = _describe_loss(frames, file_name(order.source.name))
+    span = span_of(order.source)
+    part = {} if span is None else {"span": list(span)}
     try:
         make_folder(order.target.parent)
         sweep(order.target)
@@ -710,7 +722,7 @@ def _write(
         {name: shape[1] for name, shape in shapes.items()},
         {name: shape[2] for name, shape in shapes.items()},
         networks={name: mark for name, shape in shapes.items() for mark in shape[3:]},
-        header=Header(hashes=hashes, settings={**note, "lost": problem, **words}),
+        header=Header(hashes=hashes, settings={**note, "lost": problem, **words, **part}),
     )
     return problem
 
@@ -750,7 +762,7 @@ def describe_difference(hearing_orders: Sequence[HearingOrder], options: Hearing
 
 
 def _is_current(stored: FramesFile, note: Mapping[str, object], order: HearingOrder) -> bool:
-    changing = {"features": None, "lost": None, "words": None}
+    changing = {"features": None, "lost": None, "words": None, "span": None}
     if {**stored.header.settings, **changing} != {**note, **changing}:
         return False
     try:

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from monitor.corpus import Corpus, Recording, find
+from monitor.corpus import AS_STATED, Columns, Corpus, Recording, find_others
 from monitor.errors import UsageError
 from monitor.features.embeddings import EARLY_EVERY, EARLY_WINDOWS
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
@@ -271,8 +271,9 @@ def cohort_from(
     known_names: Collection[str],
     jobs: Jobs = 1,
     setup: FeatureSetup = AS_ENVIRONMENT,
+    columns: Columns = AS_STATED,
 ) -> tuple[Cohort, tuple[str, ...], tuple[str, ...]]:
-    """Load a population's cohort, or make one of a corpus.
+    """Load a population's cohort, or make one of a corpus; ``columns`` are of a data set.
 
     Returns:
         the cohort; names of those left out; and a line for each file that was skipped.
@@ -284,7 +285,7 @@ def cohort_from(
         if cohort is None:
             raise UsageError(f"{path} has no cohort; name a corpus of other people instead")
     else:
-        corpus = find(path)
+        corpus = find_others(path, columns)
         excluded = tuple(sorted(set(corpus.speakers).intersection(known_names)))
         others = tuple(r for r in corpus.recordings if r.speaker not in excluded)
         if len(corpus.speakers) - len(excluded) < FEWEST:

@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from monitor.errors import Argument, ForeignTextError, Message, SourceError
-from monitor.files import MemoryFile, readable
+from monitor.files import Readable, VirtualFile, files_of, readable
 from monitor.phrases import plural
 from monitor.safe_text import file_name, printable
 from monitor.transcripts.transcript import (
@@ -475,7 +475,7 @@ SUFFIXES = tuple(_READERS)
 
 
 def read_transcript(
-    path: str | os.PathLike[str] | MemoryFile, *, speaker: str | None = None
+    path: str | os.PathLike[str] | VirtualFile, *, speaker: str | None = None
 ) -> Transcript:
     """Read the words of a recording with their times.
 
@@ -510,12 +510,14 @@ _CAPTIONS = (".vtt", ".srt")
 _LANGUAGE = re.compile(r"\.[a-z]{2,3}(-[A-Za-z0-9]+)*", re.ASCII)
 
 
-def transcript_beside(recording: Path) -> Path | None:
+def transcript_beside(recording: Readable) -> Path | None:
     """Find the transcript that lies beside a recording, ``talk.vtt`` beside ``talk.flac``.
 
     Where several do, the first of `SUFFIXES`: those that time each word come before captions. Where
     none does, captions that name their language (``talk.en.vtt``), if there is one file of them.
     """
+    if isinstance(recording, VirtualFile):
+        return None
     for path in map(recording.with_suffix, SUFFIXES):
         if path != recording and path.is_file():
             return path
@@ -556,19 +558,22 @@ class TranscriptChoice:
         path = None if self.path is None else Path(os.path.abspath(self.path))  # noqa: PTH100
         return replace(self, path=path)
 
-    def find(self, recording: Path) -> Path | None:
+    def find(self, recording: Readable) -> Path | None:
         """Find the transcript of a recording; None where none lies beside it."""
         return self.path or transcript_beside(recording)
 
-    def files(self, recording: Path, *, words: bool) -> list[Path]:
+    def files(self, recording: Readable, *, words: bool) -> list[Path]:
         """List a recording and, where words are wanted, its transcript, if there is one."""
         transcript = self.find(recording) if words else None
-        return [recording] if transcript is None else [recording, transcript]
+        return [*files_of(recording), *(() if transcript is None else (transcript,))]
 
-    def locate(self, recording: Path) -> Path:
+    def locate(self, recording: Readable) -> Path:
         """Find the transcript of a recording; SourceError where none lies beside it."""
         transcript = self.find(recording)
+        if transcript is None and isinstance(recording, VirtualFile):
+            raise SourceError(f"{recording.name} has no words: leave out the features of words")
         if transcript is None:
+            assert isinstance(recording, Path)
             stem = file_name(recording.with_suffix(""))
             captions = ", ".join(file_name(path) for path in _find_language_captions(recording)[:5])
             lie = (f"; {captions} lie there, name one (", Argument("transcript"), ")")
@@ -581,7 +586,7 @@ class TranscriptChoice:
             )
         return transcript
 
-    def read(self, recording: Path, *, own: str | None = None) -> Transcript:
+    def read(self, recording: Readable, *, own: str | None = None) -> Transcript:
         """Read the words of whoever is heard in a recording.
 
         ``own`` is what the speaker is called elsewhere; taken where the transcript names several,

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 
 from monitor.errors import SourceError
-from monitor.files import MemoryFile, readable
+from monitor.files import VirtualFile, readable
 from monitor.phrases import clock_time, plural, some_of
 from monitor.safe_text import file_name, printable
 from monitor.transcripts.formats import SUFFIXES, read_transcript
@@ -191,7 +191,9 @@ class Turns:
         return alone, overlap, together
 
 
-def read_turns(path: str | os.PathLike[str] | MemoryFile, *, recording: str | None = None) -> Turns:
+def read_turns(
+    path: str | os.PathLike[str] | VirtualFile, *, recording: str | None = None
+) -> Turns:
     """Read who speaks when, from a file whose suffix names its format.
 
     Args:
@@ -217,7 +219,7 @@ def read_turns(path: str | os.PathLike[str] | MemoryFile, *, recording: str | No
     if suffix in SUFFIXES:
         return _turns_from_words(read_transcript(path))
     if suffix in (".eaf", ".textgrid"):
-        if isinstance(path, MemoryFile):
+        if isinstance(path, VirtualFile):
             raise SourceError(f"{name} is of ELAN or Praat: save its turns as RTTM")
         return _read_annotations(path, stem)
     if path == Path("-"):

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -19,6 +18,7 @@ from monitor.errors import SourceError, UsageError
 from monitor.features.embeddings import RATE, SHORTEST
 from monitor.features.extractor import VoiceActivity
 from monitor.features.framing import columns_of
+from monitor.files import Readable, files_of
 from monitor.jobs import Jobs, each_in_order
 from monitor.networks.voice import mel_decibels
 from monitor.sources.file import File
@@ -181,7 +181,7 @@ def draw_speech(
     ``jobs``. Speakers of two corpora are two, whatever their names; with several processes
     ``protect`` is one that can be pickled.
     """
-    paths_by_speaker: dict[tuple[int, str], list[Path]] = {}
+    paths_by_speaker: dict[tuple[int, str], list[Readable]] = {}
     for number, recordings in enumerate(corpora):
         for recording in recordings:
             paths_by_speaker.setdefault((number, recording.speaker), []).append(recording.path)
@@ -189,7 +189,9 @@ def draw_speech(
     indices: dict[tuple[int, str], int] = {}
     work = partial(_draw_speaker, protect, settings)
     tasks = [(speaker, paths) for (_, speaker), paths in paths_by_speaker.items()]
-    with closing(each_in_order(work, tasks, jobs, reads=lambda task: task[1])) as outcomes:
+    with closing(
+        each_in_order(work, tasks, jobs, reads=lambda task: files_of(*task[1]))
+    ) as outcomes:
         for (number, speaker), (stretches, problems_here) in zip(
             paths_by_speaker, outcomes, strict=True
         ):
@@ -211,7 +213,7 @@ def draw_speech(
 
 
 def _draw_speaker(
-    protect: Protect, settings: SpeechDraws, speaker: tuple[str, Sequence[Path]]
+    protect: Protect, settings: SpeechDraws, speaker: tuple[str, Sequence[Readable]]
 ) -> tuple[list[tuple[float, FloatArray, FloatArray]], list[str]]:
     """Return speed, clear and protected bands of each stretch; and problems."""
     name, paths = speaker
@@ -244,7 +246,7 @@ def _draw_speaker(
     return stretches, problems
 
 
-def decode_mono(path: Path) -> tuple[FloatArray, int]:
+def decode_mono(path: Readable) -> tuple[FloatArray, int]:
     """Return a whole recording, the mean of its channels, shape (n,), and its rate.
 
     Raises:

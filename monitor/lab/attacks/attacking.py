@@ -14,7 +14,7 @@ import numpy as np
 
 from monitor.anonymisers.filters import Utterance
 from monitor.anonymisers.registry import make
-from monitor.corpus import Corpus, find
+from monitor.corpus import AS_STATED, Columns, Corpus, find, find_others
 from monitor.errors import CalibrationError, CorpusError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, caveats, defaults, takes
 from monitor.features.registry import make as make_features
@@ -60,7 +60,7 @@ from monitor.maths.statistics import REPLICATES
 from monitor.phrases import plural
 from monitor.population.population import Population
 from monitor.protocols import Feature
-from monitor.sources.base import file_hash
+from monitor.sources.base import hash_of_whole
 from monitor.training.calibrating import FEWEST_SPEAKERS, CalibrationSettings, calibrate
 from monitor.training.voices import SpeakerSpeech
 from monitor.types import BoolArray, FloatArray
@@ -88,6 +88,7 @@ class AttackConfig:
     attributes: tuple[str, ...] = ()  # to be told too, such as ``gender`` or ``age<16``
     attribute_table: Path | None = None  # that says them; None: the manifests of the corpora
     setup: FeatureSetup = AS_ENVIRONMENT
+    columns: Columns = AS_STATED  # of data sets
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ def prepare(
         first, *more = defaults(setup=config.setup)
         features = (first, "f0_robust", *more)  # pitch behind filters too
     _check_config(config, chosen, features, has_background=bool(background))
-    recordings = find(corpus)
+    recordings = find(corpus, columns=config.columns)
     check_attributes(recordings, corpus, background, config.attributes, config.attribute_table)
     judged = choose_readers(
         recordings, corpus, config.amounts, session=config.session, jobs=config.jobs,
@@ -220,22 +221,24 @@ def _prepare_background(
 ) -> Background:
     """Choose background readers; whoever is judged is left out, by name and recording."""
     names = {reader.name for reader in judged.everybody}
-    hashes = {file_hash(piece.path) for piece in judged.pieces(*PARTS)}
+    hashes = {hash_of_whole(piece.path) for piece in judged.pieces(*PARTS)}
     problems: list[str] = []
     corpora: list[tuple[Corpus, Path]] = []
     readers_by_corpus: list[tuple[Reader, ...]] = []
     least = config.amounts.least_segments
     amounts = Amounts(config.amounts.seconds, _LEARNING_TRIALS, least, least)
     for folder in folders:
-        corpus = find(folder)
-        shared = {r.speaker for r in corpus if r.speaker in names or file_hash(r.path) in hashes}
+        corpus = find_others(folder, config.columns)
+        shared = {
+            r.speaker for r in corpus if r.speaker in names or hash_of_whole(r.path) in hashes
+        }
         if shared:
             problems.append(
                 f"{folder.name}: {plural(len(shared), 'reader')} of the background are judged and "
                 f"left out: {', '.join(sorted(shared)[:5])}"
             )
         recordings = tuple(r for r in corpus.recordings if r.speaker not in shared)
-        corpora.append((Corpus(recordings, corpus.problems), folder))
+        corpora.append((replace(corpus, recordings=recordings), folder))
         try:
             chosen = choose_readers(
                 corpora[-1][0], folder, amounts, jobs=config.jobs, progress=progress

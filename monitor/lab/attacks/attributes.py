@@ -38,7 +38,7 @@ from monitor.maths.scores import unit_vectors
 from monitor.maths.statistics import REPLICATES, Estimate, speaker_weights
 from monitor.phrases import plural
 from monitor.safe_text import file_name, printable
-from monitor.sources.base import file_hash
+from monitor.sources.base import hash_of_whole
 from monitor.types import FloatArray, IntArray, Record
 
 _MOST = 20
@@ -444,19 +444,20 @@ def prepare_attributes(
     table: Path | None = None,
 ) -> AttributeTest:
     """Find the attributes of readers, before anything is extracted."""
-    attributes = _read_attributes(root, [folder for _, folder in background], table)
+    attributes = _read_attributes(((corpus, root), *background), table)
     corpora = (corpus, *(others for others, _ in background))
     speakers = [name for some in corpora for name in some.speakers]
     requests = tuple(find_attribute(name, attributes, speakers) for name in names)
     amounts = replace(amounts, least_segments=0, most_segments=0)
     judged = choose_readers(corpus, root, amounts, session="same")
-    hashes = {file_hash(piece.path) for piece in judged.pieces("trials")}
+    hashes = {hash_of_whole(piece.path) for piece in judged.pieces("trials")}
     readers: list[Reader] = []
     for others, folder in background:
         apart = tuple(
             recording
             for recording in others
-            if recording.speaker not in corpus.speakers and file_hash(recording.path) not in hashes
+            if recording.speaker not in corpus.speakers
+            and hash_of_whole(recording.path) not in hashes
         )
         with suppress(CorpusError):  # nobody of it says enough
             readers += choose_readers(Corpus(apart, ()), folder, _LEARNT, session="same").everybody
@@ -468,19 +469,21 @@ def check_attributes(
     corpus: Corpus, root: Path, background: Sequence[Path], names: Sequence[str], table: Path | None
 ) -> None:
     """Check that attributes are known of the judged readers, before anything is extracted."""
-    attributes = _read_attributes(root, background, table) if names else {}
+    corpora = ((corpus, root), *((None, folder) for folder in background))
+    attributes = _read_attributes(corpora, table) if names else {}
     for name in names:
         find_attribute(name, attributes, corpus.speakers)
 
 
 def _read_attributes(
-    root: Path, background: Sequence[Path], table: Path | None
+    corpora: Sequence[tuple[Corpus | None, Path]], table: Path | None
 ) -> dict[str, dict[str, str]]:
     if table is not None and not table.is_file():
         raise UsageError(f"{file_name(table)} does not exist; check the name")
     attributes: dict[str, dict[str, str]] = {}
-    for path in [table] if table else [root, *background]:
-        for column, by_speaker in read_speaker_attributes(path).items():
+    for corpus, path in [(None, table)] if table else corpora:
+        stated = corpus.attributes if corpus is not None else {}
+        for column, by_speaker in (stated or read_speaker_attributes(path)).items():
             attributes.setdefault(column.lower(), {}).update(by_speaker)
     return attributes
 

@@ -29,7 +29,7 @@ from monitor.features.extractor import Extractor
 from monitor.features.framing import columns_of, join_runs
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.features.registry import make as make_features
-from monitor.files import read_arrays
+from monitor.files import Readable, files_of, read_arrays
 from monitor.jobs import Jobs, each_in_order, one_thread
 from monitor.lab.result_cache import ResultCache, result_key
 from monitor.lab.utility import MEASURES
@@ -82,7 +82,7 @@ class Amounts:
 class Piece:
     """A part of one recording, protected and heard by itself."""
 
-    path: Path
+    path: Readable
     name: str
     speaker: str
     start_seconds: float
@@ -140,7 +140,10 @@ def choose_readers(
     speech: dict[str, list[_Session]] = {}
     tasks = [(name, tuple(corpus.sessions(name).values())) for name in corpus.speakers]
     outputs = each_in_order(
-        partial(_locate_speech, root, amounts), tasks, jobs, reads=lambda task: chain(*task[1])
+        partial(_locate_speech, root, amounts),
+        tasks,
+        jobs,
+        reads=lambda task: files_of(*chain(*task[1])),
     )
     with closing(outputs) as results:
         for (name, _), (sessions, wrong) in zip(tasks, results, strict=True):
@@ -174,7 +177,7 @@ _Session: TypeAlias = Sequence[tuple[Piece, tuple[float, ...]]]
 
 
 def _locate_speech(
-    root: Path, amounts: Amounts, task: tuple[str, Sequence[Sequence[Path]]]
+    root: Path, amounts: Amounts, task: tuple[str, Sequence[Sequence[Readable]]]
 ) -> tuple[list[_Session], list[str]]:
     """Locate the speech of one reader's sessions; return it and unusable files."""
     speaker, sessions = task
@@ -195,8 +198,9 @@ def _locate_speech(
             except SourceError as error:
                 problems.append(str(error))
                 continue
-            inside = path.is_relative_to(root)
-            name = path.relative_to(root).as_posix() if inside else f"{speaker}/{path.name}"
+            name = f"{speaker}/{path.name}"
+            if isinstance(path, Path) and path.is_relative_to(root):
+                name = path.relative_to(root).as_posix()
             recordings.append((Piece(path, name, speaker, 0.0, 0.0), tuple(ends)))
             remaining -= len(ends)
         if recordings:
@@ -204,7 +208,7 @@ def _locate_speech(
     return located, problems
 
 
-def _find_unit_ends(path: Path, most: int) -> list[float]:
+def _find_unit_ends(path: Readable, most: int) -> list[float]:
     """Return when units of speech end, at most so many, in seconds of audio."""
     step = TICKS_PER_SECOND // UNITS_PER_SECOND
     extractor, runs, spoken = Extractor([]), [np.empty(0, np.bool_)], 0

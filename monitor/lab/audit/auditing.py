@@ -182,7 +182,9 @@ def extract_corpus(
         learnt_on = frozenset(name for model in rank_models for name in model.learnt_from)
     if config.attribute_table is not None and not config.attribute_table.is_file():
         raise UsageError(f"{config.attribute_table.name} does not exist; check the name")
-    attributes = read_speaker_attributes(config.attribute_table or place)
+    attributes = corpus.attributes
+    if config.attribute_table is not None or not attributes:
+        attributes = read_speaker_attributes(config.attribute_table or place)
     for name in config.attributes or ():
         find_attribute(name, attributes, corpus.speakers)
     voices, specs, missing = collect(

@@ -10,6 +10,7 @@ import click
 
 from monitor.cli.help import HelpCommand
 from monitor.cli.options import (
+    ColumnOptions,
     Features,
     FiniteRange,
     JobOptions,
@@ -28,6 +29,7 @@ from monitor.cli.options import (
 from monitor.cli.transcript_options import word_list_option
 
 if TYPE_CHECKING:
+    from monitor.files import Readable
     from monitor.lab.attacks.attacking import AttackConfig
     from monitor.lab.attacks.results import AttackResults
     from monitor.lab.attacks.scoreboard import Scoreboard
@@ -103,6 +105,7 @@ class AttackOptions:
     )
     speaker_model: ClassVar[Any] = speaker_model_option
     word_list: ClassVar[Any] = word_list_option
+    naming: ColumnOptions = group(ColumnOptions, "Data sets")
     background: tuple[Path, ...] = option(
         "--background DIR",
         "Speech of other readers, that attackers learn from; may be given several times. Whoever "
@@ -188,7 +191,7 @@ def command(asked: AttackOptions) -> int:
     something could not be used.
     """
     from monitor.cli.inputs import load_speaker_model
-    from monitor.corpus import find
+    from monitor.corpus import find, find_others
     from monitor.lab.attacks.attacking import prepare, try_methods
     from monitor.lab.attacks.results import KEPT, check_folder, write_results
     from monitor.run import INCOMPLETE
@@ -197,7 +200,8 @@ def command(asked: AttackOptions) -> int:
     check_folder(asked.output)
     board = _read_board(asked.scoreboard)
     place, *background = map(asked.workers.path, (asked.corpus, *asked.background))
-    corpora = [find(folder) for folder in (place, *background)]
+    columns = asked.naming.columns
+    corpora = [find(place, columns=columns), *(find_others(b, columns) for b in background)]
     files = [recording.path for recording in corpora[0]]
     load_speaker_model(asked.features, files)
     config = _make_config(asked, counts, files)
@@ -266,7 +270,9 @@ def _check_options(asked: AttackOptions) -> tuple[int, ...]:
     return tuple(sorted({int(count) for count in asked.segments}))
 
 
-def _make_config(asked: AttackOptions, counts: tuple[int, ...], files: list[Path]) -> AttackConfig:
+def _make_config(
+    asked: AttackOptions, counts: tuple[int, ...], files: list[Readable]
+) -> AttackConfig:
     from monitor.lab.adapting.training import FINE_TUNING_STEPS, Length, TrainingPlan
     from monitor.lab.attacks.attacking import AttackConfig
     from monitor.lab.attacks.speech import SEGMENT_SECONDS, Amounts
@@ -281,6 +287,7 @@ def _make_config(asked: AttackOptions, counts: tuple[int, ...], files: list[Path
         Amounts(asked.seconds, asked.trials, count, max(count, *counts)), counts, asked.session,
         asked.seed, asked.workers.for_recordings(files), training=TrainingPlan(length),
         attributes=asked.attributes or (), attribute_table=asked.groups, setup=feature_setup(),
+        columns=asked.naming.columns,
     )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from monitor.cli.options import (
 from monitor.lab.cli import MeasureOptions
 
 if TYPE_CHECKING:
+    from monitor.files import Readable
     from monitor.lab.audit.audit import Audit, AuditConfig
 
 
@@ -83,7 +84,7 @@ class AuditOptions:
     )
     workers: JobOptions = group(JobOptions, "Processes")
 
-    def config(self, files: Sequence[Path] = ()) -> AuditConfig:
+    def config(self, files: Sequence[Readable] = ()) -> AuditConfig:
         """Return the library's settings."""
         from monitor.lab.audit.audit import DEFAULTS, AuditConfig
 
@@ -162,13 +163,18 @@ def command(asked: AuditOptions) -> int:
 
 def _audit(asked: AuditOptions) -> Audit:
     """Audit a corpus, runs or an attack."""
+    from monitor.corpus import is_data_set
     from monitor.errors import UsageError
     from monitor.events.schema import read_run
     from monitor.lab.attacks.results import read_results
     from monitor.lab.audit.auditing import audit_attack, audit_runs
 
     sources = asked.sources
-    runs = [path for path in sources if path.suffix.lower() in (".jsonl", ".ndjson")]
+    runs = [
+        path
+        for path in sources
+        if path.suffix.lower() in (".jsonl", ".ndjson") and not is_data_set(path)
+    ]
     if runs:
         if len(runs) < len(sources):
             raise UsageError("runs (RUN.jsonl) go without a corpus or the folder of an attack")
@@ -185,11 +191,10 @@ def _audit(asked: AuditOptions) -> Audit:
 def _audit_folder(asked: AuditOptions) -> Audit:
     """Audit a corpus, with progress."""
     from monitor.cli.inputs import load_speaker_model, plan_of
-    from monitor.corpus import find
     from monitor.lab.audit.auditing import audit_corpus, extract_corpus
 
     place = asked.workers.path(asked.sources[0])
-    corpus = asked.measuring.hearing.of(find(place))
+    corpus = asked.measuring.hearing.find(place)
     files = [recording.path for recording in corpus.recordings]
     config = asked.config(files)
     for line in plan_of(corpus):

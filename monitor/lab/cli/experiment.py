@@ -155,13 +155,12 @@ def command(asked: ExperimentOptions) -> int:
 def _read_material(asked: ExperimentOptions, settings: ExperimentSettings) -> Material:
     """Read scores, or extract speech."""
     from monitor.cli.inputs import check_two, load_speaker_model, plan_of
-    from monitor.corpus import find
     from monitor.lab.experiment.material import read_scores, read_speech
 
     scores = read_scores(asked.corpus, settings)
     if scores is not None:
         return scores
-    recordings = asked.measuring.hearing.of(find(asked.corpus))
+    recordings = asked.measuring.hearing.find(asked.corpus)
     for line in plan_of(recordings):
         say(line)
     check_two(recordings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -38,6 +38,7 @@ from monitor.phrases import plural
 
 if TYPE_CHECKING:
     from monitor.corpus import Corpus, TrialLists
+    from monitor.files import Readable
     from monitor.kinds import FeatureSpec
     from monitor.lab.evaluation.input.labels import Attribute
     from monitor.lab.evaluation.input.scores import ScoreCell
@@ -143,7 +144,7 @@ def command(options: ScoreOptions) -> int:
 
     Scores say who sounds like whom: keep the file private.
     """
-    from monitor.corpus import find, read_trial_lists
+    from monitor.corpus import read_trial_lists
     from monitor.features.registry import caveats
     from monitor.lab.evaluation.input.scores import write_score_file
     from monitor.population.population import Population
@@ -156,7 +157,7 @@ def command(options: ScoreOptions) -> int:
     if population is not None:
         check_model(feature_setup().speaker, population, options.store)
     rank_models = _rank_models(options, population)
-    everything = corpus = options.hearing.of(find(options.corpus))
+    everything = corpus = options.hearing.find(options.corpus)
     lists = read_trial_lists(options.corpus)
     if lists is not None:
         if options.session is not None:
@@ -164,7 +165,7 @@ def command(options: ScoreOptions) -> int:
         corpus = lists.trials(everything)
         for line in lists.notes(everything):
             say(f"monitor: note: {line}")
-    attribute = _groups(options, corpus.speakers)
+    attribute = _groups(options, corpus)
     files = [recording.path for recording in corpus.recordings]
     for line in plan_of(corpus):
         say(line)
@@ -201,7 +202,7 @@ def command(options: ScoreOptions) -> int:
 
 
 def _listen(
-    options: ScoreOptions, corpus: Corpus, files: list[Path]
+    options: ScoreOptions, corpus: Corpus, files: list[Readable]
 ) -> tuple[Sequence[SpeakerSpeech], Mapping[str, FeatureSpec], Sequence[str]]:
     """Extract the speech of a corpus, the specs of its features, and what was skipped."""
     from monitor.training.voices import collect
@@ -250,11 +251,13 @@ def _rank_models(options: ScoreOptions, population: Population | None) -> RankMo
     return Population.reference().rank_models
 
 
-def _groups(options: ScoreOptions, speakers: Collection[str]) -> Attribute | None:
+def _groups(options: ScoreOptions, corpus: Corpus) -> Attribute | None:
     from monitor.lab.scoring import groups_of
 
     try:
-        return groups_of(options.corpus, speakers, options.groups, options.group_by)
+        return groups_of(
+            options.corpus, corpus.speakers, options.groups, options.group_by, corpus.attributes
+        )
     except UsageError as error:
         if options.groups is not None or options.group_by is not None:
             raise

@@ -360,7 +360,8 @@ class Speech:
     @property
     def noise(self) -> str:
         """Noise added to embeddings, as the first file states it; else empty."""
-        notes = (header_of(recording.path).noise for recording in self.recordings)
+        paths = (recording.path for recording in self.recordings)
+        notes = (header_of(path).noise for path in paths if isinstance(path, Path))
         return next(filter(None, notes), "")
 
     @property
@@ -557,6 +558,7 @@ def _check_features(recordings: Sequence[Recording], features: Sequence[str]) ->
     for recording in recordings:
         if not missing:
             return
+        assert isinstance(recording.path, Path)
         sizes = header_of(recording.path).sizes
         if not sizes:  # broken, or without a header: reading it tells
             return

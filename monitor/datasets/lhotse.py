@@ -1,0 +1,363 @@
+"""Manifests of lhotse: cuts, or recordings and supervisions, as JSON lines, gzipped or not.
+
+A supervision says who speaks from when to when, and in which channel. What one speaker says in one
+recording is taken as one recording, end to end; nothing else of it is read.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from monitor.datasets.clips import TOLERATED_SECONDS, Clip, join_stretches
+from monitor.datasets.rows import (
+    Columns,
+    Listing,
+    Row,
+    cells_of,
+    read_json_rows,
+    refuse_column,
+    text_of,
+)
+from monitor.errors import CorpusError
+from monitor.safe_text import file_name
+
+_NAMED = re.compile(r"(?:^|.*[_.-])(cuts|recordings|supervisions)(?:[_.-].*)?\.jsonl(?:\.gz)?")
+_CUTS = {"MonoCut", "MultiCut", "MixedCut", "PaddingCut"}
+_LONGEST_LINE = 64 << 20
+_OF_SEGMENTS = {"id", "recording_id", "start", "duration", "channel", "text", "alignment", "custom"}
+
+
+def find_manifests(root: Path) -> list[Path]:
+    """Find the manifests in a folder by lhotse's names, and check by their content."""
+    paths = sorted(path for path in root.iterdir() if _NAMED.fullmatch(path.name))
+    return [path for path in paths if kind_of(path)]
+
+
+def kind_of(path: Path) -> str:
+    """Return what a manifest lists: cuts, recordings or supervisions; "" for another file."""
+    if not path.name.endswith((".jsonl", ".jsonl.gz")):
+        return ""
+    try:
+        with _open(path) as file:
+            first = file.readline(_LONGEST_LINE)
+        value = orjson.loads(first)
+    except (OSError, EOFError, ValueError, zlib.error):
+        return ""
+    if not isinstance(value, dict):
+        return ""
+    if value.get("type") in _CUTS:
+        return "cuts"
+    if "sources" in value and "sampling_rate" in value:
+        return "recordings"
+    return "supervisions" if {"recording_id", "start", "duration"} <= value.keys() else ""
+
+
+def read_manifests(paths: Sequence[Path], columns: Columns) -> Listing:
+    """Read cuts, or recordings and the supervisions of them.
+
+    Raises:
+        CorpusError: they cannot be read, do not go together, or lack a column.
+    """
+    if columns.audio is not None:
+        raise CorpusError("manifests of lhotse have no column of audio: leave out --audio-column")
+    by_kind: dict[str, list[Path]] = {"cuts": [], "recordings": [], "supervisions": []}
+    for path in paths:
+        by_kind[kind_of(path)].append(path)
+    if len(paths) == 1 and not by_kind["cuts"]:
+        partner = _partner(paths[0], kind_of(paths[0]))
+        by_kind[kind_of(partner)].append(partner)
+    cuts, recordings, supervisions = by_kind.values()
+    if cuts and (recordings or supervisions):
+        raise CorpusError(
+            f"{file_name(cuts[0].parent)} holds cuts, recordings and supervisions: name one file, "
+            f"such as {file_name(cuts[0])}"
+        )
+    if not cuts and not (recordings and supervisions):
+        missing = "supervisions" if recordings else "recordings"
+        raise CorpusError(
+            f"{file_name(paths[0])} goes with {missing}, and there are none beside it"
+        )
+    reader = _Reader(columns)
+    try:
+        if cuts:
+            for path in cuts:
+                reader.read_cuts(path)
+        else:
+            reader.read_supervisions(recordings, supervisions)
+    except (EOFError, zlib.error, OSError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CorpusError(f"{reader.current} cannot be read ({reason}); write it again") from None
+    return reader.listing(", ".join(map(file_name, cuts or supervisions)))
+
+
+def _partner(path: Path, kind: str) -> Path:
+    """Return the recordings of supervisions, or the other way round, by the file's name."""
+    other = "supervisions" if kind == "recordings" else "recordings"
+    names = [path.name.replace(kind, other)]
+    stem = names[0].removesuffix(".gz")
+    names += [stem, f"{stem}.gz"]
+    partners = (path.with_name(name) for name in names if name != path.name)
+    partner = next((partner for partner in partners if kind_of(partner) == other), None)
+    if partner is None:
+        raise CorpusError(f"{file_name(path)} lists {kind}: put {names[0]} beside it, or give cuts")
+    return partner
+
+
+def _open(path: Path) -> Any:
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+
+
+class _ManifestError(Exception):
+    """A line that cannot be used, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Audio:
+    """A file of a recording: its path, its channels in order, and what the manifest says of it."""
+
+    path: Path
+    channels: tuple[int, ...]
+    samples: int
+
+
+@dataclass(slots=True)
+class _Segments:
+    where: str
+    audio: _Audio
+    stretches: list[tuple[float, float]] = field(default_factory=list)
+
+
+class _Reader:
+    """Collector of segments by speaker, session, file and channels."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.current = ""
+        self._columns = columns
+        self._speaker = columns.speaker or "speaker"
+        self._session = columns.session or "recording_id"
+        self._listing = Listing(identified_by=f"by {self._speaker}, session by {self._session}")
+        self._known: dict[str, None] = {}
+        self._has_speaker = self._has_session = False
+        self._segments: dict[tuple[str, str, Path, tuple[int, ...]], _Segments] = {}
+
+    def listing(self, label: str) -> Listing:
+        """Return the rows; CorpusError where no segment has the columns."""
+        if self._known and not self._has_speaker:
+            refuse_column(label, self._known, self._speaker, "speaker")
+        if self._known and not self._has_session:
+            refuse_column(label, self._known, self._session, "session")
+        for (speaker, session, path, channels), segments in self._segments.items():
+            clip = Clip(path, join_stretches(segments.stretches), channels)
+            whole = _is_whole(clip, segments.audio)
+            self._listing.rows.append(
+                Row(speaker, session, path if whole else clip, segments.where)
+            )
+        return self._listing
+
+    # --- The two kinds of manifests.
+
+    def read_cuts(self, path: Path) -> None:
+        """Read cuts, with their supervisions in them."""
+        for where, cut in self._lines(path):
+            with _noted(where, self._listing.problems):
+                self._read_cut(path.parent, where, cut)
+
+    def read_supervisions(self, recordings: Iterable[Path], supervisions: Iterable[Path]) -> None:
+        """Read supervisions, and the recordings that they are of."""
+        listed: dict[str, tuple[Path, dict[str, Any]]] = {}
+        for path in recordings:
+            for where, recording in self._lines(path):
+                identifier = str(recording.get("id"))
+                if identifier in listed:
+                    self._listing.problems.append(f"{where}{identifier} is listed twice")
+                else:
+                    listed[identifier] = path.parent, recording
+        for path in supervisions:
+            for where, supervision in self._lines(path):
+                with _noted(where, self._listing.problems):
+                    identifier = str(supervision.get("recording_id"))
+                    if identifier not in listed:
+                        raise _ManifestError(f"recording {identifier} is in no list of recordings")
+                    folder, recording = listed[identifier]
+                    begin = _number(supervision, "start")
+                    end = begin + _number(supervision, "duration", positive=True)
+                    channels = _channels(supervision.get("channel", 0))
+                    self._add(where, folder, recording, supervision, {}, begin, end, channels)
+
+    def _lines(self, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+        self.current = file_name(path)
+        with _open(path) as file:
+            yield from read_json_rows(_limited(file, self.current), self.current,
+                                      self._listing.problems)  # fmt: skip
+
+    def _read_cut(self, folder: Path, where: str, cut: dict[str, Any]) -> None:
+        kind = cut.get("type")
+        if kind not in ("MonoCut", "MultiCut"):
+            raise _ManifestError(
+                f"is a {kind}, which no file holds: save its audio (save_audios), and give the "
+                "cuts of that" if kind in _CUTS else "is no cut"
+            )  # fmt: skip
+        recording = cut.get("recording")
+        if not isinstance(recording, dict):
+            raise _ManifestError("is a cut without its recording")
+        begin = _number(cut, "start")
+        end = begin + _number(cut, "duration", positive=True)
+        cut_channels = _channels(cut.get("channel", 0))
+        supervisions = cut.get("supervisions")
+        if not isinstance(supervisions, list) or not supervisions:
+            raise _ManifestError("has no supervision, which would say who speaks")
+        for supervision in supervisions:
+            if not isinstance(supervision, dict):
+                raise _ManifestError("has a supervision that is no JSON object")
+            # as lhotse has it: relative to the cut, which it may reach beyond
+            first = begin + _number(supervision, "start", negative=True)
+            last = first + _number(supervision, "duration", positive=True)
+            channels = cut_channels
+            if kind == "MultiCut":
+                own = _channels(supervision.get("channel", list(cut_channels)))
+                channels = tuple(channel for channel in own if channel in cut_channels)
+                if not channels:
+                    raise _ManifestError("has a supervision of a channel that it has not")
+            if max(first, begin) < min(last, end):
+                custom = cut.get("custom")
+                self._add(
+                    where, folder, recording, supervision,
+                    custom if isinstance(custom, dict) else {},
+                    max(first, begin), min(last, end), channels,
+                )  # fmt: skip
+
+    def _add(
+        self, where: str, folder: Path, recording: dict[str, Any], supervision: dict[str, Any],
+        custom: dict[str, Any], begin: float, end: float, channels: tuple[int, ...],
+    ) -> None:  # fmt: skip
+        own = supervision.get("custom")
+        values = {**custom, **(own if isinstance(own, dict) else {}), **supervision}
+        values.setdefault("recording_id", recording.get("id"))
+        self._known.update(
+            dict.fromkeys(name for name, value in values.items() if text_of(value) is not None)
+        )
+        speaker, session = text_of(values.get(self._speaker)), text_of(values.get(self._session))
+        self._has_speaker |= speaker is not None
+        self._has_session |= session is not None
+        if not (speaker and speaker.strip() and session and session.strip()):
+            named = self._session if speaker and speaker.strip() else self._speaker
+            raise _ManifestError(f"{named} is empty, or no text or whole number")
+        audio, indices = _find_audio(folder, recording, channels)
+        key = (speaker, session, audio.path, indices)
+        self._segments.setdefault(key, _Segments(where, audio)).stretches.append((begin, end))
+        without = {self._speaker, self._session, *_OF_SEGMENTS}
+        self._listing.attributes.add(speaker.strip(), cells_of(values, without))
+
+
+class _noted:  # noqa: N801
+    """Block whose unusable line is noted as a problem, and left out."""
+
+    def __init__(self, where: str, problems: list[str]) -> None:
+        self._where, self._problems = where, problems
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        if isinstance(error, _ManifestError):
+            self._problems.append(f"{self._where}{error}")
+        return isinstance(error, _ManifestError)
+
+
+def _limited(file: Any, name: str) -> Iterator[bytes]:
+    while line := file.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE:
+            raise CorpusError(f"{name} has a line of more than {_LONGEST_LINE >> 20} MB")
+        yield line
+
+
+def _number(
+    values: Mapping[str, Any], name: str, *, positive: bool = False, negative: bool = False
+) -> float:
+    value = values.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise _ManifestError(f"{name} is no number")
+    if (value < 0 and not negative) or (value == 0 and positive):
+        raise _ManifestError(f"{name} is {value:g}, which is too little")
+    return float(value)
+
+
+def _channels(value: object) -> tuple[int, ...]:
+    channels = value if isinstance(value, list) else [value]
+    if not channels or not all(type(c) is int and 0 <= c < 1024 for c in channels):
+        raise _ManifestError("channel is no number of a channel")
+    return tuple(sorted(set(channels)))
+
+
+def _find_audio(
+    folder: Path, recording: Mapping[str, Any], channels: tuple[int, ...]
+) -> tuple[_Audio, tuple[int, ...]]:
+    """Find the file of these channels, and which channels of it they are."""
+    if recording.get("transforms"):
+        raise _ManifestError(
+            "its recording is transformed (speed, volume ...) when it is read: save its audio "
+            "(save_audios), and give the cuts of that"
+        )
+    sources = recording.get("sources")
+    if not isinstance(sources, list) or not sources:
+        raise _ManifestError("its recording has no source")
+    for source in sources:
+        if not isinstance(source, dict) or not isinstance(source.get("channels"), list):
+            raise _ManifestError("its recording has a source that is none")
+        own = _channels(source["channels"])
+        if not set(channels) <= set(own):
+            continue
+        kind, place = source.get("type"), source.get("source")
+        if kind != "file":
+            raise _ManifestError(
+                f"its audio is of the type {str(kind)[:20]!a}: files alone are read, nothing is "
+                "fetched or run"
+            )
+        if not isinstance(place, str) or not place.strip() or "\0" in place:
+            raise _ManifestError("its recording names no file")
+        if "://" in place:
+            raise _ManifestError(f"{place} is an address: nothing is fetched; give a file")
+        path = Path(place)
+        if not path.is_absolute() and (folder / path).exists():
+            path = folder / path
+        samples = recording.get("num_samples")
+        audio = _Audio(path, tuple(source["channels"]), samples if type(samples) is int else -1)
+        return audio, tuple(audio.channels.index(channel) for channel in channels)
+    raise _ManifestError(
+        f"channel {'+'.join(map(str, channels))} is in no one source of its recording"
+    )
+
+
+def _is_whole(clip: Clip, audio: _Audio) -> bool:
+    """Return whether a clip is all of its file, which is then read as it is."""
+    if len(clip.stretches) > 1 or len(clip.channels or ()) < len(audio.channels):
+        return False
+    frames, rate, channels = _header_of(clip.file)
+    (begin, end), = clip.stretches  # fmt: skip
+    return (
+        channels == len(audio.channels)
+        and begin == 0.0
+        and abs(end * rate - frames) <= min(TOLERATED_SECONDS * rate, 1.0)
+    )
+
+
+@cache
+def _header_of(path: Path) -> tuple[int, int, int]:
+    """Return frames, rate and channels of a sound file; zeros where they cannot be read."""
+    import soundfile
+
+    try:
+        info = soundfile.info(str(path))
+    except (OSError, TypeError, ValueError, soundfile.LibsndfileError):
+        return 0, 0, 0
+    return info.frames, info.samplerate, info.channels

@@ -1,0 +1,139 @@
+"""Rows of a data set: a recording each, who speaks in it, and what else is said of the speaker."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import orjson
+
+from monitor.errors import CorpusError
+from monitor.files import Readable
+from monitor.safe_text import printable
+
+MOST_ROWS = 10_000_000
+"""More are no table that somebody made on purpose."""
+_MOST_UNCLEAR = 10
+_LONGEST = 40  # characters of what is said of a speaker; more is a text that was read
+_MOST_LISTED = 20  # columns in a message
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Columns of a data set that are named by who uses it; None where the format says which."""
+
+    speaker: str | None = None
+    session: str | None = None
+    audio: str | None = None
+
+    def __bool__(self) -> bool:
+        return any((self.speaker, self.session, self.audio))
+
+
+AS_STATED = Columns()
+"""No column is named: the format says which they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A recording of one speaker; ``where`` begins messages about it."""
+
+    speaker: str
+    session: str
+    path: Readable
+    where: str = ""
+
+
+@dataclass(slots=True)
+class Listing:
+    """Rows of a data set, a line for each row that cannot be used, and the speakers' attributes."""
+
+    rows: list[Row] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    identified_by: str = ""
+    attributes: SpeakerCells = field(default_factory=lambda: SpeakerCells())
+
+
+class SpeakerCells:
+    """Collector of what the columns of a table say of speakers, beside their names."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, dict[str, str]] = {}
+        self._ambiguous: dict[str, set[str]] = {}
+        self._unprintable: set[str] = set()
+
+    def add(self, speaker: str, cells: Mapping[str, str]) -> None:
+        """Take the cells of a row, by column; empty ones are left out."""
+        for name, value in cells.items():
+            if not value or name in self._unprintable:
+                continue
+            if len(value) > _LONGEST or not (name + value).isprintable():
+                self._unprintable.add(name)
+                continue
+            if self._columns.setdefault(name, {}).setdefault(speaker, value) != value:
+                self._ambiguous.setdefault(name, set()).add(speaker)
+
+    def collect(self) -> dict[str, dict[str, str]]:
+        """Return the columns that say one thing of nearly every speaker, by column and speaker.
+
+        Left out is of whom a column says two things; where that is more than one speaker in ten it
+        is about something else.
+        """
+        return {
+            name: {speaker: value for speaker, value in values.items() if speaker not in unclear}
+            for name, values in self._columns.items()
+            if name not in self._unprintable
+            and _MOST_UNCLEAR * len(unclear := self._ambiguous.get(name, set())) <= len(values)
+        }
+
+
+def text_of(value: object) -> str | None:
+    """Return the text of a cell that is a text or a whole number; None for anything else.
+
+    Example:
+        >>> [text_of(value) for value in ("ann", 1272, 1.5, None, True)]
+        ['ann', '1272', None, None, None]
+    """
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def cells_of(values: Mapping[str, object], without: Collection[str | None]) -> dict[str, str]:
+    """Return the texts and whole numbers of a row, but for these columns."""
+    texts = ((name, text_of(value)) for name, value in values.items() if name not in without)
+    return {name: text.strip() for name, text in texts if text}
+
+
+def refuse_column(table: str, columns: Iterable[str], name: str | None, option: str) -> NoReturn:
+    """Refuse a column that a data set lacks, or that was not named, and list those there are."""
+    names = [printable(column)[:_LONGEST] for column in columns]
+    more = f" and {len(names) - _MOST_LISTED} more" if names[_MOST_LISTED:] else ""
+    listed = ", ".join(names[:_MOST_LISTED]) + more or "none"
+    if name is None:
+        problem = f"{table} does not say which column names the {option}"
+    else:
+        problem = f"{table} has no column {printable(name)!r} ({option})"
+    raise CorpusError(f"{problem}: name one of {listed} with --{option}-column")
+
+
+def read_json_rows(
+    lines: Iterable[bytes], name: str, problems: list[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each JSON object of a file of JSON lines, with what messages on it begin with."""
+    for number, line in enumerate(lines, 1):
+        if number > MOST_ROWS:
+            raise CorpusError(f"{name} has more than {MOST_ROWS} lines; split it")
+        if not line.strip():
+            continue
+        where = f"{name} line {number}: "
+        try:
+            value = orjson.loads(line)
+        except ValueError:
+            problems.append(f"{where}is no JSON")
+            continue
+        if isinstance(value, dict):
+            yield where, value
+        else:
+            problems.append(f"{where}is no JSON object")
