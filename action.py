@@ -65,8 +65,8 @@ def main() -> int:
     measured = [row for row in rows if row["peak_bits"]]
     worst = max(measured, key=lambda row: float(row["peak_bits"]), default=None)
     if worst is not None:
-        path = next(str(p.absolute()) for p in recordings if escape_path(p) == worst["recording"])
-        drawn = [f"--jsonl={log}", f"--plot={picture}", "--replace", "--", path]
+        named = next(str(p.absolute()) for p in recordings if escape_path(p) == worst["recording"])
+        drawn = [f"--jsonl={log}", f"--plot={picture}", "--replace", "--", named]
         run_monitor("replay", *options, *drawn)
     status = STATUSES.get(code, "error")
     write_outputs(

@@ -12,6 +12,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+import yaml
+
+from monitor.version import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 LINES = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
@@ -108,6 +111,14 @@ def test_the_wheel_runs_on_its_own(wheel, tmp_path):
     assert int(count) >= 45
     assert "['cross', 'same']" in rest
     assert str(home) in rest
+
+
+def test_the_version_is_the_same_wherever_it_stands():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert cited["version"] == __version__
+    assert f"\n## {__version__} ({cited['date-released']})\n" in changes
+    assert f"@v{__version__}\n" in (ROOT / "docs" / "ci.md").read_text("utf-8")
 
 
 def test_the_image_is_pinned_and_its_user_nobody():

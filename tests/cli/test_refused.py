@@ -39,7 +39,7 @@ USAGE = {
     "": [
         ("lisen", "No such command 'lisen' (did you mean 'listen'?); see monitor --help"),
         ("scrub talk.flac", "scrub is now: monitor protect FILE --budget BITS"),
-        ("replay --wach me talk.wav", "No such option '--wach'"),
+        ("replay --wach me talk.wav", "No such option"),
         ("replay", "Missing argument 'RECORDING...'; see monitor replay --help"),
         ("replay mic: --features f0", "microphone is heard live: use monitor listen"),
         ("replay - -", "can be heard once"),

@@ -87,6 +87,7 @@ def test_cells_are_the_figures_of_the_record(run_file):
     assert "f0.rank" not in frame.attrs["units"]
 
 
+@pytest.mark.filterwarnings("ignore:Mismatched null-like")  # pandas 2
 def test_csv_parquet_and_the_data_frame_hold_the_same(run_file, tmp_path):
     readings = Readings.read(run_file, run_file)
     frame = readings.to_pandas()
