@@ -351,6 +351,7 @@ def command(options: EnrolOptions) -> int:
             raise StoreError(f"{output} has been written by another process; name another file")
         population = enrolment.population
         if base is not None:
+            base.refuse_enrolled(population)
             population = (base.extended if options.add else base.joined)(population)
         population.save(output)
     if not locked:
@@ -459,7 +460,8 @@ def _find_further(
             f"{', '.join(further[:3])} enrolled already; choose another name (for a further "
             "session of the same person: --add)"
         )
-    for file in (r.path for r in corpus or () if r.speaker in further):
+    # by two names, whoever speaks would be measured as both, and the bits read too low
+    for file in (recording.path for recording in corpus or ()):
         with suppress(SourceError):  # named and skipped when it is to be heard
             overlaps = base.overlapping(recording_hashes(file))
             if names := [speaker.name for speaker, note in overlaps if note.used]:

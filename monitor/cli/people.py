@@ -1,18 +1,54 @@
-"""monitor people: list who is enrolled, or delete a person."""
+"""monitor people: who is enrolled, whether they can be told apart, and how to delete them."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import date, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from monitor.cli.help import HelpCommand
-from monitor.cli.options import argument, check_outputs, option, say, unlocked, with_options
-from monitor.errors import UsageError
+from monitor.cli.options import (
+    argument,
+    check_outputs,
+    option,
+    progress_over,
+    say,
+    unlocked,
+    with_options,
+)
+from monitor.errors import StoreError, UsageError
+from monitor.phrases import condition_in_words, plural
+from monitor.run import FAILED
+
+if TYPE_CHECKING:
+    from monitor.ledger.ledger import SessionSummary
+    from monitor.population.people import Speaker
+    from monitor.population.population import Population
+    from monitor.stream.separability import Separability
+
+_MOST_LISTED = 10  # pairs that a person can read
+_LOOKS_LONG = 300  # people from whom on a comparison shows its progress
+
+
+class Days(click.ParamType):  # type: ignore[type-arg]
+    """A number of days: 90d."""
+
+    name = "days"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """The number."""
+        match = re.fullmatch(r"([0-9]{1,5})d", str(value))
+        if match is None:
+            self.fail(f"{str(value)[:20]!r} is no number of days: write 90d", param, ctx)
+        return int(match.group(1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +56,20 @@ class PeopleOptions:
     """Options of the command."""
 
     store: Path = argument("FILE.npz")
-    forget: str | None = option("--forget NAME", "Delete NAME from the file.")
+    speaker: str | None = option("--speaker NAME", "Show NAME alone, compared with the others.")
+    ledger: Path | None = option(
+        "--ledger FILE.db", "Also show when each was last watched, and the bits by then."
+    )
+    older_than: int | None = option(
+        "--older-than 90d", "Show those alone who were last enrolled so long ago.", type=Days()
+    )
+    forget: str | None = option(
+        "--forget [NAME]",
+        "Delete NAME, or with --older-than all whom that shows.",
+        is_flag=False,
+        flag_value="",
+    )
+    yes: bool = option("--yes", "With --older-than and --forget: do not ask.")
     output: Path | None = option(
         "-o, --output FILE.npz",
         "With --forget: write the rest there, and leave the file as it is. [default: rewrite it]",
@@ -28,59 +77,254 @@ class PeopleOptions:
     replace: bool = option("--replace", "Overwrite -o if it exists.")
 
 
-@click.command("people", cls=HelpCommand, short_help="List enrolled speakers, or delete one.")
+@click.command("people", cls=HelpCommand, short_help="Show who is enrolled, or delete them.")
 @with_options(PeopleOptions)
 def command(asked: PeopleOptions) -> int:
-    """List the speakers enrolled in FILE.npz, or delete one with all that is known of them.
+    """Show who is enrolled in FILE.npz and who can be told apart, or delete people.
 
     \b
-    monitor people us.npz                            name, speech seconds, sessions
+    monitor people us.npz                            a row a person; JSON lines where piped
+    monitor people us.npz --ledger us.db             and when each was last watched
+    monitor people us.npz --speaker ann              one person against the others
     monitor people us.npz --forget ann
     monitor people us.npz --forget ann -o without-ann.npz
+    monitor people us.npz --older-than 90d           whose templates are old
+    monitor people us.npz --older-than 90d --forget  delete these, after a question
+
+    Two people can be told apart if the evidence that their templates are of one voice is less than
+    between two sessions of one person, by the calibration in the file or the shipped one: two
+    people are enough. If it is as much, whoever speaks is measured as either, and the bits of both
+    read too low. One in twenty pairs may be judged wrongly.
 
     --forget deletes the template, the fingerprints of the recordings, and what calibration kept,
     also of a speaker of the calibration or of your own cohort. Rank models fitted to many together
     cannot be parted: runs say so until you calibrate again. The old bytes are overwritten. Other
     copies, frames, scores and runs are not reached; a ledger has `monitor ledger forget`.
     """
-    if asked.forget is not None:
-        return _forget(asked.store, asked.forget, asked.output, replace=asked.replace)
-    if asked.output is not None:
+    if asked.output is not None and asked.forget is None:
         raise UsageError("-o goes with --forget NAME")
+    if asked.yes and (asked.forget is None or asked.older_than is None):
+        raise UsageError("--yes goes with --older-than 90d --forget")
+    if asked.forget:
+        if asked.older_than is not None or asked.speaker is not None:
+            raise UsageError("--forget NAME deletes one person: leave out the other options")
+        return _forget(asked, [asked.forget])
+    if asked.forget is not None and asked.older_than is None:
+        raise UsageError("--forget needs a NAME, or --older-than 90d")
     from monitor.population.population import Population
 
     population = Population.load(asked.store)
-    terminal, width = sys.stdout.isatty(), max(len(name) for name in population.names)
-    if terminal:
-        say(f"{'name':<{width}}  speech  sessions", err=False)
-    lengths = map(float, population.template_seconds)
-    for name, seconds, speaker in zip(population.names, lengths, population.speakers, strict=True):
-        sessions = max(len(speaker.sessions), 1)
-        if terminal:
-            say(f"{name:<{width}}  {seconds:>4.0f} s  {sessions:>8}", err=False)
-        else:
-            row = {"name": name, "speech_seconds": seconds, "sessions": sessions}
+    chosen = _choose(population, asked)
+    if asked.forget is not None:
+        return _forget_old(asked, population, chosen)
+    sessions = {} if asked.ledger is None else _last_sessions(asked.ledger, population.names)
+    compared = _compare(population, asked.speaker)
+    rows = [_make_row(population, name, asked, sessions, compared) for name in chosen]
+    if sys.stdout.isatty():
+        _print_table(rows, population, asked)
+        for line in _in_words(compared.values(), chosen):
+            say(line, err=False)
+    else:
+        for row in rows:
             click.echo(json.dumps(row))
     return 0
 
 
-def _forget(store: Path, name: str, output: Path | None, *, replace: bool) -> int:
+def _choose(population: Population, asked: PeopleOptions) -> list[str]:
+    """Choose whom to show: all, one, or those who were last enrolled so long ago."""
+    names = list(population.names)
+    if asked.speaker is not None:
+        names = [population.names[population.index(asked.speaker)]]
+    if asked.older_than is None:
+        return names
+    before = _days_ago(asked.older_than)
+    days = {name: population.speakers[population.index(name)].days[1] for name in names}
+    if undated := sum(not day for day in days.values()):
+        say(
+            f"monitor: note: {plural(undated, 'template')} without a date, made by an older "
+            "version: neither shown nor deleted here; see them without --older-than"
+        )
+    return [name for name, day in days.items() if day and day < before]
+
+
+def _days_ago(days: int) -> str:
+    try:
+        return (date.today() - timedelta(days)).isoformat()
+    except OverflowError:
+        return ""
+
+
+def _last_sessions(file: Path, names: Collection[str]) -> dict[str, SessionSummary]:
+    """Read the newest session of each speaker from a ledger."""
+    from monitor.ledger import Ledger
+
+    with Ledger(file, create=False, write=False) as ledger:
+        sessions = ledger.sessions()
+    newest = {session.speaker: session for session in sessions}  # the oldest come first
+    return {name: session for name, session in newest.items() if name in names}
+
+
+def _compare(population: Population, speaker: str | None) -> dict[str, Separability]:
+    """Compare everybody, or one person; say in a line why nobody can be."""
+    from monitor.stream.separability import MOST_COMPARED, compare_people
+
+    long = len(population) >= _LOOKS_LONG
+    try:
+        with progress_over(1.0, "comparing") if long else nullcontext() as step:
+            compared = compare_people(population, speaker, *([step] if step else []))
+    except (StoreError, UsageError) as error:
+        say(f"monitor: note: not compared: {error}")
+        return {}
+    if speaker is not None and len(population) > MOST_COMPARED // 2:
+        say(
+            f"monitor: note: {speaker} is compared with the first {MOST_COMPARED // 2:,} of "
+            f"{len(population):,}"
+        )
+    return {one.name: one for one in compared}
+
+
+def _make_row(
+    population: Population,
+    name: str,
+    asked: PeopleOptions,
+    sessions: Mapping[str, SessionSummary],
+    compared: Mapping[str, Separability],
+) -> dict[str, Any]:
+    """Make a record of a person, as it is printed where piped; no value of a template is in it."""
+    place = population.index(name)
+    speaker: Speaker = population.speakers[place]
+    condition, one = speaker.condition, compared.get(name)
+    row: dict[str, Any] = {
+        "name": name,
+        "first_enrolled": speaker.days[0] or None,
+        "last_enrolled": speaker.days[1] or None,
+        "speech_seconds": float(population.template_seconds[place]),
+        "sessions": max(len(speaker.sessions), 1),
+        "conditions": None if condition is None else condition.record(),
+    }
+    if asked.ledger is not None:
+        last = sessions.get(name)
+        row["last_watched"] = None if last is None else last.started[:10]
+        row["last_bits"] = None if last is None else last.bits
+    if one is not None:
+        row |= {
+            "own_bits": one.own_bits,
+            "told_apart": one.apart,
+            "not_compared": one.not_compared,
+            "nearest": [asdict(other) for other in one.nearest[:_MOST_LISTED]],
+        }
+    return row
+
+
+def _print_table(
+    rows: Sequence[Mapping[str, Any]], population: Population, asked: PeopleOptions
+) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from monitor.events.phrases import clean, number
+    from monitor.sinks.summary import PlainConsole
+
+    if not rows:
+        say("nobody", err=False)
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in ("name", "enrolled", "speech", "sessions", "told apart"):
+        table.add_column(name, justify="right" if name in ("speech", "sessions") else "left",
+                         no_wrap=name != "name")  # fmt: skip
+    if asked.ledger is not None:
+        table.add_column("last watched", no_wrap=True)
+    table.add_column("sound")
+    others = len(population) - 1
+    for row in rows:
+        first, last = row["first_enrolled"], row["last_enrolled"]
+        days = " to ".join(dict.fromkeys((first or "?", last))) if last else "?"
+        apart = f"{row['told_apart']} of {others}" if "told_apart" in row else "not known"
+        cells = [
+            clean(row["name"], 30), days, f"{row['speech_seconds']:.0f} s", str(row["sessions"]),
+            apart,
+        ]  # fmt: skip
+        if asked.ledger is not None:
+            watched = row["last_watched"]
+            cells.append(f"{watched}, {number(row['last_bits'])} bits" if watched else "never")
+        cells.append(condition_in_words(row["conditions"]) or "not known")
+        table.add_row(*map(Text, cells))
+    PlainConsole(highlight=False).print(table)
+
+
+def _in_words(compared: Collection[Separability], chosen: Collection[str]) -> list[str]:
+    """Format a line for each pair that cannot be told apart, or of whom it is not known."""
+    from monitor.stream.separability import LEAST_SECONDS, Verdict
+
+    told: dict[frozenset[str], str] = {}
+    for verdict in (Verdict.INSEPARABLE, Verdict.UNKNOWN):
+        for one in compared:
+            for other in one.with_verdict(verdict):
+                pair = f"{one.name} and {other.name}"
+                length = (
+                    f"at least {LEAST_SECONDS:g} s" if other.seconds < LEAST_SECONDS else "more"
+                )
+                words = (
+                    f"{pair}: not known whether they can be told apart ({other.bits:.1f} bits that "
+                    f"they are one voice); enrol {length} of both, on another day"
+                )
+                if verdict == Verdict.INSEPARABLE:
+                    words = (
+                        f"{pair} cannot be told apart ({other.bits:.1f} bits that they are one "
+                        "voice): either is measured as both, and bits read too low; if they are "
+                        "one person, forget one and enrol that speech with --add"
+                    )
+                if {one.name, other.name} & set(chosen):
+                    told.setdefault(frozenset((one.name, other.name)), words)
+    lines = list(told.values())
+    if len(lines) > _MOST_LISTED:
+        more = len(lines) - _MOST_LISTED
+        lines = [*lines[:_MOST_LISTED], f"and {plural(more, 'pair')} more: see the JSON (| cat)"]
+    return lines
+
+
+def _forget_old(asked: PeopleOptions, population: Population, names: Sequence[str]) -> int:
+    """Delete those with old templates, once that is confirmed."""
+    if not names:
+        say("nobody was last enrolled so long ago; nothing was deleted")
+        return 0
+    if len(names) == len(population):
+        raise UsageError(
+            f"everybody in {asked.store} was last enrolled so long ago: delete the file instead"
+        )
+    if not asked.yes:
+        if not sys.stdin.isatty():
+            raise UsageError(
+                f"{plural(len(names), 'person', 'people')} would be deleted: add --yes"
+            )
+        for name in names:
+            say(f"{name}, last enrolled {population.speakers[population.index(name)].days[1]}")
+        what = plural(len(names), "person", "people")
+        if not click.confirm(f"Delete {what} from {asked.store}?", err=True):
+            say("nothing was deleted")
+            return FAILED
+    return _forget(asked, names)
+
+
+def _forget(asked: PeopleOptions, names: Sequence[str]) -> int:
     from monitor.files import alone, wiped
-    from monitor.population.forgetting import forget
+    from monitor.population.forgetting import forget_people
     from monitor.population.population import Population
 
+    store, output = asked.store, asked.output
     target = store if output is None else output
     if output is not None and output.exists() and output.samefile(store):
         raise UsageError(f"-o {output} is the file itself; leave out -o to rewrite it")
     if not store.exists():
         Population.load(store)  # says what is wrong
-    check_outputs([target], replace=replace or output is None)
+    check_outputs([target], replace=asked.replace or output is None)
     with alone(target) as locked, wiped(store) if output is None else nullcontext():
-        people = forget(store, name, output)
+        forgotten = forget_people(store, names, output)
     if not locked:
         say(unlocked(target))
-    for line in people.in_words(name):
-        say(line)
+    for name, person in forgotten.items():
+        for line in person.in_words(name):
+            say(line)
     if output is not None:
-        say(f"{output} holds the rest; {store} is as it was, with {name} in it")
+        say(f"{output} holds the rest; {store} is as it was, with {', '.join(names)} in it")
     return 0

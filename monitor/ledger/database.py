@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from stat import S_IMODE
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -286,11 +287,19 @@ def open_database(
     with translated(path):
         if create:
             _make(path)
+        modes = _modes_of(path)
         _check_files(path)
         connection = sqlite3.connect(
             path, timeout=PATIENCE_SECONDS, isolation_level=None, check_same_thread=False
         )
         try:
+            try:
+                _check(connection, path.name, migrations)
+            except BaseException:  # what is no ledger stays as it was, its modes too
+                for place, mode in modes.items():
+                    with suppress(OSError):
+                        place.chmod(mode)
+                raise
             _prepare(connection, path, migrations)
         except BaseException:
             connection.close()
@@ -316,6 +325,13 @@ def _check_files(path: Path) -> list[str]:
     real = path.resolve()
     places = {suffix: real.with_name(real.name + suffix) for suffix in _BESIDE}
     return [suffix for suffix, place in {"": path, **places}.items() if check_private(place)]
+
+
+def _modes_of(path: Path) -> dict[Path, int]:
+    """Return the modes of a file and of those beside it that are there."""
+    real = path.resolve()
+    places = [path, *(real.with_name(real.name + suffix) for suffix in _BESIDE)]
+    return {place: S_IMODE(place.stat().st_mode) for place in places if place.exists()}
 
 
 def _open_read_only(path: Path, migrations: Sequence[str]) -> sqlite3.Connection:
@@ -346,7 +362,6 @@ def _open_read_only(path: Path, migrations: Sequence[str]) -> sqlite3.Connection
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, migrations: Sequence[str]) -> None:
-    _check(connection, path.name, migrations)
     waits = _use_wal(connection)
     _schema(connection)  # opens the files beside it
     if waits and not set(_WAL) <= set(_check_files(path)):  # somebody was faster than SQLite

@@ -6,6 +6,7 @@ parted again; it is marked, and is learnt anew by `monitor calibrate`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -70,27 +71,44 @@ def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
         UsageError: nobody in it is called so, or nobody would be left.
         StoreError: the file cannot be read or written; it is as it was.
     """
+    return forget_people(path, [name], output)[name]
+
+
+def forget_people(
+    path: Path, names: Sequence[str], output: Path | None = None
+) -> dict[str, Forgotten]:
+    """Remove several people as `forget` removes one: all of them, or nobody."""
     target = path if output is None else output
+    forgotten: dict[str, Forgotten] = {}
     if store_kind(path) == "rank_model":
         rank_models, cohort = load_rank_models(path)
-        _check_known(name, _list_names(rank_models, cohort), path)
-        rank_models, cohort, forgotten = _remove(rank_models, cohort, name)
+        for name in names:
+            _check_known(name, _list_names(rank_models, cohort), path)
+        for name in names:
+            rank_models, cohort, forgotten[name] = _remove(rank_models, cohort, name)
         save_rank_models(target, rank_models, cohort)
         return forgotten
     population = Population.load(path)
-    _check_known(name, named_in(population), path)
-    seconds, recordings = 0.0, 0
-    if name in population.names:
-        if len(population) == 1:
-            raise UsageError(f"{name} is the only one in {path}: delete the file instead")
-        place = population.index(name)
-        seconds = float(population.template_seconds[place])
-        recordings = len(population.speakers[place].sources)
-        population = population.without(name)
-    rank_models, cohort, forgotten = _remove(population.rank_models, population.cohort, name)
-    changes = {"mismatched": population.mismatched, "rank_models": rank_models, "cohort": cohort}
-    population._with(**changes).save(target)
-    return replace(forgotten, template_seconds=seconds, recordings=recordings, left=len(population))
+    for name in names:
+        _check_known(name, named_in(population), path)
+    if set(names).issuperset(population.names):
+        who = f"{names[0]} is the only one" if len(names) == 1 else "nobody else is enrolled"
+        raise UsageError(f"{who} in {path}: delete the file instead")
+    for name in names:
+        seconds, recordings = 0.0, 0
+        if name in population.names:
+            place = population.index(name)
+            seconds = float(population.template_seconds[place])
+            recordings = len(population.speakers[place].sources)
+            population = population.without(name)
+        rank_models, cohort, removed = _remove(population.rank_models, population.cohort, name)
+        changes = {"rank_models": rank_models, "cohort": cohort}
+        population = population._with(mismatched=population.mismatched, **changes)
+        forgotten[name] = replace(
+            removed, template_seconds=seconds, recordings=recordings, left=len(population)
+        )
+    population.save(target)
+    return forgotten
 
 
 def _check_known(name: str, names: set[str], path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from datetime import date
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import overload
@@ -50,11 +52,13 @@ class Speaker:
     # as `sound_of` makes it, of one session after the other; empty where nobody knows
     sound: AnyArray = field(default_factory=partial(np.empty, 0, "<f4"), compare=False)
     sessions: tuple[int, ...] = ()  # slices of each that was enrolled apart; empty: one, of all
+    # of the first and the last enrolment, as 2026-11-28; empty where nobody knows
+    days: tuple[str, str] = ("", "")
 
     @property
     def condition(self) -> Condition | None:
         """Mean sound of the speech of all sessions; None where nobody knows."""
-        sounds = self._sounds.astype(float)
+        sounds = self.session_sounds.astype(float)
         if len(sounds) < 2:
             return _read_condition(sounds[0]) if len(sounds) else None
         weights = np.where(np.isnan(sounds), 0.0, sounds[:, :1])
@@ -65,14 +69,14 @@ class Speaker:
     @property
     def conditions(self) -> tuple[Condition | None, ...]:
         """Sound of each session."""
-        sounds, count = self._sounds, max(len(self.sessions), 1)
+        sounds, count = self.session_sounds, max(len(self.sessions), 1)
         if len(sounds) != count:  # of some nobody knows
             return (self.condition,) * count
         return tuple(map(_read_condition, sounds))
 
     @property
-    def _sounds(self) -> AnyArray:
-        """Figures of the sessions, shape (sessions, figures)."""
+    def session_sounds(self) -> AnyArray:
+        """Sounds of the sessions, as `sound_of` makes each: shape (sessions, figures)."""
         return self.sound[: len(self.sound) // _WIDTH * _WIDTH].reshape(-1, _WIDTH)
 
     def merged(self, later: Speaker) -> Speaker:
@@ -82,6 +86,7 @@ class Speaker:
             self.sources + later.sources,
             np.concatenate([self.sound, later.sound]),
             self.sessions + later.sessions,
+            (min(self.days[0], later.days[0]), max(self.days[1], later.days[1])),
         )
 
 
@@ -90,6 +95,15 @@ def sound_of(condition: Condition, seconds: float) -> AnyArray:
     record = condition.record()
     figures = (np.nan if record[name] is None else record[name] for name in _FIGURES)
     return np.array([seconds, *figures], "<f4")
+
+
+def is_day(value: object) -> bool:
+    """Return whether something read from a file is a day, as 2026-11-28, or empty."""
+    if not isinstance(value, str):
+        return False
+    with suppress(ValueError):
+        return not value or date.fromisoformat(value).isoformat() == value
+    return False
 
 
 def _read_condition(sound: AnyArray) -> Condition:
@@ -132,7 +146,8 @@ def pack_people(people: Sequence[Speaker]) -> tuple[list[Record], dict[str, AnyA
     for person in people:
         notes = [{name: getattr(note, name) for name in plain} for note in person.sources]
         sessions = {"sessions": person.sessions} if person.sessions else {}
-        entries.append({"name": person.name, "sources": notes, **sessions})
+        days = {"days": person.days} if any(person.days) else {}
+        entries.append({"name": person.name, "sources": notes, **sessions, **days})
     landmarks = [note.landmarks for person in people for note in person.sources]
     arrays: dict[str, AnyArray] = {}
     for name, parts in ((_SOUND, [person.sound for person in people]), (_LANDMARKS, landmarks)):
@@ -159,11 +174,15 @@ def _make_speaker(entry: Record, sound: AnyArray, landmarks: Iterable[AnyArray])
         SourceNote(**{**note, "hashes": tuple(note["hashes"])}, landmarks=peaks)
         for note, peaks in zip(entry["sources"], landmarks, strict=True)
     )
-    speaker = Speaker(entry["name"], sources, sound, tuple(entry.get("sessions", ())))
+    first, last = entry.get("days", ("", ""))  # older versions kept none
+    sessions = tuple(entry.get("sessions", ()))
+    speaker = Speaker(entry["name"], sources, sound, sessions, (first, last))
     name = speaker.name
     if not is_name(name):
         raise StoreError(f"the name {name!a:.40} of a speaker cannot be printed")
-    sounds = speaker._sounds
+    if not (is_day(first) and is_day(last) and first <= last):
+        raise StoreError(f"the days on which {name} was enrolled are none")
+    sounds = speaker.session_sounds
     if (
         sounds.size != sound.size
         or not (np.isnan(sound) | (np.abs(sound) <= _MOST_SOUND)).all()
@@ -202,8 +221,8 @@ def _split_rows(name: str, arrays: Mapping[str, AnyArray], count: int) -> list[A
 def pack_many(people: Sequence[Speaker]) -> dict[str, AnyArray]:
     """Return what a store keeps of very many people, arrays alone: `ManyPeople` reads it."""
     entries, arrays = pack_people(people)
-    texts = [json.dumps({"sources": e["sources"]}).encode() if e["sources"] else b""
-             for e in entries]  # fmt: skip
+    kept = ({key: e[key] for key in ("sources", "days") if e.get(key)} for e in entries)
+    texts = [json.dumps(entry).encode() if entry else b"" for entry in kept]
     sessions = [person.sessions for person in people]
     arrays[_SESSIONS] = np.array([count for person in sessions for count in person], np.int64)
     arrays[_SESSIONS + _ROWS] = np.array(list(map(len, sessions)), np.int64)

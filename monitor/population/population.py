@@ -480,12 +480,16 @@ class Population:
         is kept apart (`sessions_apart`). Rank models stay; of further speakers they are mismatched.
         UsageError where some of the audio is enrolled already, or the features do not match.
         """
+        self.refuse_enrolled(other)
+        return self._added(other)
+
+    def refuse_enrolled(self, other: Population) -> None:
+        """Raise a UsageError where some of the audio is enrolled already, by whatever name."""
         for note in (note for speaker in other.speakers for note in speaker.sources if note.used):
             if whose := [who.name for who, old in self.overlapping(note.hashes) if old.used]:
                 raise UsageError(
                     f"{note.label} is enrolled already, as {whose[0]}: give other recordings"
                 )
-        return self._added(other)
 
     def _added(self, other: Population) -> Population:
         people = {speaker.name: speaker for speaker in self.speakers}

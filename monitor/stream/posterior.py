@@ -6,7 +6,7 @@ Sources: docs/method.md sections 5 (posterior, expected bits) and 10 (likelihood
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -189,6 +189,8 @@ class Assessment:
 
 
 LN2 = np.log(2.0)
+_BLOCK = 1 << 18
+"""Most pairs of templates compared at a time."""
 Levels: TypeAlias = tuple[FloatArray, FloatArray]
 """Mean and spread of the cohort's scores at R moments, (R,) each."""
 
@@ -388,27 +390,42 @@ class LikelihoodRatioScorer:
         Templates serve as streams. If the ratios are calibrated for these people, none exceeds 1 on
         average, whatever the earlier ones showed: `e_value` tests that.
         """
-        scorers = population.scorers(rank_model)
-        totals = {name: population.templates(name, scoring) for name in self.features}
-        scores = np.stack(
-            [
-                scorers[name].score(population.prepared(name, scoring, scorers[name]), totals[name])
-                for name in self.features
-            ],
-            axis=1,
-        )
-        point = self.rank_model.at(np.full(len(scores), scoring.seconds))
-        places = np.flatnonzero(scoring.members).tolist()
-        effect = self._effect(point, [population.speakers[i].condition for i in places])
-        support = np.repeat(point.support[:, None], len(places), axis=1)
-        if effect is not None:
-            if self._sessions is not None:  # by their first templates
-                effect = effect.pick(np.tile(np.arange(self._speakers), (len(places), 1)))
-            support = np.minimum(support, effect.support)
-        bits = np.minimum(
-            self._bits(point, self.compute_score_stats(totals), scores, effect), support
-        )
+        blocks = self.compare_templates(population, rank_model, scoring)
+        bits = np.concatenate([block for _, block in blocks])
         return np.array([np.exp2(bits[i, i + 1 :]).mean() for i in range(len(bits) - 1)])
+
+    def compare_templates(
+        self, population: Population, rank_model: RankModel, scoring: Scoring
+    ) -> Iterator[tuple[int, FloatArray]]:
+        """Yield the bits of templates as streams under every template, block by block.
+
+        Each with the place of its first row, shape (block, N), held to the support; a person with
+        several sessions by the first one.
+        """
+        scorers = population.scorers(rank_model)
+        templates = {name: population.templates(name, scoring) for name in self.features}
+        prepared = {
+            name: population.prepared(name, scoring, scorers[name]) for name in self.features
+        }
+        places = np.flatnonzero(scoring.members).tolist()
+        sounds = [population.speakers[i].condition for i in places]
+        step = max(1, _BLOCK // self._speakers)
+        for first in range(0, self._speakers, step):
+            rows = slice(first, min(first + step, self._speakers))
+            totals = {name: templates[name][rows] for name in self.features}
+            scores = np.stack(
+                [scorers[name].score(prepared[name], totals[name]) for name in self.features],
+                axis=1,
+            )
+            point = self.rank_model.at(np.full(len(scores), scoring.seconds))
+            effect = self._effect(point, sounds[rows])
+            support = np.repeat(point.support[:, None], self._speakers, axis=1)
+            if effect is not None:
+                if self._sessions is not None:  # by their first templates
+                    effect = effect.pick(np.tile(np.arange(self._speakers), (len(scores), 1)))
+                support = np.minimum(support, effect.support)
+            levels = self.compute_score_stats(totals)
+            yield first, np.minimum(self._bits(point, levels, scores, effect), support)
 
 
 _MODEL, _REPLICATES = slice(0, 1), slice(1, None)

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from itertools import groupby
 from os import PathLike
@@ -309,7 +309,9 @@ def _sum_slices(
     sound = sound_of(condition_of(total), seconds) if seconds else np.zeros(0, "<f4")
     problems = [o.problem for o in outcomes if o.problem]
     lines = [line for o in outcomes if o.frames is not None for line in o.frames.messages]
-    speaker = Speaker(outcomes[0].recording.speaker, tuple(notes), sound)
+    today = date.today().isoformat()  # a day and no hour: a template is biometric data
+    name = outcomes[0].recording.speaker
+    speaker = Speaker(name, tuple(notes), sound, days=(today, today))
     return speaker, tuple(sessions), rows, problems, lines
 
 

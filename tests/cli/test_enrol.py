@@ -189,7 +189,7 @@ def test_a_template_remembers_its_network_and_no_other_is_taken(run, voices, wav
         refused = run(*arguments, "--speaker-model", other)
         assert refused.code == 2
         assert f"has templates of another network, {name}" in refused.complaint
-    refused = run("enrol", voices, "--speaker", "eve", "--add", "-o", us)
+    refused = run("enrol", wav, "--speaker", "eve", "--add", "-o", us)
     assert f"{name} needs the network that made its templates" in refused.complaint
     assert us.read_bytes() == before
 

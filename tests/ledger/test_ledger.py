@@ -284,10 +284,12 @@ def test_what_is_no_ledger_or_a_newer_one_is_left_alone(path, tmp_path):
         (text, StoreError, "is no ledger"),
         (other, StoreError, "is a database of another program"),
     ):
+        each.chmod(0o644)
         before = each.read_bytes()
         with pytest.raises(error, match=f"^{each.name}: {words}"):
             Ledger(each)
         assert each.read_bytes() == before
+        assert stat.S_IMODE(each.stat().st_mode) == 0o644
     with pytest.raises(StoreError, match="there is no such ledger"):
         Ledger(tmp_path / "none.db", create=False)
     with pytest.raises(StoreError, match="cannot be opened"):

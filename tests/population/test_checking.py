@@ -117,6 +117,8 @@ WRONG = [
     ("speakers.0.sources.0.label", "a\nb", "cannot be printed"),
     ("speakers.0.sources.0.session", "m\x07", "cannot be printed"),
     ("speakers.0.sources.0.start_seconds", -1.0, "no pair of seconds"),
+    *(("speakers.0.days", wrong, "was enrolled are none|incomplete") for
+      wrong in (["2026-02-30"] * 2, ["20260201"] * 2, [1, 2], ["2026-02-02", "2026-02-01"], [""])),
     *(("speakers.0.sessions", wrong, "not those of its slices") for wrong in
       ([1, 2], [3, -1], [2.0], ["a"], [True, 1])),
     (MARKS + "/rows", lambda rows: rows[:-1], "not of the people"),

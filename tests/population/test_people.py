@@ -27,7 +27,9 @@ SOUND = np.array([9.0, 4000, 20, 0.2, 0, -20], "<f4")
 PEOPLE = [
     Speaker("ann", (note("a", 1, 2, 3), note("b")), SOUND),
     Speaker("bob"),
-    Speaker("cy", (note("c", 7),), np.concatenate([SOUND, SOUND]), (4, 2)),
+    Speaker(
+        "cy", (note("c", 7),), np.concatenate([SOUND, SOUND]), (4, 2), ("2026-01-31", "2026-02-01")
+    ),
 ]
 
 
@@ -44,6 +46,10 @@ def test_people_come_back_and_of_somebody_who_is_gone_nothing_is_there():
     merged = PEOPLE[0].merged(replace(PEOPLE[2], name="ann"))  # a further session
     assert (merged.name, [each.label for each in merged.sources]) == ("ann", ["a", "b", "c"])
     assert (merged.sessions, len(merged.sound)) == ((4, 2), 18)
+    assert merged.days == ("", "2026-02-01")  # since when, nobody knows
+    assert PEOPLE[2].merged(replace(PEOPLE[2], days=("2026-03-01",) * 2)).days == (
+        "2026-01-31", "2026-03-01",
+    )  # fmt: skip
 
 
 def later(before: Population, *names: str, seed: int = 5) -> Population:

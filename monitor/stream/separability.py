@@ -1,0 +1,266 @@
+"""Whether any two enrolled people can be told apart, by their templates alone.
+
+Each session of a person serves as a stream under the template of each session of another, and the
+other way round: the evidence, in bits, that both are one voice. Calibration's speakers say what
+that evidence is between two sessions of one person (below `SpeakerRange.low` in 1 of 20) and
+between two people (above `SpeakerRange.others` in 1 of 20), each of readers whom the fit had not
+seen. So two people can be judged without a calibration of their own: docs/method.md section 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from monitor.errors import StoreError, UsageError
+from monitor.kinds import comparable_features
+from monitor.population.cohort import FeatureTemplates
+from monitor.population.interpolation import EvidenceSpread
+from monitor.population.people import Speaker
+from monitor.population.population import SLICE_SECONDS, Population
+from monitor.population.rank_model import RankModel
+from monitor.stream.choice import (
+    check_networks,
+    choose_evidence_model,
+    choose_features,
+    choose_rank_model,
+)
+from monitor.stream.posterior import LikelihoodRatioScorer
+from monitor.types import FloatArray, IntArray
+
+MOST_COMPARED = 2_000
+"""Most sessions that are compared, each with each: a minute of one core, and 200 MB."""
+
+APART_BITS = -2.0
+"""Evidence below which two people are told apart: four times as likely of two as of one. To call
+one person two is the worse mistake (chosen on readers: benchmarks/results/separability.md)."""
+
+LEAST_SECONDS = 30.0
+"""Speech of both below which nobody is called inseparable: people in one room seem so too often."""
+
+
+class Verdict(StrEnum):
+    """Judgement of a pair of people, in error for about 1 in 20."""
+
+    APART = "apart"  # less alike than 19 in 20 pairs of sessions of one person, by `APART_BITS`
+    INSEPARABLE = "inseparable"  # as alike as those, and more so than 19 in 20 pairs of people
+    UNKNOWN = "not known"  # between, or the sessions of one of them are no more alike
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Evidence that a person's speech and another's are of one voice."""
+
+    name: str  # the other
+    bits: float  # mean of both directions and of all sessions
+    seconds: float  # of speech of both, of their longest sessions, that this is by
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Separability:
+    """Comparisons of one person with the others.
+
+    Attributes:
+        name: the person.
+        own_bits: evidence between the person's own sessions; None with one.
+        nearest: the most alike first; of those told apart, the first alone. Empty where nobody
+            could be compared.
+        apart: how many are told apart.
+        not_compared: how many could not be compared: too little speech, of either.
+    """
+
+    name: str
+    own_bits: float | None
+    nearest: tuple[Comparison, ...]
+    apart: int
+    not_compared: int
+
+    def with_verdict(self, verdict: Verdict) -> tuple[Comparison, ...]:
+        """Select those of one verdict."""
+        return tuple(one for one in self.nearest if one.verdict == verdict)
+
+
+def compare_people(
+    population: Population,
+    name: str | None = None,
+    progress: Callable[[str, float], None] = lambda _label, _share: None,
+) -> list[Separability]:
+    """Compare everybody enrolled with everybody else; with a name, that person alone.
+
+    Args:
+        population: two people or more.
+        name: whom to compare with the `MOST_COMPARED` sessions that are enrolled first.
+        progress: called with a label and the share of the work, of 1, that was done since.
+
+    Raises:
+        UsageError: nobody is called so; or there are more sessions than `MOST_COMPARED` and no
+            name, or fewer than two people.
+        StoreError: there is no calibration for these features, not even the shipped one.
+    """
+    if len(population) < 2:
+        raise UsageError("one person alone is enrolled: nobody to be told apart from")
+    places = np.arange(len(population))
+    if name is not None:
+        place = population.index(name)
+        places = np.sort(np.append(places[places != place][: MOST_COMPARED // 2], place))
+    sessions = list(_sessions_of(population, places))
+    if name is None and len(sessions) > MOST_COMPARED:
+        raise UsageError(
+            f"{len(sessions):,} sessions are too many to compare each with each (at most "
+            f"{MOST_COMPARED:,}): name one person with --speaker"
+        )
+    calibrated, model = _choose_model(population)
+    return _judge(sessions, calibrated, model, name, progress)
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """A session of one person: which slices of the population."""
+
+    person: int  # place in the population
+    name: str
+    rows: IntArray
+    speaker: Speaker  # with the sound of this session alone
+
+
+def _sessions_of(population: Population, places: IntArray) -> Iterator[_Session]:
+    for place in places.tolist():
+        first, last = population.offsets[place : place + 2].tolist()
+        speaker = population.speakers[place]
+        bounds = np.cumsum([first, *(speaker.sessions or (last - first,))])
+        sounds = speaker.session_sounds
+        for number in range(bounds.size - 1):
+            sound = sounds[number] if len(sounds) == bounds.size - 1 else speaker.sound
+            rows = np.arange(bounds[number], bounds[number + 1])
+            yield _Session(place, speaker.name, rows, Speaker(speaker.name, sound=sound))
+
+
+def _choose_model(population: Population) -> tuple[Population, RankModel]:
+    """Choose the calibration across sessions: the population's, or else the shipped one."""
+    for source in (population, None):
+        calibration = Population.reference() if source is None else source
+        try:
+            same = comparable_features(population.specs, calibration.specs)
+            features = choose_features(calibration.rank_models, same)
+            model, _, biased = choose_rank_model(calibration.rank_models, features, "cross")
+            whole = population.with_rank_models(calibration.rank_models, calibration.cohort)
+            check_networks(whole, model)
+        except StoreError:
+            continue
+        evidence = choose_evidence_model(whole, whole.rank_models, model)
+        if evidence is None or biased:
+            continue
+        spread = EvidenceSpread.of(evidence.rows, SLICE_SECONDS)
+        if spread is not None and np.isfinite(spread.bits).any(axis=0).all():
+            return whole, evidence
+    raise StoreError(
+        f"no calibration across sessions knows {'+'.join(population.features)} of these templates: "
+        "enrol again with this version, or calibrate ten people (monitor calibrate)"
+    )
+
+
+def _judge(
+    sessions: Sequence[_Session],
+    calibrated: Population,
+    model: RankModel,
+    name: str | None,
+    progress: Callable[[str, float], None],
+) -> list[Separability]:
+    people, owner = np.unique([session.person for session in sessions], return_inverse=True)
+    names = [calibrated.names[place] for place in people.tolist()]
+    seconds = np.array([session.rows.size * SLICE_SECONDS for session in sessions])
+    # sums over pairs of sessions, both directions: bits, bits above `low`, above `others`, count
+    sums = np.zeros((4, people.size, people.size))
+    reached = np.zeros(sums.shape[1:])  # seconds of the longest
+    grid = model.template_lengths
+    length = np.searchsorted(grid, seconds, side="right") - 1  # -1: shorter than any calibrated
+    numbers = np.unique(length[length >= 0]).tolist()
+    work = sum(np.count_nonzero(length >= number) for number in numbers)
+    for number in numbers:
+        template_seconds = float(grid[number])
+        spread = EvidenceSpread.of(model.rows, template_seconds)
+        known = None if spread is None else spread.at(template_seconds)
+        members = np.flatnonzero(length >= number)
+        if known is None or known.others is None or members.size < 2:
+            continue
+        exact = length[members] == number  # pairs of which the shorter one has this length
+        whose = owner[members]
+        blocks = _compare([sessions[i] for i in members.tolist()], calibrated, model,
+                          template_seconds)  # fmt: skip
+        for first, bits in blocks:
+            rows = slice(first, first + len(bits))
+            counts = exact[rows, None] | exact
+            counts[np.arange(len(bits)), np.arange(first, first + len(bits))] = False
+            places = np.nonzero(counts)
+            pairs = whose[rows][places[0]], whose[places[1]]
+            values = bits[places]
+            parts = values, values - known.low, values - known.others, np.ones_like(values)
+            for total, part in zip(sums, parts, strict=True):
+                np.add.at(total, pairs, part)
+            reached[pairs] = template_seconds  # the shorter ones come first
+            progress(f"{template_seconds:g} s", len(bits) / work)
+    sums += sums.transpose(0, 2, 1)
+    with np.errstate(invalid="ignore"):
+        bits, above_low, above_others = sums[:3] / sums[3]
+    chosen = range(len(names)) if name is None else [names.index(name)]
+    reached = np.maximum(reached, reached.T)
+    own = bits.diagonal()
+    figures = bits, above_low, above_others, reached
+    return [_summarise(place, names, own, *(row[place] for row in figures)) for place in chosen]
+
+
+def _compare(
+    sessions: Sequence[_Session], calibrated: Population, model: RankModel, seconds: float
+) -> Iterator[tuple[int, FloatArray]]:
+    """Yield evidence of sessions as streams under all sessions, each cut to so many seconds."""
+    size = round(seconds / SLICE_SECONDS)
+    rows = np.concatenate([session.rows[:size] for session in sessions])
+    speakers = [Speaker(str(i), sound=one.speaker.sound) for i, one in enumerate(sessions)]
+    features = {
+        name: FeatureTemplates(templates.spec, templates.slices[rows])
+        for name, templates in calibrated.features.items()
+        if name in model.features
+    }
+    offsets = np.arange(len(sessions) + 1) * size
+    cut = Population(speakers, offsets, features, cohort=calibrated.cohort)
+    scoring = cut.scoring(seconds)
+    yield from LikelihoodRatioScorer(cut, model, scoring, None).compare_templates(
+        cut, model, scoring
+    )
+
+
+def _summarise(
+    place: int,
+    names: Sequence[str],
+    own: FloatArray,
+    bits: FloatArray,
+    above_low: FloatArray,
+    above_others: FloatArray,
+    seconds: FloatArray,
+) -> Separability:
+    """Judge one person's pairs, (N,) each."""
+    others = np.flatnonzero(np.isfinite(bits) & (np.arange(len(names)) != place))
+    order = others[np.argsort(-bits[others], kind="stable")].tolist()
+    comparisons: list[Comparison] = []
+    apart = 0
+    for other in order:
+        verdict = Verdict.UNKNOWN
+        if above_low[other] < 0:
+            # sessions of one person that are no more alike than these show nothing
+            sessions = [own[i] for i in (place, other) if np.isfinite(own[i])]
+            if bits[other] < min([APART_BITS, *sessions]):
+                verdict = Verdict.APART
+        elif above_others[other] > 0 and seconds[other] >= LEAST_SECONDS:
+            verdict = Verdict.INSEPARABLE
+        apart += verdict == Verdict.APART
+        if verdict != Verdict.APART or not comparisons:
+            figures = float(bits[other]), float(seconds[other])
+            comparisons.append(Comparison(names[other], *figures, verdict))
+    own_bits = float(own[place]) if np.isfinite(own[place]) else None
+    return Separability(
+        names[place], own_bits, tuple(comparisons), apart, len(names) - 1 - others.size
+    )
