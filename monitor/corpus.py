@@ -390,6 +390,8 @@ def _read_data_set(path: Path, columns: Columns) -> Listing | None:
     if not tables:
         return None
     is_parquet = tables[0].suffix.lower() == ".parquet"
+    if is_parquet and path.is_dir() and not columns and recordings_below(path):
+        return None  # of another table, such as that of `monitor replay --each`
     return (huggingface.read_parquet if is_parquet else huggingface.read_metadata)(tables, columns)
 
 

@@ -55,6 +55,11 @@ class VirtualFile:
         """Seconds of the recording that it is a part of; None where it is whole."""
         return None
 
+    @property
+    def seconds(self) -> float | None:
+        """Seconds of audio, where that is known without reading it."""
+        return None
+
     def content(self) -> bytes | memoryview:
         """Return its bytes; SourceError where they cannot be read."""
         raise NotImplementedError

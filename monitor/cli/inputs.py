@@ -129,12 +129,14 @@ def check_two(corpus: Corpus) -> None:
 
 
 def _minutes(files: Iterable[Readable]) -> float | None:
+    from monitor.files import VirtualFile
     from monitor.sources.registry import open_source
 
     total = 0.0
     for file in files:
+        stated = file.seconds if isinstance(file, VirtualFile) else None
         try:
-            seconds = getattr(open_source(file), "seconds", None)
+            seconds = getattr(open_source(file), "seconds", None) if stated is None else stated
         except MonitorError:  # told, with the reason, when it is to be heard
             seconds = None
         if seconds is None:

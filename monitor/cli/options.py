@@ -320,13 +320,15 @@ def worthwhile_processes(lengths: Iterable[float | None]) -> int:
 
 def seconds_of(path: Readable) -> float | None:
     """Return the seconds of audio by the header; None where unknown, or of frames."""
+    from monitor.files import VirtualFile
     from monitor.sources.file import File
     from monitor.sources.registry import is_frames
 
     if is_frames(path):
         return None
+    stated = path.seconds if isinstance(path, VirtualFile) else None
     try:
-        return File(path).seconds
+        return File(path).seconds if stated is None else stated
     except MonitorError:  # told, with the reason, when it is to be heard
         return None
 

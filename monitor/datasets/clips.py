@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -47,6 +48,11 @@ class Clip(VirtualFile):
     def span(self) -> tuple[float, float]:
         """Begin of the first and end of the last stretch, in seconds."""
         return self.stretches[0][0], self.stretches[-1][1]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all stretches."""
+        return math.fsum(end - begin for begin, end in self.stretches)
 
     def content(self) -> bytes:
         """Return the WAV; SourceError where the recording lacks some of it."""
@@ -110,6 +116,8 @@ def _cut(clip: Clip) -> bytes:
                 if len(piece):
                     pieces.append(piece.copy())
             position += len(samples)
+        if position >= last and not pieces:
+            raise SourceError(f"{clip.name} is shorter than a sample: leave it out")
         if position < last - TOLERATED_SECONDS * rate or not pieces:
             reason = f" ({decoder.broken})" if decoder.broken else ""
             raise SourceError(

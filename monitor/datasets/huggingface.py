@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,8 @@ from importlib import import_module
 from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import Any
+
+import orjson
 
 from monitor.datasets.rows import (
     MOST_ROWS,
@@ -29,14 +30,17 @@ from monitor.datasets.rows import (
     text_of,
 )
 from monitor.errors import CorpusError, SourceError, UsageError
-from monitor.files import VirtualFile
-from monitor.safe_text import file_name, is_name
+from monitor.files import FREE_BYTES, MOST_RATIO, VirtualFile
+from monitor.safe_text import file_name, is_name, printable
 
 METADATA = ("metadata.csv", "metadata.jsonl")
 FILE_NAME = "file_name"
 _HEAD_BYTES = 1 << 16
-_BATCH_ROWS = 8  # of sound files in memory at once
+_BATCH_ROWS, _BATCH_BYTES = 8, 64 << 20  # of sound files in memory at once
+_LEAST_BYTES = 16  # of a row with a sound file
 _LABEL_ROWS = 4096
+_DAMAGES = (OSError, ValueError, LookupError, TypeError, MemoryError, NotImplementedError)
+"""pyarrow's errors are of these kinds."""
 _SAVED = ("dataset_dict.json", "state.json")
 
 
@@ -53,7 +57,7 @@ def is_metadata(path: Path) -> bool:
     first = head.split("\n", 1)[0]
     if path.suffix.lower() == ".jsonl":
         try:
-            value = json.loads(first)
+            value = orjson.loads(first)
         except ValueError:
             return False
         return isinstance(value, dict) and bool(_file_columns(value))
@@ -97,6 +101,8 @@ def read_metadata(tables: Sequence[Path], columns: Columns) -> Listing:
         name = table.relative_to(root).as_posix()
         rows = list(_metadata_rows(table, name, listing.problems))
         known = list(dict.fromkeys(column for _, values in rows for column in values))
+        if not known:
+            continue
         file_column = _file_column(name, known, columns.audio)
         speaker_column, session_column = _label_columns(
             name, [column for column in known if column != file_column], columns
@@ -125,6 +131,7 @@ def _metadata_rows(
             return
         text = io.StringIO(table.read_text(encoding="utf-8-sig"), newline="")
         rows = csv.DictReader(text, strict=True)
+        _check_unique(name, rows.fieldnames or ())
         for values in rows:
             where = f"{name} line {rows.line_num}: "
             if None in values or None in values.values():
@@ -179,6 +186,11 @@ def _label_columns(
     if columns.session is not None and columns.session not in known:
         refuse_column(table, known, columns.session, "session")
     return columns.speaker or "", columns.session
+
+
+def _check_unique(table: str, names: Sequence[str]) -> None:
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise CorpusError(f"{table} has two columns {printable(twice[0])!r}: rename one")
 
 
 def _describe(columns: Columns) -> str:
@@ -276,8 +288,12 @@ class _Cells:
                 if key != self._key or audio.row < self._begin:
                     self._key = None
                     file = _open(audio.path)
+                    group = file.metadata.row_group(audio.group)
+                    usual = group.total_byte_size // max(group.num_rows, 1)
                     self._batches = file.iter_batches(
-                        _BATCH_ROWS, row_groups=[audio.group], columns=[audio.leaf]
+                        min(_BATCH_ROWS, max(1, _BATCH_BYTES // max(usual, 1))),
+                        row_groups=[audio.group],
+                        columns=[audio.leaf],
                     )
                     self._begin, self._cells, self._key = 0, [], key
                 while audio.row >= self._begin + len(self._cells):
@@ -286,13 +302,17 @@ class _Cells:
                     self._cells = _bytes_in(next(self._batches))
                 cell = self._cells[audio.row - self._begin]
                 return None if cell is None else memoryview(cell).cast("B")
-        except (CorpusError, OSError, ValueError, StopIteration, MemoryError) as error:
+        except (CorpusError, StopIteration, *_DAMAGES) as error:
             self._key = None
-            reason = str(error).split("\n")[0] or "it ends early"
+            reason = _reason(error) or "it ends early"
             raise SourceError(f"{file_name(audio.path)} cannot be read: {reason}") from None
 
 
 _CELLS = _Cells()
+
+
+def _reason(error: BaseException) -> str:
+    return printable(str(error).split("\n")[0])[:200].rstrip(".")
 
 
 def _bytes_in(batch: Any) -> list[Any]:
@@ -322,10 +342,10 @@ def _open(path: Path, dictionaries: Sequence[str] = ()) -> Any:
             path, read_dictionary=list(dictionaries), memory_map=False, pre_buffer=False,
             buffer_size=1 << 20,
         )  # fmt: skip
-    except (OSError, ValueError) as error:
-        reason = str(error).split("\n")[0]
+    except _DAMAGES as error:
         raise CorpusError(
-            f"{file_name(path)} is no Parquet file that can be read ({reason}); write it again"
+            f"{file_name(path)} is no Parquet file that can be read ({_reason(error)}); write it "
+            "again"
         ) from None
 
 
@@ -343,8 +363,10 @@ def read_parquet(files: Sequence[Path], columns: Columns) -> Listing:
         with _open(path) as file:
             schema = file.schema_arrow
             count += file.metadata.num_rows
+            _check_size(name, file.metadata, path.stat().st_size)
         if count > MOST_ROWS:
             raise CorpusError(f"{name}: more than {MOST_ROWS} rows; take a part of the data set")
+        _check_unique(name, schema.names)
         leaf = _find_audio(name, schema, columns.audio)
         known = [n for n in schema.names if n != leaf.partition(".")[0]]
         speaker_column, session_column = _label_columns(name, known, columns)
@@ -365,10 +387,20 @@ def read_parquet(files: Sequence[Path], columns: Columns) -> Listing:
                 where = f"{name} row {audio.number}: "
                 session = None if session_column else audio.name
                 _add(listing, where, values, speaker_column, session_column, session, audio)
-        except (OSError, ValueError, MemoryError) as error:
-            reason = str(error).split("\n")[0]
+        except _DAMAGES as error:
+            reason = _reason(error)
             raise CorpusError(f"{name} is damaged ({reason}); write it again") from None
     return listing
+
+
+def _check_size(name: str, metadata: Any, size: int) -> None:
+    """Refuse a file that would take far more memory than its size makes believable."""
+    groups = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
+    if metadata.num_rows * _LEAST_BYTES > size or sum(groups) > FREE_BYTES + MOST_RATIO * size:
+        raise CorpusError(
+            f"{name} says that it holds {metadata.num_rows} rows and {sum(groups) >> 20} MB, in "
+            f"{size} bytes: write it again, with its audio in it"
+        )
 
 
 def _label_rows(
@@ -379,9 +411,19 @@ def _label_rows(
         for group in range(file.metadata.num_row_groups):
             row = 0
             for batch in file.iter_batches(_LABEL_ROWS, row_groups=[group], columns=labels):
-                for values in batch.to_pylist():
+                cells = dict(zip(labels, map(_values, batch.columns), strict=True))
+                for place in range(batch.num_rows):
+                    values = {name: column[place] for name, column in cells.items()}
                     yield ParquetAudio(path, leaf, group, row, number), values
                     row, number = row + 1, number + 1
+
+
+def _values(column: Any) -> list[Any]:
+    """Return the cells of a column; a text that many rows share is made once."""
+    if not hasattr(column, "dictionary"):
+        return list(column.to_pylist())
+    texts = column.dictionary.to_pylist()
+    return [None if index is None else texts[index] for index in column.indices.to_pylist()]
 
 
 def _find_audio(table: str, schema: Any, audio: str | None) -> str:
@@ -429,7 +471,7 @@ def _kinds(schema: Any) -> dict[str, bool]:
 def _class_names(schema: Any) -> dict[str, list[str]]:
     """Return the names of classes by column, as `datasets` states them in the file."""
     try:
-        stated = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+        stated = orjson.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
         features = stated["info"]["features"]
         return {
             column: names

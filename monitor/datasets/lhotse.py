@@ -32,8 +32,9 @@ from monitor.errors import CorpusError
 from monitor.safe_text import file_name
 
 _NAMED = re.compile(r"(?:^|.*[_.-])(cuts|recordings|supervisions)(?:[_.-].*)?\.jsonl(?:\.gz)?")
-_CUTS = {"MonoCut", "MultiCut", "MixedCut", "PaddingCut"}
+_CUTS = ("MonoCut", "MultiCut", "MixedCut", "PaddingCut")
 _LONGEST_LINE = 64 << 20
+_MOST_SECONDS = 1e9
 _OF_SEGMENTS = {"id", "recording_id", "start", "duration", "channel", "text", "alignment", "custom"}
 
 
@@ -287,6 +288,8 @@ def _number(
     value = values.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise _ManifestError(f"{name} is no number")
+    if abs(value) > _MOST_SECONDS:
+        raise _ManifestError(f"{name} is {value:g} s, which is too much")
     if (value < 0 and not negative) or (value == 0 and positive):
         raise _ManifestError(f"{name} is {value:g}, which is too little")
     return float(value)

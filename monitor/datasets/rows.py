@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -65,6 +66,7 @@ class SpeakerCells:
 
     def add(self, speaker: str, cells: Mapping[str, str]) -> None:
         """Take the cells of a row, by column; empty ones are left out."""
+        speaker = unicodedata.normalize("NFC", speaker)  # as a corpus has it
         for name, value in cells.items():
             if not value or name in self._unprintable:
                 continue

@@ -155,6 +155,17 @@ def test_damaged_parquet_is_refused_or_skipped(tmp_path):
             File(next(iter(find(path, columns=Columns("who")))).path)
 
 
+def test_a_few_bytes_are_no_million_rows(tmp_path):
+    """A column of one value is run-length encoded: it costs memory when it is read."""
+    path = tmp_path / "x.parquet"
+    pa = pytest.importorskip("pyarrow")
+    none = pa.nulls(1_000_000, pa.struct({"bytes": pa.binary(), "path": pa.string()}))
+    parquet(path, audio=none, who=["a" * 99] * 1_000_000)
+    assert path.stat().st_size < 1 << 20
+    with pytest.raises(CorpusError, match="says that it holds 1000000 rows"):
+        find(path, columns=Columns("who"))
+
+
 def test_rows_of_metadata_that_cannot_be_used_are_named(tmp_path):
     (tmp_path / "set").mkdir()
     (tmp_path / "out.wav").write_bytes(flac(sound(0)))

@@ -24,8 +24,8 @@ import soundfile
 from monitor import Monitor, MonitorSettings, Population
 from monitor.alerts import Conformal, Threshold
 from monitor.anonymisers.recording import NAME, Journal, note
-from monitor.corpus import find, read_trial_lists
-from monitor.errors import UsageError
+from monitor.corpus import Columns, find, read_trial_lists
+from monitor.errors import SourceError, UsageError
 from monitor.events.declaration import to_json
 from monitor.events.reading import Reading
 from monitor.events.schema import read_run
@@ -400,6 +400,53 @@ def _make_kaldi(path: Path) -> None:
     path.write_text("u1 a.wav\nu2 sox x |\nu3 flac -c -d -s 'b.wav' |\n")
 
 
+def _make_metadata(path: Path) -> None:
+    for name in ("a.wav", "b.wav"):
+        _make_wav(path.parent / name)
+    rows = [{"file_name": f"{name}.wav", "who": name, "day": 1} for name in "ab"]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+
+
+def _make_cuts(path: Path) -> None:
+    _make_wav(path.parent / "a.wav")
+    source = {"type": "file", "channels": [0], "source": "a.wav"}
+    recording = {"id": "a", "sources": [source], "sampling_rate": 16000, "num_samples": 9}
+    path.write_text(
+        "".join(
+            json.dumps(
+                {
+                    "id": "c", "type": "MonoCut", "start": start, "duration": 0.1, "channel": 0,
+                    "recording": recording, "custom": {"day": 1},
+                    "supervisions": [
+                        {"recording_id": "a", "start": 0, "duration": 0.1, "speaker": who}
+                    ],
+                }
+            ) + "\n"
+            for start, who in [(0.0, "ann"), (0.1, "bob"), (0.2, "ann")]
+        )
+    )  # fmt: skip
+
+
+def _make_parquet(path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    _make_wav(path.parent / "a.wav")
+    audio = [{"bytes": (path.parent / "a.wav").read_bytes(), "path": "a.wav"}] * 2
+    table = pyarrow.table({"audio": audio, "who": ["ann", "bob"], "day": [1, 2]})
+    pyarrow.parquet.write_table(table, path)
+
+
+def _use_data_set(path: Path) -> None:
+    columns = Columns() if "cuts" in path.name else Columns("who", "day")
+    corpus = find(path, columns=columns)
+    for problem in corpus.problems:
+        _is_a_line(problem)
+    for recording in corpus:
+        with suppress(SourceError):
+            _heard(File(recording.path))
+
+
 def _is_a_line(text: str) -> None:
     if not text or not text.isprintable():
         raise ValueError(f"no printable line: {text!a}")
@@ -566,6 +613,9 @@ READERS = (
     Reader("turns-textgrid", "talk.TextGrid", _text(TEXTGRID), _TEXT, _use_turns, 0.5),
     Reader("manifest", "manifest.csv", _make_manifest, _TEXT, lambda p: find(p.parent)),
     Reader("kaldi", "wav.scp", _make_kaldi, _TEXT, lambda p: find(p.parent)),
+    Reader("metadata", "metadata.jsonl", _make_metadata, _lines, _use_data_set),
+    Reader("cuts", "cuts.jsonl", _make_cuts, _lines, _use_data_set),
+    Reader("parquet", "x.parquet", _make_parquet, _BYTES, _use_data_set),
     Reader("trials", "trials_f", _make_lists, _TEXT, _use_lists),
     Reader("enrolls", "enrolls", _make_lists, _TEXT, _use_lists, 0.5),
     Reader("options", "us.toml", _text(OPTIONS), _TEXT, _use_options),

@@ -148,7 +148,7 @@ class ExtractedCorpus:
     def name(self) -> str:
         """Name of the corpus' folder; of a manifest its folder's."""
         path = self.place.resolve()
-        return path.parent.name if path.stem == "manifest" else path.name
+        return path.parent.name if path.stem in ("manifest", "metadata") else path.name
 
     @property
     def steps(self) -> int:
