@@ -73,6 +73,7 @@ NOTICE_KINDS: Mapping[str, str] = {
     "shipped rank model": "the rank model is that of the shipped readers",
     "mismatched rank model": "the rank model was learnt without some of these speakers",
     "calibration contradicted": "those enrolled are more alike than the evidence allows for",
+    "inseparable": "somebody enrolled cannot be told apart from the watched speaker",
     "prior": "so much of the rank model is the shipped readers'",
     "one feature alone": "one feature gives away more than all of them weighed together",
     "forgotten": "people whom the rank model was learnt from have been forgotten since",

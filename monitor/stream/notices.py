@@ -9,7 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from monitor.crowds import YOU
-from monitor.errors import Argument, Message, OverlapError
+from monitor.errors import Argument, Message, OverlapError, StoreError, UsageError
 from monitor.events.run import GapEvent, NoticeEvent
 from monitor.features.registry import caveats, takes
 from monitor.phrases import format_best_feature, plural, some_of
@@ -22,6 +22,7 @@ from monitor.stream.accumulator import FeatureTotals
 from monitor.stream.attacker import Attacker
 from monitor.stream.front_end import FrontEnd
 from monitor.stream.posterior import Bystanders
+from monitor.stream.separability import Verdict, compare_people
 from monitor.stream.speaker_changes import Recordings, describe_criterion, find_shared_features
 from monitor.types import TICKS_PER_SECOND, Gap, Notice
 
@@ -308,6 +309,23 @@ def _session_notices(monitor: NoticedMonitor, bias: Callable[[], str]) -> Iterat
         )
 
 
+def _twin_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
+    """Report people who cannot be told apart from the watched speaker."""
+    if monitor.watch is None:
+        return
+    try:
+        (one,) = compare_people(monitor.population, monitor.watch)
+    except (StoreError, UsageError):  # no calibration across sessions
+        return
+    if names := [other.name for other in one.with_verdict(Verdict.INSEPARABLE)]:
+        yield Notice(
+            "inseparable",
+            f"{some_of(names, 3)} and {monitor.watch} cannot be told apart: either is measured as "
+            "both, and bits read too low. If it is one person, delete one: monitor people",
+            fields={"names": names},
+        )
+
+
 def _calibration_notices(monitor: NoticedMonitor, bias: Callable[[], str]) -> Iterator[Notice]:
     """Report a rank model of other people than those enrolled."""
     attacker, rank_model = monitor.attacker, monitor.attacker.rank_model
@@ -337,6 +355,7 @@ def _calibration_notices(monitor: NoticedMonitor, bias: Callable[[], str]) -> It
                 "them or more",
                 fields={"e_value": evidence, "mean_ratio": ratio},
             )
+            yield from _twin_notices(monitor)
     elif rank_model.prior_share >= _WORTH_SAYING:
         yield Notice(
             "prior",

@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from monitor import Monitor
 from monitor.errors import StoreError, UsageError
 from monitor.population.population import Population
 from monitor.stream import separability
+from monitor.stream.notices import setup_notices
 from monitor.stream.separability import Separability, Verdict, compare_people
 from tests.population.rank_models import population as toys
 from tests.stream.households import REFERENCE, household, reader
@@ -91,3 +93,13 @@ def test_templates_of_another_network_are_not_compared():
     for one, feature in ((foreign, "voice"), (toys(), "f0")):
         with pytest.raises(StoreError, match=f"no calibration across sessions knows {feature}"):
             compare_people(one)
+
+
+def test_a_run_says_who_cannot_be_told_apart_from_the_watched():
+    """What is enrolled twice makes the evidence of either read too low."""
+    others = REFERENCE.without(REFERENCE.names[0])
+    for names in (("ann",), ("ann", "twin")):
+        people = household(*((name, [reader(0, name == "twin", 2)]) for name in names))
+        monitor = Monitor(others.joined(people), watch="ann")
+        notices = [each for each in setup_notices(monitor) if each.kind == "inseparable"]
+        assert [each.fields["names"] for each in notices] == [["twin"]] * (len(names) - 1)
