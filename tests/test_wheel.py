@@ -113,6 +113,31 @@ def test_the_wheel_runs_on_its_own(wheel, tmp_path):
     assert str(home) in rest
 
 
+@pytest.mark.slow
+def test_a_release_is_the_same_bytes_wherever_and_by_whomever_it_is_built(tmp_path, monkeypatch):
+    kept = shutil.ignore_patterns("__pycache__", ".*cache", ".git", ".hypothesis", ".venv", "build")
+    made: list[dict[str, bytes]] = []
+    for name, mask, day in (("here", 0o022, 1), ("elsewhere/in/depth", 0o077, 2)):
+        source = tmp_path / name / "source"
+        shutil.copytree(ROOT, source, ignore=kept, copy_function=shutil.copyfile)
+        for path in source.rglob("*"):
+            if path.is_file():
+                path.chmod(0o666 & ~mask)
+                os.utime(path, (day * 1e8, day * 1e8))
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795824000")
+        before = os.umask(mask)
+        try:
+            built = [build(kind, tmp_path / name / kind, source) for kind in ("wheel", "sdist")]
+        finally:
+            os.umask(before)
+        made.append({path.name: path.read_bytes() for path in built})
+    assert made[0] == made[1]
+    assert {*made[0]} == {
+        f"speaker_disclosure_monitor-{__version__}-py3-none-any.whl",
+        f"speaker_disclosure_monitor-{__version__}.tar.gz",
+    }
+
+
 def test_the_version_is_the_same_wherever_it_stands():
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
