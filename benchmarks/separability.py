@@ -74,6 +74,9 @@ def _judge(chapters: Population, size: int, *, halves: bool) -> Counter[tuple[st
         if len(rows) >= size * (1 + halves):
             parts.append((f"{name}/a", rows[:size]))
             parts += [(f"{name}/b", rows[-size:])] if halves else []
+    counts = Counter[tuple[str, Verdict]]()
+    if len(parts) < 2:
+        return counts
     every = np.concatenate([rows for _, rows in parts])
     sounds = dict(zip(chapters.names, (each.sound for each in chapters.speakers), strict=True))
     people = Population(
@@ -89,7 +92,6 @@ def _judge(chapters: Population, size: int, *, halves: bool) -> Counter[tuple[st
         for one in compare_people(people)
         for other in one.nearest
     }
-    counts = Counter[tuple[str, Verdict]]()
     for one, two in combinations(people.names, 2):
         (reader, chapter, _), (other, its_chapter, _) = one.split("/"), two.split("/")
         kind = _KINDS[0 if reader != other else 1 + (chapter == its_chapter)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 import time
@@ -105,6 +106,7 @@ def examine(*, hear: bool = False) -> Iterator[Finding]:
         "phones": _phones,
         "voice": _voice,
         "population": _population,
+        "people": _people,
         **{
             f"extra {name}": partial(_extra, name)
             for name in EXTRAS
@@ -208,6 +210,16 @@ def _population() -> tuple[str, str]:
                 f"{len(model.left_out)} who trained its network"
             )
     return "ok", words
+
+
+def _people() -> tuple[str, str]:
+    """Count those who enrolled at the page: who they are, `monitor people` says."""
+    from monitor.serve.templates import TemplateFolder, data_folder
+
+    folder = data_folder()
+    people = plural(len(TemplateFolder(folder).people()), "person", "people")
+    see = f"who they are, and who can be told apart: monitor people {shlex.quote(str(folder))}"
+    return "ok", f"{people} enrolled at the page ({see}; or a FILE.npz of `monitor enrol`)"
 
 
 def _extra(name: str) -> tuple[str, str]:

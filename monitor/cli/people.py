@@ -55,7 +55,7 @@ class Days(click.ParamType):  # type: ignore[type-arg]
 class PeopleOptions:
     """Options of the command."""
 
-    store: Path = argument("FILE.npz")
+    store: Path = argument("FILE.npz|DIR")
     speaker: str | None = option("--speaker NAME", "Show NAME alone, compared with the others.")
     ledger: Path | None = option(
         "--ledger FILE.db", "Also show when each was last watched, and the bits by then."
@@ -81,6 +81,8 @@ class PeopleOptions:
 @with_options(PeopleOptions)
 def command(asked: PeopleOptions) -> int:
     """Show who is enrolled in FILE.npz and who can be told apart, or delete people.
+
+    DIR is the folder of those who enrolled at the page (`monitor doctor` names it).
 
     \b
     monitor people us.npz                            a row a person; JSON lines where piped
@@ -111,9 +113,7 @@ def command(asked: PeopleOptions) -> int:
         return _forget(asked, [asked.forget])
     if asked.forget is not None and asked.older_than is None:
         raise UsageError("--forget needs a NAME, or --older-than 90d")
-    from monitor.population.population import Population
-
-    population = Population.load(asked.store)
+    population = _load(asked.store)
     chosen = _choose(population, asked)
     if asked.forget is not None:
         return _forget_old(asked, population, chosen)
@@ -128,6 +128,14 @@ def command(asked: PeopleOptions) -> int:
         for row in rows:
             click.echo(json.dumps(row))
     return 0
+
+
+def _load(store: Path) -> Population:
+    """Load a population, or all who enrolled at the page."""
+    from monitor.population.population import Population
+    from monitor.serve.templates import TemplateFolder
+
+    return TemplateFolder(store).together() if store.is_dir() else Population.load(store)
 
 
 def _choose(population: Population, asked: PeopleOptions) -> list[str]:
@@ -288,7 +296,7 @@ def _forget_old(asked: PeopleOptions, population: Population, names: Sequence[st
     if not names:
         say("nobody was last enrolled so long ago; nothing was deleted")
         return 0
-    if len(names) == len(population):
+    if len(names) == len(population) and not asked.store.is_dir():
         raise UsageError(
             f"everybody in {asked.store} was last enrolled so long ago: delete the file instead"
         )
@@ -312,6 +320,8 @@ def _forget(asked: PeopleOptions, names: Sequence[str]) -> int:
     from monitor.population.population import Population
 
     store, output = asked.store, asked.output
+    if store.is_dir():
+        return _forget_files(store, output, names)
     target = store if output is None else output
     if output is not None and output.exists() and output.samefile(store):
         raise UsageError(f"-o {output} is the file itself; leave out -o to rewrite it")
@@ -327,4 +337,17 @@ def _forget(asked: PeopleOptions, names: Sequence[str]) -> int:
             say(line)
     if output is not None:
         say(f"{output} holds the rest; {store} is as it was, with {', '.join(names)} in it")
+    return 0
+
+
+def _forget_files(folder: Path, output: Path | None, names: Sequence[str]) -> int:
+    """Delete the files of people who enrolled at the page."""
+    from monitor.serve.templates import TemplateFolder
+
+    if output is not None:
+        raise UsageError(f"-o goes with a file: {folder} has a file a person")
+    templates = TemplateFolder(folder)
+    for name in names:
+        templates.forget(name)
+        say(f"{name} is forgotten: the template, the name and the file")
     return 0

@@ -88,8 +88,9 @@ def command(asked: ServeOptions) -> int:
 
     Another address than 127.0.0.1 needs a certificate (docs/serve.md). The sound goes from the
     browser's microphone to this program and nowhere else, and is never stored. A template is: it is
-    biometric data, in a file that only you can read, until "Forget me" or `monitor people FILE.npz
-    --forget NAME` removes it. `-p` of `monitor listen` and `monitor replay` takes that file.
+    biometric data, in a file that only you can read, until "Forget me" or `monitor people DIR
+    --forget NAME` removes it; `monitor people DIR` says who can be told apart. `-p` of `monitor
+    listen` and `monitor replay` takes that file.
 
     The address holds a token, new each time unless --web-token gives one: whoever has it can enrol,
     listen and forget. Needs the extra 'web'. Ctrl-C ends it.

@@ -6,9 +6,9 @@ import os
 import stat
 import unicodedata
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 
 from monitor.errors import StoreError, UsageError
@@ -128,6 +128,28 @@ class TemplateFolder:
         if checked_name(name) not in population.names:
             raise StoreError(f"the file of {name} holds somebody else: enrol again")
         return population
+
+    def together(self) -> Population:
+        """Load everybody who is enrolled here as one population, without those beside them.
+
+        Whose file keeps no day was enrolled when it was written. UsageError where nobody is
+        enrolled, StoreError of a file that is damaged.
+        """
+        people = self.people()
+        if not people:
+            raise UsageError(f"{self.folder}: nobody is enrolled there; see: monitor serve")
+        parts = []
+        for person in people:
+            part = self.load(person.name).chosen([person.name])
+            (speaker,) = part.speakers
+            day = person.enrolled.date().isoformat()
+            parts.append(
+                part.with_details(
+                    [replace(speaker, days=(speaker.days[0], speaker.days[1] or day))]
+                )
+            )
+        shared = set.intersection(*(set(part.features) for part in parts))
+        return reduce(Population.joined, (part.only(sorted(shared)) for part in parts))
 
     def save(self, name: str, enrolment: Population) -> Population:
         """Keep a new template (0600), beside the base; the bytes of an older one are overwritten.

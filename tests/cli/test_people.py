@@ -17,6 +17,7 @@ import soundfile
 
 from monitor.ledger import Ledger
 from monitor.population.population import Population
+from monitor.serve.templates import TemplateFolder, data_folder
 from tests.sounds import RATE
 from tests.stream.households import household, reader
 
@@ -153,3 +154,21 @@ def test_enrolment_keeps_the_day_and_takes_no_recording_twice(run, voice, tmp_pa
     assert refused.code == 2
     assert "talk.wav is enrolled already, as ann" in refused.complaint
     assert not (tmp_path / "more.npz").exists()
+
+
+def test_those_of_the_page_are_a_folder(run, home, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    templates, people = TemplateFolder(data_folder()), Population.load(home)
+    templates.folder.mkdir(parents=True)
+    assert "nobody is enrolled there" in run("people", templates.folder).complaint
+    for name in ("ann", "twin", "bob"):
+        templates.save(name, people.chosen([name]))
+    ann, bob, twin = run("people", templates.folder).records
+    assert (ann["first_enrolled"], bob["last_enrolled"]) == (LONG_AGO, LONG_AGO)
+    assert (ann["nearest"][0]["name"], ann["told_apart"]) == ("twin", 1)
+    assert twin["nearest"][0]["verdict"] == "inseparable"
+    found = {each["what"]: each for each in json.loads(run("doctor", "--json").out)}
+    assert "3 people enrolled at the page" in found["people"]["words"]
+    assert f"monitor people {templates.folder}" in found["people"]["words"]
+    done = run("people", templates.folder, "--older-than", "90d", "--forget", "--yes")
+    assert (done.code, [each.name for each in templates.people()]) == (0, ["ann", "twin"])
