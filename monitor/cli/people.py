@@ -174,7 +174,7 @@ def _last_sessions(file: Path, names: Collection[str]) -> dict[str, SessionSumma
 
 def _compare(population: Population, speaker: str | None) -> dict[str, Separability]:
     """Compare everybody, or one person; say in a line why nobody can be."""
-    from monitor.stream.separability import MOST_COMPARED, compare_people
+    from monitor.stream.separability import compare_people
 
     long = len(population) >= _LOOKS_LONG
     try:
@@ -183,11 +183,6 @@ def _compare(population: Population, speaker: str | None) -> dict[str, Separabil
     except (StoreError, UsageError) as error:
         say(f"monitor: note: not compared: {error}")
         return {}
-    if speaker is not None and len(population) > MOST_COMPARED // 2:
-        say(
-            f"monitor: note: {speaker} is compared with the first {MOST_COMPARED // 2:,} of "
-            f"{len(population):,}"
-        )
     return {one.name: one for one in compared}
 
 

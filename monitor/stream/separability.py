@@ -34,6 +34,7 @@ from monitor.types import FloatArray, IntArray
 MOST_COMPARED = 2_000
 """Most sessions that are compared, each with each: a minute of one core, and 200 MB."""
 
+_CHUNK = 256  # people with whom one person is compared at a time
 APART_BITS = -2.0
 """Evidence below which two people are told apart: four times as likely of two as of one. To call
 one person two is the worse mistake (chosen on readers: benchmarks/results/separability.md)."""
@@ -93,7 +94,7 @@ def compare_people(
 
     Args:
         population: two people or more.
-        name: whom to compare with the `MOST_COMPARED` sessions that are enrolled first.
+        name: one person, of any number.
         progress: called with a label and the share of the work, of 1, that was done since.
 
     Raises:
@@ -104,17 +105,36 @@ def compare_people(
     if len(population) < 2:
         raise UsageError("one person alone is enrolled: nobody to be told apart from")
     places = np.arange(len(population))
-    if name is not None:
-        place = population.index(name)
-        places = np.sort(np.append(places[places != place][: MOST_COMPARED // 2], place))
-    sessions = list(_sessions_of(population, places))
-    if name is None and len(sessions) > MOST_COMPARED:
-        raise UsageError(
-            f"{len(sessions):,} sessions are too many to compare each with each (at most "
-            f"{MOST_COMPARED:,}): name one person with --speaker"
-        )
+    if name is None:
+        sessions = list(_sessions_of(population, places))
+        if len(sessions) > MOST_COMPARED:
+            raise UsageError(
+                f"{len(sessions):,} sessions are too many to compare each with each (at most "
+                f"{MOST_COMPARED:,}): name one person with --speaker"
+            )
+        return _judge(sessions, *_choose_model(population), None, progress)
+    place = population.index(name)
+    others, parts = places[places != place], list[Separability]()
     calibrated, model = _choose_model(population)
-    return _judge(sessions, calibrated, model, name, progress)
+    chunks = np.array_split(others, -(-others.size // _CHUNK))
+    for chunk in chunks:
+        sessions = list(_sessions_of(population, np.sort(np.append(chunk, place))))
+        parts += _judge(
+            sessions,
+            calibrated,
+            model,
+            name,
+            lambda label, share: progress(label, share / len(chunks)),
+        )
+    return [_merge(parts)]
+
+
+def _merge(parts: Sequence[Separability]) -> Separability:
+    """Merge one person's comparisons with parts of the others."""
+    every = sorted((one for part in parts for one in part.nearest), key=lambda one: -one.bits)
+    nearest = [one for i, one in enumerate(every) if one.verdict != Verdict.APART or not i]
+    apart, missing = sum(p.apart for p in parts), sum(p.not_compared for p in parts)
+    return Separability(parts[0].name, parts[0].own_bits, tuple(nearest), apart, missing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,8 +81,11 @@ def test_one_against_the_others_is_what_all_against_all_say(planted, monkeypatch
     monkeypatch.setattr(separability, "MOST_COMPARED", 4)
     with pytest.raises(UsageError, match=r"6 sessions are too many .* --speaker"):
         compare_people(people)
-    (few,) = compare_people(people, "4")  # beside the first two
-    assert few.apart + len(few.with_verdict(Verdict.UNKNOWN)) == 2
+    monkeypatch.setattr(separability, "_CHUNK", 2)
+    (one,) = compare_people(people, "4", lambda _, share: shares.append(share))
+    assert (one.name, one.apart, one.not_compared) == ("4", every[4].apart, 0)
+    assert [other.name for other in one.nearest] == [other.name for other in every[4].nearest]
+    assert sum(shares) == pytest.approx(2.0)
 
 
 def test_templates_of_another_network_are_not_compared():
