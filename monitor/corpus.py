@@ -214,6 +214,7 @@ def find(
 
     Raises:
         CorpusError: nothing is there, or a column is missing.
+        UsageError: a speaker and columns are given, or pyarrow is missing for Parquet.
         UnnamedSpeakerError: it cannot be told who speaks; give ``speaker``.
 
     Example:
@@ -258,6 +259,8 @@ def find(
         if not path.is_dir():
             raise CorpusError(f"{path.name or path} does not exist; check the name")
         return _read_folders(path)
+    except UsageError:  # of the call, not of the files
+        raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         label = ", ".join(path.name for path in given_paths)

@@ -110,7 +110,10 @@ def _partner(path: Path, kind: str) -> Path:
     partners = (path.with_name(name) for name in names if name != path.name)
     partner = next((partner for partner in partners if kind_of(partner) == other), None)
     if partner is None:
-        raise CorpusError(f"{file_name(path)} lists {kind}: put {names[0]} beside it, or give cuts")
+        raise CorpusError(
+            f"{file_name(path)} lists {kind}: call them x_{kind}.jsonl and x_{other}.jsonl, side "
+            "by side, or give cuts"
+        )
     return partner
 
 

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import soundfile
 
 from monitor.corpus import Columns, find
 from monitor.datasets.clips import Clip
-from monitor.errors import CorpusError, SourceError
+from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.sources import File
 from monitor.sources.registry import provenance_of, recording_hashes
 from monitor.training.enrolling import enrol
@@ -153,6 +154,21 @@ def test_damaged_parquet_is_refused_or_skipped(tmp_path):
         path.write_bytes(damaged)
         with pytest.raises((CorpusError, SourceError)):
             File(next(iter(find(path, columns=Columns("who")))).path)
+
+
+def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
+    (tmp_path / "x.parquet").write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(UsageError, match=r"pip install 'speaker-disclosure-monitor\[tables\]'"):
+        find(tmp_path, columns=Columns("who"))
+
+
+def test_a_table_beside_recordings_is_no_data_set(tmp_path):
+    """As `monitor replay --each --summary talks.parquet` leaves one."""
+    (tmp_path / "ann").mkdir()
+    (tmp_path / "ann" / "a.wav").write_bytes(flac(sound(0)))
+    (tmp_path / "talks.parquet").write_bytes(b"PAR1")
+    assert labels(find(tmp_path)) == [("ann", "a")]
 
 
 def test_a_few_bytes_are_no_million_rows(tmp_path):
