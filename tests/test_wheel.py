@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -88,6 +89,9 @@ def test_licences_travel_and_the_default_install_needs_neither_torch_nor_mkdocs(
     assert "License-Expression: MIT AND Apache-2.0" in metadata
     for named in ("LICENSE", "Apache-2.0.txt", "voice.NOTICE"):
         assert any(".dist-info/licenses/" in n and n.endswith(named) for n in wheel.namelist())
+    (parts,) = (json.loads(wheel.read(n)) for n in wheel.namelist() if ".dist-info/sboms/" in n)
+    (model,) = (part for part in parts["components"] if part["type"] == "machine-learning-model")
+    assert model["hashes"][0]["content"] in texts["voice.NOTICE"]
     needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist")]
     needed = [line for line in needed if "extra ==" not in line]
     assert needed
