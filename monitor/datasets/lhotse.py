@@ -334,8 +334,8 @@ def _find_audio(
         if "://" in place:
             raise _ManifestError(f"{place} is an address: nothing is fetched; give a file")
         path = Path(place)
-        if not path.is_absolute() and (folder / path).exists():
-            path = folder / path
+        if not path.is_absolute():  # as lhotse has it, from where its program was started
+            path = folder / path if (folder / path).exists() else path.absolute()
         samples = recording.get("num_samples")
         audio = _Audio(path, tuple(source["channels"]), samples if type(samples) is int else -1)
         return audio, tuple(audio.channels.index(channel) for channel in channels)
