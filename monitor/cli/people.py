@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
@@ -119,10 +119,14 @@ def command(asked: PeopleOptions) -> int:
         return _forget_old(asked, population, chosen)
     sessions = {} if asked.ledger is None else _last_sessions(asked.ledger, population.names)
     compared = _compare(population, asked.speaker)
-    rows = [_make_row(population, name, asked, sessions, compared) for name in chosen]
+    seconds = population.template_seconds.tolist()
+    rows = (
+        _make_row(population.speakers[place], seconds[place], asked, sessions, compared)
+        for place in chosen
+    )
     if sys.stdout.isatty():
-        _print_table(rows, population, asked)
-        for line in _in_words(compared.values(), chosen):
+        _print_table(list(rows), len(population) - 1, asked)
+        for line in _in_words(compared.values(), {population.names[place] for place in chosen}):
             say(line, err=False)
     else:
         for row in rows:
@@ -138,21 +142,21 @@ def _load(store: Path) -> Population:
     return TemplateFolder(store).together() if store.is_dir() else Population.load(store)
 
 
-def _choose(population: Population, asked: PeopleOptions) -> list[str]:
-    """Choose whom to show: all, one, or those who were last enrolled so long ago."""
-    names = list(population.names)
+def _choose(population: Population, asked: PeopleOptions) -> list[int]:
+    """Choose the places of those to show: all, one, or those who were last enrolled so long ago."""
+    places: Sequence[int] = range(len(population))
     if asked.speaker is not None:
-        names = [population.names[population.index(asked.speaker)]]
+        places = [population.index(asked.speaker)]
     if asked.older_than is None:
-        return names
+        return list(places)
     before = _days_ago(asked.older_than)
-    days = {name: population.speakers[population.index(name)].days[1] for name in names}
+    days = {place: population.speakers[place].days[1] for place in places}
     if undated := sum(not day for day in days.values()):
         say(
-            f"monitor: note: {plural(undated, 'template')} without a date, made by an older "
-            "version: neither shown nor deleted here; see them without --older-than"
+            f"monitor: note: {plural(undated, 'template')} without a date, shipped or made by an "
+            "older version: neither shown nor deleted here; see them without --older-than"
         )
-    return [name for name, day in days.items() if day and day < before]
+    return [place for place, day in days.items() if day and day < before]
 
 
 def _days_ago(days: int) -> str:
@@ -169,7 +173,8 @@ def _last_sessions(file: Path, names: Collection[str]) -> dict[str, SessionSumma
     with Ledger(file, create=False, write=False) as ledger:
         sessions = ledger.sessions()
     newest = {session.speaker: session for session in sessions}  # the oldest come first
-    return {name: session for name, session in newest.items() if name in names}
+    known = newest.keys() & set(names)
+    return {name: newest[name] for name in known}
 
 
 def _compare(population: Population, speaker: str | None) -> dict[str, Separability]:
@@ -178,8 +183,13 @@ def _compare(population: Population, speaker: str | None) -> dict[str, Separabil
 
     long = len(population) >= _LOOKS_LONG
     try:
-        with progress_over(1.0, "comparing") if long else nullcontext() as step:
-            compared = compare_people(population, speaker, *([step] if step else []))
+        with progress_over(100.0, "comparing", "%") if long else nullcontext() as step:
+
+            def progress(label: str, share: float) -> None:
+                if step is not None:
+                    step(label, 100.0 * share)
+
+            compared = compare_people(population, speaker, progress)
     except (StoreError, UsageError) as error:
         say(f"monitor: note: not compared: {error}")
         return {}
@@ -187,26 +197,24 @@ def _compare(population: Population, speaker: str | None) -> dict[str, Separabil
 
 
 def _make_row(
-    population: Population,
-    name: str,
+    speaker: Speaker,
+    seconds: float,
     asked: PeopleOptions,
     sessions: Mapping[str, SessionSummary],
     compared: Mapping[str, Separability],
 ) -> dict[str, Any]:
     """Make a record of a person, as it is printed where piped; no value of a template is in it."""
-    place = population.index(name)
-    speaker: Speaker = population.speakers[place]
-    condition, one = speaker.condition, compared.get(name)
+    condition, one = speaker.condition, compared.get(speaker.name)
     row: dict[str, Any] = {
-        "name": name,
+        "name": speaker.name,
         "first_enrolled": speaker.days[0] or None,
         "last_enrolled": speaker.days[1] or None,
-        "speech_seconds": float(population.template_seconds[place]),
+        "speech_seconds": seconds,
         "sessions": max(len(speaker.sessions), 1),
         "conditions": None if condition is None else condition.record(),
     }
     if asked.ledger is not None:
-        last = sessions.get(name)
+        last = sessions.get(speaker.name)
         row["last_watched"] = None if last is None else last.started[:10]
         row["last_bits"] = None if last is None else last.bits
     if one is not None:
@@ -219,9 +227,7 @@ def _make_row(
     return row
 
 
-def _print_table(
-    rows: Sequence[Mapping[str, Any]], population: Population, asked: PeopleOptions
-) -> None:
+def _print_table(rows: Sequence[Mapping[str, Any]], others: int, asked: PeopleOptions) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -238,7 +244,6 @@ def _print_table(
     if asked.ledger is not None:
         table.add_column("last watched", no_wrap=True)
     table.add_column("sound")
-    others = len(population) - 1
     for row in rows:
         first, last = row["first_enrolled"], row["last_enrolled"]
         days = " to ".join(dict.fromkeys((first or "?", last))) if last else "?"
@@ -255,7 +260,7 @@ def _print_table(
     PlainConsole(highlight=False).print(table)
 
 
-def _in_words(compared: Collection[Separability], chosen: Collection[str]) -> list[str]:
+def _in_words(compared: Collection[Separability], chosen: Set[str]) -> list[str]:
     """Format a line for each pair that cannot be told apart, or of whom it is not known."""
     from monitor.stream.separability import LEAST_SECONDS, Verdict
 
@@ -277,7 +282,7 @@ def _in_words(compared: Collection[Separability], chosen: Collection[str]) -> li
                         "voice): either is measured as both, and bits read too low; if they are "
                         "one person, forget one and enrol that speech with --add"
                     )
-                if {one.name, other.name} & set(chosen):
+                if {one.name, other.name} & chosen:
                     told.setdefault(frozenset((one.name, other.name)), words)
     lines = list(told.values())
     if len(lines) > _MOST_LISTED:
@@ -286,8 +291,9 @@ def _in_words(compared: Collection[Separability], chosen: Collection[str]) -> li
     return lines
 
 
-def _forget_old(asked: PeopleOptions, population: Population, names: Sequence[str]) -> int:
+def _forget_old(asked: PeopleOptions, population: Population, places: Sequence[int]) -> int:
     """Delete those with old templates, once that is confirmed."""
+    names = [population.names[place] for place in places]
     if not names:
         say("nobody was last enrolled so long ago; nothing was deleted")
         return 0
@@ -300,8 +306,9 @@ def _forget_old(asked: PeopleOptions, population: Population, names: Sequence[st
             raise UsageError(
                 f"{plural(len(names), 'person', 'people')} would be deleted: add --yes"
             )
-        for name in names:
-            say(f"{name}, last enrolled {population.speakers[population.index(name)].days[1]}")
+        for place in places:
+            speaker = population.speakers[place]
+            say(f"{speaker.name}, last enrolled {speaker.days[1]}")
         what = plural(len(names), "person", "people")
         if not click.confirm(f"Delete {what} from {asked.store}?", err=True):
             say("nothing was deleted")
