@@ -239,7 +239,7 @@ def voicing_in_words(stream: float, templates: float) -> str:
     """Warn that pitch is found in far less, or more, of a stream's speech than of the templates'.
 
     Example:
-        >>> voicing_in_words(0.002, 0.4).partition(". ")[0]
+        >>> voicing_in_words(0.002, 0.4).partition(":")[0]
         'This audio has pitch in 0.2 % of its speech, the templates in 40 %'
     """
     percent, usual = (f"{100 * share:.2g} %" for share in (stream, templates))

@@ -73,7 +73,7 @@ def budget(bits: float) -> list[Threshold]:
 
 
 class Reach(Protocol):
-    """How far the figures of an attacker reach."""
+    """Reach of an attacker's figures."""
 
     @property
     def support_bits(self) -> float | None:

@@ -108,8 +108,8 @@ def most_bits(field: str, start: RunStart) -> tuple[float | None, str]:
     if field.startswith(f"{PROTECTED}."):  # that of the attacker who can be told most of
         attackers = {} if start.protected is None else start.protected.attackers
         supports = [attacker.support_bits for attacker in attackers.values()]
-        known = [bits for bits in supports if bits is not None]
-        supported = max(known) if known and len(known) == len(supports) else None
+        finite = [bits for bits in supports if bits is not None]
+        supported = max(finite) if finite and len(finite) == len(supports) else None
     elif people is not None:
         crowd = math.log2(people)
         if supported is None or crowd <= supported:

@@ -62,14 +62,14 @@ def defaults_from(
             )
     table = read.get(command.name or "", {})
     defaults = _defaults(path, command, table, str(command.name))
-    given = list(_items(table))
-    harmful = ", ".join(sorted({name for name, _ in given} - HARMLESS))
+    entries = list(_items(table))
+    harmful = ", ".join(sorted({name for name, _ in entries} - HARMLESS))
     if harmful and others and not trusted:
         raise UsageError(
             f"--config {path} sets {harmful}, and others can write that file: read it, then make "
             f"it yours alone ({others} {path}), or give --trust-config"
         )
-    acting = {n for n, texts in given if n in _RUNS or any(map(_RUNS_AS, texts))}
+    acting = {n for n, texts in entries if n in _RUNS or any(map(_RUNS_AS, texts))}
     runs = ", ".join(sorted(acting))
     if runs and not trusted:
         say(f"monitor: note: {path} runs commands or sends alerts: {runs} (--trust-config: unsaid)")

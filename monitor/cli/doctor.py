@@ -310,13 +310,13 @@ def _list_devices(*, as_json: bool) -> int:
 
     kinds = {kind: devices(kind) for kind in ("input", "output")}
     if as_json:
-        lines = [{"kind": kind, **asdict(one)} for kind in kinds for one in kinds[kind]]
+        lines = [{"kind": kind, **asdict(row)} for kind in kinds for row in kinds[kind]]
         click.echo(json.dumps(lines, indent=1))
         return 0 if kinds["input"] else FAILED
     choose(kinds["input"], None)  # says what to do where there is none
-    width = max(len(device.name) for found in kinds.values() for device in found)
-    for kind, found in kinds.items():
-        for device in found:
+    width = max(len(device.name) for group in kinds.values() for device in group)
+    for kind, group in kinds.items():
+        for device in group:
             channels = plural(device.channels, "channel")
             star = "*" if device.default else " "
             say(

@@ -1,4 +1,4 @@
-"""What a command says of itself: short help, ``--help-all``, and what a shell can complete."""
+"""Help of commands: short help, ``--help-all``, and what a shell can complete."""
 
 from __future__ import annotations
 

@@ -199,8 +199,8 @@ def keep_frames(
         "already; they are biometric: keep them private"
     )
     pairs = zip(corpus.recordings, listed, strict=True)
-    kept = tuple(replace(r, path=order.target) for r, order in pairs if order in complete)
-    return replace(corpus, recordings=kept, problems=(*corpus.problems, *problems))
+    recordings = tuple(replace(r, path=order.target) for r, order in pairs if order in complete)
+    return replace(corpus, recordings=recordings, problems=(*corpus.problems, *problems))
 
 
 def _extract_missing(

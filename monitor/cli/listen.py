@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RelayOptions:
-    """Where what is heard goes out."""
+    """Options of the output."""
 
     through: str | None = option(
         "--through DEVICE",
@@ -44,12 +44,12 @@ class RelayOptions:
     def relay(self, options: RunOptions) -> Relay | None:
         """Open the output; None where nothing goes out."""
         if self.through is None:
-            given = {
+            dependent = {
                 "--then": self.then,
                 "--delay": self.delay,
                 "--mute-on-alert": self.mute_on_alert,
             }
-            for name, value in given.items():
+            for name, value in dependent.items():
                 if value not in (None, False):
                     raise UsageError(f"{name} says how sound goes out: add --through DEVICE")
             return None

@@ -133,7 +133,8 @@ class MonitorOptions:
     def monitors(self, *, setup: FeatureSetup, top: int) -> list[Callable[[Source], Monitor]]:
         """Return makers of monitors for a source split by person, one a watched person."""
         watched: list[tuple[str, ...]] = [(name,) for name in self.watch] or [()]
-        return [partial(replace(self, watch=one).monitor, setup=setup, top=top) for one in watched]
+        each_watching = (replace(self, watch=names) for names in watched)
+        return [partial(options.monitor, setup=setup, top=top) for options in each_watching]
 
     def monitor(self, source: Source, *, setup: FeatureSetup, top: int) -> Monitor:
         """Make the monitor for a source, with the population and rank models that it needs."""
@@ -225,10 +226,10 @@ def addresses(option: str, values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _read_receivers(**receivers: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    given = {kind: receivers[kind.parameter] for kind in ACTION_OPTIONS}
+    targets = {kind: receivers[kind.parameter] for kind in ACTION_OPTIONS}
     return {
         kind.name: addresses(kind.name, values) if kind.environment else values
-        for kind, values in given.items()
+        for kind, values in targets.items()
     }
 
 
@@ -543,7 +544,7 @@ token_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class DisplayOptions:
-    """What is shown."""
+    """Options of display."""
 
     top: int | None = option(
         "--top N",
@@ -827,8 +828,8 @@ class RunReporter:
             from monitor.plots.curve import plot_run
 
             log = self._log  # of a resumed run only the file has the beginning
-            whole = read_run(str(log.path)) if log and log.resume else self._kept.events
-            plot_run(whole, self._plot)
+            events = read_run(str(log.path)) if log and log.resume else self._kept.events
+            plot_run(events, self._plot)
         if self._terminal and (self._log is None or self._log.path != "-"):
             from monitor.sinks.summary import print_summary
 

@@ -471,8 +471,8 @@ def command(asked: ReplayOptions) -> int:
             asked.options.check_channel(source)
         if words:
             sources = asked.transcribing.beside(sources, asked.recordings, asked.start)
-        whole = sources[0] if split else Chain(sources)
-        paced = whole if math.isinf(asked.speed) else Paced(whole, asked.speed)
+        joined = sources[0] if split else Chain(sources)
+        paced = joined if math.isinf(asked.speed) else Paced(joined, asked.speed)
         return asked.apart.split(paced, asked.recordings[0], asked.start) if split else paced
 
     of_one_run = {

@@ -95,8 +95,8 @@ def command(asked: ShowOptions) -> int:
     if asked.output is None:
         return _open_page(asked)
     if suffix not in PICTURES:
-        known = ", ".join((*PICTURES, *TABLES))
-        raise UsageError(f"-o {asked.output}: let the name end in one of {known}")
+        endings = ", ".join((*PICTURES, *TABLES))
+        raise UsageError(f"-o {asked.output}: let the name end in one of {endings}")
     return _draw(asked, asked.output)
 
 

@@ -123,10 +123,12 @@ class Transcribing:
         from monitor.features.registry import takes
 
         of_words = features is not None and "words" in map(takes, features)
-        given = ["--transcript"] * (self.transcript is not None)
-        given += ["--speaker-in-transcript"] * (self.speaker_in_transcript is not None)
-        if features is not None and not of_words and given:
-            raise UsageError(f"{given[0]} is no use to --features {','.join(features)}: add style")
+        useless = ["--transcript"] * (self.transcript is not None)
+        useless += ["--speaker-in-transcript"] * (self.speaker_in_transcript is not None)
+        if features is not None and not of_words and useless:
+            raise UsageError(
+                f"{useless[0]} is no use to --features {','.join(features)}: add style"
+            )
         if self.transcript is None and not of_words and self.speaker_in_transcript is not None:
             raise UsageError("--speaker-in-transcript goes with --transcript, or --features style")
         return of_words or self.transcript is not None

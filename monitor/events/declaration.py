@@ -196,10 +196,10 @@ _newest: tuple[Event, Mapping[str, Any]] | None = None
 def encode(event: Event) -> Mapping[str, Any]:
     """Return the record of an event, made once for all sinks that write it."""
     global _newest
-    kept = _newest  # looked at once: other threads have runs of their own
-    if kept is None or kept[0] is not event:
-        kept = _newest = event, event.record()
-    return kept[1]
+    newest = _newest  # looked at once: other threads have runs of their own
+    if newest is None or newest[0] is not event:
+        newest = _newest = event, event.record()
+    return newest[1]
 
 
 def decode(kind: type[Declared], record: Mapping[str, Any]) -> Declared:
@@ -408,12 +408,12 @@ def _decoding(hint: Any) -> _Convert | None:
 
 @cache
 def _decoder(kind: Any) -> _Convert:
-    made = [attribute for attribute in fields(kind) if attribute.init]
-    needed = [attribute.name for attribute in made if attribute.default is MISSING]
+    parameters = [attribute for attribute in fields(kind) if attribute.init]
+    needed = [attribute.name for attribute in parameters if attribute.default is MISSING]
     converts = {key.name: key.decode for key in _keys(kind)}
     steps = [
         (attribute.name, converts[attribute.name])
-        for attribute in made
+        for attribute in parameters
         if attribute.name in converts
     ]
 

@@ -1,4 +1,4 @@
-"""What happens in a run beside its readings: begin and end, losses, notices, changes, alerts."""
+"""Events of a run beside its readings: begin and end, losses, notices, changes, alerts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCHEMA_VERSION = 2
 
 @declared()
 class FalseAlarmTerms:
-    """What a threshold that was worked out promises: by so many speakers, of that long a stream."""
+    """Promise of a calculated threshold: by so many speakers, of that long a stream."""
 
     share: float = key({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
     horizon_seconds: float = key("seconds")
@@ -333,7 +333,7 @@ class DelayRow:
 
 @declared()
 class TranscriptEnd:
-    """How well the words of a recording fit its speech; None where pauses are too few to tell."""
+    """Fit of a recording's words to its speech; None where pauses are too few to tell."""
 
     recording: str = key()
     words: int = key("count")

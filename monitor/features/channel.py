@@ -1,4 +1,4 @@
-"""What a stream tells of the recording, not of the voice: channel, conditions, landmarks."""
+"""Features of the recording, not of the voice: channel, conditions, landmarks."""
 
 from __future__ import annotations
 

@@ -166,8 +166,8 @@ class Resampler:
         resampled: FloatArray = self._stream.resample_chunk(samples, last=last)
         self._given += len(samples)
         self._made += len(resampled)
-        kept = self._rates[0] // _RECENT
-        self._recent = np.append(self._recent, samples[-kept:])[-kept:]
+        count = self._rates[0] // _RECENT
+        self._recent = np.append(self._recent, samples[-count:])[-count:]
         if self._due.size:
             resampled, self._due = np.append(self._due, resampled), self._due[:0]
         return resampled

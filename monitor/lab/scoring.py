@@ -92,9 +92,9 @@ class JointScores:
         """
         joint = np.zeros_like(scores[self.features[0]])
         patterns = np.stack([has_frames[name] for name in self.features], axis=1)
-        whole = self.models[frozenset(self.features)]
+        complete = self.models[frozenset(self.features)]
         for present, rows in group_rows(self.features, patterns):
-            features, rank_model = self.models.get(present, whole)
+            features, rank_model = self.models.get(present, complete)
             weights, _ = rank_model.weighing(np.full(rows.size, seconds))
             stack = np.stack([scores[name][rows] for name in features], axis=1)
             joint[rows] = weighted_evidence(stack, weights[:, 0])
@@ -323,19 +323,20 @@ def find_joint(
         return other.features, at_template(other, template_seconds, additive)
 
     try:
-        whole, session, _ = choose_rank_model(rank_models, tuple(modelled), session)
-        if not fits(whole):
+        complete, session, _ = choose_rank_model(rank_models, tuple(modelled), session)
+        if not fits(complete):
             raise StoreError(
-                f"the rank model of {'+'.join(whole.features)} was learnt with other similarities "
-                "or networks; learn one with: monitor calibrate CORPUS -o rank_model.npz"
+                f"the rank model of {'+'.join(complete.features)} was learnt with other "
+                "similarities or networks; learn one with: monitor calibrate CORPUS -o "
+                "rank_model.npz"
             )
         others = (other for other in rank_models if other.session == session and fits(other))
-        models = {frozenset(other.features): at_length(other) for other in (*others, whole)}
+        models = {frozenset(other.features): at_length(other) for other in (*others, complete)}
     except StoreError as error:
         return None, f"no joint score: {error}"
     names = ", ".join(modelled)
     fewer = f"the joint score is of {names}: no rank model knows more of them together"
-    joint = JointScores(whole.features, models)
+    joint = JointScores(complete.features, models)
     return joint, fewer if len(modelled) < len(ways) else ""
 
 

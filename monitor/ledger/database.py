@@ -52,7 +52,7 @@ class HeardPart(NamedTuple):
 
 @declared()
 class SessionStart:
-    """What a session keeps of the start of its run."""
+    """Start of a session's run, as the ledger keeps it."""
 
     version: str = key()
     features: tuple[str, ...] = key()
@@ -96,7 +96,7 @@ class SessionRow:
 
 @declared(kw_only=True)
 class KeptReading(Event):
-    """What a ledger keeps of a reading, with the time of day; of evidence where there is any."""
+    """Reading with the time of day, as the ledger keeps it; of evidence where there is any."""
 
     type: ClassVar[Literal["reading"]] = "reading"
     seconds: float = key("seconds")

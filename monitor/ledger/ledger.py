@@ -196,9 +196,9 @@ class Ledger(Managed):
         every = max(1, -(-len(rows) // max(1, most)))
         points = []
         for row in rows[::-1][::every][::-1]:
-            kept = event_of_row(self.path.name, row["session"], row["record"])
+            event = event_of_row(self.path.name, row["session"], row["record"])
             names = ("time", "seconds", "speech", *_FIGURES)
-            figures: Record = {name: getattr(kept, name, None) for name in names}
+            figures: Record = {name: getattr(event, name, None) for name in names}
             points.append(HistoryPoint(session=row["session"], **figures))
         return points
 
@@ -243,11 +243,11 @@ class Ledger(Managed):
         for row in self._rows(speaker):
             if row.id == own or not row.speech:
                 continue
-            for heard in row.heard:
+            for earlier in row.heard:
                 for part in parts:
-                    if set(heard.hashes) & set(part.hashes) and _overlap(heard, part):
+                    if set(earlier.hashes) & set(part.hashes) and _overlap(earlier, part):
                         return Message(
-                            f"{part.label}: was heard as {heard.label} in session {row.id} of "
+                            f"{part.label}: was heard as {earlier.label} in session {row.id} of "
                             f"{self.path.name} and would count twice; leave ",
                             Argument("ledger", python="the ledger"),
                             " away, or first: monitor ledger forget "
@@ -314,8 +314,8 @@ class Ledger(Managed):
             "ORDER BY seconds DESC, rowid DESC LIMIT 1",
             (session,),
         ).fetchone()
-        kept = None if row is None else event_of_row(self.path.name, session, row["record"])
-        return {name: getattr(kept, name, None) for name in ("headline", *_FIGURES)}
+        event = None if row is None else event_of_row(self.path.name, session, row["record"])
+        return {name: getattr(event, name, None) for name in ("headline", *_FIGURES)}
 
     def _heard_in(
         self,

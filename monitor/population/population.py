@@ -214,8 +214,8 @@ class Population:
     def empty(self, feature: str) -> tuple[str, ...]:
         """List speakers with a template that has nothing of this feature."""
         for (name, *_), matrix in self._prepared.items():
-            whole = name == feature and len(matrix) == len(self)
-            if whole and all(part.any(axis=1).all() for part in _split_rows(matrix)):
+            is_complete = name == feature and len(matrix) == len(self)
+            if is_complete and all(part.any(axis=1).all() for part in _split_rows(matrix)):
                 return ()
         slices = self.features[feature].slices.any(axis=1)
         is_present = np.zeros(len(self), np.bool_)
@@ -499,8 +499,8 @@ class Population:
                 sizes = int(mine[self.index(later.name)]), count
                 # all slices count as one session where none are kept apart
                 before, later = (
-                    replace(one, sessions=one.sessions or (size,) * (size > 0))
-                    for one, size in zip((speaker, later), sizes, strict=True)
+                    replace(person, sessions=person.sessions or (size,) * (size > 0))
+                    for person, size in zip((speaker, later), sizes, strict=True)
                 )
                 later = before.merged(later)
             people[later.name] = later
@@ -529,8 +529,10 @@ class Population:
         more = {"mismatched": self._mismatched, "cohort": self._cohort}
         population = Population(**({name: getattr(self, name) for name in names} | more | changes))
         if not {"speakers", "offsets"} & set(changes):
-            kept = self._prepared.items()
-            population._prepared = {k: matrix for k, matrix in kept if k[0] in population.features}
+            prepared = self._prepared.items()
+            population._prepared = {
+                k: matrix for k, matrix in prepared if k[0] in population.features
+            }
         if not {"speakers", "offsets", "features"} & set(changes):
             population._known_fingerprint = self._known_fingerprint
         return population

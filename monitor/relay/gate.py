@@ -1,4 +1,4 @@
-"""What may go out: sound is measured before it is sent, and nothing exceeds the budget."""
+"""Gate: sound is measured before it is sent, and nothing exceeds the budget."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Gate:
 
     @property
     def left_bits(self) -> float:
-        """What is left of the budget; 0 where nothing goes out any more."""
+        """Bits that are left of the budget; 0 where nothing goes out any more."""
         return max(0.0, self.budget_bits - self.bits) if self._ways else 0.0
 
     @property

@@ -180,7 +180,7 @@ def list_sinks() -> list[str]:
 
 
 class Outlet:
-    """Where sound goes out, at the rate of its device; silent before and after.
+    """Opened output, at the rate of its device; silent before and after.
 
     Args:
         device: as `open_output` takes it.

@@ -38,7 +38,7 @@ INPUT_LATENCY_SECONDS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class RelaySettings:
-    """What may go out.
+    """Settings of a relay.
 
     Attributes:
         budget_bits: bits that no attacker may exceed; None lets everything out.
@@ -112,7 +112,7 @@ class Relay(BaseRule):
 
     @property
     def way(self) -> str:
-        """What goes out: ``"clear"``, ``"protected"``, an anonymiser's name, or ``"muted"``."""
+        """Open way: ``"clear"``, ``"protected"``, an anonymiser's name, or ``"muted"``."""
         if self.muted or self._closed:
             return MUTED
         if self.gate is not None:
@@ -126,7 +126,7 @@ class Relay(BaseRule):
 
     @property
     def left_bits(self) -> float | None:
-        """What is left of the budget, with what is kept back; None without one."""
+        """Bits left of the budget, with those that are kept back; None without one."""
         return self.budget_bits if self.gate is None else self.gate.left_bits
 
     @property
@@ -180,19 +180,19 @@ class Relay(BaseRule):
         if self.gate is None:
             sent = [replace(block, samples=columns_of(block, None).mean(axis=1))]
             if self.way == MUTED:
-                sent = [replace(one, samples=np.zeros_like(one.samples)) for one in sent]
+                sent = [replace(piece, samples=np.zeros_like(piece.samples)) for piece in sent]
         else:
             self.gate.muted = self.muted
             sent = self.gate.take(block)
         self.outlet.permit(PERMIT_SECONDS if self.way == CLEAR else 0.0)
         if not passed_on:
-            for one in sent:
-                self.outlet.write(one.samples, int(one.rate))
+            for piece in sent:
+                self.outlet.write(piece.samples, int(piece.rate))
         return sent
 
     def send_protected(self, block: Block) -> Block:
         """Let protected sound out, as `monitor.run.Protection` calls it; return what went out."""
-        sent = [one.samples for one in self.send(block)]
+        sent = [piece.samples for piece in self.send(block)]
         return replace(block, samples=np.concatenate([np.empty(0, np.float32), *sent]))
 
     @property
@@ -283,7 +283,7 @@ class Relay(BaseRule):
 
 
 class _Relayed(WrappedLiveSource):
-    """What goes out of a microphone's sound."""
+    """Source of what goes out of a microphone's sound."""
 
     def __init__(self, microphone: LiveSource, relay: Relay) -> None:
         super().__init__(microphone)

@@ -132,7 +132,9 @@ class Measurement:
         readings = [event for event in events if isinstance(event, Reading)]
         figures = {}
         if readings:
-            names = {one.name for one in fields(cls)} & {one.name for one in fields(Reading)}
+            names = {attribute.name for attribute in fields(cls)} & {
+                attribute.name for attribute in fields(Reading)
+            }
             figures = {name: getattr(readings[-1], name) for name in names - same.keys()}
         return cls(**same, **figures, lost=sum(isinstance(event, GapEvent) for event in events))
 

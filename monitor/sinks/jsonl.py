@@ -357,7 +357,7 @@ class RunBuffer:
     def events(self) -> list[Event]:
         """Events kept, in order; the last reading is always among them."""
         packed = (*self._records, *self._last.values())
-        events = (event_of(orjson.loads(one.data)) for one in packed)
+        events = (event_of(orjson.loads(row.data)) for row in packed)
         return [event for event in events if event is not None]
 
     def write(self, event: Event) -> None:

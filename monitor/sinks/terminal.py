@@ -1,4 +1,4 @@
-"""What views of a run on stderr share: a curve of text, and when to draw or say a line."""
+"""Common parts of views on stderr: a curve of text, and when to draw or say a line."""
 
 from __future__ import annotations
 

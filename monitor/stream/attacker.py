@@ -582,10 +582,10 @@ class Attacker:
         self, totals: Mapping[str, RunningTotals], speech_seconds: FloatArray
     ) -> BoolArray:
         """Return which features have frames enough to be weighed, shape (R, F)."""
-        each = [totals[name] for name in self.features]
-        usable = np.stack([running.usable_seconds for running in each], axis=1)
+        feature_totals = [totals[name] for name in self.features]
+        usable = np.stack([running.usable_seconds for running in feature_totals], axis=1)
         is_enough = usable >= self._least_shares * speech_seconds[:, None]
-        return np.stack([running.frames > 0 for running in each], axis=1) & is_enough
+        return np.stack([running.frames > 0 for running in feature_totals], axis=1) & is_enough
 
     def _choose_models(
         self, present: BoolArray

@@ -205,9 +205,9 @@ class StreamConditions:
         self._noticed = set(plain["noticed"])
 
 
-def _ratio_of(one: float, other: float) -> float:
+def _ratio_of(first: float, second: float) -> float:
     """Return the ratio of the smaller of two shares to the larger; 1 where both are 0."""
-    return min(one, other) / max(one, other) if max(one, other) > 0 else 1.0
+    return min(first, second) / max(first, second) if max(first, second) > 0 else 1.0
 
 
 def _next_due(seconds: int) -> int:

@@ -256,14 +256,14 @@ class RunTotals:
 
     def state(self) -> str:
         """Return it as text, for a checkpoint."""
-        bystanders = {name: to_json(one) for name, one in self.bystanders.items()}
+        bystanders = {name: to_json(person) for name, person in self.bystanders.items()}
         return json.dumps({**vars(self), "bystanders": bystanders})
 
     def restore(self, text: str) -> None:
         """Continue from a ``state``."""
         vars(self).update(json.loads(text))
         records: Record = vars(self)["bystanders"]
-        self.bystanders = {name: from_json(Bystander, one) for name, one in records.items()}
+        self.bystanders = {name: from_json(Bystander, person) for name, person in records.items()}
 
 
 def placed(event: Event, recordings: Sequence[str], on_change: str = "note") -> Event:

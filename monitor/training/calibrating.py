@@ -244,9 +244,9 @@ def _find_moments(
         return ticks, np.zeros(0), {}
     moments = accumulator.moments(ticks.tolist())
     # a pause says nothing new
-    heard = list(moments.totals.values())
-    rows = [moments.speech, *(total.frames for total in heard)]
-    rows += [total.early_seconds for total in heard if total.early_seconds is not None]
+    by_feature = list(moments.totals.values())
+    rows = [moments.speech, *(total.frames for total in by_feature)]
+    rows += [total.early_seconds for total in by_feature if total.early_seconds is not None]
     new = np.any([np.diff(row, prepend=-1) != 0 for row in rows], axis=0)
     totals = {name: total.select(new) for name, total in moments.totals.items()}
     return ticks[new], moments.speech[new] / TICKS_PER_SECOND, totals

@@ -197,10 +197,8 @@ def collect(
                     sound = np.sum(rows, axis=0) if rows else None
                     sessions.append((session, speech, session_name, sound))
             if sessions:
-                frames, decisions, names, heard = zip(*sessions, strict=True)
-                voices.append(
-                    SpeakerSpeech(name, frames, decisions, names, heard if sounds else ())
-                )
+                frames, decisions, names, sums = zip(*sessions, strict=True)
+                voices.append(SpeakerSpeech(name, frames, decisions, names, sums if sounds else ()))
     return voices, listener.specs, tuple(problems)
 
 

@@ -300,11 +300,11 @@ def read_whisper(label: str, text: str) -> Transcript:
     except (ValueError, RecursionError):
         raise SourceError(f"{label} is no JSON that a recogniser writes") from None
     document = {"segments": document} if isinstance(document, list) else document
-    known = document if isinstance(document, dict) else {}
-    lists = {name: known[name] for name in _LISTS if _is_list(known.get(name))}
+    members = document if isinstance(document, dict) else {}
+    lists = {name: members[name] for name in _LISTS if _is_list(members.get(name))}
     if not lists:
         advice = "words with times are in segments, words, chunks or transcription"
-        if isinstance(known.get("text"), str):
+        if isinstance(members.get("text"), str):
             advice = "it is a text without times; ask for verbose_json"
         raise ForeignTextError(
             f"{label} is none of the JSONs that Whisper's programs write: {advice}; rename it "
@@ -387,8 +387,10 @@ def read_table(label: str, text: str) -> Transcript:
             needed = printable(", ".join(columns))
             raise SourceError(f"{label} line {number} must be {needed}, with tabs between them")
         rows.append((f"{label} line {number}", cells))
-    whole = all(cells[name].strip().isdecimal() for _, cells in rows for name in ("start", "end"))
-    unit = 1000 if whole else 1
+    is_integer = all(
+        cells[name].strip().isdecimal() for _, cells in rows for name in ("start", "end")
+    )
+    unit = 1000 if is_integer else 1
     cues = []
     for where, cells in rows:
         try:

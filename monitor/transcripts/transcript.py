@@ -322,8 +322,8 @@ def gather(label: str, texts: Iterable[Cue], notices: Sequence[str] = ()) -> Tra
     timed.sort(key=lambda cue: (cue.begin, cue.end))
     instants = sum(cue.begin == cue.end for cue in timed)
     if instants:
-        given = "each word of them is given 0.3 s, or less up to the next"
-        messages.append(f"{label}: {instants} of {len(timed)} texts take no time; {given}")
+        duration = "each word of them is given 0.3 s, or less up to the next"
+        messages.append(f"{label}: {instants} of {len(timed)} texts take no time; {duration}")
         timed = list(_lasting(timed))
     overlaps = _overlapping(timed)
     if overlaps:

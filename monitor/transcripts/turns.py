@@ -434,14 +434,14 @@ def _read_annotations(path: Path, recording: str) -> Turns:
         tiers = _parse_elan(name, text, recording) if kind == "ELAN" else _parse_praat(name, text)
     except (ArithmeticError, ValueError, LookupError, TypeError, StopIteration, SyntaxError):
         raise SourceError(f"{name} is no file of {kind}, or is damaged") from None
-    said = [
+    numbered = [
         (label, row)
         for label, rows in tiers
         for row in rows
         if not is_nobody(row[2].strip()) and row[2].strip().lower() not in _SILENCE
     ]
-    lasting = [(label, row) for label, row in said if row[1] > row[0]]
-    notices = _left_out(name, len(said) - len(lasting), "turn")
+    lasting = [(label, row) for label, row in numbered if row[1] > row[0]]
+    notices = _left_out(name, len(numbered) - len(lasting), "turn")
     if len(tiers) == 1:
         lasting = [(row[2].strip(), row) for _, row in lasting]
     elif names := list(dict.fromkeys(printable(label) for label, _ in lasting)):

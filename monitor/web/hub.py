@@ -208,7 +208,7 @@ class TimeLeft(NamedTuple):
 
 @dataclass(slots=True)
 class HubState:
-    """What no record holds.
+    """State that no record holds.
 
     Attributes:
         start, reading: the newest of each.

@@ -242,11 +242,11 @@ def _compute_loss(
         teacher: shape (v, 192), of length 1: what the teacher says of everybody.
         corpus_of_voice: shape (v,).
     """
-    student, said = nn.functional.normalize(student), teacher[voices]
+    student, target = nn.functional.normalize(student), teacher[voices]
     elsewhere = corpus_of_voice[voices][:, None] != corpus_of_voice[None, :]
     student_logits, teacher_logits = (
         (_SCALE * embeddings @ teacher.T).masked_fill(elsewhere, _NEVER)
-        for embeddings in (student, said)
+        for embeddings in (student, target)
     )
     among = nn.functional.kl_div(
         torch.log_softmax(student_logits, dim=1),
@@ -254,7 +254,7 @@ def _compute_loss(
         log_target=True,
         reduction="batchmean",
     )
-    return among + _DISTILLED * (1 - (student * said).sum(dim=1).mean())
+    return among + _DISTILLED * (1 - (student * target).sum(dim=1).mean())
 
 
 # ------------------------------------------------------------------------------------- fine tuning

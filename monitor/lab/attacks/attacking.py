@@ -316,9 +316,11 @@ def attack(
         print(results.strongest("mcadams:0.8").bits)
     """
     config = replace(config, methods=tuple(methods))
-    with TemporaryDirectory() if folder is None else nullcontext(folder) as kept:
+    with TemporaryDirectory() if folder is None else nullcontext(folder) as used_folder:
         others = [Path(path) for path in background]
-        return try_methods(prepare(Path(corpus), config, folder=Path(kept), background=others))
+        return try_methods(
+            prepare(Path(corpus), config, folder=Path(used_folder), background=others)
+        )
 
 
 def try_methods(
@@ -431,11 +433,11 @@ def attack_method(
         feature: str, scores: FloatArray, count: int, scoring: str, silent: BoolArray,
         rank_model: str = "",
     ) -> AttackRow:  # fmt: skip
-        found = speech.measure(scores, feature, replicates, context.seed)
+        figures = speech.measure(scores, feature, replicates, context.seed)
         complete = sum(segments >= count for segments in speech.counts)
         return AttackRow(
             method, attacker.name, feature, count, scoring,
-            {key: found[key] for key in FIGURES if key in found},
+            {key: figures[key] for key in FIGURES if key in figures},
             len(speech.names), len(speech.target), complete, int(silent.sum()), rank_model,
         )  # fmt: skip
 

@@ -446,7 +446,7 @@ def prepare_attributes(
     """Find the attributes of readers, before anything is extracted."""
     attributes = _read_attributes(((corpus, root), *background), table)
     corpora = (corpus, *(others for others, _ in background))
-    speakers = [name for some in corpora for name in some.speakers]
+    speakers = [name for group in corpora for name in group.speakers]
     requests = tuple(find_attribute(name, attributes, speakers) for name in names)
     amounts = replace(amounts, least_segments=0, most_segments=0)
     judged = choose_readers(corpus, root, amounts, session="same")

@@ -1,4 +1,4 @@
-"""What an audit writes: a document that prints, with CSV and JSON; a dataset's card in Markdown."""
+"""Files of an audit: a document that prints, with CSV and JSON; a dataset's card in Markdown."""
 
 from __future__ import annotations
 
@@ -300,9 +300,9 @@ def make_document(audit: Audit, salt: str = "") -> Document:
         conditions = [Paragraphs(["How the recordings sound is not known: they are ready-made "
                                   "frames."])]  # fmt: skip
 
-    def make_area(area: str, blocks: Sequence[Block], *, said: bool = False) -> Section:
+    def make_area(area: str, blocks: Sequence[Block], *, summarised: bool = False) -> Section:
         explained = _OF_ATTACK.get(area) if audit.kind == "attack" else None
-        lines = [Bullets(sentences[area])] if said or not blocks else []
+        lines = [Bullets(sentences[area])] if summarised or not blocks else []
         return Section(TITLES[area], [Paragraphs([explained or _EXPLAINED[area]]), *lines, *blocks])
 
     apart = describe_sound_difference(audit)
@@ -315,7 +315,7 @@ def make_document(audit: Audit, salt: str = "") -> Document:
         make_area("linkability", [*_tabulate_tests(audit, LINKING),
                                   *([Paragraphs([apart])] if apart else [])]),
         make_area("inference", _tabulate_attributes(audit)),
-        make_area("retention", _tabulate_budget(audit), said=True),
+        make_area("retention", _tabulate_budget(audit), summarised=True),
         Section("The most exposed speakers", _tabulate_exposed(audit, salt)),
         Section("What was not tested", [Bullets(audit.not_tested)]),
         *(
@@ -553,12 +553,12 @@ def _tabulate_exposed(audit: Audit, salt: str) -> list[Block]:
         (name, f"{bits:.1f}", _match(bits, audit) if _is_evidence(audit) else "-", str(count))
         for name, bits, count in speakers
     ]
-    known = "with a salt, which whoever finds out whose it is has to know" if salt else (
+    protection = "with a salt, which whoever finds out whose it is has to know" if salt else (
         "and no secret to who has the list of names: --salt makes it one"
     )  # fmt: skip
     note = (
         f"Stretches of {audit.headline.seconds:g} s. A speaker is shown as the first twelve digits "
-        f"of the SHA-256 of the name, {known}."
+        f"of the SHA-256 of the name, {protection}."
     )
     head = ("speaker (SHA-256)", "mean bits", f"fit of {crowd}", "stretches")
     return [Table.of(head, rows, notes=[note])]

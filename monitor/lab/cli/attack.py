@@ -59,11 +59,11 @@ def print_attacks(results: AttackResults) -> None:
         "s, bits (MeanD) with 95 % interval. All figures: the page."
     )
     attributes = {name: tabulate_attributes(rows) for name, rows in results.attributes.items()}
-    told = "TPR at FPR 1e-2", "readers with / without"
+    columns = "TPR at FPR 1e-2", "readers with / without"
     sections = [
         Section("", [narrow(tabulate_main(results), "bits", "first", "EER", "N", "trials")]),
         *(
-            Section(f"Told of a reader: {name}", [narrow(table, "EER", *told)])
+            Section(f"Told of a reader: {name}", [narrow(table, "EER", *columns)])
             for name, table in attributes.items()
         ),
         Section("", [Paragraphs([note]), Paragraphs(list_caveats(results), muted=True)]),

@@ -140,8 +140,8 @@ def command(asked: AuditOptions) -> int:
         if output.suffix.lower() != suffix:
             raise UsageError(f"-o {output.name}: let the name {'of a card ' * asked.card}end in "
                              f"{suffix}")  # fmt: skip
-        beside = (".json",) if asked.card else (".csv", ".json")
-        check_outputs([output, *map(output.with_suffix, beside)], replace=asked.replace)
+        endings = (".json",) if asked.card else (".csv", ".json")
+        check_outputs([output, *map(output.with_suffix, endings)], replace=asked.replace)
     audit = _audit_folder(asked) if asked.card else _audit(asked)
     if not asked.card:
         for area, lines in summarise(audit).items():
@@ -201,6 +201,8 @@ def _audit_folder(asked: AuditOptions) -> Audit:
         say(line)
     load_speaker_model(config.features, files)
     with progress_over(len(files), "listening") as step:
-        extracted = extract_corpus(corpus, place, config, lambda heard: step(heard.speaker, 1))
+        extracted = extract_corpus(
+            corpus, place, config, lambda progress: step(progress.speaker, 1)
+        )
     with progress_over(extracted.steps, "testing") as step:
         return audit_corpus(extracted, config, lambda what: step(what, 1))

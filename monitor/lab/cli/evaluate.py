@@ -66,7 +66,7 @@ class System:
 
     @property
     def roles(self) -> Roles | None:
-        """What VoicePrivacy's scenario says was anonymised: enrolment, then trials."""
+        """Anonymised sides of VoicePrivacy's scenarios: enrolment, then trials."""
         from monitor.lab.evaluation.comparisons import Roles
 
         if self.entry is None:

@@ -170,7 +170,7 @@ def _read_material(asked: ExperimentOptions, settings: ExperimentSettings) -> Ma
         with progress_over(len(files), "listening") as step:
             return read_speech(
                 asked.corpus, recordings, asked.output / "frames", settings,
-                asked.workers.for_recordings(files), lambda heard: step(heard.path.name, 1),
+                asked.workers.for_recordings(files), lambda progress: step(progress.path.name, 1),
                 feature_setup(),
             )  # fmt: skip
     except KeyboardInterrupt:

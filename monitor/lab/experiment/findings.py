@@ -269,8 +269,8 @@ def _compare_loss(row: LossRecord) -> str:
 
 
 def _name_lowest(values: Iterable[tuple[float | None, str]]) -> str:
-    known = [(value, loss) for value, loss in values if value is not None]
-    return min(known, key=itemgetter(0))[1] if known else "none"
+    measured = [(value, loss) for value, loss in values if value is not None]
+    return min(measured, key=itemgetter(0))[1] if measured else "none"
 
 
 def _format_losses(rows: Sequence[LossRecord], losses: Sequence[str]) -> str:

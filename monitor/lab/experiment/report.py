@@ -80,7 +80,7 @@ class Experiment:
 
     @cached_property
     def findings(self) -> list[CorpusAnswer]:
-        """What the cells say in words."""
+        """Describe the cells in words."""
         return answer_questions(self.cells)
 
     @property
@@ -90,7 +90,7 @@ class Experiment:
 
     @cached_property
     def frame_counts(self) -> Mapping[str, Sequence[int]]:
-        """How often each bin was heard, by feature."""
+        """Frames in each bin, by feature."""
         return self.material.frame_counts(self.speakers)
 
     @property
@@ -435,7 +435,7 @@ def make_document(experiment: Experiment, pictures: Sequence[Picture]) -> Docume
         lengths = f"T = {cell.test_seconds:g} s, D = {cell.template_seconds:g} s"
         title = f"Tables II and III, {cell.panel.session} session, {lengths}"
         sections.append(Section(title, [tabulate_disclosure(cell), tabulate_losses(cell)]))
-    found = [
+    answered = [
         Section(text, [
             Paragraphs([f"SRD: {paper}. Here: {summarise_answers(findings)}"]),
             Bullets([f"{e.system}, {e.session} session: {e.text}" for e in findings], "notes"),
@@ -443,7 +443,7 @@ def make_document(experiment: Experiment, pictures: Sequence[Picture]) -> Docume
         for key, (text, paper) in QUESTIONS.items()
         if (findings := experiment.about(key))
     ]  # fmt: skip
-    sections += [*pictures, Section("What was found", found)]
+    sections += [*pictures, Section("What was found", answered)]
     for panel in experiment.panels:
         cells = [cell for cell in experiment.cells if cell.panel == panel]
         systems = [s for s in experiment.systems if any(s in cell.systems for cell in cells)]

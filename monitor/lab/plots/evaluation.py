@@ -144,9 +144,9 @@ class Curves:
     @classmethod
     def of(cls, name: str, speakers: int, non_mated: int, drawn: Mapping[str, object]) -> Curves:
         """Collect curves by name, those that are no attributes in `more`."""
-        known: Record = {key: drawn[key] for key in drawn if key in cls.__dataclass_fields__}
-        more = {key: value for key, value in drawn.items() if key not in known}
-        return cls(name, speakers, non_mated, **known, more=more)
+        attributes: Record = {key: drawn[key] for key in drawn if key in cls.__dataclass_fields__}
+        more = {key: value for key, value in drawn.items() if key not in attributes}
+        return cls(name, speakers, non_mated, **attributes, more=more)
 
     def drawn(self) -> dict[str, object]:
         """Everything there is to draw, by name."""

@@ -1,4 +1,4 @@
-"""What a report is made of, whatever shows it: figures, tables, texts and pictures.
+"""Model of a report, whatever shows it: figures, tables, texts and pictures.
 
 A `Document` has sections; a `Section` has blocks. All text is plain: renderers escape it.
 """

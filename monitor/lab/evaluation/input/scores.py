@@ -288,19 +288,19 @@ def read_scores(
             raise UsageError(f"{path.name} says itself who spoke: give no labels beside it")
         return _read_matrix(held, choose, called)
     raw = _read_raw(path, progress)
-    beside = None if labels is None else read_labels(Path(labels))
+    stated = None if labels is None else read_labels(Path(labels))
     owners = None if enrolment_labels is None else read_labels(Path(enrolment_labels))
     notes: list[str] = []
     if isinstance(raw, Pairs):
-        if beside is not None:
-            who_spoke = numbered(beside) if raw.numbered else beside
+        if stated is not None:
+            who_spoke = numbered(stated) if raw.numbered else stated
         elif raw.target is not None:
             who_spoke = replace(labels_of_pairs(raw), pairs=raw)
         else:
             raise UsageError(f"{raw.label} does not say who spoke: give labels, or a trial list")
         listed = label_pairs(raw, who_spoke, notes, owners, scoring)
         return check_list(listed, called, notes=notes, unmated=unmated)
-    raw = raw if beside is None else replace(raw, labels=beside)
+    raw = raw if stated is None else replace(raw, labels=stated)
     who_spoke = _labels_of_matrix(raw, path.name)
     key = who_spoke.pairs
     if key is not None and raw.trials:

@@ -217,8 +217,8 @@ class Evaluation:
             figure_table(self.comparison, keys, title_of(family))
             for family, keys in families_here.items()
         ]
-        known = filter(None, map(family_of, families_here))
-        caveats = Definitions([(family.title, family.caveat) for family in known])
+        listed = filter(None, map(family_of, families_here))
+        caveats = Definitions([(family.title, family.caveat) for family in listed])
         facts = [" · ".join(fact_list(report)) for report in self.reports]
         return Document(
             " · ".join(names) if several else f"Disclosure of {names[0]}",
