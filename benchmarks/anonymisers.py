@@ -34,7 +34,7 @@ def vocoder(
     """How fast are anonymisers, by the first seconds of each reader?"""
     corpus = find(speech)
     paths = [next(iter(corpus.sessions(name).values()))[0] for name in corpus.speakers]
-    sounds = [read(path, seconds) for path in paths]
+    sounds = [read(path, seconds) for path in paths if isinstance(path, Path)]
 
     def speed(method: str, rate: int) -> str:
         """Of CPU seconds of this process, and of programs that have ended."""
@@ -74,7 +74,9 @@ def laplace(
     corpus = find(frames)
     for name in corpus.speakers:
         sessions = [
-            np.concatenate([join_runs(list(FramesFile(p))).tracks[feature].values for p in paths])
+            np.concatenate(
+                [join_runs(list(FramesFile(str(p)))).tracks[feature].values for p in paths]
+            )
             for paths in corpus.sessions(name).values()
         ]
         long = [each for each in sessions if len(each) >= template]

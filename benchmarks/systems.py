@@ -74,6 +74,7 @@ def excerpts(speech: Path, each: int) -> list[Excerpt]:
             [
                 (path, line)
                 for path in paths
+                if isinstance(path, Path)
                 for line in lines(path)
                 if LEAST_SECONDS <= line.end - line.start <= MOST_SECONDS
             ]

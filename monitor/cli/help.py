@@ -21,6 +21,8 @@ RARE = frozenset(
             "--ledger-every",
             "--web-token",
             "--mqtt-ca",
+            "--mqtt-name",
+            "--warn",
             "--raw",
             "--speaker-in-transcript",
             "--allow-overlap",

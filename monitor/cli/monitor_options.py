@@ -636,7 +636,7 @@ class HouseOptions:
     """A broker of MQTT."""
 
     mqtt: str | None = mqtt_option(
-        "Show bits and alerts in Home Assistant, through this MQTT broker (extra 'mqtt'), such as "
+        "Show bits and alerts in Home Assistant, through this MQTT broker (extra 'mqtt'). Such as "
         "mqtt://USER@HOST:PORT/PREFIX, or mqtts://... (TLS). The password is taken from "
         "MONITOR_MQTT_PASSWORD, or from the address where that is in a @FILE or in MONITOR_MQTT. "
         "With --through there is a switch that mutes. The speaker's name is not sent."
