@@ -207,7 +207,8 @@ class Measurement:
             parts.append(f"{plural(len(warnings) - 1, 'more notice')} in .notices")
         if self.lost:
             parts.append(f"{plural(self.lost, 'gap')} in the recording")
-        return f"Take care: {'; '.join(parts)}." if parts else ""
+        text = "; ".join(part.rstrip(".") for part in parts)
+        return f"Take care: {text}." if parts else ""
 
     def __repr__(self) -> str:
         return f"<Measurement {self}>"
