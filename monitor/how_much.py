@@ -1,4 +1,4 @@
-"""How much is much: bits as people, bits that are usual, and a threshold for each purpose.
+"""Tables of how much is much: bits as people, usual bits, and a threshold for each purpose.
 
 The one declaration: README, the page's "?" and the end of ``monitor demo`` are rendered from it.
 ``docs/check.py`` holds README to it, and its figures to benchmarks/results/usual.md.

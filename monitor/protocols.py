@@ -441,7 +441,7 @@ class AlertReceiver(Protocol):
 
 
 class RelayControl(Protocol):
-    """What a page or a house shows of a relay, and what it may do with it.
+    """Relay, as a page or a house shows and mutes it.
 
     Attributes:
         muted: whether a person muted it; setting it does.
@@ -451,7 +451,7 @@ class RelayControl(Protocol):
 
     @property
     def way(self) -> str:
-        """What goes out: ``"clear"``, a method, or ``"muted"``."""
+        """Name of what goes out: ``"clear"``, a method, or ``"muted"``."""
 
     @property
     def budget_bits(self) -> float | None:
@@ -459,7 +459,7 @@ class RelayControl(Protocol):
 
     @property
     def left_bits(self) -> float | None:
-        """What is left of it."""
+        """Bits that are left of it."""
 
 
 class ThresholdForecast(Protocol):

@@ -173,8 +173,8 @@ def _last_sessions(file: Path, names: Collection[str]) -> dict[str, SessionSumma
     with Ledger(file, create=False, write=False) as ledger:
         sessions = ledger.sessions()
     newest = {session.speaker: session for session in sessions}  # the oldest come first
-    known = newest.keys() & set(names)
-    return {name: newest[name] for name in known}
+    recorded = newest.keys() & set(names)
+    return {name: newest[name] for name in recorded}
 
 
 def _compare(population: Population, speaker: str | None) -> dict[str, Separability]:
@@ -193,7 +193,7 @@ def _compare(population: Population, speaker: str | None) -> dict[str, Separabil
     except (StoreError, UsageError) as error:
         say(f"monitor: note: not compared: {error}")
         return {}
-    return {one.name: one for one in compared}
+    return {person.name: person for person in compared}
 
 
 def _make_row(
@@ -204,7 +204,7 @@ def _make_row(
     compared: Mapping[str, Separability],
 ) -> dict[str, Any]:
     """Make a record of a person, as it is printed where piped; no value of a template is in it."""
-    condition, one = speaker.condition, compared.get(speaker.name)
+    condition, separability = speaker.condition, compared.get(speaker.name)
     row: dict[str, Any] = {
         "name": speaker.name,
         "first_enrolled": speaker.days[0] or None,
@@ -217,12 +217,12 @@ def _make_row(
         last = sessions.get(speaker.name)
         row["last_watched"] = None if last is None else last.started[:10]
         row["last_bits"] = None if last is None else last.bits
-    if one is not None:
+    if separability is not None:
         row |= {
-            "own_bits": one.own_bits,
-            "told_apart": one.apart,
-            "not_compared": one.not_compared,
-            "nearest": [asdict(other) for other in one.nearest[:_MOST_LISTED]],
+            "own_bits": separability.own_bits,
+            "told_apart": separability.apart,
+            "not_compared": separability.not_compared,
+            "nearest": [asdict(other) for other in separability.nearest[:_MOST_LISTED]],
         }
     return row
 
@@ -264,11 +264,11 @@ def _in_words(compared: Collection[Separability], chosen: Set[str]) -> list[str]
     """Format a line for each pair that cannot be told apart, or of whom it is not known."""
     from monitor.stream.separability import LEAST_SECONDS, Verdict
 
-    told: dict[frozenset[str], str] = {}
+    sentences: dict[frozenset[str], str] = {}
     for verdict in (Verdict.INSEPARABLE, Verdict.UNKNOWN):
-        for one in compared:
-            for other in one.with_verdict(verdict):
-                pair = f"{one.name} and {other.name}"
+        for person in compared:
+            for other in person.with_verdict(verdict):
+                pair = f"{person.name} and {other.name}"
                 length = (
                     f"at least {LEAST_SECONDS:g} s" if other.seconds < LEAST_SECONDS else "more"
                 )
@@ -282,9 +282,9 @@ def _in_words(compared: Collection[Separability], chosen: Set[str]) -> list[str]
                         "voice): either is measured as both, and bits read too low; if they are "
                         "one person, forget one and enrol that speech with --add"
                     )
-                if {one.name, other.name} & chosen:
-                    told.setdefault(frozenset((one.name, other.name)), words)
-    lines = list(told.values())
+                if {person.name, other.name} & chosen:
+                    sentences.setdefault(frozenset((person.name, other.name)), words)
+    lines = list(sentences.values())
     if len(lines) > _MOST_LISTED:
         more = len(lines) - _MOST_LISTED
         lines = [*lines[:_MOST_LISTED], f"and {plural(more, 'pair')} more: see the JSON (| cat)"]

@@ -100,12 +100,12 @@ def read_metadata(tables: Sequence[Path], columns: Columns) -> Listing:
     for table in tables:
         name = table.relative_to(root).as_posix()
         rows = list(_metadata_rows(table, name, listing.problems))
-        known = list(dict.fromkeys(column for _, values in rows for column in values))
-        if not known:
+        column_names = list(dict.fromkeys(column for _, values in rows for column in values))
+        if not column_names:
             continue
-        file_column = _file_column(name, known, columns.audio)
+        file_column = _file_column(name, column_names, columns.audio)
         speaker_column, session_column = _label_columns(
-            name, [column for column in known if column != file_column], columns
+            name, [column for column in column_names if column != file_column], columns
         )
         for where, values in rows:
             file = values.get(file_column)
@@ -151,11 +151,11 @@ def _file_columns(columns: Sequence[str] | Mapping[str, object]) -> list[str]:
     return exact or [name for name in columns if name.endswith(f"_{FILE_NAME}")]
 
 
-def _file_column(table: str, known: Sequence[str], audio: str | None) -> str:
+def _file_column(table: str, column_names: Sequence[str], audio: str | None) -> str:
     """Choose the column of paths: ``file_name``, ``NAME_file_name``, or the one that is named."""
-    candidates = _file_columns(known)
+    candidates = _file_columns(column_names)
     if audio is not None:
-        chosen = next((n for n in (audio, f"{audio}_{FILE_NAME}") if n in known), None)
+        chosen = next((n for n in (audio, f"{audio}_{FILE_NAME}") if n in column_names), None)
         return chosen or refuse_column(table, candidates, audio, "audio")
     if len(candidates) != 1:
         refuse_column(table, candidates, None, "audio")
@@ -178,13 +178,13 @@ def _path_problem(file: object) -> str | None:
 
 
 def _label_columns(
-    table: str, known: Sequence[str], columns: Columns
+    table: str, column_names: Sequence[str], columns: Columns
 ) -> tuple[str, str | None]:  # fmt: skip
     """Check the columns of speakers and sessions, which nothing but their user can say."""
-    if columns.speaker not in known:
-        refuse_column(table, known, columns.speaker, "speaker")
-    if columns.session is not None and columns.session not in known:
-        refuse_column(table, known, columns.session, "session")
+    if columns.speaker not in column_names:
+        refuse_column(table, column_names, columns.speaker, "speaker")
+    if columns.session is not None and columns.session not in column_names:
+        refuse_column(table, column_names, columns.session, "session")
     return columns.speaker or "", columns.session
 
 
@@ -368,8 +368,8 @@ def read_parquet(files: Sequence[Path], columns: Columns) -> Listing:
             raise CorpusError(f"{name}: more than {MOST_ROWS} rows; take a part of the data set")
         _check_unique(name, schema.names)
         leaf = _find_audio(name, schema, columns.audio)
-        known = [n for n in schema.names if n != leaf.partition(".")[0]]
-        speaker_column, session_column = _label_columns(name, known, columns)
+        column_names = [n for n in schema.names if n != leaf.partition(".")[0]]
+        speaker_column, session_column = _label_columns(name, column_names, columns)
         kinds = _kinds(schema)
         for label in filter(None, (speaker_column, session_column)):
             if label not in kinds:

@@ -162,9 +162,9 @@ class _Reader:
             refuse_column(label, self._known, self._session, "session")
         for (speaker, session, path, channels), segments in self._segments.items():
             clip = Clip(path, join_stretches(segments.stretches), channels)
-            whole = _is_whole(clip, segments.audio)
+            is_whole = _is_whole(clip, segments.audio)
             self._listing.rows.append(
-                Row(speaker, session, path if whole else clip, segments.where)
+                Row(speaker, session, path if is_whole else clip, segments.where)
             )
         return self._listing
 

@@ -221,8 +221,8 @@ def _split_rows(name: str, arrays: Mapping[str, AnyArray], count: int) -> list[A
 def pack_many(people: Sequence[Speaker]) -> dict[str, AnyArray]:
     """Return what a store keeps of very many people, arrays alone: `ManyPeople` reads it."""
     entries, arrays = pack_people(people)
-    kept = ({key: e[key] for key in ("sources", "days") if e.get(key)} for e in entries)
-    texts = [json.dumps(entry).encode() if entry else b"" for entry in kept]
+    details = ({key: e[key] for key in ("sources", "days") if e.get(key)} for e in entries)
+    texts = [json.dumps(entry).encode() if entry else b"" for entry in details]
     sessions = [person.sessions for person in people]
     arrays[_SESSIONS] = np.array([count for person in sessions for count in person], np.int64)
     arrays[_SESSIONS + _ROWS] = np.array(list(map(len, sessions)), np.int64)

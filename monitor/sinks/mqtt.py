@@ -367,8 +367,8 @@ class HouseDevice:
                 self._changed.wait_for(lambda: self._news, LOOK_SECONDS)
                 self._news, closing = False, self._closing
             if self._client.is_connected():
-                told = self._publish_told()
-                self._publish_states(told, at_once=closing)
+                published = self._publish_told()
+                self._publish_states(published, at_once=closing)
         self._say_goodbye()
 
     def _publish_told(self) -> set[str]:
@@ -388,7 +388,7 @@ class HouseDevice:
                 self._handed.append(message)
                 self._waiting.popleft()
 
-    def _publish_states(self, told: Collection[str], *, at_once: bool) -> None:
+    def _publish_states(self, published: Collection[str], *, at_once: bool) -> None:
         """Publish what is shown, and all but what was just told where that is due."""
         now = time.monotonic()
         late = now - self._published_time
@@ -398,7 +398,7 @@ class HouseDevice:
             if not all_of_it and ((late < EVERY_SECONDS and not at_once) or not self._due):
                 return
             shown = {t: s for t, s in self._shown.items() if all_of_it or t in self._due}
-            states = {t: s for t, s in self._told.items() if announcing and t not in told}
+            states = {t: s for t, s in self._told.items() if announcing and t not in published}
             config = self._config
             self._announcing, self._due = False, set()
         publish, self._published_time = self._client.publish, now

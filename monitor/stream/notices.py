@@ -314,10 +314,10 @@ def _twin_notices(monitor: NoticedMonitor) -> Iterator[Notice]:
     if monitor.watch is None:
         return
     try:
-        (one,) = compare_people(monitor.population, monitor.watch)
+        (watched,) = compare_people(monitor.population, monitor.watch)
     except (StoreError, UsageError):  # no calibration across sessions
         return
-    if names := [other.name for other in one.with_verdict(Verdict.INSEPARABLE)]:
+    if names := [other.name for other in watched.with_verdict(Verdict.INSEPARABLE)]:
         yield Notice(
             "inseparable",
             f"{some_of(names, 3)} and {monitor.watch} cannot be told apart: either is measured as "

@@ -1,4 +1,4 @@
-"""Whether any two enrolled people can be told apart, by their templates alone.
+"""Separability of enrolled people: any two of them compared, by their templates alone.
 
 Each session of a person serves as a stream under the template of each session of another, and the
 other way round: the evidence, in bits, that both are one voice. Calibration's speakers say what
@@ -82,7 +82,7 @@ class Separability:
 
     def with_verdict(self, verdict: Verdict) -> tuple[Comparison, ...]:
         """Select those of one verdict."""
-        return tuple(one for one in self.nearest if one.verdict == verdict)
+        return tuple(neighbour for neighbour in self.nearest if neighbour.verdict == verdict)
 
 
 def compare_people(
@@ -131,8 +131,15 @@ def compare_people(
 
 def _merge(parts: Sequence[Separability]) -> Separability:
     """Merge one person's comparisons with parts of the others."""
-    every = sorted((one for part in parts for one in part.nearest), key=lambda one: -one.bits)
-    nearest = [one for i, one in enumerate(every) if one.verdict != Verdict.APART or not i]
+    every = sorted(
+        (neighbour for part in parts for neighbour in part.nearest),
+        key=lambda neighbour: -neighbour.bits,
+    )
+    nearest = [
+        neighbour
+        for i, neighbour in enumerate(every)
+        if neighbour.verdict != Verdict.APART or not i
+    ]
     apart, missing = sum(p.apart for p in parts), sum(p.not_compared for p in parts)
     return Separability(parts[0].name, parts[0].own_bits, tuple(nearest), apart, missing)
 
@@ -167,16 +174,16 @@ def _choose_model(population: Population) -> tuple[Population, RankModel]:
             same = comparable_features(population.specs, calibration.specs)
             features = choose_features(calibration.rank_models, same)
             model, _, biased = choose_rank_model(calibration.rank_models, features, "cross")
-            whole = population.with_rank_models(calibration.rank_models, calibration.cohort)
-            check_networks(whole, model)
+            calibrated = population.with_rank_models(calibration.rank_models, calibration.cohort)
+            check_networks(calibrated, model)
         except StoreError:
             continue
-        evidence = choose_evidence_model(whole, whole.rank_models, model)
+        evidence = choose_evidence_model(calibrated, calibrated.rank_models, model)
         if evidence is None or biased:
             continue
         spread = EvidenceSpread.of(evidence.rows, SLICE_SECONDS)
         if spread is not None and np.isfinite(spread.bits).any(axis=0).all():
-            return whole, evidence
+            return calibrated, evidence
     raise StoreError(
         f"no calibration across sessions knows {'+'.join(population.features)} of these templates: "
         "enrol again with this version, or calibrate ten people (monitor calibrate)"
@@ -203,9 +210,9 @@ def _judge(
     for number in numbers:
         template_seconds = float(grid[number])
         spread = EvidenceSpread.of(model.rows, template_seconds)
-        known = None if spread is None else spread.at(template_seconds)
+        ratios = None if spread is None else spread.at(template_seconds)
         members = np.flatnonzero(length >= number)
-        if known is None or known.others is None or members.size < 2:
+        if ratios is None or ratios.others is None or members.size < 2:
             continue
         exact = length[members] == number  # pairs of which the shorter one has this length
         whose = owner[members]
@@ -218,7 +225,7 @@ def _judge(
             places = np.nonzero(counts)
             pairs = whose[rows][places[0]], whose[places[1]]
             values = bits[places]
-            parts = values, values - known.low, values - known.others, np.ones_like(values)
+            parts = values, values - ratios.low, values - ratios.others, np.ones_like(values)
             for total, part in zip(sums, parts, strict=True):
                 np.add.at(total, pairs, part)
             reached[pairs] = template_seconds  # the shorter ones come first
