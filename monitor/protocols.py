@@ -22,6 +22,8 @@ from monitor.phrases import plural
 from monitor.types import AnyArray, FloatArray, IntArray, Item, Record, Track
 
 __all__ = [
+    "CLEAR",
+    "MUTED",
     "AlertAction",
     "AlertReceiver",
     "AlertRule",
@@ -438,6 +440,10 @@ class AlertReceiver(Protocol):
 
     def deliver(self, alert: Alert, cancel: threading.Event) -> None:
         """Hand one alert over, until ``cancel`` is set; DeliveryError where it was not taken."""
+
+
+CLEAR, MUTED = "clear", "muted"
+"""Ways of a relay beside the names of methods."""
 
 
 class RelayControl(Protocol):

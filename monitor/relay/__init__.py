@@ -1,6 +1,7 @@
 """Speak through the monitor: a microphone that keeps to a budget."""
 
-from monitor.relay.gate import CLEAR, MUTED, Gate, Way
+from monitor.protocols import CLEAR, MUTED
+from monitor.relay.gate import Gate, Way
 from monitor.relay.outlet import Outlet
 from monitor.relay.relay import DELAY_SECONDS, MUTE, Relay, RelaySettings
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.features.framing import columns_of
+from monitor.protocols import MUTED
 from monitor.stream.monitor import Monitor
 from monitor.types import Block, FloatArray
 
@@ -18,7 +19,6 @@ TAIL_SECONDS = 0.35
 """Of silence that may count as speech after the last word, and complete a window of it."""
 LEAD_STEPS = 3
 """Of silence before the first word: an output is silent before, and then more counts as speech."""
-CLEAR, MUTED = "clear", "muted"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from monitor.events.reading import Reading
 from monitor.events.run import Alert, RunStart
 from monitor.features.framing import columns_of
 from monitor.population.population import Population
-from monitor.protocols import AudioDevice, LiveSource
-from monitor.relay.gate import CLEAR, MARGIN_BITS, MUTED, Gate, Way
+from monitor.protocols import CLEAR, MUTED, AudioDevice, LiveSource
+from monitor.relay.gate import MARGIN_BITS, Gate, Way
 from monitor.relay.outlet import Outlet
 from monitor.sources.base import WrappedLiveSource
 from monitor.sources.microphone import InputSystem, open_input

@@ -23,6 +23,7 @@ from monitor.errors import UsageError
 from monitor.events.phrases import caveat_of
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, RunStart
+from monitor.protocols import CLEAR, MUTED
 from monitor.version import __version__
 
 if TYPE_CHECKING:
@@ -425,7 +426,6 @@ class HouseDevice:
 
 NAME = "voice"
 ON, OFF = b"ON", b"OFF"
-CLEAR, MUTED = "clear", "muted"
 CALM: Mapping[str, object] = {"state": "OFF", "raised": []}
 _JSON = "{{ value_json.%s }}"
 ENTITIES: Mapping[str, Mapping[str, object]] = {
