@@ -16,7 +16,10 @@ from glob import glob
 from pathlib import Path
 from typing import NoReturn
 
+import click
+
 from monitor.alerts.actions.registry import ACTION_OPTIONS
+from monitor.cli.replay import command as replay
 from monitor.errors import UsageError
 from monitor.files import plain_cell
 from monitor.phrases import clock_time, plural
@@ -30,6 +33,16 @@ HEADLINES = {
     "incomplete": "not decided",
     "error": "not measured",
 }
+ALLOWED = frozenset(
+    (
+        *("--population", "--rank-model", "--watch", "--features", "--speaker-model", "--among"),
+        *("--enrolled-prior", "--bystanders", "--step", "--channel", "--template-seconds"),
+        *("--on-change", "--protect", "--protected-population", "--protect-seed", "--word-list"),
+        *("--speaker-in-transcript", "--alert", "--false-alarms", "--horizon", "--warn"),
+        *("--allow-idle-alerts", "--allow-overlap", "--top", "--start", "--end", "--jobs"),
+    )
+)
+"""Options of `monitor replay` that say what is measured, with ``--each`` and without."""
 MOST_ROWS = 100
 """Recordings in the job summary, which has a limit; the table has all."""
 
@@ -42,9 +55,10 @@ def main() -> int:
         fail(f"budget: {budget!r} is no number of bits: give one such as 12")
     if incomplete not in ("fail", "allow"):
         fail(f"incomplete: {incomplete!r} is unknown: give fail or allow")
-    actions = {option.name for option in ACTION_OPTIONS}
-    if acting := [each for each in arguments if each.split("=")[0] in actions]:
-        fail(f"args: {acting[0]!r} would act twice: let a later step act on the outputs")
+    try:
+        check_arguments(arguments)
+    except UsageError as error:
+        fail(f"args: {error}")
     rule = f"bits>{budget} for 0 s after 10 s"
     options = [*arguments, f"--alert={rule}"]
     for name in ("population", "watch"):
@@ -63,6 +77,8 @@ def main() -> int:
     code = run_monitor("replay", *options, "--each", f"--summary={table}", "--", *paths)
     rows = read_table(table)
     measured = [row for row in rows if row["peak_bits"]]
+    if code in (0, 4) and len(measured if code == 0 else rows) != len(paths):
+        fail(f"measured {len(measured)} of {plural(len(paths), 'recording')}: see the log")
     worst = max(measured, key=lambda row: float(row["peak_bits"]), default=None)
     if worst is not None:
         named = next(str(p.absolute()) for p in recordings if escape_path(p) == worst["recording"])
@@ -95,6 +111,26 @@ def read_input(name: str) -> str:
 def read_lines(name: str) -> list[str]:
     """Return the lines of an input that hold something."""
     return [line.strip() for line in read_input(name).splitlines() if line.strip()]
+
+
+def check_arguments(arguments: Sequence[str]) -> None:
+    """Check that all arguments are options of the measurement, as the command reads them.
+
+    Raises:
+        UsageError: one is unknown, lacks its value, or is not `ALLOWED`.
+    """
+    try:
+        parser = replay.make_parser(click.Context(replay))
+        values, _, given = parser.parse_args(list(arguments))
+    except click.UsageError as error:
+        raise UsageError(error.format_message()) from None
+    named = values["recordings"]  # a marker of click where there are none
+    if (isinstance(named, tuple) and named) or "--" in arguments:
+        raise UsageError("use options alone: name the files in recordings")
+    for parameter in given:
+        if isinstance(parameter, click.Option) and not ALLOWED.intersection(parameter.opts):
+            name = max(parameter.opts, key=len)
+            raise UsageError(f"{name} is not for this step: leave it out")
 
 
 def expand(patterns: Iterable[str]) -> Iterable[str]:

@@ -68,8 +68,8 @@ PURPOSES = (
 )
 ADVICE = (
     "An alert comes once the bits have held for 5 s. It says when to stop; it hides nobody.",
-    "These bits are evidence (--watch NAME), up to the 13.7 that calibration supports. Without "
-    "--watch they end at log2 N, 5.6 among 50 enrolled: no alert above that is raised.",
+    "These bits are evidence (--watch NAME), capped at the 13.7 that calibration supports. Without "
+    "--watch they are capped at log2 50 = 5.6. An alert above the cap is refused.",
     "A low figure, or one below 0, is no promise: a practised attacker may have better features, "
     "and more of your speech.",
 )

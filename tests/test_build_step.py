@@ -195,7 +195,20 @@ def test_what_is_not_measured_passes_only_where_it_may(
         ({"recordings": "$(touch pwned)"}, "matches nothing"),
         ({"budget": "12'; touch pwned; '"}, "is no number of bits"),
         ({"incomplete": "yes"}, "give fail or allow"),
-        ({"args": "--on-alert=touch pwned"}, "would act twice"),
+        ({"args": "--on-alert=touch pwned"}, "--on-alert is not for this step"),
+        ({"args": "--help"}, "--help is not for this step"),
+        ({"args": "--help-all"}, "--help-all is not for this step"),
+        ({"args": "--version"}, "--version"),
+        ({"args": "--summary=x.csv"}, "--summary is not for this step"),
+        ({"args": "--summary\nx.csv"}, "--summary is not for this step"),
+        ({"args": "--jobs=1\n--jsonl=x.jsonl"}, "--jsonl is not for this step"),
+        ({"args": "--plot\nx.png"}, "--plot is not for this step"),
+        ({"args": "--stop-on-alert"}, "--stop-on-alert is not for this step"),
+        ({"args": "--rttm=turns.rttm"}, "--turns is not for this step"),
+        ({"args": "--each"}, "--each is not for this step"),
+        ({"args": "--word-list"}, "requires an argument"),  # it would take the rule for its value
+        ({"args": "other.wav"}, "name the files in recordings"),
+        ({"args": "--"}, "name the files in recordings"),
     ],
 )
 def test_inputs_that_measure_nothing_fail_in_a_line(job, inputs, told):
@@ -206,6 +219,43 @@ def test_inputs_that_measure_nothing_fail_in_a_line(job, inputs, told):
     assert line.startswith("::error::")
     assert told in line
     assert [path.name for path in job.workspace.iterdir()] == ["prompts"]
+
+
+@pytest.mark.slow
+def test_a_budget_that_cannot_be_exceeded_fails_the_build_unless_it_is_allowed(job):
+    spoken(job, 12, "prompts/greeting.npz")
+    for budget, watch in (("12", ""), ("14", DEMO_SPEAKER)):
+        wanted = {"recordings": "prompts", "budget": budget, "watch": watch}
+        done = job.step(MEASURE, **wanted)
+        assert (done.returncode, job.outputs["status"]) == (2, "error"), done.stderr
+        assert "can never be raised" in done.stdout
+        assert job.outputs["table"] == ""
+        done = job.step(MEASURE, **wanted, args="--allow-idle-alerts\n--jobs=1")
+        assert (done.returncode, job.outputs["status"]) == (0, "ok"), done.stdout
+        assert job.outputs["picture"]
+
+
+@pytest.mark.slow
+def test_the_action_passes_with_a_measured_row_for_each_recording_alone(job):
+    """Another program called monitor, that measures nothing and is content."""
+    (job.temporary / "disclosure-monitor").unlink()
+    installed = job.temporary / "disclosure-monitor" / "bin"
+    installed.mkdir(parents=True)
+    (installed / "python").symlink_to(sys.executable)
+    for name in ("lib", "pyvenv.cfg"):
+        (installed.parent / name).symlink_to(Path(sys.prefix) / name)
+    content = installed / "monitor"
+    content.write_text("#!/bin/sh\nexit $CODE\n")
+    content.chmod(0o700)
+    for name in ("a", "b"):
+        (job.workspace / "prompts" / f"{name}.wav").write_bytes(b"")
+    for code in ("0", "4"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("CODE", code)
+            wanted = {"recordings": "prompts", "budget": "12", "incomplete": "allow"}
+            done = job.step(MEASURE, **wanted)
+        assert (done.returncode, job.outputs["status"]) == (2, "error"), done.stderr
+        assert "::error::measured 0 of 2 recordings" in done.stdout
 
 
 @pytest.mark.slow
@@ -288,10 +338,13 @@ def test_the_hook_refuses_a_commit_over_the_budget(tmp_path, monkeypatch):
     assert "exit code: 3" in refused
     assert "an alert at" in refused
     soundfile.write(product / "short.wav", synthetic(1.0), RATE)
-    assert "exit code: 4" in commit(20)
+    assert "exit code: 4" in commit(5.2)
     (product / "short.wav").write_bytes(b"no audio")
-    assert "exit code: 1" in commit(20)
+    assert "exit code: 1" in commit(5.2)
     (product / "short.wav").unlink()
-    assert "Passed" in commit(20)
+    never = commit(20)
+    assert "exit code: 2" in never
+    assert "can never be raised" in never
+    assert "Passed" in commit(5.2)
     assert git(product, "log", "--oneline").count("\n") == 1
     assert git(product, "status", "--porcelain") == ""

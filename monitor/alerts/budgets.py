@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import Protocol
 
-from monitor.alerts.rules import HOLD, Threshold, check_field, figure
+from monitor.alerts.rules import HOLD, Threshold, check_field, figure, most_bits
 from monitor.errors import UsageError
 from monitor.events.declaration import Event
 from monitor.events.phrases import others_in_words
@@ -188,13 +188,8 @@ class Conformal(Threshold):
         return replace(alert, false_alarms=replace(self.alarms.terms(), beyond=beyond))
 
     def note(self, start: RunStart) -> str:
-        """Explain the threshold and its promise; and say where nothing can exceed it."""
+        """Explain the threshold and its promise."""
         sentence = f"{self.field} > {self.bits:.2f} bits: {others_in_words(self.alarms.terms())}"
-        if self.bits >= self.alarms.most_bits - 1e-9:
-            sentence += (
-                f"; it can never be raised: {self.field} stops at {self.alarms.most_bits:.2f} "
-                "bits, which so many others reach: allow more of them (--false-alarms)"
-            )
         shorter = start.template_seconds
         if shorter is not None and abs(shorter / self.alarms.template_seconds - 1) > 0.2:
             sentence += (
@@ -202,6 +197,17 @@ class Conformal(Threshold):
                 f"to {shorter:g} s"
             )
         return sentence
+
+    def idle_reason(self, start: RunStart, modelled_bits: float = math.inf) -> str:
+        """Return why nothing can exceed it: as many others reach the most bits; mostly empty."""
+        most, most_of_start = self.alarms.most_bits, most_bits(self.field, start)[0]
+        most = min(most, modelled_bits, math.inf if most_of_start is None else most_of_start)
+        if self.bits < most - 1e-9:
+            return ""
+        return (
+            f"{self.rule} can never be raised: {self.field} stops at {most:.2f} bits, and too "
+            "many others reach that. Allow more false alarms (--false-alarms)"
+        )
 
     def terms(self) -> AlarmTerms:
         """Return its entry among the ``alarms`` of the start."""

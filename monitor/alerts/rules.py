@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -12,7 +13,7 @@ from monitor.errors import Argument, Message, UsageError
 from monitor.events.declaration import Event, from_json, to_json
 from monitor.events.reading import Among, FeatureReading, OpenChange, ProtectedReading, Reading
 from monitor.events.run import AlarmTerms, Alert, AlertTerms, Change, GapEvent, RunStart
-from monitor.phrases import IMPOSTOR
+from monitor.phrases import IMPOSTOR, plural
 from monitor.protocols import AlertRule, ExplainedRule
 from monitor.types import Record
 
@@ -101,7 +102,10 @@ def most_bits(field: str, start: RunStart) -> tuple[float | None, str]:
         None and an empty text where there is no such bound, or where it is not known.
     """
     if field == "sum_bits":
-        return None, ""
+        if start.ceiling is None or start.features is None:
+            return None, ""
+        count = len(start.features)
+        return count * start.ceiling, f"{plural(count, 'feature')} can add up to"
     is_evidence = start.headline == "evidence"
     people = among(field)
     supported = start.support_bits
@@ -122,7 +126,8 @@ def most_bits(field: str, start: RunStart) -> tuple[float | None, str]:
     if is_evidence:
         return (None, "") if supported is None else (supported, "calibration can support")
     ceiling = start.ceiling
-    if _unlimited(field) in ("bits", "closed_set_bits") and start.reachable_bits is not None:
+    reachable = ("bits", "closed_set_bits", "bits_low", "closed_set_bits_low")
+    if field in reachable and start.reachable_bits is not None:
         ceiling = start.reachable_bits
     if ceiling is None:
         return None, ""
@@ -181,6 +186,12 @@ def figure(field: str, reading: Reading) -> float | None:
         source = features.get(name)
     value = getattr(source, last, None)
     return None if value is None or math.isnan(value) else float(value)
+
+
+def needs_watched_figures(field: str) -> bool:
+    """Return whether a figure of the clear voice is about the watched speaker, if there is one."""
+    name, _, last = field.rpartition(".")
+    return name != PROTECTED and _unlimited(last) not in ("gain_bits", "expected_bits")
 
 
 def assumes_too_much(field: str, reading: Reading) -> bool:
@@ -253,6 +264,8 @@ def explained(rule: AlertRule) -> ExplainedRule:
 
 DECIDED_SPEECH_SECONDS = 10.0
 """A stream with less speech, in which a rule without ``after`` raised nothing, is undecided."""
+LONGEST_SECONDS = 86_400.0
+"""The longest hold, and the most speech before the first reading that counts."""
 SLACK_SECONDS = 1e-6  # 0.1 + 0.2 s must hold for 0.3 s; far below one tick of 10 ms
 
 
@@ -289,6 +302,8 @@ class Holding(BaseRule):
         self.raised = self._was_raised = False
         self._speech = self._held = 0.0  # most speech so far; how long the condition has held
         self._since: float | None = None  # first reading of the run that would flip `raised`
+        self._first: float | None = None  # first reading with a figure and enough speech
+        self._span = 0.0  # from that reading to the last one
         self._change: OpenChange | None = None  # the one since the last reading
         self._of_nobody = False  # it held, but probably of nobody enrolled
 
@@ -342,6 +357,9 @@ class Holding(BaseRule):
             self._since = None
             return [replace(self._flip(reading, value), change=change)] if self.raised else []
         early = speech is not None and speech < self.least_speech_seconds - SLACK_SECONDS
+        if self._first is None and value is not None and not early:
+            self._first = reading.seconds
+        self._span = 0.0 if self._first is None else reading.seconds - self._first
         if value is None or early or not self._would_flip(value):
             self._since = None
             return []
@@ -369,8 +387,8 @@ class Holding(BaseRule):
     def inconclusive_reason(self) -> str:
         """Reason why a stream that ends here decides nothing; empty where it does.
 
-        It had less speech than the rule needs, ended before a condition that held had held for
-        long enough, or the condition held of nobody enrolled.
+        It had less speech than the rule needs, had no figure, ended before the condition could hold
+        for long enough, or the condition held of nobody enrolled.
         """
         if self._was_raised or self.level != "alert":
             return ""
@@ -380,6 +398,13 @@ class Holding(BaseRule):
             return f"{alert}, {self._speech:.1f} s of speech of the {minimum:g} s that it needs"
         if self._since is not None and self._held < self._hold() - SLACK_SECONDS:
             return f"{alert}, it held for {self._held:.1f} s of {self._hold():g} s when it ended"
+        if self._first is None:
+            return f"{alert}, no reading has {self.field}"
+        if self._span < self._hold() - SLACK_SECONDS:
+            return (
+                f"{alert}, its readings span {self._span:.1f} s of the {self._hold():g} s for "
+                "which it must hold"
+            )
         if self._of_nobody:
             return f"{alert}, it held, but {IMPOSTOR} speaks: watch the speaker, or enrol them"
         return ""
@@ -393,6 +418,8 @@ class Holding(BaseRule):
             "since": self._since,
             "speech": self._speech,
             "held": self._held,
+            "first": self._first,
+            "span": self._span,
             "change": None if self._change is None else to_json(self._change),
             "of_nobody": self._of_nobody,
         }
@@ -407,6 +434,8 @@ class Holding(BaseRule):
         self.raised, self._since = bool(state["raised"]), state["since"]
         self._was_raised = bool(state["was_raised"])
         self._speech, self._held = float(state["speech"]), float(state["held"])
+        # a checkpoint of an earlier version has neither
+        self._first, self._span = state.get("first"), float(state.get("span", 0.0))
         self._change = None if state["change"] is None else from_json(OpenChange, state["change"])
         self._of_nobody = bool(state["of_nobody"])
 
@@ -467,13 +496,14 @@ class Threshold(Holding):
         check_field(field)
         if not math.isfinite(bits):
             raise UsageError(f"bits={bits} must be a finite number of bits")
-        for name, value in (
-            ("hold_seconds", hold_seconds),
-            ("hysteresis_bits", hysteresis_bits),
-            ("least_speech_seconds", least_speech_seconds or 0.0),
+        for name, value, most in (
+            ("hold_seconds", hold_seconds, LONGEST_SECONDS),
+            ("hysteresis_bits", hysteresis_bits, sys.float_info.max),
+            ("least_speech_seconds", least_speech_seconds or 0.0, LONGEST_SECONDS),
         ):
-            if not (math.isfinite(value) and value >= 0):
-                raise UsageError(f"{name}={value} must be finite and not negative")
+            if not 0 <= value <= most:
+                limit = "finite" if most > LONGEST_SECONDS else "at most a day (86400 s)"
+                raise UsageError(f"{name}={value:g} must be {limit} and not negative")
         super().__init__(field, bits, least_speech_seconds)
         self.hold_seconds = float(hold_seconds)
         self.hysteresis_bits = float(hysteresis_bits)
@@ -523,12 +553,20 @@ class Threshold(Holding):
         """Return whether a figure is low enough to clear an alert."""
         return value < self.bits - self.hysteresis_bits
 
-    def note(self, start: RunStart) -> str | None:
-        """Return that it can never be raised in the stream of this start, where so."""
+    def idle_reason(self, start: RunStart, modelled_bits: float = math.inf) -> str:
+        """Return why the stream of this start can never raise it; empty where it can.
+
+        Args:
+            start: the start of a run.
+            modelled_bits: the most bits of its field under the rank models, as of
+                `monitor.Monitor.most_bits`.
+        """
         most, why = most_bits(self.field, start)
-        if most is None or self.bits <= most:
-            return None
-        return f"{self.rule}: can never be raised: {why} {most:.2f} bits at most"
+        if most is None or modelled_bits < most:
+            most, why = modelled_bits, f"by calibration {self.field} can reach"
+        if self.bits <= most:
+            return ""
+        return f"{self.rule} can never be raised: {why} at most {most:.2f} bits. Use fewer"
 
 
 class AdjustableThreshold(Threshold):

@@ -26,6 +26,7 @@ RARE = frozenset(
             "--raw",
             "--speaker-in-transcript",
             "--allow-overlap",
+            "--allow-idle-alerts",
         ),
         *("--reconnect", "--bell", "--no-bell", "--alert-for", "--trained", "--replicates"),
         *("--seed", "--trials", "--cohort", "--no-prior", "--delta"),

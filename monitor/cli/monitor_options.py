@@ -287,6 +287,10 @@ class Alerting:
         show_default=False,
     )
     stop: bool = option("--stop-on-alert", "End the stream at the first alert.")
+    allow_idle: bool = option(
+        "--allow-idle-alerts",
+        "Run although an --alert or --budget can never be raised. [default: refuse it]",
+    )
 
     def __post_init__(self) -> None:
         if self.horizon is not None and self.share is None:
@@ -770,6 +774,7 @@ class RunReporter:
             settings=RunSettings(
                 until=asked.alerting.until,
                 allow_overlap=allow_overlap,
+                allow_idle_alerts=asked.alerting.allow_idle,
                 protect=self._protection,
                 jobs=jobs,
                 alert_labels=self._alert_for,

@@ -35,6 +35,7 @@ def say(text: str, *, err: bool = True) -> None:
 
 
 _OPTIONS = {
+    "allow_idle_alerts": "--allow-idle-alerts",
     "allow_overlap": "--allow-overlap",
     "alarms": "",
     "among": "--among",

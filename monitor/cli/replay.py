@@ -163,6 +163,7 @@ class OneOfMany:
             settings=RunSettings(
                 until=alerting.until,
                 allow_overlap=allow_overlap,
+                allow_idle_alerts=alerting.allow_idle,
                 protect=self.asked.protecting.protection(None),
             ),
         )

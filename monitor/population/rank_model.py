@@ -288,6 +288,11 @@ class EvidenceModel:
         }
         _refuse_invalid("an evidence rank model", valid)
 
+    @property
+    def most_bits(self) -> float:
+        """The most bits that the calibration's people can support at any lengths."""
+        return float(self.support[np.isfinite(self.support)].max())
+
     def pack(self) -> dict[str, AnyArray]:
         """Return arrays for a store; resamples in half precision."""
         packed = {}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from monitor.alerts.actions.registry import ACTION_OPTIONS, BackgroundDelivery
-from monitor.alerts.rules import EarlyWarning, Threshold
+from monitor.alerts.rules import EarlyWarning, Threshold, needs_watched_figures
 from monitor.errors import Argument, Message, StoreError, UsageError
 from monitor.events.phrases import declared_in_words
 from monitor.events.reading import DeclaredReading, Reading
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from monitor.stream.pair import MonitorPair
 
 RESUME, _REPLACE = Argument("resume", "True"), Argument("replace", "True")
+_ALLOW = Argument("allow_idle_alerts", "True", "RunSettings(allow_idle_alerts=True)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +115,14 @@ def fit_rules(
     actions: Sequence[AlertAction],
     start: RunStart,
     monitor: Monitor,
+    *,
+    allow_idle: bool,
 ) -> tuple[RunStart, list[Notice]]:
-    """Show the rules the start, add theirs to it; return it, and what to know of them."""
+    """Show the rules the start, add theirs to it; return it, and what to know of them.
+
+    Raises:
+        UsageError: a rule can never be raised, unless ``allow_idle``.
+    """
     thresholds = tuple(rule.alert_terms() for rule in rules if isinstance(rule, Threshold))
     alarms = tuple(terms for rule in rules if (terms := rule.terms()) is not None)
     start = replace(start, alerts=thresholds or None, alarms=alarms or None)
@@ -123,12 +130,25 @@ def fit_rules(
         rule.update(start)
     notices = [Notice("rule", note) for rule in rules if (note := rule.note(start))]
     for rule in rules:
+        idle = _explain_idle(rule, start, monitor) if isinstance(rule, Threshold) else ""
+        if idle and not allow_idle:
+            raise UsageError(Message(f"{idle}, or run it as it is (", _ALLOW, ")"))
+        notices += [Notice("rule", idle)] if idle else []
+    for rule in rules:
         if isinstance(rule, EarlyWarning) and (note := _too_late(rule, monitor)):
             notices.append(Notice("late warning", note))
     if not rules and any(isinstance(action, BackgroundDelivery) for action in actions):
         receivers = " and ".join(option.name for option in ACTION_OPTIONS if option.environment)
         notices.append(Notice("nothing sent", f"no --alert is set: nothing is sent to {receivers}"))
     return start, notices
+
+
+def _explain_idle(rule: Threshold, start: RunStart, monitor: Monitor) -> str:
+    """Explain why the stream of this start can never raise a rule; empty where it can."""
+    withheld = monitor.attacker.withheld
+    if withheld and needs_watched_figures(rule.field):
+        return f"{rule.rule} can never be raised: {withheld}"
+    return rule.idle_reason(start, monitor.most_bits(rule.field))
 
 
 def _too_late(rule: EarlyWarning, monitor: Monitor) -> str:

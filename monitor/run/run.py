@@ -90,6 +90,7 @@ class RunSettings:
     Attributes:
         until: asked about every alert; True ends the run there.
         allow_overlap: hear audio that was enrolled, too; its figures are far too high.
+        allow_idle_alerts: run with rules that can never be raised; a notice names each.
         protect: an anonymiser to hear the voice through as well, by name; a `Protection` says more.
         alert_labels: where the source is split by person, the labels that the rules are asked
             about; none for everybody.
@@ -101,6 +102,7 @@ class RunSettings:
 
     until: Until | None = None
     allow_overlap: bool = False
+    allow_idle_alerts: bool = False
     protect: str | Protection | None = None
     alert_labels: Sequence[str] = ()
     jobs: int | None = 1
@@ -246,7 +248,10 @@ class Run(Managed):
         self._parts: tuple[Provenance, ...] | None = None
         start = self._compose_start()
         self.rules = [*map(explained, rules(self.monitor) if callable(rules) else rules)]
-        start, notices = fit_rules(self.rules, self.actions, start, self.monitor)
+        start, notices = fit_rules(
+            self.rules, self.actions, start, self.monitor,
+            allow_idle=self._settings.allow_idle_alerts,
+        )  # fmt: skip
         self.notices += notices
         if self._split is not None:  # when the rules have seen that somebody is watched
             start = self._split.complete_start(start)

@@ -238,6 +238,7 @@ class TriedAttackers:
         first = Monitor.for_source(
             source, population, settings.features, watch, on_change="note", setup=settings.setup
         )
+        check_reach(budget, first.headline, first.attacker)
         first.fit_to(source)
         if first.session == "same":
             raise UsageError(
@@ -552,7 +553,8 @@ def scrub(
     progress("hearing it as it is", 0.02)
     original = attackers.score_candidate(WHOLE, candidates.samples, source.rate)
     before = {attacker: c for attacker, c in original.items() if attacker.templates == CLEAR}
-    _check_support(attackers, before, watch)
+    if not any(len(curve.bits) for curve in before.values()):
+        raise UsageError(f"no figure of {watch} can be given of this recording; see monitor replay")
     if settings.anonymiser is not None:
         _check_protection(candidates, settings.change, source.label)
     choice = _search(candidates, settings, source.label, progress)
@@ -602,14 +604,6 @@ def _prepare_candidates(
     return _Candidates(
         samples, replacement, source.rate, divide_at_pauses(speech), attackers, (form, subtype)
     )
-
-
-def _check_support(
-    attackers: TriedAttackers, before: Mapping[TriedAttacker, DisclosureCurve], watch: str
-) -> None:
-    if not any(len(curve.bits) for curve in before.values()):
-        raise UsageError(f"no figure of {watch} can be given of this recording; see monitor replay")
-    check_reach(attackers.budget, attackers.first.headline, attackers.first.attacker)
 
 
 def _check_protection(candidates: _Candidates, method: str, recording: str) -> None:

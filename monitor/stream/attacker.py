@@ -279,13 +279,7 @@ class Attacker:
     @property
     def reachable_bits(self) -> float:
         """The most closed-set bits of a reading: some probability is held back for a mistake."""
-        models = (model.rank_model for model in self._models.values())
-        share = min(model.least_floor for model in models) / self.speakers
-        best = 1.0 - (self.speakers - 1) * share
-        if self._watched is not None or not share:
-            return self.ceiling + float(np.log2(best))
-        rest = (self.speakers - 1) * share * np.log2(share)
-        return self.ceiling + float(best * np.log2(best) + rest)
+        return self.most_bits("closed_set_bits")
 
     @property
     def support_bits(self) -> float | None:
@@ -670,20 +664,28 @@ class Attacker:
         return model.expected.at(speech_seconds).value
 
     def most_bits(self, field: str) -> float:
-        """Return a bound on a field of readings, as everybody keeps a share e; or infinity."""
+        """Return a bound on a field of readings, from its rank models; infinity where unknown."""
         name, _, last = field.rpartition(".")
         if field == "evidence_bits" and self.support_bits is not None:
             return self.support_bits
-        bounded = ("closed_set_bits", "local_bits", "gain_bits")
-        if name.partition(".")[0] == "among" or last not in bounded:
+        if name and name not in self._alone:
             return math.inf
-        model = self._alone.get(name, self.joint).rank_model
-        spread = float(model.weighing(model.lengths)[1][:, 0].min())
-        best = np.full((1, self.speakers), spread / self.speakers)
-        best[0, 0] += 1.0 - spread
+        model = self._alone[name] if name else self.joint
+        if last == "expected_bits":
+            return model.expected.plateau_bits
+        if last == "rank_bits":
+            points = model.rank_model.at_each(model.rank_model.lengths)
+            best = points.pmf(self.speakers, np.arange(model.rank_model.lengths.size), floor=True)
+            return float(local_bits(best.max(), self.speakers))
+        if last not in ("closed_set_bits", "local_bits", "gain_bits"):
+            return math.inf
+        used = [model] if name else self._models.values()
+        spread = min(each.rank_model.least_floor for each in used)  # everybody keeps a share e
+        best = np.full(self.speakers, spread / self.speakers)
+        best[0] += 1.0 - spread
         if last == "gain_bits" or not self.watched:
-            return float(confidence_bits(best)[0])
-        return float(local_bits(best[:, 0], self.speakers)[0])
+            return float(confidence_bits(best))
+        return float(local_bits(best[0], self.speakers))
 
     def rank_posterior(self, sketch: AnySketch, feature: str, speech_seconds: float) -> FloatArray:
         """Compute ``gamma_{r_j}`` of every candidate, by the rank alone: shape (N,).

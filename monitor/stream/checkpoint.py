@@ -109,8 +109,8 @@ _HEADER: Mapping[str, object] = {
                     "rule": _TEXT,
                     "raised": _FLAG,
                     "was_raised": _FLAG,
-                    "since": _FIGURE,
-                    **dict.fromkeys(("speech", "held"), _NUMBER),
+                    **dict.fromkeys(("since", "first"), _FIGURE),
+                    **dict.fromkeys(("speech", "held", "span"), _NUMBER),
                     "change": _OPEN,
                     "points": {
                         "type": "array",

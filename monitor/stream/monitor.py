@@ -335,8 +335,12 @@ class Monitor:
             watch=self.watch,
             headline=self.headline,
         )
-        figure = HEADLINES[self.headline] if field == "bits" else field
-        return replace(alarms, most_bits=self.attacker.most_bits(figure))
+        return replace(alarms, most_bits=self.most_bits(field))
+
+    def most_bits(self, field: str) -> float:
+        """Return a bound on a field of readings, or on its lower limit; infinity where unknown."""
+        name = field.removesuffix("_low")
+        return self.attacker.most_bits(HEADLINES[self.headline] if name == "bits" else name)
 
     def reset(self) -> None:
         """End the stream; the next block starts a new one."""

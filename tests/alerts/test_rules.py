@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from monitor import Monitor, Population
 from monitor.alerts import Threshold
 from monitor.alerts.budgets import Budget
-from monitor.alerts.rules import AdjustableThreshold
+from monitor.alerts.rules import AdjustableThreshold, figure
 from monitor.errors import UsageError
+from monitor.events.reading import Reading
+from monitor.events.run import RunStart
+from monitor.population import demo_frames
+from monitor.sources import FramesFile
 from tests.records import event
 
 
@@ -227,17 +233,23 @@ def test_too_little_speech_decides_nothing() -> None:
         assert each.inconclusive_reason == (
             "alert bits>3: not decided, 8.8 s of speech of the 10 s that it needs"
         )
-    at_once = Threshold.parse("bits>3 after 0 s")
-    at_once.update(event(reading(1, 0.1)))
+    at_once = Threshold.parse("bits>3 for 0 s after 0 s")
+    at_once.update(event({"type": "reading", "seconds": 1.0, "speech": 1.0, "bits": None}))
+    assert at_once.inconclusive_reason == "alert bits>3: not decided, no reading has bits"
+    at_once.update(event(reading(2, 0.1)))
     assert not at_once.inconclusive_reason
     rule.update(event(reading(13, 0.1)))
+    assert rule.inconclusive_reason == (
+        "alert bits>3: not decided, its readings span 0.0 s of the 5 s for which it must hold"
+    )
+    rule.update(event(reading(18, 0.1)))
     assert not rule.inconclusive_reason
-    assert not states(rule, [reading(t, 3.4) for t in range(14, 17)])
+    assert not states(rule, [reading(t, 3.4) for t in range(19, 22)])
     reason = "alert bits>3: not decided, it held for 2.0 s of 5 s when it ended"
     copy = Threshold("bits", 3.0, least_speech_seconds=10.0)
     copy.restore(json.loads(json.dumps(rule.state())))
     assert copy.inconclusive_reason == rule.inconclusive_reason == reason
-    states(rule, [reading(t, 3.4 if t < 22 else 0.0) for t in range(17, 40)])
+    states(rule, [reading(t, 3.4 if t < 27 else 0.0) for t in range(22, 40)])
     assert not rule.raised
     assert not rule.inconclusive_reason  # it was raised, and cleared again
     budget = Budget(3.0)
@@ -308,7 +320,10 @@ def test_parse_errors_say_what_to_do(text: str, says: str) -> None:
 
 
 def test_numbers_and_the_state_of_another_rule_are_checked() -> None:
-    for numbers in ((float("nan"), 5.0, 0.25), (3.0, float("inf"), 0.25), (3.0, 5.0, -0.1)):
+    for numbers in (
+        (float("nan"), 5.0, 0.25), (3.0, float("inf"), 0.25), (3.0, 5.0, -0.1),
+        (3.0, 86_401.0, 0.25), (3.0, 5.0, 0.25, 86_401.0), (3.0, 5.0, float("inf")),
+    ):  # fmt: skip
         with pytest.raises(UsageError):
             Threshold("bits", *numbers)
     with pytest.raises(UsageError, match="same rule"):
@@ -347,7 +362,7 @@ def test_evidence_and_bits_in_a_crowd_are_figures_like_others() -> None:
     city = Threshold.parse("among.1e6.bits>10 for 0 s")
     for rule in (evidence, city):
         assert rule.update(event(EVIDENCE)) == []
-        assert rule.note(event(EVIDENCE)) is None
+        assert not rule.idle_reason(event(EVIDENCE))
     crowds = [{"people": 50, "bits": 5.6}, {"people": 1_000_000, "bits": 10.7}]
     first = {"type": "reading", "seconds": 1.0, "speech": 1.0, "among": crowds}
     below, over = (event({**first, "evidence_bits_low": low}) for low in (9.9, 10.0))
@@ -356,7 +371,7 @@ def test_evidence_and_bits_in_a_crowd_are_figures_like_others() -> None:
     assert evidence.update(over)[0].field == "evidence_bits_low"
 
 
-SUPPORTED = "calibration can support 14.20 bits"
+SUPPORTED = "calibration can support at most 14.20 bits"
 CLOSED = {**EVIDENCE, "ceiling": 5.64, "speakers": 50, "headline": "closed-set"}
 PROTECTED = {
     **EVIDENCE,
@@ -374,21 +389,41 @@ PROTECTED = {
         ("evidence_bits>15", EVIDENCE, SUPPORTED),
         ("among.1e6.bits>15", EVIDENCE, SUPPORTED),
         ("among.1e6.bits>14", EVIDENCE, ""),
-        ("among.50.bits>6", {**EVIDENCE, "among": [50]}, "among 50 people there are 5.64 bits"),
+        ("among.50.bits>6", {**EVIDENCE, "among": [50]}, "among 50 people there are at most 5.64"),
         # the protected side is in the unit of the headline, of the attacker who is told most
         ("protected.bits>11", PROTECTED, ""),
-        ("protected.bits>13", PROTECTED, "calibration can support 12.00 bits"),
+        ("protected.bits>13", PROTECTED, "can support at most 12.00 bits"),
         # the headline is held to what its kind is held to
         ("bits>8", {**CLOSED, "headline": "evidence"}, ""),
         ("bits>15", {**CLOSED, "headline": "evidence"}, SUPPORTED),
-        ("bits>8", CLOSED, "can never be raised: among 50 speakers a voice can reach 5.64 bits"),
+        ("bits>8", CLOSED, "can never be raised: among 50 speakers a voice can reach at most 5.64"),
         ("bits>5", CLOSED, ""),
+        ("bits_low>5.5", {**CLOSED, "reachable_bits": 5.4}, "can reach at most 5.40 bits"),
+        ("bits_high>5.5", {**CLOSED, "reachable_bits": 5.4}, ""),  # a replicate's floor is less
         ("sum_bits>9", CLOSED, ""),
+        ("sum_bits>11", {**CLOSED, "features": ["f0", "voice"]}, ""),
+        ("sum_bits>12", {**CLOSED, "features": ["f0", "voice"]}, "2 features can add up to at"),
         ("closed_set_bits>8", {**CLOSED, "headline": "evidence"}, "among 50 speakers"),
         # those among the N are not the limit of any crowd
         ("evidence_bits>10", {**EVIDENCE, "ceiling": 5.64}, ""),
     ],
 )
 def test_more_than_the_data_can_support_can_never_be_raised(rule: str, start: Any, says: str):
-    said = Threshold.parse(rule).note(event(start))
+    said = Threshold.parse(rule).idle_reason(event(start))
     assert says in said if said else not says
+
+
+@pytest.mark.parametrize("watch", [None, "4406"])
+def test_no_reading_exceeds_what_the_rank_models_allow(watch: str | None) -> None:
+    monitor = Monitor(Population.reference(), ["f0", "voice"], watch=watch)
+    events = (each for each in monitor.listen(FramesFile(demo_frames())) if each.type == "reading")
+    readings = [each for each in islice(events, 60) if isinstance(each, Reading)]
+    for name in ("expected_bits", "f0.expected_bits", "f0.gain_bits", "f0.local_bits",
+                 "f0.rank_bits"):  # fmt: skip
+        most = monitor.most_bits(name)
+        assert monitor.most_bits(f"{name}_low") == most <= monitor.attacker.ceiling
+        values = [value for each in readings if (value := figure(name, each)) is not None]
+        assert max(values, default=0.0) <= most
+        start = RunStart.from_record({})
+        assert Threshold(name, most + 0.01).idle_reason(start, most)
+        assert not Threshold(name, most).idle_reason(start, most)

@@ -134,7 +134,7 @@ def test_a_budget_warns_one_bit_before_and_then_alerts():
     (shown,) = updates(budget(8.0)[0], [reading(t, 7.5, 6.5) for t in range(20)])
     assert shown.value == 7.5
     start = {"type": "start", "ceiling": 5.64, "speakers": 50}
-    assert "budget of 8 bits spent: can never" in (spent.note(event(start)) or "")
+    assert "budget of 8 bits spent can never" in spent.idle_reason(event(start))
 
 
 def feed(forecast: Forecast, bits_of: object, seconds: range, share: float = 1.0) -> None:
@@ -306,8 +306,11 @@ def test_what_nothing_can_exceed_is_said_beforehand():
     """Others reach the bound: nobody's stream, the speaker's own neither, exceeds it."""
     start = {"type": "start", "template_seconds": 100.0}
     rule = Conformal(replace(QUOTE, most_bits=8.49))
-    assert "it can never be raised: bits stops at 8.49 bits" in rule.note(event(start))
-    assert "never" not in Conformal(QUOTE).note(event(start))
+    said = rule.idle_reason(event(start))
+    assert "can never be raised: bits stops at 8.49 bits" in said
+    assert not Conformal(QUOTE).idle_reason(event(start))
+    assert Conformal(QUOTE).idle_reason(event(start), 8.4)
+    assert Conformal(QUOTE).idle_reason(event({**start, "ceiling": 5.64}))
     assert fed(rule, [8.49, 8.49]) == []
     with pytest.raises(UsageError, match="did you mean bits"):
         Conformal.parse_field("bots")

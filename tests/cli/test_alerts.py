@@ -84,15 +84,59 @@ def test_addresses_with_secrets_need_not_be_arguments(replay, tmp_path, monkeypa
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--alert bits>9", "can never be raised: among 12 speakers a voice can reach 3.5"),
         ("--webhook http://127.0.0.1:9/", "no --alert is set: nothing is sent to --webhook"),
-        ("--ledger {}/me.db --budget 8bits", "budget of 8 bits spent: can never be raised: among"),
     ],
 )
 def test_what_can_never_be_is_said_beforehand(replay, tmp_path, options, words):
     result = replay(*options.format(tmp_path).split())
     assert result.code == 0
     assert words in result.err
+
+
+IDLE = [
+    "--alert bits>9",
+    "--alert bits>1 --alert bits>9",
+    "--alert bits_low>3.55",
+    "--alert closed_set_bits>9 --warn 30s",
+    "--alert gain_bits>9",
+    "--alert expected_bits>3.5",
+    "--alert sum_bits>9",
+    "--alert f0.rank_bits>3.5",
+    "--alert f0.local_bits_high>9",
+    "--budget 8bits",
+]
+
+
+@pytest.mark.parametrize("options", IDLE)
+def test_a_rule_that_can_never_be_raised_is_refused_before_audio_is_read(replay, tmp_path, options):
+    log = tmp_path / "run.jsonl"
+    ledger = ("--ledger", tmp_path / "me.db") if "--budget" in options else ()
+    asked = (*options.split(), *ledger)
+    refused = replay(*asked)
+    assert refused.code == 2
+    assert "can never be raised: " in refused.complaint
+    assert "--allow-idle-alerts" in refused.complaint
+    assert not refused.out
+    assert not list(tmp_path.iterdir())
+    allowed = replay(*asked, "--allow-idle-alerts")
+    assert allowed.code in (0, RAISED)
+    assert "can never be raised: " in allowed.records[0]["notices"][-1]
+    assert not log.exists()
+
+
+def test_many_recordings_and_a_configuration_refuse_it_too(run, talk, population, tmp_path):
+    """The summary of --each is not begun; the option may come from the file."""
+    config, summary = tmp_path / "budget.toml", tmp_path / "all.csv"
+    text = f'[replay]\npopulation = "{population}"\nfeatures = "f0"\nalert = ["bits>9 for 0 s"]\n'
+    config.write_text(text)
+    asked = ("--config", config, "replay", talk, "--each")
+    for more in ((), ("--summary", summary), ("--watch", "000003")):
+        refused = run(*asked, *more)
+        assert refused.code == 2
+        assert "can never be raised: among 12 speakers" in refused.complaint
+    assert not summary.exists()
+    config.write_text(text + "allow-idle-alerts = true\n")
+    assert run(*asked).code == 0
 
 
 def test_a_warning_does_not_end_it_and_gives_no_status(replay):

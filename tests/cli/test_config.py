@@ -26,10 +26,10 @@ def test_options_are_those_typed_and_what_is_typed_counts_more(run, talk, popula
     config, ledger = tmp_path / "us.toml", tmp_path / "me.db"
     config.write_text(
         f'[replay]\npopulation = "{population}"\nwatch = "000003"\nstep = 4\nfeatures = ["f0"]\n'
-        f'alert = ["bits>9 for 1 s", "bits>0.1 for 1 s"]\nledger = "{ledger}"\n'
+        f'alert = ["bits>3.5 for 1 s", "bits>0.1 for 1 s"]\nledger = "{ledger}"\n'
         "stop-on-alert = true\n[ledger.show]\nspeaker = 'nobody here'\n[show]\ncsv = true\n"
     )
-    typed = ("-p", population, "-w", "000003", "--features", "f0", "--alert", "bits>9 for 1 s",
+    typed = ("-p", population, "-w", "000003", "--features", "f0", "--alert", "bits>3.5 for 1 s",
              "--alert", "bits>0.1 for 1 s", "--stop-on-alert")  # fmt: skip
     told, alone = run("--config", config, "replay", talk), run("replay", talk, *typed, "--step", 4)
     assert told.readings == alone.readings

@@ -98,7 +98,7 @@ def test_parts_and_steps(run, wav):
 
 def test_watching_and_alerts(run, talk, population):
     options = ("-p", population, "--watch", "000003", "--template-seconds", 12)
-    raised = run("replay", talk, *options, "--alert", "bits>0.1 for 2 s", "--alert", "bits>60")
+    raised = run("replay", talk, *options, "--alert", "bits>0.1 for 2 s", "--alert", "bits>3.5")
     assert raised.code == 3
     start, last = raised.records[0], raised.readings[-1]
     assert (start["watch"], start["assumes_enrolled"]) == ("000003", False)
@@ -109,7 +109,7 @@ def test_watching_and_alerts(run, talk, population):
     assert alerts[0]["state"] == "raised"
     assert {alert["rule"] for alert in alerts} == {"bits>0.1 for 2 s"}
     assert "alert at 0:" in raised.err
-    assert run("replay", talk, *options, "--alert", "bits>60 for 2 s").code == 0
+    assert run("replay", talk, *options, "--alert", "bits>3.5 for 2 s").code == 0
 
 
 def test_what_is_read_is_not_overwritten(run, wav, tmp_path, population):

@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +47,13 @@ from tests.stream.streams import (
     Listed,
     audio,
     frames,
+    heard_by_both,
     reference,
     run_through,
     simulated,
     sounds,
     voice_file,
+    with_evidence,
     with_speakers,
 )
 
@@ -241,6 +244,41 @@ def test_a_resumed_run_shows_people_its_start_but_writes_none(tmp_path):
     assert len([r for r in as_records(kept.events) if r["type"] == "reading"]) == 11 - before
     assert as_records(kept.events)[-1] == {**records[-1], **as_records(kept.events)[-1]}
     assert as_records(kept.events)[-1]["readings"] == 11
+
+
+def test_a_rule_on_figures_that_are_withheld_is_refused():
+    """The template of the watched speaker is shorter than the length that was asked for."""
+    whole = with_evidence()
+    features = {
+        name: replace(templates, slices=templates.slices[:11])
+        for name, templates in whole.features.items()
+    }
+    offsets = np.array([0, 2, 4, 6, 8, 10, 11])
+    short = Population(
+        whole.speakers, offsets, features, whole.rank_models, cohort=whole.cohort
+    )  # fmt: skip
+
+    def heard(rule: str, *, allow: bool = False) -> Run:
+        settings = MonitorSettings(template_seconds=10)
+        return Run(
+            Listed([heard_by_both()]),
+            Monitor(short, watch="s5", settings=settings),
+            rules=[Threshold.parse(rule)],
+            settings=RunSettings(allow_idle_alerts=allow),
+        )
+
+    for field in ("bits", "closed_set_bits_low", "f0.rank_bits", "sum_bits"):
+        with (
+            pytest.raises(UsageError, match=r"never be raised: template_mismatch.*RunSettings\("),
+            heard(f"{field}>1"),
+        ):
+            pass
+    with heard("bits>1 for 0 s after 0 s", allow=True) as run:
+        run.to_end()
+    assert run.totals.undecided == ["alert bits>1: not decided, no reading has bits"]
+    with heard("gain_bits>0.1 for 0 s after 0 s") as run:  # what an attacker would believe
+        run.to_end()
+    assert not run.totals.undecided
 
 
 def demo(**options) -> Run:

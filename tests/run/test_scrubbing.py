@@ -177,6 +177,16 @@ def test_who_knows_the_anonymiser_is_tried_where_templates_are_given(talk, tmp_p
     assert len(soundfile.read(tmp_path / "out.flac")[0]) == len(soundfile.read(talk)[0])
 
 
+def test_a_budget_that_no_figure_exceeds_is_refused_before_audio_is_read(tmp_path):
+    """Silence would be refused when it is read."""
+    soundfile.write(tmp_path / "silence.wav", np.zeros(16_000), 16_000)
+    out = tmp_path / "out.wav"
+    settings = ScrubSettings(features=["f0"])
+    with pytest.raises(UsageError, match=r"cannot be checked: .* no more than 6\.8"):
+        scrub(tmp_path / "silence.wav", out, Population.reference(), READER, 12.0, settings)
+    assert not out.exists()
+
+
 @pytest.mark.slow
 def test_what_makes_no_sense_is_refused_and_writes_nothing(talk, shared, tmp_path):
     people, out = Population.reference(), tmp_path / "out.wav"

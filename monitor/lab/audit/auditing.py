@@ -50,7 +50,7 @@ from monitor.lab.audit.exposure import (
 )
 from monitor.lab.evaluation.evaluating import evaluate
 from monitor.lab.evaluation.family import EvaluationSettings
-from monitor.lab.scoring import ScoreGrid
+from monitor.lab.scoring import ScoreGrid, largest
 from monitor.maths.condition import Condition, condition_of, list_mismatches
 from monitor.phrases import plural
 from monitor.population.cohort import Cohort
@@ -187,6 +187,12 @@ def extract_corpus(
         attributes = read_speaker_attributes(config.attribute_table or place)
     for name in config.attributes or ():
         find_attribute(name, attributes, corpus.speakers)
+    if cohort is not None:
+        names = config.features or defaults(setup=config.setup)
+        features = largest(rank_models, names)
+        found = (rank_models.find(features, session) for session in SESSIONS)
+        fitted = [model.evidence for model in found if model is not None]
+        _check_budget(config, [None if each is None else each.most_bits for each in fitted])
     voices, specs, missing = collect(
         corpus, features=config.features, jobs=config.jobs, setup=config.setup, sounds=True,
         progress=progress,
@@ -194,6 +200,16 @@ def extract_corpus(
     return ExtractedCorpus(
         place, voices, specs, attributes, rank_models, cohort, learnt_on, missing
     )
+
+
+def _check_budget(config: AuditConfig, supports: Sequence[float | None]) -> None:
+    """Refuse a budget that no evidence can be seen to exceed (UsageError)."""
+    known = [bits for bits in supports if bits is not None]
+    if known and len(known) == len(supports) and config.budget > max(known):
+        raise UsageError(
+            f"a budget of {config.budget:g} bits can never be exceeded: calibration supports at "
+            f"most {max(known):.2f} bits. Use fewer"
+        )
 
 
 def audit_corpus(
@@ -542,8 +558,11 @@ def audit_runs(
 
     Raises:
         StoreError: nobody is watched, or runs cannot be put together.
+        UsageError: the budget is more than their calibration supports.
     """
     starts = [find_first(events, RunStart) or RunStart.from_record({}) for _, events in runs]
+    evidence = (start.support_bits if start.headline == "evidence" else None for start in starts)
+    _check_budget(config, list(evidence))
     features = [tuple(start.features or ()) for start in starts]
     names = sorted({name for names in features for name in names if name in FEATURES})
     shortest = _find_shortest_seconds(

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from monitor import Monitor, Population
+from monitor.corpus import find
 from monitor.errors import SchemaError, StoreError, UsageError
 from monitor.lab.attacks.attackers import BITS
 from monitor.lab.attacks.results import read_results, results_json
 from monitor.lab.audit.audit import Audit, AuditConfig, hash_speaker, summarise
-from monitor.lab.audit.auditing import audit_attack
+from monitor.lab.audit.auditing import audit_attack, audit_runs, extract_corpus
 from monitor.lab.audit.document import (
     audit_csv,
     audit_json,
@@ -31,6 +33,7 @@ from monitor.lab.audit.document import (
 from monitor.lab.audit.exposure import Exposures, summarise_lengths
 from tests.lab.attacks.made import results
 from tests.lab.reading import read_alone
+from tests.records import event
 
 
 def text_of(page):
@@ -196,6 +199,22 @@ def test_lengths_are_compared_by_the_same_people():
     assert made["people"] == 12
     assert [each["mean_bits"]["value"] for each in made["lengths"]] == pytest.approx([2.5, 3.5])
     assert "The same 12 people at each length" in text_of(audit_page(audit))
+
+
+def test_a_budget_that_no_evidence_exceeds_is_refused_before_audio_is_read(crowd):
+    def read(recording):
+        raise AssertionError(f"{recording} was read")
+
+    most = Monitor(Population.reference(), ["f0"], "4406").attacker.support_bits
+    assert most is not None
+    config = AuditConfig(budget=most + 0.1, features=("f0",))
+    with pytest.raises(UsageError, match=r"exceeded: calibration supports at most 6\.8"):
+        extract_corpus(find(crowd), crowd, config, read)
+    start = {"type": "start", "watch": "ann", "headline": "evidence", "support_bits": 9.0}
+    with pytest.raises(UsageError, match=r"at most 9\.00 bits"):
+        audit_runs([("a", [event(start)])], AuditConfig(budget=9.5))
+    with pytest.raises(StoreError, match="no run has a reading"):  # it is within reach
+        audit_runs([("a", [event(start)])], AuditConfig(budget=9.0))
 
 
 def test_an_attack_is_audited_by_its_strongest_attacker():
