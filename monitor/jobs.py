@@ -13,37 +13,62 @@ from _thread import interrupt_main
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
-from contextlib import AbstractContextManager, contextmanager
-from functools import cache
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from monitor import lazy
 from monitor.errors import MonitorError
-from monitor.lazy import Managed
+from monitor.lazy import Managed, ProcessSetting, once
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
     from multiprocessing.connection import Connection
 
 
-def one_thread() -> AbstractContextManager[Any]:
+@contextmanager
+def one_thread() -> Iterator[None]:
     """Limit numpy's matrix products to one thread, as far as its library allows.
 
     They are small here. More threads change their last bits, and on a machine that has something
     else to do they wait for one another twenty times as long as they work.
     """
-    limited: AbstractContextManager[Any] = _libraries().limit(limits=1)
-    return limited
+    with _ONE_THREAD, _libraries().select(threading_layer="openmp").limit(limits=1):
+        yield
 
 
-@cache
+@once
 def _libraries() -> Any:
     """Control of the linear algebra libraries that are loaded: numpy's is."""
     import numpy as np  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")
+
+
+def _limit_process() -> Callable[[], object]:
+    """Limit libraries with one setting for the process; OpenMP has one for each thread."""
+    libraries = [
+        library
+        for library in _libraries().lib_controllers
+        if getattr(library, "threading_layer", "") != "openmp"
+    ]
+    before = [library.num_threads for library in libraries]
+    _set_threads(libraries, [1] * len(libraries))
+    return partial(_set_threads, libraries, before)
+
+
+def _set_threads(libraries: Sequence[Any], counts: Sequence[int]) -> None:
+    for library, count in zip(libraries, counts, strict=True):
+        # threadpoolctl 3.8 ignores all threads but the one that was first
+        release = getattr(library, "clear_controlling_thread", lambda **_: None)
+        release(force=True)
+        library.set_num_threads(count)
+        release(force=True)
+
+
+_ONE_THREAD = ProcessSetting(_limit_process)
 
 
 # ----------------------------------------------------------------------------------------- workers

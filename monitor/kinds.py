@@ -11,7 +11,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.lazy import once
 from monitor.maths.scores import (
     OF_COUNTS,
     OF_VECTORS,
@@ -132,7 +132,7 @@ class Left:
     recent: list[tuple[float, int]]
 
 
-@cache
+@once
 def adwin() -> type[ADWIN]:
     """Load river's ADWIN by itself: its package imports scipy.stats and scikit-learn for others."""
     import river

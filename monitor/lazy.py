@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Mapping
+from functools import cache, wraps
 from importlib import import_module
+from threading import RLock
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ParamSpec, Self, TypeVar
 
 own_process = False
 """Whether this process is the command line's, or a worker's of it."""
@@ -16,6 +18,24 @@ def take_process() -> None:
     """Take this process for our own: its standard error and signals may be changed."""
     global own_process
     own_process = True
+
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+def once(make: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Cache results as `functools.cache` does, and make each in one thread: others wait for it."""
+    cached: Any = cache(make)
+    lock = RLock()
+
+    @wraps(make)
+    def find(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        with lock:
+            result: _Result = cached(*args, **kwargs)
+        return result
+
+    return find
 
 
 def lazily(
@@ -39,6 +59,30 @@ def lazily(
         return sorted({*vars(sys.modules[package]), *modules, *rooms})
 
     return find, names
+
+
+class ProcessSetting:
+    """A setting of the whole process: the first user makes it, the last one undoes it.
+
+    ``make`` returns the function that undoes it. Use it as a context; it may be nested, and several
+    threads may use it at once.
+    """
+
+    def __init__(self, make: Callable[[], Callable[[], object]]) -> None:
+        self._make, self._lock, self._users = make, RLock(), 0
+        self._undo: Callable[[], object] = lambda: None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._users:
+                self._undo = self._make()
+            self._users += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                self._undo()
 
 
 class Managed:

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from scipy.fft import irfft, rfft
 
 from monitor.anonymisers.filters import Utterance, check_samples
 from monitor.anonymisers.laplace import Declared
 from monitor.errors import UsageError
 from monitor.features.extractor import Resampler
-from monitor.maths.spectra import irfft, rfft
 from monitor.networks.layers import BLOCK, FFT, FLOOR, HOP, RATE, WIDTH, filters, window
 from monitor.networks.usc import DECODER_BANDS, FRAME, TokenStream, UscNetwork
 from monitor.types import AnyArray, FloatArray

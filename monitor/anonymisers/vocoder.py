@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from typing import Any
@@ -14,6 +13,7 @@ from scipy.signal import resample_poly
 
 from monitor.anonymisers.filters import Utterance, check_samples
 from monitor.errors import UsageError
+from monitor.lazy import once
 from monitor.types import FloatArray
 
 # ------------------------------------------------------------------------------------------- world
@@ -34,7 +34,7 @@ class Analysis:
     noise: FloatArray  # share of the envelope's amplitude that is noise, 0 to 1, likewise
 
 
-@lru_cache(maxsize=1)
+@once
 def pyworld() -> Any:
     """Load the compiled part of pyworld: its package only asks for its version, and warns."""
     package = find_spec("pyworld")

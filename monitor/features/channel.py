@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
+from scipy.fft import rfft
 
 from monitor.features.framing import AudioFeature, Framer
 from monitor.kinds import HISTOGRAM, LEVELS, FeatureSpec, Sensitivity
 from monitor.maths.condition import ROW, describe_seconds
 from monitor.maths.landmarks import FRAME_TICKS, FRAMES_PER_SECOND, NAME, PITCHES, STEPS_PER_OCTAVE
-from monitor.maths.spectra import rfft
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
 BANDS_HZ = (60, 150, 300, 500, 800, 1300, 2100, 3400, 4600, 6000, 7600)  # edges

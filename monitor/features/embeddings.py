@@ -17,12 +17,12 @@ from threading import Event, Timer
 from typing import Any, Self
 
 import numpy as np
+from scipy.fft import rfft
 
 from monitor.errors import StoreError, UsageError
 from monitor.features.extractor import VoiceActivity
 from monitor.features.framing import AudioFeature, join_tracks
 from monitor.kinds import EMBEDDING, SPEAKER_PREFIX, FeatureSpec, Sensitivity
-from monitor.maths.spectra import rfft
 from monitor.networks.layers import triangles
 from monitor.networks.voice import SHA256, SIZE, shipped
 from monitor.protocols import Embedder, MarkedEmbedder

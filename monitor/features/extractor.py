@@ -12,6 +12,7 @@ from typing import Any
 import _webrtcvad  # of webrtcvad: that only asks importlib.metadata for a version number, slowly
 import numpy as np
 import soxr
+from scipy.fft import rfft
 
 from monitor.errors import UsageError
 from monitor.features.channel import CONDITION, ConditionRows
@@ -25,7 +26,6 @@ from monitor.features.framing import (
     join_tracks,
 )
 from monitor.jobs import one_thread
-from monitor.maths.spectra import rfft
 from monitor.protocols import Feature
 from monitor.types import TICKS_PER_SECOND, Block, BoolArray, FloatArray, Frames, Notice, Track
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.fft import dct, rfft
 
 from monitor.features.framing import AudioFeature, Framer
 from monitor.kinds import HISTOGRAM, FeatureSpec, Sensitivity
-from monitor.maths.spectra import dct_1, rfft
 from monitor.types import FloatArray, IntArray, Track
 
 RATE = 8000
@@ -126,7 +126,7 @@ class _Yin:
         np.square(parts, out=parts)
         np.add(parts[:, ::2], parts[:, 1::2], out=power)
         # The spectrum is real and even, so that its inverse transform is a cosine transform.
-        correlation: FloatArray = dct_1(power).T
+        correlation: FloatArray = dct(power, type=1, overwrite_x=True).T
         return correlation
 
 

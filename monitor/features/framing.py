@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from monitor.errors import SourceError, UsageError
 from monitor.kinds import FeatureSpec
-from monitor.maths.spectra import filter_stream, high_pass
+from monitor.maths.filters import filter_stream, high_pass
 from monitor.protocols import LEAST_RATE, MOST_CHANNELS, MOST_RATE
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Notice, Track
 
@@ -178,7 +178,7 @@ _LEAST_DB = -100.0
 
 
 class HighPass:
-    """One recording without offset and hum (`monitor.maths.spectra.high_pass`)."""
+    """One recording without offset and hum (`monitor.maths.filters.high_pass`)."""
 
     def __init__(self, rate: int) -> None:
         self._sections = high_pass(rate)

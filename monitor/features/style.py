@@ -9,7 +9,6 @@ import unicodedata
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
-from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.kinds import HISTOGRAM, FeatureSpec
+from monitor.lazy import once
 from monitor.types import TICKS_PER_SECOND, Track, Words
 
 CUT_OFF = "-"  # the token of a word that was broken off: ``wa-``
@@ -240,7 +240,7 @@ def read_style_words(path: str | os.PathLike[str]) -> StyleWords:
     return StyleWords(text, path.name)
 
 
-@cache
+@once
 def english() -> StyleWords:
     """Load the package's own list, of English."""
     return StyleWords((files("monitor.features") / "style_english.txt").read_text("utf-8"))

@@ -14,7 +14,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from monitor.maths.spectra import rfft
 from monitor.maths.statistics import median
 from monitor.types import AnyArray, FloatArray, IntArray
 
@@ -81,6 +80,8 @@ def describe_seconds(columns: FloatArray, mono: FloatArray, rate: int) -> IntArr
     Of their samples as they were decoded, (n, rate, channels), and their means, (n, rate), without
     offset and hum (`monitor.features.framing.HighPass`).
     """
+    from scipy.fft import rfft  # slow to import
+
     window, edges, last = _analysis(rate)
     count = len(mono)
     pieces = mono[:, : _FRAMES * window.size].reshape(-1, window.size) * window

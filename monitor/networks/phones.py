@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 import monitor.networks.layers as nn
 from monitor.errors import UsageError
+from monitor.lazy import once
 from monitor.types import AnyArray, FloatArray, IntArray
 
 _LEAST = -7.0  # log posterior below which a phone does not begin in a frame
@@ -145,7 +145,7 @@ class PhoneNetwork(nn.StoredNetwork):
         return tokens
 
 
-@cache
+@once
 def shipped_recogniser() -> PhoneNetwork:
     """Load the network that ships with the package, once."""
     return PhoneNetwork(*nn.shipped_weights("phones.npz", SHA256))
@@ -234,7 +234,7 @@ class UnitNetwork(nn.StoredNetwork):
         return np.asarray(distances.argmin(axis=1), np.int64)
 
 
-@cache
+@once
 def shipped_units() -> UnitNetwork:
     """Load the network that ships with the package, once."""
     return UnitNetwork(*nn.shipped_weights("units.npz", UNITS_SHA256))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 
 import numpy as np
 
 import monitor.networks.layers as nn
 from monitor.errors import UsageError
+from monitor.lazy import once
 from monitor.maths.composition import clipped, laplace, noise_scale, secret_uniform
 from monitor.types import AnyArray, FloatArray, IntArray
 
@@ -230,7 +230,7 @@ class UscNetwork(nn.StoredNetwork):
         self.look_ahead = self.encoder.look_ahead + self.decoder.late * FRAME / 4 / nn.RATE
 
 
-@cache
+@once
 def shipped_codec() -> UscNetwork:
     """Load the network that ships with the package, once."""
     return UscNetwork(*nn.shipped_weights("usc.npz", SHA256))

@@ -13,9 +13,10 @@ from functools import cache
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from scipy.fft import rfft
 
 from monitor.errors import UsageError
-from monitor.maths.spectra import rfft
+from monitor.lazy import once
 from monitor.networks.layers import StoredNetwork, relu, shipped_weights, sigmoid
 from monitor.types import AnyArray, FloatArray
 
@@ -210,7 +211,7 @@ def _deviation(square: FloatArray, mean: FloatArray) -> FloatArray:
     return np.sqrt(np.maximum(square - mean * mean, LEAST_VARIANCE))
 
 
-@cache
+@once
 def shipped() -> VoiceNetwork:
     """Load the network that ships with the package, once; StoreError where it is damaged."""
     return VoiceNetwork(*shipped_weights("voice.npz", SHA256))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import RLock
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
@@ -134,11 +135,16 @@ def write_figure(figure: Figure, file: IO[bytes], suffix: str) -> None:
         figure.savefig(file, format=suffix[1:], dpi=100, metadata=SUFFIXES[suffix])
 
 
+_STYLE_LOCK = RLock()
+"""The style of pictures and the filters of warnings are the process's."""
+
+
 @contextmanager
 def _in_style(style: Mapping[str, object] = STYLE) -> Iterator[None]:
     import matplotlib.style
 
-    with warnings.catch_warnings(), matplotlib.style.context(["default", {**style}]):
+    style_context = matplotlib.style.context(["default", {**style}])
+    with _STYLE_LOCK, warnings.catch_warnings(), style_context:
         # A speaker's name in another script is drawn as boxes; that is no reason to complain.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield

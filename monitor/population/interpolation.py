@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from monitor.kinds import FeatureSpec, comparable_features
+from monitor.lazy import once
 from monitor.maths import rank_models as betabinomial
 from monitor.maths.evidence import neighbours
 from monitor.population.population import Population
@@ -380,7 +380,7 @@ class EnrolledProbability:
 _SHOWN = (10.0, 60.0)  # speech seconds at which the difference is told
 
 
-@cache
+@once
 def _load_shipped() -> tuple[Mapping[str, FeatureSpec], RankModels]:
     """Load the shipped readers' models, once; that takes as long as a minute of speech."""
     reference = Population.reference()

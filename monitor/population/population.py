@@ -239,9 +239,10 @@ class Population:
 
         Read from the store at first use; StoreError where that has gone or changed meanwhile.
         """
-        if callable(self._cohort):
-            self._cohort = self._cohort()
-        return None if self._cohort is None else self._cohort.only(self.features)
+        cohort = self._cohort  # looked at once: several threads may share a population
+        if callable(cohort):
+            cohort = self._cohort = cohort()
+        return None if cohort is None else cohort.only(self.features)
 
     def condition(self, name: str | None = None) -> Condition | None:
         """Return the sound of a template, or of most; None where nobody knows."""

@@ -9,6 +9,8 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from threading import Lock
 from typing import Any, Protocol
 
@@ -16,6 +18,7 @@ import numpy as np
 import soxr
 
 from monitor.errors import SourceError, UsageError
+from monitor.lazy import ProcessSetting
 from monitor.sources.microphone import Device, OpenedStream, choose, devices
 from monitor.types import FloatArray
 
@@ -154,6 +157,9 @@ class OpenedOutput(OpenedStream):
         out[:] = self._give(count)[:, None]
 
 
+_SINK = Lock()
+
+
 def open_output(wanted: str) -> OpenedOutput:
     """Open an output by number, name or part of it; or a sink of PulseAudio or PipeWire by name.
 
@@ -162,8 +168,9 @@ def open_output(wanted: str) -> OpenedOutput:
     """
     outputs = devices("output")
     if wanted in list_sinks():
-        os.environ["PULSE_SINK"] = wanted  # PortAudio cannot name it: its "pulse" looks there
-        return OpenedOutput(choose(outputs, "pulse", "output"))
+        with _SINK:  # PortAudio cannot name it: its "pulse" looks there
+            os.environ["PULSE_SINK"] = wanted
+            return OpenedOutput(choose(outputs, "pulse", "output"))
     try:
         return OpenedOutput(choose(outputs, wanted, "output"))
     except UsageError as error:
@@ -177,6 +184,15 @@ def list_sinks() -> list[str]:
     command = [tool, "list", "short", "sinks"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     return [line.split("\t")[1] for line in done.stdout.splitlines() if "\t" in line]
+
+
+def _switch_soon() -> Callable[[], object]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    return partial(sys.setswitchinterval, before)
+
+
+_SOON = ProcessSetting(_switch_soon)
 
 
 class Outlet:
@@ -199,7 +215,7 @@ class Outlet:
         self.name = self._device.name if self._device.name != "pulse" else device
         self._queue = SoundQueue(self._device.rate)
         self._open_until = -np.inf
-        self._interval = sys.getswitchinterval()
+        self._settings = ExitStack()
         self.gone = False
 
     @property
@@ -209,8 +225,7 @@ class Outlet:
 
     def start(self) -> None:
         """Begin, with silence."""
-        self._interval = sys.getswitchinterval()
-        sys.setswitchinterval(SWITCH_SECONDS)
+        self._settings.enter_context(_SOON)
         self._device.start(self._queue.take, self._end)
 
     def write(self, samples: FloatArray, rate: int) -> None:
@@ -233,7 +248,7 @@ class Outlet:
     def close(self) -> None:
         """Release the device."""
         self._device.close()
-        sys.setswitchinterval(self._interval)
+        self._settings.close()
 
     def _end(self) -> None:
         self.gone = True

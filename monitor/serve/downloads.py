@@ -89,18 +89,12 @@ class KeptRun:
         return pieces(packed)
 
 
-_DRAWING = threading.Lock()
-"""The style of a picture is the process's."""
-
-
 def _picture(run: KeptRun) -> Iterator[bytes]:
-    with _DRAWING:
-        return iter([_png(run.events)])
+    return iter([_png(run.events)])
 
 
 def _report(run: KeptRun) -> Iterator[bytes]:
-    with _DRAWING:
-        return iter([run_report(run.events).encode(errors="replace")])
+    return iter([run_report(run.events).encode(errors="replace")])
 
 
 DOWNLOADS: Mapping[str, tuple[str, Callable[[KeptRun], Iterator[bytes]]]] = {

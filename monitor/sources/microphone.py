@@ -283,12 +283,19 @@ def library() -> Any:
     return sounddevice
 
 
+_CALLS = threading.RLock()
+"""Held during calls of PortAudio, which is the process's and knows no threads."""
+_opened: set[OpenedStream] = set()
+"""Streams that a restart of PortAudio would break."""
+
+
 @contextmanager
 def _portaudio(failure: str, advice: str) -> Iterator[Any]:
-    """Give sounddevice, whose errors become a SourceError."""
+    """Give sounddevice to one thread at a time; its errors become a SourceError."""
     sound = library()
     try:
-        yield sound
+        with _CALLS:
+            yield sound
     except sound.PortAudioError as error:
         reason = " ".join(str(error.args[0] if error.args else error).split())
         if _UNAVAILABLE in error.args[1:]:
@@ -360,13 +367,16 @@ class OpenedStream:
                 callback=self._callback,
                 finished_callback=self._finished,
             )
+            _opened.add(self)
 
     def close(self) -> None:
         """Release the device; nothing comes or goes any more."""
         self._closing = True
-        with suppress(library().PortAudioError):  # a device that has gone
-            self._stream.abort(ignore_errors=True)
-            self._stream.close(ignore_errors=True)
+        with _CALLS:
+            with suppress(library().PortAudioError):  # a device that has gone
+                self._stream.abort(ignore_errors=True)
+                self._stream.close(ignore_errors=True)
+            _opened.discard(self)
 
     def _begin(self, ended: Callable[[], None]) -> None:
         """Start; ``ended`` is called in another thread when the device has gone."""
@@ -416,8 +426,11 @@ def open_input(
 
 
 def rescan() -> None:
-    """List the devices anew; none may be open."""
+    """Restart PortAudio, which lists the devices again; SourceError while a stream is open."""
     with _portaudio("PortAudio fails", "see monitor doctor") as sound:
+        if _opened:
+            names = ", ".join(sorted(stream.name for stream in _opened))
+            raise SourceError(f"devices cannot be listed again while {names} is open: close it")
         sound._terminate()  # PortAudio has no other way
         sound._initialize()
 
@@ -570,8 +583,9 @@ class Microphone(BaseSource[Block | Gap]):
         while self._clock() - began < self._reconnect_seconds:
             if self._stopped.wait(RETRY_SECONDS):
                 break
-            try:
+            with suppress(MonitorError):  # it may be back without
                 self._system.rescans()
+            try:
                 self.open()
             except MonitorError:  # not yet
                 continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import NotRequired, TypedDict
 
 import numpy as np
@@ -14,6 +13,7 @@ from monitor.events.declaration import from_json, to_json
 from monitor.events.reading import OpenChange
 from monitor.events.run import Change
 from monitor.kinds import FeatureSpec, FollowedVoice, Kind, Sensitivity, comparable_features
+from monitor.lazy import once
 from monitor.population.population import SLICE_SECONDS, Population, Scoring
 from monitor.stream.accumulator import FeatureTotals, Moments, TotalsState
 from monitor.stream.attacker import Attacker
@@ -24,7 +24,7 @@ FEWEST = 25
 """Of fewer speakers hardly one is like an impostor: a change would be missed."""
 
 
-@cache
+@once
 def shipped_readers() -> Population:
     """The shipped readers."""
     return Population.reference()

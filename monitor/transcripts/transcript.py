@@ -453,8 +453,7 @@ def measure_coverage(words: Words, speech: BoolArray) -> Coverage:
 def _as_well(has_words: BoolArray, speech: BoolArray) -> float | None:
     """Return the share of circular shifts, but for small ones, that fit speech as well as none."""
     from scipy import ndimage  # both are slow to import
-
-    from monitor.maths.spectra import irfft, rfft
+    from scipy.fft import irfft, rfft
 
     a, b = _binned(has_words), _binned(speech)
     near = round(_NEAR_SECONDS * TICKS_PER_SECOND / _BIN_TICKS)

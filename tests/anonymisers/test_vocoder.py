@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,7 @@ def test_what_makes_no_sense_is_refused(method, said):
 
 
 def test_without_pyworld_the_extra_is_named(monkeypatch):
-    world.pyworld.cache_clear()
+    monkeypatch.setattr(world, "pyworld", inspect.unwrap(world.pyworld))
     monkeypatch.setattr(world, "find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"need pyworld: pip install '.*\[vocoder\]'"):
         make("whisper", Utterance(RATE))

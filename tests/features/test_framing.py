@@ -10,7 +10,7 @@ from scipy import signal
 
 from monitor import measure
 from monitor.features.framing import LEVEL_DB, MOST_GAIN_DB, Framer, HighPass, Leveller
-from monitor.maths import spectra
+from monitor.maths import filters
 from recipes.sounds import cut
 
 
@@ -46,11 +46,11 @@ def levelled(samples, rate=RATE):
 
 @pytest.mark.parametrize("rate", [8000, 11025, 16000, 48000, 768000])
 def test_the_filter_is_the_published_one(rate):
-    published = signal.cheby2(7, 40, spectra.STOP_HZ, "highpass", fs=rate, output="sos")
+    published = signal.cheby2(7, 40, filters.STOP_HZ, "highpass", fs=rate, output="sos")
     hertz = np.array([1, 10, 30, 50, 60, 62, 70, 80, 100, 1000, 3900.0])
     ours, theirs = (
         np.abs(signal.sosfreqz(sections, hertz, fs=rate)[1])
-        for sections in (spectra.high_pass(rate), published)
+        for sections in (filters.high_pass(rate), published)
     )
     assert ours == pytest.approx(theirs, rel=1e-5, abs=1e-9)
     assert (ours[3:5] < 0.01).all()  # hum

@@ -83,6 +83,24 @@ def test_a_device_that_is_lost_goes_on_as_another_recording():
     assert [line.split(";")[0] for line in said] == ["tape is gone", "tape is back after 0 s"]
 
 
+def test_a_lost_device_comes_back_though_another_stream_forbids_to_list_devices_again():
+    def refuse() -> None:
+        raise SourceError("devices cannot be listed again while another is open: close it")
+
+    tape = Tape([parts(1.0), parts(2.0)], RATE, gone=True)
+    with Microphone(system=InputSystem(tape.opens, refuse), seconds=2.0) as source:
+        assert len(sound([*source], 1)) == 1000
+
+
+def test_devices_are_listed_again_only_when_no_stream_is_open(virtual_microphone):
+    with Microphone(DEVICE, seconds=0.5) as source:
+        with pytest.raises(SourceError, match=f"while .*{DEVICE}.* is open"):
+            microphone.rescan()
+        assert len(sound([*source])) > 0
+    microphone.rescan()
+    assert microphone.devices()
+
+
 @pytest.mark.parametrize("gone", [True, False])
 def test_a_device_that_stays_away_or_falls_silent_ends_the_stream(gone):
     items = hear(Tape([parts(1.0)], RATE, gone=gone), reconnect_seconds=0.1)
