@@ -16,7 +16,7 @@ from benchmarks.readers import chapters, one_each, read
 from monitor.features.channel import Landmarks
 from monitor.maths.landmarks import LandmarkIndex, StreamLandmarks, frames_of, pack
 from monitor.networks.layers import RATE
-from monitor.stream.copies import SLOW_OR_FAST, WINDOW_TICKS, is_repetition, is_same_audio
+from monitor.stream.copies import SLOW_OR_FAST, WINDOW_TICKS, is_same_audio
 from monitor.types import FloatArray, IntArray
 
 ENROLLED_SECONDS = 120.0

@@ -212,11 +212,12 @@ class StreamLandmarks:
         self._first = 0.0  # where what is remembered begins
         self._end = -np.inf  # before which all is remembered
 
-    def find_repeats(self, times: IntArray, pitches: IntArray) -> BoolArray:
+    def find_repeats(self, times: IntArray, pitches: IntArray) -> tuple[BoolArray, list[float]]:
         """Mark further peaks of the stream that occurred before, at another place in it.
 
         Times are frames of the stream, in order, with all that came after the window before.
-        Windows may overlap: what the one before had is not remembered twice.
+        Windows may overlap: what the one before had is not remembered twice. The second value is
+        how many frames before, for each such place.
         """
         pairs = pairs_of(times, pitches)
         keys = pairs.keys().astype(np.int32)
@@ -233,7 +234,7 @@ class StreamLandmarks:
         distances = times_now - earlier
         later = np.flatnonzero(distances >= _LEAST_LATER)
         times_now, distances = times_now[later], distances[later]
-        is_repeated = np.zeros(times.size, np.bool_)
+        is_repeated, places = np.zeros(times.size, np.bool_), list[float]()
         past = float(times[-1] - self._first) if times.size else 1.0
         for _ in range(_MOST_PLACES):
             if times_now.size < _AGAIN_HITS or is_repeated.mean() > _ENOUGH:
@@ -243,12 +244,13 @@ class StreamLandmarks:
             if hits.size < _AGAIN_HITS + 2 * chance or _cells(times_now[hits]) < _AGAIN_CELLS:
                 break
             is_repeated |= np.isin(times, times_now[hits])
+            places.append(median(distances[hits]))
             remaining = np.ones(times_now.size, np.bool_)
             remaining[hits] = False
             times_now, distances = times_now[remaining], distances[remaining]
         if self._recent[0].size > _MOST_RECENT:
             self._age()
-        return is_repeated
+        return is_repeated, places
 
     def _age(self) -> None:
         """Sort recent pairs in; of old ones keep an eighth, of very old ones nothing."""

@@ -311,6 +311,6 @@ def prefetch_features(
         setup=monitor.front_end.setup,
         channel=monitor.settings.channel,
         levels=monitor.on_change != "ignore",
-        skip=monitor.ticks,
+        skip=monitor.skipped_ticks,
         placed=placed,
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import NotRequired, TypedDict
 
 import numpy as np
@@ -12,6 +13,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.features.framing import join_tracks
 from monitor.kinds import FeatureSpec
 from monitor.maths.scores import AnySketch
+from monitor.stream.repeats import Correction
 from monitor.types import (
     TICKS_PER_SECOND,
     AnyArray,
@@ -222,6 +224,8 @@ class FrameAccumulator:
         self._speech = 0
         self._usable: dict[str, int] = {}
         self.carried: FeatureTotals | None = None
+        self._corrections: list[Correction] = []
+        self.uncorrected = 0  # ticks before which nothing is corrected any more
 
     @property
     def totals(self) -> FeatureTotals:
@@ -375,8 +379,47 @@ class FrameAccumulator:
         self._ahead = self._ahead[moments.ticks[r] - self.tick :]
         self.tick, self._speech = moments.ticks[r], int(moments.speech[r])
 
+    def correct(self, corrections: Iterable[Correction]) -> None:
+        """Correct what counts once these ticks have been learnt, in order."""
+        # a stream that was resumed further on was corrected before
+        self._corrections += [each for each in corrections if each.tick >= self.tick]
+
+    @property
+    def learnable(self) -> int:
+        """Ticks that can be learnt before the next correction."""
+        if not self._corrections:
+            return self.waiting
+        return min(self.waiting, self._corrections[0].tick - self.tick)
+
+    def pop_corrections(self) -> Iterator[Correction]:
+        """Yield the corrections that are due, to be applied by `apply`."""
+        while self._corrections and self._corrections[0].tick <= self.tick:
+            yield self._corrections.pop(0)
+
+    def apply(self, correction: Correction) -> None:
+        """Count otherwise what was counted, as far as it belongs to what is summed up."""
+        counts = correction.counts[correction.speech > self.uncorrected]
+        self._speech += 2 * int(np.count_nonzero(counts)) - counts.size
+        for name in self.sketches.keys() & correction.frames.keys():
+            change = correction.frames[name]
+            inside = change.ticks > self.uncorrected
+            before, now = change.before[inside], change.now[inside]
+            self.sketches[name].reweigh(change.values[inside], before, now)
+            if change.spans is not None and name in self._usable:
+                lengths = np.diff(change.spans[inside], axis=1)[:, 0]
+                sign = (now > 0).astype(np.intp) - (before > 0)
+                self._usable[name] += int(lengths @ sign)
+        for name, early in correction.early.items():
+            later = self._early.pop(name, None)
+            parts = [part for part in (early, later) if part is not None]
+            if later is not None:
+                parts[-1] = later.some(later.ticks > correction.tick)
+            if parts and self._begins:
+                self._early[name] = reduce(EarlyFrames.joined, parts)
+
     def forget(self) -> None:
         """Reset the sketches and the clock of speech; the stream goes on."""
+        self.uncorrected = self.tick
         for sketch in self.sketches.values():
             sketch.total[:] = 0
             sketch.frames = 0

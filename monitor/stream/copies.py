@@ -1,27 +1,24 @@
-"""Notices of repeated audio: copies of enrolled recordings, and repetitions."""
+"""Notices of copies of enrolled recordings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from monitor.maths.landmarks import (
     FRAME_TICKS,
-    FRAMES_PER_SECOND,
     LATE_TICKS,
     NAME,
     LandmarkIndex,
     LandmarkMatch,
-    StreamLandmarks,
     frames_of,
     unpack,
 )
 from monitor.population.population import Population
-from monitor.types import TICKS_PER_SECOND, BoolArray, Frames, IntArray, Notice
+from monitor.types import TICKS_PER_SECOND, Frames, IntArray, Notice
 
 WINDOW_TICKS = 10 * TICKS_PER_SECOND
 LEAST = ((16, 4), (30, 3))
@@ -173,83 +170,3 @@ def _create_notice(name: str, speed: float) -> Notice:
         "high; give other recordings, or enrol others",
         fields={"name": name, "speed": speed},
     )
-
-
-LEAST_SHARE = 0.6
-"""Of the half seconds of a window that must have been heard before."""
-LEAST_CELLS = 6
-_NEWEST = 4  # half seconds at the end of the window, of which all but one must have been, too
-OFTEN_TICKS = TICKS_PER_SECOND
-"""From look to look while a stream repeats itself."""
-_AFTER_TICKS = TICKS_PER_SECOND  # no feature runs as far ahead of the clock
-
-
-class RepeatFinder:
-    """Finder of the times at which a stream repeats itself, the same for any cutting.
-
-    Every ten seconds the landmarks of the last ten are looked up among the stream's own, every
-    second while it repeats and ten seconds beyond. Repeated audio (a clip in a loop) is left out of
-    sums and of counted speech; the same words said again have other landmarks, and count. Ten
-    minutes are remembered whole, and an eighth of two hours. Nothing is kept in a checkpoint.
-    """
-
-    def __init__(self, leaves_out: bool = True) -> None:
-        self.leaves_out, self.seconds = leaves_out, 0.0
-        self._windows, self._own = LandmarkWindows(), StreamLandmarks()
-        self._since: IntArray = np.zeros(1, np.intp)
-        self._repeats: BoolArray = np.zeros(1, np.bool_)
-        self._noticed: set[int] = set()
-        self._often_until = 0  # tick
-
-    def update(self, frames: Frames, arrived: int, recording: int) -> Iterator[tuple[int, Notice]]:
-        """Yield (tick, Notice) for a further run of ticks, once a recording."""
-        for tick, times, pitches in self._windows.update(frames, arrived):
-            repeats = is_repetition(times, self._own.find_repeats(times, pitches))
-            self._since = np.append(self._since, tick + _AFTER_TICKS)
-            self._repeats = np.append(self._repeats, repeats)
-            if repeats:
-                self._often_until = tick + WINDOW_TICKS
-            self._windows.every = OFTEN_TICKS if tick < self._often_until else WINDOW_TICKS
-            if repeats and recording not in self._noticed:
-                self._noticed.add(recording)
-                effect = "is left out while it lasts"
-                if not self.leaves_out:
-                    effect = "counts twice here: leave it out"
-                text = "what is heard is audio that was heard before in this stream: it tells"
-                yield tick, Notice("repeated", f"{text} nothing new, and {effect}")
-
-    def drop_repeats(self, frames: Frames, start: int) -> Frames:
-        """Drop repeats from a run of audio that begins after so many ticks of the stream."""
-        over = max(0, int(np.searchsorted(self._since, start)) - 1)
-        self._since, self._repeats = self._since[over:], self._repeats[over:]
-        if not self.leaves_out or NAME not in frames.tracks or not self._repeats.any():
-            return frames
-        again = self._is_repeated(start + 1 + np.arange(len(frames.speech)))
-        self.seconds += np.count_nonzero(again & frames.speech) / TICKS_PER_SECOND
-        tracks = {
-            name: track.some(~self._is_repeated(np.maximum(track.ticks, start + 1)))
-            for name, track in frames.tracks.items()
-        }
-        return replace(frames, speech=frames.speech & ~again, tracks=tracks)
-
-    def _is_repeated(self, ticks: IntArray) -> BoolArray:
-        """Return whether each tick repeats earlier audio."""
-        place = np.searchsorted(self._since, ticks, side="left") - 1
-        return np.asarray(self._repeats[np.maximum(place, 0)])
-
-
-def is_repetition(times: IntArray, before: BoolArray) -> bool:
-    """Return whether most of a window, and its end, repeats earlier audio.
-
-    Args:
-        times: of its landmarks, frames, non-decreasing.
-        before: which of them were there before.
-    """
-    if not before.any():  # as nearly always
-        return False
-    cells, place = np.unique(times * 2 // FRAMES_PER_SECOND, return_inverse=True)
-    is_counted = np.bincount(place, minlength=cells.size) >= 2
-    again = (np.bincount(place, before, cells.size) >= 2)[is_counted]
-    if again.size < LEAST_CELLS or again.mean() < LEAST_SHARE:
-        return False
-    return bool(again[-_NEWEST:].sum() >= _NEWEST - 1)

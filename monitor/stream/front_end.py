@@ -79,7 +79,7 @@ class FrontEnd:
             if name in stream_info.tracks:
                 self._compare(source.label, stream_info.tracks[name])
                 self._ready_made.add(name)
-            elif self._takes(name) == "words" and name not in self._ready_made:
+            elif self.takes(name) == "words" and name not in self._ready_made:
                 if not stream_info.words:
                     advice = Argument(
                         "words", python="put them beside it (sources.SideInputSource)"
@@ -109,7 +109,7 @@ class FrontEnd:
         for name in tracks:
             if name in self._names and name not in self._ready_made:
                 raise UsageError(
-                    f"{name} is made of this stream's {self._takes(name)}, and comes ready-made as "
+                    f"{name} is made of this stream's {self.takes(name)}, and comes ready-made as "
                     "well: leave its frames out, or name its FeatureSpec among the features"
                 )
         return {
@@ -118,7 +118,7 @@ class FrontEnd:
 
     def _list_computed(self, what: str) -> tuple[str, ...]:
         """List the features that are computed here, of audio or of words."""
-        return tuple(n for n in self._names if n not in self._ready_made and self._takes(n) == what)
+        return tuple(n for n in self._names if n not in self._ready_made and self.takes(n) == what)
 
     def _create_features(self, what: str) -> list[Feature]:
         names = self._list_computed(what)
@@ -129,7 +129,8 @@ class FrontEnd:
                 self._made[name] = feature
         return [self._made[name] for name in names]
 
-    def _takes(self, name: str) -> str:
+    def takes(self, name: str) -> str:
+        """Return what a feature is made of: ``"audio"`` or ``"words"``."""
         feature = self._made.get(name)
         return takes(name) if feature is None else feature.spec.takes
 
@@ -172,7 +173,8 @@ class BlocksToTicks:
         features: those of audio.
         channel: the channel to process, counted from 1; None mixes all of them.
         skip: frames complete by this tick need not be computed.
-        levels, conditions, landmarks: whether to compute these as well.
+        levels, conditions: whether to compute these as well.
+        landmarks: whether to compute these and the waveform, by which audio is known again.
     """
 
     def __init__(
@@ -188,9 +190,10 @@ class BlocksToTicks:
         # resampling and voice activity need libraries that ready-made frames do not
         from monitor.features.channel import Channel, Landmarks
         from monitor.features.extractor import Extractor
+        from monitor.features.waveform import Waveform
 
         extracted = [*features, *([Channel()] if levels else [])]
-        extracted += [Landmarks()] if landmarks else []
+        extracted += [Landmarks(), Waveform()] if landmarks else []
         index = None if channel is None else channel - 1
         self._extractor = Extractor(extracted, index, conditions=conditions)
         self._extractor.skip_to(skip)

@@ -36,7 +36,7 @@ from monitor.sources.registry import missing_members, open_source
 from monitor.stream.accumulator import AccumulatorState, FeatureTotals, FrameAccumulator, Moments
 from monitor.stream.attacker import Attacker, AttackerSettings
 from monitor.stream.choice import choose_features
-from monitor.stream.copies import CopyFinder, RepeatFinder
+from monitor.stream.copies import CopyFinder
 from monitor.stream.front_end import BesideClock, BlocksToTicks, FrontEnd, WordCoverage
 from monitor.stream.notices import (
     EventOrder,
@@ -53,6 +53,7 @@ from monitor.stream.reading_builder import (
     SpeakerSegments,
     StreamConditions,
 )
+from monitor.stream.repeats import RECALLED_TICKS, RepeatFinder, RepeatGate
 from monitor.stream.speaker_changes import (
     ON_CHANGE,
     CopiedChanges,
@@ -374,7 +375,8 @@ class Monitor:
         self._in_use = Lock()
         self._block_reader: BlocksToTicks | None = None
         self._copies = CopyFinder(self.population, self.watch)
-        self._repeats = RepeatFinder(self._leaves_out)
+        heard = {n: spec for n, spec in specs.items() if self.front_end.takes(n) == "audio"}
+        self._repeats, self._gate = RepeatFinder(), RepeatGate(heard, self._leaves_out)
         self._beside = BesideClock(self.front_end)
         self.coverage = WordCoverage() if self._words_come else None
         self._segments: SpeakerSegments | None = None
@@ -487,7 +489,7 @@ class Monitor:
             memo |= {
                 id(self): copy,
                 id(self._copies): self._copies.create_sibling(),
-                id(self._repeats): RepeatFinder(self._leaves_out),
+                id(self._repeats): RepeatFinder(),
             }
             copy.__dict__.update(deepcopy(self.__dict__, memo))
             copy._every, copy._read = 1 << 40, self._read - 1  # no reading is due but the last
@@ -523,17 +525,22 @@ class Monitor:
 
     def count_repeats(self) -> None:
         """Count audio that was heard before in this stream: a protected side hears it as well."""
-        self._leaves_out = self._repeats.leaves_out = False
+        self._leaves_out = self._gate.leaves_out = False
 
     @property
     def repeated_seconds(self) -> float:
         """Speech that repeats what was heard before in this stream, and was left out so far."""
-        return self._repeats.seconds
+        return self._gate.seconds
 
     @property
     def ticks(self) -> int:
         """Ticks of the stream that were learnt."""
         return self._accumulator.tick
+
+    @property
+    def skipped_ticks(self) -> int:
+        """Ticks whose frames a resumed stream can do without."""
+        return max(0, self._accumulator.tick - RECALLED_TICKS)
 
     @property
     def totals(self) -> FeatureTotals:
@@ -742,7 +749,7 @@ class Monitor:
         return BlocksToTicks(
             self.front_end.make(),
             self.settings.channel,
-            self._accumulator.tick,
+            self.skipped_ticks,
             levels=self._changes.is_active,
             conditions=True,
             landmarks=True,
@@ -753,11 +760,12 @@ class Monitor:
             yield from self._advance(self._block_reader.flush(), self.recordings.number)
         if (last := self._beside.flush()) is not None:
             yield from self._advance(last, self.recordings.number)
-        for tick, notice in self._copies.finish(self._accumulator.arrived):
+        accumulator = self._accumulator
+        self._settle_repeats()
+        for tick, notice in self._copies.finish(accumulator.arrived):
             self._order.add(tick, replace(notice, recording=self.recordings.number))
         yield from self._pop_events(last=True)
         self._over = True
-        accumulator = self._accumulator
         if accumulator.tick > self._read:  # with what came after its tick, at the very end
             moments = accumulator.moments([accumulator.tick], everything=True)
             accumulator.tidy(everything=True)
@@ -765,11 +773,13 @@ class Monitor:
 
     def _advance(self, frames: Frames, recording: int) -> Iterator[Event]:
         accumulator, start = self._accumulator, self._accumulator.arrived
-        arrived = start + len(frames.speech)
-        for tick, notice in self._repeats.update(frames, arrived, recording):
+        decisions = self._repeats.update(frames, start + len(frames.speech))
+        counted, corrections = self._gate.process(frames, recording, decisions)
+        accumulator.add(counted)
+        accumulator.correct(corrections)
+        for tick, notice in self._gate.pop_notices():
             self._order.add(tick, replace(notice, recording=recording))
-        accumulator.add(self._repeats.drop_repeats(frames, start))
-        self.conditions.add(frames.tracks.get(CONDITION))
+        self.conditions.add(counted.tracks.get(CONDITION))
         # all of the recording before it has been learnt
         self.recordings.begin_recording(recording, lambda: self.all_totals)
         for tick, notice in self._copies.update(frames, accumulator.arrived):
@@ -783,18 +793,41 @@ class Monitor:
             self._order.add(max(tick, start), replace(notice, recording=recording))
         yield from self._pop_events()
         while accumulator.waiting:
-            due = (accumulator.tick + accumulator.waiting - self._read) // self._every
+            self._apply_corrections()
+            due = (accumulator.tick + accumulator.learnable - self._read) // self._every
             if due:
                 last = self._read + self._every * min(due, self._builder.together)
                 ticks = list(range(self._read + self._every, last + 1, self._every))
                 yield from self._assess_moments(accumulator.moments(ticks))
             else:
-                moments = accumulator.moments([accumulator.tick + accumulator.waiting])
+                moments = accumulator.moments([accumulator.tick + accumulator.learnable])
                 self._changes.follow(moments, 0)
                 accumulator.learn(moments, 0)
                 self._learn_conditions()
                 yield from self._pop_events()
         accumulator.tidy()
+
+    def _apply_corrections(self) -> None:
+        """Correct what was counted, and turned out to repeat what the stream had before."""
+        for correction in self._accumulator.pop_corrections():
+            self._accumulator.apply(correction)
+            if (change := correction.frames.get(CONDITION)) is not None:
+                self.conditions.correct(change.values, change.now > 0)
+            if self._segments is not None:
+                self._segments.unmark(correction.since)
+
+    def _settle_repeats(self) -> None:
+        """Settle at the end of the stream what repeats."""
+        accumulator = self._accumulator
+        nothing = Frames(np.empty(0, np.bool_), {})
+        decision = self._repeats.finish(accumulator.arrived)
+        number = self.recordings.number
+        counted, corrections = self._gate.process(nothing, number, [decision], last=True)
+        accumulator.add(counted)
+        accumulator.correct(corrections)
+        for tick, notice in self._gate.pop_notices():
+            self._order.add(tick, replace(notice, recording=number))
+        self._apply_corrections()
 
     def _assess_moments(self, moments: Moments) -> Iterator[Event]:
         """Assess these moments together, then yield and learn them one by one."""

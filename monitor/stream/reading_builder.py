@@ -133,6 +133,15 @@ class StreamConditions:
                 self._due = _next_due(self._seconds)
                 yield from ((complete, notice) for notice in self._estimate())
 
+    def correct(self, rows: AnyArray, counts: BoolArray) -> None:
+        """Count seconds of sound, rows of shape (k, ROW), that were not counted, or the reverse."""
+        signs = np.where(counts, 1, -1)
+        self._total += signs @ rows
+        self._seconds += int(signs.sum())
+        self._due = _next_due(self._seconds)
+        self._estimates = {}
+        self.now = condition_of(self._total) if self._seconds else None
+
     def _estimate(self) -> Iterator[Notice]:
         estimate = self._estimates.pop(self._seconds, None)
         self.now = condition_of(self._total) if estimate is None else estimate
@@ -297,6 +306,10 @@ class SpeakerSegments:
         self._marks.append(Mark(tick, get_totals()))
         if len(self._marks) > _MOST_MARKS:
             self._marks = self._marks[:-_NEWEST:2] + self._marks[-_NEWEST:]
+
+    def unmark(self, since: int) -> None:
+        """Drop the marks from a tick on: what was counted up to them was corrected."""
+        self._marks = [mark for mark in self._marks if mark.tick < since]
 
     def parts(self, moments: Moments) -> list[SegmentSelection]:
         """List what may be weighed at these moments: all, then closed and open segments."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from monitor.corpus import Corpus, Recording, find
 from monitor.errors import CorpusError, StoreError, UsageError
+from monitor.features.channel import Landmarks
 from monitor.features.extractor import Extractor
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.jobs import Jobs
@@ -381,7 +382,8 @@ class LiveEnrolment:
     """Enrolment of one speaker from a live source, in progress."""
 
     def __init__(self, features: Sequence[Feature]) -> None:
-        self._extractor = Extractor(features, conditions=True)
+        self._specs = {feature.spec.name: feature.spec for feature in features}
+        self._extractor = Extractor([*features, Landmarks()], conditions=True)
         self._runs: list[Frames] = []
         self._recent: deque[_Stretch] = deque()
         self._recent_seconds = 0.0
@@ -424,7 +426,7 @@ class LiveEnrolment:
                 f"{SLICE_SECONDS:g} s at least; nobody was enrolled: try again, or another input"
             )
         session = f"{heard_by}-{datetime.now().astimezone():%Y-%m-%dT%H%M%S}"
-        specs = {feature.spec.name: feature.spec for feature in self._extractor.features}
+        specs = self._specs
         frames = self.end(session)
         recording = Recording(speaker, session, Path(session))
         outcome = ExtractionOutcome(recording, frames, problem=frames.lost)
@@ -442,8 +444,7 @@ class LiveEnrolment:
     def end(self, label: str) -> SpeechFrames:
         """End the take; return its frames. ``label`` is what messages call it."""
         self._keep(self._extractor.flush())
-        names = [feature.spec.name for feature in self._extractor.features]
-        return speech_frames(label, self._runs, names)
+        return speech_frames(label, self._runs, self._specs)
 
     def _keep(self, frames: Frames) -> None:
         self._runs.append(frames)

@@ -1,0 +1,93 @@
+"""The waveform of a narrow band, by which audio that a stream has had before is known again.
+
+It is of a tenth of the bandwidth and of 8 bits, stays in memory, and is dropped after ten minutes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from monitor.kinds import EMBEDDING, FeatureSpec
+from monitor.maths.repeats import NAME, RATE, SAMPLES_PER_TICK
+from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray, Track
+
+_RATE = 8000  # as voice activity hears it
+_LOW_BAND_HZ = 150.0, 950.0
+_EVERY = _RATE // RATE  # samples
+_TAPS = np.arange(-64, 65)
+_LEVELLED = 30  # samples on both sides that are brought to one level: 30 ms
+_FAINTEST = 2e-3  # the loudest half second of speech has 0.05
+_BATCH_TICKS = 20  # always so many together: equal to the last bit for any cutting
+_BATCH = _BATCH_TICKS * SAMPLES_PER_TICK
+_AHEAD = _EVERY * _LEVELLED + _TAPS[-1]  # samples beyond those of a batch, on both sides
+_QUANTA = 32
+
+
+def _band_pass() -> FloatArray:
+    low, high = (2 * each / _RATE for each in _LOW_BAND_HZ)
+    ideal = high * np.sinc(high * _TAPS) - low * np.sinc(low * _TAPS)
+    return np.asarray(ideal * np.hamming(_TAPS.size), np.float32)
+
+
+_BAND_PASS = _band_pass()
+
+
+class Waveform:
+    """The waveform of a narrow band at one level: for each tick 20 samples of 8 bits."""
+
+    spec = FeatureSpec(NAME, EMBEDDING, SAMPLES_PER_TICK, 1 / TICKS_PER_SECOND, _RATE)
+    follow = None
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Start afresh: the next sample is the first of a recording."""
+        self._sound: FloatArray = np.zeros(_AHEAD, np.float32)
+        self._ticks = 0  # that came out
+        self._samples = 0  # that came in
+
+    def process(self, samples: FloatArray) -> Track:
+        """Return the ticks of every fifth of a second that further samples, (n,), complete."""
+        self._samples += samples.size
+        self._sound = np.concatenate((self._sound, samples), dtype=np.float32)
+        step = _BATCH * _EVERY
+        count = max(0, (self._sound.size - 2 * _AHEAD) // step)
+        parts = [self._sound[i * step : (i + 1) * step + 2 * _AHEAD] for i in range(count)]
+        rows = [_compute_waveform(part) for part in parts]
+        self._sound = self._sound[count * step :].copy()
+        return self._track(rows, count * _BATCH_TICKS)
+
+    def flush(self) -> Track:
+        """Return the rest of the recording, which silence follows."""
+        count = -(-self._samples * TICKS_PER_SECOND // _RATE) - self._ticks
+        if count <= 0:
+            return self.spec.no_frames()
+        rest = self.process(np.zeros(_BATCH * _EVERY + 2 * _AHEAD, np.float32))
+        return rest.some(slice(count))
+
+    def skip_to(self, tick: int) -> None:
+        """Skip nothing: what was heard before a stop is wanted after it."""
+
+    def _track(self, rows: list[IntArray], count: int) -> Track:
+        if not count:
+            return self.spec.no_frames()
+        begins = self._ticks + np.arange(count)
+        self._ticks += count
+        spans = np.stack((begins, begins + 1), axis=1)
+        return Track(np.full(count, self._ticks), np.concatenate(rows), spans)
+
+
+def _compute_waveform(sound: FloatArray) -> IntArray:
+    """Compute the waveform of a batch of ticks, (20, 20), of its samples and those around."""
+    step = sound.itemsize
+    size = _BATCH + 2 * _LEVELLED
+    pieces = as_strided(sound, (size, _TAPS.size), (_EVERY * step, step), writeable=False)
+    band = pieces @ _BAND_PASS
+    sums = np.concatenate(([0.0], np.cumsum(band.astype(np.float64) ** 2)))
+    width = 2 * _LEVELLED + 1
+    power = (sums[width:] - sums[:-width]) / width
+    level = band[_LEVELLED : _LEVELLED + _BATCH] / np.sqrt(power + _FAINTEST**2)
+    whole = np.clip(np.rint(level * _QUANTA), -127, 127).astype(np.int8)
+    return np.asarray(whole.reshape(_BATCH_TICKS, SAMPLES_PER_TICK))

@@ -1,0 +1,424 @@
+"""Audio that a stream has had before: found, and taken out of what counts.
+
+A look finds it a second or two after it began, so what was counted meanwhile is corrected. While
+audio repeats, what comes next waits for the next look; then it is dropped, or counts after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import numpy as np
+
+from monitor.features.channel import CONDITION
+from monitor.features.framing import join_tracks
+from monitor.kinds import EMBEDDING, FeatureSpec
+from monitor.maths.condition import ROW
+from monitor.maths.landmarks import FRAME_TICKS, FRAMES_PER_SECOND, StreamLandmarks
+from monitor.maths.repeats import BACK_TICKS, KEPT_TICKS, LATE_TICKS, NAME, WaveformPast
+from monitor.stream.copies import LandmarkWindows
+from monitor.types import (
+    TICKS_PER_SECOND,
+    AnyArray,
+    BoolArray,
+    EarlyFrames,
+    FloatArray,
+    Frames,
+    IntArray,
+    Notice,
+    Track,
+)
+
+LEAST_SHARE = 0.6
+"""Of the half seconds of a window that must have been there before, where landmarks alone tell."""
+LEAST_CELLS = 6
+_NEWEST = 4  # half seconds at the end of the window, of which all but one must have been, too
+_LANDMARK_TICKS = 5 * TICKS_PER_SECOND  # from look to look
+_POINTED_TICKS = 10 * TICKS_PER_SECOND  # for so long a distance by landmarks is tried
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What repeats, as a look found it.
+
+    Attributes:
+        tick: after which it holds.
+        intervals: (begin, end] in ticks of what repeats.
+        waits_from: tick after which audio waits for the next look; None where it counts at once.
+    """
+
+    tick: int
+    intervals: tuple[tuple[int, int], ...]
+    waits_from: int | None
+
+
+class RepeatFinder:
+    """Finder of audio that a stream has had before, every second, the same for any cutting.
+
+    The last 25 s are compared at every distance, the last ten minutes where landmarks point to. Of
+    what lies further back, up to two hours, landmarks alone decide. Nothing is kept in a
+    checkpoint.
+    """
+
+    def __init__(self) -> None:
+        self._windows, self._own = LandmarkWindows(), StreamLandmarks()
+        self._windows.every = _LANDMARK_TICKS
+        self._past = WaveformPast()
+        self._rows: list[Track] = []  # of the waveform that no look has reached
+        self._pointers: list[tuple[int, list[float]]] = []  # ticks, and distances in ticks
+        self._old: list[tuple[int, tuple[int, int]]] = []  # ticks, and intervals by landmarks alone
+        self._looked = 0  # tick
+
+    def update(self, frames: Frames, arrived: int) -> list[Decision]:
+        """Return the decisions that a further run of ticks brings, the last of them at its end."""
+        if NAME in frames.tracks:
+            self._rows.append(frames.tracks[NAME])
+        for tick, times, pitches in self._windows.update(frames, arrived):
+            self._compare(tick, times, pitches)
+        decisions = []
+        while self._looked + TICKS_PER_SECOND <= arrived:
+            self._looked += TICKS_PER_SECOND
+            decisions.append(self._look(self._looked - 1, self._looked - LATE_TICKS))
+        return decisions
+
+    def finish(self, arrived: int) -> Decision:
+        """Return the decision at the end of the stream: nothing waits any more."""
+        decision = self._look(arrived, arrived)
+        return replace(decision, waits_from=None)
+
+    def _look(self, tick: int, known: int) -> Decision:
+        """Look where the newest second of what is known came before."""
+        self._add_rows(known)
+        distances = [
+            each
+            for since, distances in self._pointers
+            if since <= tick
+            for each in distances
+        ]
+        found = self._past.look(known, distances)
+        intervals = list(found.intervals)
+        intervals += [interval for since, interval in self._old if since <= tick]
+        self._old = [each for each in self._old if each[0] > tick]
+        self._pointers = [each for each in self._pointers if each[0] > tick - _POINTED_TICKS]
+        return Decision(tick, tuple(intervals), known if found.goes_on else None)
+
+    def _add_rows(self, known: int) -> None:
+        """Add the waveform up to a tick, always in the same portions."""
+        waiting = []
+        for track in self._rows:
+            ticks = _places(track)
+            count = int(np.searchsorted(ticks, known, side="right"))
+            self._past.add(ticks[:count], track.values[:count])
+            if count < ticks.size:
+                waiting.append(track.some(slice(count, None)))
+        self._rows = waiting
+
+    def _compare(self, tick: int, times: IntArray, pitches: IntArray) -> None:
+        """Look up the landmarks of the last ten seconds among all before them."""
+        repeated, frames = self._own.find_repeats(times, pitches)
+        distances = [each * FRAME_TICKS for each in frames]
+        if near := [each for each in distances if each <= KEPT_TICKS]:
+            self._pointers.append((tick, near))
+        elif distances and is_repetition(times, repeated):
+            first, last = times[repeated][[0, -1]].tolist()
+            self._old.append((tick, (first * FRAME_TICKS, (last + 1) * FRAME_TICKS)))
+
+
+def is_repetition(times: IntArray, before: BoolArray) -> bool:
+    """Return whether most of a window, and its end, repeats earlier audio.
+
+    Args:
+        times: of its landmarks, frames, non-decreasing.
+        before: which of them were there before.
+    """
+    if not before.any():  # as nearly always
+        return False
+    cells, place = np.unique(times * 2 // FRAMES_PER_SECOND, return_inverse=True)
+    is_counted = np.bincount(place, minlength=cells.size) >= 2
+    again = (np.bincount(place, before, cells.size) >= 2)[is_counted]
+    if again.size < LEAST_CELLS or again.mean() < LEAST_SHARE:
+        return False
+    return bool(again[-_NEWEST:].sum() >= _NEWEST - 1)
+
+
+def _places(track: Track) -> IntArray:
+    """Return the first tick of the audio of each frame; the tick that completes it without spans."""
+    return track.ticks if track.spans is None else track.spans[:, 0] + 1
+
+
+# --- What counts.
+
+_NEW, _WAITS, _REPEATS = 1, 2, 0
+_FAR = int(np.iinfo(np.intp).max)
+_REMEMBERED_TICKS = 60 * TICKS_PER_SECOND  # of decisions on speech: windows of it are long
+_LOGGED_TICKS = BACK_TICKS + 2 * TICKS_PER_SECOND  # of frames, which may be corrected so long
+_LEAST_WINDOW_SHARE = 0.4  # of a window of speech that is new; an early frame stands for less
+
+RECALLED_TICKS = _LOGGED_TICKS + 4 * TICKS_PER_SECOND
+"""Ticks before a checkpoint whose frames a resumed stream needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameChange:
+    """Frames that count by another weight, 0 to 1, than they did, shape (k,)."""
+
+    ticks: IntArray
+    values: AnyArray
+    spans: IntArray | None
+    before: FloatArray
+    now: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What counts differently once a tick has been learnt.
+
+    Attributes:
+        tick: which one.
+        speech: shape (k,), ticks of speech that count from now on, or no longer.
+        counts: shape (k,), which of the two.
+        frames: by feature.
+        early: by feature, the early frame that stands from now on; None where none does.
+    """
+
+    tick: int
+    speech: IntArray
+    counts: BoolArray
+    frames: Mapping[str, FrameChange]
+    early: Mapping[str, EarlyFrames | None]
+
+    @property
+    def since(self) -> int:
+        """The earliest tick of what changes."""
+        ticks = [self.speech, *(change.ticks for change in self.frames.values())]
+        return min((int(each.min()) for each in ticks if each.size), default=self.tick)
+
+
+@dataclass(slots=True)
+class _Log:
+    """Frames of one feature that came lately, and the weights they count by."""
+
+    track: Track
+    weights: FloatArray
+    early: EarlyFrames | None = None
+    ahead: Track | None = None  # of ticks that have not come
+
+
+class RepeatGate:
+    """Gate that lets pass what a stream has not had before, and corrects what has passed.
+
+    A window of speech counts by the share of it that is new.
+    """
+
+    def __init__(self, specs: Mapping[str, FeatureSpec], leaves_out: bool = True) -> None:
+        self.leaves_out = leaves_out
+        self._specs = dict(specs)
+        self._logs = {n: _Log(spec.no_frames(), np.empty(0)) for n, spec in self._specs.items()}
+        none = Track(np.empty(0, np.intp), np.empty((0, ROW), np.int32))
+        self._logs[CONDITION] = _Log(none, np.empty(0))
+        self._first = self._end = 0  # ticks before those that are remembered, and all
+        self._status = np.empty(0, np.int8)
+        self._speech = np.empty(0, np.bool_)
+        self._default = _NEW  # of ticks to come
+        self._recording, self._began = 0, 0
+        self._noticed: set[int] = set()
+        self._notices: list[tuple[int, Notice]] = []
+        self._repeated = 0  # ticks of speech
+
+    @property
+    def seconds(self) -> float:
+        """Speech that was left out."""
+        return self._repeated / TICKS_PER_SECOND if self.leaves_out else 0.0
+
+    def pop_notices(self) -> list[tuple[int, Notice]]:
+        """Return the notices since the last call, as (tick, Notice): each once a recording."""
+        notices, self._notices = self._notices, []
+        return notices
+
+    def process(
+        self, frames: Frames, recording: int, decisions: Sequence[Decision], *, last: bool = False
+    ) -> tuple[Frames, list[Correction]]:
+        """Return what counts at once of a further run of ticks, and corrections.
+
+        Decisions are those that fall into the run. ``last``: the stream is over.
+        """
+        start, arrived = self._end, self._end + len(frames.speech)
+        if recording != self._recording:
+            self._recording, self._began = recording, start
+        waiting = {name: self._joined(name, frames.tracks.get(name)) for name in self._logs}
+        passed: dict[str, list[Track]] = {name: [] for name in self._logs}
+        counts, corrections = [np.empty(0, np.bool_)], list[Correction]()
+        for decision in (*decisions, None):
+            end = arrived if decision is None else decision.tick
+            counts.append(self._extend(frames.speech[self._end - start : end - start]))
+            horizon = _FAR if last else end
+            for name, track in waiting.items():
+                passed[name].append(self._pass(name, track.within(-1, horizon)))
+                waiting[name] = track.within(horizon, _FAR)
+            if decision is not None:
+                corrections += self._decide(decision)
+                self._forget()
+        for name, track in waiting.items():
+            self._logs[name].ahead = track
+        if not self.leaves_out:
+            return frames, []
+        tracks = {name: reduce(join_tracks, parts) for name, parts in passed.items()}
+        counted = frames.speech & np.concatenate(counts)
+        return replace(frames, speech=counted, tracks={**frames.tracks, **tracks}), corrections
+
+    def _joined(self, name: str, track: Track | None) -> Track:
+        """Return further frames behind those that came ahead of the clock, in order."""
+        ahead = self._logs[name].ahead
+        fresh = self._logs[name].track.some(slice(0)) if track is None else track
+        early = fresh.early
+        if early is not None:
+            early = replace(early, ticks=np.maximum(early.ticks, self._end + 1))
+        fresh = replace(fresh, ticks=np.maximum(fresh.ticks, self._end + 1), early=early)
+        joined = fresh if ahead is None else join_tracks(ahead, fresh)
+        if np.any(joined.ticks[1:] < joined.ticks[:-1]):
+            order = np.argsort(joined.ticks, kind="stable")
+            joined = replace(joined.some(order), early=joined.early)
+        return joined
+
+    def _extend(self, speech: BoolArray) -> BoolArray:
+        """Take in decisions on further ticks; return which of these count at once."""
+        self._speech = np.concatenate((self._speech, speech))
+        self._status = np.append(self._status, np.full(speech.size, self._default, np.int8))
+        self._end += speech.size
+        return np.full(speech.size, self._default == _NEW)
+
+    def _pass(self, name: str, track: Track) -> Track:
+        """Log frames, and return those that count, by their weights."""
+        log, early = self._logs[name], track.early
+        if early is not None:
+            log.early = early if log.early is None else log.early.joined(early)
+            early = early.some(self._are_early_new(early))
+        if not track.ticks.size:
+            return replace(track, early=early)
+        weights = self._weights(name, track)
+        log.track = join_tracks(log.track, replace(track, early=None))
+        log.weights = np.append(log.weights, weights)
+        if (weights < 1).any():
+            counts = weights > 0
+            track, weights = track.some(counts), weights[counts]
+            if name in self._specs and self._specs[name].kind is EMBEDDING:
+                values = (track.values * weights[:, None]).astype(track.values.dtype)
+                track = replace(track, values=values)
+        return replace(track, early=early)
+
+    def _weights(self, name: str, track: Track) -> FloatArray:
+        """Compute the weight of each frame: of windows of speech the share that is new."""
+        if (self._status == _NEW).all():
+            return np.ones(track.ticks.size)
+        if name == CONDITION:  # of a second of sound each
+            sums = np.concatenate(([0], np.cumsum(self._status == _NEW)))
+            last = np.maximum(track.ticks - self._first, 0)
+            first = np.maximum(last - TICKS_PER_SECOND, 0)
+            return np.where(sums[last] - sums[first] >= (last - first) / 2, 1.0, 0.0)
+        spec = self._specs[name]
+        if spec.kind is EMBEDDING:
+            lengths = np.full(track.ticks.size, round(spec.frame_seconds * TICKS_PER_SECOND))
+            shares = self._new_shares(track.ticks, lengths)
+            return np.where(shares < _LEAST_WINDOW_SHARE, 0.0, shares)
+        places = np.clip(_places(track) - self._first - 1, -1, self._status.size - 1)
+        return np.where(places < 0, 1.0, self._status[places] == _NEW)
+
+    def _new_shares(self, ticks: IntArray, lengths: IntArray) -> FloatArray:
+        """Compute which share is new of so many ticks of speech before each tick."""
+        speech = np.flatnonzero(self._speech)
+        new = np.concatenate(([0], np.cumsum(self._status[speech] == _NEW)))
+        last = np.searchsorted(speech, ticks - self._first, side="left")
+        first = np.maximum(last - lengths, 0)
+        return np.asarray((new[last] - new[first]) / np.maximum(last - first, 1))
+
+    def _are_early_new(self, early: EarlyFrames) -> BoolArray:
+        if (self._status == _NEW).all():
+            return np.ones(early.ticks.size, np.bool_)
+        shares = self._new_shares(early.ticks, early.seconds * TICKS_PER_SECOND)
+        return np.asarray(shares == 1)
+
+    def _decide(self, decision: Decision) -> Iterator[Correction]:
+        """Apply a decision to what was remembered; yield the correction where there is one."""
+        early = {n: self._are_early_new(g.early) for n, g in self._logs.items() if g.early}
+        before = self._status.copy()
+        self._judge(decision)
+        if np.array_equal(before, self._status):
+            return
+        repeated = (self._status == _REPEATS) & (before != _REPEATS) & self._speech
+        self._repeated += int(np.count_nonzero(repeated))
+        if repeated.any() and self._recording not in self._noticed:
+            self._noticed.add(self._recording)
+            effect = "is left out" if self.leaves_out else "counts twice here: leave it out"
+            text = f"this stream has had this audio before: it tells nothing new, and {effect}"
+            self._notices.append((decision.tick, Notice("repeated", text)))
+        counts = self._status == _NEW
+        changed = np.flatnonzero((counts != (before == _NEW)) & self._speech)
+        changes = {name: change for name in self._logs if (change := self._reweigh(name))}
+        yield Correction(
+            decision.tick,
+            self._first + 1 + changed,
+            counts[changed],
+            changes,
+            {n: self._standing(n, decision.tick) for n in early if self._has_other(n, early[n], changes)},
+        )
+
+    def _judge(self, decision: Decision) -> None:
+        """Set the status of every tick that is remembered."""
+        ticks = self._first + 1 + np.arange(self._status.size)
+        for begin, end in decision.intervals:
+            inside = (ticks > begin) & (ticks <= end)
+            # what the recordings before this one counted is not touched
+            self._status[inside & ((ticks > self._began) | (self._status == _WAITS))] = _REPEATS
+        waits_from = decision.waits_from if self.leaves_out else None
+        self._default = _NEW if waits_from is None else _WAITS
+        late = ticks > (_FAR if waits_from is None else max(waits_from, self._began))
+        self._status[late & (self._status == _NEW)] = _WAITS
+        self._status[~late & (self._status == _WAITS)] = _NEW
+
+    def _reweigh(self, name: str) -> FrameChange | None:
+        """Weigh what was logged again; return what changes."""
+        log = self._logs[name]
+        before, log.weights = log.weights, self._weights(name, log.track)
+        other = np.flatnonzero(before != log.weights)
+        if not other.size:
+            return None
+        track = log.track.some(other)
+        return FrameChange(
+            track.ticks, track.values, track.spans, before[other], log.weights[other]
+        )
+
+    def _has_other(
+        self, name: str, before: BoolArray, changes: Mapping[str, FrameChange]
+    ) -> bool:
+        """Return whether another early frame may stand than did."""
+        early = self._logs[name].early
+        if early is None:
+            return False
+        return name in changes or not np.array_equal(before, self._are_early_new(early))
+
+    def _standing(self, name: str, tick: int) -> EarlyFrames | None:
+        """Return the early frame of new speech that no whole frame has; None without."""
+        log = self._logs[name]
+        if log.early is None:
+            return None
+        whole = log.track.ticks[log.weights > 0]
+        after = whole[-1] if whole.size else -1
+        new = np.flatnonzero(self._are_early_new(log.early) & (log.early.ticks > after))
+        if not new.size:
+            return None
+        return replace(log.early.some(new[-1:]), ticks=np.array([tick + 1]))
+
+    def _forget(self) -> None:
+        """Forget what is too old to be corrected."""
+        if (over := self._end - _REMEMBERED_TICKS - self._first) > 0:
+            self._status, self._speech = self._status[over:].copy(), self._speech[over:].copy()
+            self._first += over
+        for log in self._logs.values():
+            old = int(np.searchsorted(log.track.ticks, self._end - _LOGGED_TICKS))
+            if old:
+                log.track, log.weights = log.track.some(slice(old, None)), log.weights[old:].copy()
+            if log.early is not None:
+                log.early = log.early.some(log.early.ticks > self._end - _LOGGED_TICKS)
+
