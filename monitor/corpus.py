@@ -7,20 +7,28 @@ and lhotse.
 from __future__ import annotations
 
 import csv
-import io
 import os
 import re
 import shlex
+import stat
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from monitor.datasets import huggingface, lhotse
-from monitor.datasets.rows import AS_STATED, Columns, Listing, SpeakerCells, refuse_column
+from monitor.datasets import huggingface, lhotse, unread
+from monitor.datasets.opening import check_regular, text_lines, walk
+from monitor.datasets.rows import (
+    AS_STATED,
+    Columns,
+    Listing,
+    Problems,
+    SpeakerCells,
+    refuse_column,
+)
 from monitor.errors import CorpusError, UnnamedSpeakerError, UsageError
 from monitor.files import Readable, VirtualFile, files_of, plain_cell
-from monitor.phrases import plural
+from monitor.phrases import plural, some_of
 from monitor.safe_text import LONGEST_NAME, as_wav, file_name, is_name, printable
 from monitor.sources.registry import recording_suffixes
 from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice
@@ -33,6 +41,14 @@ LAYOUTS = (
     "folder a speaker"
 )
 BY_FOLDER = "a folder each"
+_NO_SPEAKER = re.compile(
+    r"(wavs?([-_0-9].*)?|flacs?|mp3s?|oggs?|clips?|audios?|sounds?|recordings?|speech|voices?|"
+    r"utterances?|samples?|files?|data|datasets?|corpus|"
+    r"(train|training|dev|development|valid|validation|validated|test|testing|eval|evaluation)"
+    r"([-_].*)?)",
+    re.IGNORECASE,
+)
+"""Folders that data sets have, and no speaker is called."""
 CONTAINERS = frozenset(  # what holds audio too, but has to be converted
     ".m4a .m4b .mp4 .aac .mov .mkv .mka .webm .wma .amr .3gp .avi .ape .wv".split()  # noqa: SIM905
 )
@@ -122,15 +138,12 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
 class _Gathering:
     """Collector of recordings, and of problems with each, named relative to a root folder."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, problems: Problems | None = None) -> None:
         self._root = root
         self._recordings: list[Recording] = []
         self._speaker_of: dict[str | VirtualFile, str] = {}
-        self._problems: list[str] = []
-
-    def problem(self, text: str) -> None:
-        """Note something that has to be left out; kept to one printable line."""
-        self._problems.append("".join(c if c.isprintable() else ascii(c)[1:-1] for c in text))
+        self._problems = Problems() if problems is None else problems
+        self.problem = self._problems.append
 
     def add(self, speaker: str, session: str, path: Readable, where: str = "") -> None:
         """Take a recording, unless something speaks against it; messages begin with ``where``."""
@@ -165,14 +178,15 @@ class _Gathering:
 
     def corpus(self, layout: str, identified_by: str = "") -> Corpus:
         """Return everything, in natural order; ``layout`` is what names the recordings."""
+        problems = tuple(self._problems)
         if not self._recordings:
-            reason = f": {self._problems[0]}" if self._problems else ""
+            reason = f": {problems[0]}" if problems else ""
             raise CorpusError(f"{layout} names no recording that can be used{reason}")
         order = sorted(
             self._recordings,
             key=lambda r: (natural(r.speaker), natural(r.session), natural(_sorting_name(r.path))),
         )
-        return Corpus(tuple(order), tuple(self._problems), identified_by)
+        return Corpus(tuple(order), problems, identified_by)
 
 
 def _sorting_name(path: Readable) -> str:
@@ -181,11 +195,11 @@ def _sorting_name(path: Readable) -> str:
 
 def _find_defect(path: Path, name: str) -> str | None:
     try:
-        missing = not path.is_file()
+        mode = path.stat().st_mode
     except (OSError, ValueError):  # too long, or with a null character
-        missing = True
-    if missing:
         return "is missing"
+    if not stat.S_ISREG(mode):
+        return "is a folder, a pipe or a device: give a file"
     if not os.access(path, os.R_OK):
         return "may not be read"
     if path.suffix.lower() in CONTAINERS:
@@ -240,11 +254,13 @@ def find(
             problem = f"{len(named)} paths do not say whose recordings they are"
             raise UnnamedSpeakerError(problem, f"a corpus is {LAYOUTS}")
         path = named[0]
+        if path.exists() and not path.is_dir():
+            check_regular(path)
         listing = _read_data_set(path, columns)
         if listing is not None:
             return _list_rows(path, listing)
         table = table_of(path)
-        if table is not None and table.name != "wav.scp":
+        if table is not None and table.name.lower() != "wav.scp":
             return _read_manifest(table, columns)
         if columns:
             raise CorpusError(
@@ -252,8 +268,9 @@ def find(
                 "like, or give a table or a data set"
             )
         if table is not None:
-            return _read_kaldi(path)
+            return _read_kaldi(table)
         if path.is_file():
+            unread.refuse_file(path)
             problem = f"{path.name} is one file and does not say whose"
             raise UnnamedSpeakerError(problem, f"a corpus is {LAYOUTS}")
         if not path.is_dir():
@@ -306,6 +323,7 @@ def _read_folders(root: Path) -> Corpus:
     session. Elsewhere each folder is a speaker, and a sub-folder, or else a file, is a session.
     """
     files = recordings_below(root)
+    unread.refuse_unread(root, files)
     if not files:
         raise CorpusError(f"no recording in {root.name or root}; it should hold {LAYOUTS}")
     gathering = _Gathering(root)
@@ -330,24 +348,36 @@ def _read_folders(root: Path) -> Corpus:
     if all(file.parent == root for file in files):
         what = f"{root.name or root} holds recordings but does not say whose"
         raise UnnamedSpeakerError(what, f"it should hold {LAYOUTS}")
+    _refuse_splits(root, files)
     return gathering.corpus(root.name, BY_FOLDER)
+
+
+def _refuse_splits(root: Path, files: Sequence[Path]) -> None:
+    """Refuse folders that are called as data sets call theirs, such as ``clips`` or ``train``."""
+    inside = [file.relative_to(root).parts for file in files if file.parent != root]
+    folders = sorted({parts[0] for parts in inside}, key=natural)
+    if not all(map(_NO_SPEAKER.fullmatch, folders)):
+        return
+    name = printable(root.name or root)
+    deeper = next((parts[0] for parts in inside if len(parts) > 2), None)
+    below = (
+        f"give {name}/{printable(deeper)} if each folder in it is a speaker, or " if deeper else ""
+    )
+    raise CorpusError(
+        f"{name} has no folder named after a speaker, only {some_of([*map(printable, folders)])}: "
+        f"{below}{unread.MANIFEST} (--speaker NAME if one person speaks in all of it)"
+    )
 
 
 def recordings_below(root: Path) -> list[Path]:
     """List recordings in natural order; hidden ones and link loops are left out."""
     suffixes = recording_suffixes() | CONTAINERS
-    files: list[Path] = []
-    seen: set[str] = set()
-    for folder, subfolders, names in os.walk(root, followlinks=True):
-        place = os.path.realpath(folder)
-        if place in seen:
-            subfolders.clear()
-            continue
-        seen.add(place)
-        subfolders[:] = sorted((n for n in subfolders if not n.startswith(".")), key=natural)
-        for name in names:
-            if not name.startswith(".") and Path(name).suffix.lower() in suffixes:
-                files.append(Path(folder, name))
+    files = [
+        folder / name
+        for folder, names in walk(root)
+        for name in names
+        if Path(name).suffix.lower() in suffixes
+    ]
     return sorted(files, key=lambda file: natural(file.as_posix()))
 
 
@@ -383,6 +413,7 @@ def _read_data_set(path: Path, columns: Columns) -> Listing | None:
     elif not path.is_dir() or table_of(path) is not None:
         return None
     elif manifests := lhotse.find_manifests(path):
+        unread.refuse_unread(path, names=[unread.LHOTSE], read=manifests)
         return lhotse.read_manifests(manifests, columns)
     elif huggingface.is_saved_to_disk(path):
         raise CorpusError(
@@ -395,13 +426,13 @@ def _read_data_set(path: Path, columns: Columns) -> Listing | None:
     is_parquet = tables[0].suffix.lower() == ".parquet"
     if is_parquet and path.is_dir() and not columns and recordings_below(path):
         return None  # of another table, such as that of `monitor replay --each`
+    if not is_parquet and path.is_dir():
+        unread.refuse_unread(path, names=[unread.METADATA], read=tables)
     return (huggingface.read_parquet if is_parquet else huggingface.read_metadata)(tables, columns)
 
 
 def _list_rows(path: Path, listing: Listing) -> Corpus:
-    gathering = _Gathering(path if path.is_dir() else path.parent)
-    for problem in listing.problems:
-        gathering.problem(problem)
+    gathering = _Gathering(path if path.is_dir() else path.parent, listing.problems)
     for row in listing.rows:
         gathering.add(row.speaker, row.session, row.path, row.where)
     corpus = gathering.corpus(path.name, listing.identified_by)
@@ -410,7 +441,12 @@ def _list_rows(path: Path, listing: Listing) -> Corpus:
 
 # ------------------------------------------------------------------------------------------ tables
 
-_OF_RECORDINGS = {"path", "speaker", "session", "chapter"}
+_TABLES = ("manifest.csv", "manifest.tsv", "wav.scp", "validated.tsv")
+"""Tables that say who speaks, in lower case; ``validated.tsv`` is Common Voice's."""
+_OF_RECORDINGS = {
+    *("path", "speaker", "session", "chapter"),
+    *("client_id", "sentence", "up_votes", "down_votes"),  # of Common Voice
+}
 _FLAC = {"--stdout": "c", "--decode": "d", "--silent": "s", "--totally-silent": "s"}
 
 
@@ -418,23 +454,30 @@ def table_of(path: Path) -> Path | None:
     """Return the table that says who speaks: the file, or one in the folder; None without."""
     if path.suffix.lower() in {".csv", ".tsv"} and path.is_file():
         return path
-    names = ("manifest.csv", "manifest.tsv", "wav.scp")
-    return next((path / name for name in names if (path / name).is_file()), None)
+    if not path.is_dir():
+        return None
+    names = {entry.name.lower(): entry for entry in sorted(path.iterdir()) if entry.is_file()}
+    return next((names[name] for name in _TABLES if name in names), None)
 
 
 def _open_table(path: Path, *, strict: bool = False) -> csv.DictReader[str]:
-    text = io.StringIO(_text(path), newline="")
     separator = "\t" if path.suffix.lower() == ".tsv" else ","
-    return csv.DictReader(text, delimiter=separator, strict=strict)
+    if _is_common_voice(path):
+        return csv.DictReader(text_lines(path), delimiter=separator, quoting=csv.QUOTE_NONE)
+    return csv.DictReader(text_lines(path), delimiter=separator, strict=strict)
 
 
 def _read_manifest(path: Path, named: Columns = AS_STATED) -> Corpus:
     """Read a table with the columns ``path``, ``speaker`` and perhaps ``session``, or ``chapter``.
 
     Without either each file is a session of its own. Paths are relative to the table. Columns that
-    are named stand for these.
+    are named stand for these. Common Voice calls the speaker ``client_id``, and its paths are
+    relative to ``clips``.
     """
     rows = _open_table(path, strict=True)
+    common_voice = _is_common_voice(path)
+    usual_speaker = "client_id" if common_voice else "speaker"
+    folder = path.parent / "clips" if common_voice else path.parent
     gathering = _Gathering(path.parent)
     try:
         columns = [(name or "").strip().lower() for name in rows.fieldnames or ()]
@@ -443,13 +486,10 @@ def _read_manifest(path: Path, named: Columns = AS_STATED) -> Corpus:
         for role, name in roles.items():
             if name is not None and name.lower() not in columns:
                 refuse_column(path.name, columns, name, role)
-        file_column, speaker_column = named.audio or "path", named.speaker or "speaker"
+        file_column, speaker_column = named.audio or "path", named.speaker or usual_speaker
         needed = {file_column.lower(), speaker_column.lower()}
         if not needed <= set(columns) or len(set(columns)) < len(columns):
-            raise CorpusError(
-                f"{path.name} needs a first line with the columns path and speaker, each once "
-                "(and perhaps session)"
-            )
+            raise CorpusError(_describe_header(path, rows.reader.dialect.delimiter, columns))
         usual = (named.session.lower(),) if named.session else ("session", "chapter")
         session_column = next((name for name in usual if name in columns), None)
         chosen = (file_column.lower(), speaker_column.lower(), session_column)
@@ -461,10 +501,28 @@ def _read_manifest(path: Path, named: Columns = AS_STATED) -> Corpus:
             if not file.strip() or not file.isprintable() or None in row:
                 gathering.problem(f"{where}is not a path and a speaker")
                 continue
-            gathering.add(speaker, session or Path(file).stem, path.parent / file, where)
+            gathering.add(speaker, session or Path(file).stem, folder / file, where)
     except csv.Error as error:
         raise CorpusError(f"{path.name} is no table ({error}); save it as UTF-8 CSV") from None
-    return gathering.corpus(path.name, f"as {path.name} has them")
+    corpus = gathering.corpus(path.name, f"as {path.name} has them")
+    return replace(corpus, attributes=read_speaker_attributes(path)) if common_voice else corpus
+
+
+def _describe_header(path: Path, separator: str, columns: Sequence[str]) -> str:
+    """Describe a table without the columns path and speaker, and what to write."""
+    needed = "the columns path and speaker, each once (and perhaps session)"
+    if {"client_id", "path"} <= set(columns):
+        return f"{path.name} of Common Voice needs the folder clips beside it, or {needed}"
+    fault = unread.separator_fault(separator.join(columns), separator)
+    return f"{path.name} {fault + ': it ' if fault else ''}needs a first line with {needed}"
+
+
+def _is_common_voice(path: Path) -> bool:
+    """Return whether a table is Common Voice's, by its columns and the folder ``clips``."""
+    if path.suffix.lower() != ".tsv" or not (path.parent / "clips").is_dir():
+        return False
+    columns = next(iter(text_lines(path)), "").strip().split("\t")
+    return {"client_id", "path"} <= set(columns) and "speaker" not in columns
 
 
 def read_speaker_attributes(corpus: Path) -> dict[str, dict[str, str]]:
@@ -480,27 +538,29 @@ def read_speaker_attributes(corpus: Path) -> dict[str, dict[str, str]]:
     table = table_of(corpus)
     if table is None:
         return {}
-    if table.name == "wav.scp":
+    if table.name.lower() == "wav.scp":
         gender_list = table.parent / "spk2gender"
         pairs = [line.split() for line in _lines(gender_list)] if gender_list.is_file() else []
         return {"gender": dict(pair for pair in pairs if len(pair) == 2)} if pairs else {}
     attributes = SpeakerCells()
+    speaker_column = "client_id" if _is_common_voice(table) else "speaker"
     for row in _open_table(table):
         plain = {name.strip(): plain_cell(cell or "").strip() for name, cell in row.items() if name}
-        names = (content for name, content in plain.items() if name.lower() == "speaker")
+        names = (content for name, content in plain.items() if name.lower() == speaker_column)
         speaker = unicodedata.normalize("NFC", next(names, ""))
         cells = {name: text for name, text in plain.items() if name.lower() not in _OF_RECORDINGS}
         attributes.add(speaker, cells)
     return attributes.collect()
 
 
-def _read_kaldi(folder: Path) -> Corpus:
+def _read_kaldi(table: Path) -> Corpus:
     """Read ``wav.scp`` and ``utt2spk``; every recording is a session of its own.
 
     Paths are relative to the folder, else to the current one, as Kaldi has it, else to one of the
     two folders above. Commands (lines that end in ``|``) are never run; of ``flac -c -d -s FILE |``
     the FILE is read.
     """
+    folder = table.parent
     if (folder / "segments").exists():
         raise CorpusError(
             f"{folder.name} has segments, which are not supported; write one file an utterance"
@@ -509,7 +569,7 @@ def _read_kaldi(folder: Path) -> Corpus:
         raise CorpusError(f"{folder.name} has wav.scp but no utt2spk; add it")
     gathering = _Gathering(folder)
     speakers = _read_pairs(folder / "utt2spk", gathering)
-    recordings = _read_pairs(folder / "wav.scp", gathering)
+    recordings = _read_pairs(table, gathering)
     for utterance, command in recordings.items():
         place = f"wav.scp {utterance}: "
         file = _find_flac_input(command) or command
@@ -552,7 +612,7 @@ def _find_flac_input(command: str) -> str | None:
 def _read_pairs(path: Path, gathering: _Gathering) -> dict[str, str]:
     """Read key and rest of each line; a key that comes again is a problem."""
     pairs: dict[str, str] = {}
-    for number, line in enumerate(_text(path).split("\n"), 1):
+    for number, line in enumerate(text_lines(path), 1):
         fields = line.split(maxsplit=1)
         if not fields:
             continue
@@ -566,17 +626,8 @@ def _read_pairs(path: Path, gathering: _Gathering) -> dict[str, str]:
     return pairs
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise CorpusError(f"cannot open {path.name}: {error.strerror}; check the name") from None
-    except UnicodeDecodeError:
-        raise CorpusError(f"{path.name} is not UTF-8 text; save it as UTF-8") from None
-
-
-def _lines(path: Path) -> list[str]:
-    return [line for line in _text(path).splitlines() if line.strip()]
+def _lines(path: Path) -> Iterator[str]:
+    return (line for line in text_lines(path) if line.strip())
 
 
 # ------------------------------------------------------------------------------------------ trials

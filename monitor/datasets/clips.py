@@ -121,8 +121,8 @@ def _cut(clip: Clip) -> bytes:
         if position < last - TOLERATED_SECONDS * rate or not pieces:
             reason = f" ({decoder.broken})" if decoder.broken else ""
             raise SourceError(
-                f"{file_name(clip.file)} ends at {position / rate:.2f} s{reason}, before "
-                f"{last / rate:.2f} s, where its part ends: correct the manifest"
+                f"{file_name(clip.file)} ends at {position / rate:.2f} s{reason}. The manifest "
+                f"lists speech in it up to {last / rate:.2f} s: correct the manifest"
             )
     samples = np.concatenate(pieces).astype("<f4")
     return _header(rate, samples.shape[1], samples.nbytes) + samples.tobytes()

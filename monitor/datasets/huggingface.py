@@ -2,27 +2,31 @@
 
 A folder of audio has ``metadata.csv`` or ``metadata.jsonl``, in it or in its sub-folders, with the
 column ``file_name``: a path relative to that table. Parquet holds the bytes of whole sound files in
-a column of structs, ``{bytes, path}``; they are read into memory, a few rows at a time.
+a column of structs, ``{bytes, path}``; they are read into memory, a row at a time.
 """
 
 from __future__ import annotations
 
 import csv
-import io
+import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path, PurePosixPath
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
+from monitor.datasets.opening import byte_lines, check_regular, open_bytes, text_lines, walk
+from monitor.datasets.parquet_pages import unpacked_bytes
 from monitor.datasets.rows import (
     MOST_ROWS,
     Columns,
     Listing,
+    Problems,
     Row,
     cells_of,
     read_json_rows,
@@ -30,14 +34,17 @@ from monitor.datasets.rows import (
     text_of,
 )
 from monitor.errors import CorpusError, SourceError, UsageError
-from monitor.files import FREE_BYTES, MOST_RATIO, VirtualFile
+from monitor.files import MOST_RATIO, VirtualFile
 from monitor.safe_text import file_name, is_name, printable
 
 METADATA = ("metadata.csv", "metadata.jsonl")
 FILE_NAME = "file_name"
 _HEAD_BYTES = 1 << 16
-_BATCH_ROWS, _BATCH_BYTES = 8, 64 << 20  # of sound files in memory at once
+_MOST_COLUMNS = 10_000
+_FREE_BYTES = 32 << 20  # unpacked, however small a file is
 _LEAST_BYTES = 16  # of a row with a sound file
+_MOST_WHOLE = 1 << 53  # beyond that a float is not exact
+_DEEPEST = 8  # structs within structs
 _LABEL_ROWS = 4096
 _DAMAGES = (OSError, ValueError, LookupError, TypeError, MemoryError, NotImplementedError)
 """pyarrow's errors are of these kinds."""
@@ -50,11 +57,11 @@ _SAVED = ("dataset_dict.json", "state.json")
 def is_metadata(path: Path) -> bool:
     """Return whether a file is the metadata of a folder of audio, by its columns."""
     try:
-        with path.open("rb") as file:
+        with open_bytes(path) as file:
             head = file.read(_HEAD_BYTES).decode("utf-8-sig", errors="replace")
-    except OSError:
+    except CorpusError:
         return False
-    first = head.split("\n", 1)[0]
+    first = re.split(r"[\r\n]", head, maxsplit=1)[0]
     if path.suffix.lower() == ".jsonl":
         try:
             value = orjson.loads(first)
@@ -62,25 +69,21 @@ def is_metadata(path: Path) -> bool:
             return False
         return isinstance(value, dict) and bool(_file_columns(value))
     columns = next(csv.reader([first]), [])
-    return path.suffix.lower() == ".csv" and "path" not in columns and bool(_file_columns(columns))
+    is_manifest = "path" in columns and path.name not in METADATA
+    return path.suffix.lower() == ".csv" and not is_manifest and bool(_file_columns(columns))
 
 
 def find_tables(root: Path) -> list[Path]:
     """Find the metadata, else the Parquet files, in a folder and those below it, in order."""
     metadata: list[Path] = []
     parquet: list[Path] = []
-    for folder, subfolders, names in os.walk(root):
-        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-        tables = [Path(folder, name) for name in METADATA if name in names]
+    for folder, names in walk(root):
+        tables = [folder / name for name in METADATA if name in names]
         tables = [table for table in tables if is_metadata(table)]
         if len(tables) > 1:
             raise CorpusError(f"{file_name(folder)} has {' and '.join(METADATA)}: remove one")
         metadata += tables
-        parquet += [
-            Path(folder, name)
-            for name in sorted(names)
-            if name.lower().endswith(".parquet") and not name.startswith(".")
-        ]
+        parquet += [folder / name for name in names if name.lower().endswith(".parquet")]
     return metadata or parquet
 
 
@@ -96,41 +99,44 @@ def read_metadata(tables: Sequence[Path], columns: Columns) -> Listing:
         CorpusError: a table cannot be read, or lacks a column.
     """
     listing = Listing(identified_by=_describe(columns))
+    listing.rows = _metadata_of(tables, columns, listing)
+    return listing
+
+
+def _metadata_of(tables: Sequence[Path], columns: Columns, listing: Listing) -> Iterator[Row]:
     root = Path(os.path.commonpath([table.parent for table in tables]))
     for table in tables:
         name = table.relative_to(root).as_posix()
-        rows = list(_metadata_rows(table, name, listing.problems))
-        column_names = list(dict.fromkeys(column for _, values in rows for column in values))
-        if not column_names:
-            continue
-        file_column = _file_column(name, column_names, columns.audio)
-        speaker_column, session_column = _label_columns(
-            name, [column for column in column_names if column != file_column], columns
-        )
+        rows = _metadata_rows(table, name, listing.problems)
+        file_column, known = "", dict[str, None]()
         for where, values in rows:
+            if not known:
+                file_column = _file_column(name, list(values), columns.audio)
+                if columns.speaker is None:
+                    _check_labels(name, [n for n in values if n != file_column], columns)
+            known.update(dict.fromkeys(values))  # rows of JSON lines differ in theirs
+            if len(known) > _MOST_COLUMNS:
+                raise CorpusError(f"{name} has more than {_MOST_COLUMNS} columns: write it again")
             file = values.get(file_column)
             if (problem := _path_problem(file)) is not None:
                 listing.problems.append(f"{where}{problem}")
                 continue
             path = PurePosixPath(str(file))
-            session = path.with_suffix("").as_posix() if session_column is None else None
-            _add(
-                listing, where, values, speaker_column, session_column, session,
-                table.parent / path, (file_column,),
-            )  # fmt: skip
-    return listing
+            cells = {column: value for column, value in values.items() if column != file_column}
+            session = path.with_suffix("").as_posix()
+            yield from _rows(listing, where, cells, columns, session, table.parent / path)
+        if known:
+            _check_labels(name, [n for n in known if n != file_column], columns)
 
 
 def _metadata_rows(
-    table: Path, name: str, problems: list[str]
+    table: Path, name: str, problems: Problems
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if table.suffix.lower() == ".jsonl":
+        yield from read_json_rows(byte_lines(table), name, problems)
+        return
+    rows = csv.DictReader(text_lines(table), strict=True)
     try:
-        if table.suffix.lower() == ".jsonl":
-            with table.open("rb") as file:
-                yield from read_json_rows(file, name, problems)
-            return
-        text = io.StringIO(table.read_text(encoding="utf-8-sig"), newline="")
-        rows = csv.DictReader(text, strict=True)
         _check_unique(name, rows.fieldnames or ())
         for values in rows:
             where = f"{name} line {rows.line_num}: "
@@ -138,10 +144,6 @@ def _metadata_rows(
                 problems.append(f"{where}has not as many cells as there are columns")
             else:
                 yield where, values
-    except OSError as error:
-        raise CorpusError(f"cannot open {name}: {error.strerror}; check the name") from None
-    except UnicodeDecodeError:
-        raise CorpusError(f"{name} is not UTF-8 text; save it as UTF-8") from None
     except csv.Error as error:
         raise CorpusError(f"{name} is no table ({error}); save it as UTF-8 CSV") from None
 
@@ -177,15 +179,12 @@ def _path_problem(file: object) -> str | None:
 # --- Labels.
 
 
-def _label_columns(
-    table: str, column_names: Sequence[str], columns: Columns
-) -> tuple[str, str | None]:  # fmt: skip
-    """Check the columns of speakers and sessions, which nothing but their user can say."""
+def _check_labels(table: str, column_names: Sequence[str], columns: Columns) -> None:
+    """Refuse a table without the columns of speakers and sessions, which only its user knows."""
     if columns.speaker not in column_names:
         refuse_column(table, column_names, columns.speaker, "speaker")
     if columns.session is not None and columns.session not in column_names:
         refuse_column(table, column_names, columns.session, "session")
-    return columns.speaker or "", columns.session
 
 
 def _check_unique(table: str, names: Sequence[str]) -> None:
@@ -198,32 +197,28 @@ def _describe(columns: Columns) -> str:
     return f"by {columns.speaker}, {by}"
 
 
-def _add(
+def _rows(
     listing: Listing,
     where: str,
-    values: Mapping[str, Any],
-    speaker_column: str,
-    session_column: str | None,
-    session: str | None,
+    cells: Mapping[str, Any],
+    columns: Columns,
+    session: str,
     path: Path | VirtualFile,
-    without: tuple[str, ...] = (),
-) -> None:
-    """Add a row, unless its labels are of a type that names nobody."""
-    labels = {speaker_column: text_of(values.get(speaker_column))}
-    if session_column is not None:
-        labels[session_column] = session = text_of(values.get(session_column))
+) -> Iterator[Row]:
+    """Yield a row, unless its labels name nobody; ``session`` stands for a column of sessions."""
+    labels = {name: text_of(cells.get(name)) for name in (columns.speaker, columns.session) if name}
     if unnamed := [name for name, text in labels.items() if text is None or not text.strip()]:
-        value = values.get(unnamed[0])
+        value = cells.get(unnamed[0])
         kind = "empty" if value in (None, "") else f"{str(value)[:20]!a}, no text or whole number"
         listing.problems.append(f"{where}{unnamed[0]} is {kind}")
         return
-    speaker, session = labels[speaker_column] or "", session or ""
-    if session_column is None and not is_name(session):
+    speaker = labels[columns.speaker or ""] or ""
+    if columns.session is not None:
+        session = labels[columns.session] or ""
+    elif not is_name(session):
         session = Path(session).name[-100:]
-    listing.rows.append(Row(speaker, session, path, where))
-    listing.attributes.add(
-        speaker.strip(), cells_of(values, {speaker_column, session_column, *without})
-    )
+    listing.attributes.add(speaker.strip(), cells_of(cells, labels.keys()))
+    yield Row(speaker, session, path, where)
 
 
 # --- Parquet.
@@ -278,30 +273,25 @@ class _Cells:
         self._lock = Lock()
         self._key: tuple[Path, str, int] | None = None
         self._batches: Iterator[Any] = iter(())
-        self._begin, self._cells = 0, list[Any]()
+        self._next, self._cell = 0, None
 
     def read(self, audio: ParquetAudio) -> bytes | memoryview | None:
         """Return the bytes of a cell; None where it holds none."""
         key = (audio.path, audio.leaf, audio.group)
         try:
             with self._lock:
-                if key != self._key or audio.row < self._begin:
+                if key != self._key or audio.row < self._next - 1:
                     self._key = None
-                    file = _open(audio.path)
-                    group = file.metadata.row_group(audio.group)
-                    usual = group.total_byte_size // max(group.num_rows, 1)
-                    self._batches = file.iter_batches(
-                        min(_BATCH_ROWS, max(1, _BATCH_BYTES // max(usual, 1))),
-                        row_groups=[audio.group],
-                        columns=[audio.leaf],
+                    # a row at a time: many rows may share one sound file of any length
+                    self._batches = _open(audio.path).iter_batches(
+                        1, row_groups=[audio.group], columns=[audio.leaf]
                     )
-                    self._begin, self._cells, self._key = 0, [], key
-                while audio.row >= self._begin + len(self._cells):
-                    self._begin += len(self._cells)
-                    self._cells = []
-                    self._cells = _bytes_in(next(self._batches))
-                cell = self._cells[audio.row - self._begin]
-                return None if cell is None else memoryview(cell).cast("B")
+                    self._next, self._key = 0, key
+                while audio.row >= self._next:
+                    self._cell = None
+                    self._cell = _bytes_in(next(self._batches))
+                    self._next += 1
+                return None if self._cell is None else memoryview(self._cell).cast("B")
         except (CorpusError, StopIteration, *_DAMAGES) as error:
             self._key = None
             reason = _reason(error) or "it ends early"
@@ -315,14 +305,16 @@ def _reason(error: BaseException) -> str:
     return printable(str(error).split("\n")[0])[:200].rstrip(".")
 
 
-def _bytes_in(batch: Any) -> list[Any]:
-    """Return the cells of a batch of one column, of bytes or of structs of them."""
+def _bytes_in(batch: Any) -> Any:
+    """Return the bytes in a batch of one row and one column; None if it has none."""
     column = batch.column(0)
     if hasattr(column, "field"):
         import pyarrow.compute
 
         column = pyarrow.compute.struct_field(column, [0])  # whose nulls are the struct's too
-    return [cell.as_buffer() for cell in column]
+    cell = column[0]
+    cell = getattr(cell, "value", cell) if hasattr(column, "dictionary") else cell
+    return None if cell is None else cell.as_buffer()
 
 
 def _parquet() -> Any:
@@ -337,6 +329,7 @@ def _parquet() -> Any:
 def _open(path: Path, dictionaries: Sequence[str] = ()) -> Any:
     """Open a Parquet file; not mapped, since one that is cut off would end the process."""
     parquet = _parquet()
+    check_regular(path)
     try:
         return parquet.ParquetFile(
             path, read_dictionary=list(dictionaries), memory_map=False, pre_buffer=False,
@@ -349,6 +342,12 @@ def _open(path: Path, dictionaries: Sequence[str] = ()) -> Any:
         ) from None
 
 
+def column_names(path: Path) -> list[str]:
+    """Return the names of a Parquet file's columns; CorpusError or UsageError as `read_parquet`."""
+    with _open(path) as file:
+        return list(file.schema_arrow.names)
+
+
 def read_parquet(files: Sequence[Path], columns: Columns) -> Listing:
     """Read who speaks in the rows of Parquet files; audio is read when it is heard.
 
@@ -357,73 +356,129 @@ def read_parquet(files: Sequence[Path], columns: Columns) -> Listing:
         UsageError: pyarrow is not installed.
     """
     listing = Listing(identified_by=_describe(columns))
+    listing.rows = _parquet_rows(files, columns, listing)
+    return listing
+
+
+def _parquet_rows(files: Sequence[Path], columns: Columns, listing: Listing) -> Iterator[Row]:
     count = 0
     for path in files:
         name = file_name(path)
         with _open(path) as file:
-            schema = file.schema_arrow
-            count += file.metadata.num_rows
-            _check_size(name, file.metadata, path.stat().st_size)
+            schema, metadata = file.schema_arrow, file.metadata
+        count += metadata.num_rows
         if count > MOST_ROWS:
             raise CorpusError(f"{name}: more than {MOST_ROWS} rows; take a part of the data set")
         _check_unique(name, schema.names)
         leaf = _find_audio(name, schema, columns.audio)
-        column_names = [n for n in schema.names if n != leaf.partition(".")[0]]
-        speaker_column, session_column = _label_columns(name, column_names, columns)
-        kinds = _kinds(schema)
-        for label in filter(None, (speaker_column, session_column)):
-            if label not in kinds:
+        labels = _labels(schema, leaf)
+        for column, option in ((columns.speaker, "speaker"), (columns.session, "session")):
+            if column in schema.names and column not in labels:
+                stated = f"{name}: column {column} holds {str(schema.field(column).type)[:80]}"
                 raise CorpusError(
-                    f"{name}: column {label} holds {schema.field(label).type}: name one of "
-                    f"{', '.join(kinds) or 'text'}"
+                    f"{stated}: name one of {', '.join(labels)}"
+                    if labels
+                    else f"{stated}, and no column holds text or whole numbers: add one that "
+                    f"names the {option}"
                 )
-        classes = _class_names(schema)
-        labels = [n for n in kinds if n != leaf]
+        _check_labels(name, list(labels), columns)
+        _check_size(path, metadata, [leaf, *labels])
         try:
-            for audio, values in _label_rows(path, leaf, labels, kinds):
-                for column, names in classes.items():
-                    if isinstance(index := values.get(column), int) and 0 <= index < len(names):
-                        values[column] = names[index]
+            for audio, cells in _label_rows(path, leaf, labels, _class_names(schema)):
+                for column in filter(None, (columns.speaker, columns.session)):
+                    if isinstance(value := cells[column], float):
+                        raise CorpusError(
+                            f"{name}: column {column} holds {labels[column].type}, such as "
+                            f"{value:g}: write text or whole numbers"
+                        )
                 where = f"{name} row {audio.number}: "
-                session = None if session_column else audio.name
-                _add(listing, where, values, speaker_column, session_column, session, audio)
+                yield from _rows(listing, where, cells, columns, audio.name, audio)
         except _DAMAGES as error:
             reason = _reason(error)
             raise CorpusError(f"{name} is damaged ({reason}); write it again") from None
-    return listing
 
 
-def _check_size(name: str, metadata: Any, size: int) -> None:
-    """Refuse a file that would take far more memory than its size makes believable."""
-    groups = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
-    if metadata.num_rows * _LEAST_BYTES > size or sum(groups) > FREE_BYTES + MOST_RATIO * size:
+def _check_size(path: Path, metadata: Any, leaves: Collection[str]) -> None:
+    """Refuse a file that would take far more memory than its size makes believable.
+
+    The footer states the size of each row group, and may be wrong. So the page headers of the
+    columns that are read are counted too.
+    """
+    size, rows = path.stat().st_size, metadata.num_rows
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    unpacked = sum(group.total_byte_size for group in groups)
+    try:
+        with path.open("rb") as file:
+            pages = sum(
+                unpacked_bytes(file, chunk)
+                for group in groups
+                for chunk in map(group.column, range(group.num_columns))
+                if chunk.path_in_schema in leaves
+            )
+    except _DAMAGES as error:
+        raise CorpusError(f"{file_name(path)} is damaged ({error}); write it again") from None
+    unpacked = max(unpacked, pages)
+    if rows * _LEAST_BYTES > size or unpacked > _FREE_BYTES + MOST_RATIO * size:
         raise CorpusError(
-            f"{name} says that it holds {metadata.num_rows} rows and {sum(groups) >> 20} MB, in "
+            f"{file_name(path)} says that it holds {rows} rows and {unpacked >> 20} MB, in "
             f"{size} bytes: write it again, with its audio in it"
         )
 
 
+class _Label(NamedTuple):
+    """A column of texts or numbers, perhaps in structs: its names from the outermost, its type."""
+
+    names: tuple[str, ...]
+    type: Any
+    is_text: bool
+
+    def cells(self, batch: Any) -> list[Any]:
+        """Return the cells of a batch; a text that many rows share is made once.
+
+        Whole numbers are integers: pandas writes integers with nulls as floats.
+        """
+        first, *inner = self.names
+        column = batch.column(first)
+        if inner:
+            import pyarrow.compute
+
+            column = pyarrow.compute.struct_field(column, inner)
+        if hasattr(column, "dictionary"):
+            texts, indices = column.dictionary.to_pylist(), column.indices.to_pylist()
+            return [None if index is None else texts[index] for index in indices]
+        return [_whole(cell) for cell in column.to_pylist()]
+
+
+def _whole(value: Any) -> Any:
+    """Return a whole number as an integer, NaN as None, and anything else as it is."""
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < _MOST_WHOLE
+    return int(value) if is_whole else value
+
+
 def _label_rows(
-    path: Path, leaf: str, labels: Sequence[str], kinds: Mapping[str, bool]
+    path: Path,
+    leaf: str,
+    labels: Mapping[str, _Label],
+    classes: Mapping[str, Sequence[str]],
 ) -> Iterator[tuple[ParquetAudio, dict[str, Any]]]:
     number = 0
-    with _open(path, [name for name in labels if kinds[name]]) as file:
+    with _open(path, [name for name, label in labels.items() if label.is_text]) as file:
         for group in range(file.metadata.num_row_groups):
             row = 0
-            for batch in file.iter_batches(_LABEL_ROWS, row_groups=[group], columns=labels):
-                cells = dict(zip(labels, map(_values, batch.columns), strict=True))
+            for batch in file.iter_batches(_LABEL_ROWS, row_groups=[group], columns=list(labels)):
+                columns = {name: label.cells(batch) for name, label in labels.items()}
+                for column in classes.keys() & columns.keys():
+                    names = classes[column]
+                    columns[column] = [
+                        names[cell] if type(cell) is int and 0 <= cell < len(names) else cell
+                        for cell in columns[column]
+                    ]
                 for place in range(batch.num_rows):
-                    values = {name: column[place] for name, column in cells.items()}
-                    yield ParquetAudio(path, leaf, group, row, number), values
+                    cells = {name: column[place] for name, column in columns.items()}
+                    yield ParquetAudio(path, leaf, group, row, number), cells
                     row, number = row + 1, number + 1
-
-
-def _values(column: Any) -> list[Any]:
-    """Return the cells of a column; a text that many rows share is made once."""
-    if not hasattr(column, "dictionary"):
-        return list(column.to_pylist())
-    texts = column.dictionary.to_pylist()
-    return [None if index is None else texts[index] for index in column.indices.to_pylist()]
 
 
 def _find_audio(table: str, schema: Any, audio: str | None) -> str:
@@ -431,7 +486,10 @@ def _find_audio(table: str, schema: Any, audio: str | None) -> str:
     types = import_module("pyarrow").types
 
     def is_bytes(kind: Any) -> bool:
-        return bool(types.is_binary(kind) or types.is_large_binary(kind))
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        return bool(
+            types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
+        )
 
     leaves = {}
     for field in schema:
@@ -453,19 +511,28 @@ def _find_audio(table: str, schema: Any, audio: str | None) -> str:
     return next(iter(leaves.values()))
 
 
-def _kinds(schema: Any) -> dict[str, bool]:
-    """Return the columns of texts (True) and of whole numbers (False)."""
+def _labels(schema: Any, audio: str) -> dict[str, _Label]:
+    """Return the columns that can name a speaker, but for the audio's, by name.
+
+    A field of a struct is called by all its names: ``speaker.id``.
+    """
     types = import_module("pyarrow").types
-    kinds: dict[str, bool] = {}
-    for field in schema:
-        kind = field.type
-        if types.is_dictionary(kind):
-            kind = kind.value_type
-        if types.is_string(kind) or types.is_large_string(kind):
-            kinds[field.name] = True
-        elif types.is_integer(kind):
-            kinds[field.name] = False
-    return kinds
+    labels: dict[str, _Label] = {}
+    fields: list[tuple[tuple[str, ...], Any]] = [((field.name,), field.type) for field in schema]
+    while fields:
+        names, kind = fields.pop(0)
+        if names[0] == audio.partition(".")[0]:
+            continue
+        if types.is_struct(kind):
+            fields += [((*names, f.name), f.type) for f in kind if len(names) < _DEEPEST]
+            continue
+        plain = kind.value_type if types.is_dictionary(kind) else kind
+        is_text = any(
+            test(plain) for test in (types.is_string, types.is_large_string, types.is_string_view)
+        )
+        if is_text or types.is_integer(plain) or types.is_floating(plain):
+            labels[".".join(names)] = _Label(names, plain, bool(is_text))
+    return labels
 
 
 def _class_names(schema: Any) -> dict[str, list[str]]:

@@ -6,10 +6,9 @@ recording is taken as one recording, end to end; nothing else of it is read.
 
 from __future__ import annotations
 
-import gzip
 import math
+import os
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,9 +18,11 @@ from typing import Any
 import orjson
 
 from monitor.datasets.clips import TOLERATED_SECONDS, Clip, join_stretches
+from monitor.datasets.opening import byte_lines
 from monitor.datasets.rows import (
     Columns,
     Listing,
+    Problems,
     Row,
     cells_of,
     read_json_rows,
@@ -29,11 +30,11 @@ from monitor.datasets.rows import (
     text_of,
 )
 from monitor.errors import CorpusError
+from monitor.phrases import some_of
 from monitor.safe_text import file_name
 
 _NAMED = re.compile(r"(?:^|.*[_.-])(cuts|recordings|supervisions)(?:[_.-].*)?\.jsonl(?:\.gz)?")
 _CUTS = ("MonoCut", "MultiCut", "MixedCut", "PaddingCut")
-_LONGEST_LINE = 64 << 20
 _MOST_SECONDS = 1e9
 _OF_SEGMENTS = {"id", "recording_id", "start", "duration", "channel", "text", "alignment", "custom"}
 
@@ -49,10 +50,8 @@ def kind_of(path: Path) -> str:
     if not path.name.endswith((".jsonl", ".jsonl.gz")):
         return ""
     try:
-        with _open(path) as file:
-            first = file.readline(_LONGEST_LINE)
-        value = orjson.loads(first)
-    except (OSError, EOFError, ValueError, zlib.error):
+        value = orjson.loads(next(byte_lines(path), b""))
+    except (CorpusError, ValueError):
         return ""
     if not isinstance(value, dict):
         return ""
@@ -89,15 +88,11 @@ def read_manifests(paths: Sequence[Path], columns: Columns) -> Listing:
             f"{file_name(paths[0])} goes with {missing}, and there are none beside it"
         )
     reader = _Reader(columns)
-    try:
-        if cuts:
-            for path in cuts:
-                reader.read_cuts(path)
-        else:
-            reader.read_supervisions(recordings, supervisions)
-    except (EOFError, zlib.error, OSError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise CorpusError(f"{reader.current} cannot be read ({reason}); write it again") from None
+    if cuts:
+        for path in cuts:
+            reader.read_cuts(path)
+    else:
+        reader.read_supervisions(recordings, supervisions)
     return reader.listing(", ".join(map(file_name, cuts or supervisions)))
 
 
@@ -115,10 +110,6 @@ def _partner(path: Path, kind: str) -> Path:
             "by side, or give cuts"
         )
     return partner
-
-
-def _open(path: Path) -> Any:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
 
 
 class _ManifestError(Exception):
@@ -145,7 +136,6 @@ class _Reader:
     """Collector of segments by speaker, session, file and channels."""
 
     def __init__(self, columns: Columns) -> None:
-        self.current = ""
         self._columns = columns
         self._speaker = columns.speaker or "speaker"
         self._session = columns.session or "recording_id"
@@ -157,16 +147,24 @@ class _Reader:
     def listing(self, label: str) -> Listing:
         """Return the rows; CorpusError where no segment has the columns."""
         if self._known and not self._has_speaker:
+            if self._columns.speaker is None:
+                others = [name for name in self._known if name not in _OF_SEGMENTS]
+                advice = f", or name one of {some_of(others, 20)} with --speaker-column"
+                raise CorpusError(
+                    f"{label}: no supervision names its speaker: add the field speaker"
+                    f"{advice if others else ''}"
+                )
             refuse_column(label, self._known, self._speaker, "speaker")
         if self._known and not self._has_session:
             refuse_column(label, self._known, self._session, "session")
+        self._listing.rows = self._rows()
+        return self._listing
+
+    def _rows(self) -> Iterator[Row]:
         for (speaker, session, path, channels), segments in self._segments.items():
             clip = Clip(path, join_stretches(segments.stretches), channels)
             is_whole = _is_whole(clip, segments.audio)
-            self._listing.rows.append(
-                Row(speaker, session, path if is_whole else clip, segments.where)
-            )
-        return self._listing
+            yield Row(speaker, session, path if is_whole else clip, segments.where)
 
     # --- The two kinds of manifests.
 
@@ -199,10 +197,7 @@ class _Reader:
                     self._add(where, folder, recording, supervision, {}, begin, end, channels)
 
     def _lines(self, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-        self.current = file_name(path)
-        with _open(path) as file:
-            yield from read_json_rows(_limited(file, self.current), self.current,
-                                      self._listing.problems)  # fmt: skip
+        yield from read_json_rows(byte_lines(path), file_name(path), self._listing.problems)
 
     def _read_cut(self, folder: Path, where: str, cut: dict[str, Any]) -> None:
         kind = cut.get("type")
@@ -257,6 +252,11 @@ class _Reader:
             named = self._session if speaker and speaker.strip() else self._speaker
             raise _ManifestError(f"{named} is empty, or no text or whole number")
         audio, indices = _find_audio(folder, recording, channels)
+        length = _length_of(recording)
+        if end > length + TOLERATED_SECONDS:
+            raise _ManifestError(
+                f"ends at {end:.2f} s, after its recording ({length:.2f} s): correct the manifest"
+            )
         key = (speaker, session, audio.path, indices)
         self._segments.setdefault(key, _Segments(where, audio)).stretches.append((begin, end))
         without = {self._speaker, self._session, *_OF_SEGMENTS}
@@ -266,7 +266,7 @@ class _Reader:
 class _noted:  # noqa: N801
     """Block whose unusable line is noted as a problem, and left out."""
 
-    def __init__(self, where: str, problems: list[str]) -> None:
+    def __init__(self, where: str, problems: Problems) -> None:
         self._where, self._problems = where, problems
 
     def __enter__(self) -> None:
@@ -276,13 +276,6 @@ class _noted:  # noqa: N801
         if isinstance(error, _ManifestError):
             self._problems.append(f"{self._where}{error}")
         return isinstance(error, _ManifestError)
-
-
-def _limited(file: Any, name: str) -> Iterator[bytes]:
-    while line := file.readline(_LONGEST_LINE):
-        if len(line) == _LONGEST_LINE:
-            raise CorpusError(f"{name} has a line of more than {_LONGEST_LINE >> 20} MB")
-        yield line
 
 
 def _number(
@@ -296,6 +289,12 @@ def _number(
     if (value < 0 and not negative) or (value == 0 and positive):
         raise _ManifestError(f"{name} is {value:g}, which is too little")
     return float(value)
+
+
+def _length_of(recording: Mapping[str, Any]) -> float:
+    """Return the seconds of a recording, infinite where it does not state them."""
+    length = recording.get("duration")
+    return float(length) if isinstance(length, int | float) and length > 0 else math.inf
 
 
 def _channels(value: object) -> tuple[int, ...]:
@@ -335,7 +334,7 @@ def _find_audio(
             raise _ManifestError(f"{place} is an address: nothing is fetched; give a file")
         path = Path(place)
         if not path.is_absolute():  # as lhotse has it, from where its program was started
-            path = folder / path if (folder / path).exists() else path.absolute()
+            path = folder / path if os.path.exists(folder / path) else path.absolute()  # noqa: PTH110  # no error if too long
         samples = recording.get("num_samples")
         audio = _Audio(path, tuple(source["channels"]), samples if type(samples) is int else -1)
         return audio, tuple(audio.channels.index(channel) for channel in channels)
@@ -362,6 +361,8 @@ def _header_of(path: Path) -> tuple[int, int, int]:
     """Return frames, rate and channels of a sound file; zeros where they cannot be read."""
     import soundfile
 
+    if not os.path.isfile(path):  # noqa: PTH113  # a pipe would be waited for
+        return 0, 0, 0
     try:
         info = soundfile.info(str(path))
     except (OSError, TypeError, ValueError, soundfile.LibsndfileError):

@@ -11,10 +11,12 @@ import orjson
 
 from monitor.errors import CorpusError
 from monitor.files import Readable
+from monitor.phrases import plural
 from monitor.safe_text import printable
 
 MOST_ROWS = 10_000_000
 """More are no table that somebody made on purpose."""
+MOST_PROBLEMS = 1000
 _MOST_UNCLEAR = 10
 _LONGEST = 40  # characters of what is said of a speaker; more is a text that was read
 _MOST_LISTED = 20  # columns in a message
@@ -46,12 +48,42 @@ class Row:
     where: str = ""
 
 
+class Problems:
+    """Printable lines about unusable parts: the first thousand, and the number of the others.
+
+    Example:
+        >>> problems = Problems(most=1)
+        >>> for text in ("a is missing", "b is missing"):
+        ...     problems.append(text)
+        >>> list(problems)
+        ['a is missing', 'and 1 more problem']
+    """
+
+    def __init__(self, most: int = MOST_PROBLEMS) -> None:
+        self._most, self._count = most, 0
+        self._lines: list[str] = []
+
+    def append(self, text: str) -> None:
+        """Add a line; only counted once there are enough."""
+        self._count += 1
+        if self._count <= self._most:
+            self._lines.append("".join(c if c.isprintable() else ascii(c)[1:-1] for c in text))
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._lines
+        if self._count > self._most:
+            yield f"and {plural(self._count - self._most, 'more problem')}"
+
+
 @dataclass(slots=True)
 class Listing:
-    """Rows of a data set, a line for each row that cannot be used, and the speakers' attributes."""
+    """Rows of a data set, their problems, and the speakers' attributes.
 
-    rows: list[Row] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    Problems and attributes are complete once the rows have been read.
+    """
+
+    rows: Iterable[Row] = ()
+    problems: Problems = field(default_factory=Problems)
     identified_by: str = ""
     attributes: SpeakerCells = field(default_factory=lambda: SpeakerCells())
 
@@ -112,16 +144,18 @@ def refuse_column(table: str, columns: Iterable[str], name: str | None, option: 
     """Refuse a column that a data set lacks, or that was not named, and list those there are."""
     names = [printable(column)[:_LONGEST] for column in columns]
     more = f" and {len(names) - _MOST_LISTED} more" if names[_MOST_LISTED:] else ""
-    listed = ", ".join(names[:_MOST_LISTED]) + more or "none"
     if name is None:
         problem = f"{table} does not say which column names the {option}"
     else:
         problem = f"{table} has no column {printable(name)!r} ({option})"
+    if not names:
+        raise CorpusError(f"{problem}, and no other column can: add one")
+    listed = ", ".join(names[:_MOST_LISTED]) + more
     raise CorpusError(f"{problem}: name one of {listed} with --{option}-column")
 
 
 def read_json_rows(
-    lines: Iterable[bytes], name: str, problems: list[str]
+    lines: Iterable[bytes], name: str, problems: Problems
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each JSON object of a file of JSON lines, with what messages on it begin with."""
     for number, line in enumerate(lines, 1):

@@ -1,0 +1,137 @@
+"""Files of data sets, opened with limits: a hostile one costs neither memory nor time."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from monitor.errors import CorpusError
+from monitor.files import FREE_BYTES, MOST_RATIO
+from monitor.safe_text import file_name
+
+LONGEST_LINE = 8 << 20
+"""Maximum bytes or characters of a line: word times of ten hours of speech are longer than any."""
+_POINTER = b"version https://git-lfs.github.com/spec/"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_MARK = b"\xef\xbb\xbf"
+
+
+class _Bounded(io.RawIOBase):
+    """Reads at most this many bytes; CorpusError beyond them."""
+
+    def __init__(self, file: BinaryIO, name: str, most: int) -> None:
+        self._file, self._name, self._left, self._most = file, name, most, most
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._file.read(len(buffer))
+        self._left -= len(piece)
+        if self._left < 0:
+            raise CorpusError(
+                f"{self._name} unpacks to more than {self._most >> 20} MB, far more than its size "
+                "makes believable: write it again"
+            )
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+def walk(root: Path) -> Iterator[tuple[Path, list[str]]]:
+    """Yield each folder, and the names of its files; hidden ones and link loops are left out."""
+    seen: set[str] = set()
+    for folder, subfolders, names in os.walk(root, followlinks=True):
+        place = os.path.realpath(folder)
+        if place in seen:
+            subfolders.clear()
+            continue
+        seen.add(place)
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        yield Path(folder), sorted(name for name in names if not name.startswith("."))
+
+
+def check_regular(path: Path) -> None:
+    """Refuse pipes, devices and Git LFS pointers with a CorpusError; OSError if unreadable."""
+    with _open_regular(path):
+        pass
+
+
+@contextmanager
+def _open_regular(path: Path) -> Iterator[BinaryIO]:
+    name = file_name(path)
+    # without waiting: opening a pipe would last until a program writes to it
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise CorpusError(f"{name} is a pipe or a device: save it to a file first")
+        if file.read(len(_POINTER)) == _POINTER:
+            raise CorpusError(f"{name} is a Git LFS pointer, not the file itself: run git lfs pull")
+        file.seek(0)
+        yield file
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[io.BufferedReader]:
+    """Open a regular file for reading, unpacked if its name ends in ``.gz``.
+
+    Raises:
+        CorpusError: it is no regular file, cannot be read, or unpacks to more than 128 MB and 50
+            times its size.
+    """
+    name = file_name(path)
+    try:
+        with _open_regular(path) as file:
+            if path.suffix.lower() != ".gz":
+                yield file  # type: ignore[misc]
+                return
+            most = FREE_BYTES + MOST_RATIO * os.fstat(file.fileno()).st_size
+            unpacked = cast("BinaryIO", gzip.GzipFile(fileobj=file))
+            yield io.BufferedReader(_Bounded(unpacked, name, most))
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise CorpusError(f"{name} cannot be read ({error}); write it again") from None
+    except OSError as error:
+        raise CorpusError(f"cannot open {name}: {error.strerror}; check the name") from None
+
+
+def byte_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file, without a byte-order mark.
+
+    Raises:
+        CorpusError: as `open_bytes`, or a line is too long.
+    """
+    with open_bytes(path) as file:
+        if file.peek(3).startswith(_MARK):
+            file.read(3)
+        while line := file.readline(LONGEST_LINE):
+            _check_length(line, path)
+            yield line
+
+
+def text_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a UTF-8 text with their ends, without a byte-order mark.
+
+    Raises:
+        CorpusError: as `open_bytes`, a line is too long, or it is other text.
+    """
+    with open_bytes(path) as file:
+        if file.peek(2).startswith(_UTF16):
+            raise CorpusError(f"{file_name(path)} is UTF-16 text; save it as UTF-8")
+        text = io.TextIOWrapper(file, "utf-8-sig", newline="")
+        try:
+            while line := text.readline(LONGEST_LINE):
+                _check_length(line, path)
+                yield line
+        except UnicodeDecodeError:
+            raise CorpusError(f"{file_name(path)} is not UTF-8 text; save it as UTF-8") from None
+
+
+def _check_length(line: str | bytes, path: Path) -> None:
+    if len(line) >= LONGEST_LINE:
+        raise CorpusError(f"{file_name(path)} has a line of more than {LONGEST_LINE >> 20} MB")

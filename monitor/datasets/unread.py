@@ -1,0 +1,179 @@
+"""Tables and manifests in a folder that no reader understands: refused, with what to write.
+
+Without them a folder per speaker would be assumed, and folders of a data set are its splits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import orjson
+
+from monitor.datasets import huggingface
+from monitor.datasets.opening import open_bytes, walk
+from monitor.errors import CorpusError
+from monitor.safe_text import printable
+
+_PACKED = r"(?:\.(?:gz|bz2|xz|zst|zip|7z))?"
+METADATA = re.compile(
+    r"(?:metadata|manifest)\.(?:csv|tsv|psv|txt|jsonl?|ndjson|ya?ml|parquet|arrow|feather|xlsx?|ods)"
+    + _PACKED
+)
+_KALDI = re.compile(r"(?:utt2spk|spk2utt|wav\.scp|segments)(?:\.txt)?" + _PACKED)
+LHOTSE = re.compile(
+    r"(?:.*[_.-])?(?:cuts|recordings|supervisions)(?:[_.-].*)?\.(?:jsonl?|ya?ml)" + _PACKED
+)
+_COMMON_VOICE = re.compile(r"validated\.tsv" + _PACKED)
+NAMED = (METADATA, _KALDI, LHOTSE, _COMMON_VOICE)
+_TABLE = re.compile(r".*\.(?:csv|tsv|psv|jsonl?|ndjson|parquet)(?:\.gz)?")
+_SUMMARY = "recording,seconds,speech,"
+"""Header of the summary that `monitor replay --each` writes, which names recordings too."""
+_HEAD_BYTES = 1 << 16
+_BREAKS = re.compile(r"""[,;|\t\r\n"']+""")
+_SPEAKER = re.compile(r"\b(?:speaker|spk|client)(?:_?id|_?name)?\b", re.IGNORECASE)
+_LISTED = 2  # recordings that a manifest names at least, if there are as many
+_FEWEST_LETTERS = 4  # of a name without its suffix
+MANIFEST = "write manifest.csv with the header path,speaker,session"
+_METADATA_CSV = "the header file_name,speaker_id, separated by commas"
+_METADATA_JSON = '{"file_name": "a.wav", "speaker_id": "ann"}'
+
+
+def refuse_unread(
+    root: Path,
+    recordings: Sequence[Path] = (),
+    *,
+    names: Sequence[re.Pattern[str]] = NAMED,
+    read: Collection[Path] = (),
+) -> None:
+    """Refuse a folder with a table or manifest that is not read.
+
+    Args:
+        root: the folder; those below it count too.
+        recordings: in it; a table that lists them is refused under any name.
+        names: of the tables that are refused by name, in lower case.
+        read: the tables that are read.
+
+    Raises:
+        CorpusError: there is one; the message tells what to write.
+    """
+    finder = _Finder(recordings)
+    for folder, files in walk(root):
+        for name in files:
+            path = folder / name
+            is_named = any(pattern.fullmatch(name.lower()) for pattern in names)
+            if path not in read and (
+                (is_named and not _is_ours(path)) or (recordings and finder.lists(path))
+            ):
+                raise CorpusError(_describe(path, root))
+
+
+def refuse_file(path: Path) -> None:
+    """Refuse a file that is a table or manifest by its name, as `refuse_unread` does."""
+    name = path.name.lower()
+    if _TABLE.fullmatch(name) or any(pattern.fullmatch(name) for pattern in NAMED):
+        raise CorpusError(_describe(path, path.parent))
+
+
+class _Finder:
+    """Finder of tables that list recordings of a folder, by the recordings' names."""
+
+    def __init__(self, recordings: Sequence[Path]) -> None:
+        self._names = {path.name for path in recordings}
+        sounds = (path for path in recordings if not _TABLE.fullmatch(path.name.lower()))
+        self._beside = {path.with_suffix("") for path in sounds}
+        folders = {part for path in recordings for part in path.parent.parts}
+        self._stems = {
+            stem
+            for stem in (path.stem for path in recordings)
+            if len(stem) >= _FEWEST_LETTERS and not stem.isdecimal() and stem not in folders
+        }
+
+    def lists(self, path: Path) -> bool:
+        """Return whether a file is a table of recordings, and not of this program."""
+        if not _TABLE.fullmatch(path.name.lower()) or path.with_suffix("") in self._beside:
+            return False  # or a transcript
+        if path.suffix.lower() == ".parquet":
+            return ",".join([*huggingface.column_names(path)[:3], ""]) != _SUMMARY
+        text = _head(path)
+        words = {word.strip().replace("\\", "/").rpartition("/")[2] for word in _BREAKS.split(text)}
+        listed = len(words & self._names)
+        if _SPEAKER.search(text.split("\n", 1)[0]):
+            listed += len(words & self._stems)
+        return listed >= min(_LISTED, len(self._names)) and not _is_ours(path)
+
+
+def _head(path: Path) -> str:
+    """Return the beginning of a text; empty where it cannot be read."""
+    try:
+        with open_bytes(path) as file:
+            return file.read(_HEAD_BYTES).decode("utf-8-sig", errors="replace")
+    except CorpusError:
+        return ""
+
+
+def _is_ours(path: Path) -> bool:
+    """Return whether this program wrote a file: a summary, a run, or frames."""
+    head = _head(path)
+    try:
+        value = orjson.loads(head.split("\n", 1)[0])
+    except ValueError:
+        return head.startswith(_SUMMARY)
+    return isinstance(value, dict) and "schema" in value
+
+
+def _describe(path: Path, root: Path) -> str:
+    """Describe why a table is not read, and what to write instead."""
+    name, kind = printable(path.relative_to(root).as_posix()), path.name.lower()
+    packed = re.search(rf"{_PACKED}$", kind)
+    if packed and packed[0] and not kind.endswith(".jsonl.gz"):
+        return f"{name} is compressed: unpack it"
+    try:
+        with open_bytes(path) as file:
+            head = file.read(_HEAD_BYTES)
+    except CorpusError as error:
+        return str(error)
+    if not head.strip():
+        return f"{name} is empty: write it again, or remove it"
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head[:4]:
+        return f"{name} is UTF-16 text: save it as UTF-8"
+    if kind.startswith("metadata."):
+        return f"{name} {_describe_metadata(path, head)}"
+    if path.parent != root:
+        folder = printable(path.parent.relative_to(root.parent).as_posix())
+        return f"{name} is not read, as it is not in {root.name} itself: give {folder}, or move it"
+    if LHOTSE.fullmatch(kind):
+        return f"{name} {_describe_lhotse(path)}"
+    if _KALDI.fullmatch(kind):
+        return f"{name} needs wav.scp beside it: write one line UTTERANCE FILE per utterance"
+    if path.suffix.lower() == ".parquet":
+        return f"{name} is beside recordings: read it with --speaker-column, or move it"
+    return f"{name} lists recordings in an unknown format: {MANIFEST}, or move it"
+
+
+def _describe_metadata(path: Path, head: bytes) -> str:
+    if path.suffix.lower() in (".json", ".jsonl", ".ndjson"):
+        return (
+            "is not one JSON object per line with file_name: write metadata.jsonl with lines such "
+            f"as {_METADATA_JSON}"
+        )
+    if path.suffix.lower() != ".csv":
+        return f"is not read: write metadata.csv with {_METADATA_CSV}"
+    first = re.split(r"[\r\n]", head.decode("utf-8-sig", errors="replace"), maxsplit=1)[0]
+    fault = separator_fault(first, ",") or "has no column file_name"
+    return f"{fault}: write {_METADATA_CSV}"
+
+
+def separator_fault(header: str, separator: str) -> str:
+    """Describe a header whose columns another character separates; empty for any other fault."""
+    names = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+    used = [name for mark, name in names.items() if mark in header]
+    return "" if separator in header or not used else f"has {used[0]} between its columns"
+
+
+def _describe_lhotse(path: Path) -> str:
+    stem = path.name.partition(".")[0]
+    if ".jsonl" not in path.name.lower():
+        return f"is an old lhotse manifest: run lhotse copy {printable(path.name)} {stem}.jsonl.gz"
+    return "does not begin with a cut, recording or supervision: write it again with lhotse"
