@@ -1,7 +1,7 @@
 """Recordings of speech by speaker and session, in folders and tables.
 
-Understood are folders, manifests, and the data of LibriSpeech, Kaldi, VoicePrivacy, Hugging Face
-and lhotse.
+Understood are folders, manifests, and the data of LibriSpeech, Kaldi, VoicePrivacy, Common Voice,
+Hugging Face and lhotse.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ __all__ = ["AS_STATED", "Columns", "Corpus", "Recording", "find"]
 
 LAYOUTS = (
     "manifest.csv with the columns path and speaker; wav.scp with utt2spk; LibriSpeech's "
-    "SPEAKER/CHAPTER/SPEAKER-CHAPTER-UTTERANCE.flac; a data set of Hugging Face or lhotse; or a "
-    "folder a speaker"
+    "SPEAKER/CHAPTER/SPEAKER-CHAPTER-UTTERANCE.flac; Common Voice; a data set of Hugging Face or "
+    "lhotse; or one folder per speaker"
 )
 BY_FOLDER = "a folder each"
 _NO_SPEAKER = re.compile(
@@ -216,10 +216,13 @@ def find(
     """Find the recordings of a corpus, and who speaks in them.
 
     Understood, in this order: a manifest (``.csv`` or ``.tsv``, itself or in the folder as
-    ``manifest.csv``), a Kaldi data folder (``wav.scp``), manifests of lhotse, a data set of Hugging
-    Face (a folder of audio with metadata, or Parquet), LibriSpeech, a folder a speaker. With a
-    ``speaker``, who speaks in all of it, any number of recordings and folders; a sub-folder, or
-    else a file, is a session.
+    ``manifest.csv``), a Kaldi data folder (``wav.scp``), Common Voice (``validated.tsv``),
+    manifests of lhotse, a data set of Hugging Face (a folder of audio with metadata, or Parquet),
+    LibriSpeech, one folder per speaker. A folder with any other table of recordings is refused.
+    So is one whose folders have the names of splits (``train``) or of audio (``clips``).
+
+    With a ``speaker``, all recordings are theirs, in any number of files and folders. A sub-folder,
+    or otherwise a file, is a session.
 
     Args:
         *paths: the corpus; with a ``speaker`` any number of recordings and folders.
@@ -442,7 +445,7 @@ def _list_rows(path: Path, listing: Listing) -> Corpus:
 # ------------------------------------------------------------------------------------------ tables
 
 _TABLES = ("manifest.csv", "manifest.tsv", "wav.scp", "validated.tsv")
-"""Tables that say who speaks, in lower case; ``validated.tsv`` is Common Voice's."""
+"""Tables of recordings and speakers, in lower case; ``validated.tsv`` is Common Voice's."""
 _OF_RECORDINGS = {
     *("path", "speaker", "session", "chapter"),
     *("client_id", "sentence", "up_votes", "down_votes"),  # of Common Voice
@@ -451,7 +454,7 @@ _FLAC = {"--stdout": "c", "--decode": "d", "--silent": "s", "--totally-silent": 
 
 
 def table_of(path: Path) -> Path | None:
-    """Return the table that says who speaks: the file, or one in the folder; None without."""
+    """Return the table of recordings and speakers: the file, or one in the folder; or None."""
     if path.suffix.lower() in {".csv", ".tsv"} and path.is_file():
         return path
     if not path.is_dir():

@@ -74,7 +74,7 @@ def is_metadata(path: Path) -> bool:
 
 
 def find_tables(root: Path) -> list[Path]:
-    """Find the metadata, else the Parquet files, in a folder and those below it, in order."""
+    """Find the metadata, or without any the Parquet files, in a folder and those below it."""
     metadata: list[Path] = []
     parquet: list[Path] = []
     for folder, names in walk(root):
@@ -205,7 +205,7 @@ def _rows(
     session: str,
     path: Path | VirtualFile,
 ) -> Iterator[Row]:
-    """Yield a row, unless its labels name nobody; ``session`` stands for a column of sessions."""
+    """Yield a row, unless a label is empty; ``session`` serves if no column names sessions."""
     labels = {name: text_of(cells.get(name)) for name in (columns.speaker, columns.session) if name}
     if unnamed := [name for name, text in labels.items() if text is None or not text.strip()]:
         value = cells.get(unnamed[0])
@@ -349,7 +349,7 @@ def column_names(path: Path) -> list[str]:
 
 
 def read_parquet(files: Sequence[Path], columns: Columns) -> Listing:
-    """Read who speaks in the rows of Parquet files; audio is read when it is heard.
+    """Read the speakers of the rows of Parquet files; audio is read when a recording is opened.
 
     Raises:
         CorpusError: a file cannot be read, or lacks a column.
@@ -420,8 +420,8 @@ def _check_size(path: Path, metadata: Any, leaves: Collection[str]) -> None:
     unpacked = max(unpacked, pages)
     if rows * _LEAST_BYTES > size or unpacked > _FREE_BYTES + MOST_RATIO * size:
         raise CorpusError(
-            f"{file_name(path)} says that it holds {rows} rows and {unpacked >> 20} MB, in "
-            f"{size} bytes: write it again, with its audio in it"
+            f"{file_name(path)} claims {rows} rows and {unpacked >> 20} MB in {size} bytes: write "
+            "it again, with its audio in it"
         )
 
 

@@ -85,7 +85,7 @@ def read_manifests(paths: Sequence[Path], columns: Columns) -> Listing:
     if not cuts and not (recordings and supervisions):
         missing = "supervisions" if recordings else "recordings"
         raise CorpusError(
-            f"{file_name(paths[0])} goes with {missing}, and there are none beside it"
+            f"{file_name(paths[0])} needs {missing} beside it: add them, or give cuts"
         )
     reader = _Reader(columns)
     if cuts:
@@ -214,7 +214,7 @@ class _Reader:
         cut_channels = _channels(cut.get("channel", 0))
         supervisions = cut.get("supervisions")
         if not isinstance(supervisions, list) or not supervisions:
-            raise _ManifestError("has no supervision, which would say who speaks")
+            raise _ManifestError("has no supervision, which names the speaker")
         for supervision in supervisions:
             if not isinstance(supervision, dict):
                 raise _ManifestError("has a supervision that is no JSON object")
@@ -318,7 +318,7 @@ def _find_audio(
         raise _ManifestError("its recording has no source")
     for source in sources:
         if not isinstance(source, dict) or not isinstance(source.get("channels"), list):
-            raise _ManifestError("its recording has a source that is none")
+            raise _ManifestError("its recording has no valid source")
         own = _channels(source["channels"])
         if not set(channels) <= set(own):
             continue

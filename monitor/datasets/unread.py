@@ -33,6 +33,7 @@ _SUMMARY = "recording,seconds,speech,"
 _HEAD_BYTES = 1 << 16
 _BREAKS = re.compile(r"""[,;|\t\r\n"']+""")
 _SPEAKER = re.compile(r"\b(?:speaker|spk|client)(?:_?id|_?name)?\b", re.IGNORECASE)
+_HEADER = re.compile(r"(?=.*\bpath\b).*\b(?:speaker|client_id)\b", re.IGNORECASE)
 _LISTED = 2  # recordings that a manifest names at least, if there are as many
 _FEWEST_LETTERS = 4  # of a name without its suffix
 MANIFEST = "write manifest.csv with the header path,speaker,session"
@@ -56,7 +57,7 @@ def refuse_unread(
         read: the tables that are read.
 
     Raises:
-        CorpusError: there is one; the message tells what to write.
+        CorpusError: there is one; the message names it and what to write.
     """
     finder = _Finder(recordings)
     for folder, files in walk(root):
@@ -134,12 +135,13 @@ def _describe(path: Path, root: Path) -> str:
             head = file.read(_HEAD_BYTES)
     except CorpusError as error:
         return str(error)
-    if not head.strip():
+    text = head.decode("utf-8-sig", errors="replace")
+    if not text.strip():
         return f"{name} is empty: write it again, or remove it"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head[:4]:
         return f"{name} is UTF-16 text: save it as UTF-8"
     if kind.startswith("metadata."):
-        return f"{name} {_describe_metadata(path, head)}"
+        return f"{name} {_describe_metadata(path, text)}"
     if path.parent != root:
         folder = printable(path.parent.relative_to(root.parent).as_posix())
         return f"{name} is not read, as it is not in {root.name} itself: give {folder}, or move it"
@@ -149,10 +151,12 @@ def _describe(path: Path, root: Path) -> str:
         return f"{name} needs wav.scp beside it: write one line UTTERANCE FILE per utterance"
     if path.suffix.lower() == ".parquet":
         return f"{name} is beside recordings: read it with --speaker-column, or move it"
+    if _HEADER.match(text) and path.suffix.lower() in (".csv", ".tsv"):
+        return f"{name} lists recordings: give {root.name}/{name} itself, or move it"
     return f"{name} lists recordings in an unknown format: {MANIFEST}, or move it"
 
 
-def _describe_metadata(path: Path, head: bytes) -> str:
+def _describe_metadata(path: Path, text: str) -> str:
     if path.suffix.lower() in (".json", ".jsonl", ".ndjson"):
         return (
             "is not one JSON object per line with file_name: write metadata.jsonl with lines such "
@@ -160,13 +164,14 @@ def _describe_metadata(path: Path, head: bytes) -> str:
         )
     if path.suffix.lower() != ".csv":
         return f"is not read: write metadata.csv with {_METADATA_CSV}"
-    first = re.split(r"[\r\n]", head.decode("utf-8-sig", errors="replace"), maxsplit=1)[0]
-    fault = separator_fault(first, ",") or "has no column file_name"
+    fault = (
+        separator_fault(re.split(r"[\r\n]", text, maxsplit=1)[0], ",") or "has no column file_name"
+    )
     return f"{fault}: write {_METADATA_CSV}"
 
 
 def separator_fault(header: str, separator: str) -> str:
-    """Describe a header whose columns another character separates; empty for any other fault."""
+    """Describe a header with another separator than its columns need; empty for other faults."""
     names = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
     used = [name for mark, name in names.items() if mark in header]
     return "" if separator in header or not used else f"has {used[0]} between its columns"

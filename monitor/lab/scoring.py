@@ -12,6 +12,7 @@ from types import MappingProxyType
 import numpy as np
 
 from monitor.corpus import Corpus, find, table_of
+from monitor.datasets.opening import text_lines
 from monitor.errors import CorpusError, StoreError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, superseded
 from monitor.kinds import FeatureSpec
@@ -54,12 +55,11 @@ def groups_of(
             return Attribute(corpus.name, column or usual or "", by_speaker)
     table = file or table_of(corpus)
     if file is None and table is not None:
-        if table.name == "wav.scp":
+        if table.name.lower() == "wav.scp":
             kaldi_table = table.parent / _KALDI
             table = kaldi_table if kaldi_table.is_file() else None
         elif column is None:
-            with table.open(encoding="utf-8-sig") as lines:
-                first = lines.readline()
+            first = next(text_lines(table), "")
             head = fields(first, separator_of(first))
             column = next((name for name in head if name.lower() in _USUAL), None)
             table = table if column else None

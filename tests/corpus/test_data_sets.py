@@ -221,7 +221,7 @@ def test_a_few_bytes_are_no_million_rows(tmp_path):
     none = pa.nulls(1_000_000, pa.struct({"bytes": pa.binary(), "path": pa.string()}))
     parquet(path, audio=none, who=["a" * 99] * 1_000_000)
     assert path.stat().st_size < 1 << 20
-    with pytest.raises(CorpusError, match="says that it holds 1000000 rows"):
+    with pytest.raises(CorpusError, match="claims 1000000 rows"):
         find(path, columns=Columns("who"))
 
 

@@ -181,7 +181,7 @@ def test_parquet_that_unpacks_to_far_more_is_refused(tmp_path, column, is_forged
         forge(path)
     assert path.stat().st_size < 100_000
     said = read_with_little_memory(path, "who")
-    assert "says that it holds 2 rows and 100 MB" in said
+    assert "claims 2 rows and 100 MB" in said
 
 
 @pytest.mark.slow

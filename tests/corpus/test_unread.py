@@ -11,6 +11,7 @@ import soundfile
 
 from monitor.corpus import Columns, find, find_others, is_data_set
 from monitor.errors import CorpusError
+from monitor.files import files_of
 from tests.corpus.test_data_sets import CUT, labels, parquet
 from tests.corpus.test_finding import make
 from tests.sounds import RATE, synthetic
@@ -24,7 +25,7 @@ LINES = "".join(f"{json.dumps(row)}\n" for row in ROWS)
 CUTS = f"{json.dumps(CUT)}\n"
 HEADER = "write the header file_name,speaker_id"
 
-REFUSED = {
+REFUSED: dict[str, list[tuple[str | bytes, str]]] = {
     "metadata.csv": [
         (CSV.replace(",", ";"), f"has semicolons between its columns: {HEADER}"),
         (CSV.replace(",", "\t"), f"has tabs between its columns: {HEADER}"),
@@ -71,6 +72,8 @@ REFUSED = {
     "train/manifest.csv": [("path,speaker\na.wav,ann\n", "give corpus/train, or move it")],
     "train/wav.scp": [("a a.wav\n", "give corpus/train, or move it")],
     "speech.csv": [("path,who\ntrain/a.wav,ann\ntest/b.wav,bob\n", "write manifest.csv")],
+    "people.csv": [("path,speaker\ntrain/a.wav,ann\ntest/b.wav,bob\n", "give corpus/people.csv")],
+    "train.tsv": [("client_id\tpath\nx\ta.wav\ny\tb.wav\n", "give corpus/train.tsv itself")],
     "list.json": [
         (json.dumps([{"audio": "a.wav"}, {"audio": "b.wav"}]), "write manifest.csv"),
     ],
@@ -177,9 +180,8 @@ def test_a_byte_order_mark_and_the_case_of_a_name_do_not_matter(tmp_path):
         (root / name).parent.mkdir(parents=True)
         soundfile.write(root / name, synthetic(1.0), RATE)
     cuts = root / "cuts.jsonl"
-    source = {**CUT["recording"], "sources": [
-        {"type": "file", "channels": [0], "source": "train/a.wav"}]}  # fmt: skip
-    cuts.write_text("\ufeff" + json.dumps({**CUT, "recording": source}) + "\n", encoding="utf-8")
+    text = CUTS.replace("a.wav", "train/a.wav")
+    cuts.write_text(f"\ufeff{text}", encoding="utf-8")
     assert labels(find(root)) == [("ann", "r")]
     cuts.unlink()
     (root / "metadata.jsonl").write_text("\ufeff" + LINES, encoding="utf-8")
@@ -204,7 +206,7 @@ def test_common_voice_is_read(tmp_path):
         for place in (tmp_path, tmp_path / name):
             corpus = find(place)
             assert labels(corpus) == [("abc", "one"), ("def", "two")]
-            assert [r.path.parent.name for r in corpus] == ["clips", "clips"]
+            assert {files_of(r.path)[0].parent.name for r in corpus} == {"clips"}
             assert corpus.attributes == {
                 "gender": {"abc": "female", "def": "male"}, "age": {"def": "twenties"},
             }  # fmt: skip

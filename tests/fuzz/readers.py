@@ -5,6 +5,7 @@ What a reader accepts must be usable: each entry goes on from reading to a first
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import tempfile
@@ -25,7 +26,7 @@ from monitor import Monitor, MonitorSettings, Population
 from monitor.alerts import Conformal, Threshold
 from monitor.anonymisers.recording import NAME, Journal, note
 from monitor.corpus import Columns, find, read_trial_lists
-from monitor.errors import SourceError, UsageError
+from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.events.declaration import to_json
 from monitor.events.reading import Reading
 from monitor.events.schema import read_run
@@ -407,6 +408,63 @@ def _make_metadata(path: Path) -> None:
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
 
 
+def _make_splits(path: Path) -> None:
+    """A data set whose folders are its splits, with the table that names the speakers."""
+    for split, name in (("train", "a"), ("test", "b")):
+        (path.parent / split).mkdir(exist_ok=True)
+        _make_wav(path.parent / split / f"{name}.wav")
+    path.write_text("file_name,who,day\ntrain/a.wav,ann,1\ntest/b.wav,bob,2\n", encoding="utf-8")
+
+
+def _make_common_voice(path: Path) -> None:
+    (path.parent / "clips").mkdir(exist_ok=True)
+    for name in "ab":
+        _make_wav(path.parent / "clips" / f"{name}.wav")
+    path.write_text("client_id\tpath\tage\nx1\ta.wav\t\ny2\tb.wav\tteens\n", encoding="utf-8")
+
+
+def _use_splits(path: Path) -> None:
+    """Whatever is wrong with the table, splits are no speakers."""
+    for columns in (Columns(), Columns("who", "day")):
+        with suppress(CorpusError):
+            speakers = set(find(path.parent, columns=columns).speakers)
+            if speakers & {"train", "test", "clips"}:
+                raise ValueError(f"splits are enrolled: {speakers}")
+
+
+def _make_packed_cuts(path: Path) -> None:
+    _make_cuts(path)
+    path.write_bytes(gzip.compress(path.read_bytes()))
+
+
+def _packed(random: Random, data: bytes, folder: Path) -> bytes:
+    """The archive damaged, or what is in it; or many times as much in it."""
+    if random.random() < 0.5:
+        return bytes_of(random, data)
+    text = _lines(random, gzip.decompress(data), folder)
+    if random.random() < 0.1:
+        text += random.choice((b" ", b"\n", b"[]\n")) * (1 << 22)
+    return gzip.compress(text, 1)
+
+
+def _make_typed_parquet(path: Path) -> None:
+    """The types that name speakers: views, encoded texts, integers with nulls, structs."""
+    import pyarrow
+    import pyarrow.parquet
+
+    _make_wav(path.parent / "a.wav")
+    heard = pyarrow.array([(path.parent / "a.wav").read_bytes()] * 3, pyarrow.binary_view())
+    who = pyarrow.array([{"id": "ann"}, {"id": "bob"}, None])
+    table = pyarrow.table({
+        "audio": pyarrow.StructArray.from_arrays([heard], ["bytes"]),
+        "who": pyarrow.array(["ann", "bob", None], pyarrow.string_view()),
+        "day": pyarrow.array([1.0, 2.0, None]),
+        "speaker": who,
+        "mood": pyarrow.array(["a", "b", None]).dictionary_encode(),
+    })  # fmt: skip
+    pyarrow.parquet.write_table(table, path)
+
+
 def _make_cuts(path: Path) -> None:
     _make_wav(path.parent / "a.wav")
     source = {"type": "file", "channels": [0], "source": "a.wav"}
@@ -614,7 +672,13 @@ READERS = (
     Reader("manifest", "manifest.csv", _make_manifest, _TEXT, lambda p: find(p.parent)),
     Reader("kaldi", "wav.scp", _make_kaldi, _TEXT, lambda p: find(p.parent)),
     Reader("metadata", "metadata.jsonl", _make_metadata, _lines, _use_data_set),
+    Reader("splits", "metadata.csv", _make_splits, _TEXT, _use_splits),
+    Reader("common-voice", "validated.tsv", _make_common_voice, _TEXT, _use_splits, 0.5),
+    Reader("utt2spk", "utt2spk", lambda p: _make_kaldi(p.parent / "wav.scp"), _TEXT,
+           lambda p: find(p.parent), 0.5),
     Reader("cuts", "cuts.jsonl", _make_cuts, _lines, _use_data_set),
+    Reader("cuts-packed", "cuts.jsonl.gz", _make_packed_cuts, _packed, _use_data_set, 0.5),
+    Reader("parquet-typed", "x.parquet", _make_typed_parquet, _BYTES, _use_data_set, 0.5),
     Reader("parquet", "x.parquet", _make_parquet, _BYTES, _use_data_set),
     Reader("trials", "trials_f", _make_lists, _TEXT, _use_lists),
     Reader("enrolls", "enrolls", _make_lists, _TEXT, _use_lists, 0.5),
