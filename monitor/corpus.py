@@ -27,9 +27,17 @@ from monitor.datasets.rows import (
     refuse_column,
 )
 from monitor.errors import CorpusError, UnnamedSpeakerError, UsageError
-from monitor.files import Readable, VirtualFile, files_of, plain_cell
+from monitor.files import Readable, VirtualFile, files_of, plain_cell, spelled_path
 from monitor.phrases import plural, some_of
-from monitor.safe_text import LONGEST_NAME, as_wav, file_name, is_name, printable
+from monitor.safe_text import (
+    LONGEST_NAME,
+    as_wav,
+    file_name,
+    is_name,
+    is_printable,
+    printable,
+    spelled,
+)
 from monitor.sources.registry import recording_suffixes
 from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice
 
@@ -63,6 +71,10 @@ class Recording:
     path: Readable
     words: TranscriptChoice = field(default=LIES_BESIDE, kw_only=True)
     """Which transcript goes with it, for features that are made of words."""
+
+    def __post_init__(self) -> None:
+        for name in ("speaker", "session"):
+            object.__setattr__(self, name, spelled(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +162,14 @@ class _Gathering:
         name = self.name(path)
         for role, label in (("speaker", speaker), ("session", session)):
             if not is_name(label):  # nor would the store be read again
-                long = label.strip() and label.isprintable()
+                long = label.strip() and is_printable(label)
                 reason = f"longer than {LONGEST_NAME} characters" if long else "cannot be printed"
                 defect = f"{label[:20]!a}... is" if long else f"{label!a}"
                 self.problem(f"{where}{name}: the {role}'s name {defect} {reason}")
                 return
-        speaker = unicodedata.normalize("NFC", speaker.strip())  # as file systems differ in this
+        speaker = spelled(speaker)
+        if isinstance(path, Path):
+            path = spelled_path(path)
         place = path if isinstance(path, VirtualFile) else os.path.realpath(path)
         defects = (_find_defect(file, self.name(file)) for file in files_of(path))
         unusable = next(filter(None, defects), None)
@@ -167,7 +181,7 @@ class _Gathering:
             self.problem(f"{where}{name} is listed {conflict}")
         else:
             self._speaker_of[place] = speaker
-            self._recordings.append(Recording(speaker, session.strip(), path))
+            self._recordings.append(Recording(speaker, session, path))
 
     def name(self, path: Readable) -> str:
         """Return the name of a file for messages."""
@@ -501,7 +515,7 @@ def _read_manifest(path: Path, named: Columns = AS_STATED) -> Corpus:
             file, speaker, session = (
                 plain_cell(row[column] or "") if column else "" for column in chosen
             )
-            if not file.strip() or not file.isprintable() or None in row:
+            if not file.strip() or not is_printable(file) or None in row:
                 gathering.problem(f"{where}is not a path and a speaker")
                 continue
             gathering.add(speaker, session or Path(file).stem, folder / file, where)
@@ -550,7 +564,7 @@ def read_speaker_attributes(corpus: Path) -> dict[str, dict[str, str]]:
     for row in _open_table(table):
         plain = {name.strip(): plain_cell(cell or "").strip() for name, cell in row.items() if name}
         names = (content for name, content in plain.items() if name.lower() == speaker_column)
-        speaker = unicodedata.normalize("NFC", next(names, ""))
+        speaker = next(names, "")
         cells = {name: text for name, text in plain.items() if name.lower() not in _OF_RECORDINGS}
         attributes.add(speaker, cells)
     return attributes.collect()
@@ -588,7 +602,7 @@ def _read_kaldi(table: Path) -> Corpus:
         else:
             # VoicePrivacy's are relative to the kit, two folders up
             roots = (folder, Path(), *folder.resolve().parents[:2])
-            candidates = (root / file for root in roots)
+            candidates = (spelled_path(root / file) for root in roots)
             recording = next((path for path in candidates if path.exists()), folder / file)
             gathering.add(speakers[utterance], utterance, recording, place)
     for utterance in speakers:
@@ -620,7 +634,7 @@ def _read_pairs(path: Path, gathering: _Gathering) -> dict[str, str]:
         if not fields:
             continue
         where = f"{path.name} line {number}: "
-        if len(fields) < 2 or not line.strip().replace("\t", " ").isprintable():
+        if len(fields) < 2 or not is_printable(line.strip().replace("\t", " ")):
             gathering.problem(f"{where}is not a name and a value")
         elif fields[0] in pairs:
             gathering.problem(f"{where}{fields[0]} is listed twice")
@@ -630,7 +644,8 @@ def _read_pairs(path: Path, gathering: _Gathering) -> dict[str, str]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    return (line for line in text_lines(path) if line.strip())
+    lines = (unicodedata.normalize("NFC", line) for line in text_lines(path))
+    return (line for line in lines if line.strip())
 
 
 # ------------------------------------------------------------------------------------------ trials
@@ -705,9 +720,9 @@ def read_trial_lists(folder: Path) -> TrialLists | None:
     for path in lists:
         for number, line in enumerate(_lines(path), 1):
             match line.split():
-                case [speaker, utterance, "target" | "nontarget" as label] if (
-                    speaker + utterance
-                ).isprintable():
+                case [speaker, utterance, "target" | "nontarget" as label] if is_printable(
+                    f"{speaker} {utterance}"
+                ):
                     pairs[speaker, utterance] = None
                 case _:
                     raise CorpusError(
@@ -734,7 +749,7 @@ def read_enrolment(folder: Path) -> frozenset[str] | None:
     if not lists:
         return None
     firsts = (line.split()[0] for path in lists for line in _lines(path))
-    utterances = frozenset(utterance for utterance in firsts if utterance.isprintable())
+    utterances = frozenset(filter(is_printable, firsts))
     if not utterances:
         raise CorpusError(f"{lists[0].name} of {folder.name} lists no utterance")
     return utterances

@@ -12,6 +12,7 @@ import signal
 import stat
 import struct
 import time
+import unicodedata
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -142,6 +143,31 @@ def files_of(*paths: Readable) -> list[Path]:
         for path in paths
         for file in (path.files() if isinstance(path, VirtualFile) else (path,))
     ]
+
+
+def spelled_path(path: Path) -> Path:
+    """Return a path as the disk spells it: accents may be composed (NFC) in one and not the other.
+
+    A path that leads nowhere in any spelling is returned as it is.
+    """
+    if os.fspath(path).isascii():
+        return path
+    with suppress(OSError, ValueError):
+        if not path.exists() and path != path.parent:
+            folder = spelled_path(path.parent)
+            names = _names_in(folder, folder.stat().st_mtime_ns)
+            return folder / names.get(_composed(path.name), path.name)
+    return path
+
+
+def _composed(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
+
+
+@lru_cache(maxsize=64)
+def _names_in(folder: Path, _changed: int) -> Mapping[str, str]:
+    """Return the names in a folder by their NFC; a change of the folder reads it again."""
+    return {_composed(name): name for name in os.listdir(folder)}  # noqa: PTH208
 
 
 # --- Locks and private files.

@@ -4,30 +4,112 @@ from __future__ import annotations
 
 import os
 import shlex
+import unicodedata
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
+from typing import Any
 
 LONGEST_NAME = 200
 """Characters of a name."""
 
 
-def printable(text: object) -> str:
-    r"""Return a text of one line that cannot steer a terminal, nor be no text at all in JSON.
+JOINERS = "\u200c\u200d"
+"""Zero width non-joiner and joiner, of Persian, Sinhala and emoji."""
+_VIRAMA = 9
+"""Combining class of the sign that a joiner may follow at the end of a word, as in Malayalam."""
+
+
+def _plain(text: str, replaced: Callable[[str], str]) -> str:
+    """Replace unprintable characters; keep joiners that join, and make every space a plain one."""
+    if text.isprintable():
+        return text
+    kept = []
+    for index, character in enumerate(text):
+        if unicodedata.category(character) == "Zs":
+            character = " "
+        elif not character.isprintable() and not _joins(text, index):
+            character = replaced(character)
+        kept.append(character)
+    return "".join(kept)
+
+
+def _joins(text: str, index: int) -> bool:
+    """Return whether this is a joiner between letters, marks, digits or emoji."""
+    if text[index] not in JOINERS or not index:
+        return False
+    before, after = text[index - 1], text[index + 1 : index + 2]
+    return unicodedata.category(before)[0] in "LMNS" and (
+        unicodedata.combining(before) == _VIRAMA
+        or (after != "" and unicodedata.category(after)[0] in "LMNS")
+    )
+
+
+def printable(text: object, mark: str = "?") -> str:
+    r"""Return one line of text that cannot steer a terminal and is valid in JSON.
+
+    Each unprintable character becomes ``mark``. Joiners within words and emoji are kept.
 
     Examples:
         >>> printable("a\x1b[2Jb"), printable("caf\u00e9"), printable("t\udcffk.wav")
         ('a?[2Jb', 'café', 't?k.wav')
     """
-    return "".join(c if c.isprintable() else "?" for c in str(text))
+    return _plain(str(text), lambda _: mark)
+
+
+def escaped(text: str) -> str:
+    r"""Return one line of text, where no two texts look the same.
+
+    Example:
+        >>> escaped("talks/a\nb.wav")
+        'talks/a\\nb.wav'
+    """
+    return _plain(text, lambda character: ascii(character)[1:-1])
+
+
+def is_printable(text: str) -> bool:
+    """Return whether a text has no control characters, nor marks that change its direction.
+
+    Spaces of every script are printable, and so are joiners within words and emoji.
+    """
+    return text.isprintable() or "\n" not in _plain(text, lambda _: "\n")
 
 
 def is_name(text: object) -> bool:
-    """Return whether a person, a session or a file can be called so: printed on one line."""
+    """Return whether a person, session or file can have this name: one printable line."""
     return (
         isinstance(text, str)
         and bool(text.strip())
-        and text.isprintable()
+        and is_printable(text)
         and len(text) <= LONGEST_NAME
     )
+
+
+def spelled(name: str) -> str:
+    """Return a name in the one spelling that names are compared in.
+
+    Letters are composed (NFC), every space is a plain one, and the ends have none.
+
+    Example:
+        >>> spelled("Zoe\u0308\u3000Lee ") == "Zo\u00eb Lee"
+        True
+    """
+    return _plain(unicodedata.normalize("NFC", name), lambda character: character).strip()
+
+
+def spelled_all(names: Iterable[Any]) -> tuple[Any, ...]:
+    """Return the names of a store as `spelled` gives each; what is not text stays as it is."""
+    return tuple(spelled(name) if isinstance(name, str) else name for name in names)
+
+
+def find_name(name: str, names: Collection[str]) -> str | None:
+    """Find a name among others, first as it is, then however it is spelled; None without."""
+    if name in names:
+        return name
+    wanted = spelled(name)
+    if wanted in names:
+        return wanted
+    accented = (other for other in names if not other.isascii())
+    return next((other for other in accented if spelled(other) == wanted), None)
 
 
 def file_name(path: str | os.PathLike[str]) -> str:
@@ -37,7 +119,7 @@ def file_name(path: str | os.PathLike[str]) -> str:
 
 def short_name(name: object, longest: int = 24) -> str:
     """Return a name as one line of printable text, cut to fit beside a line."""
-    text = "".join(c if c.isprintable() else " " for c in str(name))
+    text = printable(name, " ")
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 

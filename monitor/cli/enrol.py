@@ -44,7 +44,7 @@ from monitor.cli.transcript_options import Transcribing, say_unused_words
 from monitor.errors import CorpusError, SourceError, StoreError, UnnamedSpeakerError, UsageError
 from monitor.phrases import plural, some_of
 from monitor.run import INCOMPLETE
-from monitor.safe_text import is_name
+from monitor.safe_text import is_name, spelled
 
 if TYPE_CHECKING:
     from monitor.corpus import Corpus, TrialLists
@@ -184,7 +184,7 @@ def enrol_from_microphone(
     if trouble := take.whole.trouble:
         fault, _, advice = trouble.partition(": ")
         say(f"monitor: note: the take was {fault}; better take another one, and {advice}")
-    enrolment = take.enrolment(speaker, "microphone", seconds, setup)
+    enrolment = take.enrolment(spelled(speaker), "microphone", seconds, setup)
     return replace(enrolment, problems=(*enrolment.problems, *problems))
 
 
@@ -454,7 +454,7 @@ def _find_further(
     if base is None:
         return []
     speakers = (options.speaker or "",) if corpus is None else corpus.speakers
-    further = [name for name in speakers if name in base.names]
+    further = [name for name in speakers if spelled(name) in base.names]
     if further and not options.add:
         raise UsageError(
             f"{', '.join(further[:3])} enrolled already; choose another name (for a further "

@@ -41,7 +41,7 @@ from monitor.cli.transcript_options import Transcribing
 from monitor.errors import UsageError
 from monitor.phrases import plural
 from monitor.run import status_of
-from monitor.safe_text import is_name
+from monitor.safe_text import is_name, spelled
 
 if TYPE_CHECKING:
     from monitor.alerts import EarlyWarning, Threshold
@@ -683,7 +683,7 @@ class HouseOptions:
         if (broker := self.broker()) is not None:
             from monitor.sinks.mqtt import VoiceDevice
 
-            yield VoiceDevice(broker, self.mqtt_name, relay=relay, report=_note)
+            yield VoiceDevice(broker, spelled(self.mqtt_name), relay=relay, report=_note)
 
     def page(self) -> PageDevice | None:
         """Open a page as a device; None where no broker was named."""
@@ -691,7 +691,7 @@ class HouseOptions:
             return None
         from monitor.sinks.mqtt import PageDevice
 
-        return PageDevice(broker, self.mqtt_name, report=_note)
+        return PageDevice(broker, spelled(self.mqtt_name), report=_note)
 
 
 def _note(line: str) -> None:

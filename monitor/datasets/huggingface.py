@@ -35,7 +35,7 @@ from monitor.datasets.rows import (
 )
 from monitor.errors import CorpusError, SourceError, UsageError
 from monitor.files import MOST_RATIO, VirtualFile
-from monitor.safe_text import file_name, is_name, printable
+from monitor.safe_text import file_name, is_name, is_printable, printable
 
 METADATA = ("metadata.csv", "metadata.jsonl")
 FILE_NAME = "file_name"
@@ -166,7 +166,7 @@ def _file_column(table: str, column_names: Sequence[str], audio: str | None) -> 
 
 def _path_problem(file: object) -> str | None:
     """Explain why a path of a table is not read; None if it is."""
-    if not isinstance(file, str) or not file.strip() or not file.isprintable():
+    if not isinstance(file, str) or not file.strip() or not is_printable(file):
         return "names no file"
     if "://" in file:
         return f"{file} is an address: nothing is fetched; give a file in the folder"

@@ -30,6 +30,7 @@ from monitor.datasets.rows import (
     text_of,
 )
 from monitor.errors import CorpusError
+from monitor.files import spelled_path
 from monitor.phrases import some_of
 from monitor.safe_text import file_name
 
@@ -334,7 +335,8 @@ def _find_audio(
             raise _ManifestError(f"{place} is an address: nothing is fetched; give a file")
         path = Path(place)
         if not path.is_absolute():  # as lhotse has it, from where its program was started
-            path = folder / path if os.path.exists(folder / path) else path.absolute()  # noqa: PTH110  # no error if too long
+            beside = spelled_path(folder / path)
+            path = beside if os.path.exists(beside) else path.absolute()  # noqa: PTH110  # no error if too long
         samples = recording.get("num_samples")
         audio = _Audio(path, tuple(source["channels"]), samples if type(samples) is int else -1)
         return audio, tuple(audio.channels.index(channel) for channel in channels)

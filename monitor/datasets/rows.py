@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -12,7 +11,7 @@ import orjson
 from monitor.errors import CorpusError
 from monitor.files import Readable
 from monitor.phrases import plural
-from monitor.safe_text import printable
+from monitor.safe_text import escaped, is_printable, printable, spelled
 
 MOST_ROWS = 10_000_000
 """More are no table that somebody made on purpose."""
@@ -67,7 +66,7 @@ class Problems:
         """Add a line; only counted once there are enough."""
         self._count += 1
         if self._count <= self._most:
-            self._lines.append("".join(c if c.isprintable() else ascii(c)[1:-1] for c in text))
+            self._lines.append(escaped(text))
 
     def __iter__(self) -> Iterator[str]:
         yield from self._lines
@@ -98,11 +97,11 @@ class SpeakerCells:
 
     def add(self, speaker: str, cells: Mapping[str, str]) -> None:
         """Take the cells of a row, by column; empty ones are left out."""
-        speaker = unicodedata.normalize("NFC", speaker)  # as a corpus has it
+        speaker = spelled(speaker)  # as a corpus has it
         for name, value in cells.items():
             if not value or name in self._unprintable:
                 continue
-            if len(value) > _LONGEST or not (name + value).isprintable():
+            if len(value) > _LONGEST or not is_printable(f"{name} {value}"):
                 self._unprintable.add(name)
                 continue
             if self._columns.setdefault(name, {}).setdefault(speaker, value) != value:

@@ -386,7 +386,7 @@ def people_in_words(start: RunStart, *, evidence: bool) -> str:
     """Explain what the bits of several people are."""
     if evidence:
         names = start.watched or [start.watch]
-        whom = " or ".join("".join(filter(str.isprintable, str(name)[:24])) for name in names)
+        whom = " or ".join(printable(str(name)[:24], "") for name in names)
         return f"Evidence that a voice is {whom}; negative is evidence against"
     return (
         f"Of at most {start.ceiling or 0.0:.2f} bits among the {start.speakers} "

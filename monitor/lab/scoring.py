@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -25,6 +24,7 @@ from monitor.maths.scores import Similarity
 from monitor.population.interpolation import LengthModel, at_template
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModel, RankModels
+from monitor.safe_text import spelled
 from monitor.sources.registry import provenance_of
 from monitor.stream.attacker import Attacker
 from monitor.stream.choice import choose_rank_model, group_rows
@@ -68,7 +68,7 @@ def groups_of(
             return None
         raise UsageError(f"no table of {corpus.name} says who is of which {column}: give --groups")
     attribute = read_attribute(table, column)
-    values = {unicodedata.normalize("NFC", name): value for name, value in attribute.of.items()}
+    values = {spelled(name): value for name, value in attribute.of.items()}
     named = attribute.name or ("gender" if table.name == _KALDI else "group")
     by_speaker = {name: values[name] for name in speakers if name in values}
     return Attribute(attribute.label, named, by_speaker)

@@ -38,6 +38,7 @@ from monitor.ledger.database import (
     translated,
 )
 from monitor.protocols import Provenance
+from monitor.safe_text import find_name
 from monitor.sinks.jsonl import line_of
 from monitor.stream.accumulator import FeatureTotals
 from monitor.stream.monitor import Monitor
@@ -187,6 +188,7 @@ class Ledger(Managed):
 
         It is thinned evenly to at most so many readings.
         """
+        speaker = self.spelling(speaker)
         query = """
             SELECT r.session, r.record FROM readings r JOIN sessions s ON s.id = r.session
             JOIN speakers p ON p.id = s.speaker WHERE p.name = ? ORDER BY r.session, r.seconds
@@ -268,6 +270,7 @@ class Ledger(Managed):
             StoreError: no such speaker or session; or another process is reading, so that old pages
                 are still in the WAL (the rows are gone all the same).
         """
+        speaker = self.spelling(speaker)
         sessions = [row.id for row in self._rows(speaker) if session in (None, row.id)]
         rows = self.connection.execute("SELECT id FROM speakers WHERE name = ?", (speaker,))
         row = rows.fetchone()
@@ -298,13 +301,19 @@ class Ledger(Managed):
                 f"for {why}; then: monitor ledger scrub {name}"
             )
 
+    def spelling(self, speaker: str) -> str:
+        """Return a name as the ledger spells it; a name that it does not have is returned as is."""
+        names = [row["name"] for row in self.connection.execute("SELECT name FROM speakers")]
+        return find_name(speaker, names) or speaker
+
     def _rows(self, speaker: str | None = None, *more: str) -> list[SessionRow]:
         columns = ", ".join(("s.*", "p.name", *more))
         query = f"SELECT {columns} FROM sessions s JOIN speakers p ON p.id = s.speaker"
         if speaker is None:
             rows = self.connection.execute(f"{query} ORDER BY s.id")
         else:
-            rows = self.connection.execute(f"{query} WHERE p.name = ? ORDER BY s.id", (speaker,))
+            name = self.spelling(speaker)
+            rows = self.connection.execute(f"{query} WHERE p.name = ? ORDER BY s.id", (name,))
         return [session_of_row(self.path.name, row) for row in rows]
 
     def _figures_of(self, session: int) -> Record:
@@ -430,7 +439,8 @@ class LedgerSession:
         self.notices: list[Notice] = []
         self.incomplete = False
         try:
-            self._speaker = check(monitor)
+            with translated(ledger.path):
+                self._speaker = ledger.spelling(check(monitor))
             self.carried = ledger.carried(self._speaker, self._features, headline=monitor.headline)
             if self.carried.totals is not None:
                 monitor.begin_with(self.carried.totals, self.carried.peak_bits)

@@ -16,7 +16,7 @@ from monitor.files import MAPPED
 from monitor.kinds import KINDS, FeatureSpec, is_mark
 from monitor.maths.scores import Similarity
 from monitor.population.store import read_store
-from monitor.safe_text import is_name, printable
+from monitor.safe_text import is_name, printable, spelled_all
 from monitor.types import AnyArray, FloatArray
 
 
@@ -180,7 +180,7 @@ def unpack_cohort(
                 for name, spec in note["features"].items()
             },
             str(note["about"]),
-            tuple(note.get("names", ())),
+            spelled_all(note.get("names", ())),
         )
     except (KeyError, TypeError, ValueError, AttributeError, StoreError) as error:
         raise StoreError(

@@ -17,6 +17,7 @@ from monitor.population.people import nearest_spelling
 from monitor.population.population import Population, load_rank_models, save_rank_models
 from monitor.population.rank_model import RankModels
 from monitor.population.store import store_kind
+from monitor.safe_text import spelled, spelled_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
         UsageError: nobody in it is called so, or nobody would be left.
         StoreError: the file cannot be read or written; it is as it was.
     """
-    return forget_people(path, [name], output)[name]
+    return forget_people(path, [name], output)[spelled(name)]
 
 
 def forget_people(
@@ -79,6 +80,7 @@ def forget_people(
 ) -> dict[str, Forgotten]:
     """Remove several people as `forget` removes one: all of them, or nobody."""
     target = path if output is None else output
+    names = spelled_all(names)
     forgotten: dict[str, Forgotten] = {}
     if store_kind(path) == "rank_model":
         rank_models, cohort = load_rank_models(path)

@@ -15,7 +15,7 @@ import numpy as np
 
 from monitor.errors import StoreError
 from monitor.maths.condition import Condition
-from monitor.safe_text import LONGEST_NAME, is_name
+from monitor.safe_text import LONGEST_NAME, is_name, is_printable, spelled_all
 from monitor.types import AnyArray, IntArray, Record
 
 _FIGURES = tuple(figure.name for figure in fields(Condition))
@@ -54,6 +54,9 @@ class Speaker:
     sessions: tuple[int, ...] = ()  # slices of each that was enrolled apart; empty: one, of all
     # of the first and the last enrolment, as 2026-11-28; empty where nobody knows
     days: tuple[str, str] = ("", "")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", *spelled_all([self.name]))
 
     @property
     def condition(self) -> Condition | None:
@@ -243,8 +246,10 @@ class ManyPeople(Sequence[Speaker]):
     """
 
     def __init__(self, arrays: Mapping[str, AnyArray]) -> None:
-        self.names = tuple(bytes(arrays[_NAMES]).decode().split("\n"))
-        if not "".join(self.names).isprintable() or not all(map(str.strip, self.names)):
+        text = bytes(arrays[_NAMES]).decode()
+        names = text.split("\n")
+        self.names = tuple(names) if text.isascii() else spelled_all(names)
+        if not is_printable(" ".join(self.names)) or not all(map(str.strip, self.names)):
             raise StoreError("the name of a speaker cannot be printed")
         if max(map(len, self.names)) > LONGEST_NAME:
             raise StoreError("the name of a speaker is too long")

@@ -41,7 +41,7 @@ from monitor.population.people import (
 )
 from monitor.population.rank_model import RANK_MODEL, RankModel, RankModels
 from monitor.population.store import read_store, refusing_incomplete, write_store
-from monitor.safe_text import is_name
+from monitor.safe_text import is_name, spelled
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray, Record
 
 REFERENCE = Path(__file__).parent / "reference" / "population.npz"
@@ -206,8 +206,9 @@ class Population:
 
     def index(self, name: str) -> int:
         """Return the position of a speaker; a UsageError names the nearest spelling."""
-        if name in self.names:
-            return self.names.index(name)
+        for known in (name, spelled(name)):
+            if known in self.names:
+                return self.names.index(known)
         hint = nearest_spelling(name, self.names) or f"enrolled: {plural(len(self), 'speaker')}"
         raise UsageError(f"nobody called {name!r} is enrolled; {hint}")
 
@@ -570,8 +571,8 @@ class Population:
 
     def without(self, name: str) -> Population:
         """Remove a speaker, under the same rank models; UsageError where nobody is called so."""
-        self.index(name)
-        return self.chosen(other for other in self.names if other != name)
+        gone = self.names[self.index(name)]
+        return self.chosen(other for other in self.names if other != gone)
 
     def chosen(self, names: Iterable[str]) -> Population:
         """Select enrolled speakers, in the order of the population, under the same rank models."""

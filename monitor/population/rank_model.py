@@ -17,7 +17,7 @@ from monitor.kinds import is_mark, within
 from monitor.maths.condition import UNLIKE
 from monitor.maths.evidence import ConditionEffect, ConditionEffects, neighbours
 from monitor.population.store import refusing_incomplete
-from monitor.safe_text import is_name
+from monitor.safe_text import is_name, is_printable, spelled_all
 from monitor.types import AnyArray, BoolArray, FloatArray, Record
 
 # ---------------------------------------------------------------------------------------- checking
@@ -123,7 +123,7 @@ def _is_plain(value: object) -> bool:
             items.extend(item.values())
         elif isinstance(item, list):
             items.extend(item)
-        elif item is not None and not (isinstance(item, str) and item.isprintable()):
+        elif item is not None and not (isinstance(item, str) and is_printable(item)):
             return False
     return True
 
@@ -218,7 +218,7 @@ def unpack_maxima(plain: Record, arrays: Mapping[str, AnyArray]) -> Maxima:
         arrays["horizons"],
         arrays["values"],
         arrays["seconds"],
-        tuple(plain["speakers"]),
+        spelled_all(plain["speakers"]),
         plain["template_seconds"],
     )
     horizons, values, seconds = maxima.horizons, maxima.values, maxima.seconds
@@ -618,7 +618,7 @@ class StoredRankModel:
     def of(cls, entry: Record, arrays: Arrays, path: Path) -> StoredRankModel:
         """Create one from a header entry; StoreError or KeyError if it describes no rank model."""
         features, session = tuple(entry["features"]), entry["session"]
-        learnt_from = tuple(entry.get("learnt_from", ()))
+        learnt_from = spelled_all(entry.get("learnt_from", ()))
         _check_kind(features, session, learnt_from)
         return cls(features, session, learnt_from, entry, arrays, path)
 
@@ -638,6 +638,8 @@ class StoredRankModel:
             key: tuple(value) if isinstance(value, list) else value
             for key, value in self.entry.items()
         }
+        for key in {"left_out", "learnt_from"} & plain.keys():
+            plain[key] = spelled_all(plain[key])
         plain[_ROWS] = tuple(json.loads(bytes(arrays[_ROWS])))
         if plain.get("maxima") is not None:
             plain["maxima"] = unpack_maxima(plain["maxima"], arrays.below(_MAXIMA))

@@ -28,7 +28,7 @@ from monitor.lazy import Managed
 from monitor.maths.statistics import Crossing, disclosure_delay
 from monitor.phrases import attacker_in_words, level_in_words, plural
 from monitor.run import FAILED, status_of, status_of_error
-from monitor.safe_text import printable
+from monitor.safe_text import escaped, printable
 from monitor.sources.base import file_hash
 from monitor.tables import Column, Kind, need, read_parquet, write
 
@@ -461,7 +461,7 @@ def escape_path(path: Path) -> str:
         >>> escape_path(Path("talks/a\nb.wav"))
         'talks/a\\nb.wav'
     """
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in path.as_posix())
+    return escaped(path.as_posix())
 
 
 def _measure(

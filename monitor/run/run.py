@@ -43,7 +43,7 @@ from monitor.run.parts import (
     Protection,
     fit_rules,
 )
-from monitor.safe_text import printable
+from monitor.safe_text import find_name, printable
 from monitor.sinks.jsonl import JsonLines
 from monitor.sources.base import SplitSource
 from monitor.sources.registry import missing_members, open_source
@@ -315,7 +315,7 @@ class Run(Managed):
                 )
             return
         people = self.source.people
-        unknown = [name for name in self._settings.alert_labels if name not in people]
+        unknown = [name for name in self._settings.alert_labels if not find_name(name, people)]
         if unknown and not self.source.stream_info.live:
             hint = nearest_spelling(unknown[0], people) or f"labels: {', '.join(people[:5])}"
             raise UsageError(f"nobody is called {printable(unknown[0])} by the turns; {hint}")
@@ -569,9 +569,8 @@ class Run(Managed):
         """Return the rules of one stream; each person has their own, which begin alike."""
         if self._split is None:
             return [(None, rule) for rule in self.rules]
-        if label is None or (
-            self._settings.alert_labels and label not in self._settings.alert_labels
-        ):
+        labels = self._settings.alert_labels
+        if label is None or (labels and not find_name(label, labels)):
             return []  # start and end are nobody's
         several = self._split.watched
         rules = []

@@ -17,13 +17,14 @@ from monitor.files import (
     check_private_folder,
     is_ours,
     make_folder,
+    spelled_path,
     sweep,
     sweep_folder,
     unwritable,
     wiped,
 )
 from monitor.population.population import Population
-from monitor.safe_text import file_name
+from monitor.safe_text import JOINERS, file_name, is_printable, spelled
 
 MOST_CHARACTERS = 40
 
@@ -37,7 +38,7 @@ def data_folder() -> Path:
 
 def checked_name(name: object) -> str:
     """Return a name that a file can have, too, in one spelling of its letters."""
-    text = unicodedata.normalize("NFC", name).strip() if isinstance(name, str) else ""
+    text = spelled(name) if isinstance(name, str) else ""
     if not _fits(text):
         raise UsageError(
             "a name has letters, digits, spaces, dots, dashes and apostrophes, begins with a "
@@ -51,7 +52,8 @@ def _fits(name: str) -> bool:
     return (
         0 < len(name) <= MOST_CHARACTERS
         and (name[0].isalnum() or name[0] == "_")
-        and all(c in " .-_'’" or unicodedata.category(c)[0] in "LMN" for c in name)
+        and is_printable(name)
+        and all(c in f" .-_'’{JOINERS}" or unicodedata.category(c)[0] in "LMN" for c in name)
     )
 
 
@@ -85,9 +87,10 @@ class TemplateFolder:
         people = []
         with suppress(OSError):
             for path in sorted(self.folder.glob("*.npz")):
-                if _fits(path.stem) and (status := _own_file(path)):
+                name = spelled(path.stem)
+                if _fits(name) and (status := _own_file(path)):
                     enrolled = datetime.fromtimestamp(status.st_mtime).astimezone()
-                    people.append(EnrolledPerson(path.stem, enrolled))
+                    people.append(EnrolledPerson(name, enrolled))
         return people
 
     def prepare(self) -> None:
@@ -115,7 +118,7 @@ class TemplateFolder:
     def check_new(self, name: str) -> None:
         """Refuse a name that somebody of the base population has, and what cannot be kept."""
         self.check_place()
-        if name in self.base.names:
+        if spelled(name) in self.base.names:
             raise UsageError(f"one of those beside whom you are enrolled is called {name} already")
 
     def has(self, name: str) -> bool:
@@ -177,7 +180,7 @@ class TemplateFolder:
             raise StoreError(f"{name} cannot be removed: {error.strerror}") from None
 
     def _path(self, name: str) -> Path:
-        return self.folder / f"{checked_name(name)}.npz"
+        return spelled_path(self.folder / f"{checked_name(name)}.npz")
 
 
 def _own_file(path: Path) -> os.stat_result | None:

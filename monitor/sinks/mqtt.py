@@ -24,6 +24,7 @@ from monitor.events.phrases import caveat_of
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, RunStart
 from monitor.protocols import CLEAR, MUTED
+from monitor.safe_text import spelled
 from monitor.version import __version__
 
 if TYPE_CHECKING:
@@ -140,15 +141,21 @@ Entities: TypeAlias = "Mapping[str, Mapping[str, object]]"
 
 
 def identifier(name: str) -> str:
-    """Return a name as topics and ids have it: the same for the same name.
+    """Return the part of topics and ids that is made of a name: different for different names.
+
+    Capitals and spaces do not make a difference. Where a name has more than the letters a to z,
+    digits and spaces, a hash of it follows.
 
     Example:
-        >>> identifier("Living room"), identifier("Küche"), len(identifier("客厅"))
-        ('living_room', 'kuche', 14)
+        >>> identifier("Living room"), identifier("kuche"), identifier("Küche")
+        ('living_room', 'kuche', 'kuche_d4b04d03')
     """
-    text = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    name = spelled(name).lower()
+    text = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     plain = re.sub(r"[^a-z0-9]+", "_", text).strip("_")
-    return plain or f"voice_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    if plain == name.replace(" ", "_"):
+        return plain
+    return f"{plain or 'voice'}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 class HouseDevice:

@@ -39,7 +39,7 @@ from monitor.files import Readable, VirtualFile, readable
 from monitor.lazy import Managed
 from monitor.phrases import plural
 from monitor.protocols import MOST_SAMPLES, Provenance, StreamInfo, check_format
-from monitor.safe_text import as_pipe, as_raw, as_wav, file_name
+from monitor.safe_text import as_pipe, as_raw, as_wav, file_name, is_printable
 from monitor.sources.base import BaseSource, file_hash, protection_of
 from monitor.types import Block, FloatArray, Gap
 
@@ -290,7 +290,7 @@ def _opened(path: Readable) -> tuple[BinaryIO, bytes, list[SoundPiece]]:
 
 def _is_text(head: bytes) -> bool:
     text = head.decode(errors="replace")[:-1]  # the last character may have been cut in two
-    return "\ufffd" not in text and all(c.isprintable() or c.isspace() for c in text)
+    return "\ufffd" not in text and is_printable(" ".join(text.split()))
 
 
 def _words(error: Exception) -> str:

@@ -31,6 +31,7 @@ from monitor.population.false_alarms import FalseAlarms, false_alarms
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.protocols import Feature, Source
+from monitor.safe_text import spelled
 from monitor.sources.base import Samples
 from monitor.sources.registry import missing_members, open_source
 from monitor.stream.accumulator import AccumulatorState, FeatureTotals, FrameAccumulator, Moments
@@ -203,6 +204,7 @@ class Monitor:
         if on_change not in ON_CHANGE:
             raise UsageError(f"on_change={on_change!r} must be one of {', '.join(ON_CHANGE)}")
         self.step_seconds, self.on_change, self.settings = step_seconds, on_change, settings
+        watch = watch and spelled(watch)
         self.population, self.watch = population, watch
         self.noise = ""
         self._labels: tuple[str, ...] = ("the stream",)

@@ -114,6 +114,7 @@ def compare_people(
             )
         return _judge(sessions, *_choose_model(population), None, progress)
     place = population.index(name)
+    name = population.names[place]
     others, parts = places[places != place], list[Separability]()
     calibrated, model = _choose_model(population)
     chunks = np.array_split(others, -(-others.size // _CHUNK))

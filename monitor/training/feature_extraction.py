@@ -45,7 +45,7 @@ from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.maths.landmarks import NAME, frames_of
 from monitor.population.population import SLICE_SECONDS
 from monitor.protocols import Feature, Source
-from monitor.safe_text import file_name
+from monitor.safe_text import file_name, printable
 from monitor.sources.base import file_hash
 from monitor.sources.beside import SideInputSource, with_words
 from monitor.sources.file import File
@@ -773,8 +773,7 @@ def _is_current(stored: FramesFile, note: Mapping[str, object], order: HearingOr
 
 def _safe(part: str) -> str:
     """Return a name that a table can hold, and that leads nowhere else."""
-    name = "".join(c if c.isprintable() and c not in r"/\:" else "_" for c in part).strip()
-    return re.sub(r"^\.", "_", name)
+    return re.sub(r"^\.|[/\\:]", "_", printable(part, "_").strip())
 
 
 def _check_folder(folder: Path) -> None:

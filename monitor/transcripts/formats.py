@@ -17,7 +17,7 @@ from typing import Any
 from monitor.errors import Argument, ForeignTextError, Message, SourceError
 from monitor.files import Readable, VirtualFile, files_of, readable
 from monitor.phrases import plural
-from monitor.safe_text import file_name, printable
+from monitor.safe_text import file_name, find_name, printable, spelled
 from monitor.transcripts.transcript import (
     LATEST_SECONDS,
     MOST_BYTES,
@@ -449,7 +449,7 @@ def _parse_word(where: str, row: dict[str, object]) -> TimedWord:
     speaker = row.get("speaker") or ""
     if not isinstance(speaker, str):
         raise SourceError(f"{where}: speaker must be a text")
-    return TimedWord(str(row["word"]), begin, end, arrival, printable(speaker.strip()))
+    return TimedWord(str(row["word"]), begin, end, arrival, printable(spelled(speaker)))
 
 
 def _parse_segments(where: str, line: dict[str, object]) -> list[TimedWord]:
@@ -604,7 +604,7 @@ class TranscriptChoice:
         speakers = transcript.speakers
         if len(speakers) < 2:
             return transcript
-        if own in speakers:
+        if own is not None and find_name(own, speakers):
             return transcript.of(own)
         names = ", ".join(map(printable, speakers))
         text = f"{transcript.label} holds the words of {names}: say whose "

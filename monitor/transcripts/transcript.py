@@ -14,7 +14,7 @@ import numpy as np
 
 from monitor.errors import SourceError
 from monitor.files import Readable
-from monitor.safe_text import file_name, printable
+from monitor.safe_text import file_name, find_name, printable, spelled
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Words
 
 
@@ -170,7 +170,7 @@ class Transcript:
 
     def of(self, speaker: str) -> Transcript:
         """Return the words of one speaker alone; SourceError where the transcript names no such."""
-        if speaker not in self.speakers:
+        if (known := find_name(speaker, self.speakers)) is None:
             names = ", ".join(map(printable, self.speakers)) or "nobody"
             raise SourceError(f"{self.label} has no speaker {printable(speaker)}; it names {names}")
         nobody = sum(not word.speaker for word in self.timed_words)
@@ -179,7 +179,7 @@ class Transcript:
         )
         return replace(
             self,
-            timed_words=tuple(word for word in self.timed_words if word.speaker == speaker),
+            timed_words=tuple(word for word in self.timed_words if word.speaker == known),
             notices=(*self.notices, notice) if nobody else self.notices,
         )
 
@@ -248,7 +248,7 @@ def spread_words(cue: Cue) -> Iterator[TimedWord]:
             cue.begin + second * letters for letters in (letters_before, letters_before + size)
         )
         letters_before += size
-        yield TimedWord(text, begin, end, arrival, printable(cue.speaker.strip()), spread)
+        yield TimedWord(text, begin, end, arrival, printable(spelled(cue.speaker)), spread)
 
 
 def segment_cues(rows: Sequence[dict[str, object]]) -> Iterator[Cue]:

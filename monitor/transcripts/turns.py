@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 from monitor.errors import SourceError
 from monitor.files import VirtualFile, readable
 from monitor.phrases import clock_time, plural, some_of
-from monitor.safe_text import file_name, printable
+from monitor.safe_text import file_name, find_name, printable, spelled
 from monitor.transcripts.formats import SUFFIXES, read_transcript
 from monitor.transcripts.transcript import (
     LATEST_SECONDS,
@@ -261,11 +261,12 @@ def read_rttm(name: str, text: str, recording: str = "") -> Turns:
             empty += 1
         else:
             turns_by_recording.setdefault(name_of, []).append(turn)
-    if len(turns_by_recording) > 1 and recording not in turns_by_recording:
+    own = find_name(recording, turns_by_recording)
+    if len(turns_by_recording) > 1 and own is None:
         names = printable(", ".join(list(turns_by_recording)[:_NAMED]))
         which = f"none is {printable(recording)}" if recording else "say which"
         raise SourceError(f"{name} is of {len(turns_by_recording)} recordings, {names}; {which}")
-    turns = turns_by_recording.get(recording) or next(iter(turns_by_recording.values()), [])
+    turns = turns_by_recording.get(own or "") or next(iter(turns_by_recording.values()), [])
     return Turns.of(turns, name, _left_out(name, empty))
 
 
@@ -353,7 +354,7 @@ def _seconds(where: str, cell: str) -> float:
 
 def _turn(where: str, start: float, end: float, label: str) -> Turn:
     try:
-        return Turn(start, end, printable(label))
+        return Turn(start, end, printable(spelled(label)))
     except SourceError as error:
         raise SourceError(f"{where}: {error}") from None
 
@@ -484,8 +485,8 @@ def _find_origin(name: str, root: ElementTree.Element, recording: str) -> int:
         PurePosixPath(unquote(media.get("MEDIA_URL", ""))).stem: int(media.get("TIME_ORIGIN") or 0)
         for media in root.iter("MEDIA_DESCRIPTOR")
     }
-    if recording in origins:
-        return origins[recording]
+    if (own := find_name(recording, origins)) is not None:
+        return origins[own]
     if len(set(origins.values())) > 1:
         names = printable(", ".join(list(origins)[:_NAMED]))
         raise SourceError(

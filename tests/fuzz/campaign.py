@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 from monitor.errors import MonitorError
+from monitor.safe_text import is_printable
 from tests.fuzz.readers import READERS, Reader
 
 __all__ = ["Failure", "inputs_of", "try_one"]
@@ -78,7 +79,7 @@ def try_one(reader: Reader, path: Path) -> str | None:
             warnings.simplefilter("error")
             reader.use(path)
     except MonitorError as error:
-        if not str(error).isprintable() or not str(error):
+        if not is_printable(str(error)) or not str(error):
             return f"the message is no printable line: {error!a}"
     except Hang:
         return "it hangs"

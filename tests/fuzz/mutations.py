@@ -17,8 +17,9 @@ __all__ = ["bytes_of", "json_of", "npz_of", "sqlite_of", "sqlite_value", "text_o
 EXTREMES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2.5, 1e30, -1e30, 1e300, 1e-300, 1 << 31, 1 << 53, 1 << 62,
     1 << 64, -(1 << 64), 10**400, float("nan"), float("inf"), -float("inf"), "", "x", " ",
-    "\udcff", "\x00", "\x1b[2J", "a\nb", "constructor", "__proto__", "é\u202e", "x" * 10_000,
-    "1" * 5000, [], [[]], [1, 2], ["a", 1], {}, {"a": None}, {"__proto__": 1},
+    "\udcff", "\x00", "\x1b[2J", "a\nb", "constructor", "__proto__", "é\u202e",
+    "Zoe\u0308\u00a0Lee", "a\u200db", "\u200d", "👩\u200d💻", "x" * 10_000, "1" * 5000,
+    [], [[]], [1, 2], ["a", 1], {}, {"a": None}, {"__proto__": 1},
 )  # fmt: skip
 
 

@@ -53,7 +53,7 @@ from monitor.lab.evaluation.input.scores import ScoreCell, ScoreFile, read_score
 from monitor.lab.experiment.report import KIND, check_folder
 from monitor.ledger import Ledger, LedgerSession
 from monitor.population.population import load_rank_models, save_rank_models
-from monitor.safe_text import printable
+from monitor.safe_text import is_printable, printable
 from monitor.sinks.jsonl import JsonLines
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, write_frames
@@ -506,7 +506,7 @@ def _use_data_set(path: Path) -> None:
 
 
 def _is_a_line(text: str) -> None:
-    if not text or not text.isprintable():
+    if not text or not is_printable(text):
         raise ValueError(f"no printable line: {text!a}")
 
 

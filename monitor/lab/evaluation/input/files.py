@@ -8,6 +8,7 @@ import mmap
 import os
 import re
 import tempfile
+import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -228,7 +229,7 @@ def text_blocks(path: Path, progress: Progress | None = None) -> Iterator[str]:
                     )
                     if not plain and _CONTROL.search(block):
                         raise StoreError(f"{path.name} holds control characters: is it text?")
-                    yield block
+                    yield unicodedata.normalize("NFC", block)  # as names are compared
                     done += len(block)
                     if progress is not None:
                         progress(min(done, size), size)
