@@ -64,7 +64,7 @@ def usual(
     page.note(f"{len(names)} readers, {len(whole)} streams")
     weights = alike(speaker)[None]
     page.table(
-        "speech | median, bits | nine in ten streams | as shipped: median | nine in ten streams",
+        "speech | median, bits | 5 to 95 % of streams | as shipped: median | 5 to 95 % of streams",
         (
             [f"{seconds:g} s", *(cell for bits in both.T for cell in range_of(bits, weights))]
             for seconds in SHOWN_SECONDS
@@ -139,7 +139,7 @@ def watched(populations: tuple[Population, ...], task: Task) -> tuple[FloatArray
 
 
 def range_of(bits: FloatArray, weights: FloatArray) -> tuple[str, str]:
-    """The median, and what nine in ten lie between, every reader weighing the same."""
+    """The median, and the 5 and 95 percentiles, every reader weighing the same."""
     low, middle, high = (weighted_quantile(bits, weights, q).item() for q in (0.05, 0.5, 0.95))
     return f"{middle:.1f}", f"{low:.1f} to {high:.1f}"
 

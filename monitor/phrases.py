@@ -11,6 +11,7 @@ IMPOSTOR = "probably nobody enrolled"
 AT_ALL = "Is the speaker enrolled at all?"
 FEWEST = 1.95
 """From so many people on "1 in k" is said; below, "1 in 1.4" would help nobody."""
+ACCUMULATES = "Evidence accumulates across one person's recordings, but is not a sum."
 VOICED = ("f0", "f0_robust")
 """Features that use voiced speech alone, a part of all speech (usable seconds are fewer)."""
 ONE = 1.1

@@ -41,7 +41,7 @@ class DemoOptions:
 )
 @with_options(DemoOptions)
 def command(asked: DemoOptions) -> int:
-    """Replay ten real minutes of a LibriVox reader and watch the bits add up.
+    """Replay ten real minutes of a LibriVox reader and watch the bits grow.
 
     The reader is one of the shipped population, enrolled from another chapter, and trained none of
     the networks. What is replayed was computed before, and is what every install computes itself.

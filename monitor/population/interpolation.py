@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -281,7 +282,7 @@ class SpeakerRange(NamedTuple):
     """Range of voices' readings at one length, bits."""
 
     low: float  # between these 9 of 10 voices read that are watched by their own name
-    high: float
+    high: float  # infinite where so many were cut to what calibration supports
     others: float | None  # below this 19 of 20 of other people's voices do; None if not known
 
 
@@ -291,6 +292,7 @@ class EvidenceSpread:
 
     lengths: FloatArray  # T, speech seconds, (n,), increasing
     bits: FloatArray  # low, high and others, (n, 3); NaN where it is not known
+    clipped: BoolArray  # whether high is what calibration supports, and may be more, (n,)
 
     @classmethod
     def of(
@@ -298,8 +300,8 @@ class EvidenceSpread:
     ) -> EvidenceSpread | None:
         """Read it from a rank model's calibration table; None where that has none."""
         bounds = "evidence_low_twentieth", "evidence_high_twentieth", "others_high_twentieth"
-        names = ("T", "D", *bounds)
-        read = np.array([[row.get(name) for name in names] for row in rows], float).reshape(-1, 5)
+        names = ("T", "D", *bounds, "support_bits")
+        read = np.array([[row.get(name) for name in names] for row in rows], float).reshape(-1, 6)
         cells = read[~np.isnan(read[:, 2:4]).any(axis=1)]
         if not len(cells):
             return None
@@ -308,8 +310,9 @@ class EvidenceSpread:
         cells = cells[cells[:, 1] == columns[right if w > 0.5 else left]]
         cells = cells[np.argsort(cells[:, 0], kind="stable")]
         # cut to what few people support at long lengths: what shorter speech reads, longer does
+        clipped = np.maximum.accumulate(cells[:, 3] >= cells[:, 5] - 1e-6)
         cells[:, 3] = np.maximum.accumulate(cells[:, 3])
-        return cls(cells[:, 0], cells[:, 2:])
+        return cls(cells[:, 0], cells[:, 2:5], clipped)
 
     def at(self, seconds: float) -> SpeakerRange | None:
         """Interpolate the range at T speech seconds; None below the shortest calibrated."""
@@ -319,6 +322,8 @@ class EvidenceSpread:
         low, high, others = (
             float(np.interp(at, np.log(self.lengths), column)) for column in self.bits.T
         )
+        is_clipped = self.clipped[np.searchsorted(self.lengths, seconds, side="right") - 1]
+        high = math.inf if is_clipped else high
         return SpeakerRange(low, high, None if np.isnan(others) else others)
 
 

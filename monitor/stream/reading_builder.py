@@ -587,7 +587,7 @@ class ReadingBuilder:
         """Build the next reading; ``opened`` is a change since which it may be of two people."""
         assessment, attacker = assessed.assessment, self._attacker
         crowd_evidence = assessment.crowd_evidence._asdict()
-        evidence = crowd_evidence.pop("evidence")
+        evidence, support = crowd_evidence.pop("evidence"), crowd_evidence["support_bits"]
         closed = assessment.local if self._watching else assessment.gain
         is_evidence = self._headline == "evidence" and evidence is not None
         bits = evidence if is_evidence else closed
@@ -603,7 +603,7 @@ class ReadingBuilder:
             speech=assessed.speech,
             excluded_seconds=assessed.excluded_seconds,
             spread_low=None if spread is None else spread.low,
-            spread_high=None if spread is None else spread.high,
+            spread_high=None if spread is None else min(spread.high, support),
             spread_others=None if spread is None else spread.others,
             **with_limits("bits", bits),
             headline="evidence" if is_evidence else "closed-set",

@@ -1,5 +1,6 @@
 """Between the lengths of a calibration: rank models, evidence, who is enrolled, spread and bias."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -361,6 +362,10 @@ def test_spread_between_lengths_and_at_the_nearest_template():
     assert spread.at(0.0) is spread.at(0.99) is None  # nothing that short was calibrated
     assert spread.at(1e4) == spread.at(100.0)
     assert other.at(10.0) == pytest.approx((9.0, 9.5, -9.0))
+    # where a twentieth was cut to what calibration supports, the true range may end higher
+    cut = EvidenceSpread.of([{**rows[0], "support_bits": 2.0}, rows[1]], 10.0)
+    assert cut is not None
+    assert [at.high for seconds in (1.0, 10.0, 200.0) if (at := cut.at(seconds))] == [math.inf] * 3
     assert EvidenceSpread.of([rows[3], {"T": 2.0, "D": 10.0}], 10.0) is None
     assert EvidenceSpread.of([], 10.0) is None
 

@@ -24,8 +24,10 @@ from monitor.lab.attacks.speech import CLEAR
 from monitor.lab.audit.exposure import (
     EXPOSED,
     HEADLINE_PEOPLE,
+    HEADLINE_SECONDS,
     LEAST_PEOPLE,
     LENGTHS,
+    NOTHING_BITS,
     Exposures,
     LengthRow,
     Retention,
@@ -34,7 +36,7 @@ from monitor.lab.audit.exposure import (
 )
 from monitor.lab.report.model import Figure, format_limits, format_value
 from monitor.maths.statistics import REPLICATES
-from monitor.phrases import length_in_words, plural
+from monitor.phrases import ACCUMULATES, length_in_words, plural
 
 SESSIONS = {"cross": "another session", "same": "the same session"}
 CONDITION_NAMES = {
@@ -203,9 +205,15 @@ class Audit:
     def headline(self) -> LengthRow | None:
         """The length at which most is disclosed on average, by ten people where so many reach it.
 
-        Of longer stretches there are often few, and of other people.
+        Longer stretches are often few, and of other people. A second is no recording. If no length
+        discloses anything, it is the longest: a weak attacker errs least about the shortest.
         """
-        return max(self._enough, key=lambda row: (row.bits, row.seconds), default=None)
+        whole = [row for row in self._enough if row.seconds >= HEADLINE_SECONDS] or self._enough
+
+        def key(row: LengthRow) -> tuple[float, float]:
+            return (row.bits if row.bits >= NOTHING_BITS else 0.0), row.seconds
+
+        return max(whole, key=key, default=None)
 
     @cached_property
     def same_people(self) -> tuple[LengthRow, ...]:
@@ -426,8 +434,8 @@ def _retention(audit: Audit) -> Iterator[str]:
         limit = "mean" if (row.bits) >= audit.config.budget else "upper limit of the mean"
         yield f"The {limit} reaches {budget} at {retention.on_average:g} s."
     yield (
-        "Bits of one person add up over recordings: the length is that of all speech that is kept "
-        "of a person, and of who was tested here; others may be more exposed."
+        f"{ACCUMULATES} The length is that of all speech kept of a person tested here. Other "
+        "people may be more exposed."
     )
 
 

@@ -46,6 +46,10 @@ LEAST_PEOPLE = 5
 """Of fewer nothing is said, but where no more were tested in all."""
 HEADLINE_PEOPLE = 10
 """Of a length that the report begins with, where so many were tested."""
+HEADLINE_SECONDS = 3.0
+"""Shortest stretch that the report begins with, if there is one as long."""
+NOTHING_BITS = 0.5
+"""Mean evidence below this, also negative, discloses nothing to speak of."""
 _SLICE_UNITS = round(SLICE_SECONDS * UNITS_PER_SECOND)
 _Value = TypeVar("_Value")
 _Stretch: TypeAlias = tuple[int, float, float, float, float, bool, bool]
@@ -254,8 +258,9 @@ class Retention:
 def find_retention(rows: Sequence[LengthRow], budget: float, least_people: int = 1) -> Retention:
     """Find the retention in the rows of `summarise_lengths`.
 
-    Bits of one voice add up on the whole: beyond a length that reached the budget none counts as
-    safe. Anybody's stretch can reach it; that none did, and a mean, are of `least_people` or more.
+    Evidence accumulates across one person's recordings: beyond a length that reached the budget
+    none counts as safe. Any person's stretch can reach it; that none did, and a mean, are of
+    `least_people` or more.
     """
     under = reached = average = None
     may = False

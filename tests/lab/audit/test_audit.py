@@ -154,6 +154,15 @@ def callers(*parts) -> Any:
     return Audit("calls", "corpus", {}, AuditConfig(replicates=20), found, rows)
 
 
+@pytest.mark.parametrize(
+    ("bits", "seconds"), [((0.3, 0.1, -0.8), 60.0), ((2.0, 1.5, 1.0), 3.0), ((0.7, 0.6, 1.2), 60.0)]
+)
+def test_a_weak_attacker_is_not_headlined_by_one_second(bits, seconds):
+    lengths = zip((1.0, 3.0, 60.0), bits, strict=True)
+    audit = callers(*((length, [*range(12)], value - 0.5) for length, value in lengths))
+    assert audit.headline.seconds == seconds
+
+
 def test_a_report_begins_with_the_length_at_which_most_people_disclose_most():
     """A minute was said once, by one caller, whose stretch speaks against him."""
     audit = callers(
