@@ -467,6 +467,14 @@ class RelayControl(Protocol):
     def left_bits(self) -> float | None:
         """Bits that are left of it."""
 
+    @property
+    def sent_bits(self) -> float:
+        """Most bits that an attacker has of what went out."""
+
+    @property
+    def kept_bits(self) -> float:
+        """Bits of the budget that are kept back."""
+
 
 class ThresholdForecast(Protocol):
     """Forecast of how long a threshold of a field is away, as `monitor.alerts.Forecast`."""

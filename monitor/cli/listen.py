@@ -161,7 +161,8 @@ def command(asked: ListenOptions) -> int:
             view = PeopleProgress(asked.seconds)
         else:
             view = LiveView(
-                forecasts=[Forecast(bits, name) for name, bits in asked.alerting.thresholds]
+                forecasts=[Forecast(bits, name) for name, bits in asked.alerting.thresholds],
+                relay=relay,
             )
         reporter.follow(run, view)
     return reporter.status(run)

@@ -441,7 +441,7 @@ class LedgerOptions:
     budget: float | None = option(
         "--budget BITS",
         "Raise an alert when all sessions in the ledger together have disclosed so much. "
-        "With --through let out no more.",
+        "With --through let out no more; 1.5 bits of it are kept back.",
         type=NumberOfBits(),
     )
 
@@ -828,6 +828,10 @@ class RunReporter:
                 f"monitor: an alert was raised, and the run is incomplete: "
                 f"{'; '.join(run.shortfalls)}"
             )
+        if totals.alerts and self._relay is None and not self._terminal:
+            from monitor.events.phrases import UNCHANGED
+
+            say(f"monitor: {UNCHANGED}")
         if self._plot is not None:
             from monitor.events.schema import read_run
             from monitor.plots.curve import plot_run

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from monitor.crowds import NEARLY_ONE, YOU, crowd_of, format_probability, people, rounded
+from monitor.events.declaration import Event, find_first
 from monitor.events.reading import Among, Bystander, OpenChange, ProtectedReading, Reading
 from monitor.events.run import (
     Alert,
@@ -36,6 +37,7 @@ from monitor.phrases import (
     one_in,
     plural,
     sure,
+    verdict,
 )
 from monitor.safe_text import printable
 
@@ -82,6 +84,8 @@ def bits_now(reading: Reading) -> str:
     """Format the headline of a reading, or why there is none."""
     bits, care = reading.bits, caveat_of(reading)
     caveat = f" ({care})" if care and bits is not None else ""
+    if nobody := nobody_speaks(reading):
+        return f"{nobody}{caveat}"
     if not reading.is_evidence or bits is None or not math.isfinite(bits):
         return f"{among_enrolled(reading)}{caveat}"
     words = bits_or_more(reading, f"{number(bits)} bits")
@@ -100,6 +104,35 @@ def among_enrolled(reading: Reading) -> str:
         return f"{words}, {voice_since(reading.change)}"
     words = f"{words}, {odds(bits, ceiling, assumed=bool(reading.assumes_enrolled))}"
     return f"{words} if it is one of them, {IMPOSTOR}" if reading.is_impostor else words
+
+
+def nobody_speaks(reading: Reading) -> str:
+    """Format the headline if probably nobody enrolled speaks; otherwise empty.
+
+    The closed-set figure assumes an enrolled speaker, so it is no headline then. Evidence is.
+    """
+    claims = reading.is_evidence or reading.change is not None or reading.closed_set() is None
+    if claims or not reading.is_impostor:
+        return ""
+    return _none_of(reading)
+
+
+def _none_of(reading: Reading) -> str:
+    count = f"{round(2**reading.ceiling):,} " if reading.ceiling else ""
+    return f"probably none of the {count}people enrolled is speaking"
+
+
+def verdict_now(reading: Reading, watch: str | None) -> str:
+    """Format what the attacker thinks of a voice among the enrolled; empty without a figure."""
+    closed, ceiling = reading.closed_set(), reading.ceiling
+    if closed is None or ceiling is None:
+        return ""
+    if nobody := nobody_speaks(reading):
+        return f"{nobody}. {ENROL}"
+    return _none_of(reading) if reading.is_impostor else verdict(closed, ceiling, watch)
+
+
+ENROL = "Enrol to measure this voice"
 
 
 def caveat_of(reading: Reading) -> str:
@@ -306,6 +339,10 @@ def _describe(event: Occurrence) -> tuple[str, str]:
 
 
 def _describe_alert(alert: Alert) -> tuple[str, str]:
+    if alert.way is not None:
+        title = "muted" if alert.way == "muted" else f"protected by {clean(alert.way, 24)}"
+        reason = f"the next words could exceed {alert.threshold:g} bits"
+        return title, f"{reason}. Sent so far: {number(alert.value)} bits"
     rule, level = clean(alert.rule, 60), clean(alert.level, 10)
     if alert.state != "raised":
         why = "" if alert.change is None else f" ({voice_since(alert.change)})"
@@ -349,6 +386,28 @@ def others_in_words(alarms: FalseAlarmTerms) -> str:
         f"of {name} {streams} at most {alarms.share * size:g} set it off, by "
         f"{plural(alarms.speakers, 'speaker')}{shorter}"
     )
+
+
+STOP = "Stop or mute now. Past speech cannot be undone; more usually discloses more."
+UNCHANGED = "Do not share this recording unchanged."
+SHARE_FIRST = "Share only the first {}, which stays below the threshold."
+
+
+def advise_sharing(events: Sequence[Event]) -> str:
+    """Format what to do with a recording of one voice; empty if it raised no alert."""
+    raised = (e for e in events if isinstance(e, Alert) and e.code == "alert.raised")
+    alert = next((each for each in raised if each.way is None), None)
+    if alert is None:
+        return ""
+    start, over = find_first(events, RunStart), None
+    if alert.field == "bits":
+        readings = (event for event in events if isinstance(event, Reading))
+        bits = ((each.seconds, each.bits) for each in readings if each.bits is not None)
+        over = next((seconds for seconds, value in bits if value >= alert.threshold), None)
+    if start is None or start.step_seconds is None or over is None:
+        return UNCHANGED
+    before = over - start.step_seconds
+    return SHARE_FIRST.format(clock_time(before)) if before >= 1 else UNCHANGED
 
 
 _CROWDS = ((100, "a hundred"), (1000, "a thousand"), (100_000, "a hundred thousand"))

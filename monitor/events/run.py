@@ -598,6 +598,12 @@ class Alert(Event):
         sparse=True,
         default=None,
     )
+    way: str | None = text_key(
+        "only of `listen --through`: how sound goes out from then on, an anonymiser's name or "
+        '`"muted"`; `value` is then what was sent',
+        sparse=True,
+        default=None,
+    )
     recording: str | None = text_key("the name of the one it fell in", sparse=True, default=None)
     label: str | None = text_key(_LABEL, sparse=True, default=None)
     time: str | None = key(

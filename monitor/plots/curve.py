@@ -219,9 +219,13 @@ def heading(run: RunColumns) -> str:
     if not indices.size:
         return "Nothing can be said about this voice yet"
     text = verdict(float(closed[indices[-1]]), _ceiling(run), run.watch)
+    caution = phrases.caveat_of(run.last)
+    if nobody := phrases.nobody_speaks(run.last):
+        parts = (nobody, phrases.ENROL, caution)
+        return ". ".join(_sentence(part) for part in parts if part)
     if narrowing := phrases.narrowed_sentence(run.last, run.watch or "", fit=False):
         text = short_name(narrowing, 110)
-    care = f": {caution}" if (caution := phrases.caveat_of(run.last)) else ""
+    care = f": {caution}" if caution else ""
     begun = [change for change in run.changes if change.action in ("reset", "split")]
     before = float(speech[run.fresh[-1] - 1]) if run.fresh else 0.0
     length = format_seconds(float(speech[indices[-1]]) - before)
@@ -400,6 +404,7 @@ def mark_alerts(axes: Axes, run: RunColumns) -> None:
             linestyle="-" if raised else (0, (4, 3)),
         )  # fmt: skip
         text = f"alert: {short_name(alert.rule, 40)}" if raised else "alert over"
+        text = text if alert.way is None else phrases.describe_event(alert)[0]
         half = len(text) * CHARACTER_WIDTH / 2
         centre = min(max(across(axes, x), half), 1 - half)
         if centre - half >= free:
@@ -755,6 +760,7 @@ def _draw_curves(axes: Axes, run: RunColumns, shown: Columns, pieces: Pieces) ->
             else:
                 peaked = "" if run.evidence else ", its peak"  # the line above has it
             means = phrases.format_matches(run.last) if run.evidence else one_in_words(run, last)
+            means += " if it is one of them" if phrases.nobody_speaks(run.last) else ""
             meaning = f"\n= {means}" if means and not run.doubt else ""
             labels.append((last, f"{now}{meaning}{peaked}", colour))
         else:

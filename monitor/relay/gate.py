@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,6 +45,14 @@ class Way:
         return (*self.attackers, *self.alone)
 
 
+class Closing(NamedTuple):
+    """The end of a way: when, in seconds of the stream, the way after it, and the cause."""
+
+    seconds: float
+    way: str
+    is_spent: bool  # whether the budget closed it, not `Gate.close_way`
+
+
 class Gate:
     """Lets sound out as long as no attacker knows more than a budget.
 
@@ -60,7 +69,7 @@ class Gate:
 
     Attributes:
         bits: the most that any attacker knows of what went out.
-        closings: when a way was closed, in seconds of the stream, and the way that came next.
+        closings: ways that were closed so far.
         muted: whether a person has muted it for now; what is silent tells nobody anything.
 
     Raises:
@@ -77,7 +86,7 @@ class Gate:
             )
         self.budget_bits, self.step_seconds, self.hold = budget_bits, step_seconds, hold
         self.bits = 0.0
-        self.closings: list[tuple[float, str]] = []
+        self.closings: list[Closing] = []
         self.muted = False
         self._ways = list(ways)
         self._closing = False
@@ -136,9 +145,9 @@ class Gate:
             self._protected = self._ways[0].protect(iter(lambda: self._input, None))
 
     def _leave_way(self) -> None:
-        self._closing = False
         self._ways.pop(0)
-        self.closings.append((self._sent_seconds, self.way))
+        self.closings.append(Closing(self._sent_seconds, self.way, not self._closing))
+        self._closing = False
         self._begin_way()
 
     def _send(self, sound: FloatArray, sent: list[Block]) -> bool:

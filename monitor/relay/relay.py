@@ -126,8 +126,18 @@ class Relay(BaseRule):
 
     @property
     def left_bits(self) -> float | None:
-        """Bits left of the budget, with those that are kept back; None without one."""
+        """Bits left of the budget, with those that are kept back; None without a budget."""
         return self.budget_bits if self.gate is None else self.gate.left_bits
+
+    @property
+    def sent_bits(self) -> float:
+        """Most bits that an attacker has of what went out; 0 without a budget."""
+        return 0.0 if self.gate is None else self.gate.bits
+
+    @property
+    def kept_bits(self) -> float:
+        """Bits of the budget that are kept back, as other recordings may read more."""
+        return MARGIN_BITS
 
     @property
     def system(self) -> InputSystem:
@@ -210,15 +220,17 @@ class Relay(BaseRule):
         return [
             Alert(
                 kind="budget",
-                seconds=seconds,
+                seconds=each.seconds,
                 speech=None,
-                rule=f"{self.rule}: {way}",
+                rule=f"{self.rule}: {each.way}",
                 field="bits",
                 threshold=self.gate.budget_bits,
                 state="raised",
                 value=self.gate.bits,
+                way=each.way,
             )
-            for seconds, way in closed
+            for each in closed
+            if each.is_spent
         ]
 
     def note(self, start: RunStart) -> str | None:  # noqa: ARG002

@@ -15,7 +15,7 @@ import numpy as np
 
 from monitor.errors import UsageError
 from monitor.events.declaration import Event
-from monitor.events.phrases import bits_now, limits_in_words
+from monitor.events.phrases import ENROL, bits_now, limits_in_words, nobody_speaks
 from monitor.events.reading import Among, Reading
 from monitor.events.run import GapEvent, PersonEnd, RunEnd, RunStart
 from monitor.events.schema import compact
@@ -193,6 +193,8 @@ class Measurement:
         kind = "evidence" if self.headline == "evidence" else f"of the {self.speakers} enrolled"
         when = f"after {self.speech:.0f} s of speech."
         sentence = f"{name}: {bits_now(last)}{limits}, {whose} ({kind}), {when}"
+        if nobody := nobody_speaks(last):
+            sentence = f"{name}: {nobody}, {when} {ENROL}."
         return " ".join(filter(None, [sentence, self._care()]))
 
     def _care(self) -> str:

@@ -14,7 +14,7 @@ from monitor.events.phrases import clean, enrolment, number
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, GapEvent, RunStart
 from monitor.phrases import VOICED, clock_time, plural
-from monitor.protocols import ThresholdForecast
+from monitor.protocols import RelayControl, ThresholdForecast
 from monitor.sinks.terminal import (
     LINEAR,
     PLATEAU,
@@ -51,12 +51,13 @@ class LiveView(TerminalSink):
         console: Console | None = None,
         *,
         forecasts: Sequence[ThresholdForecast] = (),
+        relay: RelayControl | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._forecasts = tuple(forecasts)
+        self._forecasts, self._relay = tuple(forecasts), relay
         self._linear, self._root = TextCurve(), TextCurve()
         self._other = TextCurve()  # the protected side
-        self._label = ""
+        self._label, self._advised = "", False
         self._rules: list[str] = []
         self._beyond: list[float] = []  # thresholds that nothing can reach
         super().__init__(total_seconds, console, clock)
@@ -89,6 +90,12 @@ class LiveView(TerminalSink):
             if bits:
                 curve.add(seconds, bits, fresh=fresh)
 
+    def _alert(self, alert: Alert) -> None:
+        super()._alert(alert)
+        if alert.code == "alert.raised" and alert.way is None and not self._advised:
+            self._advised = True
+            self._say(phrases.STOP)
+
     def _gap(self, gap: GapEvent) -> None:
         if gap.reason not in ("thinned", "words ended"):
             super()._gap(gap)
@@ -109,6 +116,7 @@ class LiveView(TerminalSink):
             f"{enrolled}: {phrases.among_enrolled(reading)}" if self.evidence else "",
             *(self._others, self._forecast(), self._lag()),
             f"ALERT {next(iter(self.raised))}" if self.raised else "",
+            self._budget(),
         )
         return ", ".join(filter(None, parts))
 
@@ -124,6 +132,14 @@ class LiveView(TerminalSink):
         left, bits = min(ahead)
         about = f"{max(5, 5 * round(left / 5))} s" if left < 60 else f"{round(left / 60)} min"
         return f"{number(bits)} bits in about {about}"
+
+    def _budget(self) -> str:
+        """Format what a relay has sent of its budget; empty without one."""
+        relay = self._relay
+        if relay is None or relay.budget_bits is None:
+            return ""
+        sent = f"sent {number(relay.sent_bits)} of {relay.budget_bits:g} bits"
+        return f"{sent}, {relay.kept_bits:g} kept back"
 
     def _lag(self) -> str:
         lag = self.reading.lag
@@ -149,6 +165,7 @@ class LiveView(TerminalSink):
         above = [
             *(self._banner(), self._shown_first(width), *self._crowd_lines(width)),
             *(*self._protected_lines(width), *self._promise_lines(), self._state()),
+            *([Text(f" {budget}")] if (budget := self._budget()) else []),
         ]
         room = height - 3 - len(above) - len(below)  # the cursor's line, the axis and the legend
         blank = [Text("")] if room > 8 else []
@@ -183,6 +200,8 @@ class LiveView(TerminalSink):
         low, high, peak = reading.bits_low, reading.bits_high, reading.peak_bits
         cut = reading.is_evidence and bool(reading.at_least)
         notes: list[tuple[str, str]] = []
+        if phrases.nobody_speaks(reading):
+            return text  # limits and peak are of a figure that assumes an enrolled speaker
         if low is not None and high is not None and not (cut and low == reading.bits):
             notes.append((phrases.limits_in_words(low, high, cut=cut), ""))
         if peak is not None and not (cut and peak == reading.bits):
@@ -200,6 +219,9 @@ class LiveView(TerminalSink):
         if self.doubt:
             text.append(f" {self.doubt} ", style="bold reverse yellow")
             text.append("   alerts rest" if self._rules or self._forecasts else "", style="yellow")
+        elif self.closed is not None:
+            words = phrases.event_in_words(self.closed)
+            text.append(f" {words[:1].upper()}{words[1:]} ", style="bold reverse red")
         elif self.raised:
             rule, since = next(iter(self.raised.items()))
             text.append(f" ALERT {rule}, since {clock_time(since)} ", style="bold reverse red")

@@ -108,6 +108,8 @@ def summary_notes(events: Sequence[Event]) -> list[str]:
         notes.append("This confidence assumes that the speaker is enrolled: it may be misplaced.")
     if "style" in (last.features or {}):
         notes.append(f"{STYLE_CAVEAT[:1].upper()}{STYLE_CAVEAT[1:]}.")
+    if advice := phrases.advise_sharing(events):
+        notes.append(advice)
     if last.beyond_grid:
         notes.append("More speech than calibrated: figures as for the longest length.")
     return notes
@@ -130,7 +132,12 @@ def _bits(last: Reading, start: RunStart, events: Sequence[Event]) -> _Rows:
         yield "take care", doubt
     if changes:  # with the last of them the evidence began afresh
         yield "of the last voice", phrases.voice_since(changes[-1])
-    yield name, f"{phrases.bits_now(last)} {phrases.limits_of(last)}"
+    if nobody := phrases.nobody_speaks(last):
+        yield "in short", f"{nobody}. {phrases.ENROL}"
+        now = phrases.among_enrolled(last)
+    else:
+        now = phrases.bits_now(last)
+    yield name, f"{now} {phrases.limits_of(last)}"
     if crowd := clean(phrases.in_a_crowd(last, who, start.speakers or 0), 200):
         yield "in other words" if who else "in a crowd", crowd
     if spread := phrases.spread_in_words(last):
@@ -211,6 +218,8 @@ def _happened(event: Event) -> _Rows:
             yield "change", f"{phrases.voice_since(event)}, noticed at {clock_time(event.seconds)}"
         case NoticeEvent():
             yield "note", clean(event.text, 300)
+        case Alert(state="raised", way=str()):
+            yield clean(event.level, 10), phrases.event_in_words(event)
         case Alert(state="raised"):
             yield clean(event.level, 10), f"{clean(event.rule, 60)} at {clock_time(event.seconds)}"
         case RunEnd():
@@ -258,7 +267,7 @@ def person_cells(row: PersonEnd, last: Reading | None) -> list[str]:
         sentence = phrases.bits_now(last)
         if row.bits is not None:
             bits = f"{number(row.bits)} {phrases.limits_of(row)}"
-            sentence = sentence.partition(", ")[2]
+            sentence = phrases.nobody_speaks(last) or sentence.partition(", ")[2]
         if row.watch is not None:
             sentence = f"as {clean(row.watch, 20)}{': ' if sentence else ''}{sentence}"
     first = row.first_alert_seconds

@@ -200,6 +200,7 @@ class TerminalSink:
         self.enrolled = 0
         self.support_bits: float | None = None
         self.raised: dict[str, float] = {}
+        self.closed: Alert | None = None  # the last way that a relay closed
         self.warned: dict[str, float] = {}
         self._clock = clock
         self.protected = ""  # the method of the other side
@@ -315,7 +316,9 @@ class TerminalSink:
     def _alert(self, alert: Alert) -> None:
         standing = self.warned if alert.level == "warning" else self.raised
         rule = clean(alert.rule, 60)
-        if alert.state == "raised":
+        if alert.way is not None:
+            self.closed = alert
+        elif alert.state == "raised":
             standing[rule] = alert.seconds or 0.0
         else:
             standing.pop(rule, None)
@@ -424,7 +427,7 @@ class TerminalSink:
             if len(sentence := clean(words, 200)) < width:
                 break
         lines = [Text(f" {part}") for part in wrap(sentence, max(20, width - 2))]
-        if self.evidence:
+        if self.evidence or phrases.nobody_speaks(self.reading):
             among = Text(f" closed-set, among the {self.enrolled or 'few'} enrolled: ", "dim")
             among.append(phrases.among_enrolled(self.reading))
             lines.append(among)

@@ -33,7 +33,6 @@ from monitor.phrases import (
     clock_time,
     odds,
     usable_in_words,
-    verdict,
 )
 
 # --- What the page says of an event, in the words of all views.
@@ -91,6 +90,11 @@ def _words_of_start(start: RunStart) -> _Words:
         "people": {str(count): people(count) for count in start.among or ()},
         "features": FEATURE_NAMES,
         "asked": AT_ALL,
+        "advice": {
+            "stop": phrases.STOP,
+            "unchanged": phrases.UNCHANGED,
+            "share_first": phrases.SHARE_FIRST,
+        },
         "caption": caption,
         "how_much": {
             "title": how_much.TITLE,
@@ -122,9 +126,11 @@ def _words_of_reading(reading: Reading, start: RunStart) -> _Words:
             for name, feature in (reading.features or {}).items()
         },
     }
+    if phrases.nobody_speaks(reading):
+        words["left"] = IMPOSTOR
     if closed is not None and ceiling is not None:
         words["odds"] = odds(closed, ceiling, assumed=watch is None)
-        words["verdict"] = verdict(closed, ceiling, watch)
+        words["verdict"] = phrases.verdict_now(reading, watch)
     if reading.change is not None:
         words["voice"] = phrases.voice_since(reading.change)
         words["whose"] = phrases.format_attribution(reading, watch)

@@ -23,7 +23,7 @@ def relay_routes(relay: RelayControl) -> list[BaseRoute]:
             if not request.state.ours:
                 return not_ours()
             relay.muted = request.query_params.get("muted") != "no"
-        names = ("way", "muted", "budget_bits", "left_bits")
+        names = ("way", "muted", "budget_bits", "left_bits", "sent_bits", "kept_bits")
         return JSONResponse({name: getattr(relay, name) for name in names})
 
     return [Route("/relay", guarded(answer), methods=["GET", "POST"])]

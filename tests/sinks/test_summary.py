@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from typing import Any
 
 import pytest
@@ -12,18 +13,23 @@ from rich.console import Console
 from monitor.anonymisers.laplace import Declared
 from monitor.events.declaration import to_json
 from monitor.events.phrases import bits_now
-from monitor.events.reading import DeclaredReading
+from monitor.events.reading import DeclaredReading, Reading
+from monitor.events.run import RunStart
 from monitor.phrases import CAVEAT
 from monitor.plots.curve import heading, read_columns
+from monitor.run import Measurement
 from monitor.run.each import COLUMNS, RecordingOutcome
-from monitor.sinks.summary import print_people, print_summary
+from monitor.serve.downloads import run_report
+from monitor.sinks.live import LiveView
+from monitor.sinks.summary import print_people, print_summary, summary_rows
+from monitor.web.hub import words_of
 from tests.records import event, events
 
 START = {"type": "start", "watch": "4088", "speakers": 50}
 LAST: dict[str, Any] = {
     "type": "reading", "seconds": 99.0, "speech": 90.0, "bits": 2.1, "peak_bits": 2.3,
     "ceiling": math.log2(50), "expected_bits": 2.0, "features": {"f0": {"usable": 9.0, "rank": 2}},
-    "assumes_enrolled": False, "beyond_grid": False, "enrolled": 0.97, "top": [],
+    "assumes_enrolled": False, "beyond_grid": False, "enrolled": 0.97, "top": [], "differs": [],
     **{f"{name}_{end}": 1.0 for name in ("bits", "expected_bits") for end in ("low", "high")},
 }  # fmt: skip
 EVIDENCE = {
@@ -122,3 +128,76 @@ def test_sound_that_is_not_that_of_the_templates_is_said_beside_the_headline(mor
     assert {"differs", *TELEPHONE} <= set(COLUMNS)
     outcome = RecordingOutcome(**TELEPHONE, differs="bandwidth_hz")  # type: ignore[arg-type]
     assert outcome.bandwidth_hz == 3600
+
+
+def headlines(records: list[dict[str, Any]]) -> dict[str, str]:
+    """What each view shows first of a run of one voice."""
+    run = events(records)
+    start, last = run[0], run[-1]
+    assert isinstance(start, RunStart)
+    assert isinstance(last, Reading)
+    out = io.StringIO()
+    view = LiveView(console=Console(file=out, width=100))
+    for each in run:
+        view.write(each)
+    return {
+        "line": bits_now(last),
+        "live": view._shown_first(99).plain,
+        "picture": heading(read_columns(run)),
+        "report": run_report(run).partition("</header>")[0].partition("</h1>")[2],
+        "page": str(words_of(last, start)["verdict"]),
+        "summary": summary_rows(run)[0][1],
+        "python": str(Measurement.from_events(run, [])),
+    }
+
+
+@pytest.mark.parametrize("enrolled", [0.02, 0.5])
+def test_no_headline_assumes_an_enrolled_speaker_where_probably_none_speaks(enrolled):
+    start = {**START, "watch": None, "ceiling": math.log2(50), "recordings": ["talk.wav"]}
+    reading = {**LAST, "bits": 5.6, "assumes_enrolled": True, "top": [["4088", 0.9]]}
+    shown = headlines([start, {**reading, "enrolled": enrolled}])
+    said = {name: "none of the 50" in text for name, text in shown.items()}
+    assert set(said.values()) == {enrolled < 0.2}, shown
+    assumed = [
+        text for text in shown.values() if re.search(r"narrowed|hardly doubts|left|5\.6", text)
+    ]
+    assert bool(assumed) == (enrolled >= 0.2), shown
+
+
+def test_evidence_for_the_watched_speaker_is_the_headline_whoever_else_is_enrolled():
+    start = {**START, "headline": "evidence", "recordings": ["talk.wav"]}
+    shown = headlines([start, {**LAST, **EVIDENCE, "enrolled": 0.02}])
+    assert not [name for name, text in shown.items() if "none of the" in text and name != "page"]
+
+
+@pytest.mark.parametrize(
+    ("field", "over", "said"),
+    [("bits", 40.0, "0:39"), ("bits", 1.0, "unchanged"), ("f0.rank_bits", 40.0, "unchanged")],
+)
+def test_the_end_of_a_run_with_an_alert_says_what_to_do(field, over, said, capsys):
+    readings = [
+        {**LAST, "seconds": s, "bits": 7.0 if s >= over else 1.0} for s in (1.0, 20.0, 40.0)
+    ]
+    alert = {"type": "alert", "seconds": 45.0, "rule": f"{field}>6", "field": field,
+             "threshold": 6.0, "state": "raised", "value": 7.0}  # fmt: skip
+    start = {**START, "step_seconds": 1.0}
+    print_summary(events([start, *readings, alert]))
+    (advice,) = (line for line in capsys.readouterr().out.splitlines() if "hare " in line)
+    assert said in advice
+    print_summary(events([start, *readings]))
+    assert "hare " not in capsys.readouterr().out
+
+
+def test_a_live_view_says_once_what_to_do_after_an_alert():
+    alert = {"type": "alert", "seconds": 45.0, "rule": "bits>6", "field": "bits",
+             "threshold": 6.0, "state": "raised", "value": 7.0}  # fmt: skip
+    out = io.StringIO()
+    view = LiveView(console=Console(file=out, width=200))
+    for each in events([START, LAST, alert, {**alert, "state": "cleared"}, alert]):
+        view.write(each)
+    lines = out.getvalue().splitlines()
+    assert [("bits>6" in line, "Stop" in line) for line in lines[:2]] == [
+        (True, False),
+        (False, True),
+    ]
+    assert sum("Stop" in line for line in lines) == 1

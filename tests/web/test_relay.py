@@ -19,7 +19,8 @@ OVERLAY = "a token for the overlay"
 
 @pytest.fixture
 def relay() -> SimpleNamespace:
-    return SimpleNamespace(way="clear", muted=False, budget_bits=8.0, left_bits=5.5)
+    bits = {"budget_bits": 8.0, "left_bits": 5.5, "sent_bits": 2.5, "kept_bits": 1.5}
+    return SimpleNamespace(way="clear", muted=False, **bits)
 
 
 @pytest.fixture
@@ -63,6 +64,26 @@ def test_without_either_there_is_neither():
             assert httpx.get(plain.url + path).status_code == 404
 
 
+def test_a_spent_budget_is_told_once_and_never_as_exceeded(browser, relay):
+    with Page(relay=relay) as shown:
+        spent = {"type": "alert", "seconds": 6.0, "field": "bits", "threshold": 8.0,
+                 "state": "raised", "value": 5.4, "speech": None}  # fmt: skip
+        rules = [{"rule": "budget of 8 bits spent", "field": "bits", "threshold": 8.0}]
+        ways = ("mcadams:random", "muted")
+        closed = [{**spent, "rule": f"{rules[0]['rule']}: {way}", "way": way} for way in ways]
+        relay.way, relay.left_bits, relay.sent_bits = "muted", 0.0, 5.4
+        give(shown, records.start(alerts=rules), records.reading(6.0, 1.6), *closed)
+        tab = browser.new_page()
+        tab.goto(shown.url)
+        tab.wait_for_selector("#relay[data-way=muted]")
+        tab.wait_for_selector("#banners .danger")
+        (banner,) = tab.locator("#banners .danger").all_text_contents()
+        assert "5.4" in banner
+        whole = " ".join(tab.inner_text(part) for part in ("#banners", "#threshold", "#relay"))
+        assert not re.search(r"More than|[Ee]xceeded|0\.0 of 8", whole)
+        tab.close()
+
+
 def test_in_a_browser_a_key_mutes(browser, relay):
     with Page(relay=relay, overlay_token=OVERLAY) as shown:
         give(shown, records.start(), records.reading(1.0, 2.5))
@@ -71,7 +92,9 @@ def test_in_a_browser_a_key_mutes(browser, relay):
         tab.on("pageerror", lambda error: problems.append(str(error)))
         tab.goto(shown.url)
         tab.wait_for_selector("#relay:not([hidden])")
-        assert "5.5 of 8" in tab.inner_text("#relay-left")
+        left = tab.inner_text("#relay-left")
+        assert "5.5 of 8" in left
+        assert "1.5" in left
         tab.keyboard.press("m")
         tab.wait_for_selector("#relay-switch[aria-pressed=false]")
         assert relay.muted

@@ -156,7 +156,8 @@ function speak(reading) {
     return;
   }
   spokenAt = now;
-  const alerts = run.raised.map((alert) => `Alert: ${alert.rule}.`).join(" ");
+  const muted = run.closed ? [`${capital(run.closed.said.title)}: ${run.closed.said.words}.`] : [];
+  const alerts = [...muted, ...run.raised.map((alert) => `Alert: ${alert.rule}.`)].join(" ");
   const { now: figure, doubt, care } = reading.said;
   const caution = care ? `${capital(care)}. ` : "";
   text("spoken-summary", `${doubt ? capital(doubt) : capital(figure)}. ${caution}${alerts}`);

@@ -36,6 +36,10 @@ const banner = (kind, title, words) =>
 export function banners(run, reading) {
   const made = [];
   if (reading) {
+    if (run.closed) {
+      const { said, seconds } = run.closed;
+      made.push(banner("danger", `${capital(said.title)} at ${clock(seconds)}:`, `${said.words}.`));
+    }
     for (const alert of run.raised) {
       const what = run.isHeadline(alert.field) ? `More than ${fixed(alert.threshold)} bits` : alert.rule;
       made.push(banner("danger", what, `since ${clock(alert.seconds)} (alert ${alert.rule})`));
@@ -105,11 +109,11 @@ export function hero(run, reading) {
   text("limits", known(low) && reading.speech ? `95 % interval ${upTo(low, high, told && reading.at_least)}${spread}` : "");
   gauge(run, reading);
   text("odds", change ? "?" : capital(reading.said.left) || reading.said.odds || "–");
-  $("odds").dataset.long = String(told && !change);
+  $("odds").dataset.long = String(Boolean(reading.said.left) && !change);
   fill("sentence", [told ? widely(run, reading) : sentence(run, reading), ...careful(reading)]);
   text("closed", told || !reading.among ? closed(run, reading, told) : crowdOfNobody(reading));
   const among = closedSet(reading);
-  crowd(run.start.speakers || 0, known(among) && !change ? left(among, ceiling) : NaN);
+  crowd(run.start.speakers || 0, known(among) && !change && (told || !reading.said.nobody) ? left(among, ceiling) : NaN);
   $("hero").dataset.level = change ? "doubt" : run.raised.length ? "raised" : "calm";
 }
 
@@ -205,6 +209,10 @@ export function threshold(run, reading) {
     text("threshold-note", note);
   };
   const other = (run.start.alerts || []).map((each) => each.rule);
+  if (run.closed && levels.every((bits) => bits === run.closed.threshold)) {
+    say("over", "Spent", `The budget of ${run.closed.threshold} bits, at ${clock(run.closed.seconds)}.`);
+    return;
+  }
   if (!levels.length && other.length) {
     const last = run.raised[run.raised.length - 1];
     if (last) say("over", "Exceeded", `${last.rule}, since ${clock(last.seconds)}.`);
@@ -272,12 +280,11 @@ function whatToDo(run, reading, bits) {
   const over = Boolean(run.recorded || run.end);
   const until = run.below(bits);
   const before = known(until) && run.start.step_seconds ? until - run.start.step_seconds : null;
+  const { stop = "", unchanged = "", share_first: first = "" } = run.start.said.advice || {};
   const lines = over ? [
-    known(before) && before > 0
-      ? `Share only the first ${clock(before)}, which stays below the threshold.`
-      : "Do not share this recording unchanged.",
+    known(before) && before > 0 ? first.replace("{}", clock(before)) : unchanged,
   ] : [
-    "Stop or mute now. Past speech cannot be undone; more usually discloses more.",
+    stop,
     "If you must continue, be brief; write the rest.",
   ];
   const higher = Math.floor(Math.max(bits, reading.bits)) + 1;

@@ -22,7 +22,10 @@ function draw(relay) {
   if (relay.budget_bits !== null) {
     $("relay-bar").max = relay.budget_bits;
     $("relay-bar").value = relay.left_bits;
-    text("relay-bits", `${relay.left_bits.toFixed(1)} of ${relay.budget_bits} bits left`);
+    const kept = `${relay.kept_bits} of them kept back`;
+    text("relay-bits", relay.left_bits > 0
+      ? `${relay.left_bits.toFixed(1)} of ${relay.budget_bits} bits left, ${kept}`
+      : `${relay.sent_bits.toFixed(1)} of ${relay.budget_bits} bits sent, ${relay.kept_bits} kept back`);
   }
   const button = $("relay-switch");
   button.setAttribute("aria-pressed", String(!muted));

@@ -97,7 +97,7 @@ export class Run {
     const thinned = ["thinned", "words ended"].includes(record.reason); // of one feature, no audio lost
     this.counts[record.type] += record.state === "cleared" || thinned ? 0 : 1;
     this.lostSeconds += record.type === "gap" && !thinned ? record.lost_seconds || 0 : 0;
-    if (record.type === "alert") this.stands(record.field, record.threshold);
+    if (record.type === "alert" && !record.way) this.stands(record.field, record.threshold);
     let x = this.before + this.speech;
     if (record.type === "change") {
       if (record.action !== "note") this.afresh = record.seconds;
@@ -172,10 +172,15 @@ export class Run {
     return this.standing.filter((event) => event.level === "warning");
   }
 
+  // The last way that a relay closed, as its budget was spent.
+  get closed() {
+    return this.happened.filter((event) => event.way).pop() || null;
+  }
+
   get standing() {
     const raised = new Map();
     for (const event of this.happened) {
-      if (event.type !== "alert") continue;
+      if (event.type !== "alert" || event.way) continue;
       if (event.state === "raised") raised.set(event.rule, event);
       else raised.delete(event.rule);
     }
