@@ -56,13 +56,14 @@ class StartedProgram(Managed):
         *,
         stdout: int = subprocess.PIPE,
         stderr: int = subprocess.PIPE,
+        umask: int = -1,
     ) -> None:
         variables = dict(os.environ if environment is None else environment)
         self._mark = f"{os.getpid()}-{secrets.token_hex(8)}"
         variables[MARK] = ":".join(filter(None, (variables.get(MARK), self._mark)))
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
             command, shell=isinstance(command, str), stdin=subprocess.PIPE, stdout=stdout,
-            stderr=stderr, bufsize=0, start_new_session=True, env=variables,
+            stderr=stderr, bufsize=0, start_new_session=True, env=variables, umask=umask,
         )  # fmt: skip
 
     def close(self) -> None:
@@ -121,10 +122,11 @@ def run_program(
 ) -> Ended:
     """Run a program to its end: no shell, bytes in and bytes out; OSError where it cannot start.
 
-    What it leaves running in the background stays, as long as that does not hold its pipes.
+    Files that it makes are private to the user. What it leaves running in the background stays, as
+    long as that does not hold its pipes.
     """
     until = time.monotonic() + seconds
-    with StartedProgram(command) as program, selectors.DefaultSelector() as pipes:
+    with StartedProgram(command, umask=0o077) as program, selectors.DefaultSelector() as pipes:
         process, printed, said = program.process, bytearray(), bytearray()
         assert process.stdin is not None
         assert process.stdout is not None

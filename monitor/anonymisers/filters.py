@@ -5,14 +5,20 @@ from __future__ import annotations
 import hashlib
 import io
 import math
+import os
 import shlex
+import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import soundfile
 from scipy.signal import lfilter
 
 from monitor.errors import SourceError, UsageError
+from monitor.files import open_private
 from monitor.phrases import plural
 from monitor.programs import MOST_SAID_BYTES, run_program
 from monitor.safe_text import file_name, printable
@@ -248,6 +254,10 @@ def move_poles(predictors: FloatArray, alpha: float, rate: int) -> FloatArray:
 
 START_SECONDS = 60.0  # for a program to load what it needs
 TIMES_REAL_TIME = 60.0
+IN, OUT = "{in}", "{out}"
+CONTRACT = (
+    f"a program reads a WAV on standard input and prints one, or names the files {IN} and {OUT}"
+)
 _LAST_WORDS = 200
 # what it may print: floats, of a recording so much longer than the one it was given
 _BYTES, _TIMES_LONGER, _MORE_SECONDS = 4, 4, 60.0
@@ -257,9 +267,11 @@ class Program:
     """Anonymiser that runs a command line for each recording, once that has ended.
 
     It is given one channel as a 16-bit WAV and must print a WAV of one channel and of the same rate
-    (16, 24 or 32 bits, or floats), up to four times as long and a minute. No shell is asked. It is
-    killed with all that it started (`monitor.programs`) where it takes too long, by default over a
-    minute and 60 times the recording, prints without end, or nobody waits any more.
+    (16, 24 or 32 bits, or floats), up to four times as long and a minute. ``{in}`` and ``{out}`` in
+    the command stand for private files in place of standard input and output, removed afterwards.
+    No shell is asked. It is killed with all that it started (`monitor.programs`) where it takes too
+    long, by default over a minute and 60 times the recording, prints without end, or nobody waits
+    any more.
     """
 
     latency_samples = None
@@ -270,7 +282,9 @@ class Program:
         except ValueError as error:
             raise UsageError(f"cannot take {command!r} apart: {error}") from None
         if not self._command:
-            raise UsageError("a program is needed, such as --anonymiser-command my-anonymiser")
+            raise UsageError(
+                f"a program is needed, such as --anonymiser-command my-anonymiser: {CONTRACT}"
+            )
         if timeout_seconds is not None and not 0 < timeout_seconds < float("inf"):
             raise UsageError(f"{timeout_seconds:g} s are no time for a program; give more than 0")
         self.rate, self._timeout = rate, timeout_seconds
@@ -283,14 +297,26 @@ class Program:
 
     def flush(self) -> FloatArray:
         """Run the program on the recording; SourceError with its last words where it fails."""
+        with TemporaryDirectory(prefix="monitor-") as folder:  # private to the user
+            return self._run(Path(folder))
+
+    def _run(self, folder: Path) -> FloatArray:
+        """Run it, with ``{in}`` and ``{out}`` in this folder."""
         wav = io.BytesIO()
         sound = np.concatenate([np.empty(0, np.float32), *self._blocks])
         soundfile.write(wav, sound, self.rate, format="WAV", subtype="PCM_16")
-        name = file_name(self._command[0])
+        name, content, paths = file_name(self._command[0]), wav.getvalue(), {}
+        for mark in filter(self._uses, (IN, OUT)):
+            paths[mark] = folder / f"{mark[1:-1]}.wav"
+        if IN in paths:
+            with os.fdopen(open_private(paths[IN], os.O_WRONLY | os.O_CREAT), "wb") as file:
+                file.write(content)
+            content = b""
+        command = [_replace_marks(word, paths) for word in self._command]
         timeout = self._timeout or START_SECONDS + TIMES_REAL_TIME * sound.size / self.rate
         limit = _BYTES * (_TIMES_LONGER * sound.size + round(_MORE_SECONDS * self.rate))
         try:
-            ended = run_program(self._command, wav.getvalue(), seconds=timeout, most_printed=limit)
+            ended = run_program(command, content, seconds=timeout, most_printed=limit)
         except OSError as error:
             raise SourceError(f"{name} cannot be started: {error.strerror}") from None
         if ended.stopped == "time":
@@ -310,12 +336,16 @@ class Program:
             failure = f"{failed if ended.status > 0 else killed} {abs(ended.status)}"
             raise SourceError(f"{name} {failure}{_last_words(ended.said)}")
         try:
-            output = self._read_output(ended.printed, name)
+            made = _read_made(paths[OUT], limit, name) if OUT in paths else ended.printed
+            output = self._read_output(made, name)
             if sound.size and not output.size:
                 raise SourceError(f"{name} printed a WAV without a sample: no voice is left of it")
         except SourceError as error:
             raise SourceError(f"{error}{_last_words(ended.said)}") from None
         return output
+
+    def _uses(self, mark: str) -> bool:
+        return any(mark in word for word in self._command)
 
     def reset(self) -> None:
         """Start afresh."""
@@ -327,7 +357,9 @@ class Program:
             pipe = Pipe(io.BytesIO(printed))
         except SourceError as error:
             reason = str(error).partition(";")[0]
-            raise SourceError(f"{name} printed no WAV that can be read: {reason}") from None
+            raise SourceError(
+                f"{name} printed no WAV that can be read: {reason}; {CONTRACT}"
+            ) from None
         if (pipe.rate, pipe.channels) != (self.rate, 1):
             raise SourceError(
                 f"{name} printed {plural(pipe.channels, 'channel')} at {pipe.rate} Hz; it was "
@@ -342,6 +374,24 @@ class Program:
         if not np.isfinite(samples).all():
             raise SourceError(f"{name} printed samples that are no numbers")
         return samples
+
+
+def _replace_marks(word: str, paths: Mapping[str, Path]) -> str:
+    for mark, path in paths.items():
+        word = word.replace(mark, str(path))
+    return word
+
+
+def _read_made(path: Path, limit: int, name: str) -> bytes:
+    """Read the file that a program wrote; SourceError if it is none, or too large."""
+    try:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
+            most = f"{limit / 1e6:.0f} MB"
+            raise SourceError(f"{name} wrote no plain file of at most {most} to {OUT}")
+        return path.read_bytes()
+    except OSError as error:
+        raise SourceError(f"{name} wrote no file to {OUT}: {error.strerror}") from None
 
 
 def _last_words(message: bytes) -> str:

@@ -106,7 +106,8 @@ class ProtectOptions:
     )
     anonymiser_command: str | None = option(
         "--anonymiser-command CMD",
-        "Another program instead, run for each channel: WAV on its stdin, WAV on its stdout.",
+        "Another program instead, run for each channel: WAV on its stdin, WAV on its stdout, or "
+        "the files {in} and {out}.",
     )
     speaker: str | None = option(
         "--speaker NAME",

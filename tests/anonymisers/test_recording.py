@@ -64,6 +64,57 @@ def test_what_it_does_wrong_is_said(code, said):
         ran(code, synthetic(0.5))
 
 
+FILES = """
+import pathlib, stat, sys, soundfile
+given, made, note = map(pathlib.Path, sys.argv[1:])
+samples, rate = soundfile.read(given, dtype="float32")
+soundfile.write(made, samples / 2, rate)
+modes = [stat.S_IMODE(path.stat().st_mode) for path in (given, made, given.parent)]
+note.write_text(" ".join([str(given), *map(oct, modes)]))
+print("chatter", sys.stdin.read())
+"""
+
+
+def with_files(note: Path, code: str = FILES, places: str = "{in} {out}") -> str:
+    return f"{shlex.join([sys.executable, '-c', code])} {places} {shlex.quote(str(note))}"
+
+
+def test_a_program_may_take_private_files_which_are_gone_afterwards(tmp_path):
+    sound = synthetic(0.3)
+    program = Program(with_files(tmp_path / "note; $(true)"), RATE)
+    program.process(sound)
+    assert program.flush() == pytest.approx(sound / 2, abs=1e-4)
+    given, *modes = (tmp_path / "note; $(true)").read_text().split()
+    assert modes == ["0o600", "0o600", "0o700"]
+    assert not Path(given).parent.exists()
+
+
+NOTES = "import os, pathlib, sys; pathlib.Path(sys.argv[3]).write_text(sys.argv[1])"
+
+
+@pytest.mark.parametrize(
+    "code", ["", "sys.exit(3)", "os.mkfifo(sys.argv[2])", "open(sys.argv[2], 'w').write('x')"]
+)
+def test_no_private_file_is_left_of_a_program_that_fails(tmp_path, code):
+    program = Program(with_files(tmp_path / "note", f"{NOTES}; {code}"), RATE)
+    program.process(synthetic(0.3))
+    with pytest.raises(SourceError):
+        program.flush()
+    assert not Path((tmp_path / "note").read_text()).parent.exists()
+
+
+def test_one_of_both_may_be_a_file(tmp_path):
+    code = """
+import io, pathlib, sys, soundfile
+samples, rate = soundfile.read(io.BytesIO(sys.stdin.buffer.read()))
+soundfile.write(sys.argv[1], samples / 2, rate)
+"""
+    sound = synthetic(0.3)
+    program = Program(with_files(tmp_path / "note", code, "{out}"), RATE)
+    program.process(sound)
+    assert program.flush() == pytest.approx(sound / 2, abs=1e-4)
+
+
 SLOW = """
 import subprocess, sys, pathlib
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])

@@ -89,7 +89,8 @@ class AttackOptions:
     )
     commands: tuple[str, ...] = option(
         "--anonymiser-command CMD",
-        "Any other program: WAV on its stdin, WAV on its stdout; may be given several times.",
+        "Any other program: WAV on its stdin, WAV on its stdout, or the files {in} and {out}; may "
+        "be given several times.",
     )
     attackers: tuple[str, ...] | None = option(
         "--attackers NAME[,NAME]",
