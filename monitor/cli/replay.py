@@ -436,7 +436,8 @@ class ReplayOptions(RunOptions):
     plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw the curve when done.")
     resume: bool = option(
         "--resume",
-        "Go on with an interrupted run in --jsonl FILE; with --each, with --summary FILE.",
+        "Continue an interrupted run in --jsonl FILE, or in --summary FILE with --each. A run that "
+        "was interrupted before anything was saved begins again.",
     )
     each: BatchOptions = group(BatchOptions, "Many recordings")
     workers: JobOptions = group(JobOptions, "Many recordings")

@@ -17,7 +17,7 @@ from monitor.events.reading import DeclaredReading, Reading
 from monitor.events.run import DeclaredStart, ProtectedAttacker, ProtectedStart, RunStart
 from monitor.population.population import Population
 from monitor.protocols import AlertAction, ExplainedRule, LiveSource, Provenance, Source
-from monitor.sinks.jsonl import JsonLines, refuse_overwrite, standing
+from monitor.sinks.jsonl import JsonLines, has_barely_begun, refuse_overwrite, standing
 from monitor.stream.checkpoint import state_path
 from monitor.stream.monitor import Monitor
 from monitor.stream.records import fingerprint
@@ -40,7 +40,7 @@ class LogFile:
     Attributes:
         path: the file; ``-`` for standard output.
         replace: overwrite what it holds.
-        resume: go on with the run that it holds.
+        resume: continue the run that it holds, or begin it where nothing was saved of it.
         spared: files that the run reads, which it may not write over.
     """
 
@@ -68,6 +68,12 @@ class LogFile:
             raise
         return log
 
+    @property
+    def can_resume(self) -> bool:
+        """Whether there is a run to continue; one killed before its first checkpoint is none."""
+        has_state = state_path(Path(self.path)).exists()
+        return self.resume and (has_state or not has_barely_begun(self.path))
+
     def _refuse_overwriting(self) -> None:
         path = Path(self.path)
         try:
@@ -94,7 +100,10 @@ class LedgerFile:
     def session(
         self, monitor: Monitor, recordings: Iterable[Provenance], *, resume: bool
     ) -> LedgerSession:
-        """Open the ledger, and make a fresh monitor go on from what it holds."""
+        """Open the ledger, and make a fresh monitor go on from what it holds.
+
+        It must exist where a run is resumed: a new one lacks the run's session.
+        """
         from monitor.ledger import Ledger, LedgerSession
         from monitor.ledger.ledger import check
 

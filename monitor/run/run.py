@@ -236,6 +236,7 @@ class Run(Managed):
         if self._log_file is not None:
             self._log = self._log_file.open()
             self._stack.callback(self._log.close)
+            self._goes_on = self._log_file.can_resume
         for action in actions:
             self._stack.callback(action.close)
             self.actions.append(action)
@@ -259,7 +260,7 @@ class Run(Managed):
             parts = dict.fromkeys(self.source.provenance() or ())
             recordings = [part for part in parts if part.hashes]
             self._session = self._ledger_file.session(
-                self.monitor, recordings, resume=self._resumed
+                self.monitor, recordings, resume=self._goes_on
             )
             self._stack.callback(self._session.close)
             self.actions.append(self._session)
@@ -343,8 +344,7 @@ class Run(Managed):
         configuration = {} if parts is None else self._configuration(parts, start)
         self._checkpoint = Checkpoint(state_path(Path(self._log_file.path)), configuration)
         self._checkpoint.check()
-        if self._resumed:
-            self._goes_on = True
+        if self._goes_on:
             self._log.go_on_at(self._checkpoint.load(self._hearing, self.totals, self._stateful))
 
     def _configuration(self, parts: Sequence[Provenance], start: RunStart) -> dict[str, object]:

@@ -56,6 +56,26 @@ def standing(path: str | os.PathLike[str]) -> str | None:
     return "a finished run" if _kind(last) == "end" else "an unfinished run"
 
 
+_BEGUN_BYTES = 1 << 20
+_START = b'{"type":"start"'
+
+
+def has_barely_begun(path: str | os.PathLike[str]) -> bool:
+    """Return whether a run was ended before its first checkpoint, which follows a reading.
+
+    Its file is missing, empty, or has a start, perhaps cut off, and at most one reading.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(_BEGUN_BYTES)
+    except FileNotFoundError:
+        return True
+    kinds = [_kind(line) for line in content.splitlines()]
+    has_begun = not content or content.startswith(_START) or _START.startswith(content)
+    is_over = len(content) == _BEGUN_BYTES or "end" in kinds or kinds.count("reading") > 1
+    return has_begun and not is_over
+
+
 def _kind(line: bytes) -> Any:
     try:
         record = json.loads(line)

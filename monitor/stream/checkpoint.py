@@ -251,15 +251,9 @@ class Checkpoint:
             StoreError: there is no checkpoint, it is damaged, of another run or another user's.
         """
         if not self.path.exists():
-            run = self.path.with_suffix("")
-            has_run = run.exists() and run.stat().st_size > 0
-            resume, over = Argument("resume", "True"), (", with ", _REPLACE)
-            raise StoreError(
-                Message(
-                    f"{self.path.name}: there is nothing to resume; leave out ", resume,
-                    " to start anew", *((*over, f" to overwrite {run.name}") if has_run else ()),
-                )
-            )  # fmt: skip
+            resume, run = Argument("resume", "True"), self.path.with_suffix("").name
+            nothing = f"{self.path.name}: there is nothing to resume; leave out ", resume
+            raise StoreError(Message(*nothing, ", with ", _REPLACE, f" to overwrite {run}"))
         check_private(self.path)  # whoever wrote it would know what an anonymiser draws
         header, arrays = read_store(self.path, _KIND)
         try:

@@ -41,18 +41,14 @@ def kill_replays(folder: Path, random: Random, kills: int) -> list[str]:
         run += 1
         place = folder / f"run{run}"
         place.mkdir()
-        more: list[str] = []
         for _ in range(min(kills, random.randrange(1, 4))):
             kills -= 1
             speed = ["--speed", str(random.choice((40, 80, 160)))]
-            _killed(place, ["replay", str(talk), *REPLAY, *speed, *more], random)
-            resumable = (place / "run.jsonl.state").exists()
-            more = ["--resume"] if resumable else ["--replace"]
-            if not resumable and _has_ended(place / "run.jsonl"):
+            _killed(place, ["replay", str(talk), *REPLAY, *speed, "--resume"], random)
+            if _has_ended(place):
                 break
-        ended = more == ["--replace"] and _has_ended(place / "run.jsonl")  # before it was killed
-        if not ended and not _finished(place, [str(talk), *REPLAY, *more]):
-            wrong.append(f"run {run}: it does not go on with {more}")
+        if not _has_ended(place) and not _finished(place, [str(talk), *REPLAY, "--resume"]):
+            wrong.append(f"run {run}: it does not go on")
         if content(place / "run.jsonl") != content(whole / "run.jsonl"):
             wrong.append(f"run {run}: its records differ")
         if _disclosed(place) != _disclosed(whole):
@@ -77,8 +73,10 @@ def _finished(place: Path, arguments: Sequence[str]) -> bool:
     return finish(place, *arguments)[0] == 0
 
 
-def _has_ended(run: Path) -> bool:
-    return run.exists() and b'"type":"end"' in run.read_bytes()
+def _has_ended(place: Path) -> bool:
+    run = place / "run.jsonl"
+    is_open = (place / "run.jsonl.state").exists()
+    return not is_open and run.exists() and b'"type":"end"' in run.read_bytes()
 
 
 def _names(place: Path) -> list[str]:

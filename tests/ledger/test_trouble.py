@@ -231,9 +231,8 @@ class Killing(RunBuffer):
 
 
 def go(folder: Path, flush: float, save: float, kill: int | None) -> None:
-    """Start or resume a run as a command does; a clock's steps say how often things are written."""
+    """Begin or resume a run as ``--resume`` does; a clock's steps say how often it is written."""
     path = folder / "run.jsonl"
-    begun = state_path(path).exists()
     rules = [Threshold("f0.gain_bits", bits, 0.0, 0.0) for bits in (0.4, 0.6, 0.8, 1.0)]
     timed = partial(LedgerSession, clock=itertools.count(step=flush).__next__)
     with pytest.MonkeyPatch.context() as patch:
@@ -243,7 +242,7 @@ def go(folder: Path, flush: float, save: float, kill: int | None) -> None:
             Monitor(reference(), watch=WATCHED),
             rules=rules,
             sinks=[] if kill is None else [Killing(kill)],
-            log=LogFile(path, replace=not begun, resume=begun),
+            log=LogFile(path, resume=True),
             ledger=LedgerFile(folder / "me.db", 1.0),
             settings=RunSettings(clock=itertools.count(step=save).__next__),
         )

@@ -183,14 +183,13 @@ class Dying(RunBuffer):
 
 
 def go(path: Path, source: Source, kill: int | None, seconds: float) -> None:
-    """Start or resume a run as `monitor replay` does, and perhaps die at a record."""
-    begun = state_path(path).exists()
+    """Begin or resume a run as `monitor replay --resume` does, and perhaps die at a record."""
     run_through(
         source,
         fresh(),
         sinks=[RunBuffer()] if kill is None else [Dying(kill)],
         rules=rules(),
-        log=LogFile(path, replace=not begun, resume=begun),
+        log=LogFile(path, resume=True),
         settings=RunSettings(clock=ticking(seconds)),
     )
 
@@ -198,7 +197,7 @@ def go(path: Path, source: Source, kill: int | None, seconds: float) -> None:
 @pytest.mark.slow
 @settings(max_examples=20)
 @given(
-    kills=st.lists(st.integers(2, 25), min_size=1, max_size=3),
+    kills=st.lists(st.integers(0, 25), min_size=1, max_size=3),
     seconds=st.sampled_from([0.2, 0.5, 2.0]),
     steps=st.lists(st.sampled_from([160, 4000, 100_000]), min_size=4, max_size=4),
 )
@@ -501,10 +500,11 @@ def refusals(folder: Path) -> list[tuple[dict[str, Any], type[Exception], str]]:
         ({"log": LogFile("-", resume=True)}, UsageError, "resume=True needs the file of the inter"),
         ({"log": LogFile(done, replace=True, resume=True)}, UsageError, "replace=True begins it"),
         ({"log": over}, UsageError, "is read by this run"),
-        ({"log": LogFile(folder / "new", resume=True)}, StoreError, "leave out resume=True"),
+        ({"log": LogFile(done, resume=True)}, StoreError, "leave out resume=True"),
         ({"source": folder / "no.wav"}, SourceError, "cannot open no.wav"),
         ({"source": Bare()}, UsageError, lacks),
         ({"source": Bare}, UsageError, lacks),
+        ({"rules": [Threshold("gain_bits", 99)]}, UsageError, "can never be raised"),
         ({"rules": [Threshold("style.gain_bits", 3)]}, UsageError, "does not have"),
         ({"rules": [Threshold("among.1e3.bits", 1)]}, UsageError, "add among=1000"),
         ({"ledger": folder / "foreign.db"}, StoreError, "is no ledger"),

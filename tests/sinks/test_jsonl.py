@@ -16,7 +16,7 @@ import pytest
 from monitor.errors import StoreError
 from monitor.events.reading import Reading
 from monitor.protocols import Sink
-from monitor.sinks.jsonl import JsonLines, RunBuffer
+from monitor.sinks.jsonl import JsonLines, RunBuffer, has_barely_begun
 from tests.records import event
 
 RECORD = {
@@ -199,3 +199,24 @@ def test_a_long_run_keeps_its_shape_and_its_last_reading():
     # beside the gaps that are kept stands the reading before them
     assert len(seconds) < 2500
     assert max(b / a for a, b in itertools.pairwise(seconds[600:])) < 1.006
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (None, True),
+        ("", True),
+        ('{"ty', True),
+        ('{"type":"start","schema":2,"feat', True),
+        ('{"type":"start"}\n{"type":"change"}\n{"type":"reading"}\n{"type":"rea', True),
+        ('{"type":"start"}\n{"type":"reading"}\n{"type":"reading"}\n', False),
+        ('{"type":"start"}\n{"type":"reading"}\n{"type":"end"}\n', False),
+        ("What I did today\n", False),
+        ('{"type":"start"}\n' + '{"type":"gap"}\n' * 100_000, False),
+    ],
+)
+def test_a_run_has_barely_begun_until_its_second_reading(tmp_path, content, expected):
+    path = tmp_path / "run.jsonl"
+    if content is not None:
+        path.write_text(content)
+    assert has_barely_begun(path) is expected
