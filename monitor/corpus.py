@@ -279,6 +279,7 @@ def find(
         table = table_of(path)
         if table is not None and table.name.lower() != "wav.scp":
             return _read_manifest(table, columns)
+        files = [] if table is not None else _recordings_without_table(path)
         if columns:
             raise CorpusError(
                 f"{path.name or path} has no columns to name: leave out --speaker-column and its "
@@ -287,12 +288,11 @@ def find(
         if table is not None:
             return _read_kaldi(table)
         if path.is_file():
-            unread.refuse_file(path)
             problem = f"{path.name} is one file and does not say whose"
             raise UnnamedSpeakerError(problem, f"a corpus is {LAYOUTS}")
         if not path.is_dir():
             raise CorpusError(f"{path.name or path} does not exist; check the name")
-        return _read_folders(path)
+        return _read_folders(path, files)
     except UsageError:  # of the call, not of the files
         raise
     except (OSError, ValueError) as error:
@@ -333,14 +333,22 @@ def _read_person(paths: Sequence[Path], speaker: str) -> Corpus:
     return gathering.corpus(root.name)
 
 
-def _read_folders(root: Path) -> Corpus:
+def _recordings_without_table(path: Path) -> list[Path]:
+    """List the recordings of a folder; refuse a table in it, or a file that is one."""
+    if not path.is_dir():
+        unread.refuse_file(path)
+        return []
+    files = recordings_below(path)
+    unread.refuse_unread(path, files)
+    return files
+
+
+def _read_folders(root: Path, files: Sequence[Path]) -> Corpus:
     """Find the recordings below a folder.
 
     Where most files are called and kept as in LibriSpeech, at any depth, the chapter is the
     session. Elsewhere each folder is a speaker, and a sub-folder, or else a file, is a session.
     """
-    files = recordings_below(root)
-    unread.refuse_unread(root, files)
     if not files:
         raise CorpusError(f"no recording in {root.name or root}; it should hold {LAYOUTS}")
     gathering = _Gathering(root)

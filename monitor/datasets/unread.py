@@ -73,8 +73,12 @@ def refuse_unread(
 def refuse_file(path: Path) -> None:
     """Refuse a file that is a table or manifest by its name, as `refuse_unread` does."""
     name = path.name.lower()
-    if _TABLE.fullmatch(name) or any(pattern.fullmatch(name) for pattern in NAMED):
+    if not path.is_file() or _is_ours(path):
+        return
+    if any(pattern.fullmatch(name) for pattern in NAMED):
         raise CorpusError(_describe(path, path.parent))
+    if _TABLE.fullmatch(name):
+        raise CorpusError(f"{printable(path.name)} is no table of recordings: {MANIFEST}")
 
 
 class _Finder:
@@ -97,7 +101,7 @@ class _Finder:
             return False  # or a transcript
         if path.suffix.lower() == ".parquet":
             return ",".join([*huggingface.column_names(path)[:3], ""]) != _SUMMARY
-        text = _head(path)
+        text = _head(path).replace("\0", "")  # of UTF-16
         words = {word.strip().replace("\\", "/").rpartition("/")[2] for word in _BREAKS.split(text)}
         listed = len(words & self._names)
         if _SPEAKER.search(text.split("\n", 1)[0]):

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from monitor import calibrate, enrol
+from monitor.errors import CorpusError
 from tests.sounds import RATE, synthetic
 
 COLUMNS = ("--speaker-column", "who", "--session-column", "day")
@@ -83,3 +85,37 @@ def test_from_templates_to_an_attack(run, place, tmp_path, monkeypatch, name, co
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert {row["speakers"] for row in results["rows"]} == {10}
     assert not [*tmp_path.rglob("*.wav"), *tmp_path.rglob("*.flac")]
+
+
+@pytest.mark.parametrize("columns", [(), COLUMNS[:2]], ids=["as-stated", "named"])
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("metadata.csv", "file_name;who\ntrain/a.wav;ann\n", "write the header file_name"),
+        ("README.md", "", "path,speaker,session"),
+    ],
+    ids=["table", "splits"],
+)
+def test_no_command_takes_splits_for_speakers(run, people, tmp_path, columns, name, text, words):
+    """One reader serves all of them, and the Python interface."""
+    root = tmp_path / "corpus"
+    for split in ("train", "test"):
+        (root / split).mkdir(parents=True)
+        (root / split / f"{split[1:]}.wav").write_bytes(b"")
+    (root / name).write_text(text)
+    if name == "README.md" and columns:
+        words = "has no columns to name"
+    for command, output, *options in (
+        ("enrol", "a.npz"), ("calibrate", "a.npz"), ("score", "b.npz", "--lengths", "3"),
+        ("audit", "c.html"), ("attack", "d", "--attackers", "ignorant"),
+    ):  # fmt: skip
+        done = run(command, root, *columns, "-o", tmp_path / output, *options)
+        assert done.code == 1, command
+        assert words in done.err, command
+        assert not (tmp_path / output).exists()
+    done = run("attack", people, "--background", root, *columns, "-o", tmp_path / "e",
+               "--attackers", "ignorant")  # fmt: skip
+    assert done.code == 1
+    for read in (enrol, calibrate):
+        with pytest.raises(CorpusError):
+            read(root)

@@ -71,9 +71,12 @@ REFUSED: dict[str, list[tuple[str | bytes, str]]] = {
     "validated.tsv.gz": [(gzip.compress(b"client_id\tpath\n"), "is compressed")],
     "train/manifest.csv": [("path,speaker\na.wav,ann\n", "give corpus/train, or move it")],
     "train/wav.scp": [("a a.wav\n", "give corpus/train, or move it")],
-    "speech.csv": [("path,who\ntrain/a.wav,ann\ntest/b.wav,bob\n", "write manifest.csv")],
+    "speech.csv": [
+        ("path,who\ntrain/a.wav,ann\ntest/b.wav,bob\n", "write manifest.csv"),
+        ("path,who\ntrain/a.wav,ann\ntest/b.wav,bob\n".encode("utf-16"), "is UTF-16 text"),
+    ],
     "people.csv": [("path,speaker\ntrain/a.wav,ann\ntest/b.wav,bob\n", "give corpus/people.csv")],
-    "train.tsv": [("client_id\tpath\nx\ta.wav\ny\tb.wav\n", "give corpus/train.tsv itself")],
+    "clips.tsv": [("client_id\tpath\nx\ta.wav\ny\tb.wav\n", "give corpus/clips.tsv itself")],
     "list.json": [
         (json.dumps([{"audio": "a.wav"}, {"audio": "b.wav"}]), "write manifest.csv"),
     ],
@@ -105,9 +108,10 @@ def test_a_table_that_is_not_understood_is_refused(tmp_path, folders, name, cont
     root = corpus_of(tmp_path, *folders)
     name = name.replace("train/", f"{folders[0]}/")
     (root / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    said = refusal(root)
-    assert said.startswith(name)
-    assert words.replace("corpus/train", f"corpus/{folders[0]}") in said
+    for columns in ((), ("speaker_id",)):
+        said = refusal(root, *columns)
+        assert said.startswith(name)
+        assert words.replace("corpus/train", f"corpus/{folders[0]}") in said
 
 
 @pytest.mark.parametrize("name", ["metadata.parquet", "speech.parquet"])
