@@ -34,10 +34,12 @@ LEAST_CORRELATION = 0.8
 _ALIKE = 0.03  # correlations that differ by less are equal: then the shortest distance is taken
 _LEAST_LAG = 0.06 * RATE  # shorter ones are periods of a voice, or multiples of one
 _NEAR = round(0.25 * RATE)  # samples around a distance by landmarks
-_QUIET = 0.02 * 32.0**2  # mean power of a waveform below which there is nothing to compare
+_QUIET = 0.35 * 32.0**2  # mean power of a waveform: pauses have less, speech more as a rule
+_FAINT = 0.02 * 32.0**2
 _SMOOTHED_TICKS = 11
 _LEAST_ALIKE = 0.5  # of power, in so many ticks, where audio repeats
-_GAP_TICKS = 25  # shorter gaps are part of a repetition
+_GAP_TICKS = 25  # shorter gaps are part of a repetition, and pauses in it
+_PAUSE_TICKS = 50  # of a pause before or after, at most
 _SHORTEST_TICKS = 60
 _REACH = 16  # samples on both sides that a value between two samples is made of
 _FRACTIONS = np.arange(-0.75, 0.76, 0.25)
@@ -142,7 +144,7 @@ class WaveformPast:
         products = irfft(spectrum, points)[: last - first + 1][::-1]  # by distance, from first on
         sums = np.concatenate(([0.0], np.cumsum(past.astype(np.float64) ** 2)))
         power = (sums[window.size :] - sums[: -window.size])[::-1]
-        scale = np.sqrt(np.maximum(power, _QUIET * window.size) * np.sum(window * window))
+        scale = np.sqrt(np.maximum(power, _FAINT * window.size) * np.sum(window * window))
         inner = slice(_REACH, products.size - _REACH)
         coarse = (products / scale)[inner]
         best, lag = LEAST_CORRELATION, None
@@ -175,11 +177,15 @@ class WaveformPast:
         least = SAMPLES_PER_TICK * _SMOOTHED_TICKS
         again = alike > _LEAST_ALIKE * np.sqrt(np.prod(np.maximum(powers, least), axis=0))
         quiet = np.mean(powers, axis=0) < _QUIET * least
-        return [
-            (start + begin, start + last)
-            for begin, last in _runs(again | quiet)
-            if np.count_nonzero((again & ~quiet)[begin:last]) >= _SHORTEST_TICKS
-        ]
+        runs = []
+        for begin, last in _runs(again | quiet):
+            loud = begin + np.flatnonzero((again & ~quiet)[begin:last])
+            if loud.size >= _SHORTEST_TICKS:
+                begin = max(begin, int(loud[0]) - _PAUSE_TICKS)
+                if last < again.size:
+                    last = min(last, int(loud[-1]) + _PAUSE_TICKS)
+                runs.append((start + begin, start + last))
+        return runs
 
     def _part(self, start: int, end: int) -> FloatArray:
         """Return samples of the stream from ``start`` on; silence where there are none."""

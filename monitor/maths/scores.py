@@ -295,7 +295,9 @@ class EmbeddingSum(_Sum):
     def reweigh(self, values: AnyArray, before: FloatArray, now: FloatArray) -> None:
         """Add embeddings, shape (k, d), that were added with other weights, 0 to 1, shape (k,)."""
         counts = are_countable(values)
-        for row, change in zip(values[counts].astype(np.float64), (now - before)[counts], strict=True):
+        for row, change in zip(
+            values[counts].astype(np.float64), (now - before)[counts], strict=True
+        ):
             self.total += change * row
         self.frames += int(np.count_nonzero(now[counts] > 0) - np.count_nonzero(before[counts] > 0))
 

@@ -92,10 +92,7 @@ class RepeatFinder:
         """Look where the newest second of what is known came before."""
         self._add_rows(known)
         distances = [
-            each
-            for since, distances in self._pointers
-            if since <= tick
-            for each in distances
+            each for since, distances in self._pointers if since <= tick for each in distances
         ]
         found = self._past.look(known, distances)
         intervals = list(found.intervals)
@@ -154,7 +151,8 @@ _NEW, _WAITS, _REPEATS = 1, 2, 0
 _FAR = int(np.iinfo(np.intp).max)
 _REMEMBERED_TICKS = 60 * TICKS_PER_SECOND  # of decisions on speech: windows of it are long
 _LOGGED_TICKS = BACK_TICKS + 2 * TICKS_PER_SECOND  # of frames, which may be corrected so long
-_LEAST_WINDOW_SHARE = 0.4  # of a window of speech that is new; an early frame stands for less
+_LEAST_WINDOW_SHARE = 0.4  # of a window of speech that is new; what has less does not count
+_EARLY_SHARE = 2 / 3  # for less the early frame of a window stands, where it has one
 
 RECALLED_TICKS = _LOGGED_TICKS + 4 * TICKS_PER_SECOND
 """Ticks before a checkpoint whose frames a resumed stream needs."""
@@ -321,9 +319,19 @@ class RepeatGate:
         if spec.kind is EMBEDDING:
             lengths = np.full(track.ticks.size, round(spec.frame_seconds * TICKS_PER_SECOND))
             shares = self._new_shares(track.ticks, lengths)
-            return np.where(shares < _LEAST_WINDOW_SHARE, 0.0, shares)
+            least = np.where(self._have_early(name, track), _EARLY_SHARE, _LEAST_WINDOW_SHARE)
+            return np.where(shares < least, 0.0, shares)
         places = np.clip(_places(track) - self._first - 1, -1, self._status.size - 1)
         return np.where(places < 0, 1.0, self._status[places] == _NEW)
+
+    def _have_early(self, name: str, track: Track) -> BoolArray:
+        """Return of which windows of speech an early frame is new."""
+        early = self._logs[name].early
+        if early is None:
+            return np.zeros(track.ticks.size, np.bool_)
+        new = early.ticks[self._are_early_new(early)]
+        counts = np.searchsorted(new, track.ticks, side="left")
+        return np.asarray(np.diff(counts, prepend=0) > 0)
 
     def _new_shares(self, ticks: IntArray, lengths: IntArray) -> FloatArray:
         """Compute which share is new of so many ticks of speech before each tick."""
@@ -361,7 +369,11 @@ class RepeatGate:
             self._first + 1 + changed,
             counts[changed],
             changes,
-            {n: self._standing(n, decision.tick) for n in early if self._has_other(n, early[n], changes)},
+            {
+                n: self._standing(n, decision.tick)
+                for n in early
+                if self._has_other(n, early[n], changes)
+            },
         )
 
     def _judge(self, decision: Decision) -> None:
@@ -389,9 +401,7 @@ class RepeatGate:
             track.ticks, track.values, track.spans, before[other], log.weights[other]
         )
 
-    def _has_other(
-        self, name: str, before: BoolArray, changes: Mapping[str, FrameChange]
-    ) -> bool:
+    def _has_other(self, name: str, before: BoolArray, changes: Mapping[str, FrameChange]) -> bool:
         """Return whether another early frame may stand than did."""
         early = self._logs[name].early
         if early is None:
@@ -421,4 +431,3 @@ class RepeatGate:
                 log.track, log.weights = log.track.some(slice(old, None)), log.weights[old:].copy()
             if log.early is not None:
                 log.early = log.early.some(log.early.ticks > self._end - _LOGGED_TICKS)
-
