@@ -14,10 +14,13 @@ import soxr
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import chapters, one_each, read
 from monitor.features.channel import Landmarks
-from monitor.maths.landmarks import LandmarkIndex, StreamLandmarks, frames_of, pack
+from monitor.features.extractor import Extractor
+from monitor.features.waveform import Waveform
+from monitor.maths.landmarks import LandmarkIndex, frames_of, pack
 from monitor.networks.layers import RATE
 from monitor.stream.copies import SLOW_OR_FAST, WINDOW_TICKS, is_same_audio
-from monitor.types import FloatArray, IntArray
+from monitor.stream.repeats import RepeatFinder
+from monitor.types import Block, FloatArray, IntArray
 
 ENROLLED_SECONDS = 120.0
 FROM, TO = 30, 60
@@ -72,14 +75,14 @@ def copies(page: Page, speech: Path, *, enrolled: int = 60, nonnative: Path | No
     )
 
     def repeated() -> Iterator[list[object]]:
-        whole = [repeats(landmarks(read(speech / row["path"]))) for row in rows]
+        whole = [repeats(read(speech / row["path"])) for row in rows]
         yield [f"{len(rows)} chapters, read once", *map(sum, zip(*whole, strict=True))]
         for seconds in (1, 2, 5, 30):
             clips = (sound[FROM * RATE : (FROM + seconds) * RATE] for sound in sounds)
-            loops = [repeats(landmarks(np.tile(c, max(3, 60 // seconds)))) for c in clips]
+            loops = [repeats(np.tile(c, max(3, 60 // seconds))) for c in clips]
             yield [f"{seconds} s of a reader in a loop", *map(sum, zip(*loops, strict=True))]
 
-    page.table("a stream | taken for a repetition | stretches of 10 s", repeated())
+    page.table("a stream | looks that find repeated audio | looks", repeated())
 
 
 def no_copies(
@@ -150,14 +153,11 @@ def noticed(index: LandmarkIndex, peaks: PEAKS) -> tuple[list[int], int]:
     return found, count
 
 
-def repeats(peaks: PEAKS) -> tuple[int, int]:
-    """Windows of a stream that were taken for a repetition of what came before, of how many."""
-    times, pitches = peaks
-    own, size = StreamLandmarks(), WINDOW_TICKS // 4
-    count = int(times[-1]) // size + 1 if times.size else 0
-    found = 0
-    for window in range(count):
-        inside = (times >= window * size) & (times < (window + 1) * size)
-        before = own.find_repeats(times[inside], pitches[inside])
-        found += is_repetition(times[inside], before)
-    return found, count
+def repeats(sound: FloatArray) -> tuple[int, int]:
+    """Looks that found audio which the stream had before, of how many."""
+    extractor, finder = Extractor([Landmarks(), Waveform()]), RepeatFinder()
+    decisions, arrived = [], 0
+    for frames in (extractor.process(Block(sound, RATE)), extractor.flush()):
+        arrived += frames.speech.size
+        decisions += finder.update(frames, arrived)
+    return sum(bool(each.intervals) for each in decisions), len(decisions)

@@ -141,7 +141,7 @@ def is_repetition(times: IntArray, before: BoolArray) -> bool:
 
 
 def _places(track: Track) -> IntArray:
-    """Return the first tick of the audio of each frame; the tick that completes it without spans."""
+    """Return the first tick of the audio of each frame; without spans the one that ends it."""
     return track.ticks if track.spans is None else track.spans[:, 0] + 1
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor import Run
+from monitor import Monitor, Run
 from monitor.corpus import Corpus, Recording
 from monitor.errors import UsageError
 from monitor.population.cohort import FeatureTemplates
@@ -75,6 +75,14 @@ def test_enrolment_at_the_page_makes_the_template_of_enrol(enrolled, chapters, t
     assert said[-2]["seconds"] == ENROL_SECONDS
     assert said[-2]["trouble"] == ""
     assert "dry" in said[-2]["sound"]
+
+
+def test_a_copy_of_what_was_enrolled_at_the_page_is_noticed(enrolled, chapters, tmp_path):
+    path = wav(tmp_path / "copy.wav", chapters[0][RATE : 20 * RATE] / 4, subtype="PCM_16")
+    monitor = Monitor(enrolled[0].templates.load("Ann"), ["f0"], "Ann")
+    list(monitor.events(str(path)))
+    (notice,) = [each for each in monitor.noticed if each.kind == "copy"]
+    assert notice.fields["name"] == "Ann"
 
 
 def test_a_template_is_private_holds_no_sound_and_every_command_reads_it(enrolled):

@@ -182,8 +182,8 @@ def test_what_was_heard_a_minute_ago_does_not_count_again_and_new_speech_does(sp
     monitor, readings, kinds = repeating(np.concatenate([talk, talk, more]))
     assert "repeated" in kinds
     whole = repeating(np.concatenate([talk, more]))[1][-1].speech
-    assert abs(readings[-1].speech - whole) <= 12
-    assert 15 <= monitor.repeated_seconds <= 45
+    assert abs(readings[-1].speech - whole) <= 0.05 * whole
+    assert 25 <= monitor.repeated_seconds <= 45
 
 
 @pytest.mark.parametrize("seconds", [41.0, 41.3, 41.9])
@@ -194,8 +194,8 @@ def test_new_speech_counts_again_soon_after_a_loop(speech, seconds):
     looped, readings_of_loop, _ = repeating(loop)
     alone = repeating(new)[1][-1].speech
     lost = alone - (readings[-1].speech - readings_of_loop[-1].speech)
-    assert 0 <= lost <= 4
-    assert abs(monitor.repeated_seconds - looped.repeated_seconds - lost) <= 0.5
+    assert abs(lost) <= 0.6  # a pause, and what voice activity makes of the seam
+    assert abs(monitor.repeated_seconds - looped.repeated_seconds - lost) <= 0.6
 
 
 def test_windows_that_overlap_remember_what_is_heard_once():
