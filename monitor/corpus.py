@@ -32,7 +32,10 @@ from monitor.phrases import plural, some_of
 from monitor.safe_text import (
     LONGEST_NAME,
     as_wav,
+    describe_twin,
     file_name,
+    find_decimal_twin,
+    is_empty_cell,
     is_name,
     is_printable,
     printable,
@@ -196,6 +199,9 @@ class _Gathering:
         if not self._recordings:
             reason = f": {problems[0]}" if problems else ""
             raise CorpusError(f"{layout} names no recording that can be used{reason}")
+        names = dict.fromkeys(recording.speaker for recording in self._recordings)
+        if twin := find_decimal_twin(names):
+            raise CorpusError(f"{layout}: {describe_twin(twin)}")
         order = sorted(
             self._recordings,
             key=lambda r: (natural(r.speaker), natural(r.session), natural(_sorting_name(r.path))),
@@ -459,6 +465,9 @@ def _read_data_set(path: Path, columns: Columns) -> Listing | None:
 def _list_rows(path: Path, listing: Listing) -> Corpus:
     gathering = _Gathering(path if path.is_dir() else path.parent, listing.problems)
     for row in listing.rows:
+        if row.speaker and is_empty_cell(row.speaker):
+            gathering.problem(f"{row.where}has no speaker ({row.speaker})")
+            continue
         gathering.add(row.speaker, row.session, row.path, row.where)
     corpus = gathering.corpus(path.name, listing.identified_by)
     return replace(corpus, attributes=listing.attributes.collect())
@@ -513,7 +522,10 @@ def _read_manifest(path: Path, named: Columns = AS_STATED) -> Corpus:
                 refuse_column(path.name, columns, name, role)
         file_column, speaker_column = named.audio or "path", named.speaker or usual_speaker
         needed = {file_column.lower(), speaker_column.lower()}
-        if not needed <= set(columns) or len(set(columns)) < len(columns):
+        if columns and columns[0].startswith("#"):
+            raise CorpusError(f"{path.name} begins with a comment (#): remove it")
+        named_columns = [name for name in columns if name]  # a comma may end the line
+        if not needed <= set(columns) or len(set(named_columns)) < len(named_columns):
             raise CorpusError(_describe_header(path, rows.reader.dialect.delimiter, columns))
         usual = (named.session.lower(),) if named.session else ("session", "chapter")
         session_column = next((name for name in usual if name in columns), None)
@@ -523,8 +535,11 @@ def _read_manifest(path: Path, named: Columns = AS_STATED) -> Corpus:
             file, speaker, session = (
                 plain_cell(row[column] or "") if column else "" for column in chosen
             )
-            if not file.strip() or not is_printable(file) or None in row:
+            if not file.strip() or not is_printable(file) or any(row.get(None) or ()):
                 gathering.problem(f"{where}is not a path and a speaker")
+                continue
+            if is_empty_cell(speaker):
+                gathering.problem(f"{where}has no speaker ({speaker or 'empty'})")
                 continue
             gathering.add(speaker, session or Path(file).stem, folder / file, where)
     except csv.Error as error:

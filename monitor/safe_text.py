@@ -112,6 +112,36 @@ def find_name(name: str, names: Collection[str]) -> str | None:
     return next((other for other in accented if spelled(other) == wanted), None)
 
 
+_EMPTY_CELLS = frozenset({"", "nan", "NaN", "None", "null", "NULL", "<NA>"})
+
+
+def is_empty_cell(text: str) -> bool:
+    """Return whether a program writes this where a table has no value.
+
+    Examples:
+        >>> [is_empty_cell(text) for text in (" ", "nan", "None", "Nan", "0")]
+        [True, True, True, False, False]
+    """
+    return text.strip() in _EMPTY_CELLS
+
+
+def find_decimal_twin(names: Collection[str]) -> str | None:
+    """Find a name such as 1272.0 beside 1272: a table with empty cells wrote one of them.
+
+    Examples:
+        >>> find_decimal_twin(["1272.0", "1272"]), find_decimal_twin(["1272.0", "ann"])
+        ('1272.0', None)
+    """
+    every = set(names)
+    decimals = (name for name in names if name.endswith(".0") and name[:-2].isdecimal())
+    return next((name for name in decimals if name[:-2] in every), None)
+
+
+def describe_twin(name: str, role: str = "speaker") -> str:
+    """Say that one name is written in two ways, and what to do."""
+    return f"{role} {name} is also written {name[:-2]}: write the whole number everywhere"
+
+
 def file_name(path: str | os.PathLike[str]) -> str:
     """Return the name of a file, without its folder, as it is shown and written down."""
     return printable(Path(path).name)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from monitor.contents import HEAD_BYTES, describe_foreign
 from monitor.errors import CorpusError
 from monitor.files import FREE_BYTES, MOST_RATIO
 from monitor.safe_text import file_name
@@ -121,7 +122,10 @@ def text_lines(path: Path) -> Iterator[str]:
         CorpusError: as `open_bytes`, a line is too long, or it is other text.
     """
     with open_bytes(path) as file:
-        if file.peek(2).startswith(_UTF16):
+        head = file.peek(HEAD_BYTES)[:HEAD_BYTES]
+        if reason := describe_foreign(head):
+            raise CorpusError(f"{file_name(path)} {reason}")
+        if head.startswith(_UTF16):
             raise CorpusError(f"{file_name(path)} is UTF-16 text; save it as UTF-8")
         text = io.TextIOWrapper(file, "utf-8-sig", newline="")
         try:

@@ -34,6 +34,7 @@ import numpy as np
 import soundfile
 
 from monitor import lazy
+from monitor.contents import describe_foreign
 from monitor.errors import SourceError, UsageError
 from monitor.files import Readable, VirtualFile, readable
 from monitor.lazy import Managed
@@ -248,7 +249,11 @@ def _promise(file: _Forward) -> int | None:
 def _no_recording(path: Readable, head: bytes, error: Exception) -> str:
     """Explain why libsndfile opens no such file, and what to do."""
     name, suffix = file_name(path.name), path.suffix.lower()
-    text = f"{name} is no recording ({_words(error)}); give a {_READ} file"
+    # libsndfile reports any failure of libmpg123 as a missing file
+    words = "no sound that can be decoded" if "does not exist" in str(error) else _words(error)
+    if _is_text(head):
+        words = "it is text"
+    text = f"{name} is no recording ({words}); give a {_READ} file"
     if isinstance(path, VirtualFile) or _is_text(head):
         return text
     if suffix in _RAW:
@@ -256,7 +261,8 @@ def _no_recording(path: Readable, head: bytes, error: Exception) -> str:
             f"{name} is no recording with a header; give the format of its samples: {as_raw(path)} "
             f" (to enrol it: {as_wav(path, '-f s16le -ar 16000 -ac 1 ')})"
         )
-    is_supported = suffix[1:] in _READ.replace(",", "").split()
+    is_film = head[4:8] == b"ftyp" or head.startswith((b"\x1aE\xdf\xa3", b"0&\xb2u"))
+    is_supported = not is_film and suffix[1:] in _READ.replace(",", "").split()
     if is_supported and not head.startswith(b"OggS"):  # which may hold FLAC or Speex
         return text
     return f"{text}; or try {as_pipe(path)}  (to enrol it: {as_wav(path)})"
@@ -273,6 +279,8 @@ def _opened(path: Readable) -> tuple[BinaryIO, bytes, list[SoundPiece]]:
         file = path.open("rb")
         try:
             head = file.read(512)
+            if reason := describe_foreign(head, markup=_is_text(head)):
+                raise SourceError(f"{file_name(path.name)} {reason}")
             pieces = find_pieces(file)
         except BaseException:
             file.close()

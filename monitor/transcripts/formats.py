@@ -24,6 +24,7 @@ from monitor.transcripts.transcript import (
     Cue,
     TimedWord,
     Transcript,
+    check_content,
     check_times,
     gather,
     lines_of,
@@ -299,7 +300,7 @@ def read_whisper(label: str, text: str) -> Transcript:
         raise SourceError(message) from None
     except (ValueError, RecursionError):
         raise SourceError(f"{label} is no JSON that a recogniser writes") from None
-    document = {"segments": document} if isinstance(document, list) else document
+    document = {"segments": document} if isinstance(document, list) else _google_segments(document)
     members = document if isinstance(document, dict) else {}
     lists = {name: members[name] for name in _LISTS if _is_list(members.get(name))}
     if not lists:
@@ -320,6 +321,22 @@ def read_whisper(label: str, text: str) -> Transcript:
     check_times(label, lists[name])
     cues = token_cues(lists[name]) if name == "transcription" else segment_cues(lists[name])
     return gather(label, (replace(cue, text=mend_text(cue.text)) for cue in cues))
+
+
+def _google_segments(document: Any) -> Any:
+    """Return the first alternatives of Google's Speech-to-Text as segments; others as they are.
+
+    Where it tells speakers apart its last result has all words again, with their speakers.
+    """
+    results = rows_in(document.get("results")) if isinstance(document, dict) else []
+    segments = [rows_in(result.get("alternatives"))[:1] for result in results]
+    rows = [row for segment in segments for row in segment if rows_in(row.get("words"))]
+    if not rows:
+        return document
+    last = rows_in(rows[-1]["words"])
+    has_all = len(rows) > 1 and all(map(speaker_of, last))
+    before = (word for row in rows[:-1] for word in rows_in(row["words"]))
+    return {"segments": rows[-1:] if has_all and not any(map(speaker_of, before)) else rows}
 
 
 def _is_list(rows: object) -> bool:
@@ -495,6 +512,7 @@ def read_transcript(
     if path.is_dir():
         raise SourceError(f"{file_name(path.name)} is a folder: name the transcript in it")
     if reader is None:
+        check_content(path)
         raise SourceError(
             f"{file_name(path.name)} is no transcript: it must be {', '.join(SUFFIXES)}"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
@@ -12,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from monitor.contents import HEAD_BYTES, describe_foreign
 from monitor.errors import SourceError
 from monitor.files import Readable
-from monitor.safe_text import file_name, find_name, printable, spelled
+from monitor.safe_text import file_name, find_name, is_empty_cell, printable, spelled
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Words
 
 
@@ -26,18 +28,33 @@ def rows_in(rows: object) -> list[dict[str, object]]:
 def times_of(row: Mapping[str, object]) -> tuple[float, float]:
     """Return when a row begins and ends, in seconds; NaN for what is missing."""
     offsets, stamp = row.get("offsets"), row.get("timestamp")
-    times, unit = (row.get("start"), row.get("end")), 1.0
+    times, unit = [_first_of(row, names) for names in (_STARTS, _ENDS)], 1.0
     if isinstance(offsets, dict):  # of whisper.cpp, in milliseconds
-        times, unit = (offsets.get("from"), offsets.get("to")), 1000.0
+        times, unit = [offsets.get("from"), offsets.get("to")], 1000.0
     elif isinstance(stamp, list) and len(stamp) == 2:
-        times = stamp[0], stamp[1]
+        times = stamp
     begin, end = (
         time / unit
         if isinstance(time, int | float) and not isinstance(time, bool) and -1e9 < time < 1e9
         else math.nan
-        for time in times
+        for time in map(_plain_time, times)
     )
     return begin, end
+
+
+_STARTS = ("start", "startTime", "startOffset")
+_ENDS = ("end", "endTime", "endOffset")
+_GOOGLE_TIME = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s", re.ASCII)
+
+
+def _first_of(row: Mapping[str, object], names: Sequence[str]) -> object:
+    return next((row[name] for name in names if name in row), None)
+
+
+def _plain_time(time: object) -> object:
+    """Return a time of Google's, such as ``"0.200s"``, as a number; anything else as it is."""
+    match = _GOOGLE_TIME.fullmatch(time) if isinstance(time, str) else None
+    return time if match is None else float(match[1])
 
 
 def check_times(where: str, rows: Sequence[Mapping[str, object]]) -> None:
@@ -45,8 +62,9 @@ def check_times(where: str, rows: Sequence[Mapping[str, object]]) -> None:
     words = (word for row in rows for key in ("words", "result") for word in rows_in(row.get(key)))
     for row in (*rows, *words):
         stamp = row.get("timestamp")
-        for time in (row.get("start"), row.get("end"), *(stamp if type(stamp) is list else ())):
-            if isinstance(time, str):
+        times = [_first_of(row, names) for names in (_STARTS, _ENDS)]
+        for time in (*times, *(stamp if type(stamp) is list else ())):
+            if isinstance(_plain_time(time), str):
                 text = printable(time)[:40]
                 raise SourceError(f"{where}: the time {text!r} is a text: write seconds as numbers")
 
@@ -59,14 +77,16 @@ def text_of(row: Mapping[str, object]) -> str:
 
 def speaker_of(row: Mapping[str, object]) -> str:
     """Return who said it; empty where the program does not know."""
-    name = row.get("speaker")
+    name = row.get("speaker", row.get("speakerLabel", row.get("speakerTag") or None))
+    if isinstance(name, float) and name.is_integer():  # as a table with empty cells has numbers
+        name = int(name)
     text = str(name).strip() if isinstance(name, str | int) else ""
     return "" if is_nobody(text) else text
 
 
 def is_nobody(label: str) -> bool:
     """Return whether programs write this where they know no speaker."""
-    return label in ("", "?", "None", "UNKNOWN", "<NA>")
+    return is_empty_cell(label) or label in ("?", "UNKNOWN")
 
 
 MOST_BYTES = 20_000_000  # a day and a half of words, with a time each, are half of it
@@ -96,6 +116,8 @@ def read_text(
         raise SourceError(f"cannot read the {holds} of {label}: {error.strerror}") from None
     if len(data) > most:
         raise SourceError(f"{label} is too large to hold {holds}: {most // 10**6} MB at most")
+    if reason := describe_foreign(data[:HEAD_BYTES]):
+        raise SourceError(f"{label} {reason}")
     encoding = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8")
     if encoding == "utf-8" and b"\0" in data:
         order = "BE" if data.startswith(b"\0") else "LE"
@@ -112,6 +134,17 @@ def read_text(
     if not text.strip():
         raise SourceError(f"{label} is empty: it holds no {holds}")
     return text
+
+
+def check_content(path: Readable) -> None:
+    """Refuse (SourceError) a file that is compressed, a web page or the like."""
+    try:
+        with path.open("rb") as file:
+            reason = describe_foreign(file.read(HEAD_BYTES))
+    except OSError:
+        return
+    if reason:
+        raise SourceError(f"{file_name(path.name)} {reason}")
 
 
 def lines_of(text: str) -> list[str]:

@@ -22,6 +22,7 @@ from monitor.transcripts.formats import SUFFIXES, read_transcript
 from monitor.transcripts.transcript import (
     LATEST_SECONDS,
     Transcript,
+    check_content,
     check_times,
     is_nobody,
     lines_of,
@@ -228,6 +229,7 @@ def read_turns(
         return read_rttm(name, read_text(path, holds="turns"), stem)
     if suffix == ".txt":
         return read_labels(name, read_text(path, holds="turns"))
+    check_content(path)
     raise SourceError(
         f"{name}: unknown format of turns; write RTTM (.rttm), labels of Audacity (.txt), JSON "
         f"(.json), ELAN (.eaf), Praat (.TextGrid) or a transcript ({', '.join(SUFFIXES)})"
@@ -405,6 +407,8 @@ def _parse_json(name: str, text: str) -> Turns | None:
     turns = []
     for number, row in enumerate(rows, 1):
         (start, end), label = times_of(row), speaker_of(row)
+        if lacking := [k for k, time in (("start", start), ("end", end)) if math.isnan(time)]:
+            raise SourceError(f"{name} turn {number} has no {lacking[0]}: give start and end")
         if label and start != end:
             turns.append(_turn(f"{name} turn {number}", start, end, label))
     return Turns.of(turns, name, _left_out(name, len(rows) - len(turns), "turn"))

@@ -64,7 +64,7 @@ def test_manifest_problems_are_named_and_the_rest_goes_on(tmp_path):
         "line 4: a.wav is listed twice",
         "line 5: a.wav is listed for ann and for bob",
         "line 6: is not a path and a speaker",
-        "line 7: b.wav: the speaker's name '' cannot be printed",
+        "line 7: has no speaker (empty)",
         "line 8: b.wav: the speaker's name 'x\\x07y' cannot be printed",
         "line 9: is not a path",
     ):
@@ -101,6 +101,10 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
         ("path,speaker\ngone.wav,ann\n", "gone.wav is missing"),
         ('path,speaker\n"a.wav,ann\n', "no table"),
         ("path,speaker\n\xff\xfe,a\n", "UTF-8"),
+        ("# my corpus\npath,speaker\na.wav,ann\n", "comment"),
+        ("\x1f\x8b\x08\x00", "gzip.*unpack it"),
+        ("<html></html>", "web page"),
+        ("version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
     ],
 )
 def test_useless_manifests(tmp_path, text, words):
@@ -108,6 +112,31 @@ def test_useless_manifests(tmp_path, text, words):
     with pytest.raises(CorpusError, match=words) as caught:
         find(tmp_path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("empty", ["nan", "NaN", "None", "null", "<NA>"])
+def test_an_empty_cell_of_pandas_is_no_speaker(tmp_path, empty):
+    make(tmp_path, "a.wav", "b.wav")
+    corpus = find(manifest(tmp_path, f"path,speaker\na.wav,ann\nb.wav,{empty}\n"))
+    assert corpus.speakers == ("ann",)
+    assert corpus.problems == (f"manifest.csv line 3: has no speaker ({empty})",)
+
+
+def test_a_number_with_a_decimal_is_not_another_person(tmp_path):
+    make(tmp_path, "a.wav", "b.wav", "c.wav")
+    text = "path,speaker\na.wav,1272\nb.wav,1272.0\nc.wav,1988.0\n"
+    with pytest.raises(CorpusError, match=r"manifest.csv: speaker 1272\.0 is also written 1272"):
+        find(manifest(tmp_path, text))
+
+
+def test_a_comma_may_end_each_line(tmp_path):
+    make(tmp_path, "a.wav", "b.wav")
+    for text in (
+        "path,speaker,\na.wav,ann,\nb.wav,bob,\n",
+        "path,speaker\na.wav,ann,\nb.wav,bob,\n",
+    ):
+        corpus = find(manifest(tmp_path, text))
+        assert (corpus.speakers, corpus.problems) == (("ann", "bob"), ())
 
 
 @pytest.mark.slow

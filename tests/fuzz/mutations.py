@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import sqlite3
@@ -21,10 +22,16 @@ EXTREMES: tuple[Any, ...] = (
     "Zoe\u0308\u00a0Lee", "a\u200db", "\u200d", "👩\u200d💻", "x" * 10_000, "1" * 5000,
     [], [[]], [1, 2], ["a", 1], {}, {"a": None}, {"__proto__": 1},
 )  # fmt: skip
+FOREIGN = (
+    b"<!DOCTYPE html><html></html>", b"version https://git-lfs.github.com/spec/v1\n",
+    b"%PDF-1.7\n", b"# a comment\n", b"a;b\n0,5;1\n", b"a,b,\nnan,1.0,\n",
+)  # fmt: skip
 
 
 def bytes_of(random: Random, data: bytes) -> bytes:
-    """Flipped bits, cut off, spliced, repeated, or other bytes in between."""
+    """Flipped bits, cut off, spliced, repeated, other bytes in between, or another file."""
+    if random.random() < 0.02:
+        return random.choice((gzip.compress(data, mtime=0), *FOREIGN))
     made = bytearray(data)
     for _ in range(random.choice((1, 1, 2, 8))):
         at, other = (random.randrange(len(made) + 1) for _ in range(2))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import struct
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,28 @@ from monitor.types import Block, Gap
 from tests.sources.conftest import FORMATS, RATE, voice
 
 SUFFIXES = list(FORMATS)
+
+
+def zipped(data: bytes, name: str = "a.wav") -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(name, data)
+    return file.getvalue()
+
+
+FOREIGN = {
+    "page": (lambda _: b"\n<!DOCTYPE html>\n<html><body>404</body></html>\n", "web page"),
+    "bare page": (lambda _: b"\xef\xbb\xbf<html>\xff</html>", "web page"),
+    "pointer": (lambda _: b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
+    "json": (lambda _: b'{"error": "not found"}', "JSON text"),
+    "xml": (lambda _: b'<?xml version="1.0"?><Error/>', "XML text"),
+    "gzip": (gzip.compress, r"\(gzip\): unpack it"),
+    "zip": (zipped, "ZIP archive: unpack it"),
+    "array": (lambda data: zipped(data, "a.npy"), "NumPy archive"),
+    "spreadsheet": (lambda data: zipped(data, "[Content_Types].xml"), "spreadsheet"),
+    "pdf": (lambda _: b"%PDF-1.7\n%\xe2\xe3" + bytes(99), "PDF document"),
+    "picture": (lambda _: b"\x89PNG\r\n\x1a\n" + bytes(99), "picture"),
+}
 LOSSLESS = ("wav", "flac", "aiff", "au", "w64", "caf")
 
 
@@ -174,7 +198,7 @@ def test_interval_is_cut_from_the_whole(recordings, listen, suffix):
         (lambda _: None, "No such file"),
         (Path.mkdir, "folder"),
         (Path.touch, "empty"),
-        (lambda path: path.write_text("hello, this is text\n"), "Format not recognised"),
+        (lambda path: path.write_text("hello, this is text\n"), "it is text"),
         (lambda path: path.write_bytes(os.urandom(5000)), "no recording"),
         (lambda path: soundfile.write(path, np.zeros(0), 8000), "holds no audio"),
         (os.mkfifo, "not a plain file"),
@@ -191,6 +215,28 @@ def test_what_is_no_recording_is_refused_at_once(tmp_path, make, words):
     assert "a.wav" in message
     assert str(tmp_path) not in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize("suffix", ["wav", "mp3"])
+@pytest.mark.parametrize("content", FOREIGN)
+def test_a_file_with_the_wrong_suffix_is_called_what_it_is(recordings, tmp_path, content, suffix):
+    data, words = FOREIGN[content]
+    path = tmp_path / f"a.{suffix}"
+    path.write_bytes(data(recordings["wav"].read_bytes()))
+    with pytest.raises(SourceError, match=f"^a.{suffix} .*{words}") as caught:
+        File(path)
+    assert "exist" not in str(caught.value)
+    with pytest.raises(SourceError, match=words):
+        File(MemoryFile(path.name, path.read_bytes()))
+
+
+@pytest.mark.parametrize("data", [bytes(5000), bytes(4) + b"ftypM4A " + bytes(500), b"hello\n"])
+def test_an_mp3_that_cannot_be_decoded_is_not_called_missing(tmp_path, data):
+    (tmp_path / "a.mp3").write_bytes(data)
+    with pytest.raises(SourceError, match=r"^a\.mp3 is no recording \(") as caught:
+        File(tmp_path / "a.mp3")
+    assert "exist" not in str(caught.value)
+    assert ("ffmpeg -i" in str(caught.value)) == (b"ftyp" in data)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.errors import SourceError
-from monitor.transcripts import Turn, Turns, measure_coverage, read_turns
+from monitor.transcripts import Turn, Turns, measure_coverage, read_transcript, read_turns
 from monitor.transcripts.turns import MOST_LABELS, parse_turn
 from monitor.types import BoolArray, Words
 from tests.fuzz.readers import EAF, TEXTGRID
@@ -174,7 +176,22 @@ def test_words_with_a_pause_between_them_are_turns_of_their_own(tmp_path):
             f"names {MOST_LABELS + 1:,} labels",
         ),
         ("a.eaf", EAF.replace('"milliseconds"', '"PAL-frames"'), "in PAL-frames: save it in mill"),
-        ("a.eaf", "<html/>", "is no file of ELAN, or is damaged"),
+        ("a.eaf", "<xml/>", "is no file of ELAN, or is damaged"),
+        ("a.eaf", "<html/>", "a.eaf is a web page"),
+        ("a.json", json.dumps([{"start": 4, "speaker": "A"}]), "a.json turn 1 has no end"),
+        ("a.json", json.dumps([{"end": 4, "speaker": "A"}]), "a.json turn 1 has no start"),
+        *(
+            (
+                f"a.{suffix}",
+                gzip.compress(RTTM.encode()),
+                f"a.{suffix} is compressed (gzip): unpack",
+            )
+            for suffix in ("rttm", "rttm.gz", "txt", "json", "eaf", "TextGrid", "vtt", "ctm")
+        ),
+        *(
+            (f"a.{suffix}", f"version https://git-lfs.github.com/spec/v1\n{RTTM}", "git lfs pull")
+            for suffix in ("rttm", "txt", "json", "TextGrid", "words", "tsv")
+        ),
         (
             "a.TextGrid",
             '"Praat chronological TextGrid text file"\n0 2.3\n',
@@ -333,3 +350,56 @@ def test_words_without_pauses_tell_nothing():
         assert found.as_well is None
         assert not found.doubtful
     assert measure_coverage(words_in(rng, speech), speech[:2900]).as_well is None  # too short
+
+
+@pytest.mark.parametrize("numbers", [(0, 1), (0.0, 1.0), ("0", "1")])
+def test_a_number_names_a_speaker(tmp_path, numbers):
+    rows = [{"start": 2 * i, "end": 2 * i + 1, "speaker": n} for i, n in enumerate(numbers)]
+    assert of_file(tmp_path, "a.json", json.dumps(rows)).labels == ("0", "1")
+
+
+@pytest.mark.parametrize("empty", [None, "", "nan", "NaN", "None", "null", "<NA>", "UNKNOWN"])
+def test_an_empty_cell_names_nobody(tmp_path, empty):
+    rows = [{"start": i, "end": i + 1, "speaker": n} for i, n in enumerate(["ann", empty])]
+    assert of_file(tmp_path, "a.json", json.dumps(rows)).labels == ("ann",)
+    if empty:
+        text = "".join(f"{row['start']}\t{row['end']}\t{row['speaker']}\n" for row in rows)
+        assert of_file(tmp_path, "a.txt", text).labels == ("ann",)
+
+
+def test_times_of_google_are_seconds(tmp_path):
+    rows = [
+        {"startTime": "0.500s", "endTime": "2.5s", "speaker": "ann"},
+        {"start": "2s", "end": "3.500s", "speaker": "bob"},
+    ]
+    assert of_file(tmp_path, "a.json", json.dumps(rows)).turns == BOTH
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "speaker"),
+    [("startTime", "endTime", "speakerTag"), ("startOffset", "endOffset", "speakerLabel")],
+)
+def test_transcripts_of_google_name_their_speakers(tmp_path, start, end, speaker):
+    def word(text: str, begin: str, until: str, who: int) -> dict[str, object]:
+        return {start: begin, end: until, "word": text, speaker: who}
+
+    words = [word("so", "0.500s", "1.200s", 1), word("it", "1.200s", "2.500s", 1)]
+    words.append(word("goes", "2s", "3.500s", 2))
+    parts = [{key: cell for key, cell in row.items() if key != speaker} for row in words]
+    results = [
+        {"alternatives": [{"transcript": "so it goes", "words": parts}, {"words": words}]},
+        {"alternatives": [{"words": words}]},  # all words again
+    ]
+    found = of_file(tmp_path, "a.json", json.dumps({"results": results}))
+    assert [(turn.start_seconds, turn.label) for turn in found.turns] == [(0.5, "1"), (2.0, "2")]
+    one_by_one = [{"alternatives": [{"words": [row]}]} for row in words]
+    transcript = read_transcript(write(tmp_path / "b.json", json.dumps({"results": one_by_one})))
+    assert [word.text for word in transcript.timed_words] == ["so", "it", "goes"]
+    assert transcript.speakers == ("1", "2")
+    no_speakers = json.dumps({"results": [{"alternatives": [{"words": parts}]}]})
+    assert len(read_transcript(write(tmp_path / "c.json", no_speakers)).timed_words) == 3
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path

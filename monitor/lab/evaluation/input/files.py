@@ -9,8 +9,9 @@ import os
 import re
 import tempfile
 import unicodedata
+import zipfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import compress, count, pairwise
@@ -20,9 +21,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
+from monitor.contents import HEAD_BYTES, describe_foreign
 from monitor.errors import StoreError, UsageError
 from monitor.files import read_arrays, watch_mapped
 from monitor.phrases import plural
+from monitor.safe_text import describe_twin, find_decimal_twin, is_empty_cell, printable
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 _MOST = 1 << 28
@@ -129,9 +132,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 _CHUNK = 1 << 20
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
 _ASCII_CONTROL = bytes([*range(9), *range(14, 32), 127])
-_MAGIC = {b"\x93NUMPY": "npy", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
 _FOREIGN = {
-    b"\x1f\x8b": "is compressed; unpack it",
     b"\x80": "is a pickle, which is never loaded; save it with numpy.save",
     b"\xff\xfe": "is UTF-16 text; save it as UTF-8",
     b"\xfe\xff": "is UTF-16 text; save it as UTF-8",
@@ -155,12 +156,15 @@ def kind_of(path: Path) -> str:
     if path.exists() and not path.is_file() and not path.is_dir():
         raise StoreError(f"{path.name} is a pipe or a device; save it to a file first")
     with _opening(path), path.open("rb") as file:
-        head = file.read(4096)
+        head = file.read(HEAD_BYTES)
     if not head:
         raise UsageError(f"{path.name} is empty")
-    for magic, kind in _MAGIC.items():
-        if head.startswith(magic):
-            return kind
+    if head.startswith(b"\x93NUMPY"):
+        return "npy"
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")) and _holds_arrays(path):
+        return "npz"
+    if reason := describe_foreign(head):
+        raise StoreError(f"{path.name} {reason}")
     for magic, words in _FOREIGN.items():
         if head.startswith(magic):
             raise StoreError(f"{path.name} {words}")
@@ -172,6 +176,16 @@ def kind_of(path: Path) -> str:
     if b"\0" in head:
         raise StoreError(f"{path.name} is neither text nor a NumPy file")
     return "text"
+
+
+def _holds_arrays(path: Path) -> bool:
+    """Return whether an archive may be an ``.npz``: a damaged one may, a spreadsheet may not."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return path.suffix.lower() == ".npz"
+    return not names or any(name.endswith(".npy") for name in names)
 
 
 def array_at(path: Path) -> AnyArray:
@@ -209,10 +223,26 @@ def _broken(path: Path, error: BaseException) -> StoreError:
 
 
 def first_line(path: Path) -> str:
-    """Read the first line that is not blank."""
-    for _, line in text_lines(path):
+    """Read the first line that is not blank; UsageError where it is no row of a table."""
+    for number, line in text_lines(path):
+        if reason := _find_fault(line):
+            raise UsageError(f"{path.name} line {number}: {reason}")
         return line
     raise UsageError(f"{path.name} is empty")
+
+
+_DECIMAL_COMMA = re.compile(r"(?<![^\s;])-?\d+,\d+(?![^\s;])", re.ASCII)
+
+
+def _find_fault(line: str) -> str:
+    """Return what keeps the first line from being one of a table, and what to do."""
+    if line.lstrip().startswith("#"):
+        return "is a comment (#): remove it, or write the names of the columns without #"
+    if ";" not in line or len(line.split()) > 1:
+        return ""
+    if _DECIMAL_COMMA.search(line):
+        return "has decimal commas and semicolons: use decimal points, and commas between columns"
+    return "" if "," in line else "has semicolons between columns: use commas, tabs or blanks"
 
 
 def text_blocks(path: Path, progress: Progress | None = None) -> Iterator[str]:
@@ -354,13 +384,17 @@ def layout_of(label: str, first: str) -> Layout:
         speakers = tuple(name for i, name in enumerate(names) if i not in (trial, target))
         if "" not in speakers:
             return Layout(separator, True, width, trial, target=target, speakers=speakers)
-    elif all(map(_is_number, names)):
+    elif all(map(is_number, names)):
         if not (width == 3 and names[0].isdecimal() and names[1].isdecimal()):
             return Layout(separator, False, width)
     elif separator != "," and width in (3, 4) and trial is None and speaker is None:
-        if names[2].lower() in WORDS and not _is_number(names[2]):
+        if names[2].lower() in WORDS and not is_number(names[2]):
             return Layout(separator, False, width, 1, 0, None, 2)
         return Layout(separator, False, width, 1, 0, 2, 3 if width == 4 else None)
+    if _DECIMAL_COMMA.search(first):
+        raise UsageError(f"{label}: its first line has decimal commas: use decimal points")
+    if separator is not None and not names[-1]:
+        raise UsageError(f"{label}: lines end with a separator: remove it, or name the last column")
     raise UsageError(
         f"{label}: its first line does not say which column is which: write a header above it, "
         "'trial speaker score' (or target) for a list, 'trial' and every speaker for a table, "
@@ -368,7 +402,8 @@ def layout_of(label: str, first: str) -> Layout:
     )
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Return whether a cell is a number."""
     try:
         float(text)
     except ValueError:
@@ -384,11 +419,34 @@ def rows_of(
         if line.strip():
             row = fields(line, layout.separator)
             if len(row) != layout.width:
-                raise UsageError(
-                    f"{label} line {number}: has {plural(len(row), 'column')} and not "
-                    f"{layout.width}"
-                )
+                raise UsageError(f"{label} line {number}: {describe_width(row, layout.width)}")
             yield number, row
+
+
+def describe_width(row: Sequence[str], width: int) -> str:
+    """Describe a row that has not this many columns."""
+    text = f"has {plural(len(row), 'column')} and not {width}"
+    is_open = len(row) == width + 1 and not row[-1]
+    return f"{text}: remove the separator at the end of the line" if is_open else text
+
+
+def no_number(label: str, number: int, cell: str) -> UsageError:
+    """Explain that a cell of scores cannot be read."""
+    comma = ": use a decimal point" if _DECIMAL_COMMA.fullmatch(cell.strip()) else ""
+    return UsageError(
+        f"{label} line {number}: the score {printable(cell)[:40]!r} is not a number{comma}"
+    )
+
+
+def check_names(label: str, role: str, names: Collection[str]) -> None:
+    """Refuse (UsageError) cells without a name, and one name that is written in two ways."""
+    if empty := next((name for name in names if name and is_empty_cell(name)), None):
+        raise UsageError(
+            f"{label}: a {role} is called {empty!r}, as programs write an empty cell: write its "
+            "name, or remove the line"
+        )
+    if twin := find_decimal_twin(names):
+        raise UsageError(f"{label}: {describe_twin(twin, role)}")
 
 
 def count_lines(path: Path) -> int:
@@ -553,6 +611,8 @@ def read_pairs(path: Path, layout: Layout, progress: Progress | None = None) -> 
         raise UsageError(f"{path.name} has no line of data")
     if any("" in names for names in index):
         raise UsageError(f"{path.name}: a trial or a speaker has no name")
+    for role, names_of_role in zip(("trial", "speaker"), index, strict=True):
+        check_names(path.name, role, names_of_role.keys())
     pairs = Pairs(
         path.name,
         tuple(index[0]),
@@ -630,11 +690,10 @@ def _numbers(label: str, texts: Sequence[str], lines: Sequence[int]) -> FloatArr
     for i, text in enumerate(texts):
         try:
             numbers[i] = float(text)
-        except ValueError as error:
-            raise UsageError(
-                f"{label} line {lines[i]}: a score is no number ({error}): decimals follow a "
-                "point, and without a header columns are speaker, trial and score"
-            ) from None
+        except ValueError:
+            error = no_number(label, lines[i], text)
+            order = "without a header, columns are speaker, trial and score"
+            raise UsageError(f"{error}; {order}") from None
     return numbers
 
 

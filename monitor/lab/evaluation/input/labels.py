@@ -19,7 +19,9 @@ from monitor.lab.evaluation.input.files import (
     TRIAL,
     Pairs,
     array_at,
+    check_names,
     count_true,
+    describe_width,
     fields,
     first_line,
     kind_of,
@@ -37,7 +39,7 @@ from monitor.lab.evaluation.input.files import (
     whole_trials,
 )
 from monitor.phrases import plural
-from monitor.safe_text import printable
+from monitor.safe_text import is_empty_cell, printable
 from monitor.types import AnyArray, IntArray
 
 _COLUMN, _DIGITS = re.compile("[0-9]{1,9}"), re.compile("[0-9]+")
@@ -77,7 +79,9 @@ def labels_of_array(label: str, values: AnyArray) -> Labels:
             f"not {values.dtype} of shape {values.shape}"
         )
     if values.dtype.kind == "U":
-        return Labels(label, names=tuple(map(str, values.tolist())))
+        names = tuple(map(str, values.tolist()))
+        check_names(label, "speaker", set(names))
+        return Labels(label, names=names)
     return Labels(label, columns=np.array(values, np.int64))
 
 
@@ -144,6 +148,8 @@ def read_labels(path: Path) -> Labels:
             shape = "a name" if len(head) == 1 else "two names"
             raise UsageError(f"{path.name}: {' '.join(row)!r} is not {shape}")
     columns = list(zip(*rows, strict=True))
+    for column in columns:
+        check_names(path.name, "speaker" if len(columns) == 1 else "trial or speaker", set(column))
     if len(columns) < 2:
         return Labels(path.name, names=columns[0] if columns else ())
     if not header and len(set(columns[0])) < len(rows) == len(set(columns[1])):
@@ -197,6 +203,7 @@ def targets(
             f"{labels.label} has {plural(count_labels, 'label')} for the {plural(trials, 'trial')} "
             f"of {label}{turned}"
         )
+    check_names(f"{label} and {labels.label}", "speaker", {*raw.speakers, *names})
     columns, speakers = labels.columns, raw.speakers
     if columns is None and not speakers:
         columns, speakers = _name_columns(names, count, label, labels.label, notes)
@@ -229,6 +236,7 @@ def _order_speakers(raw: RawScores, labels: Labels, label: str, notes: list[str]
         return labels.names
     speakers = labels.by_trial()
     listed_trials = labels.listed or speakers.keys()
+    check_names(f"{label} and {labels.label}", "trial", {*raw.trials, *listed_trials})
     missing = [name for name in raw.trials if name not in listed_trials]
     if missing:
         raise UsageError(
@@ -367,11 +375,9 @@ def read_attribute(
     for number, line in islice(text_lines(path), header, None):
         row = fields(line, separator)
         if len(row) != len(head) or len(row) < 2:
-            raise UsageError(
-                f"{path.name} line {number}: has {plural(len(row), 'column')}, not {len(head)}"
-            )
+            raise UsageError(f"{path.name} line {number}: {describe_width(row, max(len(head), 2))}")
         try:
-            group = of(row[value]) if row[value] else ""
+            group = "" if is_empty_cell(row[value]) else of(row[value])
         except UsageError as error:
             raise UsageError(f"{path.name} line {number}: {error}") from None
         if group and groups.setdefault(row[key], group) != group:
@@ -550,6 +556,8 @@ def _by_key(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
         np.array([index.setdefault(name, len(index)) for name in names])
         for index, names in ((trials, key.trials), (speakers, key.speakers))
     ]
+    for role, merged in (("trial", trials), ("speaker", speakers)):
+        check_names(f"{pairs.label} and {key.label}", role, merged)
     numbers = renumber(key.trial, places[0]), renumber(key.speaker, places[1])
     key = replace(
         key, trials=tuple(trials), speakers=tuple(speakers), trial=numbers[0], speaker=numbers[1]

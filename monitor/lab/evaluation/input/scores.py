@@ -21,10 +21,13 @@ from monitor.lab.evaluation.input.files import (
     Progress,
     array_at,
     arrays_at,
+    check_names,
     count_lines,
     first_line,
+    is_number,
     kind_of,
     layout_of,
+    no_number,
     pairs_of_records,
     read_pairs,
     rows_of,
@@ -410,11 +413,11 @@ def _read_table(path: Path, layout: Layout, progress: Progress | None) -> RawSco
                 continue
             try:
                 scores[done] = [float(row[i]) for i in columns]
-            except ValueError as error:
-                raise UsageError(
-                    f"{path.name} line {number}: a score is no number ({error}); decimals follow "
-                    "a point, and a table has one row a trial and one score a speaker"
-                ) from None
+            except ValueError:
+                cell = next(row[i] for i in columns if not is_number(row[i]))
+                error = no_number(path.name, number, cell)
+                shape = "a table has one row per trial and one score per speaker"
+                raise UsageError(f"{error}; {shape}") from None
             for column_index, cells in names.items():
                 cells.append(row[column_index])
             done += 1
@@ -423,6 +426,8 @@ def _read_table(path: Path, layout: Layout, progress: Progress | None) -> RawSco
         raise UsageError(f"{path.name} has no line of data")
     trials, target = (() if i is None else tuple(names[i]) for i in (layout.trial, layout.target))
     labels = Labels(path.name, names=target) if target else None
+    check_names(path.name, "speaker", {*layout.speakers, *target})
+    check_names(path.name, "trial", set(trials))
     return RawScores(scores[:done], layout.speakers, trials, labels)
 
 

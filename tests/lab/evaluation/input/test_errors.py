@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import zipfile
 
 import numpy as np
 import pytest
@@ -35,6 +36,13 @@ def zipped(**arrays):
     return file.getvalue()
 
 
+def sheet(name):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(name, "trial")
+    return file.getvalue()
+
+
 NAN = SCORES.copy()
 NAN[2, 1] = np.nan
 LISTED, TURNED = FORMS["kaldi"], pairs("{t} {s} {x}")
@@ -52,7 +60,11 @@ STORES = {
     "short npy": ("s.npy", NPY[:-8], "s.npy is damaged or cut short"),
     "wrong header": ("s.npy", NPY.replace(b"(4, 3)", b"(4, 3 "), "s.npy is damaged or cut short"),
     "short npz": ("s.npz", zipped(scores=SCORES)[:200], "s.npz is damaged or cut short"),
-    "packed": ("s.gz", b"\x1f\x8b\x08\x00", "is compressed; unpack it"),
+    "packed": ("s.gz", b"\x1f\x8b\x08\x00", "is compressed (gzip): unpack it"),
+    "page": ("s.csv", b"<!doctype html><html>", "s.csv is a web page"),
+    "pointer": ("s.npy", b"version https://git-lfs.github.com/spec/v1\n", "run git lfs pull"),
+    "spreadsheet": ("s.csv", sheet("[Content_Types].xml"), "s.csv is a spreadsheet"),
+    "archive": ("s.npz", sheet("scores.csv"), "s.npz is a ZIP archive: unpack it"),
     "utf-16": ("s.csv", table().encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
     "latin-1": ("s.csv", table().replace("ann", "änn").encode("latin-1"), "is not UTF-8 text"),
     "sound": ("s.wav", b"RIFF\0\0\0\0", "is neither text nor a NumPy file"),
@@ -103,7 +115,43 @@ CONTENT = {
     "nan in a table": (table().replace("0.8", "nan"), UTT2SPK, "trial 3 with speaker bob is not"),
     "nan in a list": (LISTED.replace("0.8", "nan"), KEY, "score of trial b-1 with speaker bob is"),
     "short row": (without(table(), 3) + "d-1,0.5,0.5\n", UTT2SPK, "line 5: has 3 columns and"),
-    "bad score": (table().replace("0.8", "x"), UTT2SPK, "s line 4: a score is no number"),
+    "bad score": (table().replace("0.8", "x"), UTT2SPK, "s line 4: the score 'x' is not a number"),
+    "comment": (f"# made by us\n{table()}", UTT2SPK, "s line 1: is a comment (#): remove it"),
+    "commented header": (f"#trial speaker score\n{LISTED}", KEY, "s line 1: is a comment (#)"),
+    "labels with a comment": (LISTED, f"# trial speaker\n{UTT2SPK}", "l line 1: is a comment"),
+    "semicolons": (table(";"), UTT2SPK, "s line 1: has semicolons between columns"),
+    "decimal commas": (table("\t").replace("0.8", "0,8"), UTT2SPK, "'0,8' is not a number: use a"),
+    "decimal commas first": (
+        LISTED.replace(".", ","),
+        KEY,
+        "s: its first line has decimal commas: use decimal points",
+    ),
+    "open header": (table().replace("\n", ",\n"), UTT2SPK, "s: lines end with a separator"),
+    "open row": (table().replace("0.4\n", "0.4,\n"), UTT2SPK, "5 columns and not 4: remove the"),
+    "empty cell": (LISTED.replace("bob", "nan"), KEY, "s: a speaker is called 'nan'"),
+    "empty cell in labels": (LISTED, UTT2SPK.replace("bob", "None"), "speaker is called 'None'"),
+    "empty column": (table().replace("bob", "null"), UTT2SPK, "s: a speaker is called 'null'"),
+    "empty trial": (LISTED.replace("b-1", "<NA>"), KEY, "s: a trial is called '<NA>'"),
+    "decimal labels": (
+        table().replace("bob", "1272"),
+        UTT2SPK.replace("bob", "1272.0"),
+        "s and l: speaker 1272.0 is also written 1272",
+    ),
+    "decimal key": (
+        LISTED.replace("bob", "1272"),
+        KEY.replace("bob", "1272.0"),
+        "s and l: speaker 1272.0 is also written 1272",
+    ),
+    "decimal list": (
+        LISTED.replace("bob", "1272.0").replace("cid", "1272"),
+        KEY,
+        "s: speaker 1272.0 is also written 1272",
+    ),
+    "decimal trials": (
+        table().replace("b-1", "7.0"),
+        UTT2SPK.replace("b-1", "7"),
+        "s and l: trial 7.0 is also written 7",
+    ),
     "endless field": ('"' + "x" * 200_000 + '",b\n', UTT2SPK, "is no line of a table"),
     "short line": (LISTED + "ann d-1\n", KEY, "s line 13: has 2 columns and not 3"),
     "hardly a pair": (
@@ -180,17 +228,17 @@ def test_content_that_makes_no_sense(tmp_path, case):
 
 
 WHICH = "write a header above it, 'trial speaker score' (or target) for a list, 'trial' and"
-POINT = "decimals follow a point, and without a header columns are speaker"
+POINT = "without a header, columns are speaker, trial and score"
 WIDE, LIST = table("\t"), FORMS["list.csv"]
 
 
 @pytest.mark.parametrize(
     ("scores", "labels", "message"),
     [
-        (WIDE.replace("\t", ";"), UTT2SPK, WHICH),
-        (WIDE.replace(".", ","), UTT2SPK, "decimals follow a point, and a table has one row"),
+        (WIDE.replace("\t", ";"), UTT2SPK, "has semicolons between columns"),
+        (WIDE.replace(".", ","), UTT2SPK, "use a decimal point; a table has one row"),
         (LIST.replace(",", " ").replace(".", ","), UTT2SPK, POINT),
-        (LIST.replace(".", "!").replace(",", ";").replace("!", ","), UTT2SPK, WHICH),
+        (LIST.replace(".", "!").replace(",", ";").replace("!", ","), UTT2SPK, "has semicolons"),
         (without(LIST, 0), UTT2SPK, WHICH),
         ("ann bob cid\n0.1 0.2 0.3\n", UTT2SPK, POINT),
         ("file,speaker,score\nu1,ann,0.9\n", UTT2SPK, WHICH),
