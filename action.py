@@ -83,7 +83,7 @@ def main() -> int:
     if worst is not None:
         named = next(str(p.absolute()) for p in recordings if escape_path(p) == worst["recording"])
         drawn = [f"--jsonl={log}", f"--plot={picture}", "--replace", "--", named]
-        run_monitor("replay", *options, *drawn)
+        run_monitor("replay", *options, *drawn, repeated=True)
     status = STATUSES.get(code, "error")
     write_outputs(
         {
@@ -150,17 +150,25 @@ def expand(patterns: Iterable[str]) -> Iterable[str]:
         raise UsageError("none are named: give a folder, files or a glob")
 
 
-def run_monitor(*arguments: str) -> int:
-    """Run the command; what it prints gives GitHub no commands. Return its exit status."""
+def run_monitor(*arguments: str, repeated: bool = False) -> int:
+    """Run the command; what it prints gives GitHub no commands. Return its exit status.
+
+    A ``repeated`` run prints only if it fails: the log has its notices already.
+    """
     ours = {option.environment for option in ACTION_OPTIONS}  # they would act twice
     environment = {name: value for name, value in os.environ.items() if name not in ours}
     token = secrets.token_hex()
     print(f"::stop-commands::{token}", flush=True)
     try:
         # the runner reads two pipes in no order: all of it comes by one, between the marks
-        code = subprocess.run(
-            [MONITOR, *arguments], check=False, env=environment, stderr=subprocess.STDOUT
-        ).returncode
+        done = subprocess.run(
+            [MONITOR, *arguments], check=False, env=environment, stderr=subprocess.STDOUT,
+            stdout=subprocess.PIPE if repeated else None,
+        )  # fmt: skip
+        code = done.returncode
+        if repeated and code not in STATUSES:
+            sys.stdout.buffer.write(done.stdout)
+            sys.stdout.flush()
     finally:
         print(f"::{token}::", flush=True)
     return code if code >= 0 else 1  # killed

@@ -99,6 +99,35 @@ def find_missing_names(path: Path) -> Iterator[str]:
             yield f"no module {name}"
 
 
+def find_unknown_commands(path: Path) -> Iterator[str]:
+    """Yield commands that prose lists in code, beside ones that this program has, and has not."""
+    from monitor.cli import cli
+
+    known = set(cli.list_commands(cli.make_context("monitor", [], resilient_parsing=True)))
+    for run in re.findall(r"(?:`[a-z]+`(?:, | and | or )+)+`[a-z]+`", " ".join(prose(path).split())):
+        names = set(re.findall(r"`([a-z]+)`", run))
+        if len(names & known) > 1:
+            yield from (f"no command {name}" for name in sorted(names - known))
+
+
+def find_old_examples() -> Iterator[tuple[str, str]]:
+    """Yield shipped documents that another version made."""
+    from monitor.version import __version__
+
+    for path in sorted(DOCS.glob("*.html")):
+        for version in re.findall(r"[Mm]ade by monitor ([\d.]*\d)", read(path)):
+            if version != __version__:
+                yield str(path.relative_to(ROOT)), f"is of {version}: make it again"
+
+
+def find_old_words() -> Iterator[tuple[str, str]]:
+    """Yield pages and drawings with names that the code has given up."""
+    for path in (*PAGES, *DOCS.glob("*.svg")):
+        if path.name != "CHANGELOG.md":
+            for word in re.findall(r"\b(?:rank )?laws\b", read(path)):
+                yield str(path.relative_to(ROOT)), f"{word}: call them rank models"
+
+
 def find_unknown_benchmarks(path: Path) -> Iterator[str]:
     """Yield benchmarks that are not there, and options that they do not have."""
     from benchmarks.page import declared
@@ -324,6 +353,7 @@ def table_of_rooms() -> str:
 CHECKS = (
     find_dead_links,
     find_unknown_options,
+    find_unknown_commands,
     find_missing_names,
     find_unknown_benchmarks,
     find_broken_tables,
@@ -347,7 +377,7 @@ def main(write: bool) -> int:
         return 0
     complaints = [(str(p.relative_to(ROOT)), line) for p in PAGES for c in CHECKS for line in c(p)]
     complaints += [*find_left_out(), *find_wrong_citations(), *find_unknown_keys()]
-    complaints += find_unmeasured()
+    complaints += [*find_unmeasured(), *find_old_examples(), *find_old_words()]
     for path, page in pages.items():
         if page != read(path):
             name = str(path.relative_to(ROOT))

@@ -70,8 +70,10 @@ def sizes(requests: Iterable[float]) -> tuple[int, ...]:
 
 def people(count: float) -> str:
     """Format a number of people as it is said: ``ten thousand``, ``2.5 million``."""
-    if count in _ROUND:
-        return _ROUND[count]
+    return _ROUND.get(count) or _in_digits(count)
+
+
+def _in_digits(count: float) -> str:
     for unit, name in _LARGE:
         if count >= unit:
             return f"{count / unit:.3g} {name}"
@@ -84,13 +86,13 @@ def with_article(name: str) -> str:
 
 
 def rounded(count: float) -> str:
-    """Format a rough number of people: no more digits than it deserves.
+    """Format a rough number of people: no more digits than it deserves, no number in words.
 
     Example:
-        >>> [rounded(n) for n in (1.2, 14.4, 238, 1234, 96_000, 3.2e6)]
-        ['1', '14', '240', '1,200', 'a hundred thousand', '3 million']
+        >>> [rounded(n) for n in (1.2, 14.4, 238, 1234, 96_000, 1e6, 3.2e6)]
+        ['1', '14', '240', '1,200', '100,000', '1 million', '3 million']
     """
-    return people(rounded_count(count))
+    return _in_digits(rounded_count(count))
 
 
 def rounded_count(count: float) -> float:

@@ -85,7 +85,7 @@ def command(asked: PeopleOptions) -> int:
     DIR is the folder of those who enrolled at the page (`monitor doctor` names it).
 
     \b
-    monitor people us.npz                            a row a person; JSON lines where piped
+    monitor people us.npz                            your people first; JSON lines if piped
     monitor people us.npz --ledger us.db             and when each was last watched
     monitor people us.npz --speaker ann              one person against the others
     monitor people us.npz --forget ann
@@ -120,12 +120,19 @@ def command(asked: PeopleOptions) -> int:
     sessions = {} if asked.ledger is None else _last_sessions(asked.ledger, population.names)
     compared = _compare(population, asked.speaker)
     seconds = population.template_seconds.tolist()
+    shipped = _find_shipped(population) & {*chosen}
+    if len(shipped) < len(chosen):
+        chosen.sort(key=shipped.__contains__)  # your own people first
+        if sys.stdout.isatty():
+            chosen = chosen[: len(chosen) - len(shipped)]
     rows = (
         _make_row(population.speakers[place], seconds[place], asked, sessions, compared)
         for place in chosen
     )
     if sys.stdout.isatty():
         _print_table(list(rows), len(population) - 1, asked)
+        if shipped - {*chosen}:
+            say(f"and the {len(shipped)} shipped readers: | cat lists them", err=False)
         for line in _in_words(compared.values(), {population.names[place] for place in chosen}):
             say(line, err=False)
     else:
@@ -157,6 +164,15 @@ def _choose(population: Population, asked: PeopleOptions) -> list[int]:
             "older version: neither shown nor deleted here; see them without --older-than"
         )
     return [place for place, day in days.items() if day and day < before]
+
+
+def _find_shipped(population: Population) -> set[int]:
+    """Find the places of the shipped readers, whose templates have no date."""
+    from monitor.population.population import Population
+
+    names = {*Population.reference().names}
+    undated = (place for place, speaker in enumerate(population.speakers) if not speaker.days[1])
+    return {place for place in undated if population.names[place] in names}
 
 
 def _days_ago(days: int) -> str:

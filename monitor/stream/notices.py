@@ -338,8 +338,8 @@ def _calibration_notices(monitor: NoticedMonitor, bias: Callable[[], str]) -> It
         )
     elif _lacks_enrolled(monitor):
         text = (
-            "Calibration lacks some enrolled speakers. People sharing their microphone may read "
-            "1 to 2 bits too high. Calibrate on your own speakers: monitor calibrate"
+            "Enrolled speakers are not calibrated: bits may read 1 to 2 too high on one microphone "
+            "(monitor calibrate)"
         )
         fields = {}
         if attacker.length_notice:

@@ -62,7 +62,7 @@ def test_adding(run, tmp_path, people, population):
     # and a run says so, to programs and to people
     run_of = run("replay", people / "000003/s1.npz", "-p", path, "--watch", "guest1")
     assert run_of.records[0]["rank_model"] == "mismatched"
-    lacking = "Calibration lacks some enrolled speakers"
+    lacking = "Enrolled speakers are not calibrated"
     assert any(lacking in notice for notice in run_of.records[0]["notices"])
     assert lacking in run_of.err
     assert run_of.records[0]["speakers"] == 14

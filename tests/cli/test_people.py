@@ -187,3 +187,21 @@ def test_a_name_is_found_in_every_spelling(run, home):
         assert run("people", home, "--speaker", asked).records[0]["name"] == name
         assert run("people", home, "--forget", asked).code == 0
     assert Population.load(home).names == ("cy",)
+
+
+def test_your_own_people_come_before_the_shipped_readers(run, terminal, tmp_path):
+    store, reference = tmp_path / "us.npz", Population.reference()
+    mine = household(("me", [reader(0, 0, 2)]))
+    today = TODAY.isoformat()
+    mine = mine.with_details([replace(each, days=(today, today)) for each in mine.speakers])
+    reference.joined(mine).save(store)
+    records = run("people", store).records
+    assert records[0]["name"] == "me"
+    assert {row["name"] for row in records[1:]} == {*reference.names}
+    _, shown, _ = terminal("people", store, columns=120)
+    rows = shown.splitlines()
+    assert rows[1].startswith("me ")
+    assert not [row for row in rows if row.startswith(f"{reference.names[1]} ")]
+    assert "50 shipped readers" in shown
+    _, shown, _ = terminal("people", store, "--speaker", reference.names[1], columns=120)
+    assert f"\n{reference.names[1]} " in shown
