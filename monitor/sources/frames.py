@@ -19,6 +19,7 @@ import numpy as np
 from monitor.errors import SourceError, UsageError
 from monitor.files import atomic_write, not_written, read_arrays
 from monitor.kinds import KINDS, FeatureSpec, is_mark
+from monitor.maths.condition import ROW
 from monitor.phrases import plural
 from monitor.protocols import Provenance, StreamInfo
 from monitor.safe_text import file_name, printable
@@ -34,6 +35,8 @@ RESERVED = frozenset(
 )
 """What no feature can be called; nor can its name end in one of `SUFFIXES`."""
 SUFFIXES = ("_ticks", "_spans", "_span", "_early", "_early_seconds")
+_SOUND, _LANDMARKS = "recording-sound", "recording-landmarks"
+"""Arrays of a `Header`; no feature has a hyphen in its name."""
 _HASH = re.compile(r"(file|audio):[0-9a-f]{64}")
 
 
@@ -48,6 +51,8 @@ class Header:
         hashes: fingerprints of the recording.
         settings: of the extraction, as its program notes them.
         noise: what noise was added to embeddings, as ``"laplace:15"``; empty where none was.
+        sound: counts of the recording's seconds, shape (ROW,) of `monitor.maths.condition`.
+        landmarks: of the recording, as `monitor.maths.landmarks.pack` gives them.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -56,6 +61,8 @@ class Header:
     hashes: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     noise: str = ""
+    sound: AnyArray | None = field(default=None, compare=False, repr=False)
+    landmarks: AnyArray | None = field(default=None, compare=False, repr=False)
 
 
 def read_header(value: Any, label: str) -> Header:
@@ -445,7 +452,7 @@ def write_frames(
         sizes: bins or dimensions of each feature.
         frame_seconds: usable seconds of one frame of each feature.
         networks: sha256 of the network that made a feature; None, or left out, where none did.
-        header: its hashes (`recording_hashes`), settings and noise are written, too.
+        header: its hashes (`recording_hashes`), settings, noise and arrays are written, too.
 
     Raises:
         UsageError: the frames do not fit together.
@@ -472,6 +479,8 @@ def write_frames(
     except SourceError as error:
         raise UsageError(str(error)) from None
     arrays: dict[str, AnyArray] = {"header": np.array(json.dumps(fields)), "speech": speech}
+    recording = {_SOUND: header.sound, _LANDMARKS: header.landmarks}
+    arrays |= {name: array for name, array in recording.items() if array is not None}
     for name, track in tracks.items():
         arrays[name], arrays[f"{name}_ticks"] = track.values, track.ticks
         if track.spans is not None:
@@ -492,7 +501,8 @@ def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
     with path.open("rb") as file:
         arrays = read_arrays(file)
     label = file_name(path)
-    header = _npz_header(arrays, label)
+    sound, landmarks = (_pop_recording(arrays, name, label) for name in (_SOUND, _LANDMARKS))
+    header = replace(_npz_header(arrays, label), sound=sound, landmarks=landmarks)
     speech = arrays.pop("speech", None)
     early = {
         name.removesuffix("_early"): _early_of(arrays, name, label)
@@ -532,6 +542,20 @@ def _early_of(arrays: MutableMapping[str, AnyArray], name: str, label: str) -> E
     except KeyError as error:
         raise SourceError(f"{label}: add {error.args[0]} beside {name}") from None
     return EarlyFrames(ticks, arrays.pop(name), seconds)
+
+
+def _pop_recording(arrays: MutableMapping[str, AnyArray], name: str, label: str) -> AnyArray | None:
+    """Take an array of the recording out of those of a file; None where it has none."""
+    array = arrays.pop(name, None)
+    if array is None:
+        return None
+    if name == _LANDMARKS:
+        is_valid = array.dtype == "<u2" and array.ndim == 1
+    else:
+        is_valid = array.dtype == np.int64 and array.shape == (ROW,) and array.min() >= 0
+    if not is_valid:
+        raise SourceError(f"{label}: invalid {name}: extract the frames again")
+    return array
 
 
 def _npz_header(arrays: MutableMapping[str, AnyArray], label: str) -> Header:

@@ -42,7 +42,8 @@ from monitor.files import (
 )
 from monitor.jobs import Jobs, absolute, each_in_order, here
 from monitor.kinds import FeatureSpec, unlike_networks
-from monitor.maths.landmarks import NAME, frames_of
+from monitor.maths.condition import ROW
+from monitor.maths.landmarks import NAME, frames_of, pack, unpack
 from monitor.population.population import SLICE_SECONDS
 from monitor.protocols import Feature, Source
 from monitor.safe_text import file_name, printable
@@ -244,6 +245,10 @@ class Listener:
                     early=speech_seconds is None,
                 )
             frames = speech_frames(path.name, list(runs), self.specs)
+        if isinstance(source, FramesFile):
+            peaks = source.header.landmarks
+            known = unpack(peaks) if landmarks and peaks is not None else None
+            frames = replace(frames, sound=source.header.sound, landmarks=known)
         if isinstance(source, SideInputSource) and source.words is not None:
             label = source.transcripts[0].label
             messages = describe_transcript(source.words, label, frames.speech)
@@ -498,6 +503,7 @@ class HearingOptions:
             "seconds": self.seconds,
             "channel": self.channel,
             "early": [EARLY_EVERY, EARLY_WINDOWS, *EARLY_SECONDS],
+            "recording": ["sound", "landmarks"],
         }
 
 
@@ -624,10 +630,38 @@ def hear(
     speaker: str | None = None,
 ) -> Frames:
     """Extract the frames of one recording, with its words where a feature is made of them."""
+    return join_runs(list(_hear_runs(path, features, options, words, speaker)))
+
+
+def _hear_runs(
+    path: Readable,
+    features: Sequence[Feature],
+    options: HearingOptions,
+    words: TranscriptChoice,
+    speaker: str | None,
+    *,
+    conditions: bool = False,
+) -> Iterator[Frames]:
     channel = None if options.channel is None else options.channel - 1
     file = File(path, end_seconds=options.seconds)
     source = with_transcript(file, path, features, words, speaker)
-    return join_runs(list(extract_runs(source, features, channel)))
+    return extract_runs(source, features, channel, conditions=conditions)
+
+
+def _hear_recording(
+    order: HearingOrder, features: Sequence[Feature], options: HearingOptions
+) -> tuple[Frames, AnyArray]:
+    """Extract frames and landmarks of one recording; and the sum of its rows of conditions."""
+    sound = np.zeros(ROW, np.int64)
+    runs = []
+    for run in _hear_runs(
+        order.source, [*features, Landmarks()], options, order.words, order.speaker, conditions=True
+    ):
+        tracks = dict(run.tracks)  # without the rows, which would fill the memory
+        if (rows := tracks.pop(CONDITION, None)) is not None:
+            sound += rows.values.sum(axis=0, dtype=np.int64)
+        runs.append(replace(run, tracks=tracks))
+    return join_runs(runs), sound
 
 
 _Shapes: TypeAlias = dict[str, list[Any]]
@@ -651,9 +685,8 @@ def _keep(
     outdated = [name for name in options.features if takes(name) == "words"]
     transcript = None
 
-    def hear_again(names: Sequence[str]) -> Frames:
-        features = make(names, options.setup)
-        return hear(order.source, features, options, order.words, order.speaker)
+    def hear_again(names: Sequence[str]) -> tuple[Frames, AnyArray]:
+        return _hear_recording(order, make(names, options.setup), options)
 
     if outdated:
         try:
@@ -677,13 +710,13 @@ def _keep(
             missing = names = _in_order({*options.features, *audio}, options.setup)
             shapes = _shapes(make(missing, options.setup))
         hashes = recording_hashes(order.source)
-        frames = hear_again(missing)
+        frames, sound = hear_again(missing)
         if current is not None:
             before = join_runs(list(current))
             if np.array_equal(before.speech, frames.speech):
                 frames = replace(frames, tracks={**before.tracks, **frames.tracks})
             else:  # another voice activity: nothing that was there belongs to it
-                frames = hear_again(names)
+                frames, sound = hear_again(names)
                 shapes = _shapes(make(names, options.setup))
     except SourceError as error:
         order.target.unlink(missing_ok=True)  # of a recording that was another, or was whole
@@ -691,21 +724,21 @@ def _keep(
         return OrderOutcome(order, 0.0, False, problem)
     shapes = {name: shapes[name] for name in names}
     words = {} if mark is None else {"words": mark}
-    problem = _write(order, frames, shapes, hashes, {**note, "features": shapes}, words)
+    peaks = frames_of(frames.tracks.get(NAME))
+    header = Header(
+        hashes=hashes,
+        settings={**note, "features": shapes, **words},
+        sound=sound,
+        landmarks=None if peaks is None else pack(*peaks),
+    )
+    problem = _write(order, frames, shapes, header)
     messages = _list_notices(frames, file_name(order.source.name))
     if transcript is not None:
         messages += describe_transcript(transcript.words(), transcript.label, frames.speech)
     return OrderOutcome(order, len(frames.speech) / TICKS_PER_SECOND, True, problem, messages)
 
 
-def _write(
-    order: HearingOrder,
-    frames: Frames,
-    shapes: _Shapes,
-    hashes: tuple[str, ...],
-    note: Mapping[str, object],
-    words: Mapping[str, object],
-) -> str:
+def _write(order: HearingOrder, frames: Frames, shapes: _Shapes, header: Header) -> str:
     """Write the frames of an order; return a line on what was lost of it."""
     problem = _describe_loss(frames, file_name(order.source.name))
     span = span_of(order.source)
@@ -722,9 +755,20 @@ def _write(
         {name: shape[1] for name, shape in shapes.items()},
         {name: shape[2] for name, shape in shapes.items()},
         networks={name: mark for name, shape in shapes.items() for mark in shape[3:]},
-        header=Header(hashes=hashes, settings={**note, "lost": problem, **words, **part}),
+        header=replace(header, settings={**header.settings, "lost": problem, **part}),
     )
     return problem
+
+
+def list_files_of(speaker: str, folder: Path) -> list[Path]:
+    """List the files of a folder of frames that hold a speaker's; none if it is no such folder."""
+    try:
+        with (folder / MANIFEST).open(encoding="utf-8", newline="") as lines:
+            rows = [row for row in csv.reader(lines) if len(row) >= len(COLUMNS)]
+    except (OSError, ValueError, csv.Error):
+        return []
+    paths = [folder / path for path, name, *_ in rows[1:] if name == speaker]
+    return [path for path in paths if path.is_file()]
 
 
 def _load(path: Path) -> FramesFile | None:

@@ -207,7 +207,7 @@ def heard(tmp_path: Path) -> Path:
         write_frames(
             path, np.ones(3000, bool), tracks, {"f0": 104, "voice": 16},
             {"f0": 0.01, "voice": 3.0}, networks={"voice": MARK},
-            header=Header(hashes=("file:" + "b" * 64,)),
+            header=Header(hashes=("file:" + "b" * 64,), landmarks=np.arange(4, dtype="<u2")),
         )  # fmt: skip
         rows.append(f"{name}.npz,{name.split('/')[0]},{name.split('/')[1]}")
     (folder / "manifest.csv").write_text("\n".join(rows) + "\n")
@@ -233,6 +233,7 @@ def test_embeddings_get_noise_and_nothing_else_is_left(run, heard, tmp_path):
     assert list(source.stream_info.tracks) == ["voice"]
     assert source.stream_info.tracks["voice"].network == MARK
     assert not source.header.hashes
+    assert source.header.landmarks is None  # they would say which recording it was
     assert source.header.noise == "laplace:0.5"
     first = values(noisy / "ann" / "1.npz")
     assert first.std() == pytest.approx(4 * 2**0.5, rel=0.25)

@@ -52,11 +52,12 @@ from monitor.lab.evaluation.input.labels import (
 from monitor.lab.evaluation.input.scores import ScoreCell, ScoreFile, read_scores, write_score_file
 from monitor.lab.experiment.report import KIND, check_folder
 from monitor.ledger import Ledger, LedgerSession
+from monitor.maths.condition import ROW
 from monitor.population.population import load_rank_models, save_rank_models
 from monitor.safe_text import is_printable, printable
 from monitor.sinks.jsonl import JsonLines
 from monitor.sources.file import File
-from monitor.sources.frames import FramesFile, write_frames
+from monitor.sources.frames import FramesFile, Header, write_frames
 from monitor.sources.pipe import Pipe
 from monitor.stream.checkpoint import Checkpoint
 from monitor.stream.front_end import check_words
@@ -283,7 +284,9 @@ def _use_run(path: Path) -> None:
 
 def _make_frames(path: Path) -> None:
     frames = both(4.0, 1)
-    write_frames(path, frames.speech, frames.tracks, {"f0": 10, "timbre": 3}, {"f0": 0.01})
+    header = Header(sound=np.ones(ROW, np.int64), landmarks=np.arange(9, dtype="<u2"))
+    sizes = {"f0": 10, "timbre": 3}
+    write_frames(path, frames.speech, frames.tracks, sizes, {"f0": 0.01}, header=header)
 
 
 def _make_json_frames(path: Path) -> None:

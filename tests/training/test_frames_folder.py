@@ -11,9 +11,10 @@ import pytest
 import soundfile
 
 from monitor.corpus import Corpus, Recording, find, read_speaker_attributes
-from monitor.errors import OverlapError, UsageError
+from monitor.errors import OverlapError, SourceError, UsageError
 from monitor.lab.scoring import groups_of
-from monitor.sources.frames import read_frames, write_frames
+from monitor.maths.condition import ROW
+from monitor.sources.frames import FramesFile, read_frames, write_frames
 from monitor.sources.registry import provenance_of, recording_hashes
 from monitor.stream.notices import session_of
 from monitor.training import feature_extraction as frames_folder
@@ -67,6 +68,39 @@ def test_frames_take_the_place_of_the_audio(corpus, tmp_path):
     files = [each for each in folder.rglob("*") if each.is_file()]
     assert {stat.S_IMODE(each.stat().st_mode) for each in files} == {0o600}
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_templates_of_frames_know_the_sound_and_landmarks_of_the_audio(corpus, tmp_path):
+    folder = tmp_path / "frames"
+    assert heard(listed(corpus, folder)) == [9, 9]
+    of_audio, of_frames = (enrol(find(where), features=["f0"]).population.speakers
+                           for where in (corpus, folder))  # fmt: skip
+    for audio, frames in zip(of_audio, of_frames, strict=True):
+        assert audio.sound.size
+        np.testing.assert_array_equal(audio.sound, frames.sound)
+        ((one,), (other,)) = audio.sources, frames.sources
+        assert one.landmarks.size
+        np.testing.assert_array_equal(one.landmarks, other.landmarks)
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("recording-sound", np.zeros(3, np.int64)),
+        ("recording-sound", np.full(ROW, -1)),
+        ("recording-sound", np.zeros(ROW, object)),
+        ("recording-landmarks", np.zeros((2, 2), "<u2")),
+        ("recording-landmarks", np.zeros(2, np.float32)),
+    ],
+)
+def test_arrays_of_the_recording_are_checked(corpus, tmp_path, name, array):
+    (order, _) = listed(corpus, tmp_path / "frames")
+    assert heard([order]) == [9]
+    with np.load(order.target) as file:
+        arrays = {**file, name: array}
+    np.savez(order.target, **arrays)
+    with pytest.raises(SourceError):
+        FramesFile(order.target)
 
 
 @pytest.mark.slow
