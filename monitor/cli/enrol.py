@@ -233,6 +233,7 @@ def own_templates(
         )  # fmt: skip
     for problem in enrolment.problems:
         say(f"monitor: skipped: {problem}")
+    say_of_transcripts(enrolment.notes)
     return enrolment.population
 
 
@@ -358,6 +359,7 @@ def command(options: EnrolOptions) -> int:
         say(unlocked(output))
     for problem in enrolment.problems:
         say(f"monitor: skipped: {problem}")
+    say_of_transcripts(enrolment.notes)
     if excluded:
         say(f"monitor: note: {output} is without {', '.join(excluded)}; choose with --features")
     people = "PEOPLE"

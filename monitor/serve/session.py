@@ -518,7 +518,7 @@ class Session:
                 "sound": condition_in_words(figures),
                 "trouble": take.whole.trouble,
                 "poor": poor_in_words(bad, figures) if bad else "",
-                "notes": [*take.noticed, *problems, *enrolment.problems],
+                "notes": [*take.noticed, *problems, *enrolment.problems, *enrolment.notes],
             }
         )
 

@@ -41,6 +41,7 @@ from monitor.training.feature_extraction import (
     speech_frames,
     summarise_in_order,
 )
+from monitor.training.one_voice import describe_other_voices
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, FloatArray, Frames, IntArray
 
 # --- Each session is heard as a stream whose template is made of the others, among people who are
@@ -171,6 +172,7 @@ class Enrolment:
         population: the speakers, without rank models.
         problems: a line for each file that could not be used.
         sessions: names and slices of each speaker's sessions, in the order of the slices.
+        notes: a line for each session that does not sound like one voice alone.
         corpus, features, setup: what was enrolled, by which features, made from where.
     """
 
@@ -180,6 +182,7 @@ class Enrolment:
     corpus: Corpus = field(default=Corpus((), ()), kw_only=True)
     features: tuple[str | Feature, ...] | None = field(default=None, kw_only=True)
     setup: FeatureSetup = field(default=AS_ENVIRONMENT, kw_only=True)
+    notes: tuple[str, ...] = field(default=(), kw_only=True)
 
 
 MOST_SECONDS = 1e9  # thirty years
@@ -219,7 +222,7 @@ def enrol(
     corpus = corpus if isinstance(corpus, Corpus) else find(corpus)
     slice_limit = _whole_slices(seconds)
     listener = Listener(features, channel, setup)
-    problems = list(corpus.problems)
+    problems, notes = list(corpus.problems), list[str]()
     speakers: list[Speaker] = []
     offsets = [0]
     slices: dict[str, list[AnyArray]] = {}
@@ -233,8 +236,9 @@ def enrol(
     )
     with closing(summaries) as results:
         for recordings, summary in results:
-            speaker, speaker_sessions, rows, unusable, messages = summary
+            speaker, speaker_sessions, rows, unusable, messages, doubts = summary
             problems += unusable
+            notes += doubts
             for line in messages:
                 notify(line)
             for recording in recordings:
@@ -255,7 +259,13 @@ def enrol(
     population = Population(speakers, np.asarray(offsets), _templates(slices, listener.specs))
     chosen = None if features is None else tuple(features)
     return Enrolment(
-        population, tuple(problems), sessions, corpus=corpus, features=chosen, setup=setup
+        population,
+        tuple(problems),
+        sessions,
+        corpus=corpus,
+        features=chosen,
+        setup=setup,
+        notes=tuple(notes),
     )
 
 
@@ -276,9 +286,14 @@ def _templates(
 
 def _sum_slices(
     slice_limit: int, outcomes: Sequence[ExtractionOutcome], specs: Mapping[str, FeatureSpec]
-) -> tuple[Speaker, Sessions, dict[str, list[AnyArray]], list[str], list[str]]:
-    """Sum up one speaker, at most so many slices: notes, sessions, slices, problems, messages."""
+) -> tuple[Speaker, Sessions, dict[str, list[AnyArray]], list[str], list[str], list[str]]:
+    """Sum up one speaker, at most so many slices.
+
+    Gives the speaker, sessions, slices, problems, messages, and doubts that it is one voice.
+    """
     notes: list[SourceNote] = []
+    doubts: list[str] = []
+    name = outcomes[0].recording.speaker
     rows: dict[str, list[AnyArray]] = {}
     count = 0
     sessions: list[tuple[str, int]] = []
@@ -305,15 +320,20 @@ def _sum_slices(
         for feature, spec in specs.items():
             if slice_count:
                 rows.setdefault(feature, []).extend(_slices(frames, spec, slice_count))
+        # a live take has no file
+        labelled = [
+            (file_name(o.recording.path.name) if o.hashes else "the recording", recording)
+            for o, recording in used
+        ]
+        doubts += describe_other_voices(name, labelled, specs, slice_count * SLICE_TICKS)
         count += slice_count
         sessions.append((session, slice_count))
     sound = sound_of(condition_of(total), seconds) if seconds else np.zeros(0, "<f4")
     problems = [o.problem for o in outcomes if o.problem]
     lines = [line for o in outcomes if o.frames is not None for line in o.frames.messages]
     today = date.today().isoformat()  # a day and no hour: a template is biometric data
-    name = outcomes[0].recording.speaker
     speaker = Speaker(name, tuple(notes), sound, days=(today, today))
-    return speaker, tuple(sessions), rows, problems, lines
+    return speaker, tuple(sessions), rows, problems, lines, doubts
 
 
 def landmarks_of(frames: SpeechFrames, end_seconds: float) -> AnyArray:
@@ -430,7 +450,8 @@ class LiveEnrolment:
         frames = self.end(session)
         recording = Recording(speaker, session, Path(session))
         outcome = ExtractionOutcome(recording, frames, problem=frames.lost)
-        enrolled, sessions, slices, problems, _ = _sum_slices(slice_limit, [outcome], specs)
+        summary = _sum_slices(slice_limit, [outcome], specs)
+        enrolled, sessions, slices, problems, _, doubts = summary
         offsets = np.array([0, sum(count for _, count in sessions)])
         return Enrolment(
             Population([enrolled], offsets, _templates(slices, specs)),
@@ -439,6 +460,7 @@ class LiveEnrolment:
             corpus=Corpus((recording,), ()),
             features=tuple(specs),
             setup=setup,
+            notes=tuple(doubts),
         )
 
     def end(self, label: str) -> SpeechFrames:

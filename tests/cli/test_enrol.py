@@ -169,6 +169,24 @@ def test_a_corpus_is_heard_once_and_enrolled_from_its_frames(run, voices, tmp_pa
     assert f"--frames {frames}: its frames were made with channel all, not 1" in other.complaint
 
 
+@pytest.mark.slow
+def test_enrolments_of_two_voices_are_noted_and_kept(run, shared, tmp_path):
+    own, other = (
+        soundfile.read(shared / "speech/dev-clean" / name, RATE * 20, RATE * 5, dtype="float32")[0]
+        for name in ("1272/128104.opus", "174/50561.opus")
+    )
+    soundfile.write(tmp_path / "two.wav", np.concatenate([own[: 11 * RATE], other[11 * RATE :]]),
+                    RATE)  # fmt: skip
+    soundfile.write(tmp_path / "one.wav", own, RATE)
+    common = ("--speaker", "mia", "--base", "reference", "--features", "voice", "-o")
+    two = run("enrol", tmp_path / "two.wav", *common, tmp_path / "two.npz")
+    one = run("enrol", tmp_path / "one.wav", *common, tmp_path / "one.npz")
+    assert (two.code, one.code) == (0, 0)
+    assert "monitor: note: mia: the voice changes about" in two.err
+    assert "mia: " not in one.err.replace("mia: not among", "")
+    assert Population.load(tmp_path / "two.npz").names[-1] == "mia"
+
+
 def test_a_template_remembers_its_network_and_no_other_is_taken(run, voices, wav, tmp_path):
     onnx_extra()
     mine, other = (tmp_path / f"{name}.onnx" for name in ("mine", "other"))

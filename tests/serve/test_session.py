@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,6 +84,29 @@ def test_a_copy_of_what_was_enrolled_at_the_page_is_noticed(enrolled, chapters, 
     list(monitor.events(str(path)))
     (notice,) = [each for each in monitor.noticed if each.kind == "copy"]
     assert notice.fields["name"] == "Ann"
+
+
+def is_over(said: list[dict[str, Any]]) -> bool:
+    return bool(said) and said[-1]["type"] == "over"
+
+
+@pytest.mark.slow
+def test_an_enrolment_of_two_voices_is_noted_and_made(others, chapters, shared, tmp_path):
+    settings = ServeSettings(TemplateFolder(tmp_path / "people", others), 60.0, 60.0)
+    other, _ = soundfile.read(shared / "speech/dev-clean/174/50561.opus", RATE * 20, dtype="int16")
+    notes = []
+    for name, rest in (("Mia", other[: 10 * RATE]), ("Zoe", chapters[0][11 * RATE : 21 * RATE])):
+        said: list[dict[str, Any]] = []
+        session = Session(settings, said.append)  # type: ignore[arg-type]
+        session.enrol(name, RATE)
+        for frame in frames(np.concatenate([chapters[0][: 11 * RATE], rest])):
+            session.receive_audio(frame)
+        session.stop()
+        until(partial(is_over, said))
+        (made,) = [message for message in said if message["type"] == "enrolled"]
+        notes.append(made["notes"])
+    assert "Mia: the voice changes about" in notes[0][0]
+    assert notes[1] == []
 
 
 def test_a_template_is_private_holds_no_sound_and_every_command_reads_it(enrolled):
