@@ -59,9 +59,9 @@ def describe_enrolment(
     new: Population,
     unlike: Iterable[UnlikeSession],
     output: Path,
-    people: str,
+    people: Sequence[str],
 ) -> Iterator[str]:
-    """Format a line for each thing to know."""
+    """Format a line for each thing to know; ``people`` are arguments that calibrate takes."""
     from monitor.training.calibrating import FEWEST_SPEAKERS
 
     for name, more in zip(new.names, new.template_seconds.tolist(), strict=True):
@@ -91,16 +91,23 @@ def describe_enrolment(
             "may read 1 to 2 bits too high; calibrate on your own speakers (monitor calibrate)"
         )
     elif len(population) < 2:
-        yield f"next: add whom it could be taken for:  monitor enrol PEOPLE --add -o {output}"
+        more = shlex.join(["monitor", "enrol", "PEOPLE", "--add", "-o", str(output)])
+        yield f"next: add people it could be taken for:  {more}"
         return
     elif not len(population.rank_models) and len(population) < FEWEST_SPEAKERS:
+        more = shlex.join(["monitor", "enrol", "PEOPLE", "--add", "-o", str(output)])
         yield (
             f"next: {FEWEST_SPEAKERS} speakers or more can be calibrated; fewer go beside the "
-            f"shipped readers (--speaker NAME --base reference). More:  monitor enrol PEOPLE "
-            f"--add -o {output}"
+            f"shipped readers (--speaker NAME --base reference). More:  {more}"
         )
     elif not len(population.rank_models):
-        yield f"next: learn what a rank means:  monitor calibrate {people} -o {output}"
+        calibrate = shlex.join(["monitor", "calibrate", *people, "-o", str(output)])
+        yield f"next: learn what a rank means:  {calibrate}"
+        if "--frames" in people:
+            yield (
+                "      It keeps what it extracts there, biometric and private to you, so that "
+                "score need not extract it again."
+            )
     yield from _describe_lengths(population)
 
 
@@ -362,16 +369,61 @@ def command(options: EnrolOptions) -> int:
     say_of_transcripts(enrolment.notes)
     if excluded:
         say(f"monitor: note: {output} is without {', '.join(excluded)}; choose with --features")
-    people = "PEOPLE"
-    if options.speaker is None:
-        people = shlex.join([str(options.paths[0]), *options.naming.arguments])
     unlike = []
     if base is not None:
         unlike = unlike_sessions(enrolment.population, enrolment.sessions, base)
         unlike += unlike_additions(base, population, enrolment.sessions)
+    people = _list_calibration_arguments(options, enrolment)
     for line in describe_enrolment(population, enrolment.population, unlike, output, people):
         say(line)
     return INCOMPLETE if enrolment.problems else 0
+
+
+def _list_calibration_arguments(options: EnrolOptions, enrolment: Enrolment) -> list[str]:
+    """List the arguments by which calibrate reads these people, and keeps what it extracts."""
+    from monitor.training.calibrating import FEWEST_SPEAKERS
+
+    folder = options.output.with_suffix(".frames")
+    keeping = ["--frames", str(folder)]
+    if len(enrolment.population) < FEWEST_SPEAKERS:
+        return ["PEOPLE", *keeping]
+    if options.frames is not None:
+        return [str(options.frames)]
+    if _holds_frames(enrolment.corpus) or folder.resolve().is_relative_to(
+        options.paths[0].resolve()
+    ):
+        keeping = []
+    setup = feature_setup()
+    given = {
+        "--speaker-model": setup.speaker_model,
+        "--word-list": setup.word_list,
+        "--speaker-in-transcript": options.transcribing.speaker_in_transcript,
+    }
+    pairs = [(name, str(value)) for name, value in given.items() if value is not None]
+    return [
+        *(str(options.paths[0]), *options.naming.arguments),
+        *(word for pair in pairs for word in pair),
+        *keeping,
+    ]
+
+
+def _recommend_frames(options: EnrolOptions, base: Population | None, corpus: Corpus) -> None:
+    """Recommend --frames, before the long work, where calibrate is the next command."""
+    from monitor.training.calibrating import FEWEST_SPEAKERS
+
+    is_calibrated = base is not None and len(base.rank_models) > 0
+    is_enough = len(corpus.speakers) >= FEWEST_SPEAKERS
+    if options.frames is None and is_enough and not is_calibrated and not _holds_frames(corpus):
+        say(
+            "With --frames DIR, calibrate and score need not extract these recordings again. "
+            "DIR is then biometric, too."
+        )
+
+
+def _holds_frames(corpus: Corpus) -> bool:
+    from monitor.sources.registry import is_frames
+
+    return any(is_frames(recording.path) for recording in corpus)
 
 
 def _check_options(options: EnrolOptions) -> None:
@@ -502,6 +554,7 @@ def _enrol(
     for line in plan_of(corpus, f"; {length} of each{context}{hint}"):
         say(line)
     files = [recording.path for recording in corpus.recordings]
+    _recommend_frames(options, base, corpus)
     load_speaker_model(features, files)
     messages: list[str] = []
     jobs = options.workers.for_recordings(files)

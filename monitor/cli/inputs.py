@@ -196,7 +196,8 @@ def keep_frames(
     new = sum(outcome.seconds > 0 for outcome in outcomes)
     say(
         f"frames of {plural(new, 'recording')} written to {folder}, {len(complete) - new} there "
-        "already; they are biometric: keep them private"
+        "already. They are biometric: keep them private, and delete them when you no longer need "
+        "them. Other commands take this folder in place of the recordings."
     )
     pairs = zip(corpus.recordings, listed, strict=True)
     recordings = tuple(replace(r, path=order.target) for r, order in pairs if order in complete)

@@ -25,7 +25,7 @@ from monitor.cli.options import (
     with_options,
 )
 from monitor.errors import StoreError, UsageError
-from monitor.phrases import condition_in_words, plural
+from monitor.phrases import condition_in_words, plural, some_of
 from monitor.run import FAILED
 
 if TYPE_CHECKING:
@@ -336,6 +336,7 @@ def _forget(asked: PeopleOptions, names: Sequence[str]) -> int:
     from monitor.files import alone, wiped
     from monitor.population.forgetting import forget_people
     from monitor.population.population import Population
+    from monitor.training.feature_extraction import list_files_of
 
     store, output = asked.store, asked.output
     if store.is_dir():
@@ -353,6 +354,11 @@ def _forget(asked: PeopleOptions, names: Sequence[str]) -> int:
     for name, person in forgotten.items():
         for line in person.in_words(name):
             say(line)
+        files = list_files_of(name, store.with_suffix(".frames")) if output is None else []
+        if files:
+            say(
+                f"monitor: note: frames of {name} are left: delete {some_of(list(map(str, files)))}"
+            )
     if output is not None:
         say(f"{output} holds the rest; {store} is as it was, with {', '.join(names)} in it")
     return 0

@@ -169,6 +169,61 @@ def test_a_corpus_is_heard_once_and_enrolled_from_its_frames(run, voices, tmp_pa
     assert f"--frames {frames}: its frames were made with channel all, not 1" in other.complaint
 
 
+def hinted(result) -> list[str]:
+    """The command that enrol recommends, as a shell reads it."""
+    (line,) = [line for line in result.err.splitlines() if line.startswith("next: ")]
+    program, *arguments = shlex.split(line.partition(":  ")[2])
+    assert program == "monitor"
+    return arguments
+
+
+@pytest.fixture
+def ten(tmp_path: Path, voice) -> Path:
+    """Ten people, in a folder whose name a shell splits."""
+    for number in range(10):
+        path = tmp_path / "ten voices" / f"p{number}" / "talk.wav"
+        path.parent.mkdir(parents=True)
+        soundfile.write(path, voice(9.0, 90.0 + 15 * number, number), RATE)
+    return tmp_path / "ten voices"
+
+
+QUICKLY = ("--lengths", "1", "--template-lengths", "2", "--trials", "2", "--replicates", "20",
+           "--no-alarms", "--jobs", "1")  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keeps", [True, False])
+def test_what_enrol_recommends_runs_and_nothing_is_extracted_twice(run, ten, tmp_path, keeps):
+    us, frames = tmp_path / "our us.npz", tmp_path / "our us.frames"
+    kept = ("--frames", frames) if keeps else ()
+    made = run("enrol", ten, "-o", us, "--features", "f0", "--jobs", "1", *kept)
+    assert made.code == 0
+    assert ("need not extract" in made.err.partition("next: ")[0]) == (not keeps)
+    if keeps:
+        shutil.rmtree(ten)
+    calibrated = run(*hinted(made), *QUICKLY)
+    assert calibrated.code == 0, calibrated.err
+    assert len(Population.load(us).rank_models)
+    assert stat.S_IMODE(frames.stat().st_mode) == 0o700
+    if not keeps:
+        shutil.rmtree(ten)
+    scored = run("score", frames, "-o", tmp_path / "s.npz", "--lengths", "1",
+                 "--template-lengths", "2", "--jobs", "1")  # fmt: skip
+    assert scored.code == 0, scored.err
+    name = Population.load(us).names[0]
+    forgotten = run("people", us, "--forget", name)
+    assert str(frames / name / "talk.npz") in forgotten.err
+    (frames / name / "talk.npz").unlink()
+
+
+@pytest.mark.slow
+def test_frames_are_not_recommended_within_the_corpus(run, ten):
+    us = ten / "us.npz"
+    made = run("enrol", ten, "-o", us, "--features", "f0", "--jobs", "1")
+    assert made.code == 0
+    assert run(*hinted(made), *QUICKLY).code == 0
+
+
 @pytest.mark.slow
 def test_enrolments_of_two_voices_are_noted_and_kept(run, shared, tmp_path):
     own, other = (
