@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,7 +20,7 @@ import pytest
 from click import Command
 
 from monitor import Population
-from monitor.cli import COMMANDS, cli
+from monitor.cli import COMMANDS, cli, main
 from monitor.events.run import SCHEMA_VERSION
 from monitor.events.schema import SCHEMA, read_run
 from monitor.features.framing import join_runs
@@ -53,13 +53,17 @@ def paths(value: Any, at: str = "") -> Iterator[str]:
 
 
 def shell(folder: Path, *arguments: object, codes: tuple[int, ...] = (0,)) -> str:
-    """Run a command of the program; what it wrote on stdout."""
-    done = subprocess.run(
-        [sys.executable, "-m", "monitor", *map(str, arguments)],
-        cwd=folder, check=False, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode in codes, done.stderr
-    return done.stdout
+    """Run a command of the program in this process; what it wrote on stdout."""
+    out, err = (TextIOWrapper(BytesIO(), "utf-8") for _ in range(2))
+    with chdir(folder), redirect_stdout(out), redirect_stderr(err):
+        try:
+            main([*map(str, arguments)])
+        except SystemExit as left:
+            code = left.code
+    for stream in (out, err):
+        stream.seek(0)
+    assert code in codes, err.read()
+    return out.read()
 
 
 def of_the_schema(folder: Path) -> Iterable[str]:
@@ -185,7 +189,6 @@ LOOKED_AT = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("what", LOOKED_AT)
 def test_no_key_goes(what, tmp_path):
     noted = set(json.loads(NOTED.read_text(encoding="utf-8"))[what])
