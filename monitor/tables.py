@@ -123,9 +123,13 @@ def read_parquet(path: Path, columns: Sequence[Column]) -> list[Record]:
         table = need("pyarrow.parquet").ParquetFile(content).read()
     except (OSError, need("pyarrow").ArrowException) as error:
         raise ValueError(f"no Parquet: {error}") from None
-    kinds = [(field.name, field.type) for field in table.schema]
-    if kinds != [(column.name, _type(column)) for column in columns]:
+    if table.column_names != [column.name for column in columns]:
         raise ValueError("other columns")
+    arrow = need("pyarrow")
+    try:  # another program may have written text as a view, or whole numbers as floats
+        table = table.cast(arrow.schema([(column.name, _type(column)) for column in columns]))
+    except arrow.ArrowException:
+        raise ValueError("columns of another type") from None
     rows: list[Record] = table.to_pylist()
     return rows
 

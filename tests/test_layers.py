@@ -22,7 +22,7 @@ import monitor
 ROOT = Path(monitor.__file__).parent
 LAYERS = [
     {"errors", "lazy", "safe_text", "types", "version"},
-    {"phrases"},
+    {"arrays", "phrases"},
     {"crowds", "files", "jobs", "maths", "programs"},
     {"events", "how_much", "kinds"},
     {"cluster", "networks", "protocols"},

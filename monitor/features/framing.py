@@ -10,6 +10,7 @@ from numbers import Integral
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from monitor.arrays import real_numbers
 from monitor.errors import SourceError, UsageError
 from monitor.kinds import FeatureSpec
 from monitor.maths.filters import filter_stream, high_pass
@@ -78,7 +79,7 @@ def columns_of(block: Block, channel: int | None) -> FloatArray:
             f"a rate of {block.rate!r} cannot be heard: give samples a second, {LEAST_RATE} to "
             f"{MOST_RATE}"
         )
-    samples = np.asarray(block.samples)
+    samples = real_numbers(block.samples, "samples", error=SourceError)
     if samples.dtype.kind != "f":
         hint = "; divide by 32768" if samples.dtype == np.int16 else ""
         raise SourceError(f"samples are {samples.dtype}: give floats from -1 to 1{hint}")

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor.arrays import real_numbers
 from monitor.errors import UsageError
 from monitor.maths.scores import near_one
 from monitor.types import FloatArray, IntArray
@@ -327,7 +328,7 @@ def normalise_rows(scores: FloatArray, ddof: int) -> _Doubles:
         array([[-1., 1.],
                [ 0., 0.]])
     """
-    scores = np.asarray(scores, dtype=np.float64)
+    scores = real_numbers(scores, "scores", np.float64)
     if ddof not in (0, 1):
         raise UsageError(f"no ddof {ddof}: take 0 (the paper) or 1 (the authors' later code)")
     if scores.ndim == 0 or scores.shape[-1] < 2:
@@ -371,7 +372,7 @@ def local_information_bits(
         0.9
     """
     ratios = log_likelihood_ratios(scores, weight, bias, prior_odds, ddof)
-    column = np.asarray(target)
+    column = real_numbers(target, "targets")
     if column.dtype.kind not in "iu" or (
         column.size and (column.min() < 0 or column.max() >= ratios.shape[-1])
     ):

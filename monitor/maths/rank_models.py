@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from monitor.arrays import real_numbers
 from monitor.errors import CalibrationError, UsageError
 from monitor.maths.logistic import descend
 from monitor.types import BoolArray, FloatArray, IntArray
@@ -634,7 +635,7 @@ def fit(
     """
     if loss not in LOSSES:
         raise UsageError(f"no loss {loss!r}: take one of {', '.join(LOSSES)}")
-    counts = _checked(np.asarray(histogram, dtype=np.float64)[None])
+    counts = _checked(real_numbers(histogram, "counts of ranks", np.float64)[None])
     shares = counts[0] / counts[0].sum()
     alpha, beta, binomial = fit_many(counts) if likeliest is None else likeliest
     notes = _notes(counts[0], bool(binomial[0]))
@@ -665,7 +666,7 @@ def fit_many(histograms: FloatArray | IntArray) -> tuple[FloatArray, FloatArray,
         >>> alpha.round(2), beta.round(2), binomial
         (array([0.67, 0.  ]), array([1.91, 1.  ]), array([False,  True]))
     """
-    counts = _checked(np.asarray(histograms, dtype=np.float64))
+    counts = _checked(real_numbers(histograms, "counts of ranks", np.float64))
     shares = counts / counts.sum(axis=1, keepdims=True)
     last = shares.shape[1] - 1
     j = np.arange(last + 1, dtype=np.float64)

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from monitor.arrays import real_numbers
 from monitor.errors import UsageError
 from monitor.types import FloatArray, IntArray
 
@@ -60,10 +61,10 @@ def rank_bounds(scores: FloatArray, target: int | IntArray) -> tuple[IntArray, I
         >>> better.tolist(), tied.tolist()
         ([1, 2], [2, 1])
     """
-    scores = np.asarray(scores)
+    scores = real_numbers(scores, "scores")
     if scores.ndim == 0 or np.isnan(scores).any():
         raise UsageError("a score is not a number: drop such trials before ranking them")
-    column = np.asarray(target)
+    column = real_numbers(target, "targets")
     if column.dtype.kind not in "iu":
         raise UsageError("a target is the column of a speaker: give whole numbers")
     if column.size and (column.min() < 0 or column.max() >= scores.shape[-1]):
@@ -139,7 +140,8 @@ def _bin(rank: IntArray, weights: _Doubles, size: int) -> _Doubles:
 
 
 def _checked(better: IntArray, tied: IntArray, speakers: int) -> tuple[IntArray, IntArray]:
-    better, tied = np.asarray(better, dtype=np.intp), np.asarray(tied, dtype=np.intp)
+    better = real_numbers(better, "ranks", np.intp)
+    tied = real_numbers(tied, "numbers of ties", np.intp)
     if better.ndim != 1 or better.shape != tied.shape:
         raise UsageError("better and tied are one number for each trial, of one length")
     if better.size and (better.min() < 0 or tied.min() < 1 or (better + tied).max() > speakers):
@@ -148,7 +150,7 @@ def _checked(better: IntArray, tied: IntArray, speakers: int) -> tuple[IntArray,
 
 
 def _weighing(weights: ArrayLike, trials: int) -> _Doubles:
-    weight = np.atleast_2d(np.asarray(weights, dtype=np.float64))
+    weight = np.atleast_2d(real_numbers(weights, "weights", np.float64))
     if weight.ndim != 2 or weight.shape[0] == 0 or weight.shape[1] != trials:
         raise UsageError(f"weights do not match the {trials} trials: give one for each")
     if not (weight >= 0).all() or np.isinf(weight).any():
@@ -181,7 +183,7 @@ def all_rank_bounds(scores: FloatArray) -> tuple[IntArray, IntArray]:
         >>> better.tolist(), tied.tolist()
         ([[0, 1, 1]], [[1, 2, 2]])
     """
-    scores = np.asarray(scores)
+    scores = real_numbers(scores, "scores")
     if scores.ndim != 2 or np.isnan(scores).any():
         raise UsageError("ranks need a matrix of scores, trials x speakers, without gaps")
     order = np.argsort(scores, axis=1)

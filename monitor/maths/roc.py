@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from monitor.arrays import real_numbers
 from monitor.errors import UsageError
 from monitor.types import FloatArray, IntArray
 
@@ -78,8 +79,8 @@ def count_scores(mated: ArrayLike, non_mated: ArrayLike) -> Counts:
 
 def scores_of(mated: ArrayLike, non_mated: ArrayLike) -> tuple[_Doubles, _Doubles]:
     """Return both kinds of scores, flat, as float64."""
-    mated_scores = np.asarray(mated, dtype=np.float64).ravel()
-    others = np.asarray(non_mated, dtype=np.float64).ravel()
+    mated_scores = real_numbers(mated, "mated scores", np.float64).ravel()
+    others = real_numbers(non_mated, "non-mated scores", np.float64).ravel()
     if not mated_scores.size or not others.size:
         raise UsageError("give at least one mated and one non-mated score")
     if not (np.isfinite(mated_scores).all() and np.isfinite(others).all()):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from monitor.arrays import refuse_masked
 from monitor.errors import StoreError
 from monitor.files import MAPPED
 from monitor.kinds import KINDS, FeatureSpec, is_mark
@@ -53,6 +54,7 @@ def spec_from(name: str, header: Mapping[str, object]) -> FeatureSpec:
 def check_templates(templates: FeatureTemplates) -> None:
     """Refuse templates that no voice gives."""
     spec = templates.spec
+    refuse_masked(f"templates of {spec.name}", templates.slices, error=StoreError)
     if wrong := spec.kind.wrong_slices(templates.slices):
         raise StoreError(f"templates of {spec.name} must be {wrong}")
 

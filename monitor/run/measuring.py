@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from numpy.typing import ArrayLike
 
 from monitor.errors import UsageError
 from monitor.events.declaration import Event
@@ -28,13 +28,13 @@ from monitor.protocols import Feature, Source
 from monitor.run.parts import Protection
 from monitor.run.run import Run, RunSettings
 from monitor.safe_text import printable
-from monitor.sources.base import Samples
+from monitor.sources.base import samples_or_source
 from monitor.sources.people import Diarised, PerChannel
 from monitor.sources.registry import open_source
 from monitor.stream.monitor import Monitor, MonitorSettings
 from monitor.tables import Readings
 from monitor.transcripts.turns import Turn, Turns
-from monitor.types import AnyArray, Notice, Record
+from monitor.types import Notice, Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -256,9 +256,9 @@ _DEFAULTS = MeasurementSettings()
 
 
 def measure(
-    recording: Source | str | os.PathLike[str] | AnyArray | tuple[AnyArray, int],
+    recording: Source | str | os.PathLike[str] | ArrayLike | tuple[ArrayLike, float | str],
     *,
-    rate: int | None = None,
+    rate: float | str | None = None,
     population: Population | str | os.PathLike[str] | None = None,
     watch: str | Sequence[str] | None = None,
     features: Sequence[str | Feature | FeatureSpec] | None = None,
@@ -268,8 +268,8 @@ def measure(
     """Measure one recording, as ``monitor replay`` does.
 
     Args:
-        recording: a file or another name (`monitor.sources.open_source`), a source, or samples of
-            shape (n,) or (n, channels): with ``rate``, or as ``(samples, rate)``.
+        recording: a file or another name (`monitor.sources.open_source`), a source, or samples as
+            `monitor.sources.Samples` takes them: with ``rate``, or as ``(samples, rate)``.
         rate: samples per second, of an array of samples.
         population: the people to tell the voice from, or their file; None: the shipped readers.
         watch: the enrolled speaker to follow; None asks how sure an attacker would be of anybody.
@@ -291,14 +291,11 @@ def measure(
         >>> measurement.headline, round(measurement.ceiling, 2), len(measurement.readings)
         ('closed-set', 5.64, 600)
     """
-    if isinstance(recording, tuple):
+    if isinstance(recording, tuple) and rate is None and len(recording) == 2:
         recording, rate = recording
-    if isinstance(recording, np.ndarray):
-        if rate is None:
-            raise UsageError("an array of samples needs its rate: measure(samples, rate=16_000)")
-        recording = Samples(recording, rate)
-    elif rate is not None:
-        raise UsageError("rate= is that of an array of samples; a recording knows its own")
+    if isinstance(recording, int | float):
+        raise UsageError("samples come first: give (samples, rate)")
+    given = samples_or_source(recording, rate)
     if population is None:
         population = Population.reference()
     elif not isinstance(population, Population):
@@ -306,8 +303,8 @@ def measure(
     if turns is not None and settings.per_channel:
         raise UsageError("people are told apart by turns or by channel: give one")
     if turns is not None or settings.per_channel:
-        source = open_source(recording) if isinstance(recording, str | os.PathLike) else recording
-        recording = PerChannel(source) if turns is None else Diarised(source, turns)
+        source = open_source(given) if isinstance(given, str | os.PathLike) else given
+        given = PerChannel(source) if turns is None else Diarised(source, turns)
     names: Sequence[str | None] = [watch] if watch is None or isinstance(watch, str) else watch
     monitors = [
         partial(
@@ -325,5 +322,5 @@ def measure(
     run_settings = RunSettings(
         protect=settings.protect, allow_overlap=settings.allow_overlap, jobs=settings.jobs
     )
-    with Run(recording, monitors, settings=run_settings) as run:
+    with Run(given, monitors, settings=run_settings) as run:
         return Measurement.from_events(compact(run), run.notices)

@@ -10,10 +10,12 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from monitor.arrays import is_array, real_numbers, sampling_rate
 from monitor.errors import SourceError, UsageError
 from monitor.files import Readable, VirtualFile, readable
 from monitor.kinds import FeatureSpec
@@ -26,7 +28,7 @@ from monitor.protocols import (
     StreamInfo,
     TranscriptNote,
 )
-from monitor.types import TICK_SECONDS, TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Item
+from monitor.types import TICK_SECONDS, TICKS_PER_SECOND, Block, Frames, Gap, Item
 
 Given = TypeVar("Given", bound=Item, covariant=True)
 
@@ -235,8 +237,9 @@ class Samples(BaseSource[Block]):
     """An array of samples, in blocks of a second; enrolled audio is not recognised in it.
 
     Args:
-        samples: shape (n,) or (n, channels): floats in [-1, 1], or signed integers at full scale.
-        rate: samples per second.
+        samples: shape (n,) or (n, channels), floats in [-1, 1], or signed integers at full scale.
+            An array, a tensor, a series, a buffer or a list.
+        rate: samples per second, a whole number.
         label: name in messages.
 
     Example:
@@ -244,7 +247,8 @@ class Samples(BaseSource[Block]):
         [np.float32(0.5)]
     """
 
-    def __init__(self, samples: AnyArray, rate: int, label: str = "samples") -> None:
+    def __init__(self, samples: ArrayLike, rate: float | str, label: str = "samples") -> None:
+        rate, samples = sampling_rate(rate), real_numbers(samples, "samples")
         shape = samples.shape
         if samples.ndim == 2 and shape[0] <= MOST_CHANNELS < shape[1]:
             raise UsageError(
@@ -255,9 +259,10 @@ class Samples(BaseSource[Block]):
                 f"samples of shape {shape} must be (n,) or (n, channels), with at most "
                 f"{MOST_CHANNELS} channels"
             )
-        if samples.dtype.kind not in "fi":
+        if samples.dtype.kind not in "fi" or samples.dtype == np.int64:  # as of a list: what scale?
             raise UsageError(
-                f"samples are {samples.dtype}: give floats from -1 to 1, or signed integers"
+                f"samples are {samples.dtype}: give floats from -1 to 1, or int16 or int32 at full "
+                "scale"
             )
         self._samples, self._rate, self.label = samples, rate, label
         self.seconds = shape[0] / rate if rate > 0 else None  # a rate that is none is refused later
@@ -270,6 +275,17 @@ class Samples(BaseSource[Block]):
         for start in range(0, len(samples), max(int(self._rate), 1)):
             second = samples[start : start + max(int(self._rate), 1)]
             yield Block(second if scale == 1.0 else (second / scale).astype(np.float32), self._rate)
+
+
+def samples_or_source(given: Any, rate: float | str | None) -> Any:
+    """Return samples in memory as a source; a source or the name of one as it is."""
+    if not is_array(given):
+        if rate is not None:
+            raise UsageError("rate= goes with an array of samples: a source knows its own")
+        return given
+    if rate is None:
+        raise UsageError("an array of samples needs its rate: pass rate=16_000 with it")
+    return Samples(given, rate)
 
 
 _DONE_BY = re.compile(r"Voice (anonymised|scrubbed) by speaker-disclosure-monitor: ([ -~]{1,80})")

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from monitor.arrays import refuse_masked
 from monitor.errors import SourceError, UsageError
 from monitor.files import atomic_write, not_written, read_arrays
 from monitor.kinds import KINDS, FeatureSpec, is_mark
@@ -116,8 +117,12 @@ class PrecomputedFrames:
             raise SourceError(f"{label} holds no frames; add at least one feature")
         if not len(speech):
             raise SourceError(f"{label} holds no time at all; add ticks")
+        refuse_masked(f"{label}: decisions of speech", speech, error=SourceError)
         for name, track in tracks.items():
             ticks, values = track.ticks, track.values
+            refuse_masked(
+                f"{label}: frames of {name}", ticks, values, track.spans, error=SourceError
+            )
             spec = self.features[name] = _spec(label, name, values, header)
             _check_ticks(label, name, ticks, len(values), len(speech))
             spans = track.spans

@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from monitor.arrays import is_array
 from monitor.errors import UsageError
 from monitor.files import Readable, VirtualFile, readable
 from monitor.protocols import LiveSource, Provenance, Source
@@ -103,7 +104,7 @@ def missing_members(
     ),
 ) -> str:
     """Explain in one line what an object lacks to be a source; empty if nothing."""
-    if hasattr(source, "dtype"):
+    if is_array(source):
         return (
             "an array of samples needs its rate: sources.Samples(samples, rate=16_000) is a source"
         )

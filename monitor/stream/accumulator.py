@@ -9,6 +9,7 @@ from typing import NotRequired, TypedDict
 
 import numpy as np
 
+from monitor.arrays import real_numbers, refuse_masked
 from monitor.errors import StoreError, UsageError
 from monitor.features.framing import join_tracks
 from monitor.kinds import FeatureSpec
@@ -28,7 +29,7 @@ from monitor.types import (
 
 def check_frames(frames: Frames, features: Mapping[str, FeatureSpec]) -> None:
     """Refuse (UsageError) frames that could not be learnt, before anything of a stream changes."""
-    speech = np.asarray(frames.speech)
+    speech = real_numbers(frames.speech, "decisions of speech")
     if speech.ndim != 1 or speech.dtype != np.bool_:
         raise UsageError(
             f"speech is {speech.dtype} of shape {speech.shape}: give one bool a tick, shape (n,)"
@@ -40,6 +41,7 @@ def check_frames(frames: Frames, features: Mapping[str, FeatureSpec]) -> None:
 
 def _check_track(track: Track, spec: FeatureSpec) -> None:
     name, ticks, values, spans = spec.name, track.ticks, track.values, track.spans
+    refuse_masked(f"the frames of {name}", ticks, values, spans)
     if ticks.ndim != 1 or ticks.dtype.kind not in "iu" or np.any(ticks[1:] < ticks[:-1]):
         raise UsageError(f"the ticks of {name} must be whole numbers that do not decrease")
     if len(values) != len(ticks):

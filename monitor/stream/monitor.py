@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any, NotRequired, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from monitor.errors import StoreError, UsageError
 from monitor.events.keys import HEADLINES
@@ -32,7 +33,7 @@ from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.protocols import Feature, Source
 from monitor.safe_text import spelled
-from monitor.sources.base import Samples
+from monitor.sources.base import samples_or_source
 from monitor.sources.registry import missing_members, open_source
 from monitor.stream.accumulator import AccumulatorState, FeatureTotals, FrameAccumulator, Moments
 from monitor.stream.attacker import Attacker, AttackerSettings
@@ -577,9 +578,9 @@ class Monitor:
 
     def stream(
         self,
-        source: Source | str | os.PathLike[str] | AnyArray,
+        source: Source | str | os.PathLike[str] | ArrayLike,
         *,
-        rate: int | None = None,
+        rate: float | str | None = None,
         allow_overlap: bool = False,
     ) -> Iterator[Reading]:
         """Process a source to its end, by the rank model that `fit_to` finds for it.
@@ -598,27 +599,22 @@ class Monitor:
 
     def events(
         self,
-        source: Source | str | os.PathLike[str] | AnyArray,
+        source: Source | str | os.PathLike[str] | ArrayLike,
         *,
-        rate: int | None = None,
+        rate: float | str | None = None,
         allow_overlap: bool = False,
     ) -> Iterator[Event]:
         """Yield losses, notices and changes too, between the readings of ``stream``."""
-        if isinstance(source, np.ndarray):
-            if rate is None:
-                raise UsageError("an array of samples needs its rate: stream(samples, rate=16_000)")
-            source = Samples(source, rate)
-        elif rate is not None:
-            raise UsageError("rate= is that of an array of samples; a source knows its own")
-        if isinstance(source, str | os.PathLike):
-            with open_source(source) as opened:
+        given = samples_or_source(source, rate)
+        if isinstance(given, str | os.PathLike):
+            with open_source(given) as opened:
                 yield from self.events(opened, allow_overlap=allow_overlap)
             return
-        if lack := missing_members(source):
+        if lack := missing_members(given):
             raise UsageError(lack)
-        self.fit_to(source, allow_overlap=allow_overlap)
+        self.fit_to(given, allow_overlap=allow_overlap)
         self._log_setup()
-        yield from _log_events(self.listen(source))
+        yield from _log_events(self.listen(given))
         log_notices(recording_notices(self, self._labels))
 
     def fit_to(self, source: Source, *, allow_overlap: bool = False) -> None:

@@ -356,6 +356,14 @@ def _make_matrix(path: Path) -> None:
     path.write_text("\n".join(rows) + "\n")
 
 
+def _make_score_parquet(path: Path) -> None:
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    _make_matrix(path.with_suffix(".csv"))
+    pyarrow.parquet.write_table(pyarrow.csv.read_csv(path.with_suffix(".csv")), path)
+
+
 def _make_array(path: Path) -> None:
     np.savez(path, scores=np.random.default_rng(1).random((9, 3)), target=np.arange(9) % 3)
 
@@ -692,6 +700,8 @@ READERS = (
     Reader("score-key", "key", lambda p: _make_scores(p.parent / "scores"), _TEXT,
            lambda p: _evaluated(read_scores(p.parent / "scores", p)), 0.5),
     Reader("score-table", "s.csv", _make_matrix, _TEXT, lambda p: _evaluated(read_scores(p)), 0.5),
+    Reader("score-parquet", "s.parquet", _make_score_parquet, _BYTES,
+           lambda p: _evaluated(read_scores(p)), 0.5),
     Reader("score-npz", "s.npz", _make_array, _NPZ, lambda p: _evaluated(read_scores(p)), 0.5),
     Reader("score-file", "s.npz", _make_score_file, _NPZ, _use_score_file, 0.5),
     Reader("score-npy", "s.npy", _make_npy, _BYTES,

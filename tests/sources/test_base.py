@@ -221,7 +221,7 @@ def test_an_array_is_heard_as_the_file_of_it_is(tmp_path, channels):
 
 def test_what_makes_no_sense_names_the_cure(tmp_path):
     monitor, sound = Monitor(reference()), sounds(2.0)
-    with pytest.raises(UsageError, match=r"needs its rate: stream\(samples, rate=16_000\)"):
+    with pytest.raises(UsageError, match="needs its rate: pass rate=16_000"):
         list(monitor.stream(sound))
     with pytest.raises(UsageError, match=r"Samples\(samples, rate=16_000\)"), Run(sound, monitor):  # type: ignore[arg-type]
         pass

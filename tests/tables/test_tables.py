@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import soundfile
@@ -23,7 +24,7 @@ from monitor.errors import MonitorError, UsageError
 from monitor.files import csv_text, plain_cell
 from monitor.population import demo_frames
 from monitor.run.each import RecordingOutcome, SummaryFile, format_row
-from monitor.tables import Column, write
+from monitor.tables import Column, read_parquet, write
 from monitor.training.feature_extraction import HearingOrder, write_manifest
 from tests.records import events
 from tests.sounds import RATE, synthetic
@@ -212,3 +213,20 @@ def test_a_manifest_names_the_same_people_and_files_again(tmp_path):
     assert (recording.speaker, recording.session) == (FORMULA, "+monday")
     assert recording.path.name == "-talk.wav"
     assert read_speaker_attributes(tmp_path) == {"gender": {FORMULA: "-"}}
+
+
+def test_a_table_that_another_program_wrote_is_read_again(tmp_path):
+    columns = [
+        Column("name", "text"), Column("count", "integer"), Column("bits", "number"),
+    ]  # fmt: skip
+    rows = [{"name": "ann", "count": 1, "bits": 0.5}, {"name": None, "count": None, "bits": 2.0}]
+    path = tmp_path / "a.parquet"
+    plain = pa.table({"name": ["ann", None], "count": [1.0, None], "bits": [0.5, 2.0]})
+    text = pa.array(["ann", None])
+    for names in (text, text.cast(pa.string_view()), text.dictionary_encode(), text.cast("binary")):
+        pq.write_table(plain.set_column(0, "name", names), path)
+        assert read_parquet(path, columns) == rows
+    for wrong in (plain.set_column(1, "count", pa.array([0.5, 1.0])), plain.select(["name"])):
+        pq.write_table(wrong, path)
+        with pytest.raises(ValueError, match="columns"):
+            read_parquet(path, columns)

@@ -16,6 +16,7 @@ from functools import partial
 
 import numpy as np
 
+from monitor.arrays import real_numbers
 from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.family import (
@@ -36,7 +37,9 @@ CUTS = (1, 5, 10, 50, 100)
 
 def expected_ranks(better: IntArray, tied: IntArray) -> FloatArray:
     """Compute the expected rank of each trial, from 1, ties broken by chance: (T,)."""
-    return np.asarray(better + (np.asarray(tied, dtype=np.float64) + 1) / 2)
+    return np.asarray(
+        real_numbers(better, "ranks") + (real_numbers(tied, "numbers of ties") + 1) / 2
+    )
 
 
 def speaker_mean_ranks(ranks: FloatArray, speaker: IntArray) -> FloatArray:
@@ -48,6 +51,7 @@ def speaker_mean_ranks(ranks: FloatArray, speaker: IntArray) -> FloatArray:
         >>> speaker_mean_ranks(np.array([1, 3, 7]), np.array([4, 4, 9])).tolist()
         [2.0, 7.0]
     """
+    ranks, speaker = real_numbers(ranks, "ranks"), real_numbers(speaker, "numbers of speakers")
     if ranks.ndim != 1 or ranks.shape != speaker.shape or ranks.size == 0:
         raise UsageError("a mean rank takes one rank and one speaker for each trial")
     _, owner, tests = np.unique(speaker, return_inverse=True, return_counts=True)
@@ -58,7 +62,11 @@ def rank_shares(better: IntArray, tied: IntArray, k: int) -> FloatArray:
     """Compute the probability that each trial ranks at most k, ties broken by chance: (T,)."""
     if k < 1:
         raise UsageError(f"ranks start at 1: no rank is at most {k}")
-    return np.asarray(np.clip((k - np.asarray(better)) / np.asarray(tied), 0.0, 1.0))
+    return np.asarray(
+        np.clip(
+            (k - real_numbers(better, "ranks")) / real_numbers(tied, "numbers of ties"), 0.0, 1.0
+        )
+    )
 
 
 def chance_mean_ranks(

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from monitor.arrays import real_numbers
 from monitor.errors import UsageError
 from monitor.lab.evaluation.input.files import (
     natural,
@@ -80,6 +81,8 @@ class ScoreList:
     trials: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("scores", "mated", "trial", "speaker", "spoken"):
+            object.__setattr__(self, name, real_numbers(getattr(self, name), name))
         if not self.scores.shape == self.mated.shape == self.trial.shape == self.speaker.shape:
             raise UsageError("give a score, a trial, a speaker and a label for each comparison")
         if not all(np.isfinite(self.scores[part]).all() for part in parts(self.scores)):
@@ -165,6 +168,9 @@ class ScoreMatrix:
     trial_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name, what in (("scores", "scores"), ("target", "targets")):
+            array = real_numbers(getattr(self, name), f"{self.name}: {what}")
+            object.__setattr__(self, name, array)
         if self.scores.ndim != 2 or self.scores.dtype.kind not in "fiu":
             raise UsageError(f"{self.name}: scores are a matrix of numbers, trials x speakers")
         trials, count = self.scores.shape
@@ -174,12 +180,12 @@ class ScoreMatrix:
             )
         if trials == 0:
             raise UsageError(f"{self.name}: there is no trial in it")
-        target = np.asarray(self.target)
+        target = self.target
         if target.shape != (trials,) or target.dtype.kind not in "iu":
             raise UsageError(f"{self.name}: give one target column for each of {trials} trials")
         if target.min() < 0 or target.max() >= count:
             raise UsageError(f"{self.name}: a target lies outside the {plural(count, 'column')}")
-        names = self.speakers or tuple(str(column) for column in range(count))
+        names = tuple(map(str, self.speakers)) or tuple(map(str, range(count)))
         if len(names) != count or len(set(names)) != count:
             raise UsageError(f"{self.name}: give {count} different names, one for each column")
         if self.trial_names and len(set(self.trial_names)) != trials:

@@ -25,7 +25,7 @@ from monitor.lab.evaluation.family import (
     add_limits,
     families,
 )
-from monitor.lab.evaluation.input.scores import EvaluationInput, read_scores, scores_of_array
+from monitor.lab.evaluation.input.scores import EvaluationInput, read_scores, scores_in_memory
 from monitor.lab.evaluation.report.report import Report
 from monitor.lab.plots.evaluation import Curves
 from monitor.lab.report.model import Figure
@@ -58,10 +58,10 @@ def evaluate(
 
     Args:
         scores: the trials: a `ScoreMatrix`, a file of scores as `read_scores` takes it, what that
-            gave, or an array, trials x speakers; or a data frame, whose columns name the speakers
-            and whose index, unless there are labels, names who spoke. Of comparisons that are more
-            than a matrix, figures of pooled scores take all, ranks those of the matrix; a note says
-            how many.
+            gave, or an array, trials x speakers. A data frame is read as a file of its columns is.
+            In a table, a column of text or the index names who spoke unless there are labels. Of
+            comparisons that are more than a matrix, figures of pooled scores take all, ranks those
+            of the matrix; a note counts them.
         dev: scores of other speakers, to calibrate LID on; without it each speaker goes by a
             calibration on the others.
         settings: resamples, ties, families and what else can be chosen.
@@ -152,17 +152,11 @@ def _read(
         raise UsageError(
             f"labels is a {type(labels).__name__}: give a file of labels with a file of scores"
         )
-    speakers: tuple[str, ...] = ()
-    if (columns := getattr(scores, "columns", None)) is not None:  # a data frame
-        speakers, index = tuple(map(str, columns)), list(getattr(scores, "index", ()))
-        if labels is None and all(isinstance(name, str) for name in index):
-            labels = index
-    if labels is None or isinstance(labels, str | PathLike) or choose:
+    if isinstance(labels, str | PathLike) or choose:
         raise UsageError(
-            "an array of scores does not say who spoke: give labels=, the column (from 0) or the "
-            "name of each trial's speaker"
+            "a file of labels and choose go with a file of scores: give labels= as an array"
         )
-    return scores_of_array(np.asarray(scores), np.asarray(labels), speakers=speakers)
+    return scores_in_memory(scores, labels)
 
 
 def _directions(context: EvaluationContext) -> Iterator[str]:

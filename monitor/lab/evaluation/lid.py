@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
+from monitor.arrays import real_numbers
 from monitor.errors import CalibrationError, UsageError
 from monitor.lab.evaluation.comparisons import ScoreMatrix, find_resamples, resamples
 from monitor.lab.evaluation.family import (
@@ -304,7 +305,7 @@ def statistics(bits: FloatArray) -> LidStatistics:
         >>> found.alid, found.pdr, found.positive, found.negative, found.largest
         (0.5, 0.5, 1.5, -0.5, 2.0)
     """
-    bits = np.asarray(bits, dtype=np.float64).ravel()
+    bits = real_numbers(bits, "bits", np.float64).ravel()
     if not bits.size:
         raise UsageError("there is no trial to summarise")
     above = bits > 0

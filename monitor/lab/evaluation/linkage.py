@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from monitor.arrays import real_numbers
 from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import (
     ScoreCounts,
@@ -143,7 +144,8 @@ def isolated(calibration: AnyArray, test: AnyArray, passing: IntArray) -> NDArra
     those two are equal, fewer than M lie above it. Of K calibration trials (K, P), one other trial
     of each of S speakers (S, P), and M (P,).
     """
-    calibration, test, passing = (np.asarray(x) for x in (calibration, test, passing))
+    calibration, test = real_numbers(calibration, "scores"), real_numbers(test, "scores")
+    passing = real_numbers(passing, "numbers of passing scores")
     if calibration.ndim != 2 or test.ndim != 2 or calibration.shape[1:] != test.shape[1:]:
         raise UsageError("calibration and test are trials x the same enrolled speakers")
     count = len(calibration)
@@ -231,10 +233,10 @@ def pi_link(better: IntArray, population: int, candidates: ArrayLike) -> _Double
         >>> pi_link(np.array([0, 1, 2]), 3, [1, 2, 3]).round(4).tolist()
         [1.0, 0.5, 0.3333]
     """
-    better = np.asarray(better)
+    better = real_numbers(better, "ranks")
     if better.ndim != 1 or not better.size or better.min() < 0 or better.max() >= population:
         raise UsageError(f"ranks do not fit into {plural(population, 'speaker')}: check N")
-    sizes = np.asarray(candidates)
+    sizes = real_numbers(candidates, "numbers of candidates")
     inside = (sizes >= 1) & (sizes <= population)
     if sizes.dtype.kind not in "iu" or not inside.all():
         raise UsageError(f"pi_link takes whole numbers of candidates from 1 to {population}")

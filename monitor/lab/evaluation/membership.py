@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from monitor.arrays import real_numbers
 from monitor.errors import UsageError
 from monitor.lab.evaluation.family import (
     EvaluationContext,
@@ -98,6 +99,10 @@ def operating_point(mated: FloatArray, non_mated: FloatArray, fpr: float) -> Ope
         >>> point.threshold, point.tpr, point.fpr
         (0.7, 0.5, 0.2)
     """
+    mated, non_mated = (
+        real_numbers(mated, "mated scores"),
+        real_numbers(non_mated, "non-mated scores"),
+    )
     return _point(_descending(mated), _tail_of(non_mated, fpr), fpr)
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from monitor.arrays import real_numbers
 from monitor.errors import UsageError
 from monitor.types import FloatArray, IntArray
 
@@ -66,7 +67,7 @@ def degrees_of_support(
         >>> degrees_of_support([np.inf, -np.inf], (-5.0, 9.0)).tolist()
         [3, -2]
     """
-    values = np.asarray(bits, np.float64)
+    values = real_numbers(bits, "bits", np.float64)
     low, high = bounds_bits
     if np.isnan(values).any() or math.isnan(low) or math.isnan(high):
         raise UsageError("a likelihood ratio of NaN has no verbal term: leave it out")

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from monitor.arrays import real_numbers
 from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import ScoreCounts
 from monitor.lab.evaluation.family import (
@@ -78,7 +79,7 @@ def ece_profile(
 def profile_of_blocks(blocks: Blocks, prior_log_odds: ArrayLike | None = None) -> EceProfile:
     """`ece_profile` of blocks of one draw, such as `ScoreCounts.blocks`."""
     grid = np.linspace(-7.0, 7.0, 141) if prior_log_odds is None else prior_log_odds
-    odds = np.atleast_1d(np.asarray(grid, dtype=np.float64))
+    odds = np.atleast_1d(real_numbers(grid, "log odds", np.float64))
     own, others = (counts / counts.sum() for counts in (blocks.mated, blocks.non_mated))
     with np.errstate(divide="ignore"):
         llr = np.log(own) - np.log(others)

@@ -152,7 +152,7 @@ def _opening(path: Path) -> Iterator[None]:
 
 
 def kind_of(path: Path) -> str:
-    """``"npy"``, ``"npz"`` or ``"text"``, by the first bytes."""
+    """Return ``"npy"``, ``"npz"``, ``"parquet"`` or ``"text"``, by the first bytes."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise StoreError(f"{path.name} is a pipe or a device; save it to a file first")
     with _opening(path), path.open("rb") as file:
@@ -161,6 +161,8 @@ def kind_of(path: Path) -> str:
         raise UsageError(f"{path.name} is empty")
     if head.startswith(b"\x93NUMPY"):
         return "npy"
+    if head.startswith(b"PAR1"):
+        return "parquet"
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")) and _holds_arrays(path):
         return "npz"
     if reason := describe_foreign(head):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from monitor.arrays import names_or_numbers
 from monitor.errors import UsageError
 from monitor.lab.evaluation.comparisons import ScoreList
 from monitor.lab.evaluation.input.files import (
@@ -71,18 +72,14 @@ class Labels:
         return speakers
 
 
-def labels_of_array(label: str, values: AnyArray) -> Labels:
+def labels_of_array(label: str, values: object) -> Labels:
     """Whole numbers are columns from 0, texts are names."""
-    if values.ndim != 1 or values.dtype.kind not in "iuU":
-        raise UsageError(
-            f"{label}: labels are whole numbers (columns from 0) or names, one for each trial, "
-            f"not {values.dtype} of shape {values.shape}"
-        )
-    if values.dtype.kind == "U":
-        names = tuple(map(str, values.tolist()))
+    array = names_or_numbers(values, label)
+    if array.dtype.kind == "U":
+        names = tuple(map(str, array.tolist()))
         check_names(label, "speaker", set(names))
         return Labels(label, names=names)
-    return Labels(label, columns=np.array(values, np.int64))
+    return Labels(label, columns=np.array(array, np.int64))
 
 
 def numbered(labels: Labels) -> Labels:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from monitor.arrays import names_or_numbers, real_numbers
 from monitor.errors import StoreError, UsageError
 from monitor.features.registry import caveats
 from monitor.files import atomic_write, not_written
@@ -48,6 +49,13 @@ from monitor.lab.evaluation.input.labels import (
     numbered,
     read_labels,
     targets,
+)
+from monitor.lab.evaluation.input.tables import (
+    column_names,
+    match_columns,
+    read_frame,
+    read_labels_of,
+    read_parquet,
 )
 from monitor.phrases import plural
 from monitor.safe_text import is_name
@@ -253,8 +261,8 @@ def read_scores(
 
     Args:
         path: ``.npy`` (a matrix, or records of a list: mapped, never held in memory whole),
-            ``.npz``, a table (CSV, TSV, blanks), or a list of pairs (Kaldi, ZEBRA, VoicePrivacy,
-            or CSV), which is never held whole either. See docs/evaluate-input.md.
+            ``.npz``, Parquet, a table (CSV, TSV, blanks), or a list of pairs (Kaldi, ZEBRA,
+            VoicePrivacy, or CSV), which is never held whole either. See docs/evaluate-input.md.
         labels: columns, names, names by trial, or a trial list; not needed where the scores say it.
         name: of the system; the file's without its ending where not given.
         unmated: impostor trials, whose speaker is not enrolled: ``"count"`` them where no rank is
@@ -291,8 +299,51 @@ def read_scores(
             raise UsageError(f"{path.name} says itself who spoke: give no labels beside it")
         return _read_matrix(held, choose, called)
     raw = _read_raw(path, progress)
-    stated = None if labels is None else read_labels(Path(labels))
-    owners = None if enrolment_labels is None else read_labels(Path(enrolment_labels))
+    stated = None if labels is None else _read_labels(Path(labels))
+    owners = None if enrolment_labels is None else _read_labels(Path(enrolment_labels))
+    return _compare(raw, stated, owners, path.name, called, unmated=unmated, scoring=scoring)
+
+
+def scores_in_memory(scores: Any, labels: Any = None, name: str = "scores") -> EvaluationInput:
+    """Take an array, trials x speakers, or a data frame, of any library.
+
+    Args:
+        scores: shape (T, N); or a frame as `monitor.lab.evaluation.input.tables.read_frame` reads.
+        labels: each trial's column from 0, or speaker, (T,); not needed where a frame has it.
+        name: of the system.
+    """
+    written = column_names(scores)
+    raw: RawScores | Pairs
+    raw = RawScores(real_numbers(scores, name)) if written is None else read_frame(scores, name)
+    stated = None
+    if labels is None and (raw.labels if isinstance(raw, RawScores) else raw.target) is None:
+        raise UsageError(
+            "an array of scores does not say who spoke: give labels=, the column (from 0) or the "
+            "name of each trial's speaker"
+        )
+    if labels is not None:
+        is_frame = column_names(labels) is not None
+        stated = (read_labels_of if is_frame else _labels_of)(labels, "labels")
+        if written is not None and isinstance(raw, RawScores):
+            stated = match_columns(stated, raw, written)
+    return _compare(raw, stated, None, name, name)
+
+
+def _labels_of(values: object, label: str) -> Labels:
+    return labels_of_array(label, values)
+
+
+def _read_labels(path: Path) -> Labels:
+    if kind_of(path) == "parquet":
+        return read_labels_of(read_parquet(path), path.name)
+    return read_labels(path)
+
+
+def _compare(
+    raw: RawScores | Pairs, stated: Labels | None, owners: Labels | None, label: str, called: str,
+    *, unmated: str = "count", scoring: str = "average",
+) -> EvaluationInput:  # fmt: skip
+    """Bring scores and who spoke together; stated labels take the place of those beside scores."""
     notes: list[str] = []
     if isinstance(raw, Pairs):
         if stated is not None:
@@ -304,7 +355,7 @@ def read_scores(
         listed = label_pairs(raw, who_spoke, notes, owners, scoring)
         return check_list(listed, called, notes=notes, unmated=unmated)
     raw = raw if stated is None else replace(raw, labels=stated)
-    who_spoke = _labels_of_matrix(raw, path.name)
+    who_spoke = _labels_of_matrix(raw, label)
     key = who_spoke.pairs
     if key is not None and raw.trials:
         assert key.target is not None
@@ -313,25 +364,15 @@ def read_scores(
             trials, count = raw.scores.shape
             trial, speaker = np.repeat(np.arange(trials), count), np.tile(np.arange(count), trials)
             scores = np.asarray(raw.scores, np.float64).reshape(-1)
-            pairs = Pairs(path.name, raw.trials, raw.speakers, trial, speaker, scores, None)
+            pairs = Pairs(label, raw.trials, raw.speakers, trial, speaker, scores, None)
             listed = label_pairs(pairs, who_spoke, notes, owners, scoring)
             return check_list(listed, called, notes=notes, unmated=unmated)
     raw = _with_speakers(raw, who_spoke, owners, scoring, notes)
-    target, speakers, spoken = targets(raw, who_spoke, path.name, notes)
+    target, speakers, spoken = targets(raw, who_spoke, label, notes)
     return check_matrix(
         replace(raw, speakers=speakers), target, called, spoken=spoken, notes=notes,
         unmated=unmated,
     )  # fmt: skip
-
-
-def scores_of_array(
-    scores: AnyArray, labels: AnyArray, name: str = "scores", speakers: tuple[str, ...] = ()
-) -> EvaluationInput:
-    """Take a matrix in memory, (T, N), and each trial's column from 0, or speaker: (T,)."""
-    raw = RawScores(scores, speakers, labels=labels_of_array("labels", labels))
-    notes: list[str] = []
-    target, speakers, spoken = targets(raw, _labels_of_matrix(raw, name), name, notes)
-    return check_matrix(replace(raw, speakers=speakers), target, name, spoken=spoken, notes=notes)
 
 
 def _labels_of_matrix(raw: RawScores, label: str) -> Labels:
@@ -387,6 +428,8 @@ def _read_raw(path: Path, progress: Progress | None) -> RawScores | Pairs:
         return pairs_of_records(path.name, array) if array.dtype.names else RawScores(array)
     if kind == "npz":
         return _archive(path)
+    if kind == "parquet":
+        return read_frame(read_parquet(path), path.name)
     layout = layout_of(path.name, first_line(path))
     if not layout.list:
         return _read_table(path, layout, progress)
@@ -439,8 +482,7 @@ def _archive(path: Path) -> RawScores:
             "name it so"
         )
     names = arrays.get("speakers", np.array([], "U1"))
-    if names.ndim != 1 or names.dtype.kind not in "iuU":
-        raise UsageError(f"{path.name}: speakers are names, one for each column")
+    names = names_or_numbers(names, f"{path.name}: speakers")
     key = next((key for key in ("target", "labels") if key in arrays), None)
     labels = None if key is None else labels_of_array(f"{path.name} {key}", arrays[key])
     return RawScores(arrays["scores"], tuple(map(str, names.tolist())), (), labels)

@@ -179,7 +179,7 @@ CONTENT = {
     "few labels": (NPY, saved(np.array([0, 1])), "l has 2 labels for the 4 trials of s"),
     "turned": (saved(SCORES.T.copy()), COLUMNS, "s may be turned, trials are its rows"),
     "label outside": (NPY, saved(np.array([0, 1, 2, 3])), "label 3 of trial 4 is no column"),
-    "label fraction": (NPY, saved(np.array([0.0, 1, 2, 1])), "not float64 of shape (4,)"),
+    "label fraction": (NPY, saved(np.array([0.0, 0.5, 2, 1])), "number 2 is 0.5. Give a name or"),
     "too few names": (NPY, "ann\nann\nbob\nbob\n", "l has 2 speakers for its 3 columns"),
     "names in doubt": (NPY, "84\n174\n1272\n84\n", "sort differently as numbers and as words"),
     "unknown trial": (LISTED, without(UTT2SPK, 1, 2), "in 2 of 4 trials (first: a-2); add them"),
