@@ -21,6 +21,7 @@ from monitor.lab.evaluation.input.files import (
     role_of,
 )
 from monitor.lab.evaluation.input.labels import Labels, RawScores, labels_of_array, labels_of_pairs
+from monitor.safe_text import printable
 from monitor.tables import need
 from monitor.types import AnyArray, BoolArray, IntArray
 
@@ -47,7 +48,7 @@ def read_parquet(path: Path) -> Any:
                 raise UsageError(f"{path.name} has {rows} rows: save them as .npy")
             return file.read()
     except (OSError, arrow.ArrowException) as error:
-        reason = " ".join(str(error).split())[:100]
+        reason = printable(" ".join(str(error).split()))[:100]
         raise StoreError(
             f"{path.name} is damaged or cut short ({reason}): write it again"
         ) from None
