@@ -92,17 +92,18 @@ def describe_enrolment(
         )
     elif len(population) < 2:
         more = shlex.join(["monitor", "enrol", "PEOPLE", "--add", "-o", str(output)])
-        yield f"next: add people it could be taken for:  {more}"
+        yield f"next:  {more}  # add people to compare with"
         return
     elif not len(population.rank_models) and len(population) < FEWEST_SPEAKERS:
         more = shlex.join(["monitor", "enrol", "PEOPLE", "--add", "-o", str(output)])
         yield (
-            f"next: {FEWEST_SPEAKERS} speakers or more can be calibrated; fewer go beside the "
-            f"shipped readers (--speaker NAME --base reference). More:  {more}"
+            f"next:  {more}  # add people\n"
+            f"      Calibration needs at least {FEWEST_SPEAKERS} speakers. Enrol fewer beside the "
+            "shipped readers (--speaker NAME --base reference)."
         )
     elif not len(population.rank_models):
         calibrate = shlex.join(["monitor", "calibrate", *people, "-o", str(output)])
-        yield f"next: learn what a rank means:  {calibrate}"
+        yield f"next:  {calibrate}  # learn what a rank means"
         if "--frames" in people:
             yield (
                 "      It keeps what it extracts there, biometric and private to you, so that "

@@ -356,9 +356,8 @@ def _forget(asked: PeopleOptions, names: Sequence[str]) -> int:
             say(line)
         files = list_files_of(name, store.with_suffix(".frames")) if output is None else []
         if files:
-            say(
-                f"monitor: note: frames of {name} are left: delete {some_of(list(map(str, files)))}"
-            )
+            where = some_of(list(map(str, files)))
+            say(f"monitor: note: delete the frames of {name} as well, in {where}")
     if output is not None:
         say(f"{output} holds the rest; {store} is as it was, with {', '.join(names)} in it")
     return 0

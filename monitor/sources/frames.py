@@ -550,7 +550,7 @@ def _early_of(arrays: MutableMapping[str, AnyArray], name: str, label: str) -> E
 
 
 def _pop_recording(arrays: MutableMapping[str, AnyArray], name: str, label: str) -> AnyArray | None:
-    """Take an array of the recording out of those of a file; None where it has none."""
+    """Pop an array about the recording from a file's arrays; None if absent."""
     array = arrays.pop(name, None)
     if array is None:
         return None
@@ -559,7 +559,7 @@ def _pop_recording(arrays: MutableMapping[str, AnyArray], name: str, label: str)
     else:
         is_valid = array.dtype == np.int64 and array.shape == (ROW,) and array.min() >= 0
     if not is_valid:
-        raise SourceError(f"{label}: invalid {name}: extract the frames again")
+        raise SourceError(f"{label} has an invalid {name}: extract the frames again")
     return array
 
 

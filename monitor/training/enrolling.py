@@ -287,7 +287,7 @@ def _templates(
 def _sum_slices(
     slice_limit: int, outcomes: Sequence[ExtractionOutcome], specs: Mapping[str, FeatureSpec]
 ) -> tuple[Speaker, Sessions, dict[str, list[AnyArray]], list[str], list[str], list[str]]:
-    """Sum up one speaker, at most so many slices.
+    """Sum up one speaker, up to a number of slices.
 
     Gives the speaker, sessions, slices, problems, messages, and doubts that it is one voice.
     """

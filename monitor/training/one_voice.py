@@ -19,7 +19,7 @@ from monitor.training.feature_extraction import SpeechFrames
 from monitor.types import TICKS_PER_SECOND, AnyArray
 
 NETWORK = SHA256
-"""The network whose embeddings the thresholds are for."""
+"""The thresholds are for embeddings of this network."""
 LEAST_WINDOWS = 4
 """Fewer windows of 3 s are not judged."""
 LEAST_AGREEMENT, LEAST_COHESION, LEAST_ATTENTION = 0.65, 0.55, -0.3
