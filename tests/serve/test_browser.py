@@ -146,7 +146,7 @@ def test_where_nobody_is_enrolled_there_is_one_thing_to_do(served, chromium, siz
     assert fits(tab)
     tree = tab.locator("#welcome").aria_snapshot()
     assert re.findall(r"- button \"(.*?)\"", tree) == ["Begin"]
-    assert 'textbox "Your name, or any other"' in tree
+    assert 'textbox "Your name or an alias"' in tree
     assert re.search(r"heading \".+\" \[level=2\]", tree)
     tab.focus("#name")
     tab.keyboard.press("Tab")
@@ -156,7 +156,7 @@ def test_where_nobody_is_enrolled_there_is_one_thing_to_do(served, chromium, siz
     tab.keyboard.press("Enter")
     tree = tab.locator("#welcome").aria_snapshot()
     assert re.findall(r"- button \"(.*?)\"", tree)[-1] == "Measure"
-    assert 'combobox "Whose voice"' in tree
+    assert 'combobox "Speaker"' in tree
     assert fits(tab)
     background = tab.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", background)[:3])) > 380) == (scheme == "light")

@@ -112,7 +112,7 @@ def test_a_speaker_sees_it_at_a_glance(page, show):
     assert not tab.is_visible("#promise")
     give(page, records.reading(30, bits=4.0), records.alert(30))
     reads(tab, "#bits", "4.0")
-    reads(tab, "#banners", "More than 3.0 bits since 0:30")
+    reads(tab, "#banners", "At least 3.0 bits since 0:30")
     reads(tab, "#threshold", "Exceeded")
     reads(tab, "#log", "0:30 Alert bits>3 for 5 s")
     assert tab.title().startswith("4.0 bits")
@@ -180,7 +180,7 @@ def test_evidence_comes_first_and_the_enrolled_second(page, show):
     assert text(tab, "#limits") == "95 % interval 10.4 to 12.0"
     assert text(tab, "#odds") == "About 400 in a million"
     assert text(tab, "#sentence").startswith("About 400 people in a city of a million match")
-    assert text(tab, "#closed").startswith("Closed-set, among the 50 enrolled: 5.4 of 5.6 bits")
+    assert text(tab, "#closed").startswith("Closed-set, among the 50 enrolled, 5.4 of 5.6 bits")
     assert "Among a million 11.2 bits 10.4 to 12.0" in text(tab, "#numbers")
     # of the N enrolled there is one figure, that which stands below the headline
     assert "Closed-set, among 50 5.4 bits" in text(tab, "#numbers")
@@ -194,9 +194,9 @@ def test_evidence_comes_first_and_the_enrolled_second(page, show):
     rule = {"rule": "evidence_bits>11 for 5 s", "field": "evidence_bits"}
     most = {"at_least": True}
     give(page, {**records.alert(29, threshold=11.0), **rule}, evident(29, 14.2, 5.5, **most))
-    reads(tab, "#banners", "More than 11.0 bits since 0:29")
+    reads(tab, "#banners", "At least 11.0 bits since 0:29")
     reads(tab, "#threshold", "Exceeded 11.0 bits, since 0:29.")
-    reads(tab, "#of", "bits, at least")
+    reads(tab, "#of", "bits or more")
     reads(tab, "#limits", "95 % interval 13.4 or more")  # what was cut has no upper limit
     spread = {**most, "spread_low": 8.0, "spread_high": 12.5}
     give(page, *(evident(t, 14.2, 5.5, **spread) for t in (30, 31)))
@@ -234,7 +234,7 @@ SURE = {"assumes_enrolled": True}
         (
             6.0,
             [records.start(watch=None, **SURE), records.reading(9, 4.0, **SURE)],
-            "among 50 people a voice can reach 5.6 bits.",
+            "the maximum among 50 people is 5.6 bits.",
         ),
     ],
 )
@@ -255,7 +255,7 @@ def test_silence_does_not_comfort(visit):
         tab = visit(page.url)
         reads(tab, "#threshold", "Not in sight")
         give(page, evident(12, 0.0, **SILENT))
-        reads(tab, "#threshold", "Nothing heard No speech yet")
+        reads(tab, "#threshold", "No speech Ignore the figures")
         assert text(tab, "#limits") == ""
 
 
@@ -302,7 +302,7 @@ def test_a_researcher_reads_in_depth(show):
     tab.click("#researcher")
     marks = "() => document.querySelector('#curve').innerHTML.includes('plateau 4.50')"
     tab.wait_for_function(marks)
-    assert "Linear guide 5.6 bits the most there is Square-root guide 3.1" in text(tab, "#numbers")
+    assert "Linear guide 5.6 bits maximum Square-root guide 3.1" in text(tab, "#numbers")
     tab.reload()  # it is remembered
     tab.wait_for_selector("body[data-ready=yes]")
     tab.wait_for_function(marks)
@@ -340,10 +340,10 @@ def test_after_another_voice_the_page_claims_nothing_of_the_watched_speaker(show
     )
     assert "Another voice since 0:27. These bits may not be ann's" in text(tab, "#banners")
     assert text(tab, "#sentence") == "Another voice since 0:27: these bits may not be ann's."
-    assert "More than 3.0 bits" not in text(tab, "#banners")
+    assert "At least 3.0 bits" not in text(tab, "#banners")
     assert text(tab, "#odds") == "?"
-    assert "Alerts paused" in text(tab, "#threshold")
-    assert text(tab, "#hero-title") == "Of more than one voice"
+    assert "Alerts resume" in text(tab, "#threshold")
+    assert text(tab, "#hero-title") == "More than one voice"
     assert tab.locator("#crowd .one").count() == 0
     assert tab.title() == "Another voice · Disclosure monitor"
     reads(tab, "#log", "0:32 Alert over bits>3 for 5 s (another voice since 0:27)")
@@ -464,8 +464,8 @@ def test_over_the_threshold_it_is_said_what_to_do(page, show):
     ("side", "words"),
     [
         (records.protected(-14.0), "mcadams:0.8 is untested against an attacker who knows it"),
-        (records.protected(0.5, also=1.0), "Send the voice through mcadams:0.8 alone: 1.0 bits"),
-        (records.protected(0.5, also=3.9), "mcadams:0.8 is not enough: it leaves the strongest"),
+        (records.protected(0.5, also=1.0), "Send only the mcadams:0.8 voice: the strongest"),
+        (records.protected(0.5, also=3.9), "mcadams:0.8 is not enough: the strongest"),
     ],
 )
 def test_what_to_do_knows_what_a_anonymiser_is_worth(show, side, words):

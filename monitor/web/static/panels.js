@@ -1,4 +1,4 @@
-// Everything beside the curve, at one moment of the run.
+// Panels beside the curve, for one reading of the run.
 import { $, fill, make, researching, share, text } from "./dom.js";
 import { figureOf } from "./protected.js";
 import {
@@ -7,9 +7,9 @@ import {
 } from "./words.js";
 
 const SOON_SECONDS = 30;
-const SILENT_SECONDS = 10; // that long without speech is no pause before the first word
+const SILENT_SECONDS = 10; // longer silence is not just a pause before the first word
 const BEFORE_SECONDS = 10;
-const SHOWN = 5; // candidates with a row of their own
+const SHOWN = 5; // candidates with their own row
 const MOST_PEOPLE = 120;
 
 export function header(run, reading, status) {
@@ -17,7 +17,7 @@ export function header(run, reading, status) {
   text("source", names.length > 2 ? `${names[0]} and ${names.length - 1} more` : names.join(", "));
   text("clock", clock(reading ? reading.seconds : 0));
   text("spoken", reading
-    ? `${length(reading.speech)} of ${run.start.carried ? "speech in all" : "it speech"}` : "");
+    ? `${length(reading.speech)} of speech${run.start.carried ? " in total" : ""}` : "");
   const element = $("status");
   const [state, words] = status;
   if (element.dataset.state !== state) {
@@ -26,13 +26,13 @@ export function header(run, reading, status) {
   }
 }
 
-// Whether this is the page that listens, whose reader has typed no command.
+// Whether this is the page of `monitor serve`, which must not show command options.
 const served = () => document.body.dataset.serve === "yes";
 
 const banner = (kind, title, words) =>
   make("p", { class: `banner ${kind}` }, make("strong", {}, title), ` ${words}`);
 
-// What is urgent stands above the number, what explains it below.
+// Urgent messages, above the number.
 export function banners(run, reading) {
   const made = [];
   if (reading) {
@@ -41,19 +41,19 @@ export function banners(run, reading) {
       made.push(banner("danger", `${capital(said.title)} at ${clock(seconds)}:`, `${said.words}.`));
     }
     for (const alert of run.raised) {
-      const what = run.isHeadline(alert.field) ? `More than ${fixed(alert.threshold)} bits` : alert.rule;
+      const what = run.isHeadline(alert.field) ? `At least ${fixed(alert.threshold)} bits` : alert.rule;
       made.push(banner("danger", what, `since ${clock(alert.seconds)} (alert ${alert.rule})`));
     }
     for (const warning of run.warned) {
-      const come = (alert) =>
+      const matches = (alert) =>
         alert.field === warning.field && alert.threshold === warning.threshold;
-      if (run.raised.some(come)) continue; // what it warned of is there
+      if (run.raised.some(matches)) continue; // the alert itself is shown
       made.push(banner("warn", "Soon:", `${warning.rule} (since ${clock(warning.seconds)})`));
     }
     if (reading.change) {
       made.push(banner("warn", `${capital(reading.said.voice)}.`,
         `${capital(reading.said.whose)}` +
-        `${reading.excluded_seconds ? "" : ": what both said is in them"}. Alerts rest.`));
+        `${reading.excluded_seconds ? "" : ": they include both voices"}. Alerts are paused.`));
     }
     if (reading.said.others) {
       const [title, names] = reading.said.others;
@@ -62,29 +62,29 @@ export function banners(run, reading) {
     if (reading.said.nobody) {
       made.push(banner("warn", `${capital(reading.said.nobody)}.`, `${capital(reading.said.enrolled)}.`));
     }
-    if (reading.withheld) made.push(banner("warn", "Withheld.", reading.withheld));
+    if (reading.withheld) made.push(banner("warn", "Bits withheld.", reading.withheld));
   }
   refill("banners", made);
   notes(run);
 }
 
-// Below the curve, folded: they stand between nobody and the figures.
+// Notices, in a collapsed card below the curve.
 function notes(run) {
   const notices = run.notices;
   const made = notices.map(([notice, level]) =>
-    banner(level === "info" ? "info" : "warn", level === "info" ? "Note:" : "Take care:", notice));
+    banner(level === "info" ? "info" : "warn", level === "info" ? "Note:" : "Warning:", notice));
   if (run.start.assumes_enrolled) {
     made.unshift(banner("info", "No speaker selected.",
       "This is the attacker's confidence, assuming that the speaker is one of the " +
       `${run.start.speakers} enrolled. It may be wrong.`));
   }
   refill("notes", made);
-  const grave = notices.filter(([, level]) => level !== "info");
+  const warnings = notices.filter(([, level]) => level !== "info");
   const box = $("notes-card");
   box.hidden = !made.length;
-  box.dataset.level = grave.length ? "warning" : "info";
+  box.dataset.level = warnings.length ? "warning" : "info";
   text("notes-count", plural(made.length, "note"));
-  text("notes-newest", grave.length ? `Take care: ${grave[0][0]}` : "on this run, and what it does not say");
+  text("notes-newest", warnings.length ? `Warning: ${warnings[0][0]}` : "about this run and its limits");
 }
 
 function refill(id, made) {
@@ -100,10 +100,10 @@ export function hero(run, reading) {
   text("hero-title", title);
   if (!reading) return;
   const { bits, ceiling, change } = reading;
-  if (change || run.begun(reading)) text("hero-title", change ? "Of more than one voice" : "Of the newest voice");
+  if (change || run.begun(reading)) text("hero-title", change ? "More than one voice" : "Latest voice");
   const told = ofEvidence(reading);
   text("bits", fixed(bits));
-  text("of", told ? `bits${reading.at_least ? ", at least" : ""}` : `of ${fixed(ceiling, 2)} bits`);
+  text("of", told ? `bits${reading.at_least ? " or more" : ""}` : `of ${fixed(ceiling, 2)} bits`);
   const { bits_low: low, bits_high: high } = reading;
   const spread = reading.said.spread ? `; ${reading.said.spread}` : "";
   text("limits", known(low) && reading.speech ? `95 % interval ${upTo(low, high, told && reading.at_least)}${spread}` : "");
@@ -117,36 +117,36 @@ export function hero(run, reading) {
   $("hero").dataset.level = change ? "doubt" : run.raised.length ? "raised" : "calm";
 }
 
-// Where the sound is not that of the templates, or is bad, nothing may comfort.
+// Warn if the audio is poor or does not match the templates.
 function careful(reading) {
   return reading.said.care ? [" ", make("strong", {}, `${capital(reading.said.care)}.`)] : [];
 }
 
-// What the evidence means in a crowd.
+// Meaning of the evidence in a crowd.
 function widely(run, reading) {
   if (reading.change) return `${capital(reading.said.doubt)}.`;
   const begun = run.begun(reading);
   const said = capital(reading.said.crowd);
-  return begun ? `Of the ${begun.said.voice}: ${said}.` : `${said}.`;
+  return begun ? `The ${begun.said.voice}: ${said}.` : `${said}.`;
 }
 
-// Second to it, what an attacker thinks who knows that it is one of the N.
+// Closed-set result: the attacker knows that the speaker is one of the N enrolled.
 function closed(run, reading, told) {
   if (!told || reading.change) return "";
-  const among = `Closed-set, among the ${run.start.speakers} enrolled: ${fixed(closedSet(reading))} of ${fixed(reading.ceiling)} bits: `;
+  const among = `Closed-set, among the ${run.start.speakers} enrolled, ${fixed(closedSet(reading))} of ${fixed(reading.ceiling)} bits: `;
   return among + sentence(run, reading, false);
 }
 
-// Where nobody is watched: whom the voice fits best, with everybody who is not enrolled counted.
+// Without a watched speaker: the best match, allowing for people who are not enrolled.
 const crowdOfNobody = (reading) => (reading.said.crowd ? `${capital(reading.said.crowd)}.` : "");
 
 function sentence(run, reading, first = true) {
   if (reading.change) return `${capital(reading.said.doubt)}.`;
   const found = reading.said.verdict;
-  if (!found) return "There is no figure at this moment.";
+  if (!found) return "No bits at this moment.";
   const begun = first && run.begun(reading);
   const said = begun ? `The ${begun.said.voice}: ${found}` : first ? capital(found) : found;
-  const guessing = run.start.watch && closedSet(reading) >= 0 ? `; ${run.start.said.chance}` : "";
+  const guessing = run.start.watch && closedSet(reading) >= 0 ? ` (${run.start.said.chance})` : "";
   return `${said}${guessing}.`;
 }
 
@@ -165,11 +165,11 @@ function gauge(run, reading) {
   fill("gauge", parts);
 }
 
-// Evidence knows no ceiling, but no more than calibration can support.
+// Evidence has no ceiling, but calibration limits what it supports.
 const highest = (run, reading) =>
   Math.max(run.start.support_bits || 0, reading.support_bits || 0, reading.ceiling);
 
-// People fade out as an attacker rules them out; the one who is followed stays last.
+// Fade people out as the attacker excludes them. The watched speaker is last.
 function crowd(speakers, k) {
   const svg = $("crowd");
   const people = Math.min(Math.max(Math.floor(speakers), 0) || 0, MOST_PEOPLE);
@@ -186,12 +186,12 @@ function crowd(speakers, k) {
       return path;
     }));
   }
-  const lit = Math.max(1, Math.round((Math.min(k, speakers) / speakers) * people)) || people;
+  const remaining = Math.max(1, Math.round((Math.min(k, speakers) / speakers) * people)) || people;
   let step = Math.max(1, Math.round(people * 0.618));
   while (greatest(step, people) !== 1) step += 1;
   [...svg.children].forEach((path, i) => {
     const turn = (i * step + Math.floor(people / 2)) % people;
-    path.setAttribute("class", turn === 0 && known(k) ? "one" : turn < lit ? "lit" : "");
+    path.setAttribute("class", turn === 0 && known(k) ? "one" : turn < remaining ? "lit" : "");
   });
 }
 
@@ -201,7 +201,7 @@ export function threshold(run, reading) {
   const { following } = run;
   const box = $("threshold");
   const levels = run.thresholds;
-  const say = (state, value, words, note = "", todo = []) => {
+  const show = (state, value, words, note = "", todo = []) => {
     box.dataset.state = state;
     advise(todo);
     text("threshold-value", value);
@@ -210,23 +210,23 @@ export function threshold(run, reading) {
   };
   const other = (run.start.alerts || []).map((each) => each.rule);
   if (run.closed && levels.every((bits) => bits === run.closed.threshold)) {
-    say("over", "Spent", `The budget of ${run.closed.threshold} bits, at ${clock(run.closed.seconds)}.`);
+    show("over", "Spent", `The budget of ${run.closed.threshold} bits, at ${clock(run.closed.seconds)}.`);
     return;
   }
   if (!levels.length && other.length) {
     const last = run.raised[run.raised.length - 1];
-    if (last) say("over", "Exceeded", `${last.rule}, since ${clock(last.seconds)}.`);
-    else say("calm", "Not reached", `${other.join(", ")}.`);
+    if (last) show("over", "Exceeded", `${last.rule}, since ${clock(last.seconds)}.`);
+    else show("calm", "Not reached", `${other.join(", ")}.`);
     return;
   }
   if (!levels.length) {
-    say("none", "Not set", "No alert set.",
-      `Restart with --alert 'bits>${run.evidence ? 6 : 3}'.`);
+    if (served()) show("none", "Waiting", `Alert at ${fixed(Number($("bits-threshold").value))} bits.`);
+    else show("none", "Not set", "No alert set.", `Restart with --alert 'bits>${run.evidence ? 6 : 3}'.`);
     return;
   }
   if (reading && reading.change) {
-    say("none", "Resting", "Alerts paused: the speaker may have changed.",
-      "They resume when the evidence begins again, or the first voice returns.");
+    show("none", "Paused", "The speaker may have changed.",
+      "Alerts resume when the evidence restarts or the first voice returns.");
     return;
   }
   const now = reading && known(reading.bits) ? reading.bits : -Infinity;
@@ -234,37 +234,37 @@ export function threshold(run, reading) {
   const next = levels.find((bits) => bits > now && !raised.some((e) => e.threshold === bits));
   if (raised.length && next === undefined) {
     const first = raised[raised.length - 1];
-    say("over", "Exceeded", `${fixed(first.threshold)} bits, since ${clock(first.seconds)}.`,
+    show("over", "Exceeded", `${fixed(first.threshold)} bits, since ${clock(first.seconds)}.`,
       `After ${length(first.speech)} of speech.`, whatToDo(run, reading, first.threshold));
     return;
   }
   const bits = next === undefined ? levels[levels.length - 1] : next;
   const over = raised.length
     ? `${fixed(raised[raised.length - 1].threshold)} bits were exceeded at ${clock(raised[raised.length - 1].seconds)}.`
-    : `The threshold is ${fixed(bits)} bits, ${run.meaning(bits) || "no more"}.`;
+    : `The threshold is ${fixed(bits)} bits${run.meaning(bits) ? `, ${run.meaning(bits)}` : ""}.`;
   if (next === undefined) {
-    say("soon", "Reached", "An alert follows if it lasts.", over, whatToDo(run, reading, bits));
+    show("soon", "Reached", "An alert follows if this lasts.", over, whatToDo(run, reading, bits));
     return;
   }
   const ahead = following
     && run.forecast.find((each) => each.threshold === bits && run.isHeadline(each.field));
   if (run.beyond(bits)) {
     const most = run.evidence ? `calibration supports ${fixed(run.most)} bits`
-      : `among ${run.start.speakers} people a voice can reach ${fixed(run.most)} bits`;
-    say("soon", "Never", `An alert at ${fixed(bits)} bits cannot fire: ${most}.`,
+      : `the maximum among ${run.start.speakers} people is ${fixed(run.most)} bits`;
+    show("soon", "Never", `An alert at ${fixed(bits)} bits cannot fire: ${most}.`,
       "Set a lower threshold.", raised.length ? whatToDo(run, reading, raised[raised.length - 1].threshold) : []);
   } else if (!following || run.end) {
-    say(raised.length ? "over" : "calm", "Not reached", `${fixed(bits)} bits were not reached${following ? "" : " by then"}.`, over);
+    show(raised.length ? "over" : "calm", "Not reached", `${fixed(bits)} bits were not reached${following ? "" : " by then"}.`, over);
   } else if (reading && !reading.speech && reading.seconds >= SILENT_SECONDS) {
-    say("none", "Nothing heard", "No speech yet; ignore these figures.", over);
+    show("none", "No speech", "Ignore the figures until there is speech.", over);
   } else if (ahead && known(ahead.seconds_left)) {
     const seconds = ahead.seconds_left;
     const soon = seconds < SOON_SECONDS;
-    say(soon ? "soon" : "calm", `in ${roughly(seconds)}`,
-      `until ${fixed(bits)} bits, at this rate.`, over,
-      soon ? ["Stop or mute now, and it stays below."] : raised.length ? whatToDo(run, reading, bits) : []);
+    show(soon ? "soon" : "calm", `in ${roughly(seconds)}`,
+      `to ${fixed(bits)} bits at this rate.`, over,
+      soon ? ["Stop or mute now to stay below."] : raised.length ? whatToDo(run, reading, bits) : []);
   } else {
-    say("calm", "Not in sight", `${fixed(bits)} bits are not near at this rate.`, over);
+    show("calm", "Not in sight", `${fixed(bits)} bits are far off at this rate.`, over);
   }
 }
 
@@ -275,7 +275,7 @@ function advise(lines) {
   fill("todo", lines.map((line) => make("li", {}, line)));
 }
 
-// What can be done once so many bits are out, and what cannot.
+// Advice once this many bits are disclosed.
 function whatToDo(run, reading, bits) {
   const over = Boolean(run.recorded || run.end);
   const until = run.below(bits);
@@ -285,7 +285,7 @@ function whatToDo(run, reading, bits) {
     known(before) && before > 0 ? first.replace("{}", clock(before)) : unchanged,
   ] : [
     stop,
-    "If you must continue, be brief; write the rest.",
+    "If you must continue, be brief and write the rest.",
   ];
   const higher = Math.floor(Math.max(bits, reading.bits)) + 1;
   return [...lines, protection(run, reading, bits), run.beyond(higher)
@@ -293,7 +293,7 @@ function whatToDo(run, reading, bits) {
     : `If you accept this disclosure, raise the threshold${served() ? "" : ` (--alert 'bits>${higher}')`}.`];
 }
 
-// Whether the protected voice is any better, as far as it was tried.
+// Advice on the anonymiser, as far as it was measured.
 function protection(run, reading, bits) {
   const side = run.start.protected;
   if (!side && served()) return "An anonymiser, which alters your voice before sending, may help.";
@@ -305,10 +305,10 @@ function protection(run, reading, bits) {
       served() ? "" : " Add --protected-population."}`;
   }
   const figure = figureOf(reading);
-  if (!known(figure.bits)) return `What ${side.method} leaves is not known yet.`;
+  if (!known(figure.bits)) return `${side.method} has no measurement yet.`;
   return figure.bits < bits && !figure.cut
-    ? `Send the voice through ${side.method} alone: ${fixed(figure.bits)} bits to ${reading.said.attacker}.`
-    : `${side.method} is not enough: it leaves ${reading.said.attacker} ${fixed(figure.bits)} bits.`;
+    ? `Send only the ${side.method} voice: ${reading.said.attacker} learns ${fixed(figure.bits)} bits.`
+    : `${side.method} is not enough: ${reading.said.attacker} still learns ${fixed(figure.bits)} bits.`;
 }
 
 function roughly(seconds) {
@@ -338,7 +338,7 @@ export function features(run, reading) {
     const facts = [(reading.said.usable || {})[name] || length(row.usable)];
     if (known(row.rank)) facts.push(`rank ${Number(row.rank.toFixed(1))} of ${run.start.speakers}`);
     if (known(row.rank_bits)) facts.push(`rank alone ${fixed(row.rank_bits)} bits`);
-    if (!row.usable) facts.splice(0, facts.length, "nothing heard yet");
+    if (!row.usable) facts.splice(0, facts.length, "no speech yet");
     return make("div", { class: "feature" },
       make("p", { class: "feature-name" }, plain, " ", make("span", { class: "muted" }, code)),
       make("p", { class: "feature-bits" }, fixed(bits), make("span", { class: "muted" }, " bits")),
@@ -347,11 +347,11 @@ export function features(run, reading) {
   });
   fill("features", rows);
   text("features-note", rows.length
-    ? "Bar: this voice, with its limits. Mark: an average voice of that length. Features overlap: their bits do not add."
+    ? "Bar: this voice, with its confidence interval. Mark: an average voice at this length. Features overlap, so their bits do not add up."
     : "");
 }
 
-// Everybody that the readings name, most probable first: one thin bar each.
+// One thin bar per candidate, most probable first.
 function strip(run, all, then) {
   const rising = ([name, p]) => then.has(name) && p - then.get(name) >= 0.01;
   const bars = all.map((each) => {
@@ -362,11 +362,11 @@ function strip(run, all, then) {
   });
   const risen = all.filter((each) => rising(each) && each[0] !== run.start.watch).length;
   const shown = all.length < run.start.speakers
-    ? `The first ${all.length} of ${run.start.speakers}` : `All ${all.length}`;
+    ? `Top ${all.length} of ${run.start.speakers}` : `All ${all.length}`;
   fill("strip", all.length > SHOWN ? [
     make("div", { class: "strip", "aria-hidden": "true" }, ...bars),
     make("p", { class: "muted small" },
-      `${shown}, most probable first; heights are square roots of probabilities. ` +
+      `${shown}, most probable first. Bar heights are square roots of probabilities. ` +
       `${risen ? plural(risen, "bystander") : "No bystander"} rose in the last ${BEFORE_SECONDS} s.`),
   ] : []);
 }
@@ -381,7 +381,7 @@ export function candidates(run, reading) {
     const watched = name === run.start.watch;
     const rise = then.has(name) && known(p) ? p - then.get(name) : NaN;
     const moved = Math.abs(rise) >= 0.01
-      ? make("span", { class: `rise ${rise > 0 ? "up" : "down"}`, title: `${BEFORE_SECONDS} s before: ${percent(then.get(name))}` },
+      ? make("span", { class: `rise ${rise > 0 ? "up" : "down"}`, title: `${BEFORE_SECONDS} s ago: ${percent(then.get(name))}` },
         rise > 0 ? "▲" : "▼", make("span", { class: "hidden" }, rise > 0 ? "rising" : "falling"))
       : null;
     return make("li", { class: watched ? "watched" : "" },
@@ -408,14 +408,14 @@ function enrolment(reading, start) {
   const { enrolled, nobody, unknown } = reading.said;
   if (!enrolled) return [];
   const asked = nobody ? "" : `${start.said.asked} `;
-  const before = `${percent(prior)} before anything was heard`;
+  const before = `${percent(prior)} before any speech`;
   const muted = unknown ? ` ${unknown}.` : nobody ? ` ${before}.` : ` (${before})`;
   const said = `${capital(enrolled)}${nobody || unknown ? "." : ""}`;
   return [make("p", { class: "small" }, asked, make("strong", {}, said),
     make("span", { class: "muted" }, muted))];
 }
 
-// How an event looks; what is said of it comes with it.
+// Style of an event; its text is in the record.
 function look(event) {
   if (event.type === "alert") {
     if (event.state !== "raised") return "ok";
@@ -442,7 +442,7 @@ export function log(run, reading) {
     const ended = (words) => rows.unshift(make("li", { class: "warn" },
       make("span", { class: "when" }, clock(run.end.seconds)), make("span", {}, words)));
     if (run.end.stopped) ended(`Stopped by ${run.end.stopped}`);
-    for (const failure of run.end.failures || []) ended(`Not done: ${failure}`);
+    for (const failure of run.end.failures || []) ended(`Failed: ${failure}`);
   }
   fill("log", rows.length ? rows
     : [make("li", { class: "muted none" }, "No events.")]);
@@ -455,7 +455,7 @@ function pairs(id, rows) {
 }
 
 const guide = (bits, most) =>
-  [`${fixed(bits)} bits`, known(bits) && bits > most - 0.005 ? "the most there is" : ""];
+  [`${fixed(bits)} bits`, known(bits) && bits > most - 0.005 ? "maximum" : ""];
 
 export function numbers(run, reading) {
   const s = run.start;
@@ -464,14 +464,14 @@ export function numbers(run, reading) {
   const both = (name) => (known(reading[`${name}_low`])
     ? `${fixed(reading[`${name}_low`])} to ${fixed(reading[`${name}_high`])}` : "");
   pairs("numbers", [
-    // of the N enrolled there is one figure: that of the closed set, as all views have it
+    // among the N enrolled, all views show the closed-set figure
     [`Closed-set, among ${run.start.speakers}`, `${fixed(closedSet(reading))} bits`,
       both(ofEvidence(reading) ? "closed_set_bits" : "bits")],
     ...(reading.among || []).filter((each) => each.people !== run.start.speakers).map((each) => [
       `Among ${(run.start.said.people || {})[each.people] || each.people}`, `${fixed(each.bits)} bits`,
       known(each.bits_low) ? upTo(each.bits_low, each.bits_high, reading.at_least) : "",
     ]),
-    known(reading.support_bits) && ["Supported", `${fixed(reading.support_bits)} bits`, "the most that calibration can tell at this length"],
+    known(reading.support_bits) && ["Supported", `${fixed(reading.support_bits)} bits`, "maximum supported by calibration at this length"],
     ["Peak so far", `${fixed(reading.peak_bits)} bits`],
     [run.evidence ? "Closed-set average, this length" : "Average voice, this length", `${fixed(reading.expected_bits)} bits`, both("expected_bits")],
     run.start.watch && ["Attacker's confidence", `${fixed(reading.gain_bits)} bits`, both("gain_bits")],
@@ -479,16 +479,16 @@ export function numbers(run, reading) {
     guides && ["Linear guide", ...guide(guides.linear, mostOf(reading))],
     guides && ["Square-root guide", ...guide(guides.sqrt, mostOf(reading))],
     researching() && ["Plateau", `${fixed(reading.plateau, 2)} bits`],
-    reading.beyond_grid && ["Length", "beyond calibration", "the last rank model holds"],
+    reading.beyond_grid && ["Length", "beyond calibration", "uses the longest rank model"],
     known(reading.lag) && ["Lag", length(reading.lag), "from speech to reading"],
     s.carried && s.carried.sessions > 0
-      && ["Carried on from", plural(s.carried.sessions, "session"), `${length(s.carried.speech)} of speech`],
+      && ["Continued from", plural(s.carried.sessions, "session"), `${length(s.carried.speech)} of speech`],
     ["Audio lost", run.counts.gap ? `${length(run.lostSeconds)}` : "none", run.counts.gap ? plural(run.counts.gap, "gap") : ""],
     (reading.stream || 1) > 1 && ["Stream", String(reading.stream)],
   ]);
 }
 
-// Behind the "?": bits as people, what is usual, and a threshold for each purpose.
+// Behind the "?": bits as people, typical values, and a threshold per purpose.
 function howMuch(guide) {
   $("how-much-button").hidden = !guide;
   if (!guide) return;
@@ -514,12 +514,12 @@ export function about(run) {
     ["Started", s.time && isoTime(s.time)],
     ["Recordings", (s.recordings || []).join(", ")],
     ["Candidates", `${s.speakers} people`, `${fixed(s.ceiling, 2)} bits`],
-    ["Watching", s.watch || "nobody"],
+    ["Watching", s.watch || "no speaker"],
     ["Templates", length(s.template_seconds), "of speech each"],
     ["Rank model", `${s.rank_model}, ${s.rank_model_session}-session`, `${s.rank_model_speakers} speakers`],
     ["On change of speaker", s.on_change],
     s.protected && ["Anonymiser", s.protected.method,
-      known(s.protected.latency_seconds) ? `${fixed(1000 * s.protected.latency_seconds, 0)} ms late` : "when a recording is over"],
+      known(s.protected.latency_seconds) ? `${fixed(1000 * s.protected.latency_seconds, 0)} ms delay` : "after the recording"],
     ["Population, rank model", Object.values(s.fingerprint || {}).join(", ")],
     ["Program", s.version],
   ]);

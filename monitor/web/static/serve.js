@@ -96,7 +96,7 @@ async function listPeople() {
   people.forEach(({ name }) => knownNames.add(name));
   fill("whose", [
     ...people.map(({ name }) => make("option", { value: name }, name)),
-    make("option", { value: "" }, "somebody who is not known here"),
+    make("option", { value: "" }, "not enrolled here"),
   ]);
   fill("people", people.map(({ name, enrolled }) => {
     const go = make("button", { type: "button", class: "primary", "aria-label": `Speak as ${name}` }, name);
