@@ -37,6 +37,12 @@ from monitor.cli.options import (
     speaker_model_option,
     unlocked,
 )
+from monitor.cli.secret_options import (
+    has_password,
+    notifies_by_secret,
+    refuse_typed,
+    token_option,
+)
 from monitor.cli.transcript_options import Transcribing
 from monitor.errors import UsageError
 from monitor.phrases import plural
@@ -233,6 +239,10 @@ def _read_receivers(**receivers: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     }
 
 
+_SECRETS = {
+    "--webhook": refuse_typed(has_password, "use @FILE or MONITOR_WEBHOOK"),
+    "--notify": refuse_typed(notifies_by_secret, "use @FILE or MONITOR_NOTIFY"),
+}
 _RECEIVERS = OptionGroup(
     [
         click.option(
@@ -240,6 +250,7 @@ _RECEIVERS = OptionGroup(
             multiple=True,
             metavar=kind.metavar,
             envvar=kind.environment or None,
+            callback=_SECRETS.get(kind.name),
             help=kind.help,
         )
         for kind in ACTION_OPTIONS
@@ -537,12 +548,11 @@ Address = partial(
     Text, "[HOST:]PORT", _read_address, "is not like 8000, 127.0.0.1:8000 or [::1]:8000"
 )
 """Address to serve at: PORT on this machine alone, or HOST:PORT."""
-token_option = click.option(
+web_token_option = token_option(
     "--web-token",
-    metavar="TOKEN",
-    envvar="MONITOR_WEB_TOKEN",
-    help="What readers of the page must show; needed where other machines can reach it. Better in "
-    "the environment, as MONITOR_WEB_TOKEN.",
+    "MONITOR_WEB_TOKEN",
+    "Token that opens the page, in FILE or MONITOR_WEB_TOKEN. Needed if other machines can reach "
+    "the page.",
 )
 
 
@@ -560,11 +570,14 @@ class DisplayOptions:
         "Show the run in a browser, on this machine alone unless a HOST is given (extra 'web').",
         type=Address(),
     )
-    web_token: str | None = shared(token_option)
-    overlay_token: str | None = option(
-        "--overlay-token TOKEN",
-        "Serve the bits alone, for OBS. They are at /overlay?token=TOKEN of --web.",
-        envvar="MONITOR_OVERLAY_TOKEN",
+    web_token: str | None = shared(web_token_option)
+    overlay_token: str | None = shared(
+        token_option(
+            "--overlay-token",
+            "MONITOR_OVERLAY_TOKEN",
+            "Serve only the bits, for OBS, at /overlay?token=TOKEN of --web. The token is in FILE "
+            "or MONITOR_OVERLAY_TOKEN.",
+        )
     )
 
     @property
@@ -615,24 +628,13 @@ def open_page(
 # --- A house: where its broker is, and as what the voice is shown there.
 
 
-def _refuse_shown_password(
-    context: click.Context, parameter: click.Parameter, value: str | None
-) -> str | None:
-    """Refuse a password that everybody on this machine can read."""
-    typed = context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
-    if typed and value and not value.startswith("@"):
-        user = value.rpartition("@")[0].partition("://")[2]
-        if ":" in user:
-            raise UsageError(
-                "--mqtt: a password among the arguments can be seen by others: leave it out and "
-                "set MONITOR_MQTT_PASSWORD, or give the address in a @FILE or as MONITOR_MQTT"
-            )
-    return value
-
-
 def mqtt_option(help: str) -> Any:  # noqa: A002
     """Make the field of a broker's address."""
-    return option("--mqtt URL|@FILE", help, envvar="MONITOR_MQTT", callback=_refuse_shown_password)
+    remedy = (
+        "leave it out and set MONITOR_MQTT_PASSWORD, or give the address in a @FILE or MONITOR_MQTT"
+    )
+    callback = refuse_typed(has_password, remedy)
+    return option("--mqtt URL|@FILE", help, envvar="MONITOR_MQTT", callback=callback)
 
 
 @dataclass(frozen=True, slots=True)

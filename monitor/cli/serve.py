@@ -10,7 +10,13 @@ from typing import Any, ClassVar
 import click
 
 from monitor.cli.help import HelpCommand
-from monitor.cli.monitor_options import LOOPBACK, Address, HouseOptions, mqtt_option, token_option
+from monitor.cli.monitor_options import (
+    LOOPBACK,
+    Address,
+    HouseOptions,
+    mqtt_option,
+    web_token_option,
+)
 from monitor.cli.options import (
     Seconds,
     among_option,
@@ -48,7 +54,7 @@ class ServeOptions:
     web: tuple[str, int] = option(
         "--web", "Where to serve.", type=Address(), default=f"{LOOPBACK}:8000"
     )
-    web_token: str | None = shared(token_option)
+    web_token: str | None = shared(web_token_option)
     certificate: Path | None = option(
         "--certificate FILE",
         "Speak https with this certificate (PEM, with its chain): browsers give other machines no "
@@ -92,8 +98,8 @@ def command(asked: ServeOptions) -> int:
     --forget NAME` removes it; `monitor people DIR` says who can be told apart. `-p` of `monitor
     listen` and `monitor replay` takes that file.
 
-    The address holds a token, new each time unless --web-token gives one: whoever has it can enrol,
-    listen and forget. Needs the extra 'web'. Ctrl-C ends it.
+    The address holds a token, new each time unless MONITOR_WEB_TOKEN or --web-token sets one.
+    Anyone with it can enrol, listen and forget. Needs the extra 'web'. Ctrl-C ends it.
     """
     import secrets
     import threading

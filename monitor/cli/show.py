@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from monitor.cli.help import HelpCommand
-from monitor.cli.monitor_options import LOOPBACK, Address, open_page, token_option
+from monitor.cli.monitor_options import LOOPBACK, Address, open_page, web_token_option
 from monitor.cli.options import (
     CrowdSizes,
     argument,
@@ -60,7 +60,7 @@ class ShowOptions:
         default=f"{LOOPBACK}:0",
         show_default=False,
     )
-    web_token: str | None = shared(token_option)
+    web_token: str | None = shared(web_token_option)
     no_browser: bool = option("--no-browser", "Page: only print the address.")
     keys: bool = option("--keys", "Print what every key of a run means, and exit.")
 

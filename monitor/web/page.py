@@ -408,7 +408,7 @@ class Pages:
     async def index(self, request: Request) -> Response:
         """The page."""
         if not request.state.known:
-            return FileResponse(STATIC / "login.html", 401)
+            return FileResponse(STATIC / "login.html")
         start = self.hub.state().start
         several = start is not None and start.people is not None
         name = "people.html" if several else "index.html"
@@ -496,8 +496,8 @@ class Page(Managed):
     ) -> None:
         if token is None and not is_loopback(host):
             raise UsageError(
-                f"everybody who reaches {host} could follow the run: give a --web-token (or "
-                "MONITOR_WEB_TOKEN), or use 127.0.0.1"
+                f"anyone who reaches {host} could follow the run: set MONITOR_WEB_TOKEN (or "
+                "--web-token @FILE), or use 127.0.0.1"
             )
         self.hub = Hub(thresholds, recorded=recorded)
         self.hub.relayed = relay is not None

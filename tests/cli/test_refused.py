@@ -63,6 +63,13 @@ USAGE = {
         ("--alert 'evidence_bits>3'", "calibrate again"),
         ("--alert 'bits>3' --webhook example.org", "--webhook needs an address"),
         ("--mqtt mqtt://ann:secret@host", "leave it out and set MONITOR_MQTT_PASSWORD"),
+        ("--alert 'bits>3' --webhook https://ann:secret@host/", "use @FILE or MONITOR_WEBHOOK"),
+        *((f"--alert 'bits>3' --notify {url}", "use @FILE or MONITOR_NOTIFY")
+          for url in ("ntfys://ann:secret@host/topic", "discord://41742162/JHMHI8qBe7bk2ZwO5U7",
+                      "tgram://123456789:AAabcdefghijklmnopqrstuvwxyz123456/12345")),
+        *((f"--web 0 --{which}-token {'s3cret' * 3}", f"set MONITOR_{which.upper()}_TOKEN")
+          for which in ("web", "overlay")),
+        ("--web 0 --web-token @letter.txt", "@letter.txt: a file with one line"),
         ("--mqtt @us.npz", "--mqtt @us.npz: cannot be read"),
         ("--mqtt host", "--mqtt needs an address such as mqtt://"),
         ("--mqtt-ca ca.pem", "--mqtt-ca goes with --mqtt mqtts://HOST"),
@@ -79,7 +86,7 @@ USAGE = {
         ("--jsonl y", "'--jsonl': given 2 times"),
         ("--watch 00003", "watch"),
         ("--plot a.jpg", "let the name end in .png, .svg or .pdf"),
-        ("--web 0.0.0.0:0", "give a --web-token"),
+        ("--web 0.0.0.0:0", "set MONITOR_WEB_TOKEN"),
         ("--web {taken}", "something else listens there"),
         ("--scheduler local", "--scheduler is for many recordings: add --each"),
     ],
@@ -153,13 +160,15 @@ USAGE = {
     "show": [
         ("", "give a run, RUN.jsonl"),
         ("run.csv -o run.csv", "is read by this run"),
-        ("run.jsonl --web 0.0.0.0:0", "give a --web-token"),
-        ("run.jsonl --web-token short", "must have 12 printable characters"),
+        ("run.jsonl --web 0.0.0.0:0", "set MONITOR_WEB_TOKEN"),
+        ("run.jsonl --web-token short", "set MONITOR_WEB_TOKEN"),
+        ("run.jsonl --web-token @names.txt", "must have 12 printable characters"),
         *((f"run.jsonl --web={each}", "is not like 8000")
           for each in ("x", "70000", ":80", "-1", "1.5", "'a b:80'", "host:")),
     ],
     "serve": [
         ("--web 0.0.0.0:0 --data new", "certificate"),
+        (f"--data new --web-token {'s3cret' * 3}", "set MONITOR_WEB_TOKEN"),
         ("--web 0.0.0.0:0 --data new --key page.key", "certificate"),
         ("--web 0.0.0.0:0 --data new --certificate page.pem", "page.pem"),
     ],

@@ -185,8 +185,8 @@ ACTION_OPTIONS = (
     ActionOption(
         "--webhook",
         "URL|@FILE",
-        "Post them there as JSON; may be repeated. Redirects are not followed. An address with a "
-        "secret is better kept in a @FILE, or in MONITOR_WEBHOOK: arguments can be seen by others.",
+        "Post them there as JSON; may be repeated. Redirects are not followed. Keep an address "
+        "with a secret in @FILE or MONITOR_WEBHOOK: others can see the command line.",
         _webhook,
         "MONITOR_WEBHOOK",
     ),
@@ -194,7 +194,7 @@ ACTION_OPTIONS = (
         "--notify",
         "URL|@FILE",
         "Notify through this apprise address, such as ntfy://topic (extra 'notify'); may be "
-        "repeated. Secrets: as for --webhook, in a @FILE or in MONITOR_NOTIFY.",
+        "repeated. Keep an address with a secret in @FILE or MONITOR_NOTIFY.",
         _notify,
         "MONITOR_NOTIFY",
     ),

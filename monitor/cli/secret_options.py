@@ -1,0 +1,74 @@
+"""Options that may hold a secret. Other users can read a command line, so it is refused there."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import click
+from click.core import ParameterSource
+
+from monitor.cli.options import read_lines
+from monitor.errors import UsageError
+
+Callback: TypeAlias = "Callable[[click.Context, click.Parameter, Any], Any]"
+
+
+def refuse_typed(is_secret: Callable[[str], bool], remedy: str) -> Callback:
+    """Make the callback of an option: a secret typed on the command line is refused.
+
+    Args:
+        is_secret: whether a value holds a secret; a ``@FILE`` never does.
+        remedy: what to do instead.
+    """
+
+    def check(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        source = context.get_parameter_source(str(parameter.name))
+        values = value if isinstance(value, tuple) else (value or "",)
+        shown = [each for each in values if each and not each.startswith("@")]
+        if source is ParameterSource.COMMANDLINE and any(map(is_secret, shown)):
+            raise UsageError(
+                f"{parameter.opts[0]}: others can see a secret on the command line, so {remedy}"
+            )
+        return value
+
+    return check
+
+
+def token_option(spec: str, variable: str, help: str) -> Any:  # noqa: A002
+    """Make the option of a page's token: ``@FILE``, or an environment variable."""
+    refuse = refuse_typed(bool, f"set {variable}, or use @FILE")
+
+    def read(context: click.Context, parameter: click.Parameter, value: Any) -> str | None:
+        token: str | None = refuse(context, parameter, value)
+        if token is None or not token.startswith("@"):
+            return token
+        lines = read_lines(f"{spec} {token}", token[1:])
+        if len(lines) != 1:
+            raise UsageError(f"{spec} {token}: a file with one line, the token, is needed")
+        return lines[0]
+
+    return click.option(spec, metavar="@FILE", envvar=variable, callback=read, help=help)
+
+
+def has_password(url: str) -> bool:
+    """Return whether an address holds a password.
+
+    Example:
+        >>> has_password("mqtt://ann:secret@host"), has_password("mqtt://ann@host:1883")
+        (True, False)
+    """
+    return ":" in url.rpartition("@")[0].partition("://")[2]
+
+
+def notifies_by_secret(url: str) -> bool:
+    """Return whether apprise would mask a part of its address: a password, a key, a token."""
+    try:
+        import apprise
+    except ImportError:  # which is an error of its own
+        return False
+    with warnings.catch_warnings():  # of the libraries of its services
+        warnings.simplefilter("ignore")
+        service = apprise.Apprise.instantiate(url, suppress_exceptions=True)
+    return service is not None and service.url(privacy=True) != service.url(privacy=False)
