@@ -99,7 +99,7 @@ TEXTS_SECOND = 20
 MESSAGES_SECOND = 200
 """With sound, of which 50 are sent, and once what waited for the line."""
 BURST_SECONDS = 5
-REFUSED, FULL, TAKEN = 1008, 1013, 4409
+LEFT, REFUSED, FULL, TAKEN = 1001, 1008, 1013, 4409
 HEARTBEAT_SECONDS = 10.0
 FRAGMENT = "<!-- the first minute -->"
 
@@ -130,7 +130,7 @@ async def anonymisers(_: Request) -> Response:
 async def index(request: Request) -> Response:
     """The page of a live run, with what comes before it: enrolling, and the microphone."""
     if not request.state.known:
-        return FileResponse(STATIC / "login.html", 401)
+        return FileResponse(STATIC / "login.html")
     page = (STATIC / "index.html").read_text("utf-8")
     first = (STATIC / "serve.html").read_text("utf-8")
     people = (STATIC / "people.html").read_text("utf-8")
@@ -180,9 +180,15 @@ class Sessions:
         for held in list(self._all.values()):
             held.session.close()
 
-    async def people(self, _: Request) -> Response:
-        """List who is enrolled here."""
-        people = await asyncio.to_thread(self._settings.templates.people)
+    async def people(self, request: Request) -> Response:
+        """List the enrolled people; with ``?new=NAME`` refuse a name that cannot be enrolled."""
+        templates = self._settings.templates
+        try:
+            if (name := request.query_params.get("new")) is not None:
+                await asyncio.to_thread(templates.check_new, name)
+        except MonitorError as error:
+            return PlainTextResponse(f"{error}\n", 400)
+        people = await asyncio.to_thread(templates.people)
         return JSONResponse(
             [{"name": person.name, "enrolled": person.enrolled.isoformat()} for person in people]
         )
@@ -198,8 +204,12 @@ class Sessions:
                 return PlainTextResponse("too long\n", 413)
         try:
             name = checked_name(_parse_object(body.decode("utf-8", "replace")).get("name"))
-            if any(held.session.busy and held.session.name == name for held in self._all.values()):
-                raise UsageError(f"{name} is being listened to: end that first")
+            for held in list(self._all.values()):
+                if held.session.busy and held.session.name == name:
+                    if held.attached:
+                        raise UsageError(f"another page is measuring {name}: end that first")
+                    self._end(held)  # its browser may never come back
+                    await asyncio.to_thread(held.session.close)
             await asyncio.to_thread(self._settings.templates.forget, name)
         except MonitorError as error:
             return PlainTextResponse(f"{error}\n", 400)
@@ -249,16 +259,20 @@ class Sessions:
             return
         held.attach()
         sender = asyncio.create_task(self._send(websocket, held))
+        refusal, code = "", 0
         try:
-            await self._receive(websocket, held)
+            code = await self._receive(websocket, held)
         except RefusedError as error:
+            refusal = str(error)
             held.session.stop(cancel=True)
-            with suppress(RuntimeError):
-                await websocket.close(REFUSED, str(error))
         finally:
-            sender.cancel()
+            sender.cancel()  # it must not send after the close, nor fail unseen
+            await asyncio.gather(sender, return_exceptions=True)
             held.session.lose()
-            held.detach(AWAY_SECONDS, self._end)
+            held.detach(0.0 if code == LEFT else AWAY_SECONDS, self._end)
+        if refusal:
+            with suppress(RuntimeError):  # the browser has gone
+                await websocket.close(REFUSED, refusal)
 
     def _has_room(self) -> bool:
         """Return whether one more may begin; those without a browser make room, idle ones first."""
@@ -293,7 +307,8 @@ class Sessions:
                     continue
                 await held.wakeup.wait(HEARTBEAT_SECONDS)
 
-    async def _receive(self, websocket: WebSocket, held: _Held) -> None:
+    async def _receive(self, websocket: WebSocket, held: _Held) -> int:
+        """Process messages until the browser goes; return the code of its close."""
         texts, messages = RateLimiter(TEXTS_SECOND), RateLimiter(MESSAGES_SECOND)
         cookies = websocket.headers.get("cookie", "")
         by_cookie = self._access.knows(cookies)
@@ -317,6 +332,7 @@ class Sessions:
                 raise
             except MonitorError as error:
                 held.outbox.put({"type": "error", "text": str(error)})
+        return int(message.get("code") or 0)
 
     @staticmethod
     def _do(session: Session, wish: Mapping[str, object]) -> None:

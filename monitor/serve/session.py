@@ -355,13 +355,10 @@ class Session:
     def enrol(self, name: object, rate: int, *, replace: bool = False) -> None:
         """Begin to make the template of somebody."""
         called = checked_name(name)
-        templates = self._settings.templates
-        templates.check_new(called)
-        if templates.has(called) and not replace:
-            raise UsageError(f"{called} is enrolled already")
+        self._settings.templates.check_new(called, replace=replace)
         seconds = self._settings.enrol_seconds
         source = BrowserMicrophone(rate, seconds=5 * seconds + 60)
-        self._begin(called, source, partial(self._enrol, called, source))
+        self._begin(called, source, partial(self._enrol, called, source, replace))
 
     def listen(self, name: object, rate: int, bits: float, protect: object = None) -> None:
         """Begin to measure what the voice of somebody who is enrolled discloses.
@@ -485,7 +482,7 @@ class Session:
         finally:
             self._tell({"type": "over"})
 
-    def _enrol(self, name: str, source: BrowserMicrophone) -> None:
+    def _enrol(self, name: str, source: BrowserMicrophone, replace: bool) -> None:
         settings = self._settings
         seconds, problems = settings.enrol_seconds, []
         take = LiveEnrolment(timed(settings.features, settings.setup))
@@ -505,7 +502,7 @@ class Session:
         if self._cancelled:
             return
         enrolment = take.enrolment(name, "browser", seconds, settings.setup)
-        population = settings.templates.save(name, enrolment.population)
+        population = settings.templates.save(name, enrolment.population, replace=replace)
         place = population.index(name)
         condition = population.speakers[place].condition
         figures = {} if condition is None else condition.record()

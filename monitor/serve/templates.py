@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 import unicodedata
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ from monitor.population.population import Population
 from monitor.safe_text import JOINERS, file_name, is_printable, spelled
 
 MOST_CHARACTERS = 40
+_SAVING = threading.Lock()
+"""Lock between threads. `alone` keeps other processes out, if the file system has locks."""
 
 
 def data_folder() -> Path:
@@ -115,11 +118,22 @@ class TemplateFolder:
                 "(--data)"
             )
 
-    def check_new(self, name: str) -> None:
-        """Refuse a name that somebody of the base population has, and what cannot be kept."""
+    def check_new(self, name: str, *, replace: bool = False) -> None:
+        """Refuse a name that is invalid or taken, and a template that could not be kept."""
+        called = checked_name(name)
         self.check_place()
-        if spelled(name) in self.base.names:
-            raise UsageError(f"one of those beside whom you are enrolled is called {name} already")
+        if called in self.base.names:
+            raise UsageError(
+                f"a reader of the population is called {called} already: use another name"
+            )
+        if not replace:
+            self._check_free(called)
+
+    def _check_free(self, name: str) -> None:
+        if self.has(name):
+            raise UsageError(
+                f"{name} is enrolled already: use another name, or press “Forget” first"
+            )
 
     def has(self, name: str) -> bool:
         """Return whether somebody is enrolled by that name."""
@@ -154,17 +168,28 @@ class TemplateFolder:
         shared = set.intersection(*(set(part.features) for part in parts))
         return reduce(Population.joined, (part.only(sorted(shared)) for part in parts))
 
-    def save(self, name: str, enrolment: Population) -> Population:
-        """Keep a new template (0600), beside the base; the bytes of an older one are overwritten.
+    def save(self, name: str, enrolment: Population, *, replace: bool = False) -> Population:
+        """Keep a new template (0600), beside the base.
+
+        Args:
+            name: of the person, in one of its spellings.
+            enrolment: the person alone.
+            replace: overwrite the bytes of an older template of that name.
 
         Returns:
             the population that was written.
+
+        Raises:
+            UsageError: without ``replace``, if the name has been enrolled meanwhile.
         """
         population = self.base.only(enrolment.features).joined(enrolment)
         make_folder(self.folder)
         path = self._path(name)
-        with alone(path), wiped(path):
-            population.save(path)
+        with _SAVING, alone(path):
+            if not replace:
+                self._check_free(name)
+            with wiped(path):
+                population.save(path)
         return population
 
     def forget(self, name: str) -> None:

@@ -50,6 +50,7 @@ class SoundClock:
 
 
 WAKE_SECONDS = 0.1
+PAUSE_SECONDS = 1.0  # without any audio: a pause, which is no lag
 LONGEST_SECONDS = 1.0  # of a block: who is late hears of it in time
 GAP_SECONDS = 1.0  # overflows come in bursts: one report a second
 
@@ -159,6 +160,8 @@ class AudioQueue(BaseSource[Block | Gap]):
         while (arrivals := self._arrivals()) is not None:
             if not arrivals:
                 silent += WAKE_SECONDS  # not the clock: we may have stood still ourselves
+                if silent >= PAUSE_SECONDS:
+                    self._sounds.lost()
                 if self._stalled is not None and silent >= self._stalled:
                     break
                 continue

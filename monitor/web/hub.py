@@ -162,7 +162,8 @@ class Wakeup:
     async def wait(self, seconds: float) -> None:
         """Return at the next `wake`, or after so many seconds."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._event.wait(), seconds)
+            async with asyncio.timeout(seconds):  # wait_for of Python 3.11 may lose a cancellation
+                await self._event.wait()
 
     def _wake(self) -> None:
         self._waking = False

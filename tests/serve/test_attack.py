@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import shutil
 import socket
 import ssl
 import subprocess
@@ -11,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from shutil import which
+from random import Random
 from typing import Any
 
 import httpx
@@ -23,9 +25,11 @@ from websockets.typing import Origin
 
 from monitor.errors import UsageError
 from monitor.serve.page import MOST_SESSIONS, MOST_WAITING, ListeningPage, Outbox
+from monitor.serve.session import ServeSettings
+from monitor.serve.templates import TemplateFolder
 from monitor.web.hub import Wakeup
 from monitor.web.server import MOST_MESSAGE_BYTES, Certificate
-from tests.serve.conftest import RATE, TOKEN, cookie_of, frames, told, until
+from tests.serve.conftest import ENROL_SECONDS, RATE, TOKEN, cookie_of, frames, told, until
 from tests.web.crowd import crowd
 from tests.web.test_attack import gone
 
@@ -126,6 +130,29 @@ def test_what_no_page_sends_ends_what_goes_on(served, line, client, sent):
     assert client.get("/people").json() == []
 
 
+def test_no_random_message_fails_unseen(served, line, caplog):
+    """Whatever is sent, and whatever still waits for the browser, no task fails unseen."""
+    random = Random(1)
+    strange = '[null, true, -1, 1e308, 1e99, "", "\\ud800", "/", [], {"name": "a", "size": 9}]'
+    values = json.loads(strange)
+    kinds = ["enrol", "listen", "measure", "threshold", "house", "stop", "cancel"]
+    keys = ["name", "rate", "threshold", "bits", "protect", "recording", "turns", "show", "replace"]
+    refused = json.dumps({"do": "enrol", "name": "/", "rate": RATE})
+    for _ in range(30):
+        opened = line()
+        wish = {"do": random.choice(kinds), **{key: random.choice(values) for key in keys}}
+        with suppress(ConnectionClosed):
+            for _ in range(random.randrange(20)):
+                opened.send(refused)
+            opened.send(json.dumps(wish))
+            opened.send(random.randbytes(random.randrange(700)))
+            opened.send("[")
+        ended(opened)
+    until(lambda: served.sessions.attached == 0)
+    gc.collect()
+    assert [each.getMessage() for each in caplog.records if each.name == "asyncio"] == []
+
+
 @pytest.mark.parametrize("pieces", [1, 5])
 def test_a_message_that_is_too_large_is_not_taken(line, pieces):
     opened = line()
@@ -201,6 +228,34 @@ def test_one_that_listens_keeps_its_session_while_away(served, line):
     assert not served.sessions._settings.templates.people()
 
 
+def test_a_page_that_was_left_ends_its_session_at_once(served, line):
+    enrolling(line).close(code=1001)
+    until(lambda: len(served.sessions) == 0, 5.0)
+    assert not served.sessions._settings.templates.people()
+
+
+def test_who_cannot_come_back_keeps_nobody_from_being_forgotten(enrolled):
+    folder = enrolled[0].templates.folder
+    settings = ServeSettings(TemplateFolder(folder.parent / "copy"), ENROL_SECONDS, 60.0)
+    shutil.copytree(folder, settings.templates.folder)
+    with ListeningPage(settings, token=TOKEN) as page, httpx.Client(base_url=page.url) as client:
+        client.post("/login", data={"token": TOKEN})
+        ours = {"origin": page.url.rstrip("/")}
+        address = f"{page.url.replace('http', 'ws', 1)}microphone"
+        with connect(
+            address, origin=Origin(ours["origin"]), additional_headers=cookie_of(client)
+        ) as line:
+            line.send(json.dumps({"do": "listen", "name": "Ann", "rate": RATE, "threshold": 6}))
+            told(line, "listening")
+            answer = client.post("/forget", json={"name": "Ann"}, headers=ours)
+            assert answer.status_code == 400
+            assert "another page is measuring Ann" in answer.text
+        until(lambda: page.sessions.attached == 0)
+        assert page.sessions.busy == 1
+        assert client.post("/forget", json={"name": "Ann"}, headers=ours).status_code == 200
+        assert client.get("/people").json() == []
+
+
 def test_who_reads_nothing_is_let_go_and_not_heard_any_more(settings, monkeypatch):
     monkeypatch.setattr("monitor.web.server.PING_SECONDS", 0.5)
     monkeypatch.setattr("monitor.serve.page.AWAY_SECONDS", 0.2)
@@ -262,7 +317,7 @@ def test_nothing_but_the_template_is_written(served, line, chapters, written):
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
     """A certificate that this machine has signed itself."""
-    if which("openssl") is None:
+    if shutil.which("openssl") is None:
         pytest.skip("needs openssl")
     folder = tmp_path_factory.mktemp("pair")
     subprocess.run(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import numpy as np
@@ -133,6 +135,24 @@ def test_names_with_marks_and_apostrophes_are_those_of_people(tmp_path, name):
     assert called in folder.load(name).names
     folder.forget(name)
     assert folder.people() == []
+
+
+def test_of_two_that_save_one_name_the_first_is_kept(enrolled, tmp_path):
+    own = enrolled[0].templates.load("Ann").chosen(["Ann"])
+    folder = TemplateFolder(tmp_path / "people", enrolled[0].templates._base)
+
+    def save(_: int) -> bool:
+        try:
+            folder.save("Ann", own)
+        except UsageError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sum(threads.map(save, range(8))) == 1
+    folder.save("Ann", own, replace=True)  # who reads it again
+    with pytest.raises(UsageError, match="already"):
+        folder.check_new("Ann")
 
 
 def test_forgetting_overwrites_what_was_there(enrolled, tmp_path):
@@ -286,6 +306,24 @@ def test_what_is_lost_on_the_way_is_a_gap_and_nothing_else(came):
     lost = 0.02 * came[: last + 1].count(False)
     assert sum(s for what, s in found if what == "sound") == pytest.approx(0.02 * sum(came))
     assert sum(s for what, s in found if what == "dropped") == pytest.approx(lost)
+
+
+def test_a_pause_is_no_lag():
+    now = [0.0]
+    with BrowserMicrophone(RATE, seconds=600, clock=lambda: now[0]) as microphone:
+
+        def speak(second: int) -> None:
+            now[0] += 1.0
+            microphone.receive_audio(next(frames(np.zeros(RATE), second * RATE, RATE)))
+
+        speak(0)
+        heard = iter(microphone)
+        next(heard)
+        now[0] += 36.0  # the page is paused
+        later = Timer(1.5, speak, [1])
+        later.start()
+        next(heard)
+        assert microphone.behind_seconds(2.0) == 0.0
 
 
 def test_sound_neither_goes_back_nor_comes_faster_than_anybody_speaks():
