@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.web.conftest import ARGUMENTS
+from monitor.serve.page import ListeningPage
+from tests.web.conftest import ARGUMENTS, SECRET
 
 RATE = 16_000
 PATIENCE = 120_000
@@ -50,6 +51,22 @@ def hearing(speaker: Speaker, program: str | None = None) -> Iterator[Any]:
             yield chromium
         finally:
             chromium.close()
+
+
+def opened(page: ListeningPage, chromium: Any, script: str = "", **more: Any) -> Any:
+    """A tab with the page, once the program has answered it."""
+    tab = chromium.new_page(**more)
+    tab.set_default_timeout(PATIENCE)
+    tab.add_init_script(script)
+    with tab.expect_event("websocket", lambda each: each.wait_for_event("framereceived")):
+        tab.goto(f"{page.url}#{SECRET.replace(' ', '%20')}", wait_until="commit")
+    return tab
+
+
+def fits(tab: Any) -> bool:
+    """Whether nothing stands out at the side, once the page has its style."""
+    tab.wait_for_load_state("load")
+    return bool(tab.evaluate("document.documentElement.scrollWidth <= innerWidth"))
 
 
 def enrols(tab: Any, name: str) -> None:

@@ -19,7 +19,7 @@ from monitor import Population
 from monitor.serve.page import ListeningPage
 from monitor.serve.session import ServeSettings, Session
 from monitor.serve.templates import TemplateFolder
-from tests.serve.browsing import RATE
+from tests.serve.browsing import RATE, Speaker, hearing
 from tests.web.conftest import SECRET as TOKEN
 from tests.web.conftest import browser
 
@@ -109,6 +109,19 @@ def enrolled(
         session.receive_audio(frame)
     until(lambda: not session.busy)
     return settings, said
+
+
+@pytest.fixture(scope="module")
+def speaker(tmp_path_factory: pytest.TempPathFactory) -> Speaker:
+    return Speaker(tmp_path_factory.mktemp("microphone") / "microphone.wav")
+
+
+@pytest.fixture(scope="module")
+def chromium(speaker: Speaker, chapters: Any) -> Iterator[Any]:
+    """A Chromium that hears a reader."""
+    speaker.says(chapters[0][: 25 * RATE])
+    with hearing(speaker) as found:
+        yield found
 
 
 @pytest.fixture

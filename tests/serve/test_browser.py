@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from monitor.serve.page import ListeningPage
 from monitor.sinks.mqtt import Broker, PageDevice
 from monitor.sources.base import protection_tag
 from tests.broker import PASSWORD, Follower, Mosquitto, broker, follower
-from tests.serve.browsing import PATIENCE, Speaker, enrols, hearing, speaks
+from tests.serve.browsing import PATIENCE, enrols, fits, opened, speaks
 from tests.serve.conftest import RATE, TOKEN, wav
 
 __all__ = ["broker", "follower"]
@@ -27,32 +26,10 @@ DESKTOP, PHONE = (1280, 900), (390, 844)
 SIZES = pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 
 
-@pytest.fixture(scope="module")
-def speaker(tmp_path_factory: pytest.TempPathFactory) -> Speaker:
-    return Speaker(tmp_path_factory.mktemp("microphone") / "microphone.wav")
-
-
-@pytest.fixture(scope="module")
-def chromium(speaker: Speaker, chapters: Any) -> Iterator[Any]:
-    speaker.says(chapters[0][: 25 * RATE])
-    with hearing(speaker) as found:
-        yield found
-
-
 @pytest.fixture
 def talk(chapters: Any, tmp_path: Path) -> Path:
     """Six seconds of a reader in a file."""
     return wav(tmp_path / "talk.wav", chapters[1][: 6 * RATE], subtype="PCM_16")
-
-
-def opened(page: ListeningPage, chromium: Any, script: str = "", **more: Any) -> Any:
-    """A tab with the page, once the program has answered it."""
-    tab = chromium.new_page(**more)
-    tab.set_default_timeout(PATIENCE)
-    tab.add_init_script(script)
-    with tab.expect_event("websocket", lambda each: each.wait_for_event("framereceived")):
-        tab.goto(f"{page.url}#{TOKEN.replace(' ', '%20')}", wait_until="commit")
-    return tab
 
 
 def sized(size: tuple[int, int]) -> dict[str, Any]:
@@ -61,12 +38,6 @@ def sized(size: tuple[int, int]) -> dict[str, Any]:
 
 def focused(tab: Any) -> str:
     return str(tab.evaluate("document.activeElement.id"))
-
-
-def fits(tab: Any) -> bool:
-    """Whether nothing stands out at the side, once the page has its style."""
-    tab.wait_for_load_state("load")
-    return bool(tab.evaluate("document.documentElement.scrollWidth <= innerWidth"))
 
 
 def measures(tab: Any, recording: Path, turns: Path | None = None) -> None:
@@ -220,7 +191,7 @@ def test_who_speaks_is_confirmed_before_the_microphone_is_opened(
     assert tab.is_visible("#welcome")
     tab.fill("#name", "Ann")  # enrolled already: said before anything is heard
     tab.click("#who button")
-    expect(tab.locator("#welcome-problem")).to_contain_text("Ann is known here already")
+    expect(tab.locator("#welcome-problem")).to_contain_text("Ann is enrolled already")
     assert tab.evaluate("window.asked") == []
     ann.click()
     tab.wait_for_selector("#lamp[data-state=on]")

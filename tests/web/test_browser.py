@@ -311,6 +311,27 @@ def test_a_researcher_reads_in_depth(show):
     assert "after 49 s of speech" in tab.get_attribute("#curve", "aria-label")
 
 
+def test_every_mark_on_the_curve_has_a_legend(page, show):
+    notice = {"type": "notice", "code": "narrow", "text": "a note", "level": "warning", "about": "",
+              "fields": {}}  # fmt: skip
+    tab = show(records.start(), *readings(30))
+    tab.wait_for_selector("#curve .scatterlayer path.js-line", state="attached")
+    marks = tab.locator("#legend .sign:visible")
+    assert marks.count() == 0
+    give(
+        page,
+        {"type": "gap", "seconds": 30.0, "reason": "overflow", "lost_seconds": 0.4},
+        {**notice, "seconds": 30.0},
+        records.alert(30),
+        {**CHANGE, "action": "note"},
+        records.alert(30, "cleared"),
+        records.reading(31, bits=4.0),
+    )
+    reads(tab, "#legend", "✕ Gap")
+    signs = sorted(re.sub(r"\s+", " ", each).strip() for each in marks.all_inner_texts())
+    assert signs == sorted(["✕ Gap", "● Note", "▲ Alert", "◆ Another voice", "▼ Alert over"])
+
+
 def test_whether_anybody_enrolled_speaks(page, show):
     tab = show(records.start(watch=None, **SURE), records.reading(9, enrolled=0.11, **SURE))
     for place in ("#banners", "#enrolled"):  # one sentence has both probabilities
@@ -446,6 +467,14 @@ def test_it_fits_and_can_be_read(show, size, scheme):
     for each in labels.all():
         place = each.bounding_box()
         assert place["x"] + place["width"] <= box["x"] + box["width"]
+
+
+@pytest.mark.parametrize("bits", [14.2, -12.3])
+def test_the_longest_headline_fits_the_narrowest_phone(show, bits):
+    start = evidence_start()
+    tab = show(start, evident(29, bits, 5.5, at_least=bits > 0), size=(320, 700))
+    tab.wait_for_selector("#curve .scatterlayer path.js-line", state="attached")
+    assert tab.evaluate("document.documentElement.scrollWidth") == 320
 
 
 def test_over_the_threshold_it_is_said_what_to_do(page, show):

@@ -9,7 +9,7 @@ const NEAR_BITS = 2.5;
 const LINES = [
   ["bits", "This voice", "line"],
   ["limits", "95 % interval", "band"],
-  ["spread", "9 of 10 voices", "band"],
+  ["spread", "9 of 10 people", "band"],
   ["protected", "Through the anonymiser", "dash"],
   ["closed", "Closed-set", "line"],
   ["expected", "Average voice", "dash"],
@@ -17,6 +17,23 @@ const LINES = [
   ["sqrt", "Square-root guide", "dot"],
   ["history", "Earlier sessions", "line"],
 ];
+
+/** Marks on the curve, by the kind of event: plotly's symbol, the same sign as text, its colour, what it means. */
+const MARKS = {
+  alert: ["triangle-up", "▲", "danger", "Alert"],
+  warning: ["triangle-up", "▲", "warn", "Warning"],
+  cleared: ["triangle-down", "▼", "ok", "Alert over"],
+  change: ["diamond", "◆", "guide-sqrt", "Another voice"],
+  gap: ["x", "✕", "warn", "Gap"],
+  notice: ["circle", "●", "warn", "Note"],
+};
+
+/** @param {any} event @returns {keyof typeof MARKS} */
+const markOf = (event) => (event.state === "cleared" ? "cleared" : event.level === "warning" && event.type === "alert"
+  ? "warning" : event.type);
+
+/** Events with a mark on the curve. */
+const marked = (run) => run.events.filter((e) => e.x > 0 && e.type !== "crossing");
 
 // What a ledger remembers: readings of earlier sessions, their speech counted on.
 const historyOf = (run) => ((run.start.carried || {}).history || []).filter((p) => p.speech > 0);
@@ -33,7 +50,11 @@ export class Curve {
     this.onPick = onPick;
     this.drawn = false;
     this.redraw = () => {};
-    $("legend").replaceChildren(...LINES.map(([key, name, shape]) => this.button(key, name, shape)));
+    /** Of every mark. @type {[string, HTMLElement][]} */
+    this.signs = Object.entries(MARKS).map(([kind, [, sign, key, meaning]]) => [kind,
+      make("span", { class: "sign", hidden: true }, make("span", { class: key, "aria-hidden": "true" }, sign), ` ${meaning}`)]);
+    $("legend").replaceChildren(...LINES.map(([key, name, shape]) => this.button(key, name, shape)),
+      ...this.signs.map(([, sign]) => sign));
   }
 
   button(key, name, shape) {
@@ -78,6 +99,8 @@ export class Curve {
         });
       });
     }
+    const kinds = new Set(marked(run).map(markOf));
+    for (const [kind, sign] of this.signs) sign.hidden = !kinds.has(/** @type {any} */ (kind));
     this.describe(run, points);
   }
 
@@ -168,21 +191,13 @@ export class Curve {
   }
 
   marks(run) {
-    const shown = run.events.filter((e) => e.x > 0 && e.type !== "crossing");
-    const look = {
-      alert: ["triangle-up", "danger"], change: ["diamond", "guide-sqrt"], gap: ["x", "warn"],
-      notice: ["circle", "warn"],
-    };
-    const of = (e) => {
-      if (e.state === "cleared") return ["triangle-down", "ok"];
-      return e.level === "warning" ? ["triangle-up", "warn"] : look[e.type];
-    };
+    const shown = marked(run);
     return {
       x: shown.map((e) => e.x),
       y: shown.map((e) => (e.type === "alert" && known(e.value) && Object.hasOwn(run.named, e.field) ? e.value : 0)),
       mode: "markers", type: "scatter", hoverinfo: "skip", cliponaxis: false,
       marker: {
-        symbol: shown.map((e) => of(e)[0]), color: shown.map((e) => colour(of(e)[1])),
+        symbol: shown.map((e) => MARKS[markOf(e)][0]), color: shown.map((e) => colour(MARKS[markOf(e)][2])),
         size: 11, line: { width: 1.5, color: colour("card") },
       },
     };

@@ -5,12 +5,12 @@ import { Run } from "./run.js";
 import * as panels from "./panels.js";
 import { promised, protectedSide } from "./protected.js";
 import { followRelay } from "./relay.js";
+import { closeStream, openStream } from "./stream.js";
 import { capital, clock, fixed, known } from "./words.js";
 
 const DRAW_MILLISECONDS = 120;
 const CURVE_MILLISECONDS = 400;
 const SPEAK_MILLISECONDS = 20000;
-const AGAIN_MILLISECONDS = 2000;
 
 let run = new Run({ run: "", recorded: false, thresholds: [] });
 let status = ["waiting", "Waiting"];
@@ -19,22 +19,20 @@ let curveAt = 0;
 let spokenAt = 0;
 /** @type {number | undefined} */ let speaking;
 let drawnAt = performance.now();
-let source = null;
-let path = "/events";
 /** @type {(run: any, reading: any) => void} */ let shown = () => {};
 const curve = new Curve((seconds) => look(seconds));
 
 // Follow the run whose events come from there; `drawn` is called whenever a moment was drawn.
 /** @param {(run: any, reading: any) => void} drawn */
 export function follow(from = "/events", drawn = () => {}) {
-  if (source) source.close();
-  [path, shown] = [from, drawn];
-  connect();
+  shown = drawn;
+  const handlers = { hello: greet, record: take, state: foresee };
+  openStream(from, () => `${run.name}-${run.last}`, handlers, (words) => stand("lost", words));
 }
 
-// Follow nothing any more: nothing of the run is said, nor stands in the title.
+// Stop following, and clear the title and the spoken summary.
 export function unfollow() {
-  if (source) source.close();
+  closeStream();
   clearTimeout(planned);
   clearTimeout(speaking);
   run = new Run({ run: "", recorded: false, thresholds: [] });
@@ -44,50 +42,50 @@ export function unfollow() {
   document.title = "Disclosure monitor";
 }
 
-function connect() {
-  const since = run.last ? `${path.includes("?") ? "&" : "?"}since=${run.name}-${run.last}` : "";
-  source = new EventSource(`${path}${since}`);
-  source.addEventListener("hello", (event) => {
-    const hello = JSON.parse(event.data);
-    if (hello.run !== run.name) run = new Run(hello);
-    $("leave").hidden = !hello.guarded;
-    if (hello.relayed) followRelay();
-    hello.thresholds.forEach(([field, bits]) => run.stands(field, bits));
-    drawnAt = performance.now(); // what is there already is drawn at one go
+function greet(event) {
+  const hello = JSON.parse(event.data);
+  if (hello.run !== run.name) run = new Run(hello);
+  $("leave").hidden = !hello.guarded;
+  if (hello.relayed) followRelay();
+  hello.thresholds.forEach(([field, bits]) => run.stands(field, bits));
+  drawnAt = performance.now(); // what is there already is drawn at one go
+  drain();
+}
+
+function take(event) {
+  const record = JSON.parse(event.data);
+  run.take(Number(event.lastEventId.split("-")[1]), record);
+  if (record.type === "start" && record.people) location.reload(); // it has its own page
+  if (record.type === "alert") spokenAt = 0; // said at once
+  if (run.end) {
+    spokenAt = 0; // the last reading differs from the last one spoken
+    closeStream();
     drain();
-  });
-  source.addEventListener("record", (event) => {
-    const record = JSON.parse(event.data);
-    run.take(Number(event.lastEventId.split("-")[1]), record);
-    if (record.type === "start" && record.people) location.reload(); // it has a page of its own
-    if (record.type === "alert") spokenAt = 0; // said at once
-    if (run.end) {
-      spokenAt = 0; // what stands in the end is not what was said last
-      source.close();
-      drain();
-    }
-    plan();
-  });
-  source.addEventListener("state", (event) => {
-    run.forecast = JSON.parse(event.data).forecast;
-    run.standOn(run.forecast.map((each) => [each.field, each.threshold]));
-    plan();
-  });
-  source.addEventListener("error", () => {
-    if (run.end) return;
-    status = ["lost", "Reconnecting"];
-    plan();
-    if (source.readyState === EventSource.CLOSED) {
-      // the browser gave up: the server refused, or a proxy answered for it
-      setTimeout(connect, AGAIN_MILLISECONDS);
-    }
-  });
+  }
+  plan();
+}
+
+function foresee(event) {
+  run.forecast = JSON.parse(event.data).forecast;
+  run.standOn(run.forecast.map((each) => [each.field, each.threshold]));
+  plan();
+}
+
+function stand(state, words) {
+  status = [state, words];
+  plan();
+}
+
+// The run stopped without an end record: its session was lost.
+export function cutShort() {
+  closeStream();
+  stand("ended", "Ended");
 }
 
 function drain() {
-  if (run.recorded) status = ["recorded", "Recorded"];
-  else status = run.end ? ["ended", "Ended"] : ["live", "Live"];
-  plan();
+  if (run.recorded) stand("recorded", "Recorded");
+  else if (run.end) stand("ended", "Ended");
+  else stand("live", "Live");
 }
 
 function plan() {

@@ -5,6 +5,9 @@ const RAW = {
 };
 const AGAIN_MILLISECONDS = 1000;
 const ANSWER_MILLISECONDS = 3000;
+const REFUSED = 1008, FULL = 1013; // codes of the websocket's close
+export const DOWN = "The program does not answer. Is it still running?";
+export const LOGGED_OUT = "You must log in again: reload this page.";
 const MOST_WAITING_SECONDS = 5;
 const HEADER_BYTES = 8;
 const PART_BYTES = 60000;
@@ -22,7 +25,7 @@ const PROCESSING = {
 export class Microphone {
   /**
    * @param {(samples: Int16Array, peak: number) => void} heard called with every frame
-   * @param {(lost: boolean, seconds: number) => void} changed the device went, or came back after
+   * @param {(seconds: number) => void} changed the device is gone, or back after these seconds
    */
   constructor(heard, changed) {
     this.heard = heard;
@@ -51,13 +54,16 @@ export class Microphone {
     return Object.keys(RAW).filter((name) => settings[name] === true).map((name) => PROCESSING[name]);
   }
 
-  /** Ask for the microphone, and hear. Throws a DOMException where there is none, or not for us. */
+  /**
+   * Open the microphone, unless it is stopped while the user is asked. Throws a DOMException without a
+   * microphone or permission.
+   */
   async start() {
     this.wanted = true;
     if (this.stream) return;
     if (!navigator.mediaDevices) throw new DOMException("no https", "SecurityError");
     const stream = await navigator.mediaDevices.getUserMedia({ audio: { ...RAW, channelCount: 1 } });
-    if (!this.wanted || this.stream) { // while somebody was asked
+    if (!this.wanted || this.stream) {
       stream.getTracks().forEach((track) => track.stop());
       return;
     }
@@ -72,6 +78,7 @@ export class Microphone {
       this.node.connect(this.context.destination); // silence: but for that nothing is asked of it
     }
     await this.context.resume();
+    if (this.stream !== stream) return;
     this.source = this.context.createMediaStreamSource(this.stream);
     this.source.connect(/** @type {AudioWorkletNode} */ (this.node));
     this.stream.getAudioTracks()[0].addEventListener("ended", () => this.wait());
@@ -90,8 +97,8 @@ export class Microphone {
   async wait() {
     const began = performance.now();
     this.stop();
-    this.changed(true, 0);
     this.gone = true;
+    this.changed(0);
     while (this.gone) {
       await new Promise((go) => setTimeout(go, AGAIN_MILLISECONDS));
       if (!this.gone) return;
@@ -99,7 +106,7 @@ export class Microphone {
         await this.start();
         if (!this.stream) return; // stopped meanwhile
         this.gone = false;
-        this.changed(false, (performance.now() - began) / 1000);
+        this.changed((performance.now() - began) / 1000);
       } catch {
         // not yet
       }
@@ -111,7 +118,7 @@ export class Microphone {
 export class Line {
   /**
    * @param {(message: any) => void} told called with every message of the program
-   * @param {(state: "open" | "lost" | "refused", why: string) => void} changed
+   * @param {() => void} changed called when it opens, is lost or ends
    */
   constructor(told, changed) {
     this.told = told;
@@ -123,11 +130,14 @@ export class Line {
     this.place = 0;
     /** Frames and wishes that wait for the line. @type {(ArrayBuffer | string)[]} */ this.waiting = [];
     /** Whether the program has answered. */ this.open = false;
+    /** Whether it waits for the user. */ this.ended = false;
+    /** Why it is not open, as a sentence. */ this.trouble = DOWN;
     /** @type {WebSocket | null} */ this.socket = null;
     this.connect();
   }
 
   connect() {
+    this.ended = false;
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     const socket = new WebSocket(`${scheme}://${location.host}/microphone?session=${this.session}`);
     this.socket = socket;
@@ -143,23 +153,40 @@ export class Line {
         this.session = message.session;
         if (!same) this.waiting = this.waiting.filter((each) => typeof each === "string");
         this.open = true;
-        this.changed("open", "");
+        this.changed();
         this.waiting.splice(0).forEach((each) => socket.send(each));
+        message.same = same;
       }
       this.told(message);
     });
-    socket.addEventListener("close", ({ code, reason }) => {
-      this.open = false;
-      const refused = [1008, 1013, 4409].includes(code);
-      this.changed(refused ? "refused" : "lost", reason);
-      if (!refused) setTimeout(() => this.connect(), AGAIN_MILLISECONDS);
-    });
+    socket.addEventListener("close", ({ code, reason }) => this.closed(code, reason));
   }
 
-  /** Wait until the program has answered, but not for long. @returns {Promise<boolean>} whether it has */
+  /** @param {number} code @param {string} reason */
+  async closed(code, reason) {
+    this.open = false;
+    if (code === REFUSED) return this.end(`The program has ended this: ${reason}. Reload this page.`);
+    if (code === FULL) return this.end("Too many people use this page now. Try again later.");
+    this.trouble = DOWN;
+    this.changed();
+    const signal = AbortSignal.timeout(ANSWER_MILLISECONDS);
+    const answer = await fetch("/people", { method: "HEAD", signal }).catch(() => null);
+    if (answer && answer.status === 401) return this.end(LOGGED_OUT);
+    return setTimeout(() => this.connect(), AGAIN_MILLISECONDS);
+  }
+
+  /** @param {string} trouble */
+  end(trouble) {
+    this.trouble = trouble;
+    this.ended = true;
+    this.changed();
+  }
+
+  /** Connect, within a few seconds. @returns {Promise<boolean>} whether the program has answered */
   async answered() {
+    if (this.ended) this.connect();
     const until = performance.now() + ANSWER_MILLISECONDS;
-    while (!this.open && performance.now() < until) await new Promise((go) => setTimeout(go, 20));
+    while (!this.open && !this.ended && performance.now() < until) await new Promise((go) => setTimeout(go, 20));
     return this.open;
   }
 

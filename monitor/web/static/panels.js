@@ -18,12 +18,9 @@ export function header(run, reading, status) {
   text("clock", clock(reading ? reading.seconds : 0));
   text("spoken", reading
     ? `${length(reading.speech)} of speech${run.start.carried ? " in total" : ""}` : "");
-  const element = $("status");
   const [state, words] = status;
-  if (element.dataset.state !== state) {
-    element.dataset.state = state;
-    element.textContent = words;
-  }
+  $("status").dataset.state = state;
+  text("status", words);
 }
 
 // Whether this is the page of `monitor serve`, which must not show command options.
@@ -480,7 +477,7 @@ export function numbers(run, reading) {
     guides && ["Square-root guide", ...guide(guides.sqrt, mostOf(reading))],
     researching() && ["Plateau", `${fixed(reading.plateau, 2)} bits`],
     reading.beyond_grid && ["Length", "beyond calibration", "uses the longest rank model"],
-    known(reading.lag) && ["Lag", length(reading.lag), "from speech to reading"],
+    known(reading.lag) && !served() && ["Lag", length(reading.lag), "from speech to reading"],
     s.carried && s.carried.sessions > 0
       && ["Continued from", plural(s.carried.sessions, "session"), `${length(s.carried.speech)} of speech`],
     ["Audio lost", run.counts.gap ? `${length(run.lostSeconds)}` : "none", run.counts.gap ? plural(run.counts.gap, "gap") : ""],

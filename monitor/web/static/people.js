@@ -1,9 +1,9 @@
 // Follows a run of several people: a curve and a row each.
 import { $, fill, make, text } from "./dom.js";
+import { closeStream, openStream } from "./stream.js";
 import { clock, fixed, known } from "./words.js";
 
 const DRAW_MILLISECONDS = 250;
-const AGAIN_MILLISECONDS = 2000;
 const DRAWN = 8;
 const MOST_POINTS = 2000;
 const MOST_EVENTS = 40;
@@ -16,46 +16,38 @@ let people = new Map(); // by label: readings by who is watched, and alerts
 let events = [];
 let status = ["waiting", "Waiting"];
 
-let source = null, path = "/events";
 /** @type {(seconds: number) => void} */ let shownAt = () => {};
 
 // Follow the run whose events come from there; `drawn` is called with the second that was drawn.
 /** @param {(seconds: number) => void} drawn */
 export function followPeople(from = "/events", drawn = () => {}) {
-  if (source) source.close();
-  [path, shownAt] = [from, drawn];
-  connect();
+  shownAt = drawn;
+  openStream(from, () => `${name}-${last}`, { hello: greet, record: receive }, (words) => {
+    status = ["lost", words];
+    plan();
+  });
 }
 
-function connect() {
-  const since = last ? `${path.includes("?") ? "&" : "?"}since=${name}-${last}` : "";
-  source = new EventSource(`${path}${since}`);
-  source.addEventListener("hello", (event) => {
-    const hello = JSON.parse(event.data);
-    if (hello.run !== name) {
-      [name, last, start, end, events, people] = [hello.run, 0, null, null, [], new Map()];
-    }
-    recorded = hello.recorded;
-    $("leave").hidden = !hello.guarded;
-    status = recorded ? ["recorded", "Recorded"] : ["live", "Live"];
-    plan();
-  });
-  source.addEventListener("record", (event) => {
-    const id = Number(event.lastEventId.split("-")[1]);
-    if (id > last) take(JSON.parse(event.data));
-    last = Math.max(last, id);
-    if (end) {
-      source.close();
-      status = recorded ? ["recorded", "Recorded"] : ["ended", "Ended"];
-    }
-    plan();
-  });
-  source.addEventListener("error", () => {
-    if (end) return;
-    status = ["lost", "Reconnecting"];
-    plan();
-    if (source.readyState === EventSource.CLOSED) setTimeout(connect, AGAIN_MILLISECONDS);
-  });
+function greet(event) {
+  const hello = JSON.parse(event.data);
+  if (hello.run !== name) {
+    [name, last, start, end, events, people] = [hello.run, 0, null, null, [], new Map()];
+  }
+  recorded = hello.recorded;
+  $("leave").hidden = !hello.guarded;
+  status = recorded ? ["recorded", "Recorded"] : ["live", "Live"];
+  plan();
+}
+
+function receive(event) {
+  const id = Number(event.lastEventId.split("-")[1]);
+  if (id > last) take(JSON.parse(event.data));
+  last = Math.max(last, id);
+  if (end) {
+    closeStream();
+    status = recorded ? ["recorded", "Recorded"] : ["ended", "Ended"];
+  }
+  plan();
 }
 
 function take(record) {

@@ -1,16 +1,17 @@
 // The page that listens: enrols somebody, then follows a run of the browser's own microphone.
 import { $, fill, make, text } from "./dom.js";
-import { follow, redraw, unfollow } from "./follow.js";
-import { Line, Microphone } from "./microphone.js";
+import { cutShort, follow, redraw, unfollow } from "./follow.js";
+import { DOWN, Line, LOGGED_OUT, Microphone } from "./microphone.js";
 import { followPeople } from "./people.js";
 import { ProtectedSound } from "./protectedsound.js";
-import { clock, fixed } from "./words.js";
+import { capital, clock, fixed } from "./words.js";
 
 const CLIPPED = 0.999;
 const QUIET = 0.01; // of full scale, -40 dB
 const METER_MILLISECONDS = 60;
 const SLIDER_MILLISECONDS = 100;
 const FORGOTTEN_SECONDS = 600;
+const ASKED_MILLISECONDS = 1000;
 
 /** @typedef {"welcome" | "reading" | "enrolled-now" | "controls"} Stage */
 
@@ -19,14 +20,14 @@ const now = {
   /** @type {Stage} */ stage: "welcome",
   name: "",
   wanted: 60,
+  /** Whether an older template is replaced. */ replace: false,
+  /** Whether something is being started. */ starting: false,
   paused: false,
   cancelled: false,
   over: true,
   /** Of a recording that is measured. @type {{name: string, seconds: number | null, begun: boolean} | null} */
   recording: null,
 };
-/** Who is enrolled, as the list has them. @type {Set<string>} */
-const knownNames = new Set();
 /** When each second of the sound was there, to tell how late its reading is. @type {Map<number, number>} */
 let arrivals = new Map();
 /** @type {number[]} */ let latenesses = [];
@@ -36,18 +37,13 @@ let peakHeld = 0;
 let clippedAt = -Infinity;
 /** @type {number | undefined} */ let sending;
 
-const microphone = new Microphone(heard, (lost, seconds) => {
-  if (lost) return state("lost", "The microphone is gone: plug it in again");
+const microphone = new Microphone(heard, (seconds) => {
   line.miss(seconds);
-  return listening();
+  report();
 });
-const line = new Line(told, (changed, why) => {
-  if (changed === "open") return now.stage === "controls" && listening();
-  if (changed === "refused") {
-    over();
-    return problem(`The program has ended this: ${why || "no more is known"}. Load the page again.`);
-  }
-  return state("lost", "The program does not answer: trying again");
+const line = new Line(told, () => {
+  if (line.ended && !now.over) over();
+  report();
 });
 
 const back = new ProtectedSound();
@@ -77,23 +73,62 @@ function show(stage, focus = true) {
 
 /** @param {string} words */
 function problem(words) {
-  const place = { welcome: "welcome-problem", reading: "reading-problem" }[now.stage] || "controls-problem";
-  text(place, words);
+  const place = `${now.stage}-problem`;
+  text(place, capital(words.trim()));
   if (words) $(place).scrollIntoView({ block: "nearest" });
 }
 
-/** @param {string} name */
-function knownAlready(name) {
-  problem(`${name} is known here already: speak at once (above), or “Forget” first.`);
+/** Show where the user looks whether the microphone or the connection is lost. */
+function report() {
+  const lost = microphone.gone ? "The microphone is gone. Plug it in or allow it again"
+    : line.open ? "" : now.over ? line.trouble : "The program does not answer: trying again";
+  if (microphone.gone) meter("quiet", 0);
+  if (now.over) problem(lost);
+  else if (now.stage === "reading") text("advice", lost ? `${lost}, or press “Start again”.` : "Continue reading.");
+  else if (lost) state("lost", lost);
+  else listening();
+}
+
+/**
+ * Start one thing at a time: a second click changes nothing.
+ * @param {() => Promise<unknown>} work
+ */
+async function once(work) {
+  if (now.starting) return;
+  now.starting = true;
+  await work().finally(() => {
+    now.starting = false;
+  });
+}
+
+/**
+ * Ask the program, and show why it refuses.
+ * @param {string} path @param {RequestInit} options @returns {Promise<Response | null>}
+ */
+async function request(path, options = {}) {
+  const answer = await fetch(path, options).catch(() => null);
+  if (answer && answer.ok) return answer;
+  problem(!answer ? DOWN : answer.status === 401 ? LOGGED_OUT : await answer.text());
+  return null;
+}
+
+/** Enrolled people, once the program has answered. @returns {Promise<{name: string, enrolled: string}[] | null>} */
+async function askPeople(query = "") {
+  const answer = await request(`/people${query}`);
+  return answer && answer.json();
+}
+
+/** @returns {Promise<boolean>} */
+async function connected() {
+  if (await line.answered()) return true;
+  problem(line.trouble);
+  return false;
 }
 
 async function listPeople() {
-  const answer = await fetch("/people");
-  if (!answer.ok) return;
-  const people = await answer.json();
+  const people = await askPeople();
+  if (!people) return;
   $("known").hidden = !people.length;
-  knownNames.clear();
-  people.forEach(({ name }) => knownNames.add(name));
   fill("whose", [
     ...people.map(({ name }) => make("option", { value: name }, name)),
     make("option", { value: "" }, "not enrolled here"),
@@ -129,13 +164,20 @@ function heard(samples, peak) {
   meterAt = at;
   const level = at - clippedAt < 1000 ? "clipped" : peakHeld < QUIET ? "quiet" : "good";
   const share = Math.max(0, 1 + (20 * Math.log10(Math.max(peakHeld, 1e-6))) / 60);
+  meter(level, share);
+}
+
+/** @param {"clipped" | "quiet" | "good"} level @param {number} share of its width */
+function meter(level, share) {
   for (const id of ["meter", "live-meter"]) {
     $(id).dataset.level = level;
     $(id).style.setProperty("--to", `${(100 * share).toFixed(0)}%`);
   }
 }
 
+/** @returns {Promise<boolean>} whether it is open */
 async function openMicrophone() {
+  const asking = setTimeout(() => problem("Allow the microphone in your browser."), ASKED_MILLISECONDS);
   try {
     await microphone.start();
   } catch (error) {
@@ -145,14 +187,21 @@ async function openMicrophone() {
       NotReadableError: "The microphone is taken by another program. Close that, then try again.",
       SecurityError: "Browsers let a page hear the microphone over https alone, or on this computer at 127.0.0.1.",
     }[error.name];
-    problem(why || `The microphone cannot be heard: ${error.message}`);
+    problem(why || `The microphone cannot be opened: ${error.message}`);
     return false;
+  } finally {
+    clearTimeout(asking);
   }
+  problem("");
+  if (!microphone.open) return false; // it was stopped meanwhile
   const processed = microphone.processed;
   text("raw", processed.length
     ? `Your browser still applies ${processed.join(" and ")}, which alters your voice and the bits. Switch it off in the browser or the system, or use another browser.`
     : "Heard as it is: the browser's echo cancellation, noise suppression and automatic gain are off.");
-  return true;
+  if (line.open) return true;
+  microphone.stop();
+  problem(line.trouble);
+  return false;
 }
 
 /** @param {string} lamp @param {string} words */
@@ -175,11 +224,10 @@ function listening() {
 $("who").addEventListener("submit", (event) => {
   event.preventDefault();
   const name = $("name").value.trim();
-  if (knownNames.has(name)) knownAlready(name);
-  else if (name) enrol(name);
+  if (name) enrol(name);
 });
 $("begin").disabled = false; // before, the browser would have sent the form itself
-$("again").addEventListener("click", () => enrol(now.name, true));
+$("again").addEventListener("click", () => enrol(now.name, now.replace));
 $("retake").addEventListener("click", () => enrol(now.name, true));
 $("cancel").addEventListener("click", () => {
   stopAll("cancel");
@@ -188,16 +236,20 @@ $("cancel").addEventListener("click", () => {
 $("speak").addEventListener("click", () => listen(now.name));
 
 /** @param {string} name @param {boolean} replace */
-async function enrol(name, replace = false) {
-  if (!now.over) await ended("cancel");
-  if (!(await openMicrophone())) return;
-  now.name = name;
-  now.over = false;
-  show("reading");
-  progress(0, now.wanted);
-  text("advice", "Waiting for your voice.");
-  line.begin(microphone.rate);
-  line.ask({ do: "enrol", name, rate: microphone.rate, replace });
+function enrol(name, replace = false) {
+  return once(async () => {
+    now.replace = replace;
+    if (!now.over) await ended("cancel");
+    const query = now.replace ? "" : `?new=${encodeURIComponent(name)}`;
+    if (!(await connected()) || !(await askPeople(query)) || !(await openMicrophone())) return;
+    now.name = name;
+    now.over = false;
+    show("reading");
+    progress(0, now.wanted);
+    text("advice", "Waiting for your voice.");
+    line.begin(microphone.rate);
+    line.ask({ do: "enrol", name, rate: microphone.rate, replace: now.replace });
+  });
 }
 
 /** @param {number} speech @param {number} wanted */
@@ -210,8 +262,16 @@ function progress(speech, wanted) {
 // -------------------------------------------------------------------------------- listening
 
 /** @param {string} name */
-async function listen(name) {
-  if (!now.over) await ended("cancel");
+function listen(name) {
+  return once(() => begin(name));
+}
+
+/** @param {string} name */
+async function begin(name) {
+  if (!now.over) await ended("stop");
+  const people = (await connected()) && (await askPeople());
+  if (!people) return;
+  if (!people.some((each) => each.name === name)) return problem(`${name} is not enrolled here.`);
   if (!(await openMicrophone())) return;
   now.name = name;
   now.over = now.paused = false;
@@ -237,7 +297,7 @@ function arrangeControls(people) {
   document.body.dataset.source = now.recording ? "recording" : "microphone";
   document.body.dataset.people = people ? "yes" : "no";
   $("measured-row").hidden = !now.recording;
-  text("end", now.recording ? (now.over ? "Back" : "Cancel") : "End");
+  text("end", now.over ? "Back" : now.recording ? "Cancel" : "End");
   for (const name of ["run.html", "run.png", "run.jsonl"]) {
     $(`download-${name}`).setAttribute("href", `/download/${name}?session=${line.session}`);
   }
@@ -259,8 +319,8 @@ function measuredTo(seconds) {
 
 /** @param {File} recording @param {File | null} turns */
 async function measure(recording, turns) {
-  if (!(await line.answered())) return problem("The program does not answer. Is it still running?");
-  if (!now.over) return problem("One thing at a time: end what is going on first.");
+  if (!(await connected())) return undefined;
+  if (!now.over || now.starting) return problem("One thing at a time: end what is going on first.");
   const files = turns ? [recording, turns] : [recording];
   const [one, other] = files.map(({ name, size }) => ({ name, size }));
   now.recording = { name: recording.name, seconds: null, begun: false };
@@ -334,10 +394,8 @@ async function listAnonymisers() {
     make("option", { value: method }, ANONYMISERS[method.split(":")[0]] || method)));
 }
 
-$("anonymiser").addEventListener("change", async () => {
-  if (now.over || now.recording) return;
-  await ended("stop");
-  listen(now.name);
+$("anonymiser").addEventListener("change", () => {
+  if (!now.over && !now.recording) listen(now.name);
 });
 $("hear-back").addEventListener("change", () => {
   back.heard = $("hear-back").checked;
@@ -391,17 +449,25 @@ function showInHouse() {
 }
 
 $("in-house").addEventListener("change", showInHouse);
-$("pause").addEventListener("click", async () => {
+$("pause").addEventListener("click", () => {
   if (now.over) return listen(now.name);
-  now.paused = !now.paused;
-  if (now.paused) microphone.stop();
-  else if (!(await openMicrophone())) now.paused = true;
-  press("pause", now.paused, now.paused ? "Go on" : "Pause");
-  return listening();
+  if (now.paused) return once(async () => pause(!(await openMicrophone())));
+  microphone.stop();
+  return pause(true);
 });
-$("end").addEventListener("click", () => {
-  if (now.over) return show("welcome");
-  return stopAll("stop");
+
+/** @param {boolean} paused */
+function pause(paused) {
+  if (now.over) return;
+  now.paused = paused;
+  press("pause", paused, paused ? "Continue" : "Pause");
+  if (paused) meter("quiet", 0);
+  listening();
+}
+
+$("end").addEventListener("click", (event) => {
+  if (!now.over) stopAll("stop");
+  else if (event.detail < 2) show("welcome"); // not by the second click of two
 });
 $("detail").addEventListener("click", () => {
   const on = $("detail").getAttribute("aria-pressed") !== "true";
@@ -416,6 +482,7 @@ function stopAll(how) {
   microphone.stop();
   now.paused = false;
   line.ask({ do: how });
+  if (!line.open) over(); // the program stops it once it answers again
 }
 
 /** End what is going on, and wait until it has ended. @param {"stop" | "cancel"} how */
@@ -430,12 +497,11 @@ async function ended(how) {
 async function forgetPerson(name) {
   if (!confirm(`Forget ${name}? The template is overwritten and removed; it cannot be had back.`)) return;
   if (!now.over) await ended("stop");
-  const answer = await fetch("/forget", {
+  show("welcome");
+  const answer = await request("/forget", {
     method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ name }),
   });
-  show("welcome");
-  if (!answer.ok) problem(await answer.text());
-  await listPeople();
+  if (answer) await listPeople();
 }
 
 // ------------------------------------------------------------------- what the program says
@@ -445,11 +511,11 @@ function told(message) {
   if (message.type === "ready") {
     now.wanted = message.wanted;
     $("house").hidden = !message.house;
-    if (!message.busy && !now.over) over();
+    if (!message.busy && !now.over) over(message.same ? "" : "The connection was lost for too long. Start again.");
   } else if (message.type === "progress") {
     progress(message.speech, message.wanted);
-    const loud = message.level > -100;
-    text("advice", message.trouble || (message.speech || loud ? "Good: go on." : "Waiting for your voice."));
+    if (!microphone.open) return; // it says why
+    text("advice", message.trouble || (message.level > -100 ? "Good: continue." : "Waiting for your voice."));
   } else if (message.type === "enrolled") {
     enrolled(message);
   } else if (message.type === "listening") {
@@ -469,24 +535,23 @@ function told(message) {
   } else if (message.type === "error" && now.recording && !now.recording.begun) {
     failed(message.text);
   } else if (message.type === "error") {
-    const exists = now.stage === "reading" && message.text.endsWith("is enrolled already");
-    microphone.stop();
-    now.over = true;
-    if (exists) {
-      show("welcome");
-      knownAlready(now.name);
-    } else problem(message.text);
-    if (now.stage === "controls") listening();
+    over();
+    problem(message.text);
   } else if (message.type === "over") {
     over();
   }
 }
 
-function over() {
+/** It has ended. @param {string} why the session was lost */
+function over(why = "") {
   now.over = true;
   microphone.stop();
+  meter("quiet", 0);
+  if (now.recording && !now.recording.begun) return failed(why);
+  if (now.stage === "reading") text("advice", "");
+  if (why) problem(why);
   if (now.stage !== "controls") return;
-  if (now.recording && !now.recording.begun) return failed("");
+  if (why || !line.open) cutShort();
   press("pause", false, "Speak again");
   arrangeControls(document.body.dataset.people === "yes");
   listening();
@@ -495,9 +560,10 @@ function over() {
 /** @param {any} message */
 function enrolled({ name, seconds, sound, trouble, poor, notes }) {
   microphone.stop();
+  now.replace = true; // by the next one
   if (now.cancelled) return;
   show("enrolled-now");
-  text("enrolled-title", `Now it knows ${name}'s voice`);
+  text("enrolled-title", `${name}'s voice is enrolled`);
   text("quality", `${Math.round(seconds)} s of speech. The sound: ${sound || "nothing is known of it"}.`);
   const bad = [trouble && `The recording was ${trouble}. Better read it again.`, poor, ...notes];
   fill("quality-notes", bad.filter(Boolean).map((each) => make("li", {}, each)));
@@ -516,5 +582,5 @@ function drawn(shown, reading) {
   const last = [...latenesses].sort((a, b) => a - b);
   const middle = last[Math.floor(last.length / 2)];
   $("latency").dataset.seconds = JSON.stringify(latenesses);
-  text("latency", `What was said at ${clock(reading.seconds)} was shown ${fixed(middle, 2)} s later (median of the last minute).`);
+  text("latency", `Lag: ${fixed(middle)} s from speech to screen (median of the last minute).`);
 }
