@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.fft import irfft, rfft
 
-from monitor.maths.spectra import irfft, rfft
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray
 
 NAME = "waveform"
