@@ -1,6 +1,6 @@
 """The waveform of a narrow band, by which audio that a stream has had before is known again.
 
-It is of a tenth of the bandwidth and of 8 bits, stays in memory, and is dropped after ten minutes.
+It has a tenth of the bandwidth and 8 bits, stays in memory, and is dropped after ten minutes.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from monitor.kinds import EMBEDDING, FeatureSpec
 from monitor.maths.repeats import NAME, RATE, SAMPLES_PER_TICK
 from monitor.types import TICKS_PER_SECOND, FloatArray, IntArray, Track
 
-_RATE = 8000  # as voice activity hears it
+_RATE = 8000  # the rate of voice activity
 _LOW_BAND_HZ = 150.0, 950.0
 _EVERY = _RATE // RATE  # samples
 _TAPS = np.arange(-64, 65)
 _LEVELLED = 30  # samples on both sides that are brought to one level: 30 ms
 _FAINTEST = 2e-3  # the loudest half second of speech has 0.05
-_BATCH_TICKS = 20  # always so many together: equal to the last bit for any cutting
+_BATCH_TICKS = 20  # one size of batch: equal to the last bit for any cutting
 _BATCH = _BATCH_TICKS * SAMPLES_PER_TICK
 _AHEAD = _EVERY * _LEVELLED + _TAPS[-1]  # samples beyond those of a batch, on both sides
 _QUANTA = 32
@@ -43,7 +43,7 @@ class Waveform:
         self.reset()
 
     def reset(self) -> None:
-        """Start afresh: the next sample is the first of a recording."""
+        """Begin a recording with the next sample."""
         self._sound: FloatArray = np.zeros(_AHEAD, np.float32)
         self._ticks = 0  # that came out
         self._samples = 0  # that came in
@@ -68,7 +68,7 @@ class Waveform:
         return rest.some(slice(count))
 
     def skip_to(self, tick: int) -> None:
-        """Skip nothing: what was heard before a stop is wanted after it."""
+        """Skip nothing: audio before a stop is compared with audio after it."""
 
     def _track(self, rows: list[IntArray], count: int) -> Track:
         if not count:

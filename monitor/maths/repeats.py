@@ -1,7 +1,7 @@
 """Audio that a stream has had before, found by its waveform.
 
-Speech that is said again has another waveform; audio that is played again has the same one, at
-another gain, another rate, or after a codec. So the newest second of a stream is correlated with
+The same words spoken again have another waveform. Audio played again keeps its waveform through
+another gain, another rate or a codec. So the newest second of a stream is correlated with
 what came before it. The waveform is that from 150 to 950 Hz, every few periods of it at one level,
 so that no single vowel outweighs the rest.
 """
@@ -17,7 +17,7 @@ from scipy.fft import irfft, rfft
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray
 
 NAME = "waveform"
-"""Of its track, which `monitor.features.channel` makes."""
+"""Name of its track, which `monitor.features.waveform` makes."""
 SAMPLES_PER_TICK = 20
 RATE = SAMPLES_PER_TICK * TICKS_PER_SECOND
 LATE_TICKS = 25
@@ -30,14 +30,14 @@ SEARCHED_TICKS = 25 * TICKS_PER_SECOND
 """Past in which every distance is tried; further back only where landmarks point to."""
 KEPT_TICKS = 600 * TICKS_PER_SECOND
 LEAST_CORRELATION = 0.8
-"""Of 1 s: Opus at 12 kb/s leaves 0.90, no two seconds of readers exceed 0.72."""
+"""The least for 1 s: Opus at 12 kb/s leaves 0.90, no two seconds of readers exceed 0.72."""
 _ALIKE = 0.03  # correlations that differ by less are equal: then the shortest distance is taken
 _LEAST_LAG = 0.06 * RATE  # shorter ones are periods of a voice, or multiples of one
 _NEAR = round(0.25 * RATE)  # samples around a distance by landmarks
 _QUIET = 0.35 * 32.0**2  # mean power of a waveform: pauses have less, speech more as a rule
 _FAINT = 0.02 * 32.0**2
 _SMOOTHED_TICKS = 11
-_LEAST_ALIKE = 0.5  # of power, in so many ticks, where audio repeats
+_LEAST_ALIKE = 0.5  # share of the power, in that many ticks, where audio repeats
 _GAP_TICKS = 25  # shorter gaps are part of a repetition, and pauses in it
 _PAUSE_TICKS = 50  # of a pause before or after, at most
 _SHORTEST_TICKS = 60
@@ -57,7 +57,7 @@ _BETWEEN = _sinc(_FRACTIONS)
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """What a look found: intervals (begin, end] in ticks, and whether the audio still repeats."""
+    """Result of a look: intervals (begin, end] in ticks, and whether the audio still repeats."""
 
     intervals: tuple[tuple[int, int], ...] = ()
     goes_on: bool = False
@@ -130,7 +130,7 @@ class WaveformPast:
 
     def _best(self, window: FloatArray, end: int, low: float, high: float) -> float | None:
         """Return the shortest distance between these where a window has its like; None without."""
-        # of lags low to high, and what lies around them
+        # the lags from low to high, and a margin
         first, last = int(np.floor(low)) - _REACH, int(np.ceil(high)) + _REACH
         start = end - window.size
         if first < 0:
@@ -188,7 +188,7 @@ class WaveformPast:
         return runs
 
     def _part(self, start: int, end: int) -> FloatArray:
-        """Return samples of the stream from ``start`` on; silence where there are none."""
+        """Return samples of the stream from ``start`` on, and silence beyond both ends."""
         low, high = max(start, self._first), max(end, self._first)
         part = self._sound[low - self._first : high - self._first].astype(np.float32)
         return np.pad(part, (low - start, max(0, end - low - part.size)))

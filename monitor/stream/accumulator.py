@@ -265,9 +265,13 @@ class FrameAccumulator:
         """Ticks that arrived and were not learnt."""
         return int(self._ahead.shape[0])
 
+    def check(self, frames: Frames) -> None:
+        """Refuse (UsageError) a run of ticks with impossible frames."""
+        check_frames(frames, self._features)
+
     def add(self, frames: Frames) -> None:
         """Take in a further run of ticks; after a UsageError nothing has changed."""
-        check_frames(frames, {name: self._features[name] for name in self.sketches})
+        self.check(frames)
         start = self.arrived
         self.arrived += frames.speech.shape[0]
         silent = frames.speech[max(self.tick - start, 0) :]  # all, unless resumed further on
@@ -382,13 +386,13 @@ class FrameAccumulator:
         self.tick, self._speech = moments.ticks[r], int(moments.speech[r])
 
     def correct(self, corrections: Iterable[Correction]) -> None:
-        """Correct what counts once these ticks have been learnt, in order."""
+        """Take in corrections, in order of their ticks."""
         # a stream that was resumed further on was corrected before
         self._corrections += [each for each in corrections if each.tick >= self.tick]
 
     @property
     def learnable(self) -> int:
-        """Ticks that can be learnt before the next correction."""
+        """Ticks before the next correction."""
         if not self._corrections:
             return self.waiting
         return min(self.waiting, self._corrections[0].tick - self.tick)

@@ -542,7 +542,7 @@ class Monitor:
 
     @property
     def skipped_ticks(self) -> int:
-        """Ticks whose frames a resumed stream can do without."""
+        """Ticks at the beginning that a resumed stream can skip."""
         return max(0, self._accumulator.tick - RECALLED_TICKS)
 
     @property
@@ -771,6 +771,7 @@ class Monitor:
 
     def _advance(self, frames: Frames, recording: int) -> Iterator[Event]:
         accumulator, start = self._accumulator, self._accumulator.arrived
+        accumulator.check(frames)
         decisions = self._repeats.update(frames, start + len(frames.speech))
         counted, corrections = self._gate.process(frames, recording, decisions)
         accumulator.add(counted)

@@ -32,16 +32,16 @@ from monitor.types import (
 )
 
 LEAST_SHARE = 0.6
-"""Of the half seconds of a window that must have been there before, where landmarks alone tell."""
+"""Share of half seconds of a window found before, where landmarks alone decide."""
 LEAST_CELLS = 6
 _NEWEST = 4  # half seconds at the end of the window, of which all but one must have been, too
 _LANDMARK_TICKS = 5 * TICKS_PER_SECOND  # from look to look
-_POINTED_TICKS = 10 * TICKS_PER_SECOND  # for so long a distance by landmarks is tried
+_POINTED_TICKS = 10 * TICKS_PER_SECOND  # in which a distance by landmarks is tried
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What repeats, as a look found it.
+    """Decision of one look on what repeats.
 
     Attributes:
         tick: after which it holds.
@@ -57,9 +57,8 @@ class Decision:
 class RepeatFinder:
     """Finder of audio that a stream has had before, every second, the same for any cutting.
 
-    The last 25 s are compared at every distance, the last ten minutes where landmarks point to. Of
-    what lies further back, up to two hours, landmarks alone decide. Nothing is kept in a
-    checkpoint.
+    The last 25 s are compared at every distance, the last ten minutes where landmarks point to.
+    Beyond, up to two hours, landmarks alone decide. Nothing is kept in a checkpoint.
     """
 
     def __init__(self) -> None:
@@ -150,12 +149,12 @@ def _places(track: Track) -> IntArray:
 _NEW, _WAITS, _REPEATS = 1, 2, 0
 _FAR = int(np.iinfo(np.intp).max)
 _REMEMBERED_TICKS = 60 * TICKS_PER_SECOND  # of decisions on speech: windows of it are long
-_LOGGED_TICKS = BACK_TICKS + 2 * TICKS_PER_SECOND  # of frames, which may be corrected so long
+_LOGGED_TICKS = BACK_TICKS + 2 * TICKS_PER_SECOND  # of frames, which may be corrected until then
 _LEAST_WINDOW_SHARE = 0.4  # of a window of speech that is new; what has less does not count
-_EARLY_SHARE = 2 / 3  # for less the early frame of a window stands, where it has one
+_EARLY_SHARE = 2 / 3  # for less its early frame counts, where it has one
 
 RECALLED_TICKS = _LOGGED_TICKS + 4 * TICKS_PER_SECOND
-"""Ticks before a checkpoint whose frames a resumed stream needs."""
+"""Ticks before a checkpoint: a resumed stream needs their frames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +170,14 @@ class FrameChange:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What counts differently once a tick has been learnt.
+    """Change of weights, applied after a tick.
 
     Attributes:
         tick: which one.
         speech: shape (k,), ticks of speech that count from now on, or no longer.
         counts: shape (k,), which of the two.
         frames: by feature.
-        early: by feature, the early frame that stands from now on; None where none does.
+        early: by feature, the early frame that counts from now on, or None.
     """
 
     tick: int
@@ -334,7 +333,7 @@ class RepeatGate:
         return np.asarray(np.diff(counts, prepend=0) > 0)
 
     def _new_shares(self, ticks: IntArray, lengths: IntArray) -> FloatArray:
-        """Compute which share is new of so many ticks of speech before each tick."""
+        """Compute the new share of the last ticks of speech before each tick."""
         speech = np.flatnonzero(self._speech)
         new = np.concatenate(([0], np.cumsum(self._status[speech] == _NEW)))
         last = np.searchsorted(speech, ticks - self._first, side="left")
@@ -402,7 +401,7 @@ class RepeatGate:
         )
 
     def _has_other(self, name: str, before: BoolArray, changes: Mapping[str, FrameChange]) -> bool:
-        """Return whether another early frame may stand than did."""
+        """Return whether another early frame may count now."""
         early = self._logs[name].early
         if early is None:
             return False

@@ -357,9 +357,10 @@ def test_what_is_no_number_is_told_at_the_end_of_its_second():
 
 
 def test_recordings_follow_one_another_and_each_is_heard_afresh():
-    one, other = audio(sounds(2.0), [777]), audio(sounds(1.5, 8000), [99], 8000)
+    sound = sounds(1.5, 8000)[::-1]  # another than the first
+    one, other = audio(sounds(2.0), [777]), audio(sound, [99], 8000)
     both = Monitor(reference())
-    made = told(both.events(Listed([*one, *audio(sounds(1.5, 8000), [99], 8000, recording=1)])))
+    made = told(both.events(Listed([*one, *audio(sound, [99], 8000, recording=1)])))
     assert [record["seconds"] for record in made] == [1.0, 2.0, 3.0, 3.5]
     totals, speech = [], []
     for items in (one, other):

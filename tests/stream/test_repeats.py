@@ -39,6 +39,7 @@ def measured(sound: FloatArray, watch: str) -> tuple[float, float, list[str]]:
     blocks = np.split(sound, range(7001, sound.size, 7001))
     readings = [r for part in blocks for r in monitor.push(Block(part, SPEECH_RATE))]
     last = [*readings, *monitor.finish()][-1]
+    assert last.bits is not None
     return last.bits, last.speech, [notice.kind for notice in monitor.noticed]
 
 

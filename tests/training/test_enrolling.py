@@ -290,7 +290,9 @@ def test_a_further_session_of_somebody_else(enrolled, others):
 def test_a_take_keeps_the_landmarks_of_the_recording(tmp_path):
     (tmp_path / "ann").mkdir()
     soundfile.write(tmp_path / "ann" / "a.wav", VOICE, RATE, subtype="FLOAT")
-    ((recorded,),) = (each.sources for each in enrol(find(tmp_path), ["f0"]).population.speakers)
+    ((recorded,),) = (
+        each.sources for each in enrol(find(tmp_path), features=["f0"]).population.speakers
+    )
     (live,) = taken(VOICE).enrolment("ann", "microphone", 60.0).population.speakers[0].sources
     assert live.landmarks.size > 20
     assert np.array_equal(live.landmarks, recorded.landmarks)
