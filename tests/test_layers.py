@@ -21,7 +21,7 @@ import monitor
 
 ROOT = Path(monitor.__file__).parent
 LAYERS = [
-    {"errors", "lazy", "safe_text", "types", "version"},
+    {"contents", "errors", "lazy", "safe_text", "types", "version"},
     {"arrays", "phrases"},
     {"crowds", "files", "jobs", "maths", "programs"},
     {"events", "how_much", "kinds"},

@@ -34,10 +34,11 @@ digests = [""] * count
 
 
 def listen(thread):
+    first = Extractor(make(["f0"]))
     together.wait()
+    first.process(blocks[0])  # all threads need the same libraries at once
     monitor = Monitor(population, watch=population.names[3], on_change="split")
     digest = sha256()
-    together.wait()
     for block in blocks:
         for event in monitor.push(block):
             digest.update(repr(event.record()).encode())

@@ -394,9 +394,11 @@ def layout_of(label: str, first: str) -> Layout:
             return Layout(separator, False, width, 1, 0, None, 2)
         return Layout(separator, False, width, 1, 0, 2, 3 if width == 4 else None)
     if _DECIMAL_COMMA.search(first):
-        raise UsageError(f"{label}: its first line has decimal commas: use decimal points")
+        raise UsageError(f"the first line of {label} has decimal commas: use decimal points")
     if separator is not None and not names[-1]:
-        raise UsageError(f"{label}: lines end with a separator: remove it, or name the last column")
+        raise UsageError(
+            f"lines of {label} end with a separator: remove it, or name the last column"
+        )
     raise UsageError(
         f"{label}: its first line does not say which column is which: write a header above it, "
         "'trial speaker score' (or target) for a list, 'trial' and every speaker for a table, "
@@ -444,8 +446,8 @@ def check_names(label: str, role: str, names: Collection[str]) -> None:
     """Refuse (UsageError) cells without a name, and one name that is written in two ways."""
     if empty := next((name for name in names if name and is_empty_cell(name)), None):
         raise UsageError(
-            f"{label}: a {role} is called {empty!r}, as programs write an empty cell: write its "
-            "name, or remove the line"
+            f"a {role} of {label} is called {empty!r}, as empty cells are written: write its name, "
+            "or remove the line"
         )
     if twin := find_decimal_twin(names):
         raise UsageError(f"{label}: {describe_twin(twin, role)}")
