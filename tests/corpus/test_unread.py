@@ -103,6 +103,7 @@ def refusal(path: Path, *columns: str) -> str:
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [(name, *case) for name, cases in REFUSED.items() for case in cases],
+    ids=[f"{name}-{n}" for name, cases in REFUSED.items() for n in range(len(cases))],
 )
 def test_a_table_that_is_not_understood_is_refused(tmp_path, folders, name, content, words):
     root = corpus_of(tmp_path, *folders)
