@@ -93,7 +93,7 @@ def pairs_of(scores: FloatArray, target: IntArray) -> dict[str, tuple[str, Work,
         "EER": (
             legal_name,
             lambda: legal_eval.rocch_eer(mated, others),
-            lambda: eer(mated, others),
+            lambda: eer(mated, others, "rocch"),
         ),
         "pi_link": (legal_name, their_links, our_links),
         "Cllr": ("lir", lambda: lir.cllr(llrs), lambda: cllr(*nats)),

@@ -199,7 +199,7 @@ class Conformal(Threshold):
         return sentence
 
     def idle_reason(self, start: RunStart, modelled_bits: float = math.inf) -> str:
-        """Return why nothing can exceed it: as many others reach the most bits; mostly empty."""
+        """Return why no stream can exceed it; empty where one can."""
         most, most_of_start = self.alarms.most_bits, most_bits(self.field, start)[0]
         most = min(most, modelled_bits, math.inf if most_of_start is None else most_of_start)
         if self.bits < most - 1e-9:

@@ -48,15 +48,16 @@ def test_a_dozen_figures_come_first(evaluate):
 def test_figures_by_name_and_what_each_says(run, evaluate):
     asked = ("--replicates", 0, "--figures", "eer,d_ece,IDR")
     rows = [line.split("  ")[0] for line in evaluate("strong", options=asked).out.splitlines()]
-    assert rows[3:6] == ["EER (convex hull)", "D_ECE", "IdR: the right person first"]
-    options = ("--replicates", 0, "--json", "--figures", "zebra,verification.eer_nearest")
+    assert rows[3:6] == ["EER (nearest threshold)", "D_ECE", "IdR: the right person first"]
+    options = ("--replicates", 0, "--json", "--figures", "zebra,eer_nearest")
     (system,) = strict(evaluate("strong", options=options).out)["systems"]
     assert [each["name"] for each in system["figures"].values()] == [
-        "d_ece", "log10_l", "tag", "eer_nearest",
+        "d_ece", "log10_l", "tag", "eer",
     ]  # fmt: skip
     lines = run("evaluate", "--figures", "help").out.splitlines()
     said = dict(line.split(maxsplit=1) for line in lines if not line.startswith(" "))
-    assert "equal error rate" in said["eer"]
+    assert "nearest threshold (VoicePrivacy)" in said["eer"]
+    assert "convex hull" in said["eer_rocch"]
     everything = evaluate("strong", options=("--replicates", 5, "--json", "--epsilon", 0.5)).out
     (system,) = strict(everything)["systems"]
     assert {figure["name"] for figure in system["figures"].values()} <= set(said)

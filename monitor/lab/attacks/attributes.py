@@ -333,10 +333,10 @@ def judge_attribute(
     for place, group in enumerate((having, ~having)):
         drawn_weights[:, group] = speaker_weights(int(group.sum()), replicates, seed + place)
     weights = np.concatenate([drawn_weights, 1.0 - np.eye(readers.size)])
-    rate, trials = eer(mated, other), min(mated.size, other.size)
+    rate, trials = eer(mated, other, "rocch"), min(mated.size, other.size)
     drawn = np.array(
         [
-            eer(np.repeat(mated, n[owner]), np.repeat(other, n[other_owner]))
+            eer(np.repeat(mated, n[owner]), np.repeat(other, n[other_owner]), "rocch")
             for n in weights.astype(np.int64)
         ]
     )

@@ -569,9 +569,7 @@ def command(options: EvaluateOptions) -> int:
     everything = options.as_json or options.csv_to == "-" or options.every
     within = shown if everything else shown or main_figures()
     pairs = all_pairs(reports, within) if options.pairs or options.as_json else ()
-    # as the challenges report it
-    first = ("verification.eer_nearest",) if any(system.entry for system in systems) else ()
-    _write(options, Evaluation(reports, parts, pairs), shown, first)
+    _write(options, Evaluation(reports, parts, pairs), shown)
     return 0
 
 
@@ -628,7 +626,6 @@ def _write(
     options: EvaluateOptions,
     evaluation: Evaluation,
     shown: Sequence[str] | None,
-    first: Sequence[str],
 ) -> None:
     """Write the files that were asked for; print JSON, CSV, LaTeX or tables to stdout."""
     from monitor.files import write_text
@@ -661,4 +658,4 @@ def _write(
     if printed:
         click.echo(printed, nl=False)
     else:
-        print_document(evaluation.summary(shown, options.every, first), made_console(_WIDE))
+        print_document(evaluation.summary(shown, options.every), made_console(_WIDE))

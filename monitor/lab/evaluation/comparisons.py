@@ -23,6 +23,7 @@ from monitor.lab.evaluation.input.files import (
     take_where,
     tally,
 )
+from monitor.lab.report.model import OneLine
 from monitor.maths.ranks import rank_bounds
 from monitor.maths.roc import Blocks, Counts, cell_counts, cuts_around, pool
 from monitor.maths.statistics import REPLICATES, speaker_weights
@@ -56,8 +57,8 @@ class Roles:
         return f"{self.query} queries against {self.reference} references"
 
 
-@dataclass(frozen=True)
-class ScoreList:
+@dataclass(frozen=True, repr=False)
+class ScoreList(OneLine):
     """Labelled comparisons one by one: pairs of a trial and an enrolled speaker, complete or not.
 
     Attributes:
@@ -141,8 +142,8 @@ _BLOCK = 1 << 20
 """Scores taken at a time: a matrix on disk never enters memory whole."""
 
 
-@dataclass(frozen=True)
-class ScoreMatrix:
+@dataclass(frozen=True, repr=False)
+class ScoreMatrix(OneLine):
     """Scores of T trials against N speakers, and who really spoke.
 
     The score of a trial with its own speaker is mated, all others of its row are non-mated. Trials
@@ -411,8 +412,8 @@ class Usage:
     ranked_trials: int
 
 
-@dataclass(frozen=True)
-class Comparisons:
+@dataclass(frozen=True, repr=False)
+class Comparisons(OneLine):
     """Everything that was compared: what ranks stand on, and what is beside it.
 
     Attributes:

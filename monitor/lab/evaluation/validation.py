@@ -34,7 +34,7 @@ from monitor.lab.evaluation.comparisons import (
 from monitor.lab.evaluation.family import EvaluationContext, EvaluationSettings, add_limits
 from monitor.lab.evaluation.input.files import natural
 from monitor.lab.evaluation.input.labels import Attribute
-from monitor.lab.report.model import Figure
+from monitor.lab.report.model import Figure, OneLine
 from monitor.maths.likelihood_ratios import (
     ScorePairs,
     TemplateComparisons,
@@ -145,8 +145,8 @@ class ValidationStatement:
     criteria: tuple[Criterion, ...] = ()
 
 
-@dataclass(frozen=True)
-class ValidationPart:
+@dataclass(frozen=True, repr=False)
+class ValidationPart(OneLine):
     """The measures of some comparisons.
 
     Attributes:
@@ -177,8 +177,8 @@ class ValidationPart:
         return max(low) / _TENS, min(high) / _TENS
 
 
-@dataclass(frozen=True)
-class Validation:
+@dataclass(frozen=True, repr=False)
+class Validation(OneLine):
     """The validation of one system.
 
     Attributes:

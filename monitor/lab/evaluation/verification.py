@@ -40,26 +40,27 @@ if TYPE_CHECKING:
 #
 # False rejects are mated scores below a threshold, false accepts non-mated ones at or above it.
 
-EER_RULES = ("rocch", "nearest")
+EER_RULES = ("nearest", "rocch")
 """Where the two error rates are called equal."""
 
 _Doubles: TypeAlias = NDArray[np.float64]
 
 
-def eer(mated: ArrayLike, non_mated: ArrayLike, rule: str = "rocch") -> float:
+def eer(mated: ArrayLike, non_mated: ArrayLike, rule: str = "nearest") -> float:
     """Equal error rate.
 
     Args:
         mated: any shape, scores of the same speaker; higher is more alike.
         non_mated: any shape, scores of different speakers.
-        rule: ``"rocch"``: where the convex hull of the ROC has equal rates (Brummer and du Preez,
-            2013); never above one half. ``"nearest"``: the mean of both rates at the threshold, of
-            all that the scores offer, at which they differ least. Four scores against twelve can
-            read 37.5 % by one rule and 50 % by the other: always say which.
+        rule: ``"nearest"``: the mean of both rates at the threshold, of all that the scores offer,
+            at which they differ least, as VoicePrivacy prints it. ``"rocch"``: where the convex
+            hull of the ROC has equal rates (Brummer and du Preez, 2013); never above one half. Four
+            scores against four can read 50 % by one rule and 37.5 % by the other.
 
     Example:
-        >>> eer([0.3, 0.5, 0.7, 0.9], [0.2, 0.4, 0.6, 0.8]), eer([1.0], [1.0], "nearest")
-        (0.375, 0.5)
+        >>> own, others = [0.3, 0.5, 0.7, 0.9], [0.2, 0.4, 0.6, 0.8]
+        >>> eer(own, others), eer(own, others, "rocch")
+        (0.5, 0.375)
     """
     if rule not in EER_RULES:
         raise UsageError(f"no EER rule {rule!r}: take one of {', '.join(EER_RULES)}")
@@ -215,8 +216,8 @@ def figures(
     coarse = "limits are counted in coarser cells than the value" if counts.coarse else ""
     figure = FAMILY.figure
     return (
-        figure("eer_rocch", hull, rocch_of_blocks(blocks) if blocks else None, coarse),
         figure("eer_nearest", nearest, nearest_of_replicates(drawn) if drawn else None, coarse),
+        figure("eer_rocch", hull, rocch_of_blocks(blocks) if blocks else None, coarse),
         figure("cllr_bits", float(counts.costs.mean()),
              None if costs is None else costs.mean(axis=1),
              "has a meaning only where scores are log-likelihood ratios in nats"),
@@ -294,13 +295,13 @@ FAMILY = Family(
     "Its two rules differ on few or tied scores.",
     needs=("pool",),
     figures=(
-        FigureEntry("eer", "verification.eer_rocch",
-                    "equal error rate on the convex hull; 50 % is no evidence",
-                    LimitRule("fitted", most=0.5), label="EER (convex hull)", unit="share",
-                    floor=0.5, ties="pooled"),
-        FigureEntry("eer_nearest", "verification.eer_nearest",
-                    "the same at the nearest threshold (VoicePrivacy)",
+        FigureEntry("eer", "verification.eer_nearest",
+                    "equal error rate at the nearest threshold (VoicePrivacy); 50 % is no evidence",
                     LimitRule("share", most=1.0), label="EER (nearest threshold)", unit="share",
+                    floor=0.5, ties="pooled"),
+        FigureEntry("eer_rocch", "verification.eer_rocch",
+                    "the same on the convex hull of the ROC (ROCCH-EER)",
+                    LimitRule("fitted", most=0.5), label="EER (convex hull)", unit="share",
                     floor=0.5, ties="pooled"),
         FigureEntry("cllr", "verification.cllr_bits",
                     "cost of the scores as log-likelihood ratios, bits",
@@ -311,7 +312,7 @@ FAMILY = Family(
                     ties="pooled"),
     ),
     compute=_compute,
-    main=("verification.eer_rocch", "verification.min_cllr_bits"),
+    main=("verification.eer_nearest", "verification.eer_rocch", "verification.min_cllr_bits"),
     drawings=(
         Drawing("roc", "Sure hits: the true positives at few false ones",
                 "Dotted curve: guessing. An attacker who must not be wrong works on the far left.",

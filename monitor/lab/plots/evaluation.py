@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from monitor.lab.report.model import Picture
+from monitor.lab.report.model import OneLine, Picture
 from monitor.plots.canvas import COLOURS, MUTED, inline_svg, legend_above, percents
 from monitor.types import FloatArray, Record
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 _DASHES = ("-", "--", "-.", ":")
 
 
-@dataclass(frozen=True)
-class CrowdRates:
+@dataclass(frozen=True, repr=False)
+class CrowdRates(OneLine):
     """IdR against the number of people."""
 
     measured: Line
@@ -110,8 +110,8 @@ POINTS = 240
 _NOT_DRAWN = ("name", "speakers", "non_mated", "more")
 
 
-@dataclass(frozen=True)
-class Line:
+@dataclass(frozen=True, repr=False)
+class Line(OneLine):
     """Points of a curve, and its 95 % interval where it has them; shape (K,) each."""
 
     x: FloatArray
@@ -120,8 +120,8 @@ class Line:
     high: FloatArray | None = None
 
 
-@dataclass(frozen=True)
-class Curves:
+@dataclass(frozen=True, repr=False)
+class Curves(OneLine):
     """Lines to draw of one system; what is None is left out."""
 
     name: str

@@ -6,16 +6,52 @@ A `Document` has sections; a `Section` has blocks. All text is plain: renderers 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from monitor.types import FloatArray
+
+# -------------------------------------------------------------------------------------------- repr
+
+_MOST_SHOWN = 60
+
+
+class OneLine:
+    """Base of data classes with a ``repr`` of one line: arrays by shape, long parts by length.
+
+    Example:
+        >>> @dataclass(repr=False)
+        ... class Made(OneLine):
+        ...     name: str
+        ...     scores: object
+        >>> Made("a", list(range(99)))
+        Made(name='a', scores=<list of 99>)
+    """
+
+    def __repr__(self) -> str:
+        parts = (
+            f"{each.name}={_shorten(getattr(self, each.name))}"
+            for each in fields(self)  # type: ignore[arg-type]
+        )
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def _shorten(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"<array {value.shape}>"
+    if isinstance(value, Collection) and not isinstance(value, str) and len(value) > 3:
+        return f"<{type(value).__name__} of {len(value)}>"
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}..."
+
 
 # ----------------------------------------------------------------------------------------- figures
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Figure:
     """One number of a report, with its limits, ceiling, floor and notes.
 
@@ -50,6 +86,11 @@ class Figure:
     high: float | None = None
     text: str = ""
     left_out: FloatArray | None = None
+
+    def __repr__(self) -> str:
+        limits = format_limits(self)
+        unit = f" {self.shown_unit}" if self.shown_unit else ""
+        return f"<Figure {self.key}: {self.shown}{unit}{f' ({limits})' if limits else ''}>"
 
     @property
     def limits(self) -> tuple[float | None, float | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import json
@@ -21,15 +22,17 @@ from monitor.lab.evaluation.comparisons import (
     leaving_out,
     resamples,
 )
-from monitor.lab.evaluation.report.comparing import all_pairs, by_group
+from monitor.lab.evaluation.report.comparing import all_pairs, by_group, compare
 from monitor.lab.evaluation.report.document import Evaluation, pairs_csv, save_page
 from monitor.lab.evaluation.report.report import (
     choose_figures,
+    entries,
     main_figures,
     meaning,
 )
 from monitor.lab.report.export import escape_latex, figure_json
 from monitor.lab.report.html import render_html
+from monitor.lab.report.model import format_limits
 from tests.lab.evaluation.made import EVIL, report
 from tests.lab.evaluation.matrices import constant, leading, perfect, report_of
 from tests.lab.reading import read_alone
@@ -108,8 +111,68 @@ def test_some_families_alone_say_what_they_say_among_all():
         report_of(matrix, only=("srd", "style"))
 
 
+def test_names_of_the_command_line_work_in_python():
+    made = report_of(leading(12, 5, 2.0), replicates=20)
+    for entry in entries():
+        if entry.key in made.figures:
+            assert made[entry.name] is made[entry.key] is made[entry.key.upper()]
+    assert made["eer"].key == "verification.eer_nearest"
+    assert made["eer_nearest"] is made["EER"] is made.eer
+    assert made["eer_rocch"].key == "verification.eer_rocch"
+    assert made.zebra.tag is made["tag"]
+    with pytest.raises(KeyError, match="no figure 'mincllr': use min_cllr"):
+        made["mincllr"]
+    with pytest.raises(KeyError, match=r"no figure 'zzzz': use meand or .* or eer or eer_rocch"):
+        made["zzzz"]
+    with pytest.raises(AttributeError, match="no figure 'iddr': use idr"):
+        made.iddr  # noqa: B018
+    assert not hasattr(made, "_repr_png_")
+    assert copy.deepcopy(made)["eer"].value == made["eer"].value
+
+
+def test_what_a_notebook_shows_is_short():
+    matrix = leading(12, 5, 2.0)
+    made = report_of(matrix, replicates=200)
+    several = compare([made, replace(made, name="other")])
+    shown = [
+        made,
+        *made.figures.values(),
+        several,
+        several.rows[0],
+        matrix,
+        made.curves,
+        made.usage,
+    ]
+    shown.append(Comparisons(matrix.speakers, matrix))
+    for each in shown:
+        assert "\n" not in repr(each)
+        assert len(repr(each)) < 1000
+    assert repr(made["eer"]) == (
+        f"<Figure verification.eer_nearest: {made['eer'].shown} ({format_limits(made['eer'])})>"
+    )
+    page = made._repr_html_()
+    read_alone(page)
+    assert page.count("<tr>") == 1 + len(made.figures)
+    assert "<td>IdR" in page
+    hostile = replace(made, name="<script>")
+    assert "<script>" not in hostile._repr_html_()
+
+
+def test_figures_as_a_data_frame():
+    made = report_of(leading(12, 5, 2.0), replicates=20)
+    frame = made.to_pandas()
+    assert frame.index.tolist() == list(made.figures)
+    row, figure = frame.loc["verification.eer_nearest"], made["eer"]
+    assert (row["name"], row["unit"], row["trials"]) == ("eer", "share", made.trials)
+    assert (row["value"], row["low"], row["high"]) == (figure.value, figure.low, figure.high)
+    assert frame.loc["zebra.tag", "text"] == made["tag"].text
+    assert np.isnan(frame.loc["zebra.tag", "value"])
+
+
 def test_figures_are_chosen_by_names_keys_families_and_the_main_ones():
-    assert choose_figures(["eer"]) == ("verification.eer_rocch",)
+    assert choose_figures(["eer"]) == ("verification.eer_nearest",)
+    assert choose_figures(["eer_nearest"]) == ("verification.eer_nearest",)  # its name before
+    assert choose_figures(["EER_ROCCH"]) == ("verification.eer_rocch",)
     assert choose_figures(["Linkage.D_sys", "d_sys"]) == ("linkage.d_sys",)
     assert choose_figures(["main"]) == main_figures()
     assert set(choose_figures(["zebra"])) == {"zebra.d_ece_bits", "zebra.log10_l", "zebra.tag"}
@@ -202,7 +265,7 @@ def test_csv_has_every_figure_to_its_last_digit(reports):
 def test_csv_has_groups_chosen_figures_and_pairs(reports, parts):
     rows = table(Evaluation(reports, parts).csv(["verification.eer_rocch"]))
     assert [row["group"] for row in rows] == ["", "f", "m", "average"] * 2
-    assert {row["figure"] for row in rows} == {"eer"}
+    assert {row["figure"] for row in rows} == {"eer_rocch"}
     (row,) = table(pairs_csv(all_pairs(reports, ["srd.idr"])))
     assert (row["system"], row["minus"]) == ("McAdams_a&b", "before, 100 %")
     gap = reports[1]["srd.idr"].value - reports[0]["srd.idr"].value

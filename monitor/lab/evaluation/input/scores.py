@@ -57,6 +57,7 @@ from monitor.lab.evaluation.input.tables import (
     read_labels_of,
     read_parquet,
 )
+from monitor.lab.report.model import OneLine
 from monitor.phrases import plural
 from monitor.safe_text import is_name
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -69,8 +70,8 @@ needed, or not at all, or are not allowed."""
 _UNEVEN = 3
 
 
-@dataclass(frozen=True)
-class EvaluationInput:
+@dataclass(frozen=True, repr=False)
+class EvaluationInput(OneLine):
     """Finite scores, and a sentence each on what is allowed and yet can mislead.
 
     Warnings are what makes all figures doubtful.
@@ -568,8 +569,8 @@ def write_score_file(
         raise not_written(path, error) from None
 
 
-@dataclass(frozen=True)
-class ScoreFile:
+@dataclass(frozen=True, repr=False)
+class ScoreFile(OneLine):
     """A score file, whose matrices are read when they are asked for."""
 
     path: Path

@@ -15,7 +15,7 @@ from monitor.lab.evaluation.comparisons import Comparisons, within
 from monitor.lab.evaluation.family import rule_of
 from monitor.lab.evaluation.report.report import Report
 from monitor.lab.report.export import figure_json
-from monitor.lab.report.model import Figure
+from monitor.lab.report.model import Figure, OneLine
 from monitor.maths.statistics import Estimate, difference_reach
 from monitor.phrases import format_best_feature, plural
 
@@ -79,8 +79,8 @@ def _estimate(figure: Figure, speakers: int) -> Estimate | None:
 # --------------------------------------------------------------------------------------- comparing
 
 
-@dataclass(frozen=True)
-class Row:
+@dataclass(frozen=True, repr=False)
+class Row(OneLine):
     """One figure of every system, None where a system has it not, and its differences to the first.
 
     The most private is the index of the system nearest to no evidence; None where no floor is known
@@ -129,8 +129,8 @@ class Row:
         return " ".join(notes)
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(OneLine):
     """A table of several systems; the first is the one that others are compared with.
 
     Attributes:
@@ -300,8 +300,8 @@ def _describe_speakers(first: Report, other: Report, paired: bool) -> Iterator[s
 _STEPS = 24
 
 
-@dataclass(frozen=True)
-class Pair:
+@dataclass(frozen=True, repr=False)
+class Pair(OneLine):
     """One system less the first.
 
     Limits hold for all pairs of a figure together in 95 % of cases; p is times the number of pairs
@@ -404,8 +404,8 @@ AVERAGE = "average"
 """What the column beside the groups is called."""
 
 
-@dataclass(frozen=True)
-class Grouped:
+@dataclass(frozen=True, repr=False)
+class Grouped(OneLine):
     """One system: a report of each group and, last, their average; and which comparisons count."""
 
     name: str

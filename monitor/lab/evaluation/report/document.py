@@ -133,18 +133,15 @@ class Evaluation:
 
     # ------------------------------------------------------------------------------------- terminal
 
-    def summary(
-        self, shown: Sequence[str] | None = None, every: bool = False, first: Sequence[str] = ()
-    ) -> Document:
+    def summary(self, shown: Sequence[str] | None = None, every: bool = False) -> Document:
         """Make what a terminal shows.
 
         Args:
             shown: keys of the figures; None for those that matter.
             every: show all others as well.
-            first: keys of figures to put before those that matter.
         """
         have = [row.key for row in self.comparison.rows]
-        tables = list(_choose_tables(have, shown, every, first))
+        tables = list(_choose_tables(have, shown, every))
         blocks = [figure_table(self.comparison, keys, title) for title, keys in tables]
         sections = [
             Section("", blocks[:1]),
@@ -327,13 +324,13 @@ def _group_section(part: Grouped, tables: Iterable[tuple[str, Sequence[str]]]) -
 
 
 def _choose_tables(
-    have: Sequence[str], shown: Sequence[str] | None, every: bool, first: Sequence[str] = ()
+    have: Sequence[str], shown: Sequence[str] | None, every: bool
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield title and keys of each table."""
     if shown is not None:
         yield "Figure", [key for key in shown if key in have]
         return
-    yield _MAIN, [*(key for key in first if key in have), *main_keys(have)]
+    yield _MAIN, main_keys(have)
     for key, members in by_family(have).items():
         family = family_of(key)
         if every or (family is not None and family.option):

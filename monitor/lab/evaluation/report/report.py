@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from html import escape
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,9 +16,13 @@ from monitor.lab.evaluation.comparisons import Usage
 from monitor.lab.evaluation.family import FigureEntry, families, family_of
 from monitor.lab.plots.evaluation import CrowdRates, Curves, Line
 from monitor.lab.report.export import curve_json, figure_json
-from monitor.lab.report.model import Figure
+from monitor.lab.report.model import Figure, format_limits
 from monitor.phrases import plural
+from monitor.tables import Column, data_frame
 from monitor.types import Record
+
+if TYPE_CHECKING:
+    import pandas
 
 # --------------------------------------------------------------------------------------- catalogue
 
@@ -81,6 +87,10 @@ def short_name(key: str) -> str:
     return next((entry.name for entry in listed if entry.key == key), key)
 
 
+_FORMER_NAMES = {"eer_nearest": "verification.eer_nearest"}
+"""Short names that figures had before, with their keys."""
+
+
 def choose_figures(names: Sequence[str], keys: Iterable[str] = ()) -> tuple[str, ...]:
     """Find the keys that names stand for, in the order of the names.
 
@@ -92,7 +102,7 @@ def choose_figures(names: Sequence[str], keys: Iterable[str] = ()) -> tuple[str,
 
     Example:
         >>> choose_figures(["EER", "zebra"])[:2]
-        ('verification.eer_rocch', 'zebra.d_ece_bits')
+        ('verification.eer_nearest', 'zebra.d_ece_bits')
         >>> choose_figures(["dece"])
         Traceback (most recent call last):
         ...
@@ -103,6 +113,7 @@ def choose_figures(names: Sequence[str], keys: Iterable[str] = ()) -> tuple[str,
         **{key: (key,) for key in all_keys},
         **by_family(all_keys),
         **{entry.name: (entry.key,) for entry in entries()},
+        **{name: (key,) for name, key in _FORMER_NAMES.items()},
         "main": main_figures(),
     }
     selected: dict[str, None] = {}
@@ -118,9 +129,19 @@ def choose_figures(names: Sequence[str], keys: Iterable[str] = ()) -> tuple[str,
 # ------------------------------------------------------------------------------------------ report
 
 
-@dataclass(frozen=True)
+_COLUMNS = (
+    *(Column(name, "text") for name in ("key", "name", "label")),
+    *(Column(name, "number") for name in ("value", "low", "high")),
+    *(Column(name, "text") for name in ("unit", "text")),
+    *(Column(name, "number") for name in ("ceiling", "floor")),
+    *(Column(name, "integer") for name in ("speakers", "trials")),
+    *(Column(name, "text") for name in ("ties", "note")),
+)
+
+
+@dataclass(frozen=True, repr=False)
 class Report:
-    """All figures of one system.
+    """All figures of one system: ``report["eer"]``, by the names of ``monitor evaluate`` or by key.
 
     Attributes:
         name: of the system.
@@ -161,18 +182,73 @@ class Report:
         """``log2 N``."""
         return float(np.log2(self.speakers))
 
-    def __getitem__(self, key: str) -> Figure:
-        return self.figures[key]
+    def __getitem__(self, name: str) -> Figure:
+        """Return a figure by its key, or by its short name as ``--figures`` takes it.
 
-    def __getattr__(self, family: str) -> SimpleNamespace:
-        """Return the figures of a family by their names, as in ``report.srd.mean_bits.value``."""
-        keys = by_family(vars(self).get("figures", ())).get(family)
-        if keys is None:
-            raise AttributeError(f"a report has no {family!r}, neither field nor family of figures")
-        return SimpleNamespace(**{key.partition(".")[2]: self.figures[key] for key in keys})
+        Raises:
+            KeyError: no figure has this name. The message has similar names.
+        """
+        names = self._names()
+        if str(name).lower() in names:
+            return self.figures[names[str(name).lower()]]
+        near = difflib.get_close_matches(str(name).lower(), names, 4)
+        known = " or ".join(near or [*dict.fromkeys(map(short_name, main_keys(self.figures)))])
+        raise KeyError(f"no figure {name!r}: use {known}. report.figures has all keys")
+
+    def _names(self) -> dict[str, str]:
+        """Map short names and keys in lower case to keys."""
+        keys = self.figures
+        names = {short_name(key).lower(): key for key in keys}
+        names |= {old: key for old, key in _FORMER_NAMES.items() if key in keys}
+        return {**names, **{key.lower(): key for key in keys}}
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a figure by its short name, or those of a family: ``report.srd.idr.value``."""
+        figures = vars(self).get("figures", {})
+        keys = by_family(figures).get(name)
+        if keys is not None:
+            return SimpleNamespace(**{key.partition(".")[2]: figures[key] for key in keys})
+        if figures and not name.startswith("_"):
+            try:
+                return self[name]
+            except KeyError as error:
+                raise AttributeError(error.args[0]) from None
+        raise AttributeError(f"a report has no {name!r}")
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *by_family(self.figures)]
+
+    def __repr__(self) -> str:
+        return f"<Report {self.name}: {', '.join(fact_list(self))}, {len(self.figures)} figures>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of all figures, for a notebook."""
+        head = "".join(f"<th>{title}</th>" for title in ("figure", "value", "95 % interval", "key"))
+        rows = "".join(
+            f"<tr><td>{escape(figure.label)}</td>"
+            f"<td>{escape(f'{figure.shown} {figure.shown_unit}'.strip())}</td>"
+            f"<td>{escape(format_limits(figure))}</td><td>{escape(key)}</td></tr>"
+            for key, figure in self.figures.items()
+        )
+        facts = ", ".join(fact_list(self))
+        return (
+            f"<table><caption>{escape(f'{self.name}: {facts}')}</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        )
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Make a data frame, one row per figure, indexed by key. Needs the extra 'tables'."""
+        rows = (
+            {
+                "key": key,
+                "name": short_name(key),
+                **{part.name: getattr(figure, part.name, None) for part in _COLUMNS[2:]},
+                "speakers": self.speakers,
+                "trials": self.trials_of(key),
+            }
+            for key, figure in self.figures.items()
+        )
+        return data_frame(_COLUMNS, rows).set_index("key")
 
     def trials_of(self, key: str) -> int:
         """Count the trials that a figure stands on."""
