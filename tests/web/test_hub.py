@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import threading
@@ -21,6 +22,7 @@ from monitor.web.hub import (
     RECENT,
     Hub,
     NumberedRecord,
+    Wakeup,
     thinned,
 )
 from monitor.web.page import exposition, since_of
@@ -192,3 +194,20 @@ def test_metrics_are_of_each_person_and_nothing_is_forecast_of_all_together():
     assert 'monitor_alert_raised{rule="S0: bits>1"} 1.0' in text
     assert hub.state().forecast[0].seconds_left is None
     assert "bits{stream" not in text
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_who_waits_can_be_cancelled_at_any_moment(steps):
+    async def wait() -> bool:
+        wakeup = Wakeup()
+        waiting = asyncio.create_task(wakeup.wait(60.0))
+        await asyncio.sleep(0.01)
+        wakeup.wake()
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        if not waiting.cancel():
+            return True  # it had returned
+        await asyncio.gather(waiting, return_exceptions=True)
+        return waiting.cancelled()
+
+    assert asyncio.run(wait())
