@@ -104,7 +104,8 @@ def find_unknown_commands(path: Path) -> Iterator[str]:
     from monitor.cli import cli
 
     known = set(cli.list_commands(cli.make_context("monitor", [], resilient_parsing=True)))
-    for run in re.findall(r"(?:`[a-z]+`(?:, | and | or )+)+`[a-z]+`", " ".join(prose(path).split())):
+    text = " ".join(prose(path).split())
+    for run in re.findall(r"(?:`[a-z]+`(?:, | and | or )+)+`[a-z]+`", text):
         names = set(re.findall(r"`([a-z]+)`", run))
         if len(names & known) > 1:
             yield from (f"no command {name}" for name in sorted(names - known))

@@ -1,8 +1,8 @@
 """Tables of how much is much: bits as people, usual bits, and a threshold for each purpose.
 
 The one declaration: README, the page's "?" and the end of ``monitor demo`` are rendered from it.
-``docs/check.py`` compares README with it, its medians with benchmarks/results/usual.md, and its
-ranges with the spread of the shipped calibration, which pictures and pages show as a band.
+``docs/check.py`` compares README with it, and its medians with benchmarks/results/usual.md. Its
+ranges are the spread of the shipped calibration, which pictures and pages show as a band.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CITY = 1e6
 
 
 class Usual(NamedTuple):
-    """Evidence after so much speech: median of held-out readers, and range of 9 of 10 voices."""
+    """Evidence at one length: median of held-out readers, and range of 9 of 10 voices, bits."""
 
     seconds: float
     median: float

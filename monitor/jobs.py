@@ -204,7 +204,8 @@ def each_in_order(
         ) from None
     finally:
         stop.value = True
-        pool.shutdown(cancel_futures=True)
+        with ignored_interrupt():  # a second Ctrl-C would leave processes and semaphores behind
+            pool.shutdown(cancel_futures=True)
 
 
 def in_order(
@@ -319,6 +320,19 @@ def no_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def ignored_interrupt() -> Iterator[None]:
+    """Ignore Ctrl-C, in the main thread, whichever thread of the process gets the signal."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 AHEAD = 120  # results of one process that may wait to be taken

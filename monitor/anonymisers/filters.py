@@ -256,7 +256,7 @@ START_SECONDS = 60.0  # for a program to load what it needs
 TIMES_REAL_TIME = 60.0
 IN, OUT = "{in}", "{out}"
 CONTRACT = (
-    f"a program reads a WAV on standard input and prints one, or names the files {IN} and {OUT}"
+    f"A program reads a WAV on standard input and prints one, or names the files {IN} and {OUT}"
 )
 _LAST_WORDS = 200
 # what it may print: floats, of a recording so much longer than the one it was given
@@ -283,7 +283,7 @@ class Program:
             raise UsageError(f"cannot take {command!r} apart: {error}") from None
         if not self._command:
             raise UsageError(
-                f"a program is needed, such as --anonymiser-command my-anonymiser: {CONTRACT}"
+                f"a program is needed, such as --anonymiser-command my-anonymiser. {CONTRACT}"
             )
         if timeout_seconds is not None and not 0 < timeout_seconds < float("inf"):
             raise UsageError(f"{timeout_seconds:g} s are no time for a program; give more than 0")
@@ -358,7 +358,7 @@ class Program:
         except SourceError as error:
             reason = str(error).partition(";")[0]
             raise SourceError(
-                f"{name} printed no WAV that can be read: {reason}; {CONTRACT}"
+                f"{name} printed no WAV that can be read: {reason}. {CONTRACT}"
             ) from None
         if (pipe.rate, pipe.channels) != (self.rate, 1):
             raise SourceError(
@@ -383,7 +383,7 @@ def _replace_marks(word: str, paths: Mapping[str, Path]) -> str:
 
 
 def _read_made(path: Path, limit: int, name: str) -> bytes:
-    """Read the file that a program wrote; SourceError if it is none, or too large."""
+    """Read the file that a program wrote; SourceError if it wrote no plain file of this size."""
     try:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > limit:

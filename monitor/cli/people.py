@@ -167,7 +167,7 @@ def _choose(population: Population, asked: PeopleOptions) -> list[int]:
 
 
 def _find_shipped(population: Population) -> set[int]:
-    """Find the places of the shipped readers, whose templates have no date."""
+    """Find the shipped readers by name and undated template; return their places."""
     from monitor.population.population import Population
 
     names = {*Population.reference().names}

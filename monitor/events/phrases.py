@@ -107,7 +107,7 @@ def among_enrolled(reading: Reading) -> str:
 
 
 def nobody_speaks(reading: Reading) -> str:
-    """Format the headline if probably nobody enrolled speaks; otherwise empty.
+    """Format the headline if probably none of the enrolled people speaks; otherwise empty.
 
     The closed-set figure assumes an enrolled speaker, so it is no headline then. Evidence is.
     """

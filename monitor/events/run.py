@@ -599,8 +599,8 @@ class Alert(Event):
         default=None,
     )
     way: str | None = text_key(
-        "only of `listen --through`: how sound goes out from then on, an anonymiser's name or "
-        '`"muted"`; `value` is then what was sent',
+        "only of `listen --through`, with the bits sent as `value`: how sound goes out from then "
+        'on, by an anonymiser of this name or `"muted"`',
         sparse=True,
         default=None,
     )

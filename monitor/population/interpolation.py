@@ -282,7 +282,7 @@ class SpeakerRange(NamedTuple):
     """Range of voices' readings at one length, bits."""
 
     low: float  # between these 9 of 10 voices read that are watched by their own name
-    high: float  # infinite where so many were cut to what calibration supports
+    high: float  # infinite if it is what calibration supports
     others: float | None  # below this 19 of 20 of other people's voices do; None if not known
 
 

@@ -89,7 +89,7 @@ class AttackOptions:
     )
     commands: tuple[str, ...] = option(
         "--anonymiser-command CMD",
-        "Any other program: WAV on its stdin, WAV on its stdout, or the files {in} and {out}; may "
+        "Any other program: WAV on its stdin, WAV on its stdout, or the files {in} and {out}. May "
         "be given several times.",
     )
     attackers: tuple[str, ...] | None = option(
