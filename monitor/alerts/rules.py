@@ -134,6 +134,16 @@ def most_bits(field: str, start: RunStart) -> tuple[float | None, str]:
     return ceiling, f"among {start.speakers} speakers a voice can reach"
 
 
+def round_down(bits: float) -> str:
+    """Format a bound so that a threshold at the shown number can be reached.
+
+    Example:
+        >>> round_down(13.6899), round_down(5.64)
+        ('13.68', '5.64')
+    """
+    return f"{math.floor(100 * bits + 1e-9) / 100:.2f}"
+
+
 def _check_among(field: str, name: str, last: str) -> None:
     if last in AMONG_FIELDS and (people := among(field)) is not None and math.isfinite(people):
         return
@@ -566,7 +576,7 @@ class Threshold(Holding):
             most, why = modelled_bits, f"by calibration {self.field} can reach"
         if self.bits <= most:
             return ""
-        return f"{self.rule} can never be raised: {why} at most {most:.2f} bits. Use fewer"
+        return f"{self.rule} can never be raised: {why} at most {round_down(most)} bits. Use fewer"
 
 
 class AdjustableThreshold(Threshold):

@@ -398,6 +398,7 @@ PROTECTED = {
         ("bits>15", {**CLOSED, "headline": "evidence"}, SUPPORTED),
         ("bits>8", CLOSED, "can never be raised: among 50 speakers a voice can reach at most 5.64"),
         ("bits>5", CLOSED, ""),
+        ("bits>5.64", {**CLOSED, "ceiling": 5.6399996}, "can reach at most 5.63 bits"),  # float32
         ("bits_low>5.5", {**CLOSED, "reachable_bits": 5.4}, "can reach at most 5.40 bits"),
         ("bits_high>5.5", {**CLOSED, "reachable_bits": 5.4}, ""),  # a replicate's floor is less
         ("sum_bits>9", CLOSED, ""),

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from monitor import crowds
+from monitor.alerts.rules import round_down
 from monitor.corpus import Corpus, Recording, read_speaker_attributes
 from monitor.errors import CorpusError, UsageError
 from monitor.events.declaration import Event, find_first
@@ -208,7 +209,7 @@ def _check_budget(config: AuditConfig, supports: Sequence[float | None]) -> None
     if known and len(known) == len(supports) and config.budget > max(known):
         raise UsageError(
             f"a budget of {config.budget:g} bits can never be exceeded: calibration supports at "
-            f"most {max(known):.2f} bits. Use fewer"
+            f"most {round_down(max(known))} bits. Use fewer"
         )
 
 
