@@ -286,7 +286,7 @@ class EnrolOptions:
     )
     naming: ColumnOptions = group(ColumnOptions, "Data sets")
     channel: int | None = option(
-        "--channel", "Hear this channel of recordings, from 1. [default: all, mixed]", least=1
+        "--channel", "Use this channel of recordings, from 1. [default: all, mixed]", least=1
     )
     add: bool = option(
         "--add",

@@ -25,8 +25,8 @@ class RelayOptions:
 
     through: str | None = option(
         "--through DEVICE",
-        "Let what is heard out at this output, which other programs take for a microphone "
-        "(`monitor doctor` says how to make one), until --budget is spent.",
+        "Send your voice to this output, which other programs take for a microphone "
+        "(see `monitor doctor`), until --budget is spent.",
     )
     then: str | None = option(
         "--then mute|METHOD",
@@ -106,9 +106,9 @@ def command(asked: ListenOptions) -> int:
     monitor listen -p us.npz --watch me --through meeting --budget 6 --then mcadams:random
     my-recogniser | monitor listen -p us.npz --watch me --transcript -
 
-    Audio is heard and forgotten: none is stored. Records are those of `monitor replay`, with the
-    lag of every reading. Ctrl-C is a normal end. Should this machine be too slow, the feature that
-    costs most hears less, and the records say so, before any audio is lost.
+    Audio is processed in memory and never stored. Records are those of `monitor replay`, with the
+    lag of every reading. Ctrl-C is a normal end. On a slow machine the slowest feature skips audio
+    first, and the records mark it.
     """
     from monitor.alerts.rules import Forecast
     from monitor.protocols import LiveSource

@@ -105,7 +105,7 @@ class MonitorOptions:
     )
     step: float = option("--step", "Audio seconds between readings.", type=Seconds(), default="1")
     channel: int | None = option(
-        "--channel", "Hear this channel, from 1. [default: all, mixed]", least=1
+        "--channel", "Measure this channel, from 1. [default: all, mixed]", least=1
     )
     template_seconds: float | None = option(
         "--template-seconds D",
@@ -451,7 +451,7 @@ class LedgerOptions:
     )
     budget: float | None = option(
         "--budget BITS",
-        "Raise an alert when all sessions in the ledger together have disclosed so much. "
+        "Alert when all sessions in the ledger together disclose this many bits. "
         "With --through let out no more; 1.5 bits of it are kept back.",
         type=NumberOfBits(),
     )

@@ -271,7 +271,7 @@ class JobOptions:
 
     jobs: int | None = option(
         "--jobs N",
-        "Processes that listen. [default: one a core, where there are minutes of audio]",
+        "Worker processes. [default: one per core]",
         least=1,
     )
     scheduler: str | None = option(

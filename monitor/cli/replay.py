@@ -199,7 +199,7 @@ class BatchOptions:
 
     wanted: bool = option(
         "--each",
-        "Hear every recording by itself, and all in a DIR: a line of --summary each, or an "
+        "Measure recordings one by one, and all in a DIR: a line of --summary each, or an "
         "--alert. The exit status is the worst of all.",
     )
     summary: Path | None = option(

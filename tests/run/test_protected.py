@@ -83,7 +83,9 @@ def test_the_anonymiser_that_does_nothing_discloses_the_same_to_the_last_bit():
 
 
 def test_the_clear_side_is_as_it_is_alone():
-    both, alone = heard(listed(items()), SEEDED), heard(listed(items()))
+    # the second recording repeats the first, which counts where a protected side hears it too
+    once = [item for item in items() if item.recording == 0]
+    both, alone = heard(listed(once), SEEDED), heard(listed(once))
     assert both[0].pop("protected")["method"] == "mcadams:random"
     assert both[-1].pop("disclosure_delay")
     both[0]["notices"] = alone[0]["notices"]

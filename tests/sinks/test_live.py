@@ -264,7 +264,7 @@ RULE = {"rule": "protected.bits>3 for 5 s", "field": "protected.bits", "threshol
          ["at least 14.2 bits, at most 400 in a million watching 4088"], ["to 14.2"]),
         ([TOLD, {**reading(9.0), **CLIPPED, "bits_low": 13.9}], ["(13.9 or more)"], ["to 14.2"]),
         ([TOLD, {**reading(9.0), **EVIDENCE, "bits": 8.6, "among": [WIDE]}],
-         ["between a thousand and 5,000 people"], []),
+         ["between 1,000 and 5,000 people"], []),
         ([{**TOLD, "watch": None, "headline": "closed-set"}, reading(9.0, 5.4, among=BEST)],
          ["5.4 of 5.6 bits", "in a city of a million: 1 in 400 that it is 4088, the best match"],
          []),

@@ -178,7 +178,7 @@ ACTION_OPTIONS = (
     ActionOption(
         "--on-alert",
         "COMMAND",
-        "Run this for every alert and warning, raised or cleared, with the record as JSON on its "
+        "Run this at every alert and warning, raised or cleared, with its JSON record on "
         "standard input; may be repeated. What it prints goes to stderr.",
         _command,
     ),
