@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import soundfile
 from benchmarks.simulation import SIZE, Simulation
 from monitor.population import Population
 from monitor.sources import write_frames
+from monitor.version import __version__
 from tests.lab.attacks.conftest import corpora
 from tests.pages import fenced
 from tests.records import read_records
@@ -166,3 +168,24 @@ def test_a_folder_of_ones_own(shared, tmp_path):
         assert last.get("withheld") is None
         assert last["features"]["phones"]["usable"] > 1
         made.unlink()
+
+
+# ------------------------------------------------------------------------------- docs/check.py
+
+
+def test_commands_that_are_gone_and_examples_of_another_version_are_found(tmp_path, monkeypatch):
+    spec = importlib.util.spec_from_file_location("check", ROOT / "docs" / "check.py")
+    assert spec is not None
+    assert spec.loader is not None
+    check = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(check)
+    text = tmp_path / "page.md"
+    text.write_text("Use it in `hear`, `enrol`, `replay` and `listen`, with `speech` or `noise`.")
+    assert [*check.find_unknown_commands(text)] == ["no command hear"]
+    for name, value in (("DOCS", tmp_path), ("ROOT", tmp_path), ("PAGES", [text])):
+        monkeypatch.setattr(check, name, value)
+    for version in ("0.1.0", __version__):
+        (tmp_path / f"{version}.html").write_text(f"<p>Made by monitor {version}.</p>")
+    (tmp_path / "boxes.svg").write_text("<text>templates, laws</text>")
+    assert [name for name, _ in check.find_old_examples()] == ["0.1.0.html"]
+    assert [name for name, _ in check.find_old_words()] == ["boxes.svg"]
