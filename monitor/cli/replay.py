@@ -436,8 +436,8 @@ class ReplayOptions(RunOptions):
     plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw the curve when done.")
     resume: bool = option(
         "--resume",
-        "Continue an interrupted run in --jsonl FILE, or in --summary FILE with --each. A run that "
-        "was interrupted before anything was saved begins again.",
+        "Continue an interrupted run of --jsonl FILE. With --each continue --summary FILE. A run "
+        "that was interrupted before anything was saved begins again.",
     )
     each: BatchOptions = group(BatchOptions, "Many recordings")
     workers: JobOptions = group(JobOptions, "Many recordings")

@@ -95,20 +95,20 @@ def test_the_status_is_the_worst_of_all_and_a_broken_file_no_end(run, talks, tmp
 
 
 def test_a_recording_too_short_to_decide_does_not_comfort(run, talks, tmp_path):
-    table, rule = tmp_path / "out.csv", ("--features", "f0", "--alert", "bits>60 for 0 s")
+    table, rule = tmp_path / "out.csv", ("--features", "f0", "--alert", "bits>5.2 for 0 s")
     done = run("replay", talks, "--each", "--summary", table, *rule, "--jobs", "1")
     assert done.code == 4
     told = {Path(row["recording"]).name: row for row in rows(table)}
     assert (told["8.wav"]["undecided"], told["8.wav"]["exit_status"]) == ("", "0")  # 12 s
     short = told["10.wav"]
     assert short["exit_status"] == "4"
-    assert short["undecided"].startswith("alert bits>60: not decided, ")
+    assert short["undecided"].startswith("alert bits>5.2: not decided, ")
     assert f"10.wav: {short['undecided']}\n" in done.err
     alone = run("replay", short["recording"], *rule)
     assert alone.code == 4
     assert alone.records[-1]["undecided"] == [short["undecided"]]
     assert f"monitor: {short['undecided']}\n" in alone.err
-    at_once = run("replay", short["recording"], *rule[:2], "--alert", "bits>60 for 0 s after 0 s")
+    at_once = run("replay", short["recording"], *rule[:2], "--alert", "bits>5.2 for 0 s after 0 s")
     assert (at_once.code, at_once.records[-1]["undecided"]) == (0, [])
 
 

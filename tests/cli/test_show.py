@@ -107,7 +107,7 @@ def test_a_replay_is_followed_while_it_runs(command, talk, population, tmp_path)
     process = subprocess.Popen(
         [
             *command, "replay", str(talk), "-p", str(population), "--watch", "000003",
-            "--speed", "20", "--web", str(port), "--jsonl", str(log), "--alert", "bits>99",
+            "--speed", "20", "--web", str(port), "--jsonl", str(log), "--alert", "bits>3.5",
         ],
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
