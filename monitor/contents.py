@@ -1,4 +1,4 @@
-"""What a file really is, by its first bytes, where its name promises something else."""
+"""Files that are not what their name promises, by their first bytes."""
 
 from __future__ import annotations
 

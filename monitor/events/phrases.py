@@ -388,7 +388,7 @@ def others_in_words(alarms: FalseAlarmTerms) -> str:
     )
 
 
-STOP = "Stop or mute now. Past speech cannot be undone; more usually discloses more."
+STOP = "Stop or mute now. Past speech cannot be undone. More speech usually discloses more."
 UNCHANGED = "Do not share this recording unchanged."
 SHARE_FIRST = "Share only the first {}, which stays below the threshold."
 

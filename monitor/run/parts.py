@@ -70,7 +70,7 @@ class LogFile:
 
     @property
     def can_resume(self) -> bool:
-        """Whether there is a run to continue: it was not killed before its first checkpoint."""
+        """True if there is a run to continue, not killed before its first checkpoint."""
         has_state = state_path(Path(self.path)).exists()
         return self.resume and (has_state or not has_barely_begun(self.path))
 

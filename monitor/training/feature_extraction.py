@@ -724,13 +724,10 @@ def _keep(
         return OrderOutcome(order, 0.0, False, problem)
     shapes = {name: shapes[name] for name in names}
     words = {} if mark is None else {"words": mark}
+    settings = {**note, "features": shapes, **words}
     peaks = frames_of(frames.tracks.get(NAME))
-    header = Header(
-        hashes=hashes,
-        settings={**note, "features": shapes, **words},
-        sound=sound,
-        landmarks=None if peaks is None else pack(*peaks),
-    )
+    landmarks = None if peaks is None else pack(*peaks)
+    header = Header(hashes=hashes, settings=settings, sound=sound, landmarks=landmarks)
     problem = _write(order, frames, shapes, header)
     messages = _list_notices(frames, file_name(order.source.name))
     if transcript is not None:

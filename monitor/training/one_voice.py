@@ -1,4 +1,4 @@
-"""Whether the speech of an enrolment is one voice alone, judged by its window embeddings.
+"""A check that an enrolment is one voice alone, by its window embeddings.
 
 Two people in turn differ before and after some moment. Two at once, or quick turns, make any two
 windows unlike. In music the network's attention finds little of a voice. ``python -m benchmarks
@@ -27,7 +27,7 @@ LEAST_AGREEMENT, LEAST_COHESION, LEAST_ATTENTION = 0.65, 0.55, -0.3
 
 
 class Unity(NamedTuple):
-    """How far consecutive windows are of one voice alone.
+    """Measures of how alike the consecutive windows of a session are.
 
     Attributes:
         split: windows before the moment at which the voice changes most.
