@@ -9,7 +9,7 @@ const NEAR_BITS = 2.5;
 const LINES = [
   ["bits", "This voice", "line"],
   ["limits", "95 % interval", "band"],
-  ["spread", "9 of 10 people", "band"],
+  ["spread", "9 of 10 voices", "band"],
   ["protected", "Through the anonymiser", "dash"],
   ["closed", "Closed-set", "line"],
   ["expected", "Average voice", "dash"],
