@@ -79,16 +79,12 @@ def test_import_and_help_are_light():
 
 
 SLOW = {
-    *("scipy.stats", "scipy.optimize", "river", "sklearn", "sqlalchemy", "pandas"),
+    *("river", "sklearn", "sqlalchemy", "pandas"),
     *("matplotlib", "torch", "speechbrain", "sqlite3", "http.client", "ssl"),
 }
 """None of them is needed for pitch, however much is installed; river is once there is a change to
-look for."""
-UNUSED = {
-    *("scipy.signal", "scipy.special", "scipy.optimize", "scipy.fft", "rich", "email", "socket"),
-    *("importlib.metadata", "difflib", "multiprocessing", "numpy.ma.core", "numpy.random"),
-    *("monitor.sources.people", "monitor.transcripts.turns"),
-}
+look for. scipy.signal filters the sound, and imports the rest of scipy."""
+UNUSED = {"rich", "monitor.sources.people", "monitor.transcripts.turns"}
 """Of a recording of one person, without a terminal."""
 
 

@@ -73,7 +73,7 @@ def test_rank_models_in_a_file_of_their_own(run, people, talk, enrolled, tmp_pat
     assert run("calibrate", people, "-o", path, *ONE).code == 0  # a rank model file may be renewed
     lent = run("replay", talk, "-p", enrolled, "--rank-model", "reference")
     assert lent.code == 0
-    assert "alibration lacks some enrolled speakers" in lent.err
+    assert "Enrolled speakers are not calibrated" in lent.err
 
 
 @pytest.mark.slow

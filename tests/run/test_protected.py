@@ -347,8 +347,9 @@ def test_readings_wait_for_the_latency_and_no_longer(method, seconds):
 def test_words_are_the_same_on_both_sides(tmp_path, monkeypatch, method):
     monkeypatch.setattr(registry, "FEATURES", dict(registry.FEATURES))
     registry.register(Style)
-    path = tmp_path / "talk.wav"
-    soundfile.write(path, voice(6.0), RATE)
+    paths = tmp_path / "one.wav", tmp_path / "two.wav"
+    for path, sound in zip(paths, np.split(voice(12.0), 2), strict=True):  # nothing repeats
+        soundfile.write(path, sound, RATE)
     protect = Protection(method, seed=7)
 
     def own() -> Monitor:
@@ -356,10 +357,10 @@ def test_words_are_the_same_on_both_sides(tmp_path, monkeypatch, method):
         return Monitor(population(), names, "ann", step_seconds=0.5, on_change="note")
 
     def twice(block: float = 0.7) -> Chain:
-        """The recording twice, each with words of its own, some of which are known late."""
+        """Two recordings, each with words of its own, some of which are known late."""
         return Chain([
             SideInputSource(File(path, block_seconds=block), words=said(n, late))
-            for n, late in ((12, 30), (8, 500))
+            for path, n, late in zip(paths, (12, 8), (30, 500), strict=True)
         ])  # fmt: skip
 
     def made(protect: Protection | None, block: float = 0.7) -> list[dict[str, Any]]:
