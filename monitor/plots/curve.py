@@ -535,7 +535,9 @@ def _make_painter(
         figure.text(
             0.085, 0.94, heading_text, fontsize=size, weight="bold", color=BLACK, va="bottom"
         )
-        figure.text(0.085, 0.912, summary(run), color=GREY)
+        subheading = summary(run)
+        size = min(12.0, 1600 / max(1, len(subheading)))  # longer ones would leave the picture
+        figure.text(0.085, 0.912, subheading, fontsize=size, color=GREY)
         figure.text(0.085, 0.018, small, fontsize=10, color=GREY)
 
     return paint, _INCHES
