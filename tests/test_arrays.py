@@ -7,11 +7,15 @@ import inspect
 from decimal import Decimal
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+
+pytest.importorskip("torch", reason="needs the extra training")
+pytest.importorskip("ml_dtypes", reason="needs the extra onnx")
+
+import ml_dtypes
 import torch
 from scipy import sparse
 

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+
+pytest.importorskip("playwright", reason="needs the extra all-tests")
+
 from playwright.sync_api import expect
 
 from monitor.serve.page import MOST_SESSIONS, ListeningPage
