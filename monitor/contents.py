@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 HEAD_BYTES = 4096
+LFS_POINTER = b"version https://git-lfs"
 _BINARY = {
     b"\x1f\x8b": "is compressed (gzip): unpack it",
     b"BZh": "is compressed (bzip2): unpack it",
@@ -19,7 +20,7 @@ _BINARY = {
 }
 _OFFICE = (b"[Content_Types].xml", b"_rels/", b"opendocument")
 _PLACEHOLDERS = {
-    b"version https://git-lfs": "is a Git LFS pointer: run git lfs pull",
+    LFS_POINTER: "is a Git LFS pointer: run git lfs pull",
     b"<!doctype html": "is a web page (HTML): download the file again",
     b"<html": "is a web page (HTML): download the file again",
 }

@@ -12,14 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from monitor.contents import HEAD_BYTES, describe_foreign
+from monitor.contents import HEAD_BYTES, LFS_POINTER, describe_foreign
 from monitor.errors import CorpusError
 from monitor.files import FREE_BYTES, MOST_RATIO
 from monitor.safe_text import file_name
 
 LONGEST_LINE = 8 << 20
 """Maximum bytes or characters of a line: word times of ten hours of speech are longer than any."""
-_POINTER = b"version https://git-lfs.github.com/spec/"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _MARK = b"\xef\xbb\xbf"
 
@@ -72,7 +71,7 @@ def _open_regular(path: Path) -> Iterator[BinaryIO]:
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise CorpusError(f"{name} is a pipe or a device: save it to a file first")
-        if file.read(len(_POINTER)) == _POINTER:
+        if file.read(len(LFS_POINTER)) == LFS_POINTER:
             raise CorpusError(f"{name} is a Git LFS pointer, not the file itself: run git lfs pull")
         file.seek(0)
         yield file

@@ -270,8 +270,7 @@ class FrameAccumulator:
         check_frames(frames, self._features)
 
     def add(self, frames: Frames) -> None:
-        """Take in a further run of ticks; after a UsageError nothing has changed."""
-        self.check(frames)
+        """Take in a further run of ticks, which `check` has accepted."""
         start = self.arrived
         self.arrived += frames.speech.shape[0]
         silent = frames.speech[max(self.tick - start, 0) :]  # all, unless resumed further on

@@ -232,6 +232,7 @@ def _find_moments(
     frames, ticks_heard = stream.frames, stream.frames.speech.size
     reach = max((h for h in horizons if h <= 2 * stream.seconds), default=0.0)
     accumulator = FrameAccumulator({name: population.features[name].spec for name in frames.tracks})
+    accumulator.check(frames)
     accumulator.add(frames)
     if (again := round(reach * TICKS_PER_SECOND) - ticks_heard) > 0:
         tracks = {}

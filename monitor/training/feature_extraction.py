@@ -723,8 +723,7 @@ def _keep(
         problem = describe_unusable(order.source, error, order.speaker)
         return OrderOutcome(order, 0.0, False, problem)
     shapes = {name: shapes[name] for name in names}
-    words = {} if mark is None else {"words": mark}
-    settings = {**note, "features": shapes, **words}
+    settings = {**note, "features": shapes, **({} if mark is None else {"words": mark})}
     peaks = frames_of(frames.tracks.get(NAME))
     landmarks = None if peaks is None else pack(*peaks)
     header = Header(hashes=hashes, settings=settings, sound=sound, landmarks=landmarks)
