@@ -26,7 +26,7 @@ from monitor.lab.evaluation.comparisons import ScoreMatrix
 from monitor.lab.evaluation.family import EvaluationSettings
 from monitor.lab.evaluation.input.scores import read_scores
 from monitor.lab.evaluation.linkage import pi_link
-from monitor.lab.evaluation.verification import cllr, eer, min_cllr
+from monitor.lab.evaluation.verification import EER, HULL, cllr, eer, min_cllr
 from monitor.maths.ranks import rank_bounds
 from monitor.types import FloatArray, IntArray
 
@@ -50,14 +50,14 @@ def evaluate(page: Page, *, trials: int = 1000, speakers: int = 100, runs: int =
         how = EvaluationSettings(replicates=draws)
         return report_of(ScoreMatrix(scores, target), settings=how)
 
-    works = {"eer": pairs["EER"][1], "bare": lambda: whole(0), "drawn": lambda: whole(200)}
+    works = {"eer": pairs[EER[HULL]][1], "bare": lambda: whole(0), "drawn": lambda: whole(200)}
     took = in_turns(runs, works)
     share = sorted(a / b for a, b in zip(took["bare"], took["eer"], strict=True))
     page.figure(
         f"`monitor evaluate`, {told(trials)} x {speakers} scores, the report without intervals",
         f"{median(took['bare']):.2f} s, {median(share):.2f} times ({share[0]:.2f} to "
-        f"{share[-1]:.2f}) as long as the EER alone in voice-anonymization-legal-eval; with 200 "
-        f"resamples {median(took['drawn']):.2f} s",
+        f"{share[-1]:.2f}) as long as {EER[HULL]} alone in voice-anonymization-legal-eval; with "
+        f"200 resamples {median(took['drawn']):.2f} s",
     )
 
 
@@ -90,7 +90,7 @@ def pairs_of(scores: FloatArray, target: IntArray) -> dict[str, tuple[str, Work,
 
     legal_name = "legal-eval"
     return {
-        "EER": (
+        EER[HULL]: (
             legal_name,
             lambda: legal_eval.rocch_eer(mated, others),
             lambda: eer(mated, others, "rocch"),
@@ -130,7 +130,7 @@ def evaluate_memory(
 ) -> None:  # fmt: skip
     """What do time and memory of a whole report come to, on scores of VoxCeleb's size on disk?
 
-    With --peer the EER of legal-eval on the same file, all in memory, stands beside it. With
+    With --peer the hull's EER of legal-eval on the same file, all in memory, stands beside it. With
     --comparisons the scores are a text, a line for each of so many a trial, its own among them;
     with --records that list is a .npy.
     """
@@ -158,7 +158,7 @@ def evaluate_memory(
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
             eer, seconds, gb = json.loads(done.stdout)
             page.figure(
-                f"legal-eval's EER alone of {told(trials)} x {told(speakers)} scores",
+                f"legal-eval's {EER[HULL]} alone of {told(trials)} x {told(speakers)} scores",
                 f"{seconds:.1f} s and {gb:.1f} GB, {seconds / took[0]:.1f} times as long; "
                 f"{abs(eer - value):.0e} apart",
             )
@@ -167,7 +167,7 @@ def evaluate_memory(
 def whole_report(
     scores: Path, labels: Path, replicates: int, listed: bool
 ) -> tuple[tuple[float, float], tuple[float, float], float | None]:
-    """Processor seconds and peak GB when the scores are open and at the end, and the EER."""
+    """Processor seconds and peak GB when the scores are open and at the end, and the hull's EER."""
     began = time.process_time()
 
     def spent() -> tuple[float, float]:
@@ -177,7 +177,7 @@ def whole_report(
     opened = spent()
     how = EvaluationSettings(replicates=replicates)
     report = report_of(read.comparisons if listed else read.matrix, settings=how, notes=read.notes)
-    return opened, spent(), report["verification.eer_rocch"].value
+    return opened, spent(), report[HULL].value
 
 
 def write_matrix(folder: Path, trials: int, speakers: int) -> tuple[Path, Path]:

@@ -22,6 +22,7 @@ import soundfile
 from monitor.anonymisers import Utterance, make
 from monitor.files import atomic_write
 from monitor.lab.evaluation import EvaluationSettings, ScoreMatrix, evaluate
+from monitor.lab.evaluation.verification import NEAREST
 from monitor.networks.layers import RATE
 from monitor.networks.voice import VoiceNetwork, shipped
 from monitor.types import FloatArray, IntArray
@@ -171,7 +172,7 @@ def _row(
     figures = evaluate(matrix, settings=EvaluationSettings(replicates=0)).figures
     first = np.mean(scores.argmax(axis=1) == target)
     return {"row": name, "n": len(names), "tests": len(scores), "first": float(first),
-            "eer": figures["verification.eer_rocch"].value or 0.0}  # fmt: skip
+            "eer": figures[NEAREST].value or 0.0}  # fmt: skip
 
 
 def _read(path: Path, start: float, seconds: float) -> FloatArray:

@@ -30,7 +30,7 @@ from monitor.lab.attacks.speech import (
     choose_readers,
 )
 from monitor.lab.evaluation.membership import OperatingPoint, allowed_alarms, operating_point
-from monitor.lab.evaluation.verification import eer
+from monitor.lab.evaluation.verification import EER, HULL, NEAREST, eer
 from monitor.lab.report.model import Figure
 from monitor.maths.composition import DELTA, epsilon_nats
 from monitor.maths.logistic import fit_ridge
@@ -261,18 +261,26 @@ class AttributeJudgement:
     readers_without: int = key("count")
     excerpts_with: int = key("count", "stretches of their speech")
     excerpts_without: int = key("count")
-    eer: float = key("probability", "equal error rate (of the ROC's convex hull)")
+    eer: float = key("probability", "equal error rate at the nearest threshold")
     eer_low: float = key("probability")
     eer_high: float = key("probability")
     at: tuple[AtRate, ...] = key(
         "", "for each of the rates", minItems=1,
         decode=lambda rates: tuple(from_json(AtRate, rate) for rate in rates),
     )  # fmt: skip
+    eer_rocch: float | None = key(
+        "probability", "the same on the convex hull; without it `eer` is that one",
+        required=False, default=None,
+    )  # fmt: skip
 
     @property
     def error(self) -> Figure:
-        """Equal error rate, with limits."""
-        return Figure("", "", self.eer, "share", low=self.eer_low, high=self.eer_high)
+        """Equal error rate, with limits and the label of its rule.
+
+        Results of an earlier version have the hull's alone.
+        """
+        rule = HULL if self.eer_rocch is None else NEAREST
+        return Figure(rule, EER[rule], self.eer, "share", low=self.eer_low, high=self.eer_high)
 
 
 @declared()
@@ -333,10 +341,10 @@ def judge_attribute(
     for place, group in enumerate((having, ~having)):
         drawn_weights[:, group] = speaker_weights(int(group.sum()), replicates, seed + place)
     weights = np.concatenate([drawn_weights, 1.0 - np.eye(readers.size)])
-    rate, trials = eer(mated, other, "rocch"), min(mated.size, other.size)
+    rate, trials = eer(mated, other), min(mated.size, other.size)
     drawn = np.array(
         [
-            eer(np.repeat(mated, n[owner]), np.repeat(other, n[other_owner]), "rocch")
+            eer(np.repeat(mated, n[owner]), np.repeat(other, n[other_owner]))
             for n in weights.astype(np.int64)
         ]
     )
@@ -360,8 +368,9 @@ def judge_attribute(
             )
         )  # fmt: skip
     return AttributeJudgement(
-        *counts, mated.size, other.size, rate, *error.share_limits(0.0, 0.5), tuple(at)
-    )
+        *counts, mated.size, other.size, rate, *error.share_limits(0.0, 1.0), tuple(at),
+        eer(mated, other, "rocch"),
+    )  # fmt: skip
 
 
 def judge_value(

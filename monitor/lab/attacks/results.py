@@ -19,6 +19,7 @@ from monitor.lab.attacks.attackers import ATTACKERS, BITS, get_attacker
 from monitor.lab.attacks.attributes import AttributeRow
 from monitor.lab.attacks.speech import CLEAR
 from monitor.lab.evaluation.srd import is_undertrained
+from monitor.lab.evaluation.verification import EER, NEAREST
 from monitor.lab.plots.attacks import MethodBits, attacks_svg, plot_attacks
 from monitor.lab.report.export import figure_json, render_csv
 from monitor.lab.report.html import render_html
@@ -49,7 +50,7 @@ FIGURES = {
     "srd.idr": "first",
     "lid.alid_bits": "ALID",
     "lid.max_bits": "LIDmax",
-    "verification.eer_rocch": "EER",
+    **EER,
     "linkage.d_sys": "D_sys",
     "anonymity.mean_rank_p50": "mean rank p50",
     "anonymity.mean_rank_p1": "mean rank p1",
@@ -347,13 +348,13 @@ _COLUMNS = (
     BITS,
     "srd.idr",
     "lid.alid_bits",
-    "verification.eer_rocch",
+    NEAREST,
     "anonymity.mean_rank_p50",
     "anonymity.mean_rank_p1",
     "membership.tpr_at_1e-2",
 )
 _OPERATING_POINTS = (
-    "verification.eer_rocch",
+    NEAREST,
     "membership.epsilon_nats_at_1e-2",
     "membership.tpr_at_1e-2",
     "membership.tpr_at_1e-3",
@@ -431,7 +432,7 @@ def tabulate_enrolment(results: AttackResults) -> Table:
 
 def tabulate_attributes(rows: Sequence[AttributeRow]) -> Table:
     """Tabulate what attackers infer of one attribute."""
-    head = [*_NAMES, "told", "version", "EER"]
+    head = [*_NAMES, "told", "version", rows[0].judgement.error.label]
     for rate in rows[0].judgement.at:
         name = np.format_float_scientific(rate.asked, trim="-", exp_digits=1)
         head += [f"TPR at FPR {name}", "epsilon, at least", "FPR reached"]

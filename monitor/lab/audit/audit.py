@@ -34,6 +34,7 @@ from monitor.lab.audit.exposure import (
     find_retention,
     summarise_lengths,
 )
+from monitor.lab.evaluation.verification import EER, NEAREST
 from monitor.lab.report.model import Figure, format_limits, format_value
 from monitor.maths.statistics import REPLICATES
 from monitor.phrases import ACCUMULATES, length_in_words, plural
@@ -343,13 +344,15 @@ def _linkability(audit: Audit) -> Iterator[str]:
                 f"{plural(row.stretches, 'run')}."
             )
         return
-    for best in _select_strongest(audit, key="verification.eer_rocch", least=True):
-        eer = best.figures["verification.eer_rocch"]
+    measured = [key for key in EER if any(key in test.figures for test in audit.tests)]
+    key = next(iter(measured), NEAREST)  # results of an earlier version have the hull's alone
+    for best in _select_strongest(audit, key=key, least=True):
+        eer = best.figures[key]
         system = best.get_value("linkage.d_sys")
         more = f", D_sys {format_value(system, '')}" if system else ""
         yield (
             f"{_format_method(best, audit)}{best.seconds:g} s are linked with a known recording "
-            f"of the speaker with an equal error rate of {format_interval(eer)}{more} "
+            f"of the speaker with an {EER[key]} of {format_interval(eer)}{more} "
             f"({_format_attack(best)}); 50 % would be no link."
         )
     if audit.kind != "corpus":
@@ -376,12 +379,13 @@ def _inference(audit: Audit) -> Iterator[str]:
             best.setdefault(row.method, row)
         for method in dict.fromkeys(row.method for row in rows):
             row = best[method]
+            error = row.judgement.error
             subject = f"{format_plain_method(method)}: "
             subject *= len(best) > 1 or method != CLEAR
             yield (
-                f"{subject}{row.seconds:g} s tell {name} ({row.value}) with an equal error "
-                f"rate of {format_interval(row.judgement.error)}, by {row.feature}; 50 % would be "
-                "a guess."
+                f"{subject}{row.seconds:g} s disclose {name} ({row.value}) with an "
+                f"{error.label} of {format_interval(error)}, by {row.feature}; 50 % would be a "
+                "guess."
             )
     if not audit.attributes:
         yield "What else a voice tells of its speaker was not tested."

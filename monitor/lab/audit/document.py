@@ -30,6 +30,7 @@ from monitor.lab.audit.audit import (
     summarise,
 )
 from monitor.lab.audit.exposure import LengthRow
+from monitor.lab.evaluation.verification import EER
 from monitor.lab.report.export import figure_json, render_csv, render_markdown, save_with_figures
 from monitor.lab.report.html import render_html
 from monitor.lab.report.model import (
@@ -68,7 +69,7 @@ _EXPLAINED = {
     "leave one of 2^k people. Ranks say how often the right person comes first among those "
     "enrolled.",
     "linkability": "Whether two records can be told to concern the same person, without knowing "
-    'who it is (WP216). The equal error rate is that of "are these two recordings of '
+    'who it is (WP216). The equal error rate (EER) is that of "are these two recordings of '
     'one speaker?"; D_sys is 0 where scores of one speaker and of two overlap fully, 1 where not '
     "at all.",
     "inference": "Whether an attribute of a person can be deduced with significant probability "
@@ -129,7 +130,7 @@ SINGLING = {
 }
 """Columns by figure, and what each means."""
 LINKING = {
-    "verification.eer_rocch": ("EER", "50 % EER and D_sys 0 are no link."),
+    **{key: (label, "50 % EER and D_sys 0 are no link.") for key, label in EER.items()},
     "linkage.d_sys": ("D_sys", ""),
     "linkage.pi_link_10": (
         "right one of 10",
@@ -210,8 +211,9 @@ def _list_figures(audit: Audit) -> Iterator[list[Cell]]:
                        f"{inferred.seconds:g}", "",
                        str(judgement.readers_with + judgement.readers_without),
                        str(judgement.excerpts_with + judgement.excerpts_without)]  # fmt: skip
-            label = f"EER of {name}: {inferred.value} ({inferred.version})"
-            yield ["inference", *columns, *list_cells(judgement.error, "attribute.eer", label)]
+            error = judgement.error
+            label = f"{error.label} of {name}: {inferred.value} ({inferred.version})"
+            yield ["inference", *columns, *list_cells(error, "attribute.eer", label)]
 
 
 def audit_json(audit: Audit, salt: str = "") -> Record:
@@ -437,7 +439,7 @@ def _tabulate_tests(audit: Audit, columns: Mapping[str, tuple[str, str]]) -> lis
         count = f"{test.speakers}\n{plural(test.trials, 'trial')} of {test.tested}"
         rows.append([*names, *depth, *(test.figures.get(key) for key in present), count])
     notes = [f"Templates of {min(depths):g} s."] * (len(depths) == 1)
-    notes += filter(None, (columns[key][1] for key in present))
+    notes += filter(None, dict.fromkeys(columns[key][1] for key in present))
     notes.append("N: people whom each trial was compared with, below it the trials and their "
                  "speakers. Small: 95 % limits.")  # fmt: skip
     head += ["template"] * (len(depths) > 1)
@@ -500,7 +502,7 @@ def _tabulate_attributes(audit: Audit) -> list[Block]:
                 judgement.excerpts_with + judgement.excerpts_without,
             ])  # fmt: skip
         rates = [row.judgement.at[0] for row in rows]
-        head = [*names, "feature", "told", "EER",
+        head = [*names, "feature", "told", rows[0].judgement.error.label,
                 f"told at {format_value(rates[0].asked, 'share')} false",
                 "speakers with / without", "excerpts"]  # fmt: skip
         notes = [f"Stretches of {rows[0].seconds:g} s. 50 % EER would be a guess."]

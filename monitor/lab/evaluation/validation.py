@@ -34,6 +34,7 @@ from monitor.lab.evaluation.comparisons import (
 from monitor.lab.evaluation.family import EvaluationContext, EvaluationSettings, add_limits
 from monitor.lab.evaluation.input.files import natural
 from monitor.lab.evaluation.input.labels import Attribute
+from monitor.lab.evaluation.verification import EER, HULL, NEAREST
 from monitor.lab.report.model import Figure, OneLine
 from monitor.maths.likelihood_ratios import (
     ScorePairs,
@@ -64,7 +65,10 @@ MEASURES = {
     "min_cllr": ("min Cllr", "bits", "discrimination",
                  "what is left of Cllr after the best monotone calibration of these very ratios"),
     "cllr_cal": ("Cllr cal", "bits", "calibration", "the rest: what wrong calibration costs"),
-    "eer": ("EER", "share", "discrimination", "equal error rate, on the convex hull of the ROC"),
+    "eer": (EER[NEAREST], "share", "discrimination",
+            "equal error rate, at the threshold where both rates are nearest"),
+    "eer_rocch": (EER[HULL], "share", "discrimination",
+                  "equal error rate, on the convex hull of the ROC"),
     "devpav": ("devPAV", "log10", "calibration",
                "mean distance of log10 LR from what PAV makes of it"),
     "misleading_same": ("LR below 1, same speaker", "share", "misleading evidence",
@@ -374,11 +378,11 @@ def _of_scores(every: Comparisons, seed: int) -> str:
     context = EvaluationContext.of(every, EvaluationSettings(replicates=0, seed=seed))
     figures = verification.figures(every, context.pool_weights, context.counts)
     values = {figure.key: figure.shown for figure in figures}
-    eer, least = (values[f"verification.{key}"] for key in ("eer_rocch", "min_cllr_bits"))
+    least = values["verification.min_cllr_bits"]
     return (
         "EER and min Cllr are of the calibrated ratios: folds are calibrated apart, so that the "
-        f"same score may give two ratios. Of the scores, as monitor evaluate has them: EER {eer}, "
-        f"min Cllr {least}."
+        "same score may give two ratios. Of the scores, as monitor evaluate has them: "
+        f"{EER[NEAREST]} {values[NEAREST]}, min Cllr {least}."
     )
 
 
@@ -426,7 +430,8 @@ def _measure(listed: ScoreList, name: str, settings: EvaluationSettings) -> Vali
     figures = {
         "cllr": replace(cllr, note=""),
         "min_cllr": min_cllr,
-        "eer": pooled["verification.eer_rocch"],
+        "eer": pooled[NEAREST],
+        "eer_rocch": pooled[HULL],
     } | {
         key: Figure(key, "", value, MEASURES[key][1],
                     note=separated * (key == "devpav" and value is None))

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 EER_RULES = ("nearest", "rocch")
 """Where the two error rates are called equal."""
+NEAREST, HULL = "verification.eer_nearest", "verification.eer_rocch"
+EER = {NEAREST: "EER", HULL: "EER (convex hull)"}
+"""Short label of the equal error rate by each rule: plain EER is at the nearest threshold."""
 
 _Doubles: TypeAlias = NDArray[np.float64]
 
@@ -295,13 +298,13 @@ FAMILY = Family(
     "Its two rules differ on few or tied scores.",
     needs=("pool",),
     figures=(
-        FigureEntry("eer", "verification.eer_nearest",
+        FigureEntry("eer", NEAREST,
                     "equal error rate at the nearest threshold (VoicePrivacy); 50 % is no evidence",
                     LimitRule("share", most=1.0), label="EER (nearest threshold)", unit="share",
                     floor=0.5, ties="pooled"),
-        FigureEntry("eer_rocch", "verification.eer_rocch",
+        FigureEntry("eer_rocch", HULL,
                     "the same on the convex hull of the ROC (ROCCH-EER)",
-                    LimitRule("fitted", most=0.5), label="EER (convex hull)", unit="share",
+                    LimitRule("fitted", most=0.5), label=EER[HULL], unit="share",
                     floor=0.5, ties="pooled"),
         FigureEntry("cllr", "verification.cllr_bits",
                     "cost of the scores as log-likelihood ratios, bits",
@@ -312,7 +315,7 @@ FAMILY = Family(
                     ties="pooled"),
     ),
     compute=_compute,
-    main=("verification.eer_nearest", "verification.eer_rocch", "verification.min_cllr_bits"),
+    main=(NEAREST, HULL, "verification.min_cllr_bits"),
     drawings=(
         Drawing("roc", "Sure hits: the true positives at few false ones",
                 "Dotted curve: guessing. An attacker who must not be wrong works on the far left.",

