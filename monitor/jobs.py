@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import pickle
 import signal
 import sys
 import threading
 import time
+import traceback
 from _thread import interrupt_main
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from monitor import lazy
@@ -103,7 +104,7 @@ Jobs: TypeAlias = int | Workers
 """Who does the work: so many processes of this machine, or workers elsewhere."""
 
 _busy = _stopping = False
-"""Of a worker: it may be interrupted (between tasks it holds the queues' locks), and shall be."""
+"""Of a worker: it may be interrupted (between tasks it sends results), and shall be."""
 
 
 def cores() -> int:
@@ -176,18 +177,7 @@ def each_in_order(
                 arrived(result)
             yield result
         return
-    # slow to import, and a start needs none of it
-    from concurrent.futures import ProcessPoolExecutor, wait
-    from concurrent.futures.process import BrokenProcessPool
-    from multiprocessing import get_context
-
-    context = get_context("spawn")  # a fork could inherit a lock that nobody will release
-    stop = context.RawValue(ctypes.c_bool, False)  # no lock: a worker may die at any moment
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(stop,))
-
-    def submit(task: _Task) -> Future[_Result]:
-        with no_interrupt():  # or a process that is just starting would complain of it
-            return pool.submit(_do, work, task)
+    from concurrent.futures import wait  # slow to import
 
     def result_of(future: Future[_Result], meanwhile: Callable[[], None]) -> _Result:
         while not future.done():
@@ -195,17 +185,88 @@ def each_in_order(
             meanwhile()
         return future.result()
 
+    processes = _Processes(jobs)
     try:
+        submit = partial(processes.submit, work)
         yield from in_order(tasks, submit, result_of, lambda: ITEMS_AHEAD * jobs, arrived)
-    except BrokenProcessPool:
-        raise MonitorError(
-            f"one of {jobs} processes has ended in the midst of its work (killed, or out of "
-            "memory?); try again with fewer"
-        ) from None
     finally:
-        stop.value = True
-        with ignored_interrupt():  # a second Ctrl-C would leave processes and semaphores behind
-            pool.shutdown(cancel_futures=True)
+        with ignored_interrupt():  # a second Ctrl-C would leave processes behind
+            processes.close()
+
+
+class _Processes:
+    """Processes with one task each at a time, and a thread that waits for each result.
+
+    Pipes join them, which end with this process. A `ProcessPoolExecutor` has named semaphores:
+    when this process is killed, multiprocessing's resource tracker complains of them.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+        from multiprocessing import Pipe
+
+        self._jobs = jobs
+        self._stopped, self._stop = Pipe(duplex=False)
+        self._threads = ThreadPoolExecutor(jobs)
+        self._processes: list[tuple[Any, Connection]] = []
+        self._idle: SimpleQueue[Connection] = SimpleQueue()
+
+    def submit(self, work: Callable[[_Task], _Result], task: _Task) -> Future[_Result]:
+        """Hand out a task, to a new process while there are fewer than wanted."""
+        from multiprocessing import Pipe
+
+        with no_interrupt():
+            if len(self._processes) < self._jobs:
+                mine, theirs = Pipe()
+                self._processes.append((_start(_serve, theirs, self._stopped), mine))
+                theirs.close()
+                self._idle.put(mine)
+            return self._threads.submit(self._ask, work, task)
+
+    def _ask(self, work: Callable[[_Task], _Result], task: _Task) -> _Result:
+        """Let an idle process do a task, and wait for the result."""
+        held = pickle.dumps((work, task))
+        end = self._idle.get()
+        try:
+            end.send_bytes(held)
+            answer = end.recv_bytes()
+        except (EOFError, OSError):
+            raise _lost(self._jobs) from None
+        finally:
+            self._idle.put(end)
+        failed, value = pickle.loads(answer)
+        if failed:
+            raise value
+        result: _Result = value
+        return result
+
+    def close(self) -> None:
+        """Interrupt what is being done, and wait until no process is left."""
+        self._stop.close()
+        self._threads.shutdown(cancel_futures=True)
+        for process, end in self._processes:
+            end.close()
+            process.join()
+        self._stopped.close()
+
+
+def _start(target: Callable[..., None], *args: object, daemon: bool = False) -> Any:
+    """Start a process that Ctrl-C does not reach before it is ready for it."""
+    from multiprocessing import get_context
+
+    process = get_context("spawn").Process(  # a fork could inherit a lock that stays locked
+        target=target, args=args, daemon=daemon
+    )
+    with no_interrupt():
+        process.start()
+    return process
+
+
+def _lost(jobs: int) -> MonitorError:
+    return MonitorError(
+        f"one of {jobs} processes has ended in the midst of its work (killed, or out of memory?); "
+        "try again with fewer"
+    )
 
 
 def in_order(
@@ -245,14 +306,35 @@ def in_order(
         yield first()
 
 
-def _begin(stop: Any) -> None:
+def _serve(end: Connection, stopped: Connection) -> None:
+    """Do tasks as they come, until no more can."""
+    _begin(stopped)
+    with suppress(EOFError, OSError):
+        while True:
+            end.send_bytes(_answer(end.recv_bytes()))
+
+
+def _answer(held: bytes) -> bytes:
+    """Do a task; return its result or exception, and which of both."""
+    try:
+        work, task = pickle.loads(held)
+        return pickle.dumps((False, _do(work, task)))
+    except BaseException as error:
+        error.add_note("".join(traceback.format_exception(error)))
+        try:
+            return pickle.dumps((True, error))
+        except Exception as unsent:
+            return pickle.dumps((True, RuntimeError(f"{error!r} cannot be sent: {unsent!r}")))
+
+
+def _begin(stopped: Connection) -> None:
     """Prepare a worker, before anything that makes threads is imported."""
     lazy.take_process()
     os.environ.update(dict.fromkeys(THREADS, "1"))
     signal.signal(signal.SIGINT, _interrupted)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    threading.Thread(target=_watch, args=(stop,), daemon=True).start()
+    threading.Thread(target=_watch, args=(stopped,), daemon=True).start()
 
 
 def _interrupted(*_: object) -> None:
@@ -261,16 +343,14 @@ def _interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
 
-def _watch(stop: Any) -> None:
-    """Interrupt the work when nobody wants it any more, and end when nobody is there."""
+def _watch(stopped: Connection) -> None:
+    """Interrupt the work when its pipe ends, and end with the process that asked for it."""
     from multiprocessing import connection, parent_process
 
     global _stopping
     parent = parent_process()
     assert parent is not None
-    alone = False
-    while not (stop.value or alone):
-        alone = bool(connection.wait([parent.sentinel], _LOOK_SECONDS))
+    connection.wait([stopped])
     _stopping = True
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
@@ -315,6 +395,9 @@ def no_interrupt() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # its start, with the first process, would let Ctrl-C in
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -353,24 +436,20 @@ class GeneratorProcesses(Managed, Generic[_Task, _Result]):
     def __init__(
         self, work: Callable[[_Task], Iterator[_Result]], tasks: Sequence[_Task], jobs: int
     ) -> None:
-        from multiprocessing import get_context
+        from multiprocessing import Pipe
 
-        context = get_context("spawn")  # a fork could inherit a lock that nobody will release
         self._jobs = min(jobs, len(tasks))
         self._waiting: list[deque[tuple[int, str, Any]]] = [deque() for _ in range(self._jobs)]
         self._left = [len(tasks[worker :: self._jobs]) for worker in range(self._jobs)]
         self._ends: list[Connection] = []
         self._processes: list[Any] = []
         for worker in range(self._jobs):
-            mine, theirs = context.Pipe(duplex=False)
+            mine, theirs = Pipe(duplex=False)
             self._ends.append(mine)
             # as bytes: what they need is imported when there is to be one thread only
             held = pickle.dumps((work, [*enumerate(tasks)][worker :: self._jobs]))
-            process = context.Process(target=_work, args=(theirs, held), daemon=True)
-            with no_interrupt():  # Ctrl-C is for this process
-                process.start()
+            self._processes.append(_start(_work, theirs, held, daemon=True))
             theirs.close()
-            self._processes.append(process)
 
     def of(self, place: int) -> Iterator[_Result]:
         """Yield what the generator of this task yields; ask for each task once, in order."""
@@ -408,10 +487,7 @@ class GeneratorProcesses(Managed, Generic[_Task, _Result]):
                 try:
                     word = self._ends[k].recv()
                 except (EOFError, OSError):
-                    raise MonitorError(
-                        f"one of {self._jobs} processes has ended in the midst of its work "
-                        "(killed, or out of memory?); try again with fewer"
-                    ) from None
+                    raise _lost(self._jobs) from None
                 self._left[k] -= word[1] != "yielded"
                 self._waiting[k].append(word)
         return self._waiting[worker].popleft()

@@ -24,6 +24,29 @@ if __name__ == "__main__":
     list(each_in_order(time.sleep, [60.0] * 4, 2))
 """
 
+INTERRUPTED = """
+import signal, sys, time
+import multiprocessing.popen_spawn_posix, multiprocessing.queues, multiprocessing.synchronize
+from monitor.jobs import each_in_order
+
+left = int(sys.argv[1])
+
+def count(frame, event, _):
+    global left
+    left -= event == "return" and "multiprocessing" in frame.f_code.co_filename
+    if not left:
+        left = -1
+        signal.raise_signal(signal.SIGINT)
+
+if __name__ == "__main__":
+    sys.setprofile(count)
+    try:
+        list(each_in_order(time.sleep, [60.0] * 3, 2))
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+"""Ctrl-C when so many functions of multiprocessing have returned."""
+
 
 def later_first(seconds: float) -> tuple[float, str | None]:
     time.sleep(seconds)
@@ -72,8 +95,8 @@ def test_what_the_work_raises_is_raised_here_and_a_process_that_dies_is_one_line
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_no_process_outlives_the_one_that_asked(tmp_path, how):
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_process_outlives_the_one_that_asked_and_nothing_is_left_to_clean_up(tmp_path, how):
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)
     with subprocess.Popen(
@@ -92,6 +115,19 @@ def test_no_process_outlives_the_one_that_asked(tmp_path, how):
         assert not alive
         assert gone
         assert script.wait(60) != 0
+        assert script.stderr is not None
+        assert "resource_tracker" not in script.stderr.read()  # it ends with the last of them
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", [1, 30, 59, 60, 74, 75, 89, 90, 110])
+def test_ctrl_c_at_any_moment_ends_all_and_leaves_nothing_to_clean_up(tmp_path, moment):
+    path = tmp_path / "script.py"
+    path.write_text(INTERRUPTED)
+    done = subprocess.run(
+        [sys.executable, path, str(moment)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "")
 
 
 # ------------------------------------------------------------------------------------- generators
