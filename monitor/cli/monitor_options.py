@@ -40,6 +40,7 @@ from monitor.cli.options import (
 from monitor.cli.secret_options import (
     has_password,
     notifies_by_secret,
+    posts_by_secret,
     refuse_typed,
     token_option,
 )
@@ -240,7 +241,7 @@ def _read_receivers(**receivers: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 
 _SECRETS = {
-    "--webhook": refuse_typed(has_password, "use @FILE or MONITOR_WEBHOOK"),
+    "--webhook": refuse_typed(posts_by_secret, "use @FILE or MONITOR_WEBHOOK"),
     "--notify": refuse_typed(notifies_by_secret, "use @FILE or MONITOR_NOTIFY"),
 }
 _RECEIVERS = OptionGroup(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import urllib.parse
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import click
@@ -60,6 +63,40 @@ def has_password(url: str) -> bool:
         (True, False)
     """
     return ":" in url.rpartition("@")[0].partition("://")[2]
+
+
+_SHORTEST_SECRET = 16
+_SECRET_NAME = re.compile(r"token|key|secret|passw|sig", re.IGNORECASE)
+
+
+def posts_by_secret(url: str) -> bool:
+    """Return whether a webhook's address holds a secret: a password, or a token anywhere in it.
+
+    Example:
+        >>> posts_by_secret("https://chat.example/hooks/9mXq3TzR7bWc2KfLp8Vd")
+        True
+        >>> posts_by_secret("https://home.example/api/webhook/disclosure-alerts-of-2026")
+        False
+    """
+    try:
+        parts = urllib.parse.urlsplit(url)
+    except ValueError:  # which is an error of its own
+        return has_password(url)
+    query = urllib.parse.parse_qsl(parts.query)
+    pieces = [parts.username or "", *parts.path.split("/"), *(value for _, value in query)]
+    return (
+        has_password(url)
+        or (parts.netloc.startswith("hooks.") and len(parts.path) > 1)  # Slack's, Zapier's
+        or any(_SECRET_NAME.search(name) for name, _ in query)
+        or any(map(_looks_random, pieces))
+    )
+
+
+def _looks_random(text: str) -> bool:
+    """Return whether a text is long and changes often between digits, small and capital letters."""
+    kinds = ["0" if c.isdigit() else "a" if c.islower() else "A" for c in text if c.isalnum()]
+    changes = sum(first != second for first, second in pairwise(kinds))
+    return len(text) >= _SHORTEST_SECRET and changes > len(text) / 4
 
 
 def notifies_by_secret(url: str) -> bool:

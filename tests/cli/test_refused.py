@@ -63,7 +63,18 @@ USAGE = {
         ("--alert 'evidence_bits>3'", "calibrate again"),
         ("--alert 'bits>3' --webhook example.org", "--webhook needs an address"),
         ("--mqtt mqtt://ann:secret@host", "leave it out and set MONITOR_MQTT_PASSWORD"),
-        ("--alert 'bits>3' --webhook https://ann:secret@host/", "use @FILE or MONITOR_WEBHOOK"),
+        *(
+            (f"--alert 'bits>3' --webhook https://{address}", "use @FILE or MONITOR_WEBHOOK")
+            for address in (
+                "ann:secret@host/",
+                "hooks.slack.com/services/T000/B000/XXXX",
+                "host/api/webhooks/1234567890/aB3-dE5fG7hI9jK1lM2nO4pQ6",
+                "host/hook/0f8fad5b-d9cb-469f-a165-70867728950e",
+                "host/alert?token=abc",
+                "host/alert?to=9mXq3TzR7bWc2KfLp8Vd",
+                "9mXq3TzR7bWc2KfLp8Vd@host/",
+            )
+        ),
         *((f"--alert 'bits>3' --notify {url}", "use @FILE or MONITOR_NOTIFY")
           for url in ("ntfys://ann:secret@host/topic", "discord://41742162/JHMHI8qBe7bk2ZwO5U7",
                       "tgram://123456789:AAabcdefghijklmnopqrstuvwxyz123456/12345")),
