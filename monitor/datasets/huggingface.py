@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from monitor.datasets.opening import byte_lines, check_regular, open_bytes, text_lines, walk
-from monitor.datasets.parquet_pages import unpacked_bytes
+from monitor.datasets.parquet_pages import declared_bytes
 from monitor.datasets.rows import (
     MOST_ROWS,
     Columns,
@@ -399,25 +399,12 @@ def _parquet_rows(files: Sequence[Path], columns: Columns, listing: Listing) -> 
 
 
 def _check_size(path: Path, metadata: Any, leaves: Collection[str]) -> None:
-    """Refuse a file that would take far more memory than its size makes believable.
-
-    The footer states the size of each row group, and may be wrong. So the page headers of the
-    columns that are read are counted too.
-    """
+    """Refuse a file that would take far more memory than its size makes believable."""
     size, rows = path.stat().st_size, metadata.num_rows
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    unpacked = sum(group.total_byte_size for group in groups)
     try:
-        with path.open("rb") as file:
-            pages = sum(
-                unpacked_bytes(file, chunk)
-                for group in groups
-                for chunk in map(group.column, range(group.num_columns))
-                if chunk.path_in_schema in leaves
-            )
+        unpacked = declared_bytes(path, metadata, leaves)
     except _DAMAGES as error:
         raise CorpusError(f"{file_name(path)} is damaged ({error}); write it again") from None
-    unpacked = max(unpacked, pages)
     if rows * _LEAST_BYTES > size or unpacked > _FREE_BYTES + MOST_RATIO * size:
         raise CorpusError(
             f"{file_name(path)} claims {rows} rows and {unpacked >> 20} MB in {size} bytes: write "

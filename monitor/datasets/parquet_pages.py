@@ -5,6 +5,8 @@ The sizes in the footer may be forged. Those in the headers are what pyarrow all
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from pathlib import Path
 from typing import Any, BinaryIO
 
 _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT, _UUID = 3, 7, 8, 9, 10, 11, 12, 13
@@ -12,6 +14,30 @@ _INTEGERS = (4, 5, 6)
 _FIXED = {1: 0, 2: 0, _BYTE: 1, _DOUBLE: 8, _UUID: 16}
 _UNPACKED, _PACKED = 2, 3  # fields of a page header
 _DEEPEST = 16
+
+
+def declared_bytes(path: Path, metadata: Any, leaves: Collection[str] | None = None) -> int:
+    """Return the bytes that a file unpacks to, by its footer or its page headers if these are more.
+
+    Args:
+        path: of the file.
+        metadata: its footer, as pyarrow has it.
+        leaves: paths of the columns that are read; None for all.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: a page header is damaged.
+    """
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    with path.open("rb") as file:
+        pages = sum(
+            unpacked_bytes(file, chunk)
+            for group in groups
+            for chunk in map(group.column, range(group.num_columns))
+            if leaves is None or chunk.path_in_schema in leaves
+        )
+    stated: int = sum(group.total_byte_size for group in groups)
+    return max(pages, stated)
 
 
 def unpacked_bytes(file: BinaryIO, chunk: Any) -> int:

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from monitor.arrays import name_of, names_or_numbers, real_numbers
+from monitor.datasets.parquet_pages import declared_bytes
 from monitor.errors import StoreError, UsageError
+from monitor.files import FREE_BYTES, MOST_RATIO
 from monitor.lab.evaluation.input.files import (
     SCORE,
     SPEAKER,
@@ -46,8 +48,15 @@ def read_parquet(path: Path) -> Any:
             rows, columns = file.metadata.num_rows, file.metadata.num_columns
             if rows * columns > _MOST_CELLS:
                 raise UsageError(f"{path.name} has {rows} rows: save them as .npy")
+            unpacked, size = declared_bytes(path, file.metadata), path.stat().st_size
+            if unpacked > FREE_BYTES + MOST_RATIO * size:
+                raise UsageError(
+                    f"{path.name} claims {unpacked >> 20} MB in {size} bytes: save it as .npy"
+                )
             return file.read()
-    except (OSError, arrow.ArrowException) as error:
+    except UsageError:
+        raise
+    except (OSError, ValueError, arrow.ArrowException) as error:
         reason = printable(" ".join(str(error).split()))[:100]
         raise StoreError(
             f"{path.name} is damaged or cut short ({reason}): write it again"

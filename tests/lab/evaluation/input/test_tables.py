@@ -11,6 +11,7 @@ import pytest
 from monitor.errors import StoreError, UsageError
 from monitor.lab.evaluation import EvaluationSettings, evaluate, read_scores
 from monitor.lab.evaluation.input.scores import scores_in_memory
+from tests.corpus.test_hostile import forge
 
 OWN = np.arange(24) % 4
 SCORES = np.random.default_rng(0).normal(size=(24, 4)) + 2 * np.eye(4)[OWN]
@@ -137,6 +138,19 @@ def test_damaged_parquet_is_refused(tmp_path, change, error, words):
     with pytest.raises(error, match=words) as caught:
         read_scores(path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_forged", [True, False], ids=["forged", "stated"])
+def test_parquet_that_unpacks_to_far_more_is_refused(tmp_path, is_forged):
+    path = tmp_path / "scores.parquet"
+    long = pa.array([b"\0" * (140 << 20), b"x"])
+    table = pa.table({"trial": long.cast(pa.string()), "speaker": ["a", "b"], "score": [1.0, 2.0]})
+    pq.write_table(table, path, compression="zstd", use_dictionary=False, write_statistics=False)
+    if is_forged:
+        forge(path)
+    with pytest.raises(UsageError, match="claims 140 MB in"):
+        read_scores(path)
 
 
 @pytest.fixture
