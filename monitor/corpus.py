@@ -162,6 +162,9 @@ class _Gathering:
 
     def add(self, speaker: str, session: str, path: Readable, where: str = "") -> None:
         """Take a recording, unless something speaks against it; messages begin with ``where``."""
+        if where and is_empty_cell(speaker):  # of a table: a folder may have any name
+            self.problem(f"{where}has no speaker ({speaker.strip() or 'empty'})")
+            return
         name = self.name(path)
         for role, label in (("speaker", speaker), ("session", session)):
             if not is_name(label):  # nor would the store be read again
@@ -465,9 +468,6 @@ def _read_data_set(path: Path, columns: Columns) -> Listing | None:
 def _list_rows(path: Path, listing: Listing) -> Corpus:
     gathering = _Gathering(path if path.is_dir() else path.parent, listing.problems)
     for row in listing.rows:
-        if row.speaker and is_empty_cell(row.speaker):
-            gathering.problem(f"{row.where}has no speaker ({row.speaker})")
-            continue
         gathering.add(row.speaker, row.session, row.path, row.where)
     corpus = gathering.corpus(path.name, listing.identified_by)
     return replace(corpus, attributes=listing.attributes.collect())
@@ -537,9 +537,6 @@ def _read_manifest(path: Path, named: Columns = AS_STATED) -> Corpus:
             )
             if not file.strip() or not is_printable(file) or any(row.get(None) or ()):
                 gathering.problem(f"{where}is not a path and a speaker")
-                continue
-            if is_empty_cell(speaker):
-                gathering.problem(f"{where}has no speaker ({speaker or 'empty'})")
                 continue
             gathering.add(speaker, session or Path(file).stem, folder / file, where)
     except csv.Error as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import orjson
@@ -62,23 +63,54 @@ def refuse_unread(
     finder = _Finder(recordings)
     for folder, files in walk(root):
         for name in files:
-            path = folder / name
+            table = _Table(folder / name)
             is_named = any(pattern.fullmatch(name.lower()) for pattern in names)
-            if path not in read and (
-                (is_named and not _is_ours(path)) or (recordings and finder.lists(path))
+            if table.path not in read and (
+                (is_named and not table.is_ours) or (recordings and finder.lists(table))
             ):
-                raise CorpusError(_describe(path, root))
+                raise CorpusError(_describe(table, root))
 
 
 def refuse_file(path: Path) -> None:
     """Refuse a file that is a table or manifest by its name, as `refuse_unread` does."""
-    name = path.name.lower()
-    if not path.is_file() or _is_ours(path):
+    name, table = path.name.lower(), _Table(path)
+    if not path.is_file() or table.is_ours:
         return
     if any(pattern.fullmatch(name) for pattern in NAMED):
-        raise CorpusError(_describe(path, path.parent))
+        raise CorpusError(_describe(table, path.parent))
     if _TABLE.fullmatch(name):
         raise CorpusError(f"{printable(path.name)} is no table of recordings: {MANIFEST}")
+
+
+class _Table:
+    """A file that may be a table; its beginning is read once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def head(self) -> bytes:
+        """First bytes; CorpusError where they cannot be read."""
+        with open_bytes(self.path) as file:
+            return file.read(_HEAD_BYTES)
+
+    @property
+    def text(self) -> str:
+        """The same as text; empty where it cannot be read."""
+        try:
+            return self.head.decode("utf-8-sig", errors="replace")
+        except CorpusError:
+            return ""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this program wrote the file: a summary, a run, or frames."""
+        text = self.text
+        try:
+            value = orjson.loads(text.split("\n", 1)[0])
+        except ValueError:
+            return text.startswith(_SUMMARY)
+        return isinstance(value, dict) and "schema" in value
 
 
 class _Finder:
@@ -95,51 +127,33 @@ class _Finder:
             if len(stem) >= _FEWEST_LETTERS and not stem.isdecimal() and stem not in folders
         }
 
-    def lists(self, path: Path) -> bool:
+    def lists(self, table: _Table) -> bool:
         """Return whether a file is a table of recordings, and not of this program."""
+        path = table.path
         if not _TABLE.fullmatch(path.name.lower()) or path.with_suffix("") in self._beside:
             return False  # or a transcript
         if path.suffix.lower() == ".parquet":
             return ",".join([*huggingface.column_names(path)[:3], ""]) != _SUMMARY
-        text = _head(path).replace("\0", "")  # of UTF-16
+        text = table.text.replace("\0", "")  # of UTF-16
         words = {word.strip().replace("\\", "/").rpartition("/")[2] for word in _BREAKS.split(text)}
         listed = len(words & self._names)
         if _SPEAKER.search(text.split("\n", 1)[0]):
             listed += len(words & self._stems)
-        return listed >= min(_LISTED, len(self._names)) and not _is_ours(path)
+        return listed >= min(_LISTED, len(self._names)) and not table.is_ours
 
 
-def _head(path: Path) -> str:
-    """Return the beginning of a text; empty where it cannot be read."""
-    try:
-        with open_bytes(path) as file:
-            return file.read(_HEAD_BYTES).decode("utf-8-sig", errors="replace")
-    except CorpusError:
-        return ""
-
-
-def _is_ours(path: Path) -> bool:
-    """Return whether this program wrote a file: a summary, a run, or frames."""
-    head = _head(path)
-    try:
-        value = orjson.loads(head.split("\n", 1)[0])
-    except ValueError:
-        return head.startswith(_SUMMARY)
-    return isinstance(value, dict) and "schema" in value
-
-
-def _describe(path: Path, root: Path) -> str:
+def _describe(table: _Table, root: Path) -> str:
     """Describe why a table is not read, and what to write instead."""
+    path = table.path
     name, kind = printable(path.relative_to(root).as_posix()), path.name.lower()
     packed = re.search(rf"{_PACKED}$", kind)
     if packed and packed[0] and not kind.endswith(".jsonl.gz"):
         return f"{name} is compressed: unpack it"
     try:
-        with open_bytes(path) as file:
-            head = file.read(_HEAD_BYTES)
+        head = table.head
     except CorpusError as error:
         return str(error)
-    text = head.decode("utf-8-sig", errors="replace")
+    text = table.text
     if not text.strip():
         return f"{name} is empty: write it again, or remove it"
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head[:4]:

@@ -120,6 +120,14 @@ def test_an_empty_cell_of_pandas_is_no_speaker(tmp_path, empty):
     corpus = find(manifest(tmp_path, f"path,speaker\na.wav,ann\nb.wav,{empty}\n"))
     assert corpus.speakers == ("ann",)
     assert corpus.problems == (f"manifest.csv line 3: has no speaker ({empty})",)
+    (tmp_path / "manifest.csv").unlink()
+    (tmp_path / "wav.scp").write_text("u1 a.wav\nu2 b.wav\n")
+    (tmp_path / "utt2spk").write_text(f"u1 ann\nu2 {empty}\n")
+    corpus = find(tmp_path)
+    assert corpus.speakers == ("ann",)
+    assert corpus.problems == (f"wav.scp u2: has no speaker ({empty})",)
+    make(tmp_path / "voices", f"{empty}/c.wav", "bob/d.wav")  # a folder may have any name
+    assert set(find(tmp_path / "voices").speakers) == {"bob", empty}
 
 
 def test_a_number_with_a_decimal_is_not_another_person(tmp_path):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+from contextlib import AbstractContextManager
+from io import BufferedReader
 from pathlib import Path
 
 import pytest
 import soundfile
 
 from monitor.corpus import Columns, find, find_others, is_data_set
+from monitor.datasets import unread
+from monitor.datasets.opening import open_bytes
 from monitor.errors import CorpusError
 from monitor.files import files_of
 from tests.corpus.test_data_sets import CUT, labels, parquet
@@ -226,3 +230,18 @@ def test_a_corpus_beside_another_is_read_the_same_way(tmp_path):
     (root / "metadata.csv").write_text(CSV.replace(",", ";"))
     with pytest.raises(CorpusError, match="has semicolons"):
         find_others(root, Columns("speaker_id"))
+
+
+def test_the_beginning_of_a_refused_table_is_read_once(tmp_path, monkeypatch):
+    make(tmp_path, "ann/a.wav", "bob/b.wav")
+    (tmp_path / "list.csv").write_text("path;speaker\nann/a.wav;ann\nbob/b.wav;bob\n")
+    opened = list[str]()
+
+    def read(path: Path) -> AbstractContextManager[BufferedReader]:
+        opened.append(path.name)
+        return open_bytes(path)
+
+    monkeypatch.setattr(unread, "open_bytes", read)
+    with pytest.raises(CorpusError, match=r"list\.csv"):
+        find(tmp_path)
+    assert opened.count("list.csv") == 1
