@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -254,6 +254,39 @@ class Frames:
     gaps: tuple[tuple[int, Gap], ...] = field(default=())
     recording: int = 0
     notices: tuple[tuple[int, Notice], ...] = field(default=())
+
+    def between(self, low: int, high: int) -> Frames:
+        """Return the ticks after ``low`` up to ``high``, counted from there, without gaps."""
+        tracks = {name: track.within(low, high) for name, track in self.tracks.items()}
+        cut = Frames(self.speech[low:high], tracks, recording=self.recording)
+        return cut.shifted(-low)
+
+    def shifted(self, ticks: int) -> Frames:
+        """Return the same frames, ``ticks`` later."""
+        tracks = {name: track.shifted(ticks) for name, track in self.tracks.items()}
+        return replace(self, tracks=tracks)
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """Streams that begin within one recording, extracted separately.
+
+    Attributes:
+        at: shape (k,), the tick of the recording at which each begins.
+        ends: shape (k,), the tick of ``frames`` at which each ends.
+        frames: of all of them, one after the other.
+    """
+
+    at: IntArray
+    ends: IntArray
+    frames: Frames
+
+    def each(self) -> Iterator[tuple[int, Frames]]:
+        """Yield where each begins, and its frames, ticks counted from there."""
+        begin = 0
+        for at, end in zip(self.at.tolist(), self.ends.tolist(), strict=True):
+            yield at, self.frames.between(begin, end)
+            begin = end
 
 
 @dataclass(frozen=True, slots=True)

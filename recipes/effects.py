@@ -19,7 +19,14 @@ from monitor.maths.likelihood_ratios import ConditionComparisons, fit_condition_
 from monitor.population.cohort import CohortScoring
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModel, RankModels
-from monitor.training.voices import UNITS_PER_SECOND, Plan, SessionFrames, SpeakerSpeech, collect
+from monitor.training.voices import (
+    UNITS_PER_SECOND,
+    Plan,
+    SessionFrames,
+    SpeakerSpeech,
+    collect,
+    start_after,
+)
 from monitor.types import FloatArray, IntArray
 from recipes.frames import CONDITIONS, pairs
 
@@ -174,7 +181,7 @@ def across(templates: Sequence[Frames], tests: Sequence[Frames | None], test: in
     def locate_test(voice: int, shift: int) -> tuple[Frames, int]:
         frames = tests[voice]
         assert frames is not None
-        return frames, shift * (_length(frames) - test) // SHIFTS
+        return frames, start_after(frames, shift * (_length(frames) - test) // SHIFTS)
 
     return Plan(
         np.arange(len(templates)),

@@ -458,12 +458,11 @@ class ScoreGrid:
         """Compute scores by feature and which trials have frames of it, in order of shifts."""
         mated = plan.candidates[plan.mated]
         sliced = {name: way.by_slice for name, way in ways.items()}
-        unsliced = dict.fromkeys(ways, False)
         scores: dict[str, list[FloatArray]] = {name: [] for name in ways}
         has_frames: dict[str, list[BoolArray]] = {name: [] for name in ways}
         for shift in range(plan.shifts):
             templates = plan.windows(plan.template, plan.candidates, shift, template, sliced)
-            tests = plan.windows(plan.test, mated, shift, test, unsliced)
+            tests = plan.tests(plan.test, mated, shift, test, ways)
             for name, way in ways.items():
                 scores[name].append(way.score_each(way.prepare(templates[name]), tests[name]))
                 has_frames[name].append(np.any(tests[name], axis=1))

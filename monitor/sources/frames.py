@@ -25,7 +25,16 @@ from monitor.phrases import plural
 from monitor.protocols import Provenance, StreamInfo
 from monitor.safe_text import file_name, printable
 from monitor.sources.base import BaseSource, file_hash
-from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, EarlyFrames, Frames, Gap, Track
+from monitor.types import (
+    TICKS_PER_SECOND,
+    AnyArray,
+    BoolArray,
+    EarlyFrames,
+    Frames,
+    Gap,
+    Starts,
+    Track,
+)
 
 SCHEMA = 1
 MOST_TICKS = 7 * 24 * 3600 * 100
@@ -37,7 +46,9 @@ RESERVED = frozenset(
 """What no feature can be called; nor can its name end in one of `SUFFIXES`."""
 SUFFIXES = ("_ticks", "_spans", "_span", "_early", "_early_seconds")
 _SOUND, _LANDMARKS = "recording-sound", "recording-landmarks"
-"""Arrays of a `Header`; no feature has a hyphen in its name."""
+_STARTS, _OF_STARTS = "recording-starts", "starts-"
+"""Arrays of a `Header`, and what the names of frames of starts begin with; no feature has a hyphen
+in its name."""
 _HASH = re.compile(r"(file|audio):[0-9a-f]{64}")
 
 
@@ -54,6 +65,7 @@ class Header:
         noise: what noise was added to embeddings, as ``"laplace:15"``; empty where none was.
         sound: counts of the recording's seconds, shape (ROW,) of `monitor.maths.condition`.
         landmarks: of the recording, as `monitor.maths.landmarks.pack` gives them.
+        starts: frames of streams that begin within the recording.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -64,6 +76,7 @@ class Header:
     noise: str = ""
     sound: AnyArray | None = field(default=None, compare=False, repr=False)
     landmarks: AnyArray | None = field(default=None, compare=False, repr=False)
+    starts: Starts | None = field(default=None, compare=False, repr=False)
 
 
 def read_header(value: Any, label: str) -> Header:
@@ -486,6 +499,21 @@ def write_frames(
     arrays: dict[str, AnyArray] = {"header": np.array(json.dumps(fields)), "speech": speech}
     recording = {_SOUND: header.sound, _LANDMARKS: header.landmarks}
     arrays |= {name: array for name, array in recording.items() if array is not None}
+    arrays |= _arrays_of(tracks)
+    if (starts := header.starts) is not None and starts.ends.size and starts.frames.tracks:
+        arrays[_STARTS] = np.column_stack((starts.at, starts.ends))
+        beginnings = {"speech": starts.frames.speech, **_arrays_of(starts.frames.tracks)}
+        arrays |= {f"{_OF_STARTS}{name}": array for name, array in beginnings.items()}
+    try:
+        with atomic_write(path) as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    except OSError as error:
+        raise not_written(path, error) from None
+
+
+def _arrays_of(tracks: Mapping[str, Track]) -> dict[str, AnyArray]:
+    """Return the arrays of tracks, by their names in a file."""
+    arrays: dict[str, AnyArray] = {}
     for name, track in tracks.items():
         arrays[name], arrays[f"{name}_ticks"] = track.values, track.ticks
         if track.spans is not None:
@@ -494,11 +522,7 @@ def write_frames(
             arrays[f"{name}_early"] = track.early.values
             arrays[f"{name}_early_ticks"] = track.early.ticks
             arrays[f"{name}_early_seconds"] = track.early.seconds
-    try:
-        with atomic_write(path) as file:
-            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-    except OSError as error:
-        raise not_written(path, error) from None
+    return arrays
 
 
 def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
@@ -508,6 +532,31 @@ def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
     label = file_name(path)
     sound, landmarks = (_pop_recording(arrays, name, label) for name in (_SOUND, _LANDMARKS))
     header = replace(_npz_header(arrays, label), sound=sound, landmarks=landmarks)
+    header = replace(header, starts=_pop_starts(arrays, header, label))
+    return header, *_tracks_of(arrays, label)
+
+
+def _pop_starts(arrays: MutableMapping[str, AnyArray], header: Header, label: str) -> Starts | None:
+    """Pop the frames of starts from a file's arrays; None if absent."""
+    names = [name for name in arrays if name.startswith(_OF_STARTS)]
+    places = arrays.pop(_STARTS, None)
+    beginnings = {name.removeprefix(_OF_STARTS): arrays.pop(name) for name in names}
+    if places is None and not beginnings:
+        return None
+    is_valid = places is not None and places.dtype == np.int64 and places.shape[1:] == (2,)
+    if places is not None and is_valid and "speech" in beginnings:
+        speech, tracks = _tracks_of(beginnings, label)
+        at, ends = places.T
+        if np.all(np.diff(ends, prepend=0) > 0) and ends[-1:] == len(speech) and np.all(at >= 0):
+            frames = next(PrecomputedFrames(label, header, speech, tracks).runs(len(speech)))
+            return Starts(at, ends, frames)
+    raise SourceError(f"{label} has invalid {_STARTS}: extract the frames again")
+
+
+def _tracks_of(
+    arrays: MutableMapping[str, AnyArray], label: str
+) -> tuple[BoolArray, dict[str, Track]]:
+    """Return decisions on speech, and the tracks that these arrays hold."""
     speech = arrays.pop("speech", None)
     early = {
         name.removesuffix("_early"): _early_of(arrays, name, label)
@@ -538,7 +587,7 @@ def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
             ticks = np.arange(1, len(speech) + 1)
         spans = arrays.get(f"{name}_spans")
         tracks[name] = Track(ticks, arrays[name], spans, early.get(name))
-    return header, speech.astype(np.bool_), tracks
+    return speech.astype(np.bool_), tracks
 
 
 def _early_of(arrays: MutableMapping[str, AnyArray], name: str, label: str) -> EarlyFrames:

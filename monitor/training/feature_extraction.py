@@ -18,7 +18,7 @@ import numpy as np
 from monitor.corpus import Corpus, Recording, describe_unusable
 from monitor.errors import MonitorError, SourceError, UsageError
 from monitor.features.channel import CONDITION, Landmarks
-from monitor.features.embeddings import EARLY_EVERY, EARLY_SECONDS, EARLY_WINDOWS, SpeechWindows
+from monitor.features.embeddings import EARLY_SECONDS, EARLY_WINDOWS
 from monitor.features.extractor import Extractor
 from monitor.features.framing import join_runs
 from monitor.features.registry import (
@@ -53,6 +53,7 @@ from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, Header, write_frames
 from monitor.sources.registry import is_frames, open_source, recording_hashes, span_of
 from monitor.stream.front_end import find_coverage
+from monitor.training.starts import EVERY_SECONDS, START_SECONDS, StartListener
 from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice, words_mark
 from monitor.types import (
     TICKS_PER_SECOND,
@@ -63,6 +64,7 @@ from monitor.types import (
     Frames,
     Gap,
     IntArray,
+    Starts,
     Track,
     Words,
 )
@@ -106,17 +108,14 @@ def extract_runs(
     *,
     most_speech: float = np.inf,
     conditions: bool = False,
-    early: bool = True,
+    starts: StartListener | None = None,
 ) -> Iterator[Frames]:
     """Extract the frames of a recording of audio; those of words take no time by themselves.
 
-    ``early``: with early frames all along, for tests that begin anywhere.
+    ``starts`` takes the same blocks.
     """
     word_features = select_word_features(features)
     audio_features = [feature for feature in features if feature not in word_features]
-    for feature in audio_features:
-        if isinstance(feature, SpeechWindows):
-            feature.early_every = EARLY_EVERY if early else 0
     extractor = Extractor(audio_features, channel, conditions=conditions)
     for feature in word_features:
         feature.reset()
@@ -128,6 +127,8 @@ def extract_runs(
             yield wrap_tracks(word_features, [f.process(item) for f in word_features])
         elif isinstance(item, Block):
             run = extractor.process(item)
+            if starts is not None:
+                starts.push(item, run.speech)
             yield run
             ticks += int(run.speech.sum())
             if ticks > most_speech:  # only then are all frames of the wanted part complete
@@ -165,6 +166,7 @@ class SpeechFrames:
     messages: tuple[str, ...] = ()  # on it and on its transcript
     sound: AnyArray | None = None  # counts, shape (ROW,) of `monitor.maths.condition`; not always
     landmarks: tuple[IntArray, IntArray] | None = None  # times, pitches; where asked for
+    starts: Starts | None = None  # likewise
 
     @property
     def speech_ticks(self) -> int:
@@ -185,6 +187,7 @@ class Listener:
             holds.
         channel: of audio, counted from 1; None mixes all of them.
         sounds: whether to find out what all speech sounds like, not only that of templates.
+        starts: whether to extract streams that begin within a recording, too.
     """
 
     def __init__(
@@ -194,8 +197,9 @@ class Listener:
         setup: FeatureSetup = AS_ENVIRONMENT,
         *,
         sounds: bool = False,
+        starts: bool = False,
     ) -> None:
-        self.channel, self.setup, self.sounds = channel, setup, sounds
+        self.channel, self.setup, self.sounds, self.starts = channel, setup, sounds, starts
         self._requests = tuple(features) if features is not None else None
         self._instances: list[Feature] | None = None
         self.specs: dict[str, FeatureSpec] = {}  # once a recording was heard
@@ -231,24 +235,28 @@ class Listener:
             source = with_transcript(source, path, features, words, speaker)
         self._agree(path, specs)
         most = np.inf if speech_seconds is None else round(speech_seconds * TICKS_PER_SECOND)
+        channel = None if self.channel is None else self.channel - 1
+        starts = _listen_for_starts(features, channel) if self.starts else None
         with source:
             if isinstance(source, FramesFile):
                 runs = _read_runs(source, most)
             else:
-                channel = None if self.channel is None else self.channel - 1
                 runs = extract_runs(
                     source,
                     [*features, *([Landmarks()] if landmarks else [])],
                     channel,
                     most_speech=most,
                     conditions=self.sounds or speech_seconds is not None,
-                    early=speech_seconds is None,
+                    starts=starts,
                 )
             frames = speech_frames(path.name, list(runs), self.specs)
+        if starts is not None:
+            frames = replace(frames, starts=starts.finish())
         if isinstance(source, FramesFile):
             peaks = source.header.landmarks
             known = unpack(peaks) if landmarks and peaks is not None else None
-            frames = replace(frames, sound=source.header.sound, landmarks=known)
+            header = source.header
+            frames = replace(frames, sound=header.sound, landmarks=known, starts=header.starts)
         if isinstance(source, SideInputSource) and source.words is not None:
             label = source.transcripts[0].label
             messages = describe_transcript(source.words, label, frames.speech)
@@ -282,6 +290,11 @@ class Listener:
                     f"{path.name}: its {name!r} is not like that of the others; frames files must "
                     "give the same sizes in their headers"
                 )
+
+
+def _listen_for_starts(features: Sequence[Feature], channel: int | None) -> StartListener:
+    words = select_word_features(features)
+    return StartListener([feature for feature in features if feature not in words], channel)
 
 
 def speech_frames(label: str, runs: Sequence[Frames], names: Iterable[str]) -> SpeechFrames:
@@ -406,7 +419,7 @@ def _extract_groups(
             yield summarise(outcomes, listener.specs)
         return
     words, setup = "words" in map(takes, names), listener.setup.elsewhere()
-    sent = Listener(names, listener.channel, setup, sounds=listener.sounds)
+    sent = Listener(names, listener.channel, setup, sounds=listener.sounds, starts=listener.starts)
     results = each_in_order(
         partial(_extract_elsewhere, sent, slices, summarise),
         tasks,
@@ -495,6 +508,11 @@ class HearingOptions:
     channel: int | None = None  # from 1; None: the mean of all
     setup: FeatureSetup = AS_ENVIRONMENT
 
+    @property
+    def index(self) -> int | None:
+        """The channel counted from 0."""
+        return None if self.channel is None else self.channel - 1
+
     def note(self, features: Sequence[Feature]) -> dict[str, object]:
         """Return the note in a file of frames; with another note it has to be made again."""
         return {
@@ -502,7 +520,8 @@ class HearingOptions:
             "features": _shapes(features),
             "seconds": self.seconds,
             "channel": self.channel,
-            "early": [EARLY_EVERY, EARLY_WINDOWS, *EARLY_SECONDS],
+            "early": [EARLY_WINDOWS, *EARLY_SECONDS],
+            "starts": [START_SECONDS, EVERY_SECONDS],
             "recording": ["sound", "landmarks"],
         }
 
@@ -641,27 +660,29 @@ def _hear_runs(
     speaker: str | None,
     *,
     conditions: bool = False,
+    starts: StartListener | None = None,
 ) -> Iterator[Frames]:
-    channel = None if options.channel is None else options.channel - 1
     file = File(path, end_seconds=options.seconds)
     source = with_transcript(file, path, features, words, speaker)
-    return extract_runs(source, features, channel, conditions=conditions)
+    return extract_runs(source, features, options.index, conditions=conditions, starts=starts)
 
 
 def _hear_recording(
     order: HearingOrder, features: Sequence[Feature], options: HearingOptions
-) -> tuple[Frames, AnyArray]:
-    """Extract frames and landmarks of one recording; and the sum of its rows of conditions."""
+) -> tuple[Frames, AnyArray, Starts]:
+    """Extract frames, landmarks and starts of one recording; and the sum of rows of conditions."""
     sound = np.zeros(ROW, np.int64)
+    starts = _listen_for_starts(features, options.index)
     runs = []
     for run in _hear_runs(
-        order.source, [*features, Landmarks()], options, order.words, order.speaker, conditions=True
-    ):
+        order.source, [*features, Landmarks()], options, order.words, order.speaker,
+        conditions=True, starts=starts,
+    ):  # fmt: skip
         tracks = dict(run.tracks)  # without the rows, which would fill the memory
         if (rows := tracks.pop(CONDITION, None)) is not None:
             sound += rows.values.sum(axis=0, dtype=np.int64)
         runs.append(replace(run, tracks=tracks))
-    return join_runs(runs), sound
+    return join_runs(runs), sound, starts.finish()
 
 
 _Shapes: TypeAlias = dict[str, list[Any]]
@@ -685,7 +706,7 @@ def _keep(
     outdated = [name for name in options.features if takes(name) == "words"]
     transcript = None
 
-    def hear_again(names: Sequence[str]) -> tuple[Frames, AnyArray]:
+    def hear_again(names: Sequence[str]) -> tuple[Frames, AnyArray, Starts]:
         return _hear_recording(order, make(names, options.setup), options)
 
     if outdated:
@@ -710,13 +731,15 @@ def _keep(
             missing = names = _in_order({*options.features, *audio}, options.setup)
             shapes = _shapes(make(missing, options.setup))
         hashes = recording_hashes(order.source)
-        frames, sound = hear_again(missing)
+        frames, sound, starts = hear_again(missing)
         if current is not None:
-            before = join_runs(list(current))
+            before, begun = join_runs(list(current)), current.header.starts
             if np.array_equal(before.speech, frames.speech):
                 frames = replace(frames, tracks={**before.tracks, **frames.tracks})
+                tracks = {**({} if begun is None else begun.frames.tracks), **starts.frames.tracks}
+                starts = replace(starts, frames=replace(starts.frames, tracks=tracks))
             else:  # another voice activity: nothing that was there belongs to it
-                frames, sound = hear_again(names)
+                frames, sound, starts = hear_again(names)
                 shapes = _shapes(make(names, options.setup))
     except SourceError as error:
         order.target.unlink(missing_ok=True)  # of a recording that was another, or was whole
@@ -726,7 +749,9 @@ def _keep(
     settings = {**note, "features": shapes, **({} if mark is None else {"words": mark})}
     peaks = frames_of(frames.tracks.get(NAME))
     landmarks = None if peaks is None else pack(*peaks)
-    header = Header(hashes=hashes, settings=settings, sound=sound, landmarks=landmarks)
+    header = Header(
+        hashes=hashes, settings=settings, sound=sound, landmarks=landmarks, starts=starts
+    )
     problem = _write(order, frames, shapes, header)
     messages = _list_notices(frames, file_name(order.source.name))
     if transcript is not None:
@@ -791,7 +816,7 @@ def describe_difference(hearing_orders: Sequence[HearingOrder], options: Hearing
         return ""
     features = make(options.features, options.setup)
     settings, note = stored.header.settings, options.note(features)
-    for name in ("version", "seconds", "channel", "early"):
+    for name in ("version", "seconds", "channel", "early", "starts"):
         if settings.get(name) != note[name]:
             old, new = ("all" if x is None else x for x in (settings.get(name), note[name]))
             return f"its frames were made with {name} {old}, not {new}"

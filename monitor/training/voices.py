@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -14,7 +15,6 @@ import numpy as np
 
 from monitor.corpus import AS_STATED, Columns, Corpus, Recording, find_others
 from monitor.errors import UsageError
-from monitor.features.embeddings import EARLY_EVERY, EARLY_WINDOWS
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.jobs import Jobs
 from monitor.kinds import FeatureSpec, comparable_features
@@ -31,6 +31,7 @@ from monitor.training.feature_extraction import (
     extract_in_order,
     summarise_in_order,
 )
+from monitor.training.heard_start import HeardStart
 from monitor.types import (
     TICKS_PER_SECOND,
     AnyArray,
@@ -52,6 +53,7 @@ class SessionFrames:
     begins: IntArray | None = None  # in which each began; None: each is heard at once
     span: int = 0  # units of one frame, where longer than one: who hears that many has one at most
     early: EarlyFrames | None = None  # ticks are units of speech
+    starts: Mapping[int, HeardStart] = field(default_factory=dict)  # by unit; frames beside these
     _addends: list[AnyArray] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def total(self, start: int, length: int) -> AnyArray:
@@ -63,16 +65,10 @@ class SessionFrames:
         where it is one, an early frame of the rest is added, weighted by its seconds
         (docs/method.md section 10).
         """
-        if length > self.length:
-            raise UsageError(f"a session of {self.length} units has no window of {length}")
         start %= max(self.length, 1)
-        end = start + length
-        frame_limit = length // self.span if self.span else self.units.size
-        addends_heard = self._addends_of(start, min(end, self.length))
-        if end > self.length:
-            addends_heard = np.concatenate([addends_heard, self._addends_of(0, end - self.length)])
-        complete = len(addends_heard[:frame_limit])
-        sums = self.spec.kind.added(addends_heard[:frame_limit], self.spec.size)
+        addends_heard = self._select(start, length)
+        complete = len(addends_heard)
+        sums = self.spec.kind.added(addends_heard, self.spec.size)
         if self.early is None or complete > (1 if self.span else 0):
             return sums
         since, left = start + complete * self.span, length - complete * self.span
@@ -81,6 +77,38 @@ class SessionFrames:
         if complete:
             addends = addends * next_frame.shares(self.span / UNITS_PER_SECOND)[:, None]
         return np.asarray(sums + self.spec.kind.added(addends, self.spec.size))
+
+    def heard(self, start: int, length: int) -> AnyArray:
+        """Compute the total that a listener who begins at ``start`` has when the clock reads so.
+
+        Only a stream that begins there has an early frame, and the frame must be complete by then.
+        """
+        start %= max(self.length, 1)
+        begun = self.starts.get(start)
+        if begun is None:
+            return self.enrolled(start, length)
+        if length * UNIT_TICKS <= begun.length:
+            return begun.total(length * UNIT_TICKS)
+        rest = self.enrolled(
+            start + begun.resumes // UNIT_TICKS, length - begun.covered // UNIT_TICKS
+        )
+        return np.asarray(begun.whole() + rest)
+
+    def enrolled(self, start: int, length: int) -> AnyArray:
+        """Compute ``total`` without early frames, as a template has it."""
+        addends = self._select(start % max(self.length, 1), length)
+        return self.spec.kind.added(addends, self.spec.size)
+
+    def _select(self, start: int, length: int) -> AnyArray:
+        """Return the addends of whole frames over ``length`` units from ``start``, circular."""
+        if length > self.length:
+            raise UsageError(f"a session of {self.length} units has no window of {length}")
+        end = start + length
+        frame_limit = length // self.span if self.span else self.units.size
+        addends = self._addends_of(start, min(end, self.length))
+        if end > self.length:
+            addends = np.concatenate([addends, self._addends_of(0, end - self.length)])
+        return np.asarray(addends[:frame_limit])
 
     @staticmethod
     def _next_early(early: EarlyFrames, start: int, length: int) -> EarlyFrames:
@@ -175,7 +203,7 @@ def collect(
         the voices, the spec of each feature, and a line for each file that was skipped or has
             unusable parts.
     """
-    listener = Listener(features, setup=setup, sounds=sounds)
+    listener = Listener(features, setup=setup, sounds=sounds, starts=True)
     problems = list(corpus.problems)
     voices = []
     with closing(extract_in_order(corpus.recordings, listener, jobs=jobs)) as outcomes:
@@ -206,6 +234,9 @@ def session_frames(recordings: Sequence[SpeechFrames], spec: FeatureSpec) -> Ses
     """Join the frames of one feature in the recordings of a session."""
     values, units, begins, ticks = [], [], [], 0
     early: EarlyFrames | None = None
+    starts: dict[int, HeardStart] = {}
+    span = round(spec.kind.span_seconds(spec.frame_seconds) * UNITS_PER_SECOND)
+    span = span if span > 1 else 0
     for frames in recordings:
         track = frames.tracks[spec.name]
         values.append(track.values)
@@ -213,9 +244,22 @@ def session_frames(recordings: Sequence[SpeechFrames], spec: FeatureSpec) -> Ses
         if track.since is not None or not track.at.size:  # of no frames nothing is known
             since = track.at if track.since is None else track.since
             begins.append((since + ticks) // UNIT_TICKS)
-        if track.early is not None:
-            placed = np.maximum(track.early.ticks + ticks - 1, 0) // UNIT_TICKS
-            moved = replace(track.early, ticks=placed)
+        clock = ticks + np.concatenate(([0], np.cumsum(frames.speech)))
+        provisional = [] if track.early is None else [track.early]
+        if frames.starts is not None:
+            begun = [(at, part) for at, part in frames.starts.each() if spec.name in part.tracks]
+            for at, part in begun:
+                begun_at = int(clock[at]) // UNIT_TICKS
+                starts[begun_at] = HeardStart.of(part, spec, clock[at:], span > 0)
+            parts = [(at, part.tracks[spec.name].early) for at, part in begun]
+            provisional = [
+                replace(own, ticks=clock[np.minimum(at + own.ticks, clock.size - 1)] - ticks)
+                for at, own in parts
+                if own is not None
+            ]
+        for own in provisional:
+            placed = np.maximum(own.ticks + ticks - 1, 0) // UNIT_TICKS
+            moved = replace(own, ticks=placed)
             early = moved if early is None else early.joined(moved)
         ticks += frames.speech_ticks
     length = ticks // UNIT_TICKS
@@ -223,15 +267,15 @@ def session_frames(recordings: Sequence[SpeechFrames], spec: FeatureSpec) -> Ses
         return SessionFrames(spec.kind.none(spec.size), np.zeros(0, dtype=np.int64), 0, spec)
     all_units = np.concatenate(units)
     keep = slice(0, int(np.searchsorted(all_units, length)))
-    span = round(spec.kind.span_seconds(spec.frame_seconds) * UNITS_PER_SECOND)
     return SessionFrames(
         spec.kind.narrow(np.concatenate(values)[keep], spec.size),
         all_units[keep].astype(np.int32),
         length,
         spec,
         np.concatenate(begins)[keep].astype(np.int32) if len(begins) == len(values) else None,
-        span if span > 1 else 0,
+        span,
         early,
+        {unit: begun for unit, begun in starts.items() if unit < length},
     )
 
 
@@ -247,6 +291,7 @@ def join(sessions: Sequence[SessionFrames]) -> SessionFrames:
         if session.early is not None:
             more = replace(session.early, ticks=session.early.ticks + start)
             early = more if early is None else early.joined(more)
+    begun = {u + int(at): each for session, at in placed for u, each in session.starts.items()}
     return SessionFrames(
         np.concatenate([session.values for session in sessions]),
         np.concatenate([s.units + start for s, start in placed]),
@@ -255,6 +300,7 @@ def join(sessions: Sequence[SessionFrames]) -> SessionFrames:
         np.concatenate(begins) if len(begins) == len(sessions) else None,
         sessions[0].span,
         early,
+        begun,
     )
 
 
@@ -442,11 +488,10 @@ class Plan:
         batches: list[tuple[AnyArray, ...]] = []
         comparisons: list[tuple[AnyArray, ...]] = []
         sliced = {f: s.by_slice for f, s in similarities.items()}
-        unsliced = dict.fromkeys(similarities, False)
         mated_voices = self.candidates[self.mated]
         for shift in range(self.shifts):
             templates = self.windows(self.template, self.candidates, shift, template_units, sliced)
-            tests = self.windows(self.test, mated_voices, shift, test_units, unsliced)
+            tests = self.tests(self.test, mated_voices, shift, test_units, similarities)
             prepared = {f: s.prepare(templates[f]) for f, s in similarities.items()}
             for start in range(0, self.mated.size, _CHUNK):
                 rows = np.arange(start, min(start + _CHUNK, self.mated.size))
@@ -463,7 +508,7 @@ class Plan:
                     comparisons.append((*block, self.candidates[own], own))
             strays = self.strays[shift % stride :: stride]
             if cohort and strays.size and self.stray is not None:
-                tests = self.windows(self.stray, strays, shift, test_units, unsliced)
+                tests = self.tests(self.stray, strays, shift, test_units, similarities)
                 scores = np.stack([s.score(prepared[f], tests[f]) for f, s in similarities.items()])
                 block = _normalise(scores, tests, cohort)
                 comparisons.append((*block, strays, np.full(strays.size, -1)))
@@ -501,6 +546,17 @@ class Plan:
         )
 
     @staticmethod
+    def tests(
+        locate: Locate, voices: IntArray, shift: int, units: int, features: Iterable[str]
+    ) -> dict[str, FloatArray]:
+        """Sum up each test by feature, shape (n, M), as a listener has it after ``units``."""
+        located = [locate(int(voice), shift) for voice in voices]
+        return {
+            feature: np.stack([session[feature].heard(start, units) for session, start in located])
+            for feature in features
+        }
+
+    @staticmethod
     def windows(
         locate: Locate,
         voices: IntArray,
@@ -508,7 +564,7 @@ class Plan:
         units: int,
         sliced: dict[str, bool],
     ) -> dict[str, FloatArray]:
-        """Sum up each window by feature, shape (n, M), or its slices, (n, S, M)."""
+        """Sum up each template by feature, shape (n, M), or its slices, (n, S, M)."""
         rows: dict[str, list[FloatArray]] = {feature: [] for feature in sliced}
         step = min(_SLICE_UNITS, units)
         for voice in voices:
@@ -516,9 +572,9 @@ class Plan:
             firsts = range(start, start + units - step + 1, step)
             for feature, totals in rows.items():
                 if sliced[feature]:
-                    totals.append(np.stack([session[feature].total(at, step) for at in firsts]))
+                    totals.append(np.stack([session[feature].enrolled(at, step) for at in firsts]))
                 else:
-                    totals.append(session[feature].total(start, units))
+                    totals.append(session[feature].enrolled(start, units))
         return {feature: np.stack(totals) for feature, totals in rows.items()}
 
 
@@ -547,24 +603,33 @@ def _plan_same(voices: Sequence[SpeakerSpeech], test: int, template: int, shifts
     sessions = [v.sessions[i] for v, i in zip(voices, places, strict=True)]
     # a long frame of the one may have begun in the other: keep them that far apart
     guard = max((s.span for v in voices for s in v.sessions[0].values()), default=0)
-    # some windows have no early frame: what takes one reaches further
-    reach = (EARLY_EVERY - EARLY_WINDOWS) * guard
-    test, template = (units + reach if units < 2 * guard else units for units in (test, template))
     fits = [_length(session) >= test + template + 2 * guard for session in sessions]
     candidates = np.flatnonzero(fits)
 
-    def starts(voice: int, shift: int) -> tuple[int, int]:
+    def locate(voice: int, shift: int) -> tuple[int, int]:
         available = _length(sessions[voice])
-        return window_starts(shift * available // shifts, test, template, available)
+        place = shift * available // shifts
+        start = start_after(sessions[voice], place)
+        begin = window_starts(place, test, template, available)[1]
+        later = (start - place) % available
+        if later + test + guard > (begin - place) % available:  # it would reach into the template
+            begin = window_starts(start, test, template, available)[1]
+        return start, begin
 
     return Plan(
         candidates,
         np.arange(candidates.size),
         shifts,
-        template=lambda voice, shift: (sessions[voice], starts(voice, shift)[1]),
-        test=lambda voice, shift: (sessions[voice], starts(voice, shift)[0]),
-        heard=lambda voice, shift: (places[voice], starts(voice, shift)[0]),
+        template=lambda voice, shift: (sessions[voice], locate(voice, shift)[1]),
+        test=lambda voice, shift: (sessions[voice], locate(voice, shift)[0]),
+        heard=lambda voice, shift: (places[voice], locate(voice, shift)[0]),
     )
+
+
+def start_after(session: dict[str, SessionFrames], unit: int) -> int:
+    """Find the next start of a session, circular; ``unit`` itself if the session has none."""
+    units = max((list(frames.starts) for frames in session.values()), key=len)
+    return units[bisect_left(units, unit) % len(units)] if units else unit
 
 
 def _plan_cross(voices: Sequence[SpeakerSpeech], test: int, template: int, shifts: int) -> Plan:
@@ -596,13 +661,16 @@ def _plan_cross(voices: Sequence[SpeakerSpeech], test: int, template: int, shift
     def place(session: dict[str, SessionFrames], shift: int) -> Window:
         return session, shift * _length(session) // shifts
 
+    def place_test(session: dict[str, SessionFrames], shift: int) -> Window:
+        return session, start_after(*place(session, shift))
+
     def locate_template(voice: int, shift: int) -> Window:
         if not long[voice]:
             return place(without(voice, None), shift)
         return place(voices[voice].sessions[turn_of(voice, shift)], shift)
 
     def locate_test(voice: int, shift: int) -> Window:
-        return place(without(voice, turn_of(voice, shift)), shift)
+        return place_test(without(voice, turn_of(voice, shift)), shift)
 
     def hear(voice: int, shift: int) -> tuple[int, int]:
         turn, start = turn_of(voice, shift), locate_test(voice, shift)[1]
@@ -615,7 +683,7 @@ def _plan_cross(voices: Sequence[SpeakerSpeech], test: int, template: int, shift
 
     return Plan(
         candidates, mated, shifts, locate_template, locate_test, hear, strays,
-        lambda voice, shift: place(without(voice, None), shift),
+        lambda voice, shift: place_test(without(voice, None), shift),
     )  # fmt: skip
 
 

@@ -91,6 +91,10 @@ def test_templates_of_frames_know_the_sound_and_landmarks_of_the_audio(corpus, t
         ("recording-sound", np.zeros(ROW, object)),
         ("recording-landmarks", np.zeros((2, 2), "<u2")),
         ("recording-landmarks", np.zeros(2, np.float32)),
+        ("recording-starts", np.zeros((1, 2), np.int64)),
+        ("recording-starts", np.zeros((1, 2))),
+        ("starts-speech", np.ones(3, np.bool_)),
+        ("starts-f0_ticks", np.zeros(3, np.int64)),
     ],
 )
 def test_arrays_of_the_recording_are_checked(corpus, tmp_path, name, array):

@@ -381,6 +381,7 @@ def _cut_session(voice: SpeakerSpeech, index: int, start: int) -> SpeakerSpeech:
             length=frames.length - start,
             begins=None if frames.begins is None else frames.begins[keep] - start,
             early=early,
+            starts={unit - start: at for unit, at in frames.starts.items() if unit >= start},
         )
     sounds = (voice.sounds[index],) if voice.sounds else ()
     return SpeakerSpeech(voice.name, (session,), (), (voice.session_name(index),), sounds)

@@ -1,0 +1,151 @@
+"""Starts within a recording: each is extracted as a stream that begins there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+
+import numpy as np
+
+from monitor.features.extractor import Extractor
+from monitor.features.framing import join_runs
+from monitor.protocols import Feature
+from monitor.types import TICKS_PER_SECOND, AnyArray, Block, BoolArray, Frames, IntArray, Starts
+
+START_SECONDS = 5
+"""Speech extracted from each start; later frames are those of the recording."""
+EVERY_SECONDS = 15
+"""Speech from one start to the next in the first two minutes; then an eighth of all so far."""
+_GROWTH = 8
+_LEAD_TICKS = 50  # from the start to the first word, at most; never longer than the pause
+_PATIENCE_TICKS = 500  # of speech without a pause, after which a start cuts into a word
+
+
+class StartListener:
+    """Extractor that begins again at starts of a recording, beside that of the whole recording.
+
+    The first start is that of the recording. Each other one precedes a word that follows a pause.
+
+    Args:
+        features: of audio; copies of them are used.
+        channel: from 0; None for the mean of all.
+    """
+
+    def __init__(self, features: Sequence[Feature], channel: int | None = None) -> None:
+        self._features, self._channel = deepcopy(list(features)), channel
+        self._sound: AnyArray | None = None  # the latest samples
+        self._first = 0  # which sample of the recording is the first of them
+        self._key = (0, 0)
+        self._speech: BoolArray = np.empty(0, np.bool_)
+        self._next = 0  # ticks of speech before the next start
+        self._head: _Head | None = None
+        self._heads: list[_Head] = []
+
+    def push(self, block: Block, speech: BoolArray) -> None:
+        """Take a further block, and the decisions on speech that came with it."""
+        samples = np.asarray(block.samples)
+        if self._sound is None:
+            self._key, self._sound = (block.recording, block.rate), samples[:0]
+        if self._key != (block.recording, block.rate):
+            return
+        self._sound = np.concatenate((self._sound, samples))
+        self._speech = np.concatenate((self._speech, speech))
+        while self._advance():
+            pass
+        if self._head is None:
+            self._drop_before(self._sample_at(max(0, self._speech.size - 2 * _LEAD_TICKS)))
+        else:
+            self._drop_before(self._head.next_sample)
+
+    def finish(self) -> Starts:
+        """End the recording; return its starts."""
+        if self._head is not None:
+            self._head.end()
+            self._heads.append(self._head)
+        frames = [head.frames() for head in self._heads]
+        ends = np.cumsum([part.speech.size for part in frames], dtype=np.int64)
+        tracks = {feature.spec.name: feature.spec.no_frames() for feature in self._features}
+        if frames:
+            begins = [0, *ends[:-1].tolist()]
+            moved = [part.shifted(begin) for part, begin in zip(frames, begins, strict=True)]
+            joined = join_runs(moved)
+        else:
+            joined = Frames(np.empty(0, np.bool_), tracks)
+        return Starts(np.array([head.tick for head in self._heads], np.int64), ends, joined)
+
+    def _advance(self) -> bool:
+        """Extract the present start, or the next, as far as possible; True if it is complete."""
+        assert self._sound is not None
+        if self._head is None:
+            tick = self._find()
+            if tick is None:
+                return False
+            self._head = _Head(self._features, self._channel, tick, self._sample_at(tick))
+        head, rate = self._head, self._key[1]
+        while not head.is_complete:
+            begin = head.next_sample - self._first
+            samples = self._sound[begin : begin + rate // 2]
+            if not len(samples):
+                return False
+            head.push(Block(samples, rate, self._key[0]))
+        self._heads.append(head)
+        self._head = None
+        spoken = int(self._speech[: head.tick].sum())
+        self._next = spoken + max(EVERY_SECONDS * TICKS_PER_SECOND, spoken // _GROWTH)
+        return True
+
+    def _find(self) -> int | None:
+        """Find the tick of the next start; None where it is not known yet."""
+        if not self._next:
+            return 0
+        before: IntArray = np.cumsum(self._speech) - self._speech
+        begins = self._speech & ~np.concatenate(([True], self._speech[:-1]))
+        places = np.flatnonzero(
+            (begins & (before >= self._next)) | (before >= self._next + _PATIENCE_TICKS)
+        )
+        if not places.size:
+            return None
+        word = int(places[0])
+        spoken = np.flatnonzero(self._speech[:word])
+        return max(word - _LEAD_TICKS, int(spoken[-1]) + 1)
+
+    def _sample_at(self, tick: int) -> int:
+        return round(tick * self._key[1] / TICKS_PER_SECOND)
+
+    def _drop_before(self, sample: int) -> None:
+        assert self._sound is not None
+        count = min(max(0, sample - self._first), len(self._sound))
+        self._sound = self._sound[count:].copy()
+        self._first += count
+
+
+class _Head:
+    """One start, extracted as a separate stream."""
+
+    def __init__(
+        self, features: Sequence[Feature], channel: int | None, tick: int, sample: int
+    ) -> None:
+        self.tick, self.next_sample = tick, sample
+        self._extractor = Extractor(features, channel)
+        self._runs: list[Frames] = []
+        self._speech = 0
+
+    @property
+    def is_complete(self) -> bool:
+        return self._speech >= START_SECONDS * TICKS_PER_SECOND
+
+    def push(self, block: Block) -> None:
+        self.next_sample += len(block.samples)
+        self._keep(self._extractor.process(block))
+
+    def end(self) -> None:
+        self._keep(self._extractor.flush())
+
+    def _keep(self, run: Frames) -> None:
+        self._runs.append(run)
+        self._speech += int(run.speech.sum())
+
+    def frames(self) -> Frames:
+        """Return the frames that are complete when its speech is."""
+        joined = join_runs(self._runs)
+        return joined.between(0, joined.speech.size)
