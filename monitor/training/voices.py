@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -451,6 +451,8 @@ Window: TypeAlias = tuple[dict[str, SessionFrames], int]
 """A session that a window is drawn from, and its first unit."""
 Locate: TypeAlias = Callable[[int, int], Window]
 """Finds the window of a voice at a shift."""
+_Without: TypeAlias = Callable[[int, int | None], dict[str, SessionFrames]]
+"""Joins the sessions of a voice but for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -632,7 +634,9 @@ def start_after(session: dict[str, SessionFrames], unit: int) -> int:
     return units[bisect_left(units, unit) % len(units)] if units else unit
 
 
-def _plan_cross(voices: Sequence[SpeakerSpeech], test: int, template: int, shifts: int) -> Plan:
+def _plan_cross(
+    voices: Sequence[SpeakerSpeech], test: int, template: int, shifts: int, without: _Without
+) -> Plan:
     """Template from one session, test from the speaker's others; the sessions take turns.
 
     Who has too little for that is compared with others alone, all sessions taken together.
@@ -648,11 +652,6 @@ def _plan_cross(voices: Sequence[SpeakerSpeech], test: int, template: int, shift
     candidates = np.flatnonzero(total >= template)
     mated = np.flatnonzero([len(paired[voice]) > 0 for voice in candidates])
     strays = np.setdiff1d(np.flatnonzero(total >= test), candidates[mated])
-
-    @cache
-    def without(voice: int, turn: int | None) -> dict[str, SessionFrames]:
-        rest = [session for i, session in enumerate(voices[voice].sessions) if i != turn]
-        return {f: join([session[f] for session in rest]) for f in rest[0]}
 
     def turn_of(voice: int, shift: int) -> int:
         choices = paired[voice] or long[voice]
@@ -707,7 +706,14 @@ def plans(
     shifts: int,
 ) -> Iterator[GridCell]:
     """Plan every cell of the grid, for both kinds of session."""
-    for session, plan in (("same", _plan_same), ("cross", _plan_cross)):
+
+    @cache  # all cells join the same sessions
+    def without(voice: int, turn: int | None) -> dict[str, SessionFrames]:
+        rest = [session for i, session in enumerate(voices[voice].sessions) if i != turn]
+        return {f: join([session[f] for session in rest]) for f in rest[0]}
+
+    across = partial(_plan_cross, without=without)
+    for session, plan in (("same", _plan_same), ("cross", across)):
         for d, template in enumerate(template_lengths):
             for t, test in enumerate(lengths):
                 units = round(test * UNITS_PER_SECOND), round(template * UNITS_PER_SECOND)
