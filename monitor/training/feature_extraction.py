@@ -128,12 +128,15 @@ def extract_runs(
         elif isinstance(item, Block):
             run = extractor.process(item)
             if starts is not None:
-                starts.push(item, run.speech)
+                starts.push(item, run)
             yield run
             ticks += int(run.speech.sum())
             if ticks > most_speech:  # only then are all frames of the wanted part complete
                 break
-    yield extractor.flush()
+    last = extractor.flush()
+    if starts is not None:
+        starts.keep(last)
+    yield last
     yield wrap_tracks(word_features, [f.flush() for f in word_features])
 
 

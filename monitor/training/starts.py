@@ -14,9 +14,9 @@ from monitor.types import TICKS_PER_SECOND, AnyArray, Block, BoolArray, Frames, 
 
 START_SECONDS = 5
 """Speech extracted from each start; later frames are those of the recording."""
-EVERY_SECONDS = 15
-"""Speech from one start to the next in the first two minutes; then an eighth of all so far."""
-_GROWTH = 8
+EVERY_SECONDS = 20
+"""Speech from one start to the next in the first 80 s; then a quarter of all so far."""
+_GROWTH = 4
 _LEAD_TICKS = 50  # from the start to the first word, at most; never longer than the pause
 _PATIENCE_TICKS = 500  # of speech without a pause, after which a start cuts into a word
 
@@ -24,7 +24,8 @@ _PATIENCE_TICKS = 500  # of speech without a pause, after which a start cuts int
 class StartListener:
     """Extractor that begins again at starts of a recording, beside that of the whole recording.
 
-    The first start is that of the recording. Each other one precedes a word that follows a pause.
+    The first start is that of the recording, and takes its frames. Each other one precedes a word
+    that follows a pause.
 
     Args:
         features: of audio; copies of them are used.
@@ -37,19 +38,21 @@ class StartListener:
         self._first = 0  # which sample of the recording is the first of them
         self._key = (0, 0)
         self._speech: BoolArray = np.empty(0, np.bool_)
-        self._next = 0  # ticks of speech before the next start
+        self._next = EVERY_SECONDS * TICKS_PER_SECOND  # ticks of speech before the next start
+        self._first_head = self._head_at(0, 0)
         self._head: _Head | None = None
         self._heads: list[_Head] = []
 
-    def push(self, block: Block, speech: BoolArray) -> None:
-        """Take a further block, and the decisions on speech that came with it."""
+    def push(self, block: Block, run: Frames) -> None:
+        """Take a further block of the recording, and the frames that came with it."""
+        self.keep(run)
         samples = np.asarray(block.samples)
         if self._sound is None:
             self._key, self._sound = (block.recording, block.rate), samples[:0]
         if self._key != (block.recording, block.rate):
             return
         self._sound = np.concatenate((self._sound, samples))
-        self._speech = np.concatenate((self._speech, speech))
+        self._speech = np.concatenate((self._speech, run.speech))
         while self._advance():
             pass
         if self._head is None:
@@ -57,12 +60,19 @@ class StartListener:
         else:
             self._drop_before(self._head.next_sample)
 
+    def keep(self, run: Frames) -> None:
+        """Keep frames of the recording as those of its own start."""
+        if not self._first_head.is_complete:
+            tracks = {f.spec.name: run.tracks[f.spec.name] for f in self._features}
+            self._first_head.keep(Frames(run.speech, tracks))
+
     def finish(self) -> Starts:
         """End the recording; return its starts."""
         if self._head is not None:
             self._head.end()
             self._heads.append(self._head)
-        frames = [head.frames() for head in self._heads]
+        heads = [head for head in (self._first_head, *self._heads) if head.has_frames]
+        frames = [head.frames() for head in heads]
         ends = np.cumsum([part.speech.size for part in frames], dtype=np.int64)
         tracks = {feature.spec.name: feature.spec.no_frames() for feature in self._features}
         if frames:
@@ -71,7 +81,7 @@ class StartListener:
             joined = join_runs(moved)
         else:
             joined = Frames(np.empty(0, np.bool_), tracks)
-        return Starts(np.array([head.tick for head in self._heads], np.int64), ends, joined)
+        return Starts(np.array([head.tick for head in heads], np.int64), ends, joined)
 
     def _advance(self) -> bool:
         """Extract the present start, or the next, as far as possible; True if it is complete."""
@@ -80,7 +90,7 @@ class StartListener:
             tick = self._find()
             if tick is None:
                 return False
-            self._head = _Head(self._features, self._channel, tick, self._sample_at(tick))
+            self._head = self._head_at(tick, self._sample_at(tick))
         head, rate = self._head, self._key[1]
         while not head.is_complete:
             begin = head.next_sample - self._first
@@ -96,8 +106,6 @@ class StartListener:
 
     def _find(self) -> int | None:
         """Find the tick of the next start; None where it is not known yet."""
-        if not self._next:
-            return 0
         before: IntArray = np.cumsum(self._speech) - self._speech
         begins = self._speech & ~np.concatenate(([True], self._speech[:-1]))
         places = np.flatnonzero(
@@ -108,6 +116,9 @@ class StartListener:
         word = int(places[0])
         spoken = np.flatnonzero(self._speech[:word])
         return max(word - _LEAD_TICKS, int(spoken[-1]) + 1)
+
+    def _head_at(self, tick: int, sample: int) -> _Head:
+        return _Head(Extractor(self._features, self._channel), tick, sample)
 
     def _sample_at(self, tick: int) -> int:
         return round(tick * self._key[1] / TICKS_PER_SECOND)
@@ -122,11 +133,9 @@ class StartListener:
 class _Head:
     """One start, extracted as a separate stream."""
 
-    def __init__(
-        self, features: Sequence[Feature], channel: int | None, tick: int, sample: int
-    ) -> None:
+    def __init__(self, extractor: Extractor, tick: int, sample: int) -> None:
         self.tick, self.next_sample = tick, sample
-        self._extractor = Extractor(features, channel)
+        self._extractor = extractor
         self._runs: list[Frames] = []
         self._speech = 0
 
@@ -136,16 +145,22 @@ class _Head:
 
     def push(self, block: Block) -> None:
         self.next_sample += len(block.samples)
-        self._keep(self._extractor.process(block))
+        self.keep(self._extractor.process(block))
 
     def end(self) -> None:
-        self._keep(self._extractor.flush())
+        self.keep(self._extractor.flush())
 
-    def _keep(self, run: Frames) -> None:
+    @property
+    def has_frames(self) -> bool:
+        return any(run.speech.size for run in self._runs)
+
+    def keep(self, run: Frames) -> None:
         self._runs.append(run)
         self._speech += int(run.speech.sum())
 
     def frames(self) -> Frames:
         """Return the frames that are complete when its speech is."""
         joined = join_runs(self._runs)
-        return joined.between(0, joined.speech.size)
+        spoken: IntArray = np.cumsum(joined.speech)
+        end = int(np.searchsorted(spoken, START_SECONDS * TICKS_PER_SECOND)) + 1
+        return joined.between(0, min(end, spoken.size))
