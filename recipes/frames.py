@@ -188,21 +188,26 @@ def hear_world(
     for group, named in groups.items():
         for name in named:
             folder = frames / group / name.replace(" ", "-")
-            if _is_heard(folder, features):
+            if is_heard(folder, features):
                 continue
             sounds = list(_sounds(group, speech, voices))
             _heard(sounds, changes[name], folder, features, jobs)
             print(f"{group}, {name}: {len(sounds)} recordings", file=sys.stderr, flush=True)
 
 
-def _is_heard(folder: Path, features: Sequence[str]) -> bool:
-    """Whether a folder was finished, with these features and the networks of today."""
+def is_heard(folder: Path, features: Sequence[str]) -> bool:
+    """Whether a folder is complete, with these features, today's networks, and starts."""
     if not (folder / CONDITIONS).exists():
         return False
-    made = HearingOptions(tuple(features)).note(make(features))["features"]
+    note = HearingOptions(tuple(features)).note(make(features))
+    made = note["features"]
     assert isinstance(made, dict)
-    kept = [header_of(path).settings.get("features", {}) for path in folder.glob("*.npz")]
-    return bool(kept) and all(made.items() <= each.items() for each in kept)
+    kept = [header_of(path).settings for path in folder.glob("*.npz")]
+    return bool(kept) and all(
+        made.items() <= each.get("features", {}).items()
+        and all(each.get(name) == note[name] for name in ("early", "starts"))
+        for each in kept
+    )
 
 
 def _sounds(group: str, speech: Path, voices: Path) -> Iterator[tuple[str, FloatArray]]:
