@@ -98,7 +98,8 @@ def among_enrolled(reading: Reading) -> str:
     """Format the closed-set figure of a reading, or why there is none."""
     bits, ceiling = reading.closed_set(), reading.ceiling
     if bits is None or ceiling is None or not math.isfinite(bits):
-        return f"withheld: {clean(reading.withheld, 40)}" if reading.withheld else "no figure yet"
+        withheld = f"withheld: {clean(reading.withheld, 40)}"
+        return withheld if reading.withheld else "no figure yet: needs more speech"
     words = f"{number(bits)} of {number(ceiling)} bits"
     if reading.change is not None:  # it claims nothing about anybody
         return f"{words}, {voice_since(reading.change)}"

@@ -26,7 +26,7 @@ from monitor.kinds import EMBEDDING, SPEAKER_PREFIX, FeatureSpec, Sensitivity
 from monitor.networks.layers import triangles
 from monitor.networks.voice import SHA256, SIZE, shipped
 from monitor.protocols import Embedder, MarkedEmbedder
-from monitor.types import TICKS_PER_SECOND, EarlyFrames, FloatArray, IntArray, Track
+from monitor.types import TICKS_PER_SECOND, BoolArray, EarlyFrames, FloatArray, IntArray, Track
 
 RATE = 16000
 WINDOW_SECONDS = 3.0
@@ -34,7 +34,6 @@ _TICK = RATE // TICKS_PER_SECOND
 _WINDOW = round(WINDOW_SECONDS * RATE)
 EARLY_SECONDS = (1, 2)  # of speech in a window that still grows, in which it has early frames
 EARLY_WINDOWS = 2  # the first windows have early frames: to more whole ones a part adds little
-EARLY_EVERY = 3  # in calibration the first of so many windows have them: all would cost too much
 SHORTEST = RATE  # of less than a second the network makes little
 _BATCH = 4  # more windows at a time leave the caches of a processor
 _AT_ONCE = 60 * RATE  # an hour given at once is heard a minute at a time
@@ -49,12 +48,9 @@ class SpeechWindows(AudioFeature):
     """Embedding feature: the speech of a recording, pauses left out, three seconds at a time.
 
     Of what is left at the end one more frame is made, if it is a second or more, which counts by
-    its length. The first two windows are embedded at one and at two seconds too, as early frames;
-    with ``early_every`` those of every so many windows. Windows that one call completes go to the
-    network together.
+    its length. The first two windows are embedded at one and at two seconds too, as early frames.
+    Windows that one call completes go to the network together.
     """
-
-    early_every = 0
 
     def __init__(
         self, spec: FeatureSpec, embedder: Embedder, follow: Sensitivity | None = None
@@ -63,7 +59,7 @@ class SpeechWindows(AudioFeature):
         self._encoder = embedder
         self._window: FloatArray = np.zeros(_WINDOW, np.float32)
         self._filled = 0  # samples of it
-        self.activity = VoiceActivity(RATE, ticks=1)
+        self.activity = VoiceActivity()
         super().__init__()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -78,33 +74,38 @@ class SpeechWindows(AudioFeature):
         samples = np.asarray(samples, np.float32)
         track = self.spec.no_frames()
         for start in range(0, samples.size, _AT_ONCE):
-            track = join_tracks(track, self._embed_windows(samples[start : start + _AT_ONCE]))
+            further = samples[start : start + _AT_ONCE]
+            decisions = self.activity.process(further)
+            track = join_tracks(track, self._embed_windows(further, decisions))
         return track
 
     def flush(self) -> Track:
         """Embed the window that the recording cuts short, where it is a second or more."""
+        decisions = self.activity.flush()[: self._rest.size // _TICK]
+        track = self._embed_windows(np.empty(0, np.float32), decisions)
         last = self._window[: self._filled].copy()
         self._filled = 0
         if last.size < SHORTEST or self._ticks <= self._skip:
-            return self.spec.no_frames()
+            return track
         fraction = np.float32(last.size / _WINDOW)
-        return Track(np.array([self._ticks]), fraction * self._encoder.embed(last[None]))
+        tail = Track(np.array([self._ticks]), fraction * self._encoder.embed(last[None]))
+        return join_tracks(track, tail)
 
     def reset(self) -> None:
         """Start afresh: the next sample is the first of a recording."""
         super().reset()
         self.activity.reset()
-        self._rest: FloatArray = np.empty(0, np.float32)  # less than a tick
+        self._rest: FloatArray = np.empty(0, np.float32)  # nothing is decided on it yet
         self._filled = 0
         self._ticks = 0
         self._windows = 0  # whole ones so far
 
-    def _embed_windows(self, samples: FloatArray) -> Track:
+    def _embed_windows(self, samples: FloatArray, decisions: BoolArray) -> Track:
         sound = np.concatenate((self._rest, samples))
-        count = sound.size // _TICK
+        count = decisions.size
         ticks = sound[: count * _TICK].reshape(count, _TICK)
         self._rest = sound[count * _TICK :].copy()
-        speech_ticks = np.flatnonzero(self.activity.process(samples))
+        speech_ticks = np.flatnonzero(decisions)
         before = self._filled // _TICK
         speech = np.concatenate((self._window[: self._filled], ticks[speech_ticks].ravel()))
         window_count = speech.size // _WINDOW
@@ -134,7 +135,7 @@ class SpeechWindows(AudioFeature):
         ticks, values, seconds = [], [], []
         for window in range(-(-speech.size // _WINDOW)):
             index = self._windows + window
-            if (index % self.early_every if self.early_every else index) >= EARLY_WINDOWS:
+            if index >= EARLY_WINDOWS:
                 continue
             for length in EARLY_SECONDS:
                 end = window * long + length * TICKS_PER_SECOND  # in ticks of this speech

@@ -19,18 +19,19 @@ from monitor.features.channel import CONDITION, ConditionRows
 from monitor.features.framing import (
     BadSamples,
     Framer,
-    HighPass,
-    Leveller,
     columns_of,
     join_frames,
     join_tracks,
 )
+from monitor.features.level import HighPass, Leveller
 from monitor.jobs import one_thread
 from monitor.protocols import Feature
 from monitor.types import TICKS_PER_SECOND, Block, BoolArray, FloatArray, Frames, Notice, Track
 
-VAD_RATE = 8000  # WebRTC's detector brings every rate down to 8 kHz inside
+VAD_RATE = 16_000
+"""Samples per second that voice activity takes; WebRTC's detector halves it inside."""
 DECISION_TICKS = 3  # 30 ms: as good as 10 on readers, in half the time (benchmarks/runs.py)
+_DECISION_SAMPLES = DECISION_TICKS * VAD_RATE // TICKS_PER_SECOND
 _FULL_SCALE = 32768.0
 # Of ten readers' voiced frames 2 leaves out hardly more than 0 does (1.9 % against 1.6 %, nearly
 # all of it one recording's hum) and 3 leaves out 2.7 %; white noise at -30 dBFS is speech to 0 and
@@ -41,35 +42,32 @@ _AGGRESSIVENESS = 2
 class VoiceActivity:
     """WebRTC's voice activity detector, one decision for every three ticks of 10 ms.
 
-    It adapts to what it hears, so it must hear a recording from its first sample, at a rate of 8000
-    or 16000 Hz. It decides on 1, 2 or 3 ``ticks`` at a time.
+    It adapts to what it hears, so it must hear a recording from its first sample, at 16 kHz. The
+    features of a stream and its clock of speech share one (`share`).
     """
 
-    def __init__(self, rate: int = VAD_RATE, ticks: int = DECISION_TICKS) -> None:
-        self._rate, self._ticks = rate, ticks
-        self._samples = ticks * rate // TICKS_PER_SECOND
+    def __init__(self) -> None:
         self.reset()
 
     def process(self, samples: FloatArray) -> BoolArray:
         """Decide on the ticks that these further samples, (n,), complete: True for speech."""
         decisions = self._detector.decide(self._reader, self._framer.push(samples))
-        return np.repeat(decisions, self._ticks)
+        return np.repeat(decisions, DECISION_TICKS)
+
+    def flush(self) -> BoolArray:
+        """Decide on the last ticks, as if silence followed."""
+        return self.process(np.zeros(-self._framer.waiting % _DECISION_SAMPLES, np.float32))
 
     def reset(self) -> None:
         """Start afresh: the next sample is the first of a recording."""
-        self._framer = Framer(self._samples, self._samples)
-        self._detector, self._reader = _Detector(self._rate), object()
+        self._framer = Framer(_DECISION_SAMPLES, _DECISION_SAMPLES)
+        self._detector, self._reader = _Detector(), object()
         self._detector.at[self._reader] = 0
 
-    def share(self, other: VoiceActivity) -> bool:
-        """Ask the detector of another that will hear the same samples; return whether both can.
-
-        To be called before anything was heard. Nothing changes but the time that it takes.
-        """
-        if compatible := (self._rate, self._ticks) == (other._rate, other._ticks):
-            self._detector = other._detector
-            self._detector.at[self._reader] = 0
-        return compatible
+    def share(self, other: VoiceActivity) -> None:
+        """Take the decisions of another that hears the same samples, before anything was heard."""
+        self._detector = other._detector
+        self._detector.at[self._reader] = 0
 
 
 class _Detector:
@@ -78,9 +76,9 @@ class _Detector:
     ``at`` is, by who asks, the decision that comes next for them.
     """
 
-    def __init__(self, rate: int) -> None:
+    def __init__(self) -> None:
         self.at: dict[object, int] = {}
-        self._rate, self._vad = rate, _webrtcvad.create()
+        self._vad = _webrtcvad.create()
         _webrtcvad.init(self._vad)
         _webrtcvad.set_mode(self._vad, _AGGRESSIVENESS)
         self._first, self._decisions = 0, np.empty(0, np.bool_)  # decisions that somebody waits for
@@ -91,7 +89,7 @@ class _Detector:
 
         What has adapted cannot be copied; after a last word it says speech for a moment longer.
         """
-        detector = _Detector(self._rate)
+        detector = _Detector()
         detector.at = deepcopy(self.at, memo)
         detector._first, detector._decisions = self._first, self._decisions.copy()
         detector._last, detector._lingers = self._last, True
@@ -115,7 +113,7 @@ class _Detector:
         np.rint(scaled, out=scaled)
         np.clip(scaled, -_FULL_SCALE, _FULL_SCALE - 1, out=scaled)
         pcm = scaled.astype(np.int16).tobytes()
-        decide, size = partial(_webrtcvad.process, self._vad, self._rate), frames.shape[1]
+        decide, size = partial(_webrtcvad.process, self._vad, VAD_RATE), frames.shape[1]
         starts = range(0, len(pcm), 2 * size)
         decisions = [decide(pcm[start : start + 2 * size], size) for start in starts]
         return np.array(decisions, dtype=np.bool_)
@@ -393,10 +391,9 @@ class _Recording:
         self._ticks = 0
         for feature in features:
             feature.reset()
-        first: VoiceActivity | None = None
         for activity in (getattr(feature, "activity", None) for feature in features):
-            if isinstance(activity, VoiceActivity) and (first is None or not activity.share(first)):
-                first = activity
+            if isinstance(activity, VoiceActivity):
+                activity.share(self._vad)
         self.skip_to(skip)
 
     def skip_to(self, tick: int) -> None:
@@ -430,29 +427,26 @@ class _Recording:
             for rate, resampler in self._resamplers.items()
         }
         tracks = self._feed(sounds)
+        self._waiting = np.concatenate((self._waiting, self._vad.flush()))
         for feature in self._features:
             last = feature.flush().shifted(self._first_tick)
             name = feature.spec.name
             tracks[name] = join_tracks(tracks[name], last)
         ends = [(self._source_rate, self._source_samples), *self._samples_in.items()]
         total = max(-(-samples_in * TICKS_PER_SECOND // rate) for rate, samples_in in ends)
-        decided = -(-total // DECISION_TICKS) * DECISION_TICKS
-        silence = decided * VAD_RATE // TICKS_PER_SECOND - self._samples_in[VAD_RATE]
-        self._decide(np.zeros(silence, np.float32))
+        missing = max(total - self._ticks - self._waiting.size, 0)
+        self._waiting = np.concatenate((self._waiting, np.zeros(missing, np.bool_)))
         return Frames(self._due(total), tracks, self._bad_samples.finish())
 
     def _feed(self, sounds: Mapping[int, FloatArray]) -> dict[str, Track]:
         """Let the detector and every feature hear what has come out of the resamplers."""
         for rate, sound in sounds.items():
             self._samples_in[rate] += sound.size
-        self._decide(sounds[VAD_RATE])
+        self._waiting = np.concatenate((self._waiting, self._vad.process(sounds[VAD_RATE])))
         return {
             feature.spec.name: feature.process(sounds[_rate(feature)]).shifted(self._first_tick)
             for feature in self._features
         }
-
-    def _decide(self, sound: FloatArray) -> None:
-        self._waiting = np.concatenate((self._waiting, self._vad.process(sound)))
 
     def _due(self, complete: int) -> BoolArray:
         """Decisions on the ticks up to this one of the recording that have not been given yet."""

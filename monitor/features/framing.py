@@ -1,8 +1,7 @@
-"""Streams of samples checked, levelled and cut into frames; and small operations on frames."""
+"""Streams of samples checked and cut into frames; and small operations on frames."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
@@ -13,7 +12,6 @@ from numpy.lib.stride_tricks import as_strided
 from monitor.arrays import real_numbers
 from monitor.errors import SourceError, UsageError
 from monitor.kinds import FeatureSpec
-from monitor.maths.filters import filter_stream, high_pass
 from monitor.protocols import LEAST_RATE, MOST_CHANNELS, MOST_RATE
 from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Notice, Track
 
@@ -66,6 +64,11 @@ class Framer:
             return np.empty((0, self.length), np.float32)
         step = sound.itemsize
         return as_strided(sound, (count, self.length), (self.hop * step, step), writeable=False)
+
+    @property
+    def waiting(self) -> int:
+        """Samples since the beginning of the next frame."""
+        return self._rest.size
 
     def reset(self) -> None:
         """Forget what was pushed: the next sample is the first of a stream."""
@@ -166,102 +169,6 @@ class BadSamples:
         detail = "1 sample" if count == 1 else f"{count} samples"
         gap = Gap("not finite", count / self._rate, self._recording, detail)
         return self._first_tick + tick, gap
-
-
-# ----------------------------------------------------------------------------------------- level
-# Sound at one loudness, without offset and hum: what voice activity and features are fed.
-
-LEVEL_DB = -22.0  # of the loudest half second, of full scale: what the shipped readers have
-MOST_GAIN_DB = 40.0  # speech at -60 dBFS comes up to the level, the noise of 16 bits does not
-_REMEMBERED_SECONDS = 60  # a pause this long changes no gain
-_STRETCH = 50  # ticks that make half a second; of their mean decibels, a click hardly moves them
-_LEAST_DB = -100.0
-
-
-class HighPass:
-    """One recording without offset and hum (`monitor.maths.filters.high_pass`)."""
-
-    def __init__(self, rate: int) -> None:
-        self._sections = high_pass(rate)
-        self._state = np.zeros((len(self._sections), 2))
-        self._offset: float | None = None
-
-    def process(self, samples: FloatArray) -> FloatArray:
-        """Filter further samples, shape (n,): shape (n,), float32."""
-        if not samples.size:
-            return samples
-        if self._offset is None:
-            self._offset = float(samples[0])  # so that a constant does not begin with a step
-        shifted = samples.astype(np.float64) - self._offset
-        return filter_stream(self._sections, shifted, self._state).astype(np.float32)
-
-
-class Leveller:
-    """One recording at one loudness: the loudest half second of the last minute is at `LEVEL_DB`.
-
-    A recording ten times as loud gives the same samples. The gain depends on the past alone, and
-    moves from tick to tick in a straight line. Any cutting into blocks gives the same.
-    """
-
-    def __init__(self, rate: int) -> None:
-        self._size = max(1, round(rate / TICKS_PER_SECOND))
-        self._ramp = np.arange(1, self._size + 1, dtype=np.float32) / np.float32(self._size)
-        self._rest = np.empty(0, np.float32)
-        self._ticks = 0
-        self._sums = np.zeros(_STRETCH)  # of decibels since the beginning, at the last ticks
-        self._loudest = deque([-np.inf], maxlen=_REMEMBERED_SECONDS)  # of each second
-        self._gain: np.float32 | None = None
-
-    def process(self, samples: FloatArray) -> FloatArray:
-        """Level the whole ticks that further samples, shape (n,), complete: float32."""
-        sound = np.concatenate((self._rest, samples), dtype=np.float32)
-        size = sound.size - sound.size % self._size
-        self._rest = sound[size:].copy()
-        return self._level(sound[:size])
-
-    def flush(self) -> FloatArray:
-        """Level the last samples, less than a tick."""
-        size = self._rest.size
-        return self.process(np.zeros(-size % self._size, np.float32))[:size]
-
-    def _level(self, sound: FloatArray) -> FloatArray:
-        if not sound.size:
-            return sound
-        ticks = sound.reshape(-1, self._size)
-        power = np.square(ticks, dtype=np.float64).mean(axis=1)
-        decibels = 10 * np.log10(np.maximum(power, 10 ** (_LEAST_DB / 10)))
-        louder = np.minimum(LEVEL_DB - self._loudness(decibels), MOST_GAIN_DB)
-        gains = (10 ** (louder / 20)).astype(np.float32)
-        before = np.append(gains[0] if self._gain is None else self._gain, gains[:-1])
-        self._gain = gains[-1]
-        ramps = before[:, None] + (gains - before)[:, None] * self._ramp
-        return np.asarray(ticks * ramps).ravel()
-
-    def _loudness(self, decibels: FloatArray) -> FloatArray:
-        """Return the loudest half second lately, at each further tick, in decibels."""
-        # a running sum over the whole recording: however it is cut, the same numbers are added
-        sums = np.cumsum(np.append(self._sums[-1], decibels))
-        sums = np.append(self._sums[:-1], sums)
-        self._sums = sums[-_STRETCH:]
-        first = self._ticks
-        counts = np.minimum(first + 1 + np.arange(decibels.size), _STRETCH)
-        means = (sums[_STRETCH:] - sums[:-_STRETCH]) / counts
-        self._ticks += decibels.size
-        # until there was half a second, what there was counts, and is not remembered
-        loudness = means.copy()
-        start = max(_STRETCH - 1 - first, 0)
-        while start < means.size:
-            end = start + TICKS_PER_SECOND - (first + start) % TICKS_PER_SECOND
-            lately = np.maximum.accumulate(np.append(max(self._loudest), means[start:end]))
-            loudness[start:end] = lately[1:]
-            self._loudest[-1] = max(self._loudest[-1], means[start:end].max())
-            if first + end <= self._ticks:  # the second is over
-                self._loudest.append(-np.inf)
-            start = end
-        return np.asarray(loudness)
-
-
-# --------------------------------------------------------------------------------------- joining
 
 
 def join_tracks(before: Track, after: Track) -> Track:

@@ -398,8 +398,13 @@ class Attacker:
         }
         posterior = np.full((moments, self.speakers), 1.0 / self.speakers)
         local, gain, expected = np.zeros((3, moments, 3))
-        evidence: list[CrowdEvidence] = [self._silence] * moments
-        enrolled: list[tuple[float | None, tuple[str, ...]]] = [(None, ())] * moments
+        waits = self._list_waiting(totals, speech_seconds)
+        nothing = CrowdEvidence(ratios=self._silence.ratios)
+        evidence = [nothing if wait else self._silence for wait in waits.tolist()]
+        reason = f"{', '.join(sorted(self._discerning))} needs more speech"
+        enrolled: list[tuple[float | None, tuple[str, ...]]] = [
+            (None, (reason,) if wait else ()) for wait in waits.tolist()
+        ]
         for part in parts:
             posterior[part.rows] = part.posterior.posterior
             local[part.rows], gain[part.rows] = part.posterior.local, part.posterior.gain
@@ -423,6 +428,7 @@ class Attacker:
                 evidence[r],
                 *enrolled[r],
                 bool(beyond[r]),
+                bool(waits[r]),
             )
             for r in range(moments)
         ]
@@ -579,7 +585,21 @@ class Attacker:
         feature_totals = [totals[name] for name in self.features]
         usable = np.stack([running.usable_seconds for running in feature_totals], axis=1)
         is_enough = usable >= self._least_shares * speech_seconds[:, None]
+        is_enough &= ~self._list_waiting(totals, speech_seconds)[:, None]
         return np.stack([running.frames > 0 for running in feature_totals], axis=1) & is_enough
+
+    def _list_waiting(
+        self, totals: Mapping[str, RunningTotals], speech_seconds: FloatArray
+    ) -> BoolArray:
+        """Return at which moments, (R,), the first frame of an embedding is still to come.
+
+        Pitch and phones alone would say that a voice is harmless which the embedding knows.
+        """
+        waits = np.zeros(speech_seconds.size, np.bool_)
+        for name in self._discerning:
+            is_short = (speech_seconds > 0) & (speech_seconds < self.frame_seconds[name])
+            waits |= (totals[name].frames == 0) & is_short
+        return waits
 
     def _choose_models(
         self, present: BoolArray

@@ -174,7 +174,10 @@ def _compute_gains(bits: FloatArray, m: int, names: Sequence[str]) -> list[Among
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """The attacker's assessment of a stream, named as in a `Reading`; the posterior is (N,)."""
+    """The attacker's assessment of a stream, named as in a `Reading`; the posterior is (N,).
+
+    ``waits``: speech is too short for a speaker embedding, so there is no figure yet.
+    """
 
     features: Mapping[str, FeatureReading]
     local: Bits | None
@@ -186,6 +189,7 @@ class Assessment:
     enrolled: float | None
     enrolled_withheld: tuple[str, ...]
     beyond_grid: bool
+    waits: bool = False
 
 
 LN2 = np.log(2.0)

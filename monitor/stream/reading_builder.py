@@ -590,6 +590,8 @@ class ReadingBuilder:
         evidence, support = crowd_evidence.pop("evidence"), crowd_evidence["support_bits"]
         closed = assessment.local if self._watching else assessment.gain
         is_evidence = self._headline == "evidence" and evidence is not None
+        if assessment.waits:
+            evidence = closed = None
         bits = evidence if is_evidence else closed
         features = assessment.features.values()
         parts = [part.local_bits if self._watching else part.gain_bits for part in features]

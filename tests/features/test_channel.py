@@ -11,7 +11,8 @@ from scipy.signal import butter, sosfilt
 from monitor.features.channel import BANDS_HZ, CONDITION, Channel
 from monitor.features.extractor import Extractor
 from monitor.features.f0 import F0
-from monitor.features.framing import HighPass, join_runs
+from monitor.features.framing import join_runs
+from monitor.features.level import HighPass
 from monitor.maths.condition import ROW, describe_seconds
 from monitor.types import Block
 

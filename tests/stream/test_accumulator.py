@@ -156,9 +156,9 @@ class Broken:
 def test_features_may_be_given_and_their_failure_is_not_swallowed():
     monitor = Monitor(two_features(), [Broken()])
     assert monitor.features == ("f0",)
-    assert len(monitor.push(Block(np.zeros(8000), 8000))) == 0  # the last tick is still open
+    assert len(monitor.push(Block(np.zeros(8000), 8000))) == 0  # it waits for a syllable
     with pytest.raises(RuntimeError, match="the model is broken"):
-        monitor.push(Block(np.zeros(8000), 8000))
+        monitor.push(Block(np.zeros(20_000), 8000))
     wide = Broken()
     wide.spec = replace(wide.spec, size=11)
     with pytest.raises(UsageError, match="f0 comes as histogram of size 11, the population has"):

@@ -260,7 +260,7 @@ def decode_mono(path: Readable) -> tuple[FloatArray, int]:
 def extract_speech(samples: FloatArray, rate: int) -> FloatArray:
     """Return the speech of a stretch at 16 kHz without pauses, as ``voice`` takes it."""
     sound = np.asarray(soxr.resample(samples, rate, RATE) if rate != RATE else samples, np.float32)
-    spoken = VoiceActivity(RATE, ticks=1).process(sound)
+    spoken = VoiceActivity().process(sound)
     ticks = sound[: spoken.size * _TICK].reshape(spoken.size, _TICK)
     return np.asarray(ticks[spoken].ravel())
 

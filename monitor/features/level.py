@@ -1,0 +1,300 @@
+"""The level of a recording: its sound at one loudness, without offset and hum."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import lru_cache
+from itertools import islice
+
+import numpy as np
+from scipy.fft import irfft, rfft
+
+from monitor.maths.filters import filter_stream, high_pass
+from monitor.types import TICKS_PER_SECOND, FloatArray
+
+LEVEL_DB = -16.0  # of the loudest syllable, of full scale: what the shipped readers have
+MOST_GAIN_DB = 40.0  # speech at -60 dBFS comes up to the level, the noise of 16 bits does not
+HELD_TICKS = 120
+"""Sound before the first syllable that is kept until the syllable is complete."""
+_SETTLING_TICKS = 80  # from the beginning of the first syllable until its level is trusted
+_FAINTER_DB = 8.0  # than what follows within that time: not yet the voice
+_LEAD_TICKS = 3  # of sound before the first syllable that come out with it
+_REMEMBERED_SECONDS = 60  # with syllables
+_LOUDNESS_TICKS, _CONTRAST_TICKS = 10, 5  # over which levels are averaged
+_CONTRAST_DB = 5.0  # rise and fall of a syllable
+_FLUTTER_DB = 2.0  # of the level of noise
+_LEAST_TICKS = 7  # of a syllable; a click is shorter
+_LEAST_VOICING = 0.6  # of syllables in any noise that was tried nine in ten have more, noise 0.4
+_WHISPERED = 3  # syllables without pitch within the time that is held, as loud as this
+_WHISPERED_DB = -50.0
+_LEAST_POWER = 1e-10
+_BAND_HZ = (1000.0, 3400.0)
+_PITCH_HZ = (80.0, 400.0)
+_VOICING_RATE = 8000
+_VOICING_SECONDS, _VOICED_FRAMES = 0.04, 2
+
+
+class HighPass:
+    """One recording without offset and hum (`monitor.maths.filters.high_pass`)."""
+
+    def __init__(self, rate: int) -> None:
+        self._sections = high_pass(rate)
+        self._state = np.zeros((len(self._sections), 2))
+        self._offset: float | None = None
+
+    def process(self, samples: FloatArray) -> FloatArray:
+        """Filter further samples, shape (n,): shape (n,), float32."""
+        if not samples.size:
+            return samples
+        if self._offset is None:
+            self._offset = float(samples[0])  # so that a constant does not begin with a step
+        shifted = samples.astype(np.float64) - self._offset
+        return filter_stream(self._sections, shifted, self._state).astype(np.float32)
+
+
+class Syllables:
+    """Finder of rises and falls as of syllables: the level of noise stays.
+
+    The recording is silent before its first tick.
+
+    Attributes:
+        begin: the tick at which the syllable that goes on, or the last one, began to rise.
+        loudest_db: how loud it got.
+    """
+
+    def __init__(self) -> None:
+        self.begin, self.loudest_db = 0, -np.inf
+        self._tick, self._risen = 0, 0
+        self._rises = True  # whether one goes on
+        self._highest, self._lowest = -np.inf, np.inf  # since it began, and since the last ended
+        self._lowest_tick = 0
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the level has risen and not fallen yet."""
+        return self._rises
+
+    def finish(self) -> bool:
+        """Return whether the end of the recording completes a syllable."""
+        return self._rises and self._tick - self._risen >= _LEAST_TICKS
+
+    def add(self, contrast_db: float, loudness_db: float) -> bool:
+        """Add a tick; return whether it completes a syllable.
+
+        Args:
+            contrast_db: level of its surroundings in the band of formants.
+            loudness_db: level of its surroundings.
+        """
+        tick, self._tick = self._tick, self._tick + 1
+        if contrast_db < self._lowest + _FLUTTER_DB:
+            self._lowest, self._lowest_tick = min(self._lowest, contrast_db), tick
+        if contrast_db - self._lowest >= _CONTRAST_DB:
+            self.begin = self._lowest_tick
+            if not self._rises:
+                self._rises, self._risen = True, tick
+                self._highest = self.loudest_db = -np.inf
+        if not self._rises:
+            return False
+        self._highest = max(self._highest, contrast_db)
+        self.loudest_db = max(self.loudest_db, loudness_db)
+        if self._highest - contrast_db < _CONTRAST_DB:
+            return False
+        self._rises, self._lowest, self._lowest_tick = False, contrast_db, tick
+        return tick - self._risen >= _LEAST_TICKS
+
+
+class Leveller:
+    """One recording at one loudness: its loudest syllable of the last minute is at `LEVEL_DB`.
+
+    A recording ten times as loud gives the same samples. Silence comes out until the first syllable
+    is complete, and then that from its beginning on: noise alone is never amplified. Only seconds
+    with syllables count as time, so a pause changes no gain. The gain moves from tick to tick in a
+    straight line. Any cutting into blocks gives the same.
+    """
+
+    def __init__(self, rate: int) -> None:
+        self._rate, self._size = rate, max(1, round(rate / TICKS_PER_SECOND))
+        self._ramp = np.arange(1, self._size + 1, dtype=np.float32) / np.float32(self._size)
+        self._sections = _formant_band(rate)
+        self._state = np.zeros((len(self._sections), 2))
+        self._rest = np.empty(0, np.float32)
+        self._held = np.empty((0, self._size), np.float32)  # ticks before the first syllable
+        self._band: deque[FloatArray] = deque(maxlen=HELD_TICKS)  # of the last ticks
+        self._powers: FloatArray = np.empty((0, 2))  # of the last ticks
+        self._syllables = Syllables()
+        self._whispered: deque[int] = deque(maxlen=_WHISPERED)  # ticks of those without pitch
+        self._ticks = self._second = 0
+        self._is_open = False
+        self._rises: list[tuple[int, float]] = []  # begin and loudness, before sound comes out
+        self._first = 0  # tick at which what comes out begins
+        self._loudest: deque[float] = deque(maxlen=_REMEMBERED_SECONDS)  # of each second
+        self._gain = np.float32(0)  # at the last tick that came out
+
+    def process(self, samples: FloatArray) -> FloatArray:
+        """Level what further samples, shape (n,), complete, a whole number of ticks: float32."""
+        sound = np.concatenate((self._rest, samples), dtype=np.float32)
+        size = sound.size - sound.size % self._size
+        self._rest = sound[size:].copy()
+        if not size:
+            return sound[:0]
+        ticks = sound[:size].reshape(-1, self._size)
+        gains = self._measure_gains(ticks)
+        waiting = int(np.count_nonzero(np.isnan(gains)))
+        if waiting == len(ticks):
+            return self._wait(ticks)
+        if waiting or len(self._held):
+            ticks = np.concatenate((self._held, ticks))
+            opening = self._open_with(gains[waiting], len(self._held) + waiting, len(ticks))
+            gains = np.concatenate((opening, gains[waiting:]))
+            self._held = self._held[:0]
+        return self._amplify(ticks, gains)
+
+    def flush(self) -> FloatArray:
+        """Level the last samples, and what waited: speech where there is a syllable in it."""
+        missing = -self._rest.size % self._size
+        made = self.process(np.zeros(missing, np.float32))
+        if held := len(self._held):
+            if self._syllables.finish():
+                self._judge()
+            gains: FloatArray = np.zeros(held)
+            if self._opens(ends=True):
+                gains = self._open_with(self._compute_gain(), held, held)
+            made = np.concatenate((made, self._amplify(self._held, gains)))
+            self._held = self._held[:0]
+        return made[: made.size - missing]
+
+    def _wait(self, ticks: FloatArray) -> FloatArray:
+        """Hold ticks until there is a syllable; what is held for too long comes out silent."""
+        held = np.concatenate((self._held, ticks))
+        over = max(len(held) - HELD_TICKS, 0)
+        self._held = held[over:].copy()
+        return np.zeros(over * self._size, np.float32)
+
+    def _open_with(self, gain: float, opening: int, count: int) -> FloatArray:
+        """Return the gains of the first ``opening`` of the last ``count`` ticks.
+
+        It is 0 up to where the first syllable begins.
+        """
+        begin = self._first - _LEAD_TICKS - (self._ticks - count)
+        gains = np.full(opening, gain)
+        gains[: max(begin, opening + 1 - HELD_TICKS, 0)] = 0
+        return gains
+
+    def _amplify(self, ticks: FloatArray, gains: FloatArray) -> FloatArray:
+        before = np.append(self._gain, gains[:-1])
+        before = np.where(before == 0, gains, before)  # the first syllable begins at once
+        self._gain = gains[-1]
+        ramps = before[:, None] + (gains - before)[:, None] * self._ramp
+        return np.asarray(ticks * ramps).ravel()
+
+    def _measure_gains(self, ticks: FloatArray) -> FloatArray:
+        """Compute the gain at the end of each further tick; NaN before the first syllable."""
+        band = filter_stream(self._sections, ticks.ravel(), self._state).reshape(ticks.shape)
+        levels = self._measure_levels(band, ticks)
+        gains = []
+        for tick, (contrast, loudness) in zip(band, levels.tolist(), strict=True):
+            self._ticks += 1
+            self._band.append(tick)
+            if self._syllables.add(contrast, loudness):
+                self._judge()
+            gains.append(self._compute_gain() if self._is_open or self._opens() else np.nan)
+        return np.array(gains, np.float32)
+
+    def _measure_levels(self, band: FloatArray, ticks: FloatArray) -> FloatArray:
+        """Measure levels for `Syllables.add` at each tick, shape (n, 2), in decibels."""
+        powers = [np.square(sound, dtype=np.float64).mean(axis=1) for sound in (band, ticks)]
+        now = np.stack(powers, axis=1)
+        before = self._powers if len(self._powers) else np.repeat(now[:1], _LOUDNESS_TICKS, axis=0)
+        lately = np.concatenate((before, now))
+        self._powers = lately[-_LOUDNESS_TICKS:]
+        levels = np.empty((len(ticks), 2))
+        for column, count in enumerate((_CONTRAST_TICKS, _LOUDNESS_TICKS)):
+            windows = np.lib.stride_tricks.sliding_window_view(lately[1:, column], count)
+            levels[:, column] = windows[len(windows) - len(ticks) :].mean(axis=1)
+        return 10 * np.log10(np.maximum(levels, _LEAST_POWER))
+
+    def _judge(self) -> None:
+        """Count a rise and fall that is complete, where it is a syllable."""
+        loudest, second = self._syllables.loudest_db, self._ticks // TICKS_PER_SECOND
+        if self._is_open and second == self._second and loudest <= self._loudest[-1]:
+            return
+        first = max(len(self._band) - (self._ticks - self._syllables.begin), 0)
+        sound = np.concatenate([*islice(self._band, first, None)])
+        if measure_voicing(sound, self._rate) < _LEAST_VOICING:
+            if loudest < _WHISPERED_DB:
+                return
+            self._whispered.append(self._ticks)
+            lately = self._ticks - self._whispered[0] <= HELD_TICKS
+            if not (lately and len(self._whispered) == _WHISPERED):
+                return
+        if not self._is_open:
+            self._rises.append((self._syllables.begin, loudest))
+        if self._loudest and second == self._second:
+            self._loudest[-1] = max(self._loudest[-1], loudest)
+        else:
+            self._loudest.append(loudest)
+        self._second, self._reference = second, max(self._loudest)
+
+    def _opens(self, *, ends: bool = False) -> bool:
+        """Return whether the level of the first syllables is known well enough, or all there is."""
+        if not self._rises:
+            return False
+        rises = list(self._rises)
+        if self._syllables.goes_on:
+            rises.append((self._syllables.begin, self._syllables.loudest_db))
+        least = max(loudest for _, loudest in rises) - _FAINTER_DB
+        self._first = next(begin for begin, loudest in rises if loudest >= least)
+        self._is_open = ends or self._ticks - self._first >= _SETTLING_TICKS
+        return self._is_open
+
+    def _compute_gain(self) -> float:
+        loudest = self._reference
+        if self._syllables.goes_on:
+            loudest = max(loudest, self._syllables.loudest_db)
+        return float(10 ** (min(LEVEL_DB - loudest, MOST_GAIN_DB) / 20))
+
+
+def measure_voicing(sound: FloatArray, rate: int) -> float:
+    """Measure how periodic the most periodic 60 ms of sound, shape (n,), are: 0 to 1.
+
+    The normalised autocorrelation at the best pitch period, less the window's own.
+    """
+    sound = sound[:: max(rate // _VOICING_RATE, 1)]
+    rate //= max(rate // _VOICING_RATE, 1)
+    window, own = _voicing_window(rate)
+    if sound.size < window.size:
+        return 0.0
+    frames = np.lib.stride_tricks.sliding_window_view(sound, window.size)[:: window.size // 2]
+    frames = (frames - frames.mean(axis=1, keepdims=True)) * window
+    shortest, longest = (round(rate / hertz) for hertz in reversed(_PITCH_HZ))
+    correlations = _autocorrelate(frames)
+    powers = np.maximum(correlations[:, :1], 1e-20)
+    best = (correlations[:, shortest:longest] / powers / own[shortest:longest]).max(axis=1)
+    return float(np.sort(best)[-min(_VOICED_FRAMES, best.size)])
+
+
+@lru_cache(maxsize=16)
+def _voicing_window(rate: int) -> tuple[FloatArray, FloatArray]:
+    """Return the window of a frame, and its normalised autocorrelation."""
+    window = np.hanning(round(_VOICING_SECONDS * rate))
+    own = _autocorrelate(window[None])[0]
+    return window, own / own[0]
+
+
+def _autocorrelate(frames: FloatArray) -> FloatArray:
+    size = frames.shape[1]
+    spectra = rfft(frames, 1 << (2 * size - 1).bit_length())
+    return np.asarray(irfft(np.abs(spectra) ** 2)[:, :size])
+
+
+@lru_cache(maxsize=16)
+def _formant_band(rate: int) -> FloatArray:
+    """Design the band in which speech rises and falls most: second-order sections."""
+    from scipy.signal import butter  # slow to import
+
+    low, high = _BAND_HZ
+    nyquist = rate / 2
+    sections = butter(1, min(low, nyquist / 2), "high", fs=rate, output="sos")
+    if high < 0.9 * nyquist:
+        sections = np.concatenate([sections, butter(2, high, "low", fs=rate, output="sos")])
+    return np.asarray(sections)
