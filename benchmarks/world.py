@@ -12,6 +12,8 @@ import numpy as np
 import soundfile
 from matplotlib.figure import Figure
 
+from benchmarks.by_length import HEADS as HEADS_BY_LENGTH
+from benchmarks.by_length import keep, measure, rows_of
 from benchmarks.page import Page, benchmark
 from benchmarks.readers import FEATURES
 from benchmarks.truth import Judged, costs, others_of, share_exceeding
@@ -31,7 +33,6 @@ from recipes.frames import GROUPS, hear_world, pairs, reader_sounds
 from recipes.voice.world import ROWS, conditions
 
 TEST_SECONDS = 10.0
-EARLY = (("clean", "clean"), ("clean", "telephone"), ("telephone", "telephone"))
 SHARE, HORIZON, LEAST_SPEECH = 0.05, 60.0, 3.0
 """Of false alarms, over so many seconds of audio; readings of less speech are not looked at."""
 UNFITTED = ("loudspeaker", "GSM", "AMR 12.2 kb/s", "AMR-WB 12.65 kb/s", "whisper")
@@ -45,18 +46,22 @@ HEADS = "N, tested | first | mean bits | at the support | Cllr, least | mean LR 
 @benchmark()
 def world(
     page: Page, speech: Path, voices: Path, frames: Path,
-    *, early: bool = False, jobs: int = cores(),
+    *, by_length: bool = False, readers: tuple[str, ...] = (), starts: int = 6,
+    jobs: int = cores(),
 ) -> None:  # fmt: skip
     """What a voice discloses in the world: telephones, rooms, noise, own microphones.
 
-    FRAMES keeps what was heard. With --early the rows are of the first seconds at own
-    microphones.
+    FRAMES keeps what was heard. With --by-length it is a file of JSON instead: STARTS of
+    recordings of each person, or of these READERS alone, are played through the monitor.
     """
-    population, judge = Population.reference(), ("clean", "telephone")
-    heard = {"judge-0": judge, "judge-1": judge} if early else GROUPS
-    hear_world(speech, voices, frames, FEATURES, jobs, heard)
-    if not early:
-        hear_world(speech, voices, frames, FEATURES, jobs, dict.fromkeys(GROUPS_JUDGED, UNFITTED))
+    if by_length:
+        found = measure(speech, voices, readers=readers, starts=starts, jobs=jobs)
+        keep(found, frames)
+        page.table(HEADS_BY_LENGTH, rows_of(found), keys=2, under="The first seconds")
+        return
+    population = Population.reference()
+    hear_world(speech, voices, frames, FEATURES, jobs, GROUPS)
+    hear_world(speech, voices, frames, FEATURES, jobs, dict.fromkeys(GROUPS_JUDGED, UNFITTED))
     effects = {each: effects_in(population, each) for each in (FEATURES, UNVOICED, ("voice",))}
 
     def row(
@@ -73,17 +78,6 @@ def world(
         return [*figures(lines[-1]), f"{first_of}, {voice.weights @ voice.mated:.1f}"]
 
     lines = list[Judged]()
-    if early:
-        page.table(
-            f"streams | templates, streams | {HEADS}",
-            (
-                [f"{test:g} s", ", ".join(pair), *row("", "judge", *pair, (OWN_SECONDS, test))[:-1]]
-                for pair in EARLY
-                for test in (1.0, 2.0, 3.0)
-            ),
-            keys=2,
-        )
-        return
     own = (OWN_SECONDS, OWN_SECONDS)
     rows = [("readers", *pair, (TEMPLATE_SECONDS, TEST_SECONDS)) for pair in ROWS]
     rows += [("judge", *pair, own) for pair in pairs("judge")]

@@ -1,0 +1,273 @@
+"""What a voice discloses second by second, from the start of a recording, as a listener reads it.
+
+Each stream is the start of a recording, played through the real monitor with its speaker watched:
+a chapter cut in a pause, or clips at somebody's own microphone from the beginning of one. Beside it
+the same sound is played to a population without the speaker, which shows what others read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import numpy as np
+import orjson
+import soundfile
+
+from benchmarks.readers import alike, chapters, corpus_of, read
+from monitor import Monitor
+from monitor.events.reading import Reading
+from monitor.jobs import each_in_order
+from monitor.maths.statistics import weighted_quantile
+from monitor.networks.layers import RATE
+from monitor.population.population import Population
+from monitor.training.enrolling import enrol
+from monitor.types import Block, BoolArray, FloatArray, IntArray
+from recipes.voice.clips import Person, people
+from recipes.voice.world import conditions
+
+LENGTHS = (1.0, 2.0, 3.0, 10.0, 20.0)
+OWN = "own microphones"
+CONDITIONS = ("clean", "telephone", "babble 10 dB", OWN)
+HEADS = (
+    "condition | speech | streams, people | first | mean bits | tenth percentile | below zero "
+    "| mean LR of others | not yet"
+)
+STEP_SECONDS = 0.25
+SHORT_SECONDS = 3.0
+"""Of speech: further starts are played so far."""
+_LONG_AUDIO, _SHORT_AUDIO = 40.0, 8.0
+_TEMPLATE_SECONDS = 30.0
+"""Of people at their own microphones, or as much as their longest session has."""
+_LEAST_PAUSE, _MOST_LEAD, _QUIET_DECIBELS = 0.4, 1.0, 30.0
+
+
+class Stream(NamedTuple):
+    """A start of a recording: whose, under what, how much of it to play, and the sound."""
+
+    condition: str
+    speaker: str
+    recording: str
+    start: float
+    speech: float
+    sound: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What stands in the first reading with so much speech.
+
+    Attributes:
+        condition, speaker, recording, start: of the stream.
+        length: seconds of speech.
+        bits: evidence; None while there is none yet.
+        first: whether the speaker has the largest ratio.
+        others: mean ratio of everybody else where the speaker is not enrolled.
+    """
+
+    condition: str
+    speaker: str
+    recording: str
+    start: float
+    length: float
+    bits: float | None
+    first: bool
+    others: float | None
+
+
+def measure(
+    speech: Path,
+    voices: Path,
+    *,
+    readers: Collection[str] = (),
+    named: Sequence[str] = CONDITIONS,
+    starts: int = 6,
+    jobs: int = 1,
+) -> list[Figures]:
+    """Play starts of recordings.
+
+    Args:
+        speech: folder of readers.
+        voices: folder of people at their own microphones.
+        readers: names; by default everybody with several chapters.
+        named: conditions, as `recipes.voice.world.conditions` has them, or `OWN`.
+        starts: of a person; every third is played to 20 s of speech, the others to 3 s.
+        jobs: processes.
+    """
+    reference = Population.reference()
+    populations = dict.fromkeys(named, reference)
+    streams = list(of_readers(speech, reference, readers, named, starts))
+    if OWN in named:
+        judges = [p for p in people(voices) if p.role == "judge" and len(p.clips) > 1]
+        populations[OWN] = at_own_microphones(judges, reference, jobs)
+        streams += of_people(judges, populations[OWN], starts)
+    found = each_in_order(partial(played, populations), streams, jobs)
+    return [figures for each in found for figures in each]
+
+
+def of_readers(
+    speech: Path, reference: Population, readers: Collection[str], named: Sequence[str], starts: int
+) -> Iterator[Stream]:
+    """Starts in chapters that nobody enrolled, under every condition."""
+    taken = {(s.name, note.label) for s in reference.speakers for note in s.sources}
+    by_reader: dict[str, list[dict[str, str]]] = {}
+    for row in chapters(speech):
+        if (row["speaker"], Path(row["path"]).name) not in taken:
+            by_reader.setdefault(row["speaker"], []).append(row)
+    changes = conditions(speech)
+    for name in sorted(set(by_reader).intersection(readers or by_reader)):
+        places = [
+            (row["path"], place)
+            for row in by_reader[name]
+            for place in starts_of(read(speech / row["path"]))
+        ]
+        for number, at in enumerate(spread(len(places), starts)):
+            (path, place), (audio, most) = places[at], played_of(number)
+            sound = read(speech / path, audio, place)
+            for condition in named:
+                if condition != OWN:
+                    changed = np.asarray(changes[condition](sound, number), np.float32)
+                    yield Stream(condition, name, path, place, most, changed)
+
+
+def played_of(number: int) -> tuple[float, float]:
+    """Seconds of audio that are heard of a start, and of speech after which it ends."""
+    return (_SHORT_AUDIO, SHORT_SECONDS) if number % 3 else (_LONG_AUDIO, LENGTHS[-1])
+
+
+def spread(places: int, count: int) -> list[int]:
+    """So many of them, evenly."""
+    chosen = np.linspace(0, places - 1, min(count, places)).round()
+    return chosen.astype(int).tolist()  # type: ignore[no-any-return]
+
+
+def starts_of(sound: FloatArray) -> list[float]:
+    """Seconds where a recording may begin: in pauses, 0.2 s or more before what follows."""
+    hops = sound[: len(sound) // 160 * 160].reshape(-1, 160)
+    power = np.convolve(np.mean(hops**2, axis=1), np.full(3, 1 / 3), "same") + 1e-12
+    quiet = 10 * np.log10(power / np.quantile(power, 0.95)) < -_QUIET_DECIBELS
+    text = "".join("q" if each else "s" for each in quiet)
+    long = round(100 * _LEAST_PAUSE)
+    last = len(sound) / RATE - _LONG_AUDIO
+    found = [
+        (pause.end() - min((pause.end() - pause.start()) / 2, 100 * _MOST_LEAD)) / 100
+        for pause in re.finditer(f"q{{{long},}}", text)
+    ]
+    return [each for each in found if each <= last]
+
+
+def at_own_microphones(judges: Sequence[Person], reference: Population, jobs: int) -> Population:
+    """The shipped population, and people at their own microphones by their longest session."""
+    with TemporaryDirectory() as folder:
+        files = []
+        for person in judges:
+            path = Path(folder) / f"{person.name}.wav"
+            soundfile.write(path, joined(sessions_of(person)[0]), RATE)
+            files.append((path, person.name, "1"))
+        corpus = corpus_of(files)
+        names = tuple(reference.features)
+        made = enrol(corpus, features=names, seconds=_TEMPLATE_SECONDS, jobs=jobs).population
+    return reference.joined(made)
+
+
+def sessions_of(person: Person) -> list[list[Path]]:
+    """Clips of the longest session, and of all others together."""
+    order = sorted(person.clips, key=lambda name: (-len(person.clips[name]), name))
+    rest = [clip for name in order[1:] for clip in sorted(person.clips[name])]
+    return [sorted(person.clips[order[0]]), rest]
+
+
+def joined(clips: Sequence[Path]) -> FloatArray:
+    return np.concatenate([soundfile.read(clip, dtype="float32")[0] for clip in clips])
+
+
+def of_people(judges: Sequence[Person], population: Population, starts: int) -> Iterator[Stream]:
+    """Starts of clips at own microphones; the clips after it follow, then those before it."""
+    for person in judges:
+        clips = sessions_of(person)[1]
+        for number, first in enumerate(spread(len(clips), starts)):
+            audio, most = played_of(number)
+            sound = joined([*clips[first:], *clips[:first]][: round(audio / 2)])
+            if person.name in population.names:
+                heard = sound[: round(audio * RATE)]
+                yield Stream(OWN, person.name, clips[first].name, 0.0, most, heard)
+
+
+def played(populations: Mapping[str, Population], stream: Stream) -> list[Figures]:
+    """Figures of a stream at every length that it reaches, with its speaker enrolled and not."""
+    population = populations[stream.condition]
+    own = Monitor(population, watch=stream.speaker, step_seconds=STEP_SECONDS)
+    seconds = own.attacker.scoring.seconds
+    settings = type(own.settings)(template_seconds=seconds)
+    others = Monitor(
+        population.without(stream.speaker), step_seconds=STEP_SECONDS, settings=settings
+    )
+    place, reader = own.attacker.names.index(stream.speaker), own.create_block_reader()
+    readings, without = list[Reading](), list[Reading]()
+    step = round(STEP_SECONDS * RATE)
+    for begin in range(0, len(stream.sound), step):
+        block = Block(stream.sound[begin : begin + step], RATE)
+        for frames in reader.process(block):
+            readings += own.push(frames)
+            without += others.push(frames)
+        if readings and readings[-1].speech >= stream.speech:
+            break
+    found = []
+    for length in (each for each in LENGTHS if each <= stream.speech):
+        at = next((i for i, each in enumerate(readings) if each.speech >= length), None)
+        if at is None:
+            break
+        first, mean, (one, other) = False, None, (readings[at], without[at])
+        if one.evidence_bits is not None and one.ratios is not None:
+            first = bool(one.ratios[place] > np.delete(one.ratios, place).max())
+        if one.evidence_bits is not None and other.ratios is not None:
+            mean = float(np.exp2(other.ratios).mean())
+        found.append(Figures(*stream[:4], length, one.evidence_bits, first, mean))
+    return found
+
+
+def rows_of(found: Sequence[Figures]) -> Iterator[list[str]]:
+    """Cells of a line a condition and length, people alike."""
+    for condition in CONDITIONS:
+        for length in LENGTHS:
+            some = [f for f in found if (f.condition, f.length) == (condition, length)]
+            if some:
+                yield [condition, f"{length:g} s", *cells(some)]
+
+
+def cells(some: Sequence[Figures]) -> list[str]:
+    """Of streams at one length."""
+    names, speaker = np.unique([each.speaker for each in some], return_inverse=True)
+    told = [place for place, each in enumerate(some) if each.bits is not None]
+    counts = f"{len(some)}, {len(names)}"
+    late = f"{100 * (1 - _mean(np.isin(np.arange(len(some)), told), speaker)):.0f} %"
+    if not told:
+        return [counts, *[""] * 5, late]
+    bits = np.array([some[place].bits for place in told], float)
+    whose, weights = speaker[told], alike(speaker[told])
+    first = _mean(np.array([some[place].first for place in told]), whose)
+    others = np.array([np.nan if some[p].others is None else some[p].others for p in told], float)
+    tenth = weighted_quantile(bits, weights[None], 0.1).item()
+    return [
+        counts,
+        f"{100 * first:.0f} %",
+        f"{_mean(bits, whose):.1f}",
+        f"{tenth:.1f}",
+        f"{100 * _mean(bits < 0, whose):.0f} %",
+        f"{_mean(others, whose):.2f}",
+        late,
+    ]
+
+
+def _mean(values: FloatArray | BoolArray, speaker: IntArray) -> float:
+    return float(np.average(values, weights=alike(speaker)))
+
+
+def keep(found: Sequence[Figures], path: Path) -> None:
+    """Write every figure as JSON, so that two versions can be compared."""
+    path.write_bytes(orjson.dumps([asdict(each) for each in found], option=orjson.OPT_INDENT_2))
