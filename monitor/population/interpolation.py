@@ -309,9 +309,9 @@ class EvidenceSpread:
         left, right, w = neighbours(columns, np.ones(columns.size, np.bool_), template_seconds)
         cells = cells[cells[:, 1] == columns[right if w > 0.5 else left]]
         cells = cells[np.argsort(cells[:, 0], kind="stable")]
-        # cut to what few people support at long lengths: what shorter speech reads, longer does
+        # few people are heard for long: what shorter speech reads, longer does
         clipped = np.maximum.accumulate(cells[:, 3] >= cells[:, 5] - 1e-6)
-        cells[:, 3] = np.maximum.accumulate(cells[:, 3])
+        cells[:, 2:4] = np.maximum.accumulate(cells[:, 2:4])
         return cls(cells[:, 0], cells[:, 2:5], clipped)
 
     def at(self, seconds: float) -> SpeakerRange | None:

@@ -101,7 +101,10 @@ def _is_row(row: object) -> bool:
     return (
         isinstance(row, dict)
         and all(map(_is_number, (row.get("T"), row.get("D"))))
-        and (row.get("open_set_area") is None or _is_number(row["open_set_area"]))
+        and all(
+            row.get(key) is None or _is_number(row[key])
+            for key in ("open_set_area", "evidence_bits")
+        )
         and _is_plain(row)
     )
 
@@ -342,6 +345,30 @@ class EvidenceModel:
         support, area = part("support"), part("area")
         return cls(lengths, template_lengths, intercept, slopes, support, area, cohort, effects)
 
+    def holding(self, rows: Iterable[Record]) -> EvidenceModel:
+        """Hold a shorter length's a and b where those of a longer one show less on average.
+
+        Fewer people are heard for longer. Their fit claims less; their speech does not say less.
+
+        Args:
+            rows: cells of the calibration table, with the mean evidence of people left out.
+        """
+        means = np.full(self.support.shape, np.nan)
+        for row in rows:
+            if row.get("evidence_bits") is not None:
+                cell = np.isclose(self.lengths, row["T"])[:, None]
+                cell = cell & np.isclose(self.template_lengths, row["D"])
+                means[cell] = row["evidence_bits"]
+        best = np.fmax.accumulate(means, axis=0)
+        here = np.broadcast_to(np.arange(len(means))[:, None], means.shape)
+        last = np.maximum.accumulate(np.where(means >= best, here, 0), axis=0)
+        place = np.where(means < best, last, here)[None]
+        return replace(
+            self,
+            intercept=np.take_along_axis(self.intercept, place, axis=1),
+            slopes=np.take_along_axis(self.slopes, place[..., None], axis=1),
+        )
+
     def at_template(self, seconds: float) -> LengthEvidence:
         """Interpolate the model for templates of D speech seconds.
 
@@ -476,7 +503,7 @@ class RankModel:
     learnt_from: tuple[str, ...] = ()  # everybody whose speech is in it; empty where unknown
     forgotten: int = 0  # how many of them have been forgotten since
     maxima: Maxima | None = None  # how high other people's streams got under it
-    evidence: EvidenceModel | None = None  # likelihood ratios on the same grid, by a cohort
+    evidence: EvidenceModel | None = None  # likelihood ratios on the same grid, held by the rows
 
     def network(self, feature: str) -> str | None:
         """Return the network of one of its features."""
@@ -505,6 +532,8 @@ class RankModel:
         grid = cells[1:], count
         if self.evidence and (self.evidence.support.shape, self.evidence.slopes.shape[-1]) != grid:
             raise StoreError("a rank model's evidence is of another grid, or of other features")
+        if self.evidence is not None:
+            object.__setattr__(self, "evidence", self.evidence.holding(self.rows))
         for axis in (self.lengths, self.template_lengths):
             is_axis = axis.ndim == 1 and axis.size > 0 and (axis[1:] > axis[:-1]).all()
             _require(is_axis, "a rank model's lengths must increase")

@@ -4,8 +4,10 @@ import pickle
 from dataclasses import fields, replace
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from monitor.errors import StoreError
 from monitor.maths.evidence import ConditionEffect, ConditionEffects
 from monitor.population.population import Population, load_rank_models, save_rank_models
 from monitor.population.rank_model import Maxima, RankModels
@@ -118,3 +120,58 @@ def test_maxima_travel_with_their_rank_model_and_all_of_it_to_a_worker(tmp_path)
         assert without.maxima is None
         assert_array_equal(without.alpha, models[1].alpha.astype(np.float32))
         assert without.rows == models[1].rows
+
+
+def test_where_longer_speech_shows_less_the_model_of_shorter_speech_holds():
+    grid = some_rank_model(template_lengths=(10.0, 30.0))
+    raw = evidence_model(grid)
+    means = {10.0: (3.0, 6.0, 5.0, 5.5), 30.0: (3.0, 6.0, 7.0, None)}
+    rows = tuple(
+        {"T": t, "D": d, "evidence_bits": bits}
+        for d, column in means.items()
+        for t, bits in zip(grid.lengths, column, strict=True)
+    )
+    held = replace(grid, rows=rows, evidence=raw).evidence
+    for name in ("intercept", "slopes"):
+        before, after = getattr(raw, name), getattr(held, name)
+        assert_array_equal(after[:, :, 0], before[:, [0, 1, 1, 1], 0])
+        assert_array_equal(after[:, :, 1], before[:, :, 1])
+    at_two, at_minute = (held.at_template(10.0).at(np.array([t])) for t in (2.0, 60.0))
+    assert_array_equal(at_minute.slopes, at_two.slopes)
+    again = replace(grid, rows=rows, evidence=held).evidence
+    assert_array_equal(again.intercept, held.intercept)
+
+
+def test_of_what_ships_no_length_shows_less_of_the_same_scores_where_its_people_showed_less():
+    """Mean evidence of the people left out grows with speech, or the last that grew holds."""
+    for model in Population.reference().rank_models:
+        assert model.evidence is not None
+        for place, d in enumerate(model.template_lengths):
+            cells = sorted((row["T"], row["evidence_bits"] or -np.inf) for row in model.rows
+                           if row["D"] == d)  # fmt: skip
+            best = -np.inf
+            for t, bits in cells:
+                here = int(np.flatnonzero(model.lengths == t)[0])
+                if bits >= best:
+                    best, last = bits, here
+                elif np.isfinite(bits):
+                    slopes = model.evidence.slopes[0, :, place]
+                    assert_array_equal(slopes[here], slopes[last])
+
+
+@pytest.mark.parametrize("row", [
+    {"T": 0.5, "D": 10.0, "evidence_bits": "much"},
+    {"T": 0.5, "D": 10.0, "evidence_bits": [1.0]},
+    {"T": "all", "D": 10.0, "evidence_bits": 1.0},
+    {"evidence_bits": 1.0},
+])  # fmt: skip
+@pytest.mark.parametrize("with_evidence", [False, True])
+def test_a_table_whose_mean_evidence_is_no_number_is_refused(tmp_path, row, with_evidence):
+    model = some_rank_model()
+    if with_evidence:
+        model = replace(model, evidence=evidence_model(model))
+    object.__setattr__(model, "rows", (row,))  # as a store from elsewhere may have it
+    path = tmp_path / "models.npz"
+    save_rank_models(path, RankModels([model]))
+    with pytest.raises(StoreError):
+        list(load_rank_models(path))
