@@ -8,7 +8,7 @@ the same sound is played to a population without the speaker, which shows what o
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -41,9 +41,9 @@ HEADS = (
 STEP_SECONDS = 0.25
 SHORT_SECONDS = 3.0
 """Of speech: further starts are played so far."""
-_LONG_AUDIO, _SHORT_AUDIO = 40.0, 8.0
-_TEMPLATE_SECONDS = 30.0
-"""Of people at their own microphones, or as much as their longest session has."""
+LONG_AUDIO, SHORT_AUDIO = 40.0, 8.0
+TEMPLATE_SECONDS = 30.0
+"""Of people who are enrolled here, or as much as there is."""
 _LEAST_PAUSE, _MOST_LEAD, _QUIET_DECIBELS = 0.4, 1.0, 30.0
 
 
@@ -137,7 +137,7 @@ def of_readers(
 
 def played_of(number: int) -> tuple[float, float]:
     """Seconds of audio that are heard of a start, and of speech after which it ends."""
-    return (_SHORT_AUDIO, SHORT_SECONDS) if number % 3 else (_LONG_AUDIO, LENGTHS[-1])
+    return (SHORT_AUDIO, SHORT_SECONDS) if number % 3 else (LONG_AUDIO, LENGTHS[-1])
 
 
 def spread(places: int, count: int) -> list[int]:
@@ -146,33 +146,42 @@ def spread(places: int, count: int) -> list[int]:
     return chosen.astype(int).tolist()  # type: ignore[no-any-return]
 
 
-def starts_of(sound: FloatArray) -> list[float]:
-    """Seconds where a recording may begin: in pauses, 0.2 s or more before what follows."""
+def starts_of(sound: FloatArray, rest: float = LONG_AUDIO) -> list[float]:
+    """Seconds where a recording may begin: in pauses, 0.2 s or more before what follows.
+
+    So many seconds are left after the last.
+    """
     hops = sound[: len(sound) // 160 * 160].reshape(-1, 160)
     power = np.convolve(np.mean(hops**2, axis=1), np.full(3, 1 / 3), "same") + 1e-12
     quiet = 10 * np.log10(power / np.quantile(power, 0.95)) < -_QUIET_DECIBELS
     text = "".join("q" if each else "s" for each in quiet)
     long = round(100 * _LEAST_PAUSE)
-    last = len(sound) / RATE - _LONG_AUDIO
     found = [
         (pause.end() - min((pause.end() - pause.start()) / 2, 100 * _MOST_LEAD)) / 100
         for pause in re.finditer(f"q{{{long},}}", text)
     ]
-    return [each for each in found if each <= last]
+    return [each for each in found if each <= len(sound) / RATE - rest]
 
 
 def at_own_microphones(judges: Sequence[Person], reference: Population, jobs: int) -> Population:
     """The shipped population, and people at their own microphones by their longest session."""
+    sounds = ((person.name, joined(sessions_of(person)[0])) for person in judges)
+    return with_people(reference, sounds, jobs)
+
+
+def with_people(
+    reference: Population, sounds: Iterable[tuple[str, FloatArray]], jobs: int
+) -> Population:
+    """The shipped population, and more people by a recording each, as `monitor enrol --add`."""
     with TemporaryDirectory() as folder:
         files = []
-        for person in judges:
-            path = Path(folder) / f"{person.name}.wav"
-            soundfile.write(path, joined(sessions_of(person)[0]), RATE)
-            files.append((path, person.name, "1"))
-        corpus = corpus_of(files)
+        for name, sound in sounds:
+            path = Path(folder) / f"{name}.wav"
+            soundfile.write(path, sound, RATE)
+            files.append((path, name, "1"))
         names = tuple(reference.features)
-        made = enrol(corpus, features=names, seconds=_TEMPLATE_SECONDS, jobs=jobs).population
-    return reference.joined(made)
+        made = enrol(corpus_of(files), features=names, seconds=TEMPLATE_SECONDS, jobs=jobs)
+    return reference.joined(made.population)
 
 
 def sessions_of(person: Person) -> list[list[Path]]:
@@ -233,7 +242,7 @@ def played(populations: Mapping[str, Population], stream: Stream) -> list[Figure
 
 def rows_of(found: Sequence[Figures]) -> Iterator[list[str]]:
     """Cells of a line a condition and length, people alike."""
-    for condition in CONDITIONS:
+    for condition in dict.fromkeys(each.condition for each in found):
         for length in LENGTHS:
             some = [f for f in found if (f.condition, f.length) == (condition, length)]
             if some:

@@ -1,24 +1,29 @@
-"""Evidence that is usual after so much speech, of readers whom the calibration has not seen."""
+"""Evidence that is usual after so much speech, of people who set nothing and whom no fit saw."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.by_length import (
+    OWN,
+    SHORT_AUDIO,
+    STEP_SECONDS,
+    Stream,
+    at_own_microphones,
+    of_people,
+    of_readers,
+    played_of,
+    spread,
+    starts_of,
+    with_people,
+)
 from benchmarks.page import Page, benchmark
-from benchmarks.readers import (
-    BACKGROUND,
-    FEATURES,
-    alike,
-    chapters,
-    collected,
-    read,
-    trainers,
-)  # fmt: skip
+from benchmarks.readers import BACKGROUND, FEATURES, alike, collected, read, trainers
 from monitor import Monitor
 from monitor.alerts.rules import Threshold
 from monitor.corpus import find
@@ -29,49 +34,114 @@ from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.training.calibrating import LENGTHS, CalibrationSettings, calibrate
 from monitor.training.voices import cohort_of, collect
-from monitor.types import FloatArray
+from monitor.types import FloatArray, IntArray
 from recipes.reference import TEMPLATE_LENGTHS
+from recipes.voice.clips import people
 from recipes.voice.corpus import recordings
+from recipes.voice.world import conditions
 
-SHOWN_SECONDS = (1.0, 3.0, 10.0, 60.0)
+SHOWN_SECONDS = (1.0, 3.0, 10.0, 20.0)
 THRESHOLDS = (1.0, 3.0, 6.0, 12.0)
-AUDIO_SECONDS, APART_SECONDS, MOST_STREAMS = 90.0, 30.0, 8
-"""Of a stream, so that a minute of it is speech; between their beginnings; streams of a reader."""
-Task = tuple[str, FloatArray]
+CONDITIONS = ("clean", "telephone", "babble 10 dB")
+READERS, FOREIGN = "readers", "non-native"
+_ENROLLED_AUDIO = 38.0
+"""Of a non-native speaker, enough for a template of 30 s; the rest is played."""
+Populations = dict[str, Population]
 
 
 @benchmark()
 def usual(
-    page: Page, speech: Path, nonnative: Path, frames: Path, microphones: Path,
-    *, jobs: int = cores(),
+    page: Page, speech: Path, nonnative: Path, voices: Path,
+    *, frames: Path | None = None, microphones: Path | None = None, starts: int = 6,
+    jobs: int = cores(),
 ) -> None:  # fmt: skip
-    """How many bits are usual after 1 to 60 s of speech, of readers that nothing was learnt from?
+    """How many bits are usual after 1 to 20 s of speech, of people whom no fit saw?
 
-    FRAMES and MICROPHONES as of `recipes.reference`. The readers who judge trained no network and
-    chose no setting, and rank models are fitted anew without them, otherwise as those that ship.
+    VOICES are people at their own microphones: those who judge. Of NONNATIVE those speak on whom
+    nothing was fitted. With FRAMES and MICROPHONES as of `recipes.reference` rank models are fitted
+    anew without the readers who judge, who then count too. STARTS of recordings of each are played.
     """
-    shipped, trained = Population.reference(), trainers(speech)
+    shipped = Population.reference()
+    populations, streams = at_microphones(voices, shipped, starts, jobs)
+    more = foreign(speech, nonnative, shipped, starts, jobs)
+    groups = [(populations, streams), more]
+    if frames is not None and microphones is not None:
+        groups.append(readers(speech, nonnative, shipped, frames, microphones, starts))
+    streams = [stream for _, some in groups for stream in some]
+    populations = {name: each for some, _ in groups for name, each in some.items()}
+    found = list(each_in_order(partial(watched, populations), streams, jobs))
+    bits, raised = (np.array([each[k] for each in found]) for k in (0, 1))
+    title = np.array([stream.condition for stream in streams])
+    _, speaker = np.unique([stream.speaker for stream in streams], return_inverse=True)
+    recorded = np.isin(title, [OWN, f"{FOREIGN}, clean", f"{READERS}, clean"])
+    page.table(
+        "speech | usual bits | 9 of 10 voices | below zero | people, streams",
+        ([f"{t:g} s", *range_of(bits[recorded, k], speaker[recorded])]
+         for k, t in enumerate(SHOWN_SECONDS)),
+    )  # fmt: skip
+    page.table(
+        "people, condition | speech | usual bits | 9 of 10 voices | below zero | people, streams",
+        ([name, f"{t:g} s", *range_of(bits[title == name, k], speaker[title == name])]
+         for name in populations for k, t in enumerate(SHOWN_SECONDS)),
+        keys=2,
+    )  # fmt: skip
+    long = recorded & ~np.isnan(bits[:, -1])
+    page.table(
+        f"alert | raised within {SHOWN_SECONDS[-1]:g} s | speech by then, median",
+        waits(raised[long], alike(speaker[long])[None]),
+    )
+    for k, t in enumerate(SHOWN_SECONDS):
+        there = recorded & ~np.isnan(bits[:, k])
+        middle, low, high = quantiles(bits[there, k], speaker[there])
+        page.note(f"    Usual({t:g}, {middle:.1f}, {low:.1f}, {high:.1f}),")
+
+
+def at_microphones(
+    voices: Path, shipped: Population, starts: int, jobs: int
+) -> tuple[Populations, list[Stream]]:
+    """People at their own microphones who judge, in another session than their template's."""
+    judges = [each for each in people(voices) if each.role == "judge" and len(each.clips) > 1]
+    population = at_own_microphones(judges, shipped, jobs)
+    return {OWN: population}, list(of_people(judges, population, starts))
+
+
+def foreign(
+    speech: Path, nonnative: Path, shipped: Population, starts: int, jobs: int
+) -> tuple[Populations, list[Stream]]:
+    """Non-native speakers held out: enrolled by the first part of their only recording."""
+    held = [each for each in recordings(speech, nonnative) if each.role == "held out"]
+    sounds = [(each.speaker, read(each.path)) for each in held]
+    first = round(_ENROLLED_AUDIO * RATE)
+    population = with_people(shipped, ((name, sound[:first]) for name, sound in sounds), jobs)
+    changes, streams = conditions(speech), list[Stream]()
+    for name, whole in sounds:
+        sound = whole[first:]
+        places = [0.0, *starts_of(sound, SHORT_AUDIO)]
+        for number, at in enumerate(spread(len(places), starts)):
+            audio, most = played_of(number)
+            begin = round(places[at] * RATE)
+            piece = sound[begin : begin + round(audio * RATE)]
+            for condition in CONDITIONS:
+                heard = np.asarray(changes[condition](piece, number), np.float32)
+                title = f"{FOREIGN}, {condition}"
+                streams.append(Stream(title, name, "", places[at], most, heard))
+    return {f"{FOREIGN}, {each}": population for each in CONDITIONS}, streams
+
+
+def readers(
+    speech: Path, nonnative: Path, shipped: Population, frames: Path, microphones: Path, starts: int
+) -> tuple[Populations, list[Stream]]:
+    """Readers who judge, by rank models that are fitted without them."""
+    trained = trainers(speech)
     judges = {each.speaker for each in recordings(speech, nonnative) if each.role == "report"} - {
         name for names in trained.values() for name in names
     }
     fitted = shipped.with_rank_models(fit_without(judges, shipped, trained, frames, microphones))
-    tasks = list(streams(shipped, judges, speech))
-    found = list(each_in_order(partial(watched, (fitted, shipped)), tasks, jobs))
-    whole = [place for place, (curves, _) in enumerate(found) if not np.isnan(curves).any()]
-    made = np.array([found[place][0] for place in whole])
-    alerts = np.array([found[place][1] for place in whole])
-    names, speaker = np.unique([tasks[place][0] for place in whole], return_inverse=True)
-    page.note(f"{len(names)} readers, {len(whole)} streams")
-    weights = alike(speaker)[None]
-    page.table(
-        "speech | median, bits | 5 to 95 % of streams | as shipped: median | 5 to 95 % of streams",
-        (
-            [f"{seconds:g} s", *(cell for bits in both.T for cell in range_of(bits, weights))]
-            for seconds in SHOWN_SECONDS
-            for both in [made[:, :, SHOWN_SECONDS.index(seconds)]]
-        ),
-    )
-    page.table("alert | raised within 60 s | speech by then, median", waits(alerts, weights))
+    streams = [
+        stream._replace(condition=f"{READERS}, {stream.condition}")
+        for stream in of_readers(speech, shipped, judges, CONDITIONS, starts)
+    ]
+    return {f"{READERS}, {each}": fitted for each in CONDITIONS}, streams
 
 
 def fit_without(
@@ -101,47 +171,41 @@ def fit_without(
     return RankModels(made)
 
 
-def streams(shipped: Population, judges: Collection[str], speech: Path) -> Iterator[Task]:
-    """Pieces of chapters of the readers who judge that nobody enrolled, evenly apart."""
-    taken = {(s.name, note.label) for s in shipped.speakers for note in s.sources}
-    for name in sorted(judges):
-        rows = [row for row in chapters(speech) if row["speaker"] == name]
-        others = [row for row in rows if (name, Path(row["path"]).name) not in taken]
-        pieces = [
-            (row, first)
-            for row in others
-            for first in np.arange(0.0, float(row["seconds"]) - AUDIO_SECONDS, APART_SECONDS)
-        ]
-        chosen = np.linspace(0, len(pieces) - 1, min(MOST_STREAMS, len(pieces))).round()
-        for row, first in (pieces[place] for place in chosen.astype(int).tolist()):
-            yield name, read(speech / row["path"], AUDIO_SECONDS, first)
-
-
-def watched(populations: tuple[Population, ...], task: Task) -> tuple[FloatArray, FloatArray]:
-    """Evidence at SHOWN_SECONDS by each calibration, and speech until each alert by the first.
-
-    NaN beyond the end of the stream; infinity where an alert is not raised.
-    """
-    name, sound = task
+def watched(populations: Mapping[str, Population], stream: Stream) -> tuple[FloatArray, FloatArray]:
+    """Evidence at SHOWN_SECONDS, NaN where none is reached, and speech until each alert."""
+    monitor = Monitor(
+        populations[stream.condition], watch=stream.speaker, step_seconds=STEP_SECONDS
+    )
     rules = [Threshold("bits", threshold) for threshold in THRESHOLDS]
-    curves, raised = [], np.full(len(rules), np.inf)
-    for population in populations:
-        monitor = Monitor(population, FEATURES, name, step_seconds=0.25)
-        readings = list(monitor.stream(sound, rate=RATE))
-        told = [(r.speech, r.evidence_bits) for r in readings if r.evidence_bits is not None]
-        spoken, bits = np.array([*told, (np.inf, np.nan)]).T
-        curves.append(bits[np.searchsorted(spoken, SHOWN_SECONDS)])
-        if population is populations[0]:
-            for place, rule in enumerate(rules):
-                speech = [alert.speech for reading in readings for alert in rule.update(reading)]
-                raised[place] = min([each for each in speech if each is not None], default=np.inf)
-    return np.array(curves), raised
+    bits, raised = np.full(len(SHOWN_SECONDS), np.nan), np.full(len(rules), np.inf)
+    for reading in monitor.stream(stream.sound, rate=RATE):
+        for place, rule in enumerate(rules):
+            speech = [alert.speech for alert in rule.update(reading) if alert.speech is not None]
+            raised[place] = min([raised[place], *speech])
+        for place, seconds in enumerate(SHOWN_SECONDS):
+            if np.isnan(bits[place]) and reading.speech >= seconds and seconds <= stream.speech:
+                bits[place] = np.nan if reading.evidence_bits is None else reading.evidence_bits
+        if reading.speech >= stream.speech:
+            break
+    return bits, raised
 
 
-def range_of(bits: FloatArray, weights: FloatArray) -> tuple[str, str]:
-    """The median, and the 5 and 95 percentiles, every reader weighing the same."""
-    low, middle, high = (weighted_quantile(bits, weights, q).item() for q in (0.05, 0.5, 0.95))
-    return f"{middle:.1f}", f"{low:.1f} to {high:.1f}"
+def quantiles(bits: FloatArray, speaker: IntArray) -> list[float]:
+    """The median, and the 5 and 95 percentiles, every person weighing the same."""
+    weights = alike(speaker)[None]
+    return [weighted_quantile(bits, weights, q).item() for q in (0.5, 0.05, 0.95)]
+
+
+def range_of(bits: FloatArray, speaker: IntArray) -> list[str]:
+    """Cells of streams at one length."""
+    there = ~np.isnan(bits)
+    bits, speaker = bits[there], speaker[there]
+    if not bits.size:
+        return ["", "", "", "0, 0"]
+    middle, low, high = quantiles(bits, speaker)
+    below = np.average((bits < 0).astype(float), weights=alike(speaker))
+    counts = f"{np.unique(speaker).size}, {bits.size}"
+    return [f"{middle:.1f}", f"{low:.1f} to {high:.1f}", f"{100 * below:.0f} %", counts]
 
 
 def waits(raised: FloatArray, weights: FloatArray) -> Iterator[list[str]]:
@@ -149,5 +213,7 @@ def waits(raised: FloatArray, weights: FloatArray) -> Iterator[list[str]]:
     for threshold, speech in zip(THRESHOLDS, raised.T, strict=True):
         share = weights[0] @ (speech <= SHOWN_SECONDS[-1]) / weights.sum()
         middle = weighted_quantile(speech, weights, 0.5).item()
-        after = f"{middle:.0f} s" if middle <= SHOWN_SECONDS[-1] else "over 60 s"
+        after = (
+            f"{middle:.0f} s" if middle <= SHOWN_SECONDS[-1] else f"over {SHOWN_SECONDS[-1]:g} s"
+        )
         yield [f"bits>{threshold:g}", f"{100 * share:.0f} %", after]

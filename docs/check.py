@@ -308,13 +308,13 @@ def find_unmeasured() -> Iterator[tuple[str, str]]:
     for row in USUAL:
         if (row.low, row.high) != (range_ := read_spread(row.seconds)):
             yield "monitor/how_much.py", f"{row.seconds:g} s: calibration has {range_}"
-    usual = {(f"{u.seconds:g} s", f"{u.median:.1f}") for u in USUAL}
+    usual = {(f"{u.seconds:g} s", f"{u.median:.1f}", f"{u.low:.1f} to {u.high:.1f}") for u in USUAL}
     after = {
-        (f"bits>{p.bits}", "over 60 s" if p.after is None else f"{p.after:g} s") for p in PURPOSES
+        (f"bits>{p.bits}", "over 20 s" if p.after is None else f"{p.after:g} s") for p in PURPOSES
     }
     rows = re.findall(r"^\| (.*) \|$", read(ROOT / "benchmarks/results/usual.md"), re.M)
     measured = [row.split(" | ") for row in rows]
-    found = {tuple(row[:2]) for row in measured} | {(row[0], row[-1]) for row in measured}
+    found = {tuple(row[:3]) for row in measured} | {(row[0], row[-1]) for row in measured}
     yield from (
         ("monitor/how_much.py", f"not in benchmarks/results/usual.md: {' | '.join(row)}")
         for row in sorted({*usual, *after} - found)

@@ -3,6 +3,7 @@
     python -m recipes.reference ../shared/speech FRAMES VOICES MICROPHONES WORLD
     python -m recipes.reference ../shared/speech        # its landmarks alone, anew
     python -m recipes.reference ../shared/speech --demo # the frames of the demo alone
+    python -m recipes.reference ../shared/speech --usual # the usual range alone
     python -m recipes.reference ../shared/speech FRAMES VOICES MICROPHONES WORLD --effects
 
 Hears (`recipes.frames`) the readers as far as FRAMES lacks them, and people at their own
@@ -16,7 +17,8 @@ all. Who trained the network of a feature gives no tests to its rank models. The
 readers of the background set, who trained the network of voice. Last, every reader is heard as a
 stream of somebody else: how high these get is what false alarms are worked out from. With
 ``--conditions`` nothing is heard but what the enrolled speech sounds like, and the population that
-is there gets that alone; with ``--effects`` it gets what conditions do to likelihood ratios.
+is there gets that alone; with ``--effects`` it gets what conditions do to likelihood ratios, with
+``--usual`` the range that `monitor.how_much` states.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from monitor.corpus import find
 from monitor.features.channel import CONDITION
 from monitor.features.extractor import Extractor
 from monitor.features.registry import make
+from monitor.how_much import USUAL
 from monitor.jobs import cores
 from monitor.maths.condition import ROW, condition_of
 from monitor.population import demo_frames
@@ -90,6 +93,7 @@ def main() -> None:
         "--conditions", action="store_true", help="what templates sound like, alone"
     )
     parser.add_argument("--effects", action="store_true", help="what conditions do, alone")
+    parser.add_argument("--usual", action="store_true", help="the usual range, alone")
     parser.add_argument("--demo", action="store_true", help="the frames of the demo, alone")
     given = parser.parse_args()
     if given.demo:
@@ -97,6 +101,9 @@ def main() -> None:
         return
     if given.conditions:
         _save(_with_conditions(Population.reference(), given.speech))
+        return
+    if given.usual:
+        _save(with_usual(Population.reference()))
         return
     if given.frames is None:
         _with_landmarks(given.speech)
@@ -163,7 +170,7 @@ def main() -> None:
             f"\rstream {done} of {people}", end="", file=sys.stderr
         ),
     )
-    _save(with_effects(_with_conditions(population, given.speech), given.world))
+    _save(with_usual(with_effects(_with_conditions(population, given.speech), given.world)))
     for rank_model in population.rank_models:
         print(
             f"  {rank_model.session}-session rank model of {'+'.join(rank_model.features)}: "
@@ -178,6 +185,22 @@ def _save(population: Population) -> None:
     population.save(target)
     target.chmod(0o644)
     print(f"\n{target.name}: {len(population)} readers, {target.stat().st_size / 1e3:.0f} kB")
+
+
+def with_usual(population: Population) -> Population:
+    """The same population, its cells with the usual range of `monitor.how_much`."""
+    seconds, _, *bounds = np.array(USUAL).T
+    rank_models = []
+    for model in population.rank_models:
+        rows = []
+        for row in model.rows:
+            if model.features == FEATURES and model.session == "cross" and row["T"] >= seconds[0]:
+                at = np.log(row["T"])
+                low, high = (float(np.interp(at, np.log(seconds), each)) for each in bounds)
+                row = {**row, "usual_low": low, "usual_high": high}
+            rows.append(row)
+        rank_models.append(replace(model, rows=tuple(rows)))
+    return population.with_rank_models(RankModels(rank_models), population.cohort)
 
 
 def _with_conditions(population: Population, speech: Path) -> Population:

@@ -302,6 +302,12 @@ class EvidenceSpread:
         bounds = "evidence_low_twentieth", "evidence_high_twentieth", "others_high_twentieth"
         names = ("T", "D", *bounds, "support_bits")
         read = np.array([[row.get(name) for name in names] for row in rows], float).reshape(-1, 6)
+        # what ships says what people read whom no fit saw (benchmarks/results/usual.md)
+        usual = [[row.get(name) for name in ("usual_low", "usual_high")] for row in rows]
+        measured = np.array(usual, float).reshape(-1, 2)
+        has_usual = ~np.isnan(measured).any(axis=1)
+        read[has_usual, 2:4] = measured[has_usual]
+        read[has_usual, 5] = np.fmax.reduce(read[:, 5], initial=0.0)
         cells = read[~np.isnan(read[:, 2:4]).any(axis=1)]
         if not len(cells):
             return None
@@ -309,9 +315,9 @@ class EvidenceSpread:
         left, right, w = neighbours(columns, np.ones(columns.size, np.bool_), template_seconds)
         cells = cells[cells[:, 1] == columns[right if w > 0.5 else left]]
         cells = cells[np.argsort(cells[:, 0], kind="stable")]
-        # few people are heard for long: what shorter speech reads, longer does
+        # cut to what few people support at long lengths: what shorter speech reads, longer does
         clipped = np.maximum.accumulate(cells[:, 3] >= cells[:, 5] - 1e-6)
-        cells[:, 2:4] = np.maximum.accumulate(cells[:, 2:4])
+        cells[:, 3] = np.maximum.accumulate(cells[:, 3])
         return cls(cells[:, 0], cells[:, 2:5], clipped)
 
     def at(self, seconds: float) -> SpeakerRange | None:

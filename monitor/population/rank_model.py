@@ -103,7 +103,7 @@ def _is_row(row: object) -> bool:
         and all(map(_is_number, (row.get("T"), row.get("D"))))
         and all(
             row.get(key) is None or _is_number(row[key])
-            for key in ("open_set_area", "evidence_bits")
+            for key in ("open_set_area", "evidence_bits", "usual_low", "usual_high")
         )
         and _is_plain(row)
     )

@@ -370,6 +370,22 @@ def test_spread_between_lengths_and_at_the_nearest_template():
     assert EvidenceSpread.of([], 10.0) is None
 
 
+def test_what_people_read_whom_no_fit_saw_takes_the_place_of_the_spread():
+    names = "evidence_low_twentieth", "evidence_high_twentieth", "support_bits"
+    cells = [
+        {"T": t, "D": 10.0, **dict(zip(names, (4.0, high, high), strict=True))}
+        for t, high in ((1.0, 11.0), (10.0, 10.0))
+    ]
+    known = [{**cell, "usual_low": -2.0, "usual_high": usual}
+             for cell, usual in zip(cells, (10.5, 11.0), strict=True)]  # fmt: skip
+    spread, usual = EvidenceSpread.of(cells, 10.0), EvidenceSpread.of(known, 10.0)
+    assert spread is not None
+    assert usual is not None
+    assert spread.at(1.0) == (4.0, math.inf, None)
+    assert usual.at(1.0) == (-2.0, 10.5, None)
+    assert usual.at(10.0) == (-2.0, math.inf, None)  # cut to the most that is supported
+
+
 @pytest.mark.parametrize("names", [("f0",), ("phones", "f0"), ("f0", "phones", "voice")])
 def test_same_session_bias_is_what_the_shipped_rows_say(names):
     reference = Population.reference()
