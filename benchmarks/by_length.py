@@ -1,8 +1,8 @@
-"""What a voice discloses second by second, from the start of a recording, as a listener reads it.
+"""What a voice discloses second by second from the start of a recording.
 
-Each stream is the start of a recording, played through the real monitor with its speaker watched:
-a chapter cut in a pause, or clips at somebody's own microphone from the beginning of one. Beside it
-the same sound is played to a population without the speaker, which shows what others read.
+Each stream is a start of a recording, played through the monitor with its speaker watched. It is a
+chapter cut in a pause, or clips at a person's own microphone from the beginning of one. The same
+sound is played to a population without the speaker, which shows what other people read.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LEAST_PAUSE, _MOST_LEAD, _QUIET_DECIBELS = 0.4, 1.0, 30.0
 
 
 class Stream(NamedTuple):
-    """A start of a recording: whose, under what, how much of it to play, and the sound."""
+    """A start of a recording: its condition, its speaker, its length, and the sound."""
 
     condition: str
     speaker: str
@@ -60,7 +60,7 @@ class Stream(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What stands in the first reading with so much speech.
+    """Figures of the first reading at a length of speech.
 
     Attributes:
         condition, speaker, recording, start: of the stream.
@@ -136,12 +136,12 @@ def of_readers(
 
 
 def played_of(number: int) -> tuple[float, float]:
-    """Seconds of audio that are heard of a start, and of speech after which it ends."""
+    """Seconds of audio of a start, and of speech after which it ends."""
     return (SHORT_AUDIO, SHORT_SECONDS) if number % 3 else (LONG_AUDIO, LENGTHS[-1])
 
 
 def spread(places: int, count: int) -> list[int]:
-    """So many of them, evenly."""
+    """Places that are evenly spread."""
     chosen = np.linspace(0, places - 1, min(count, places)).round()
     return chosen.astype(int).tolist()  # type: ignore[no-any-return]
 
@@ -149,7 +149,7 @@ def spread(places: int, count: int) -> list[int]:
 def starts_of(sound: FloatArray, rest: float = LONG_AUDIO) -> list[float]:
     """Seconds where a recording may begin: in pauses, 0.2 s or more before what follows.
 
-    So many seconds are left after the last.
+    At least ``rest`` seconds are left after each.
     """
     hops = sound[: len(sound) // 160 * 160].reshape(-1, 160)
     power = np.convolve(np.mean(hops**2, axis=1), np.full(3, 1 / 3), "same") + 1e-12

@@ -57,9 +57,9 @@ def usual(
 ) -> None:  # fmt: skip
     """How many bits are usual after 1 to 20 s of speech, of people whom no fit saw?
 
-    VOICES are people at their own microphones: those who judge. Of NONNATIVE those speak on whom
-    nothing was fitted. With FRAMES and MICROPHONES as of `recipes.reference` rank models are fitted
-    anew without the readers who judge, who then count too. STARTS of recordings of each are played.
+    VOICES are people at their own microphones, NONNATIVE non-native speakers: those who judge and
+    those held out. STARTS of recordings of each are played. With FRAMES and MICROPHONES (as of
+    `recipes.reference`) readers who judge count too, by rank models fitted without them.
     """
     shipped = Population.reference()
     populations, streams = at_microphones(voices, shipped, starts, jobs)
@@ -172,7 +172,7 @@ def fit_without(
 
 
 def watched(populations: Mapping[str, Population], stream: Stream) -> tuple[FloatArray, FloatArray]:
-    """Evidence at SHOWN_SECONDS, NaN where none is reached, and speech until each alert."""
+    """Evidence at SHOWN_SECONDS, NaN beyond the end, and speech until each alert."""
     monitor = Monitor(
         populations[stream.condition], watch=stream.speaker, step_seconds=STEP_SECONDS
     )

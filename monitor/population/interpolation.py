@@ -302,7 +302,7 @@ class EvidenceSpread:
         bounds = "evidence_low_twentieth", "evidence_high_twentieth", "others_high_twentieth"
         names = ("T", "D", *bounds, "support_bits")
         read = np.array([[row.get(name) for name in names] for row in rows], float).reshape(-1, 6)
-        # what ships says what people read whom no fit saw (benchmarks/results/usual.md)
+        # the shipped population has a range of people whom no fit saw (benchmarks/results/usual.md)
         usual = [[row.get(name) for name in ("usual_low", "usual_high")] for row in rows]
         measured = np.array(usual, float).reshape(-1, 2)
         has_usual = ~np.isnan(measured).any(axis=1)

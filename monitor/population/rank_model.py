@@ -348,7 +348,7 @@ class EvidenceModel:
     def holding(self, rows: Iterable[Record]) -> EvidenceModel:
         """Hold a shorter length's a and b where those of a longer one show less on average.
 
-        Fewer people are heard for longer. Their fit claims less; their speech does not say less.
+        Fewer people speak for long, and a fit to fewer people claims less.
 
         Args:
             rows: cells of the calibration table, with the mean evidence of people left out.

@@ -132,6 +132,7 @@ def test_where_longer_speech_shows_less_the_model_of_shorter_speech_holds():
         for t, bits in zip(grid.lengths, column, strict=True)
     )
     held = replace(grid, rows=rows, evidence=raw).evidence
+    assert held is not None
     for name in ("intercept", "slopes"):
         before, after = getattr(raw, name), getattr(held, name)
         assert_array_equal(after[:, :, 0], before[:, [0, 1, 1, 1], 0])
@@ -139,6 +140,7 @@ def test_where_longer_speech_shows_less_the_model_of_shorter_speech_holds():
     at_two, at_minute = (held.at_template(10.0).at(np.array([t])) for t in (2.0, 60.0))
     assert_array_equal(at_minute.slopes, at_two.slopes)
     again = replace(grid, rows=rows, evidence=held).evidence
+    assert again is not None
     assert_array_equal(again.intercept, held.intercept)
 
 
