@@ -750,11 +750,7 @@ def _keep(
         return OrderOutcome(order, 0.0, False, problem)
     shapes = {name: shapes[name] for name in names}
     settings = {**note, "features": shapes, **({} if mark is None else {"words": mark})}
-    peaks = frames_of(frames.tracks.get(NAME))
-    landmarks = None if peaks is None else pack(*peaks)
-    header = Header(
-        hashes=hashes, settings=settings, sound=sound, landmarks=landmarks, starts=starts
-    )
+    header = Header(hashes=hashes, settings=settings, sound=sound, starts=starts)
     problem = _write(order, frames, shapes, header)
     messages = _list_notices(frames, file_name(order.source.name))
     if transcript is not None:
@@ -763,7 +759,9 @@ def _keep(
 
 
 def _write(order: HearingOrder, frames: Frames, shapes: _Shapes, header: Header) -> str:
-    """Write the frames of an order; return a line on what was lost of it."""
+    """Write the frames of an order and their landmarks; return a line on what was lost of it."""
+    peaks = frames_of(frames.tracks.get(NAME))
+    header = replace(header, landmarks=None if peaks is None else pack(*peaks))
     problem = _describe_loss(frames, file_name(order.source.name))
     span = span_of(order.source)
     part = {} if span is None else {"span": list(span)}
