@@ -18,8 +18,6 @@ MARGIN_BITS = 1.5
 """By which another recording of the same sound may read more: its windows lie elsewhere."""
 TAIL_SECONDS = 0.35
 """Of silence that may count as speech after the last word, and complete a window of it."""
-LEAD_STEPS = 3
-"""Of silence before the first word: an output is silent before, and then more counts as speech."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +124,6 @@ class Gate:
             self._silence(sent)
             self._key = key
             self._begin_way()
-            lead = Block(np.zeros(LEAD_STEPS * self._step_size, np.float32), *key)
-            for monitor in (m for way in self._ways for m in way.monitors):
-                monitor.push(lead)
         sound = columns_of(block, None).mean(axis=1).astype(np.float32)
         sound[~np.isfinite(sound)] = 0
         self._held = np.append(self._held, sound)
