@@ -83,6 +83,7 @@ class _Detector:
         _webrtcvad.set_mode(self._vad, _AGGRESSIVENESS)
         self._first, self._decisions = 0, np.empty(0, np.bool_)  # decisions that somebody waits for
         self._last, self._lingers = False, False
+        self._has_adapted = False  # silence leaves it as it was
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Detector:
         """Copy it for the few ticks that end a stream: it goes on with its last decision.
@@ -92,7 +93,7 @@ class _Detector:
         detector = _Detector()
         detector.at = deepcopy(self.at, memo)
         detector._first, detector._decisions = self._first, self._decisions.copy()
-        detector._last, detector._lingers = self._last, True
+        detector._last, detector._lingers = self._last, self._has_adapted or self._lingers
         return detector
 
     def decide(self, reader: object, frames: FloatArray) -> BoolArray:
@@ -109,6 +110,7 @@ class _Detector:
         return decisions
 
     def _ask(self, frames: FloatArray) -> BoolArray:
+        self._has_adapted |= bool(frames.any())
         scaled = frames * np.float32(_FULL_SCALE)
         np.rint(scaled, out=scaled)
         np.clip(scaled, -_FULL_SCALE, _FULL_SCALE - 1, out=scaled)

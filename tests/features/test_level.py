@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import soxr
@@ -224,3 +226,13 @@ def test_a_recording_of_one_word_is_speech(seconds):
     word = np.concatenate([noise(0.5, -65), speech(seconds)])
     assert np.count_nonzero(spoken(word)) >= 60 * seconds
     assert not np.count_nonzero(spoken(noise(0.5 + seconds, -30)))
+
+
+def test_a_copy_hears_the_end_of_a_word_that_still_waits():
+    extractor = Extractor([])
+    heard = extractor.process(Block(np.concatenate([noise(0.5, -65), speech(0.6)]), RATE))
+    copied = deepcopy(extractor).flush().speech
+    end = extractor.flush().speech
+    assert not heard.speech.any()
+    assert np.count_nonzero(end) > 40
+    assert np.array_equal(copied, end)
