@@ -194,6 +194,14 @@ class WordFeature(Feature, Protocol):
         ...
 
 
+@runtime_checkable
+class WindowFeature(Feature, Protocol):
+    """A feature of windows of speech that can embed a part of one."""
+
+    def embed_part(self, speech: FloatArray, /) -> AnyArray:
+        """Embed the speech of some ticks, shape (n, s): shape (1, d); (0, d) of too little."""
+
+
 class Embedder(Protocol):
     """A speaker network: windows of speech to embeddings."""
 

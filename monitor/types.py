@@ -195,6 +195,23 @@ class EarlyFrames:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SpeechWindow:
+    """The speech that an embedding was made of. It stays in memory.
+
+    Attributes:
+        ticks: shape (n,), increasing, counted as of a `Track`.
+        samples: shape (n, s), mono, of each tick.
+    """
+
+    ticks: IntArray
+    samples: FloatArray
+
+    def __deepcopy__(self, memo: object) -> SpeechWindow:
+        """Return the same: nothing changes it."""
+        return self
+
+
 @dataclass(frozen=True, slots=True)
 class Track:
     """The usable frames of one feature.
@@ -207,17 +224,22 @@ class Track:
             the stream; None where a frame stands for its feature's ``frame_seconds``, complete as
             soon as it was heard.
         early: provisional frames beside them; None where there are none.
+        windows: the speech of each embedding; None where it is not kept.
     """
 
     ticks: IntArray
     values: AnyArray
     spans: IntArray | None = None
     early: EarlyFrames | None = None
+    windows: tuple[SpeechWindow, ...] | None = None
 
     def some(self, which: AnyArray | slice) -> Track:
         """Return some of its frames, by place or by truth values; no early ones."""
         spans = None if self.spans is None else self.spans[which]
-        return Track(self.ticks[which], self.values[which], spans)
+        windows = self.windows
+        if windows is not None:
+            windows = tuple(windows[i] for i in np.arange(len(windows))[which].tolist())
+        return Track(self.ticks[which], self.values[which], spans, windows=windows)
 
     def within(self, low: int, high: int) -> Track:
         """Return what is complete after tick ``low`` and by tick ``high``."""
@@ -235,7 +257,10 @@ class Track:
         early = self.early
         if early is not None:
             early = EarlyFrames(early.ticks + ticks, early.values, early.seconds)
-        return Track(self.ticks + ticks, self.values, spans, early)
+        windows = self.windows
+        if windows is not None:
+            windows = tuple(SpeechWindow(each.ticks + ticks, each.samples) for each in windows)
+        return Track(self.ticks + ticks, self.values, spans, early, windows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,16 @@ from monitor.kinds import EMBEDDING, SPEAKER_PREFIX, FeatureSpec, Sensitivity
 from monitor.networks.layers import triangles
 from monitor.networks.voice import SHA256, SIZE, shipped
 from monitor.protocols import Embedder, MarkedEmbedder
-from monitor.types import TICKS_PER_SECOND, BoolArray, EarlyFrames, FloatArray, IntArray, Track
+from monitor.types import (
+    TICKS_PER_SECOND,
+    AnyArray,
+    BoolArray,
+    EarlyFrames,
+    FloatArray,
+    IntArray,
+    SpeechWindow,
+    Track,
+)
 
 RATE = 16000
 WINDOW_SECONDS = 3.0
@@ -47,9 +56,9 @@ def window_spec(name: str, size: int, network: str | None = None) -> FeatureSpec
 class SpeechWindows(AudioFeature):
     """Embedding feature: the speech of a recording, pauses left out, three seconds at a time.
 
-    Of what is left at the end one more frame is made, if it is a second or more, which counts by
-    its length. The first two windows are embedded at one and at two seconds too, as early frames.
-    Windows that one call completes go to the network together.
+    Of what is left at the end one more frame is made, by `embed_part`. The first two windows are
+    embedded at one and at two seconds too, as early frames. Windows that one call completes go to
+    the network together.
     """
 
     def __init__(
@@ -58,7 +67,7 @@ class SpeechWindows(AudioFeature):
         self.spec, self.follow = spec, follow
         self._encoder = embedder
         self._window: FloatArray = np.zeros(_WINDOW, np.float32)
-        self._filled = 0  # samples of it
+        self._spoken: IntArray = np.empty(0, np.intp)  # the ticks of it, so far
         self.activity = VoiceActivity()
         super().__init__()
 
@@ -81,22 +90,38 @@ class SpeechWindows(AudioFeature):
 
     def flush(self) -> Track:
         """Embed the window that the recording cuts short, where it is a second or more."""
+        self._rest = np.pad(self._rest, (0, -self._rest.size % _TICK))  # to a tick, with silence
         decisions = self.activity.flush()[: self._rest.size // _TICK]
         track = self._embed_windows(np.empty(0, np.float32), decisions)
-        last = self._window[: self._filled].copy()
-        self._filled = 0
-        if last.size < SHORTEST or self._ticks <= self._skip:
+        last = SpeechWindow(self._spoken, self._window[: self._filled].reshape(-1, _TICK).copy())
+        self._spoken = self._spoken[:0]
+        if self._ticks <= self._skip:
             return track
-        fraction = np.float32(last.size / _WINDOW)
-        tail = Track(np.array([self._ticks]), fraction * self._encoder.embed(last[None]))
-        return join_tracks(track, tail)
+        values = self.embed_part(last.samples)
+        ticks, windows = np.full(len(values), self._ticks), (last,) * len(values)
+        return join_tracks(track, Track(ticks, values, windows=windows))
+
+    def embed_part(self, speech: FloatArray) -> AnyArray:
+        """Embed part of a window of speech, shape (n, 160), by its length.
+
+        Returns:
+            Shape (1, d); (0, d) where it is less than a second.
+        """
+        if speech.size < SHORTEST:
+            return self.spec.no_frames().values
+        return np.float32(speech.size / _WINDOW) * self._encoder.embed(speech.reshape(1, -1))
+
+    @property
+    def _filled(self) -> int:
+        """Samples of the window so far."""
+        return self._spoken.size * _TICK
 
     def reset(self) -> None:
         """Start afresh: the next sample is the first of a recording."""
         super().reset()
         self.activity.reset()
         self._rest: FloatArray = np.empty(0, np.float32)  # nothing is decided on it yet
-        self._filled = 0
+        self._spoken = np.empty(0, np.intp)
         self._ticks = 0
         self._windows = 0  # whole ones so far
 
@@ -111,13 +136,14 @@ class SpeechWindows(AudioFeature):
         window_count = speech.size // _WINDOW
         early = self._embed_early(speech, before, speech_ticks)
         self._windows += window_count
-        self._filled = speech.size - window_count * _WINDOW
+        spoken = np.concatenate((self._spoken, self._ticks + speech_ticks + 1))
+        self._ticks += count
+        whole = window_count * _WINDOW // _TICK
+        self._spoken = spoken[whole:].copy()
         self._window[: self._filled] = speech[window_count * _WINDOW :]
         # a window is complete with the tick that brings its last samples
-        last = np.arange(1, window_count + 1) * (_WINDOW // _TICK) - before - 1
-        complete = self._ticks + speech_ticks[last] + 1
-        self._ticks += count
-        is_new = complete > self._skip
+        spoken = spoken[:whole].reshape(window_count, _WINDOW // _TICK)
+        is_new = spoken[:, -1] > self._skip
         windows = speech[: window_count * _WINDOW].reshape(window_count, _WINDOW)[is_new]
         values = [
             self._encoder.embed(windows[start : start + _BATCH])
@@ -125,7 +151,8 @@ class SpeechWindows(AudioFeature):
         ]
         if not values:
             return replace(self.spec.no_frames(), early=early)
-        return Track(complete[is_new], np.concatenate(values), early=early)
+        made_of = map(SpeechWindow, spoken[is_new], windows.reshape(len(windows), -1, _TICK))
+        return Track(spoken[is_new, -1], np.concatenate(values), None, early, tuple(made_of))
 
     def _embed_early(
         self, speech: FloatArray, before: int, speech_ticks: IntArray

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from itertools import combinations, pairwise
 from typing import Any
@@ -313,10 +314,16 @@ class Extractor:
         features: what to compute; names must differ.
         channel: which channel to listen to, from 0; None for the mean of all.
         conditions: describe the sound as well, in the track `CONDITION`.
+        windows: keep the speech of each embedding with it.
     """
 
     def __init__(
-        self, features: Sequence[Feature], channel: int | None = None, *, conditions: bool = False
+        self,
+        features: Sequence[Feature],
+        channel: int | None = None,
+        *,
+        conditions: bool = False,
+        windows: bool = False,
     ) -> None:
         names = [feature.spec.name for feature in features]
         if len(set(names)) < len(names):
@@ -324,6 +331,7 @@ class Extractor:
         self.features = tuple(features)
         self.channel = channel
         self._conditions = conditions
+        self._windows = windows
         self._ticks = 0
         self._skip = 0
         self._current: _Recording | None = None
@@ -341,7 +349,7 @@ class Extractor:
                 self.features, block, self._ticks, self._skip, conditions=self._conditions
             )
         with one_thread():
-            frames = self._current.process(samples)
+            frames = self._selected(self._current.process(samples))
         self._ticks += frames.speech.size
         return frames if ended is None else join_frames(ended, frames)
 
@@ -351,10 +359,17 @@ class Extractor:
             tracks = {feature.spec.name: feature.spec.no_frames() for feature in self.features}
             return Frames(np.empty(0, np.bool_), tracks)
         with one_thread():
-            frames = self._current.flush()
+            frames = self._selected(self._current.flush())
         self._current = None
         self._ticks += frames.speech.size
         return frames
+
+    def _selected(self, frames: Frames) -> Frames:
+        """Return the frames without the speech that they were made of, unless it is wanted."""
+        if self._windows:
+            return frames
+        tracks = {name: replace(track, windows=None) for name, track in frames.tracks.items()}
+        return replace(frames, tracks=tracks)
 
     def skip_to(self, tick: int) -> None:
         """Skip frames complete by ``tick`` of the stream: they need not be computed.

@@ -182,9 +182,12 @@ def join_tracks(before: Track, after: Track) -> Track:
         return replace(before, early=early)
     ticks = np.concatenate((before.ticks, after.ticks))
     values = np.concatenate((before.values, after.values))
-    if before.spans is None or after.spans is None:
-        return Track(ticks, values, early=early)
-    return Track(ticks, values, np.concatenate((before.spans, after.spans)), early)
+    spans = windows = None
+    if before.spans is not None and after.spans is not None:
+        spans = np.concatenate((before.spans, after.spans))
+    if before.windows is not None and after.windows is not None:
+        windows = before.windows + after.windows
+    return Track(ticks, values, spans, early, windows)
 
 
 def join_frames(before: Frames, after: Frames) -> Frames:

@@ -160,7 +160,7 @@ class WaveformPast:
 
     def _intervals(self, lag: float, tick: int, back: int) -> list[tuple[int, int]]:
         """Return where the last ticks are those at this distance before them."""
-        earliest = int(np.ceil((self._first + lag + _REACH + 1) / SAMPLES_PER_TICK))
+        earliest = round((self._first + lag) / SAMPLES_PER_TICK)
         start = max(tick - back, earliest, 0)
         if tick - start < _SHORTEST_TICKS:
             return []

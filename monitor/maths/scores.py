@@ -233,9 +233,9 @@ class Histogram(_Sum):
         self.total += np.bincount(values.astype(np.intp, copy=False), minlength=self.total.size)
         self.frames += int(values.shape[0])
 
-    def reweigh(self, values: AnyArray, before: FloatArray, now: FloatArray) -> None:
-        """Count bins that were counted, or not, with other weights, 0 or 1, shape (k,)."""
-        change = (now > 0).astype(np.int64) - (before > 0)
+    def correct(self, values: AnyArray, counts: BoolArray) -> None:
+        """Count bins, shape (k,), from now on, or no longer."""
+        change = np.where(counts, 1, -1)
         np.add.at(self.total, values.astype(np.intp, copy=False), change)
         self.frames += int(change.sum())
 
@@ -292,14 +292,12 @@ class EmbeddingSum(_Sum):
             self.total += row
             self.frames += 1
 
-    def reweigh(self, values: AnyArray, before: FloatArray, now: FloatArray) -> None:
-        """Add embeddings, shape (k, d), that were added with other weights, 0 to 1, shape (k,)."""
-        counts = are_countable(values)
-        for row, change in zip(
-            values[counts].astype(np.float64), (now - before)[counts], strict=True
-        ):
-            self.total += change * row
-        self.frames += int(np.count_nonzero(now[counts] > 0) - np.count_nonzero(before[counts] > 0))
+    def correct(self, values: AnyArray, counts: BoolArray) -> None:
+        """Count embeddings, shape (k, d), from now on, or no longer."""
+        usable = are_countable(values)
+        for row, change in zip(values[usable], np.where(counts, 1, -1)[usable], strict=True):
+            self.total += change * row.astype(np.float64)
+            self.frames += int(change)
 
     def after(self, values: AnyArray, ends: IntArray) -> tuple[AnyArray, IntArray]:
         """Compute, as ``Histogram.after``, totals, shape (R, d), and frames, shape (R,)."""

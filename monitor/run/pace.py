@@ -12,11 +12,11 @@ import numpy as np
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, make
 from monitor.files import Readable
 from monitor.jobs import GeneratorProcesses, worthwhile
-from monitor.protocols import Feature, LiveSource, Source
+from monitor.protocols import Feature, LiveSource, Source, WindowFeature
 from monitor.sources.base import BaseSource, Chain, WrappedLiveSource, WrappedSource
 from monitor.sources.file import File
 from monitor.stream.front_end import BlocksToTicks
-from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, Gap, Item, Track
+from monitor.types import TICKS_PER_SECOND, AnyArray, Block, FloatArray, Frames, Gap, Item, Track
 
 if TYPE_CHECKING:
     from monitor.stream.monitor import Monitor
@@ -190,6 +190,11 @@ class Timed:
     def flush(self) -> Track:
         """Flush the feature."""
         return self._feature.flush()
+
+    def embed_part(self, speech: FloatArray) -> AnyArray:
+        """Embed part of a window with the feature, which then is one of windows."""
+        assert isinstance(self._feature, WindowFeature)
+        return self._feature.embed_part(speech)
 
     def skip_to(self, tick: int) -> None:
         """Skip to a tick with the feature."""

@@ -408,12 +408,11 @@ class FrameAccumulator:
         for name in self.sketches.keys() & correction.frames.keys():
             change = correction.frames[name]
             inside = change.ticks > self.uncorrected
-            before, now = change.before[inside], change.now[inside]
-            self.sketches[name].reweigh(change.values[inside], before, now)
+            counts = change.counts[inside]
+            self.sketches[name].correct(change.values[inside], counts)
             if change.spans is not None and name in self._usable:
                 lengths = np.diff(change.spans[inside], axis=1)[:, 0]
-                sign = (now > 0).astype(np.intp) - (before > 0)
-                self._usable[name] += int(lengths @ sign)
+                self._usable[name] += int(lengths @ np.where(counts, 1, -1))
         for name, early in correction.early.items():
             later = self._early.pop(name, None)
             parts = [part for part in (early, later) if part is not None]

@@ -16,12 +16,24 @@ from monitor.features.registry import (
     make,
     takes,
 )
+from monitor.jobs import one_thread
 from monitor.kinds import FeatureSpec, Sensitivity, unlike_networks
 from monitor.population.population import Population
-from monitor.protocols import Feature, Source
+from monitor.protocols import Feature, Source, WindowFeature
 from monitor.stream.accumulator import check_frames
 from monitor.transcripts.transcript import Coverage, measure_coverage
-from monitor.types import TICKS_PER_SECOND, Block, BoolArray, Frames, IntArray, Track, Tracks, Words
+from monitor.types import (
+    TICKS_PER_SECOND,
+    AnyArray,
+    Block,
+    BoolArray,
+    FloatArray,
+    Frames,
+    IntArray,
+    Track,
+    Tracks,
+    Words,
+)
 
 
 class FrontEnd:
@@ -121,13 +133,21 @@ class FrontEnd:
         return tuple(n for n in self._names if n not in self._ready_made and self.takes(n) == what)
 
     def _create_features(self, what: str) -> list[Feature]:
-        names = self._list_computed(what)
-        for name in names:
-            if name not in self._made:
-                (feature,) = make([name], self.setup)
-                self._compare_networks("this program", feature.spec)
-                self._made[name] = feature
-        return [self._made[name] for name in names]
+        return [self._create(name) for name in self._list_computed(what)]
+
+    def _create(self, name: str) -> Feature:
+        if name not in self._made:
+            (feature,) = make([name], self.setup)
+            self._compare_networks("this program", feature.spec)
+            self._made[name] = feature
+        return self._made[name]
+
+    def embed_part(self, name: str, speech: FloatArray) -> AnyArray:
+        """Embed part of a window of speech, as of `WindowFeature`."""
+        feature = self._create(name)
+        assert isinstance(feature, WindowFeature)  # only these keep their speech
+        with one_thread():
+            return feature.embed_part(speech)
 
     def takes(self, name: str) -> str:
         """Return what a feature is made of: ``"audio"`` or ``"words"``."""
@@ -195,7 +215,7 @@ class BlocksToTicks:
         extracted = [*features, *([Channel()] if levels else [])]
         extracted += [Landmarks(), Waveform()] if landmarks else []
         index = None if channel is None else channel - 1
-        self._extractor = Extractor(extracted, index, conditions=conditions)
+        self._extractor = Extractor(extracted, index, conditions=conditions, windows=True)
         self._extractor.skip_to(skip)
         self._ticks = 0  # that came out
         self._key: tuple[int, int] | None = None  # the recording and its rate

@@ -379,7 +379,8 @@ class Monitor:
         self._block_reader: BlocksToTicks | None = None
         self._copies = CopyFinder(self.population, self.watch)
         heard = {n: spec for n, spec in specs.items() if self.front_end.takes(n) == "audio"}
-        self._repeats, self._gate = RepeatFinder(), RepeatGate(heard, self._leaves_out)
+        self._repeats = RepeatFinder()
+        self._gate = RepeatGate(heard, self.front_end.embed_part, self._leaves_out)
         self._beside = BesideClock(self.front_end)
         self.coverage = WordCoverage() if self._words_come else None
         self._segments: SpeakerSegments | None = None
@@ -811,7 +812,7 @@ class Monitor:
         for correction in self._accumulator.pop_corrections():
             self._accumulator.apply(correction)
             if (change := correction.frames.get(CONDITION)) is not None:
-                self.conditions.correct(change.values, change.now > 0)
+                self.conditions.correct(change.values, change.counts)
             if self._segments is not None:
                 self._segments.unmark(correction.since)
 

@@ -6,8 +6,8 @@ audio repeats, what comes next waits for the next look; then it is dropped, or c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 import numpy as np
@@ -28,6 +28,7 @@ from monitor.types import (
     Frames,
     IntArray,
     Notice,
+    SpeechWindow,
     Track,
 )
 
@@ -150,8 +151,7 @@ _NEW, _WAITS, _REPEATS = 1, 2, 0
 _FAR = int(np.iinfo(np.intp).max)
 _REMEMBERED_TICKS = 60 * TICKS_PER_SECOND  # of decisions on speech: windows of it are long
 _LOGGED_TICKS = BACK_TICKS + 2 * TICKS_PER_SECOND  # of frames, which may be corrected until then
-_LEAST_WINDOW_SHARE = 0.4  # of a window of speech that is new; what has less does not count
-_EARLY_SHARE = 2 / 3  # for less its early frame counts, where it has one
+_LEAST_WINDOW_SHARE = 0.4  # that is new; a window with less does not count if its speech is gone
 
 RECALLED_TICKS = _LOGGED_TICKS + 4 * TICKS_PER_SECOND
 """Ticks before a checkpoint: a resumed stream needs their frames."""
@@ -159,13 +159,12 @@ RECALLED_TICKS = _LOGGED_TICKS + 4 * TICKS_PER_SECOND
 
 @dataclass(frozen=True, slots=True)
 class FrameChange:
-    """Frames that count by another weight, 0 to 1, than they did, shape (k,)."""
+    """Frames, shape (k,), that count from now on, or no longer; ``counts`` is which of the two."""
 
     ticks: IntArray
     values: AnyArray
     spans: IntArray | None
-    before: FloatArray
-    now: FloatArray
+    counts: BoolArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +194,12 @@ class Correction:
 
 @dataclass(slots=True)
 class _Log:
-    """Frames of one feature that came lately, and the weights they count by."""
+    """Frames of one feature that came lately, which of them count, and by which values."""
 
     track: Track
-    weights: FloatArray
+    counts: BoolArray
+    values: AnyArray
+    parts: dict[tuple[int, bytes], AnyArray] = field(default_factory=dict)  # of windows, embedded
     early: EarlyFrames | None = None
     ahead: Track | None = None  # of ticks that have not come
 
@@ -206,15 +207,23 @@ class _Log:
 class RepeatGate:
     """Gate that lets pass what a stream has not had before, and corrects what has passed.
 
-    A window of speech counts by the share of it that is new.
+    Of a window of speech what is new counts: ``embed_part`` embeds it alone, by feature. Where the
+    speech is not kept the whole embedding counts by the share that is new.
     """
 
-    def __init__(self, specs: Mapping[str, FeatureSpec], leaves_out: bool = True) -> None:
+    def __init__(
+        self,
+        specs: Mapping[str, FeatureSpec],
+        embed_part: Callable[[str, FloatArray], AnyArray],
+        leaves_out: bool = True,
+    ) -> None:
         self.leaves_out = leaves_out
-        self._specs = dict(specs)
-        self._logs = {n: _Log(spec.no_frames(), np.empty(0)) for n, spec in self._specs.items()}
-        none = Track(np.empty(0, np.intp), np.empty((0, ROW), np.int32))
-        self._logs[CONDITION] = _Log(none, np.empty(0))
+        self._specs, self._embed_part = dict(specs), embed_part
+        none = {name: spec.no_frames() for name, spec in self._specs.items()}
+        none[CONDITION] = Track(np.empty(0, np.intp), np.empty((0, ROW), np.int32))
+        self._logs = {
+            name: _Log(track, np.empty(0, np.bool_), track.values) for name, track in none.items()
+        }
         self._first = self._end = 0  # ticks before those that are remembered, and all
         self._status = np.empty(0, np.int8)
         self._speech = np.empty(0, np.bool_)
@@ -287,50 +296,53 @@ class RepeatGate:
         return np.full(speech.size, self._default == _NEW)
 
     def _pass(self, name: str, track: Track) -> Track:
-        """Log frames, and return those that count, by their weights."""
+        """Log frames, and return those that count, by their values then."""
         log, early = self._logs[name], track.early
         if early is not None:
             log.early = early if log.early is None else log.early.joined(early)
             early = early.some(self._are_early_new(early))
-        if not track.ticks.size:
-            return replace(track, early=early)
-        weights = self._weights(name, track)
-        log.track = join_tracks(log.track, replace(track, early=None))
-        log.weights = np.append(log.weights, weights)
-        if (weights < 1).any():
-            counts = weights > 0
-            track, weights = track.some(counts), weights[counts]
-            if name in self._specs and self._specs[name].kind is EMBEDDING:
-                values = (track.values * weights[:, None]).astype(track.values.dtype)
-                track = replace(track, values=values)
-        return replace(track, early=early)
+        track = replace(track, early=None)
+        counts, values = self._weigh(name, track)
+        log.track = join_tracks(log.track, track)
+        log.counts = np.append(log.counts, counts)
+        log.values = np.concatenate((log.values, values))
+        return replace(replace(track, values=values, windows=None).some(counts), early=early)
 
-    def _weights(self, name: str, track: Track) -> FloatArray:
-        """Compute the weight of each frame: of windows of speech the share that is new."""
+    def _weigh(self, name: str, track: Track) -> tuple[BoolArray, AnyArray]:
+        """Return which frames count, and by which values."""
         if (self._status == _NEW).all():
-            return np.ones(track.ticks.size)
+            return np.ones(track.ticks.size, np.bool_), track.values
         if name == CONDITION:  # of a second of sound each
             sums = np.concatenate(([0], np.cumsum(self._status == _NEW)))
             last = np.maximum(track.ticks - self._first, 0)
             first = np.maximum(last - TICKS_PER_SECOND, 0)
-            return np.where(sums[last] - sums[first] >= (last - first) / 2, 1.0, 0.0)
-        spec = self._specs[name]
-        if spec.kind is EMBEDDING:
-            lengths = np.full(track.ticks.size, round(spec.frame_seconds * TICKS_PER_SECOND))
-            shares = self._new_shares(track.ticks, lengths)
-            least = np.where(self._have_early(name, track), _EARLY_SHARE, _LEAST_WINDOW_SHARE)
-            return np.where(shares < least, 0.0, shares)
-        places = np.clip(_places(track) - self._first - 1, -1, self._status.size - 1)
-        return np.where(places < 0, 1.0, self._status[places] == _NEW)
+            return sums[last] - sums[first] >= (last - first) / 2, track.values
+        if self._specs[name].kind is not EMBEDDING:
+            return self._are_new(_places(track)), track.values
+        if track.windows is None:
+            ticks = round(self._specs[name].frame_seconds * TICKS_PER_SECOND)
+            shares = self._new_shares(track.ticks, np.full(track.ticks.size, ticks))
+            values = (track.values * shares[:, None]).astype(track.values.dtype)
+            return shares >= _LEAST_WINDOW_SHARE, values
+        counts, values = np.ones(track.ticks.size, np.bool_), track.values.copy()
+        for i, window in enumerate(track.windows):
+            is_new = self._are_new(window.ticks)
+            if not is_new.all():
+                part = self._embed_new(name, window, is_new)
+                counts[i], values[i] = len(part), part.sum(axis=0)
+        return counts, values
 
-    def _have_early(self, name: str, track: Track) -> BoolArray:
-        """Return of which windows of speech an early frame is new."""
-        early = self._logs[name].early
-        if early is None:
-            return np.zeros(track.ticks.size, np.bool_)
-        new = early.ticks[self._are_early_new(early)]
-        counts = np.searchsorted(new, track.ticks, side="left")
-        return np.asarray(np.diff(counts, prepend=0) > 0)
+    def _embed_new(self, name: str, window: SpeechWindow, is_new: BoolArray) -> AnyArray:
+        """Embed what is new of a window, once."""
+        parts, key = self._logs[name].parts, (int(window.ticks[-1]), is_new.tobytes())
+        if key not in parts:
+            parts[key] = self._embed_part(name, window.samples[is_new])
+        return parts[key]
+
+    def _are_new(self, ticks: IntArray) -> BoolArray:
+        """Return which ticks are new; those that are forgotten are."""
+        places = np.clip(ticks - self._first - 1, -1, self._status.size - 1)
+        return np.asarray((places < 0) | (self._status[places] == _NEW))
 
     def _new_shares(self, ticks: IntArray, lengths: IntArray) -> FloatArray:
         """Compute the new share of the last ticks of speech before each tick."""
@@ -362,7 +374,7 @@ class RepeatGate:
             self._notices.append((decision.tick, Notice("repeated", text)))
         counts = self._status == _NEW
         changed = np.flatnonzero((counts != (before == _NEW)) & self._speech)
-        changes = {name: change for name in self._logs if (change := self._reweigh(name))}
+        changes = {name: change for name in self._logs if (change := self._recount(name))}
         yield Correction(
             decision.tick,
             self._first + 1 + changed,
@@ -388,17 +400,18 @@ class RepeatGate:
         self._status[late & (self._status == _NEW)] = _WAITS
         self._status[~late & (self._status == _WAITS)] = _NEW
 
-    def _reweigh(self, name: str) -> FrameChange | None:
+    def _recount(self, name: str) -> FrameChange | None:
         """Weigh what was logged again; return what changes."""
         log = self._logs[name]
-        before, log.weights = log.weights, self._weights(name, log.track)
-        other = np.flatnonzero(before != log.weights)
-        if not other.size:
+        before, values = log.counts, log.values
+        log.counts, log.values = self._weigh(name, log.track)
+        same = np.all(values == log.values, axis=tuple(range(1, values.ndim))) & log.counts & before
+        gone, come = np.flatnonzero(before & ~same), np.flatnonzero(log.counts & ~same)
+        if not gone.size + come.size:
             return None
-        track = log.track.some(other)
-        return FrameChange(
-            track.ticks, track.values, track.spans, before[other], log.weights[other]
-        )
+        track = log.track.some(np.concatenate((gone, come)))
+        values = np.concatenate((values[gone], log.values[come]))
+        return FrameChange(track.ticks, values, track.spans, np.arange(len(values)) >= gone.size)
 
     def _has_other(self, name: str, before: BoolArray, changes: Mapping[str, FrameChange]) -> bool:
         """Return whether another early frame may count now."""
@@ -412,7 +425,7 @@ class RepeatGate:
         log = self._logs[name]
         if log.early is None:
             return None
-        whole = log.track.ticks[log.weights > 0]
+        whole = log.track.ticks[log.counts]
         after = whole[-1] if whole.size else -1
         new = np.flatnonzero(self._are_early_new(log.early) & (log.early.ticks > after))
         if not new.size:
@@ -427,6 +440,10 @@ class RepeatGate:
         for log in self._logs.values():
             old = int(np.searchsorted(log.track.ticks, self._end - _LOGGED_TICKS))
             if old:
-                log.track, log.weights = log.track.some(slice(old, None)), log.weights[old:].copy()
+                log.track = log.track.some(slice(old, None))
+                log.counts, log.values = log.counts[old:].copy(), log.values[old:].copy()
+            if log.parts:
+                since = log.track.ticks[0] if log.track.ticks.size else self._end
+                log.parts = {key: part for key, part in log.parts.items() if key[0] >= since}
             if log.early is not None:
                 log.early = log.early.some(log.early.ticks > self._end - _LOGGED_TICKS)

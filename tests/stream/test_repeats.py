@@ -123,7 +123,7 @@ def test_the_waveform_comes_in_time(talk):
 
 
 def test_nothing_that_is_new_is_held_back():
-    gate = RepeatGate({})
+    gate = RepeatGate({}, lambda name, speech: speech)
     frames = Frames(np.ones(100, bool), {"other": Track(np.array([7]), np.array([1]))})
     passed, corrections = gate.process(frames, 0, [])
     assert passed.speech.all()
