@@ -35,6 +35,7 @@ _ALIKE = 0.03  # correlations that differ by less are equal: then the shortest d
 _LEAST_LAG = 0.06 * RATE  # shorter ones are periods of a voice, or multiples of one
 _NEAR = round(0.25 * RATE)  # samples around a distance by landmarks
 _QUIET = 0.35 * 32.0**2  # mean power of a waveform: pauses have less, speech more as a rule
+_LONGER = (2, 3)  # windows in place of one that is quiet: of speech with long pauses
 _FAINT = 0.02 * 32.0**2
 _SMOOTHED_TICKS = 11
 _LEAST_ALIKE = 0.5  # share of the power, in that many ticks, where audio repeats
@@ -95,10 +96,9 @@ class WaveformPast:
         found: list[tuple[int, int]] = []
         is_other = before is None or self._lag is None or abs(before - self._lag) > 2
         if before is not None and is_other:
-            found = self._intervals(before, tick, 3 * WINDOW_TICKS)
+            found = self._intervals(before, tick, goes_on=True)
         if self._lag is not None:
-            back = BACK_TICKS if is_other else 3 * WINDOW_TICKS
-            found += self._intervals(self._lag, tick, back)
+            found += self._intervals(self._lag, tick, goes_on=not is_other)
         if self._lag is not None and not self._is_quiet(end):
             if found and found[-1][1] >= tick - _SMOOTHED_TICKS:
                 found[-1] = found[-1][0], tick
@@ -111,8 +111,13 @@ class WaveformPast:
         size = WINDOW_TICKS * SAMPLES_PER_TICK
         if end - size < self._first:
             return None
-        if self._is_quiet(end):  # a pause is no other audio
-            return self._lag
+        if self._is_quiet(end):
+            if self._lag is not None:  # a pause is no other audio
+                return self._lag
+            sizes = (times * size for times in _LONGER if end - times * size >= self._first)
+            size = next((each for each in sizes if not self._is_quiet(end, each)), 0)
+            if not size:
+                return None
         window = self._part(end - size, end)
         if self._lag is not None:
             again = self._best(window, end, self._lag - 1, self._lag + 1)
@@ -124,9 +129,10 @@ class WaveformPast:
                 found = self._best(window, end, distance - _NEAR, distance + _NEAR)
         return found
 
-    def _is_quiet(self, end: int) -> bool:
-        newest = self._part(end - WINDOW_TICKS * SAMPLES_PER_TICK, end)
-        return float(np.mean(newest * newest)) < _QUIET
+    def _is_quiet(self, end: int, size: int = WINDOW_TICKS * SAMPLES_PER_TICK) -> bool:
+        """Return whether the newest samples have less power than a second of speech."""
+        newest = self._part(end - size, end)
+        return float(np.sum(newest * newest)) < _QUIET * WINDOW_TICKS * SAMPLES_PER_TICK
 
     def _best(self, window: FloatArray, end: int, low: float, high: float) -> float | None:
         """Return the shortest distance between these where a window has its like; None without."""
@@ -158,8 +164,9 @@ class WaveformPast:
                 best, lag = float(between[fraction]), distance
         return lag
 
-    def _intervals(self, lag: float, tick: int, back: int) -> list[tuple[int, int]]:
+    def _intervals(self, lag: float, tick: int, *, goes_on: bool) -> list[tuple[int, int]]:
         """Return where the last ticks are those at this distance before them."""
+        back = 3 * WINDOW_TICKS if goes_on else BACK_TICKS
         earliest = round((self._first + lag) / SAMPLES_PER_TICK)
         start = max(tick - back, earliest, 0)
         if tick - start < _SHORTEST_TICKS:
@@ -181,7 +188,8 @@ class WaveformPast:
         for begin, last in _runs(again | quiet):
             loud = begin + np.flatnonzero((again & ~quiet)[begin:last])
             if loud.size >= _SHORTEST_TICKS:
-                begin = max(begin, int(loud[0]) - _PAUSE_TICKS)
+                if begin or not goes_on:
+                    begin = max(begin, int(loud[0]) - _PAUSE_TICKS)
                 if last < again.size:
                     last = min(last, int(loud[-1]) + _PAUSE_TICKS)
                 runs.append((start + begin, start + last))
