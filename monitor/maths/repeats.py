@@ -35,12 +35,13 @@ _ALIKE = 0.03  # correlations that differ by less are equal: then the shortest d
 _LEAST_LAG = 0.06 * RATE  # shorter ones are periods of a voice, or multiples of one
 _NEAR = round(0.25 * RATE)  # samples around a distance by landmarks
 _QUIET = 0.35 * 32.0**2  # mean power of a waveform: pauses have less, speech more as a rule
-_LONGER = (2, 3)  # windows in place of one that is quiet: of speech with long pauses
+_LONGER = (2, 3, 5, 8)  # windows in place of one that is quiet: of speech with long pauses
 _FAINT = 0.02 * 32.0**2
 _SMOOTHED_TICKS = 11
 _LEAST_ALIKE = 0.5  # share of the power, in that many ticks, where audio repeats
 _GAP_TICKS = 25  # shorter gaps are part of a repetition, and pauses in it
 _PAUSE_TICKS = 50  # of a pause before or after, at most
+_OPEN_PAUSE_TICKS = 200  # of one that may go on
 _SHORTEST_TICKS = 60
 _REACH = 16  # samples on both sides that a value between two samples is made of
 _FRACTIONS = np.arange(-0.75, 0.76, 0.25)
@@ -96,9 +97,9 @@ class WaveformPast:
         found: list[tuple[int, int]] = []
         is_other = before is None or self._lag is None or abs(before - self._lag) > 2
         if before is not None and is_other:
-            found = self._intervals(before, tick, goes_on=True)
+            found = self._intervals(before, tick)
         if self._lag is not None:
-            found += self._intervals(self._lag, tick, goes_on=not is_other)
+            found += self._intervals(self._lag, tick)
         if self._lag is not None and not self._is_quiet(end):
             if found and found[-1][1] >= tick - _SMOOTHED_TICKS:
                 found[-1] = found[-1][0], tick
@@ -164,11 +165,10 @@ class WaveformPast:
                 best, lag = float(between[fraction]), distance
         return lag
 
-    def _intervals(self, lag: float, tick: int, *, goes_on: bool) -> list[tuple[int, int]]:
+    def _intervals(self, lag: float, tick: int) -> list[tuple[int, int]]:
         """Return where the last ticks are those at this distance before them."""
-        back = 3 * WINDOW_TICKS if goes_on else BACK_TICKS
         earliest = round((self._first + lag) / SAMPLES_PER_TICK)
-        start = max(tick - back, earliest, 0)
+        start = max(tick - BACK_TICKS, earliest, 0)
         if tick - start < _SHORTEST_TICKS:
             return []
         now = self._part(start * SAMPLES_PER_TICK, tick * SAMPLES_PER_TICK)
@@ -188,10 +188,9 @@ class WaveformPast:
         for begin, last in _runs(again | quiet):
             loud = begin + np.flatnonzero((again & ~quiet)[begin:last])
             if loud.size >= _SHORTEST_TICKS:
-                if begin or not goes_on:
-                    begin = max(begin, int(loud[0]) - _PAUSE_TICKS)
-                if last < again.size:
-                    last = min(last, int(loud[-1]) + _PAUSE_TICKS)
+                begin = max(begin, int(loud[0]) - _PAUSE_TICKS)
+                pause = _PAUSE_TICKS if last < again.size else _OPEN_PAUSE_TICKS
+                last = min(last, int(loud[-1]) + pause)
                 runs.append((start + begin, start + last))
         return runs
 

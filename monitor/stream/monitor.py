@@ -223,7 +223,6 @@ class Monitor:
             template_seconds=settings.template_seconds,
             settings=settings,
         )
-        self._leaves_out = True  # what repeats itself
         self._copied_changes: CopiedChanges | None = None
         self._closed_set = self._words_come = False
         self._by_source = session is None
@@ -380,7 +379,7 @@ class Monitor:
         self._copies = CopyFinder(self.population, self.watch)
         heard = {n: spec for n, spec in specs.items() if self.front_end.takes(n) == "audio"}
         self._repeats = RepeatFinder()
-        self._gate = RepeatGate(heard, self.front_end.embed_part, self._leaves_out)
+        self._gate = RepeatGate(heard, self.front_end.embed_part)
         self._beside = BesideClock(self.front_end)
         self.coverage = WordCoverage() if self._words_come else None
         self._segments: SpeakerSegments | None = None
@@ -526,10 +525,6 @@ class Monitor:
     def _begun(self) -> bool:
         pushed = self._accumulator.arrived or self._block_reader is not None or self._beside.begun
         return self._of_source or bool(pushed)
-
-    def count_repeats(self) -> None:
-        """Count audio that was heard before in this stream: a protected side hears it as well."""
-        self._leaves_out = self._gate.leaves_out = False
 
     @property
     def repeated_seconds(self) -> float:

@@ -62,7 +62,6 @@ class MonitorPair:
         if not clear.front_end.by_name:
             raise UsageError("features of one's own hear one stream: name features that are known")
         self.clear, self._protect = clear, protect
-        clear.count_repeats()  # both sides hear the same seconds
         self.notices: list[str] = []
         twins = {IGNORANT: clear.twin()}
         if population is not None:
@@ -156,9 +155,10 @@ class MonitorPair:
         hearing = BlocksToTicks(
             self._features,
             None,  # what is protected is the channel that is heard
-            next(iter(self.attackers.values())).ticks,
+            next(iter(self.attackers.values())).skipped_ticks,
             levels=self.clear.on_change != "ignore",  # the same rates keep the same clock
             conditions=True,  # an anonymiser may sound like a telephone: that is its own sound
+            landmarks=True,  # what an anonymiser makes another sound of is new to an attacker
         )
         recording = 0
         waiting: deque[Words] = deque()

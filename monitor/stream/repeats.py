@@ -215,9 +215,7 @@ class RepeatGate:
         self,
         specs: Mapping[str, FeatureSpec],
         embed_part: Callable[[str, FloatArray], AnyArray],
-        leaves_out: bool = True,
     ) -> None:
-        self.leaves_out = leaves_out
         self._specs, self._embed_part = dict(specs), embed_part
         none = {name: spec.no_frames() for name, spec in self._specs.items()}
         none[CONDITION] = Track(np.empty(0, np.intp), np.empty((0, ROW), np.int32))
@@ -236,7 +234,7 @@ class RepeatGate:
     @property
     def seconds(self) -> float:
         """Speech that was left out."""
-        return self._repeated / TICKS_PER_SECOND if self.leaves_out else 0.0
+        return self._repeated / TICKS_PER_SECOND
 
     def pop_notices(self) -> list[tuple[int, Notice]]:
         """Return the notices since the last call, as (tick, Notice): each once a recording."""
@@ -268,8 +266,6 @@ class RepeatGate:
                 self._forget()
         for name, track in waiting.items():
             self._logs[name].ahead = track
-        if not self.leaves_out:
-            return frames, []
         tracks = {name: reduce(join_tracks, parts) for name, parts in passed.items()}
         counted = frames.speech & np.concatenate(counts)
         return replace(frames, speech=counted, tracks={**frames.tracks, **tracks}), corrections
@@ -369,8 +365,7 @@ class RepeatGate:
         self._repeated += int(np.count_nonzero(repeated))
         if repeated.any() and self._recording not in self._noticed:
             self._noticed.add(self._recording)
-            effect = "is left out" if self.leaves_out else "counts twice here: leave it out"
-            text = f"this stream has had this audio before: it tells nothing new, and {effect}"
+            text = "this stream has had this audio before: it tells nothing new, and is left out"
             self._notices.append((decision.tick, Notice("repeated", text)))
         counts = self._status == _NEW
         changed = np.flatnonzero((counts != (before == _NEW)) & self._speech)
@@ -394,7 +389,7 @@ class RepeatGate:
             inside = (ticks > begin) & (ticks <= end)
             # what the recordings before this one counted is not touched
             self._status[inside & ((ticks > self._began) | (self._status == _WAITS))] = _REPEATS
-        waits_from = decision.waits_from if self.leaves_out else None
+        waits_from = decision.waits_from
         self._default = _NEW if waits_from is None else _WAITS
         late = ticks > (_FAR if waits_from is None else max(waits_from, self._began))
         self._status[late & (self._status == _NEW)] = _WAITS

@@ -18,11 +18,12 @@ import webrtcvad
 
 from monitor.errors import UsageError
 from monitor.features.embeddings import RATE, SpeechWindows, Voice, window_spec
-from monitor.features.extractor import VoiceActivity
+from monitor.features.extractor import Extractor, VoiceActivity
+from monitor.features.framing import join_tracks
 from monitor.networks import voice as network
 from monitor.networks.layers import read_weights
 from monitor.networks.voice import SHA256, VoiceNetwork, shipped
-from monitor.types import EarlyFrames, FloatArray
+from monitor.types import Block, EarlyFrames, FloatArray
 from tests.sounds import synthetic
 
 WINDOW = 3 * RATE
@@ -127,7 +128,36 @@ def test_any_cutting_and_any_batch_gives_the_same_bits():
     assert np.array_equal(whole, heard(Voice(), *np.array_split(sound, 397))[1])
 
 
-def test_the_first_seconds_are_early_frames_in_any_cutting():
+def test_a_part_of_a_window_is_embedded_by_its_length():
+    sound = np.concatenate([synthetic(10.0, pitch) for pitch in PITCHES])
+    activity = VoiceActivity()
+    spoken = np.flatnonzero(np.concatenate((activity.process(sound), activity.flush())))
+    voice = Voice()
+    track = reduce(join_tracks, [*map(voice.process, np.array_split(sound, 7)), voice.flush()])
+    track = track.shifted(5)
+    assert track.windows is not None
+    assert len(track.windows) == len(track.ticks) > 2
+    ticks = np.concatenate([window.ticks for window in track.windows])
+    assert np.array_equal(ticks, spoken[: ticks.size] + 6)
+    for window, value in zip(track.windows, track.values, strict=True):
+        assert np.array_equal(
+            window.samples.ravel(), sound.reshape(-1, 160)[window.ticks - 6].ravel()
+        )
+        assert np.array_equal(voice.embed_part(window.samples)[0], value)
+    part = track.windows[0].samples[100:250]
+    whole = shipped().embed(part.reshape(1, -1))
+    assert np.array_equal(voice.embed_part(part), np.float32(0.5) * whole)
+    assert voice.embed_part(part[:99]).shape == (0, voice.spec.size)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_speech_is_kept_only_where_it_is_wanted(kept):
+    extractor = Extractor([Voice()], windows=kept)
+    track = extractor.process(Block(synthetic(8.0, 120.0), RATE)).tracks["voice"]
+    assert track.ticks.size > 0
+    assert (track.windows is not None) == kept
+
+
     sound = np.concatenate([synthetic(10.0, pitch) for pitch in PITCHES])
     spoken = VoiceActivity().process(sound)
     speech = sound[: 160 * spoken.size].reshape(-1, 160)[spoken].ravel()

@@ -8,10 +8,13 @@ import soundfile
 import soxr
 
 from monitor import Monitor, Population
+from monitor.features.embeddings import Voice
 from monitor.features.waveform import Waveform
 from monitor.maths.repeats import LATE_TICKS, RATE, SAMPLES_PER_TICK, WaveformPast
+from monitor.protocols import Feature
+from monitor.run.pace import Timed
 from monitor.stream.repeats import RepeatGate
-from monitor.types import Block, FloatArray, Frames, Track
+from monitor.types import AnyArray, Block, FloatArray, Frames, Track
 
 SPEECH_RATE = 16_000
 TALK_SECONDS = 21
@@ -34,13 +37,26 @@ def resampled(clip: FloatArray, times: int) -> FloatArray:
     return np.asarray(soxr.resample(np.tile(there, times), 44_100, SPEECH_RATE))
 
 
-def measured(sound: FloatArray, watch: str) -> tuple[float, float, list[str]]:
-    monitor = Monitor(Population.reference(), ["f0", "voice"], watch)
-    blocks = np.split(sound, range(7001, sound.size, 7001))
+def measured(
+    sound: FloatArray, watch: str, step: int = 7001, voice: Feature | str = "voice"
+) -> tuple[float, float, list[str]]:
+    monitor = Monitor(Population.reference(), ["f0", voice], watch)
+    blocks = np.split(sound, range(step, sound.size, step))
     readings = [r for part in blocks for r in monitor.push(Block(part, SPEECH_RATE))]
     last = [*readings, *monitor.finish()][-1]
     assert last.bits is not None
     return last.bits, last.speech, [notice.kind for notice in monitor.noticed]
+
+
+class Counted(Voice):
+    """Voice that counts the parts of windows it embeds; live features are wrapped likewise."""
+
+    parts = 0
+
+    def embed_part(self, speech: FloatArray) -> AnyArray:
+        embedded = super().embed_part(speech)
+        self.parts += len(embedded)  # none of less than a second
+        return embedded
 
 
 @pytest.mark.slow
@@ -56,6 +72,49 @@ def test_a_loop_changes_neither_the_figure_nor_the_length(talk, shared, seconds,
     assert repeated[0] == pytest.approx(bits, abs=0.3)
     assert repeated[1] == pytest.approx(length, rel=0.05)
     assert "repeated" in repeated[2] or seconds < 1  # in a tenth of a second none may speak
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("path", "seconds"),
+    [("460/172359", 2), ("2412/153948", 3), ("2086/149220", 5), ("163/122947", 7)],
+)
+def test_a_loop_that_is_the_whole_stream_is_as_the_audio_alone(shared, path, seconds):
+    """A window of speech that is new in part counts by its new speech, for any cutting."""
+    (file,) = (shared / "speech").glob(f"*/{path}.opus")
+    watch, start = file.parent.name, 55.7 if path.startswith("163") else 10.0
+    sound = soundfile.read(file, frames=70 * SPEECH_RATE, dtype="float32")[0]
+    clip = sound[round(start * SPEECH_RATE) :][: seconds * SPEECH_RATE]
+    bits, length, _ = measured(clip, watch)
+    loop = np.tile(clip, 40 // seconds)
+    voice = Counted()
+    repeated = measured(loop, watch, voice=Timed(voice))
+    assert repeated[0] == pytest.approx(bits, abs=0.05)
+    assert repeated[1] == pytest.approx(length, rel=0.02)
+    assert 1 <= voice.parts <= 5  # the end of the recording, and a window or two
+    assert measured(loop, watch, 31_999) == measured(loop, watch, loop.size) == repeated
+
+
+@pytest.mark.slow
+def test_without_repetition_nothing_is_embedded_again(talk):
+    voice = Counted()
+    measured(talk, "84", voice=voice)
+    assert voice.parts == 1  # the end of the recording
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("path", "start", "seconds"), [("460/172359", 55.7, 2), ("1462/170142", 31.3, 1)]
+)
+def test_a_loop_that_is_mostly_pause_does_not_count_again(shared, path, start, seconds):
+    (file,) = (shared / "speech").glob(f"*/{path}.opus")
+    sound = soundfile.read(file, frames=80 * SPEECH_RATE, dtype="float32")[0]
+    spoken = sound[round(start * SPEECH_RATE) :][: 24 * SPEECH_RATE]
+    bits, length, _ = measured(spoken, file.parent.name)
+    loop = np.tile(spoken[-seconds * SPEECH_RATE :], 30 // seconds)
+    repeated = measured(np.concatenate((spoken, loop)), file.parent.name)
+    assert repeated[0] == pytest.approx(bits, abs=0.3)
+    assert repeated[1] == pytest.approx(length, rel=0.05)
 
 
 def waveform(seconds: float, seed: int) -> np.ndarray:
@@ -85,6 +144,21 @@ def test_what_repeats_is_found_to_the_tick_and_new_audio_is_not():
     assert len(found ^ expected) <= 6
     assert not any(states[-5:])
     assert looks(waveform(60, 3)) == (set(), [False] * 60)
+
+
+def test_a_loop_from_the_very_beginning_is_found_to_the_tick():
+    found, _ = looks(np.tile(waveform(2, 5), 5))
+    assert found == set(range(201, 1001))
+
+
+def test_a_loop_of_which_no_second_has_much_sound_is_found():
+    second = np.arange(RATE)
+    clip = np.concatenate([np.where(second < 0.3 * RATE, waveform(1, s), 0) for s in (6, 7)])
+    clip = clip.astype(np.int8)
+    found, states = looks(np.concatenate((waveform(5, 8), np.tile(clip, 10), waveform(5, 9))))
+    assert states[8]
+    assert not any(states[-4:])
+    assert set(range(701, 2431)) <= found <= set(range(651, 2601))
 
 
 def test_a_distance_between_two_samples_is_found():
@@ -123,7 +197,7 @@ def test_the_waveform_comes_in_time(talk):
 
 
 def test_nothing_that_is_new_is_held_back():
-    gate = RepeatGate({}, lambda name, speech: speech)
+    gate = RepeatGate({}, lambda _, speech: speech)
     frames = Frames(np.ones(100, bool), {"other": Track(np.array([7]), np.array([1]))})
     passed, corrections = gate.process(frames, 0, [])
     assert passed.speech.all()
