@@ -199,7 +199,11 @@ class WindowFeature(Feature, Protocol):
     """A feature of windows of speech that can embed a part of one."""
 
     def embed_part(self, speech: FloatArray, /) -> AnyArray:
-        """Embed the speech of some ticks, shape (n, s): shape (1, d); (0, d) of too little."""
+        """Embed the speech of some ticks, shape (n, s).
+
+        Returns:
+            Shape (1, d), or (0, d) where it is too short.
+        """
 
 
 class Embedder(Protocol):

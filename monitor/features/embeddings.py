@@ -56,9 +56,9 @@ def window_spec(name: str, size: int, network: str | None = None) -> FeatureSpec
 class SpeechWindows(AudioFeature):
     """Embedding feature: the speech of a recording, pauses left out, three seconds at a time.
 
-    Of what is left at the end one more frame is made, by `embed_part`. The first two windows are
-    embedded at one and at two seconds too, as early frames. Windows that one call completes go to
-    the network together.
+    The rest at the end makes one more frame (`embed_part`). The first two windows are embedded at
+    one and at two seconds too, as early frames. Windows that one call completes go to the network
+    together.
     """
 
     def __init__(
@@ -90,9 +90,9 @@ class SpeechWindows(AudioFeature):
 
     def flush(self) -> Track:
         """Embed the window that the recording cuts short, where it is a second or more."""
-        self._rest = np.pad(self._rest, (0, -self._rest.size % _TICK))  # to a tick, with silence
-        decisions = self.activity.flush()[: self._rest.size // _TICK]
-        track = self._embed_windows(np.empty(0, np.float32), decisions)
+        silence = np.zeros(-self._rest.size % _TICK, np.float32)  # fills up the last tick
+        decisions = self.activity.flush()[: (self._rest.size + silence.size) // _TICK]
+        track = self._embed_windows(silence, decisions)
         last = SpeechWindow(self._spoken, self._window[: self._filled].reshape(-1, _TICK).copy())
         self._spoken = self._spoken[:0]
         if self._ticks <= self._skip:

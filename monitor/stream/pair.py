@@ -158,7 +158,7 @@ class MonitorPair:
             next(iter(self.attackers.values())).skipped_ticks,
             levels=self.clear.on_change != "ignore",  # the same rates keep the same clock
             conditions=True,  # an anonymiser may sound like a telephone: that is its own sound
-            landmarks=True,  # what an anonymiser makes another sound of is new to an attacker
+            landmarks=True,  # what sounds different when it repeats is new to an attacker
         )
         recording = 0
         waiting: deque[Words] = deque()
