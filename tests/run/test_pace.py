@@ -17,7 +17,14 @@ from monitor.events.run import GapEvent
 from monitor.features.f0 import F0
 from monitor.features.phones import Phones
 from monitor.protocols import StreamInfo
-from monitor.run.pace import LATE_SECONDS, LoadShedding, PrefetchedFrames, Timed, timed
+from monitor.run.pace import (
+    LATE_SECONDS,
+    LoadShedding,
+    PrefetchedFrames,
+    Timed,
+    prefetch_features,
+    timed,
+)
 from monitor.sources import BaseSource
 from monitor.sources.base import Chain
 from monitor.sources.file import File
@@ -223,3 +230,19 @@ def test_a_process_that_dies_is_one_line(recordings):
         source._processes._processes[0].kill()
         with pytest.raises(MonitorError, match="one of 2 processes has ended"):
             list(source)
+
+
+@pytest.mark.slow
+def test_a_loop_counts_the_same_where_other_processes_compute_its_voice(shared, tmp_path):
+    (file,) = (shared / "speech").glob("*/2086/149220.opus")
+    sound = soundfile.read(file, frames=15 * RATE, dtype="float32")[0]
+    path = tmp_path / "loop.wav"
+    soundfile.write(path, np.tile(sound[10 * RATE :], 4), RATE)
+
+    def own() -> Monitor:
+        return Monitor(Population.reference(), ["f0", "voice"], "2086")
+
+    source = prefetch_features(File(path), own(), jobs=2)  # the features are dealt out
+    assert source is not None
+    with source:
+        assert told([*own().events(source)]) == told([*own().events(File(path))])
