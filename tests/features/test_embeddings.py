@@ -157,7 +157,6 @@ def test_speech_is_kept_only_where_it_is_wanted(kept):
     assert track.ticks.size > 0
     assert (track.windows is not None) == kept
 
-
     sound = np.concatenate([synthetic(10.0, pitch) for pitch in PITCHES])
     spoken = VoiceActivity().process(sound)
     speech = sound[: 160 * spoken.size].reshape(-1, 160)[spoken].ravel()
