@@ -150,7 +150,7 @@ def test_what_is_over_the_budget_fails_the_build_with_its_curve(job):
     assert (job.workspace / outputs["picture"]).read_bytes().startswith(b"\x89PNG")
     records = (job.workspace / outputs["json-lines"]).read_text().splitlines()
     assert json.loads(records[-1])["type"] == "end"
-    peaks = [json.loads(line).get("peak_bits", 0) for line in records]
+    peaks = [json.loads(line).get("peak_bits") or 0.0 for line in records]
     assert float(outputs["worst-bits"]) == pytest.approx(max(peaks))
     rows = re.findall(r"^\| .*over the budget at 0:\d\d \|$", job.summary, re.MULTILINE)
     assert len(rows) == 2

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -85,6 +85,7 @@ class _Detector:
         self._first, self._decisions = 0, np.empty(0, np.bool_)  # decisions that somebody waits for
         self._last, self._lingers = False, False
         self._has_adapted = False  # silence leaves it as it was
+        self._ask(_quiet_noise())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Detector:
         """Copy it for the few ticks that end a stream: it goes on with its last decision.
@@ -104,6 +105,7 @@ class _Detector:
         new = frames[len(self._decisions) - begin :]
         if len(new):
             further = np.full(len(new), self._last) if self._lingers else self._ask(new)
+            self._has_adapted |= bool(new.any())
             self._decisions, self._last = np.append(self._decisions, further), bool(further[-1])
         decisions = self._decisions[begin : begin + len(frames)]
         passed = min(self.at.values()) - self._first
@@ -111,7 +113,6 @@ class _Detector:
         return decisions
 
     def _ask(self, frames: FloatArray) -> BoolArray:
-        self._has_adapted |= bool(frames.any())
         scaled = frames * np.float32(_FULL_SCALE)
         np.rint(scaled, out=scaled)
         np.clip(scaled, -_FULL_SCALE, _FULL_SCALE - 1, out=scaled)
@@ -120,6 +121,16 @@ class _Detector:
         starts = range(0, len(pcm), 2 * size)
         decisions = [decide(pcm[start : start + 2 * size], size) for start in starts]
         return np.array(decisions, dtype=np.bool_)
+
+
+@lru_cache(maxsize=1)
+def _quiet_noise() -> FloatArray:
+    """Return 0.3 s of noise at -50 dBFS, shape (10, 480).
+
+    A detector that begins with speech would take later noise for speech, in one recording of four.
+    """
+    noise = np.random.default_rng(0).standard_normal((10, _DECISION_SAMPLES))
+    return np.asarray(noise * 10**-2.5, np.float32)
 
 
 _RECENT = 10

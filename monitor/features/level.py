@@ -23,6 +23,7 @@ _REMEMBERED_SECONDS = 60  # with syllables
 _LOUDNESS_TICKS, _CONTRAST_TICKS = 10, 5  # over which levels are averaged
 _CONTRAST_DB = 5.0  # rise and fall of a syllable
 _FLUTTER_DB = 2.0  # of the level of noise
+_ONSET_TICKS = 40  # from noise to the peak of a syllable, at most
 _LEAST_TICKS = 7  # of a syllable; a click is shorter
 _LEAST_VOICING = 0.6  # of syllables in any noise that was tried nine in ten have more, noise 0.4
 _WHISPERED = 3  # syllables without pitch within the time that is held, as loud as this
@@ -58,21 +59,28 @@ class Syllables:
     The recording is silent before its first tick.
 
     Attributes:
-        begin: the tick at which the syllable that goes on, or the last one, began to rise.
-        loudest_db: how loud it got.
+        loudest_db: how loud the syllable that goes on, or the last one, got.
     """
 
     def __init__(self) -> None:
-        self.begin, self.loudest_db = 0, -np.inf
-        self._tick, self._risen = 0, 0
+        self.loudest_db = -np.inf
+        self._levels: deque[float] = deque(maxlen=HELD_TICKS)
+        self._tick = self._risen = self._peak = 0
         self._rises = True  # whether one goes on
         self._highest, self._lowest = -np.inf, np.inf  # since it began, and since the last ended
-        self._lowest_tick = 0
 
     @property
     def goes_on(self) -> bool:
         """Whether the level has risen and not fallen yet."""
         return self._rises
+
+    @property
+    def begin(self) -> int:
+        """The tick at which it began to rise to its peak: the last one that is as low as noise."""
+        peak = len(self._levels) - (self._tick - self._peak)
+        before = [*islice(self._levels, max(peak - _ONSET_TICKS, 0), max(peak, 0) + 1)]
+        most = min(before) + _FLUTTER_DB
+        return self._peak - next(k for k, level in enumerate(reversed(before)) if level <= most)
 
     def finish(self) -> bool:
         """Return whether the end of the recording completes a syllable."""
@@ -86,20 +94,19 @@ class Syllables:
             loudness_db: level of its surroundings.
         """
         tick, self._tick = self._tick, self._tick + 1
-        if contrast_db < self._lowest + _FLUTTER_DB:
-            self._lowest, self._lowest_tick = min(self._lowest, contrast_db), tick
-        if contrast_db - self._lowest >= _CONTRAST_DB:
-            self.begin = self._lowest_tick
-            if not self._rises:
-                self._rises, self._risen = True, tick
-                self._highest = self.loudest_db = -np.inf
+        self._levels.append(contrast_db)
+        self._lowest = min(self._lowest, contrast_db)
         if not self._rises:
-            return False
-        self._highest = max(self._highest, contrast_db)
+            if contrast_db - self._lowest < _CONTRAST_DB:
+                return False
+            self._rises, self._risen = True, tick
+            self._highest = self.loudest_db = -np.inf
+        if contrast_db > self._highest:
+            self._highest, self._peak = contrast_db, tick
         self.loudest_db = max(self.loudest_db, loudness_db)
         if self._highest - contrast_db < _CONTRAST_DB:
             return False
-        self._rises, self._lowest, self._lowest_tick = False, contrast_db, tick
+        self._rises, self._lowest = False, contrast_db
         return tick - self._risen >= _LEAST_TICKS
 
 

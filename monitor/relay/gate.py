@@ -18,6 +18,8 @@ MARGIN_BITS = 1.5
 """By which another recording of the same sound may read more: its windows lie elsewhere."""
 TAIL_SECONDS = 0.35
 """Of silence that may count as speech after the last word, and complete a window of it."""
+MORE_SECONDS = 0.4
+"""Of speech that a listener may count besides: with so much more there may be a first figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +171,7 @@ class Gate:
             bits = [reading.bits for m in way.monitors for reading in m.push(block)]
             if sum(map(len, self._step)) < size:
                 break
-            tail = Block(np.zeros(round(TAIL_SECONDS * key[0]), np.float32), *key)
-            bits += [reading.bits for m in way.monitors for reading in m.foresee_end(tail)]
+            bits += [figure for m in way.monitors for figure in self._foresee(m)]
             if self._exceeds(bits):
                 return False
             self.bits = max(self.bits, *(value or 0.0 for value in bits))
@@ -178,6 +179,19 @@ class Gate:
                 self._release(np.concatenate(self._step), sent)
             self._step = []
         return True
+
+    def _foresee(self, monitor: Monitor) -> list[float | None]:
+        """Return the figures of a monitor if the recording ended now.
+
+        Where speech is too short for a figure, its end is heard twice.
+        """
+        rate, sound = self._key[0], np.concatenate(self._step)
+        silence = np.zeros(round(TAIL_SECONDS * rate), np.float32)
+        bits = [r.bits for r in monitor.foresee_end(Block(silence, *self._key))]
+        if None in bits:
+            again = np.concatenate((sound[-round(MORE_SECONDS * rate) :], silence))
+            bits += [r.bits for r in monitor.foresee_end(Block(again, *self._key))]
+        return bits
 
     def _silence(self, sent: list[Block]) -> None:
         """Let silence out in place of what is held."""

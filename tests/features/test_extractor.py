@@ -207,6 +207,9 @@ def test_losses_are_silence_with_one_gap_a_second(speech):
 def test_decides_as_webrtc_does_on_30_ms_at_a_time(voices):
     voice = voices[0][:80_100]
     detector = webrtcvad.Vad(2)
+    noise = np.random.default_rng(0).standard_normal((10, 480)) * 10**-2.5 * 32768
+    for quiet in np.rint(noise.astype(np.float32)).astype("<i2"):
+        detector.is_speech(quiet.tobytes(), 16_000)
     scaled = np.rint(np.clip(voice * 32768, -32768, 32767)).astype("<i2")
     heard = scaled[:79_680].reshape(-1, 480)
     expected = [detector.is_speech(some.tobytes(), 16_000) for some in heard]

@@ -86,12 +86,12 @@ def beginning(shared: Path, seconds: int, path: Path) -> Path:
 @pytest.mark.slow
 def test_no_second_of_what_is_written_exceeds_the_budget(talk, tmp_path):
     people, out = Population.reference(), tmp_path / "out.wav"
-    made = scrub(talk, out, people, READER, 10.0, ScrubSettings(tries=4))
+    made = scrub(talk, out, people, READER, 12.0, ScrubSettings(tries=4))
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
     assert made.strongest(made.before)[1].peak > 9
     assert 1 < made.kept_seconds < made.speech_seconds / 2
     peak = max(heard.peak for heard in made.after.values())
-    assert 0 < peak <= 10
+    assert 0 < peak <= 12
     start = find_first(made.measured.events, RunStart)
     assert start is not None
     heard = measure(

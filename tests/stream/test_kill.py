@@ -303,7 +303,7 @@ def whole(talk: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run.jsonl"
 
 
-OPTIONS = ["--step", "0.1", "--speed", "60", "--alert", "bits>0.5 for 2 s"]
+OPTIONS = ["--step", "0.1", "--speed", "60", "--alert", "expected_bits>1 for 2 s"]
 
 
 @pytest.mark.slow

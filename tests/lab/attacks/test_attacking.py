@@ -87,7 +87,7 @@ def test_buzzes_of_their_own_pitch_are_told_apart(bench):
 @pytest.mark.parametrize("attacker", [name for name, each in ATTACKERS.items() if not each.trains])
 def test_one_voice_for_all_and_silence_give_nothing_away(bench, attacker):
     for row in attack_method(bench, "one-voice", ATTACKERS[attacker], [1, 2], replicates=20):
-        assert row.bits <= (row.figures["srd.null_model_bits"].high or 0.0)
+        assert row.bits <= (row.figures["srd.null_model_bits"].high or 0.0) + 1e-9
         assert row.figures["membership.epsilon_lower_nats_at_1e-2"].value == 0.0
     rows = attack_method(bench, "silence", ATTACKERS[attacker], [1], replicates=20)
     assert {(row.silent, row.trials, round(row.bits, 9)) for row in rows} == {(18, 18, 0.0)}
