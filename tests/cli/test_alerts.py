@@ -42,10 +42,12 @@ def test_actions_get_every_alert_and_stop_nothing_where_they_fail(replay, tmp_pa
     said = tmp_path / "said.jsonl"
     rules = ("--alert", RULE, "--warn", "10m")
     with receiving() as receiver, receiving((404, {})) as failing:
+        addresses = tmp_path / "addresses"
+        addresses.write_text(f"{receiver.url}\n{failing.url}\n")
         plain = replay(*rules)
         result = replay(
-            *rules, "--on-alert", f"cat >> '{said}'", "--webhook", receiver.url,
-            "--on-alert", "exit 7", "--webhook", failing.url,
+            *rules, "--on-alert", f"cat >> '{said}'", "--webhook", f"@{addresses}",
+            "--on-alert", "exit 7",
             "--notify", f"json://127.0.0.1:{failing.port}/secret",
         )  # fmt: skip
     assert result.code == plain.code == RAISED
