@@ -126,6 +126,9 @@ class Gate:
             self._silence(sent)
             self._key = key
             self._begin_way()
+            lead = Block(np.zeros(self._step_size, np.float32), *key)  # an output is silent before
+            for monitor in (m for way in self._ways for m in way.monitors):
+                monitor.push(lead)
         sound = columns_of(block, None).mean(axis=1).astype(np.float32)
         sound[~np.isfinite(sound)] = 0
         self._held = np.append(self._held, sound)
