@@ -375,7 +375,7 @@ class Kind(ABC):
 
     def none(self, size: int) -> AnyArray:
         """Return the values of no frames at all."""
-        return np.empty((0, size), np.float32)
+        return np.empty((0, size))
 
     def holds(self, values: AnyArray) -> bool:
         """Return whether an array has the shape and type of frames of this kind."""

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import soundfile
 
@@ -22,6 +21,7 @@ from monitor.version import __version__
 from tests.lab.attacks.conftest import corpora
 from tests.pages import fenced
 from tests.records import read_records
+from tests.sounds import synthetic
 
 __all__ = ["corpora"]
 
@@ -55,10 +55,7 @@ def run_block(folder: Path, number: int) -> list[str]:
 
 @pytest.mark.slow
 def test_a_stream_a_run_and_a_live_source(tmp_path):
-    seconds = np.arange(5 * 16000) / 16000
-    rising = 2 * np.pi * (110 + 4 * seconds) * seconds  # or it would repeat itself
-    voice = np.sin(rising + np.sin(2 * np.pi * 3 * seconds)) * 0.3
-    soundfile.write(tmp_path / "talk.flac", voice, 16000)
+    soundfile.write(tmp_path / "talk.flac", synthetic(5.0), 16000)
     lines, alerts, notices, live = (run_block(tmp_path, n) for n in (1, 2, 8, 7))
     assert notices == ["template length None interpolated between templates of 30 and 60 s"]
     told = [line for line in lines if line.startswith("alert")]
@@ -102,7 +99,7 @@ def test_a_corpus_is_scored_and_evaluated(tmp_path):
          [r" +\d+ s  0\.8 bits in about \d+ s", r".*ALERT bits>0\.8 for 5 s: .*"]),
         ("09_a_build_that_fails_on_a_budget.py",
          [r".*exit status 0", r".*exit status 4", r".*exit status 3",
-          r".*talk\.npz: .* over the budget after 43 s.*"]),
+          r".*talk\.npz: .* over the budget after \d+ s.*"]),
         ("10_words_beside_a_voice.py",
          [r"in the captions: Guide, Cem", r".*no times of their own.*",
           r" *\d+ s  pitch alone +-?[\d.]+ bits, with the words +[\d.]+; rank by style [12]"]),

@@ -81,7 +81,7 @@ class SpeechWindows(AudioFeature):
     def process(self, samples: FloatArray) -> Track:
         """Embed the windows that these further samples, shape (n,), complete."""
         samples = np.asarray(samples, np.float32)
-        track = self.spec.no_frames()
+        track = self._no_windows()
         for start in range(0, samples.size, _AT_ONCE):
             further = samples[start : start + _AT_ONCE]
             decisions = self.activity.process(further)
@@ -108,8 +108,11 @@ class SpeechWindows(AudioFeature):
             Shape (1, d); (0, d) where it is less than a second.
         """
         if speech.size < SHORTEST:
-            return self.spec.no_frames().values
+            return self._no_windows().values
         return np.float32(speech.size / _WINDOW) * self._encoder.embed(speech.reshape(1, -1))
+
+    def _no_windows(self) -> Track:
+        return Track(np.empty(0, np.intp), np.empty((0, self.spec.size), np.float32))
 
     @property
     def _filled(self) -> int:
@@ -150,7 +153,7 @@ class SpeechWindows(AudioFeature):
             for start in range(0, len(windows), _BATCH)
         ]
         if not values:
-            return replace(self.spec.no_frames(), early=early)
+            return replace(self._no_windows(), early=early)
         made_of = map(SpeechWindow, spoken[is_new], windows.reshape(len(windows), -1, _TICK))
         return Track(spoken[is_new, -1], np.concatenate(values), None, early, tuple(made_of))
 

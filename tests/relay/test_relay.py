@@ -86,7 +86,7 @@ def test_a_recording_that_begins_in_silence_keeps_the_budget(shared, tmp_path):
     monitor = Monitor(people, watch="2451", on_change="note")
     said = soxr.resample(sound[30 * rate : 33 * rate], rate, 48_000)
     sent = [block.samples for block in gate_of(monitor, budget=4.5).take(Block(said, 48_000))]
-    recording = np.concatenate([np.zeros(61_000, np.float32), *sent, np.zeros(48_000, np.float32)])
+    recording = np.concatenate([np.zeros(60_000, np.float32), *sent, np.zeros(48_000, np.float32)])
     assert max(r.bits or 0.0 for r in monitor.fresh().stream(recording, rate=48_000)) <= 4.5
 
 

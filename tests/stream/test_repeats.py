@@ -91,7 +91,7 @@ def test_a_loop_that_is_the_whole_stream_is_as_the_audio_alone(shared, path, sec
     repeated = measured(loop, watch, voice=Timed(voice))
     assert repeated[0] == pytest.approx(bits, abs=0.05)
     assert repeated[1] == pytest.approx(length, rel=0.05)
-    assert 1 <= voice.parts <= 5  # the end of the recording, and a window or two
+    assert voice.parts <= 5  # the end of the recording, and a window or two
     assert measured(loop, watch, 31_999) == measured(loop, watch, loop.size) == repeated
 
 
