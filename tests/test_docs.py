@@ -57,7 +57,7 @@ def run_block(folder: Path, number: int) -> list[str]:
 def test_a_stream_a_run_and_a_live_source(tmp_path):
     soundfile.write(tmp_path / "talk.flac", synthetic(5.0), 16000)
     lines, alerts, notices, live = (run_block(tmp_path, n) for n in (1, 2, 8, 7))
-    assert notices == ["template length None interpolated between templates of 30 and 60 s"]
+    assert "template length None interpolated between templates of 30 and 60 s" in notices
     told = [line for line in lines if line.startswith("alert")]
     assert told[0] == "alert raised: bits>0.1 for 1 s"
     readings = [line for line in lines if line not in told]

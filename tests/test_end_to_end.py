@@ -47,7 +47,8 @@ def test_spoken_seen_and_told(virtual_microphone, shared, browser, tmp_path):
              "--features", "f0", "--jsonl", str(log), "--web", "0", "--alert", "gain_bits>0.05",
              "--alert", "bits>5", "--warn", "30", "--budget", "6.8",
              "--ledger", str(ledger)],
-            env={**virtual_microphone.environment, "MONITOR_WEBHOOK": receiver.url}, stdin=subprocess.DEVNULL,
+            env={**virtual_microphone.environment, "MONITOR_WEBHOOK": receiver.url},
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         try:

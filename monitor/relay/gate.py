@@ -126,9 +126,8 @@ class Gate:
             self._silence(sent)
             self._key = key
             self._begin_way()
-            lead = Block(
-                np.zeros(3 * self._step_size, np.float32), *key
-            )  # an output is silent before
+            # an output is silent before the first word
+            lead = Block(np.zeros(3 * self._step_size, np.float32), *key)
             for monitor in (m for way in self._ways for m in way.monitors):
                 monitor.push(lead)
         sound = columns_of(block, None).mean(axis=1).astype(np.float32)
