@@ -77,7 +77,14 @@ def test_nothing_beyond_the_budget_goes_out(monitor, voice):
     assert bits_of(monitor, sent[:clear]) <= BUDGET  # cut off there, what waits counts as well
 
 
-def test_a_recording_that_begins_in_silence_keeps_the_budget(shared, tmp_path):
+@pytest.mark.parametrize(
+    "silence",
+    [
+        60_000,
+        pytest.param(61_000, marks=pytest.mark.xfail(reason="noise after a word counts as speech")),
+    ],
+)
+def test_a_recording_that_begins_in_silence_keeps_the_budget(shared, tmp_path, silence):
     # it begins within a word: after silence more of it counts as speech, and reads 7.8 bits
     sound, rate = soundfile.read(shared / "nonnative/2451.opus", dtype="float32")
     (tmp_path / "2451").mkdir()
@@ -86,7 +93,7 @@ def test_a_recording_that_begins_in_silence_keeps_the_budget(shared, tmp_path):
     monitor = Monitor(people, watch="2451", on_change="note")
     said = soxr.resample(sound[30 * rate : 33 * rate], rate, 48_000)
     sent = [block.samples for block in gate_of(monitor, budget=4.5).take(Block(said, 48_000))]
-    recording = np.concatenate([np.zeros(60_000, np.float32), *sent, np.zeros(48_000, np.float32)])
+    recording = np.concatenate([np.zeros(silence, np.float32), *sent, np.zeros(48_000, np.float32)])
     assert max(r.bits or 0.0 for r in monitor.fresh().stream(recording, rate=48_000)) <= 4.5
 
 
