@@ -297,6 +297,8 @@ class RepeatGate:
         if early is not None:
             log.early = early if log.early is None else log.early.joined(early)
             early = early.some(self._are_early_new(early))
+        if not track.ticks.size:
+            return replace(track, early=early, windows=None)
         track = replace(track, early=None)
         counts, values = self._weigh(name, track)
         log.track = join_tracks(log.track, track)
