@@ -18,6 +18,8 @@ MARGIN_BITS = 1.5
 """By which another recording of the same sound may read more: its windows lie elsewhere."""
 TAIL_SECONDS = 0.35
 """Of silence that may count as speech after the last word, and complete a window of it."""
+LEAD_STEPS = 3
+"""Steps of silence before the first word, as an output gives."""
 MORE_SECONDS = 0.4
 """Of speech that a listener may count besides: with so much more there may be a first figure."""
 
@@ -126,8 +128,7 @@ class Gate:
             self._silence(sent)
             self._key = key
             self._begin_way()
-            # an output is silent before the first word
-            lead = Block(np.zeros(3 * self._step_size, np.float32), *key)
+            lead = Block(np.zeros(LEAD_STEPS * self._step_size, np.float32), *key)
             for monitor in (m for way in self._ways for m in way.monitors):
                 monitor.push(lead)
         sound = columns_of(block, None).mean(axis=1).astype(np.float32)
