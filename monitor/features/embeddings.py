@@ -29,7 +29,6 @@ from monitor.protocols import Embedder, MarkedEmbedder
 from monitor.types import (
     TICKS_PER_SECOND,
     AnyArray,
-    BoolArray,
     EarlyFrames,
     FloatArray,
     IntArray,
@@ -83,16 +82,13 @@ class SpeechWindows(AudioFeature):
         samples = np.asarray(samples, np.float32)
         track = self._no_windows()
         for start in range(0, samples.size, _AT_ONCE):
-            further = samples[start : start + _AT_ONCE]
-            decisions = self.activity.process(further)
-            track = join_tracks(track, self._embed_windows(further, decisions))
+            track = join_tracks(track, self._embed_windows(samples[start : start + _AT_ONCE]))
         return track
 
     def flush(self) -> Track:
         """Embed the window that the recording cuts short, where it is a second or more."""
         silence = np.zeros(-self._rest.size % _TICK, np.float32)  # fills up the last tick
-        decisions = self.activity.flush()[: (self._rest.size + silence.size) // _TICK]
-        track = self._embed_windows(silence, decisions)
+        track = self._embed_windows(silence)
         last = SpeechWindow(self._spoken, self._window[: self._filled].reshape(-1, _TICK).copy())
         self._spoken = self._spoken[:0]
         if self._ticks <= self._skip:
@@ -123,17 +119,17 @@ class SpeechWindows(AudioFeature):
         """Start afresh: the next sample is the first of a recording."""
         super().reset()
         self.activity.reset()
-        self._rest: FloatArray = np.empty(0, np.float32)  # nothing is decided on it yet
+        self._rest: FloatArray = np.empty(0, np.float32)  # less than a tick
         self._spoken = np.empty(0, np.intp)
         self._ticks = 0
         self._windows = 0  # whole ones so far
 
-    def _embed_windows(self, samples: FloatArray, decisions: BoolArray) -> Track:
+    def _embed_windows(self, samples: FloatArray) -> Track:
         sound = np.concatenate((self._rest, samples))
-        count = decisions.size
+        count = sound.size // _TICK
         ticks = sound[: count * _TICK].reshape(count, _TICK)
         self._rest = sound[count * _TICK :].copy()
-        speech_ticks = np.flatnonzero(decisions)
+        speech_ticks = np.flatnonzero(self.activity.process(samples))
         before = self._filled // _TICK
         speech = np.concatenate((self._window[: self._filled], ticks[speech_ticks].ravel()))
         window_count = speech.size // _WINDOW

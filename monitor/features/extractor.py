@@ -31,8 +31,8 @@ from monitor.types import TICKS_PER_SECOND, Block, BoolArray, FloatArray, Frames
 
 VAD_RATE = 16_000
 """Samples per second that voice activity takes; WebRTC's detector halves it inside."""
-DECISION_TICKS = 1  # with 30 ms one recording in four depends on where in them a word begins
-_DECISION_SAMPLES = DECISION_TICKS * VAD_RATE // TICKS_PER_SECOND
+# of one decision: with 30 ms one recording in four depends on where in them a word begins
+_DECISION_SAMPLES = VAD_RATE // TICKS_PER_SECOND
 _FULL_SCALE = 32768.0
 # Of ten readers' voiced frames 2 leaves out hardly more than 0 does (1.9 % against 1.6 %, nearly
 # all of it one recording's hum) and 3 leaves out 2.7 %; white noise at -30 dBFS is speech to 0 and
@@ -52,12 +52,7 @@ class VoiceActivity:
 
     def process(self, samples: FloatArray) -> BoolArray:
         """Decide on the ticks that these further samples, (n,), complete: True for speech."""
-        decisions = self._detector.decide(self._reader, self._framer.push(samples))
-        return np.repeat(decisions, DECISION_TICKS)
-
-    def flush(self) -> BoolArray:
-        """Decide on the last ticks, as if silence followed."""
-        return self.process(np.zeros(-self._framer.waiting % _DECISION_SAMPLES, np.float32))
+        return self._detector.decide(self._reader, self._framer.push(samples))
 
     def reset(self) -> None:
         """Start afresh: the next sample is the first of a recording."""
@@ -444,7 +439,7 @@ class _Recording:
             for rate, resampler in self._resamplers.items()
         }
         tracks = self._feed(sounds)
-        self._waiting = np.concatenate((self._waiting, self._vad.flush()))
+        self._decide(np.zeros(-self._samples_in[VAD_RATE] % _DECISION_SAMPLES, np.float32))
         for feature in self._features:
             last = feature.flush().shifted(self._first_tick)
             name = feature.spec.name
@@ -459,11 +454,14 @@ class _Recording:
         """Let the detector and every feature hear what has come out of the resamplers."""
         for rate, sound in sounds.items():
             self._samples_in[rate] += sound.size
-        self._waiting = np.concatenate((self._waiting, self._vad.process(sounds[VAD_RATE])))
+        self._decide(sounds[VAD_RATE])
         return {
             feature.spec.name: feature.process(sounds[_rate(feature)]).shifted(self._first_tick)
             for feature in self._features
         }
+
+    def _decide(self, sound: FloatArray) -> None:
+        self._waiting = np.concatenate((self._waiting, self._vad.process(sound)))
 
     def _due(self, complete: int) -> BoolArray:
         """Decisions on the ticks up to this one of the recording that have not been given yet."""

@@ -65,11 +65,6 @@ class Framer:
         step = sound.itemsize
         return as_strided(sound, (count, self.length), (self.hop * step, step), writeable=False)
 
-    @property
-    def waiting(self) -> int:
-        """Samples since the beginning of the next frame."""
-        return self._rest.size
-
     def reset(self) -> None:
         """Forget what was pushed: the next sample is the first of a stream."""
         self._rest = np.empty(0, np.float32)

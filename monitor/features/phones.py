@@ -36,8 +36,7 @@ class Codes(AudioFeature):
         memory: samples, whole blocks, of which a frame depends; None for all.
     """
 
-    _rest: FloatArray  # less than a block, or not decided on
-    _decided: BoolArray  # which of its first ticks are speech
+    _rest: FloatArray  # less than a block
     _next: int  # the frame that comes out of the network next
     _speech: BoolArray  # whether it and those after it are speech
 
@@ -56,10 +55,9 @@ class Codes(AudioFeature):
     def process(self, samples: FloatArray) -> Track:
         """Return the frames of speech that these further samples, shape (n,), complete."""
         sound = np.concatenate((self._rest, samples), dtype=np.float32)
-        self._decided = np.concatenate((self._decided, self.activity.process(samples)))
-        size = self._decided.size // self._block_ticks * self._block
+        size = sound.size - sound.size % self._block
         sound, self._rest = sound[:size], sound[size:].copy()
-        self._decide(size // _TICK)
+        self._decide(sound)
         if self._memory is not None and sound.size:
             before = max(0, self._skip - self._memory - self._elapsed) // self._block_ticks
             skipped = min(before * self._block, sound.size)
@@ -75,8 +73,7 @@ class Codes(AudioFeature):
     def flush(self) -> Track:
         """Return the last frames: silence follows them."""
         rest, self._rest = self._rest, np.empty(0, np.float32)
-        self._decided = np.concatenate((self._decided, self.activity.flush()))
-        self._decide(rest.size // _TICK // self._ticks * self._ticks)
+        self._decide(rest[: rest.size - rest.size % (self._ticks * _TICK)])
         self._elapsed += -(-rest.size // _TICK)
         codes = np.concatenate((self._stream.push(rest), self._stream.flush()))
         return self._out(codes[: self._speech.size])
@@ -87,15 +84,13 @@ class Codes(AudioFeature):
         self._stream.reset()
         self.activity.reset()
         self._rest = np.empty(0, np.float32)
-        self._decided = np.empty(0, np.bool_)
         self._elapsed = 0  # ticks
         self._next = 0
         self._speech = np.empty(0, np.bool_)
 
-    def _decide(self, ticks: int) -> None:
-        """Decide whether the frames of these ticks are speech: where all of them are."""
-        decided, self._decided = self._decided[:ticks], self._decided[ticks:]
-        decisions = decided.reshape(-1, self._ticks).all(axis=1)
+    def _decide(self, samples: FloatArray) -> None:
+        """Decide whether frames are speech: where all of their ticks are."""
+        decisions = self.activity.process(samples).reshape(-1, self._ticks).all(axis=1)
         self._speech = np.concatenate((self._speech, decisions))
 
     def _out(self, codes: IntArray) -> Track:

@@ -128,8 +128,7 @@ def test_any_cutting_and_any_batch_gives_the_same_bits():
 
 def test_a_part_of_a_window_is_embedded_by_its_length():
     sound = np.concatenate([synthetic(10.0, pitch) for pitch in PITCHES])
-    activity = VoiceActivity()
-    spoken = np.flatnonzero(np.concatenate((activity.process(sound), activity.flush())))
+    spoken = np.flatnonzero(VoiceActivity().process(sound))
     voice = Voice()
     track = reduce(join_tracks, [*map(voice.process, np.array_split(sound, 7)), voice.flush()])
     track = track.shifted(5)

@@ -60,9 +60,7 @@ def test_the_frames_are_those_of_the_network_in_speech(speech, whole):
     units = np.concatenate([stream.push(speech), stream.flush()])
     frames = whole.spans[:, 0] // 2
     assert np.array_equal(whole.values, units[frames])
-    activity = VoiceActivity()
-    decisions = np.concatenate((activity.process(speech), activity.flush()))
-    spoken = decisions[: 2 * units.size].reshape(-1, 2)
+    spoken = VoiceActivity().process(speech)[: 2 * units.size].reshape(-1, 2)
     assert np.array_equal(frames, np.flatnonzero(spoken.all(axis=1)))
     assert 200 < frames.size < 50 * (SECONDS - 0.3)  # the silence is not counted
 
@@ -106,9 +104,8 @@ def test_the_tokens_of_speech_are_counted_and_no_others():
     feature, stream = Tokens(NETWORK), TokenStream(NETWORK)
     track = feature.process(SOUND), feature.flush()
     said = np.concatenate([stream.push(SOUND), stream.flush()])
-    activity, sound = VoiceActivity(), SOUND[: said.size * 640]
-    speech = np.concatenate((activity.process(sound), activity.flush()))
-    spoken = speech[: 4 * said.size].reshape(-1, 4).all(axis=1)
+    speech = VoiceActivity().process(SOUND[: said.size * 640])
+    spoken = speech.reshape(-1, 4).all(axis=1)
     assert 0 < spoken.sum() < spoken.size
     assert np.array_equal(np.concatenate([part.values for part in track]), said[spoken])
     begins = np.concatenate([spans(part)[:, 0] for part in track])
