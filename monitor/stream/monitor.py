@@ -183,10 +183,12 @@ class Monitor:
         >>> from monitor import Monitor, Population
         >>> from monitor.types import Frames, Track
         >>> monitor = Monitor(Population.reference())
-        >>> voice = Track(np.arange(1, 101), np.full(100, 40))  # one second, one steady pitch
-        >>> reading, = monitor.push(Frames(np.ones(100, dtype=bool), {"f0": voice}))
+        >>> voice = Track(np.arange(1, 301), np.full(300, 40))  # three seconds, one steady pitch
+        >>> *early, reading = monitor.push(Frames(np.ones(300, dtype=bool), {"f0": voice}))
+        >>> [waiting.bits for waiting in early]  # too little speech for the embedding
+        [None, None]
         >>> reading.seconds, reading.speech, 0 <= reading.bits <= reading.ceiling
-        (1.0, 1.0, True)
+        (3.0, 3.0, True)
     """
 
     def __init__(
