@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict, Union
+
+import msgspec
+from msgspec import Meta
 
 Schema: TypeAlias = Mapping[str, Any]
 """A JSON Schema, of the words that `misfit` knows."""
@@ -66,19 +69,6 @@ def list_of(items: Schema) -> Schema:
 
 
 # --- Whether a value that was read is what a JSON Schema promises.
-#
-# Of JSON Schema 2020-12 the few words that our own schema uses; a run of a day holds 86 400
-# readings, which a general validator would take minutes for.
-
-_TYPES: Mapping[str, type | tuple[type, ...]] = {
-    "array": list,
-    "boolean": bool,
-    "integer": int,
-    "null": type(None),
-    "number": (int, float),
-    "object": dict,
-    "string": str,
-}
 
 
 def misfit(value: Any, schema: Schema, name: str = "") -> str | None:
@@ -97,83 +87,73 @@ def misfit(value: Any, schema: Schema, name: str = "") -> str | None:
         >>> [misfit({"bits": bits}, schema) for bits in (3.0, None, "3", 1e30, True)]
         [None, None, 'bits', 'bits', 'bits']
     """
-    return _get_check(schema)(value, name)
+    made = _TYPES.get(id(schema))
+    if made is None:  # the schema is kept with it, so that its id stays its own
+        made = _TYPES[id(schema)] = schema, _make_type(schema)
+    try:
+        msgspec.convert(value, made[1], dec_hook=_check_open)
+    except msgspec.ValidationError:
+        inside = (misfit(part, kind, key) for key, part, kind in _parts(value, schema, name))
+        return next((key for key in inside if key is not None), name)
+    return None
 
 
-def _get_check(schema: Schema) -> _Check:
-    """Return the check of a schema, made once: a run of days has millions of values."""
-    cached = _CHECKS.get(id(schema))
-    if cached is None:  # the schema is kept with it, so that its id stays its own
-        cached = _CHECKS[id(schema)] = schema, _make_check(schema)
-    return cached[1]
+def _parts(value: Any, schema: Schema, name: str) -> Iterator[tuple[str, Any, Schema]]:
+    """Yield the name, value and schema of each part of a value; parts of a list bear its name."""
+    if isinstance(value, dict):
+        named, further = schema.get("properties", {}), schema.get("additionalProperties", {})
+        yield from ((key, part, named.get(key, further)) for key, part in value.items())
+    elif isinstance(value, list):
+        kinds = schema.get("prefixItems") or repeat(schema.get("items", {}))
+        yield from ((name, part, kind) for part, kind in zip(value, kinds, strict=False))
 
 
-def _make_check(schema: Schema) -> _Check:
-    fits = _make_fit(schema)
-    firsts = [_get_check(kind) for kind in schema.get("prefixItems", ())]
-    items = _get_check(schema["items"]) if "items" in schema else None
-    properties = {key: _get_check(kind) for key, kind in schema.get("properties", {}).items()}
-    further = schema.get("additionalProperties")
-    others = _get_check(further) if isinstance(further, Mapping) else None
-
-    def check(value: Any, name: str) -> str | None:
-        if not fits(value):
-            return name
-        if isinstance(value, list):
-            for part, kind in zip(value, firsts, strict=False):
-                if (inside := kind(part, name)) is not None:
-                    return inside
-            if items is not None:
-                for part in value[len(firsts) :]:
-                    if (inside := items(part, name)) is not None:
-                        return inside
-        elif isinstance(value, dict):
-            for key, part in value.items():
-                named = properties.get(key, others)
-                if named is not None and (inside := named(part, key)) is not None:
-                    return inside
-        return None
-
-    return check
+_SCALARS = {"boolean": bool, "integer": int, "null": None, "number": float, "string": str}
+_LIMITS = {
+    "minimum": "ge", "exclusiveMinimum": "gt", "maximum": "le", "minItems": "min_length",
+    "maxItems": "max_length",
+}  # fmt: skip
 
 
-def _make_fit(schema: Schema) -> Callable[[Any], bool]:
-    """Return whether the value itself fits, without its parts."""
-    kinds = schema.get("type")
-    names = [kinds] if isinstance(kinds, str) else kinds
-    allowed = None if names is None else tuple(_TYPES[kind] for kind in names)
-    flat = _flatten(allowed or ())
-    flags = names is None or "boolean" in names
-    least, most = schema.get("minimum"), schema.get("maximum")
-    above: float = schema.get("exclusiveMinimum", -math.inf)
-    fewest, longest = schema.get("minItems", 0), schema.get("maxItems", math.inf)
-    fixed = [word for word in ("const", "enum") if word in schema]
-    bounded = least is not None or most is not None or above > -math.inf
-
-    def fits(value: Any) -> bool:
-        if allowed is not None and (
-            not isinstance(value, flat) or (isinstance(value, bool) and not flags)
-        ):
-            return False
-        if fixed and not (
-            ("const" not in schema or value == schema["const"])
-            and ("enum" not in schema or value in schema["enum"])
-        ):
-            return False
-        if isinstance(value, list):
-            return bool(fewest <= len(value) <= longest)
-        if bounded and isinstance(value, int | float) and not isinstance(value, bool):
-            low = value if least is None else least
-            high = value if most is None else most
-            return bool(low <= value <= high and value > above)
-        return not isinstance(value, float) or not math.isnan(value)
-
-    return fits
+def _make_type(schema: Schema) -> Any:
+    """Make the type of msgspec for a schema."""
+    if fixed := schema.get("enum", [schema["const"]] if "const" in schema else None):
+        return Literal[tuple(fixed)]
+    kinds = schema.get("type", "object" if "properties" in schema else None)
+    if kinds is None:
+        return Any
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    return Union[tuple(_make_kind(kind, schema) for kind in kinds)]  # noqa: UP007
 
 
-def _flatten(kinds: tuple[Any, ...]) -> tuple[type, ...]:
-    return tuple(part for kind in kinds for part in (kind if isinstance(kind, tuple) else (kind,)))
+def _make_kind(kind: str, schema: Schema) -> Any:
+    limits = {limit: schema[word] for word, limit in _LIMITS.items() if word in schema}
+    if "gt" in limits:
+        limits.pop("ge", None)  # msgspec takes one of the two
+    if kind in ("number", "integer"):
+        return Annotated[_SCALARS[kind], Meta(**limits)]
+    if kind == "array" and "prefixItems" in schema:
+        return tuple[tuple(map(_make_type, schema["prefixItems"]))]  # type: ignore[misc]
+    if kind == "array":
+        return Annotated[list[_make_type(schema.get("items", {}))], Meta(**limits)]  # type: ignore[misc]
+    if kind != "object":
+        return _SCALARS[kind]
+    if "properties" not in schema:
+        return dict[str, _make_type(schema.get("additionalProperties", {}))]  # type: ignore[misc]
+    if "additionalProperties" in schema:
+        return type("Open", (), {"schema": schema})
+    parts = {key: _make_type(part) for key, part in schema["properties"].items()}
+    return TypedDict("Keys", parts, total=False)  # type: ignore[misc, operator]
 
 
-_Check: TypeAlias = Callable[[Any, str], "str | None"]
-_CHECKS: dict[int, tuple[Schema, _Check]] = {}
+def _check_open(kind: Any, value: Any) -> Any:
+    """Check an object of named and further keys, which msgspec has no type for."""
+    if not isinstance(value, dict):
+        raise TypeError(value)
+    for name, part, schema in _parts(value, kind.schema, ""):
+        if misfit(part, schema, name) is not None:
+            raise TypeError(name)
+    return kind()
+
+
+_TYPES: dict[int, tuple[Schema, Any]] = {}
