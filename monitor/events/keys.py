@@ -143,7 +143,7 @@ def _make_kind(kind: str, schema: Schema) -> Any:
     if "additionalProperties" in schema:
         return type("Open", (), {"schema": schema})
     parts = {key: _make_type(part) for key, part in schema["properties"].items()}
-    return TypedDict("Keys", parts, total=False)  # type: ignore[misc, operator]
+    return TypedDict("Keys", parts, total=False)  # type: ignore[operator]
 
 
 def _check_open(kind: Any, value: Any) -> Any:

@@ -11,13 +11,12 @@ from types import MappingProxyType
 import numpy as np
 
 from monitor.corpus import Corpus, find, table_of
-from monitor.datasets.opening import text_lines
 from monitor.errors import CorpusError, StoreError, UsageError
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, superseded
 from monitor.kinds import FeatureSpec
 from monitor.lab.evaluation.comparisons import ScoreMatrix
-from monitor.lab.evaluation.input.files import fields, separator_of
-from monitor.lab.evaluation.input.labels import Attribute, read_attribute
+from monitor.lab.evaluation.input.attributes import Attribute, read_attribute
+from monitor.lab.evaluation.input.rows import Rows
 from monitor.lab.evaluation.input.scores import ScoreCell
 from monitor.maths.posterior import weighted_evidence
 from monitor.maths.scores import Similarity
@@ -59,9 +58,7 @@ def groups_of(
             kaldi_table = table.parent / _KALDI
             table = kaldi_table if kaldi_table.is_file() else None
         elif column is None:
-            first = next(text_lines(table), "")
-            head = fields(first, separator_of(first))
-            column = next((name for name in head if name.lower() in _USUAL), None)
+            column = next((name for name in Rows.at(table).head if name.lower() in _USUAL), None)
             table = table if column else None
     if table is None:
         if column is None:

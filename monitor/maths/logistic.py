@@ -272,14 +272,12 @@ def fit_temperature(
     *,
     weight: float = 1.0,
     rows: IntArray | None = None,
-    after: Callable[[AnyArray], None] = lambda _: None,
 ) -> float:
     """Fit the temperature under which summed ratios predict their speakers best.
 
     Of sums (n, N), times `weight`, of at most so many trials, and their columns (n,), or of some
     rows. The loss is convex in ``1 / T``: its minimum between 0.05 and ``max(100, 4 trials)``, by
-    Newton steps held inside a bracket. `after` is called with each part of the sums once it was
-    looked at, so that mapped pages can be given back.
+    Newton steps held inside a bracket.
 
     Example:
         >>> ratios = 6 * np.eye(4) + 8 * np.eye(4)[[1, 1, 2, 3]]
@@ -296,7 +294,6 @@ def fit_temperature(
     def load_deficits(batch: slice) -> _Doubles:
         sums = chosen[batch]
         deficits = np.multiply(ratios[sums], weight, dtype=np.float64)
-        after(ratios[sums[0] : sums[-1] + 1])
         deficits -= deficits.max(axis=1, keepdims=True)
         return deficits
 

@@ -33,8 +33,8 @@ from monitor.phrases import plural
 
 if TYPE_CHECKING:
     from monitor.lab.evaluation.comparisons import Roles
+    from monitor.lab.evaluation.input.attributes import Attribute
     from monitor.lab.evaluation.input.embeddings import VoicePrivacyEntry
-    from monitor.lab.evaluation.input.labels import Attribute
     from monitor.lab.evaluation.input.scores import EvaluationInput, ScoreFile
     from monitor.lab.evaluation.report.comparing import Grouped
     from monitor.lab.evaluation.report.document import Evaluation
@@ -184,7 +184,7 @@ def _list_dev(
 
 def find_groups(options: EvaluateOptions) -> Attribute | None:
     """Read the groups of speakers, or find those that score files hold."""
-    from monitor.lab.evaluation.input.labels import read_attribute
+    from monitor.lab.evaluation.input.attributes import read_attribute
 
     name = options.group_by
     if options.groups is not None:
@@ -445,7 +445,7 @@ def write_validation(options: EvaluateOptions, path: Path) -> None:
     """Write the validation of all systems, and say the main measures."""
     import hashlib
 
-    from monitor.lab.evaluation.input.labels import read_conditions
+    from monitor.lab.evaluation.input.attributes import read_conditions
     from monitor.lab.evaluation.report.validating import save_validation, validation_summary
     from monitor.lab.evaluation.validation import Criterion, ValidationStatement, validate
     from monitor.lab.report.export import get_figure_paths

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from monitor.corpus import Corpus, TrialLists
     from monitor.files import Readable
     from monitor.kinds import FeatureSpec
-    from monitor.lab.evaluation.input.labels import Attribute
+    from monitor.lab.evaluation.input.attributes import Attribute
     from monitor.lab.evaluation.input.scores import ScoreCell
     from monitor.lab.scoring import EnrolledGrid, ScoreGrid
     from monitor.population.population import Population
@@ -288,7 +288,7 @@ def _grid(
     session: str | None,
 ) -> Grid:  # fmt: skip
     """Set up the comparison with a population, or of the corpus with itself."""
-    from monitor.lab.evaluation.input.labels import SCORINGS
+    from monitor.lab.evaluation.input.matching import SCORINGS
     from monitor.lab.scoring import EnrolledGrid, ScoreGrid, largest
 
     scorings = SCORINGS if options.scoring == "both" else (options.scoring,)

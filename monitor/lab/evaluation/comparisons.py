@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
@@ -14,15 +14,7 @@ from numpy.typing import NDArray
 
 from monitor.arrays import real_numbers
 from monitor.errors import UsageError
-from monitor.lab.evaluation.input.files import (
-    natural,
-    parts,
-    release,
-    renumber,
-    scratch,
-    take_where,
-    tally,
-)
+from monitor.lab.evaluation.memory import refuse_beyond_memory, scratch
 from monitor.lab.report.model import OneLine
 from monitor.maths.ranks import rank_bounds
 from monitor.maths.roc import Blocks, Counts, cell_counts, cuts_around, pool
@@ -32,6 +24,12 @@ from monitor.protocols import ScoredComparisons
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 _VOICES = ("anonymised", "original")
+_DIGITS = 19
+
+
+def natural(name: str) -> tuple[int, int, str]:
+    """Return a key to sort names by: numbers by their size, then all others."""
+    return (0, int(name), name) if name.isdecimal() and len(name) < _DIGITS else (1, 0, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,51 +84,33 @@ class ScoreList(OneLine):
             object.__setattr__(self, name, real_numbers(getattr(self, name), name))
         if not self.scores.shape == self.mated.shape == self.trial.shape == self.speaker.shape:
             raise UsageError("give a score, a trial, a speaker and a label for each comparison")
-        if not all(np.isfinite(self.scores[part]).all() for part in parts(self.scores)):
+        if not np.isfinite(self.scores).all():
             raise UsageError("a score is not finite: drop that comparison")
-
-    def parts(self) -> Iterator[slice]:
-        """Yield all comparisons, a million at a time: columns may be longer than memory.
-
-        What is mapped is given back after each.
-        """
-        return parts(self.scores, self.mated, self.trial, self.speaker)
-
-    def select(self, which: BoolArray) -> ScoreList:
-        """Select comparisons, shape (n,); trials without any are gone."""
-        return self._select(which.__getitem__)
 
     def of_trials(self, trials: BoolArray, speakers: BoolArray | None = None) -> ScoreList:
         """Select trials, shape (T,), and all or some speakers, shape (N,)."""
+        inside = trials[self.trial]
+        return self.select(inside if speakers is None else inside & speakers[self.speaker])
 
-        def which(part: slice) -> BoolArray:
-            inside = trials[self.trial[part]]
-            return inside if speakers is None else inside & speakers[self.speaker[part]]
-
-        return self._select(which)
-
-    def _select(self, which: Callable[[slice], BoolArray]) -> ScoreList:
-        met = np.zeros(len(self.spoken), np.intp)
-        for part in self.parts():
-            met += np.bincount(self.trial[part][which(part)], minlength=met.size)
-        columns = self.scores, self.mated, self.trial, self.speaker
-        scores, mated, trial, speaker = take_where(which, int(met.sum()), *columns)
-        people, spoken = np.unique(self.spoken[met > 0], return_inverse=True)
+    def select(self, which: BoolArray) -> ScoreList:
+        """Select comparisons, shape (n,); trials without any are gone."""
+        met, trial = np.unique(self.trial[which], return_inverse=True)
+        people, spoken = np.unique(self.spoken[met], return_inverse=True)
         return ScoreList(
-            scores, mated, renumber(trial, np.cumsum(met > 0) - 1), speaker, spoken.ravel(),
+            self.scores[which], self.mated[which], trial, self.speaker[which], spoken,
             self.speakers, tuple(self.people[i] for i in people.tolist()),
-            tuple(compress(self.trials, (met > 0).tolist())),
+            tuple(self.trials[i] for i in met.tolist()) if self.trials else (),
         )  # fmt: skip
 
     @cached_property
     def met(self) -> IntArray:
         """Comparisons of each trial: shape (T,)."""
-        return tally(self.trial, len(self.spoken))
+        return np.bincount(self.trial, minlength=len(self.spoken))
 
     @cached_property
     def hits(self) -> IntArray:
         """Mated comparisons of each trial: shape (T,)."""
-        return tally(self.trial, len(self.spoken), self.mated)
+        return np.bincount(self.trial[self.mated], minlength=len(self.spoken))
 
     @cached_property
     def complete(self) -> BoolArray:
@@ -249,7 +229,6 @@ class ScoreMatrix(OneLine):
                     f"{self.speakers[column]} is not a finite number: drop that trial"
                 )
             yield part, scores
-            release(self.scores[part])
 
     @cached_property
     def non_mated_counts(self) -> IntArray:
@@ -293,6 +272,39 @@ class ScoreMatrix(OneLine):
             mated[part] = scores[np.arange(len(scores)), target]
             better[part], tied[part] = rank_bounds(scores, target)
         return mated, better, tied
+
+
+_UNEVEN = 3
+
+
+def describe_balance(matrix: ScoreMatrix, trials: Sequence[str]) -> list[str]:
+    """Describe trials that say nothing, and how trials lie among the speakers."""
+    notes = []
+    flat = np.flatnonzero(matrix.tied == matrix.population)
+    if flat.size:
+        many = f"{flat.size} of {plural(matrix.trials, 'trial')} score" + "s" * (flat.size == 1)
+        notes.append(
+            f"{many} the same with every speaker ({'' if flat.size == 1 else 'first: '}trial "
+            f"{trials[int(flat[0])]}): {'it says' if flat.size == 1 else 'they say'} nothing"
+        )
+    counts = np.bincount(matrix.target, minlength=matrix.population)
+    silent = np.flatnonzero(counts == 0)
+    tested = matrix.population - silent.size
+    if silent.size:
+        have = "has" if silent.size == 1 else "have"
+        notes.append(
+            f"{silent.size} of {matrix.population} speakers {have} no trial (first: "
+            f"{matrix.speakers[int(silent[0])]}): compared with, never looked for"
+        )
+    if tested == 1:
+        notes.append("all trials are of one speaker: limits over speakers cannot be given")
+    counts = counts[counts > 0]
+    if counts.max() >= _UNEVEN * counts.min():
+        notes.append(
+            f"speakers have {counts.min()} to {counts.max()} trials: averages over trials are "
+            "mostly those of the speakers with many"
+        )
+    return notes
 
 
 # ----------------------------------------------------------------------------------------- settled
@@ -442,20 +454,25 @@ class Comparisons(OneLine):
         is_complete = listed.complete & (len(listed.speakers) > 1)
         if not is_complete.any():
             return cls(listed.speakers, None, listed, name)
-        place = np.cumsum(is_complete) - 1
+        inside = is_complete[listed.trial]
+        row, column = (np.cumsum(is_complete) - 1)[listed.trial[inside]], listed.speaker[inside]
         scores = scratch((int(is_complete.sum()), len(listed.speakers)), listed.scores.dtype)
+        scores[row, column] = listed.scores[inside]
+        own = listed.mated[inside]
         target = np.empty(len(scores), dtype=np.intp)
-        for part in listed.parts():
-            inside = is_complete[listed.trial[part]]
-            row, column = place[listed.trial[part][inside]], listed.speaker[part][inside]
-            scores[row, column] = listed.scores[part][inside]
-            own = listed.mated[part][inside]
-            target[row[own]] = column[own]
-            release(scores)
+        target[row[own]] = column[own]
         called = tuple(compress(listed.trials, is_complete.tolist()))
         matrix = ScoreMatrix(scores, target, listed.speakers, name, called)
         rest = None if is_complete.all() else listed.of_trials(~is_complete)
         return cls(listed.speakers, matrix, rest, name)
+
+    @classmethod
+    def with_notes(
+        cls, matrix: ScoreMatrix, rest: ScoreList | None, trials: Sequence[str]
+    ) -> tuple[Comparisons, list[str]]:
+        """Take a matrix and what is beside it, and describe the matrix, as `describe_balance`."""
+        comparisons = cls(matrix.speakers, matrix, rest, matrix.name)
+        return comparisons, describe_balance(matrix, trials)
 
     @classmethod
     def all_of(cls, matrix: ScoreMatrix) -> Comparisons:
@@ -483,10 +500,8 @@ class Comparisons(OneLine):
         scores = [] if self.matrix is None else [self.matrix.mated]
         owner = [] if self.matrix is None else [self.matrix.owner]
         if self.rest is not None:
-            for part in self.rest.parts():
-                mated = self.rest.mated[part]
-                scores.append(np.asarray(self.rest.scores[part][mated], np.float64))
-                owner.append(self._whose[self.rest.trial[part][mated]])
+            scores.append(np.asarray(self.rest.scores[self.rest.mated], np.float64))
+            owner.append(self._whose[self.rest.trial[self.rest.mated]])
         return np.concatenate(scores), np.concatenate(owner)
 
     @property
@@ -515,11 +530,11 @@ class Comparisons(OneLine):
             yield from self.matrix.non_mated_blocks()
         if self.rest is None:
             return
-        for part in self.rest.parts():
-            others = ~self.rest.mated[part]
-            if others.any():
-                scores = np.asarray(self.rest.scores[part][others], np.float64)
-                yield self._whose[self.rest.trial[part][others]], scores[:, None]
+        others = np.flatnonzero(~self.rest.mated)
+        for part in np.split(others, range(_BLOCK, len(others), _BLOCK)):
+            if part.size:
+                scores = np.asarray(self.rest.scores[part], np.float64)
+                yield self._whose[self.rest.trial[part]], scores[:, None]
 
     def listed(self) -> ScoreList:
         """Return all comparisons one by one, in memory."""
@@ -582,8 +597,7 @@ def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Compa
     met = np.zeros(len(listed.speakers), bool)
     met[columns] = True
     met_others = np.zeros(len(listed.spoken), bool)
-    for part in listed.parts():  # trials that met somebody of another group, or of none
-        met_others[listed.trial[part][~met[listed.speaker[part]]]] = True
+    met_others[listed.trial[~met[listed.speaker]]] = True  # somebody of another group, or of none
     groups = np.array([group_of.get(name, "") for name in listed.people], dtype=object)
     groups = groups[listed.spoken]
     is_member = (groups == group) | ((groups == "") & ~met_others & (listed.hits == 0))
@@ -591,7 +605,7 @@ def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Compa
     if not selected.scores.size:
         raise UsageError("no trial is of its speakers")
     names = tuple(listed.speakers[column] for column in columns.tolist())
-    speaker = renumber(selected.speaker, np.cumsum(met) - 1)
+    speaker = (np.cumsum(met) - 1)[selected.speaker]
     selected = replace(selected, speaker=speaker, speakers=names)
     return Comparisons.of(selected, f"{every.name} {group}")
 
@@ -599,43 +613,25 @@ def within(every: Comparisons, group_of: Mapping[str, str], group: str) -> Compa
 def as_list(matrix: ScoreMatrix) -> ScoreList:
     """Convert every score of a matrix to a labelled comparison."""
     trials, count = matrix.scores.shape
-    size = (trials * count,)
-    scores, mated = scratch(size), scratch(size, np.bool_)
-    trial, speaker = scratch(size, np.int32), scratch(size, np.int32)
-    for part, block in matrix.blocks():
-        rows = slice(part.start * count, part.stop * count)
-        scores[rows] = block.ravel()
-        trial[rows] = np.repeat(np.arange(part.start, part.stop), count)
-        speaker[rows] = np.tile(np.arange(count), len(block))
-        mated[rows] = speaker[rows] == np.repeat(matrix.target[part], count)
-        release(scores, mated, trial, speaker)
+    refuse_beyond_memory(matrix.name, trials * count)
+    trial = np.repeat(np.arange(trials, dtype=np.int32), count)
+    speaker = np.tile(np.arange(count, dtype=np.int32), trials)
+    scores = np.concatenate([block.ravel() for _, block in matrix.blocks()])
     return ScoreList(
-        scores, mated, trial, speaker, matrix.owner, matrix.speakers, matrix.people,
-        matrix.trial_names,
+        scores, speaker == np.repeat(matrix.target, count), trial, speaker, matrix.owner,
+        matrix.speakers, matrix.people, matrix.trial_names,
     )  # fmt: skip
-
-
-def _end_to_end(*columns: AnyArray) -> AnyArray:
-    joined = scratch((sum(map(len, columns)),), columns[0].dtype)
-    start = 0
-    for column in columns:
-        for part in parts(column):
-            joined[start + part.start : start + part.stop] = column[part]
-            release(joined)
-        start += len(column)
-    return joined
 
 
 def _join(first: ScoreList, second: ScoreList) -> ScoreList:
     people = tuple(dict.fromkeys((*first.people, *second.people)))
     place = {name: i for i, name in enumerate(people)}
     moved = np.array([place[name] for name in second.people], dtype=np.intp)
-    later = renumber(second.trial, np.arange(len(second.spoken)) + len(first.spoken))
     return ScoreList(
-        _end_to_end(first.scores, second.scores),
-        _end_to_end(first.mated, second.mated),
-        _end_to_end(first.trial, later),
-        _end_to_end(first.speaker, second.speaker),
+        np.concatenate([first.scores, second.scores]),
+        np.concatenate([first.mated, second.mated]),
+        np.concatenate([first.trial, second.trial + len(first.spoken)]),
+        np.concatenate([first.speaker, second.speaker]),
         np.concatenate([first.spoken, moved[second.spoken]]),
         first.speakers,
         people,

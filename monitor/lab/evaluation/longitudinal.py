@@ -25,7 +25,6 @@ from monitor.lab.evaluation.family import (
     FigureEntry,
     LimitRule,
 )
-from monitor.lab.evaluation.input.files import release, scratch
 from monitor.lab.evaluation.lid import (
     FEWEST,
     STYLE,
@@ -36,6 +35,7 @@ from monitor.lab.evaluation.lid import (
     cross_calibrate,
     local_bits,
 )  # fmt: skip
+from monitor.lab.evaluation.memory import scratch
 from monitor.lab.plots.evaluation import Drawing, Line, Systems
 from monitor.lab.report.model import Figure
 from monitor.maths.composition import guides
@@ -136,9 +136,7 @@ class SpeakerSums:
         last = self.rows.shape[1]
         chosen_speakers = np.flatnonzero(speakers)
         target = self.target
-        constant = fit_temperature(
-            self._final, target, last, weight=weight, rows=chosen_speakers, after=release
-        )
+        constant = fit_temperature(self._final, target, last, weight=weight, rows=chosen_speakers)
         at, sums = self._spaced
         place = np.isin(at, chosen_speakers)
         if not place.any():
@@ -192,7 +190,6 @@ class SpeakerSums:
         sums = scratch((len(self.tested), self.matrix.population))
         for part, normalised, _ in self._chunks(np.arange(len(self.tested))):
             sums[part] = normalised.sum(axis=1)
-            release(sums[part[0] : part[-1] + 1])
         return sums
 
     @cached_property
@@ -211,7 +208,6 @@ class SpeakerSums:
             part = speakers[start : start + step]
             rows = self.rows[part]
             scores = np.asarray(self.matrix.scores[rows], dtype=np.float64)
-            release(*(self.matrix.scores[row] for row in rows.ravel().tolist()))
             yield part, normalise_rows(scores, ddof=0), scores
 
 

@@ -28,12 +28,12 @@ from monitor.lab.evaluation.comparisons import (
     ScoreList,
     ScoreMatrix,
     list_warning,
+    natural,
     warning,
     within,
 )
 from monitor.lab.evaluation.family import EvaluationContext, EvaluationSettings, add_limits
-from monitor.lab.evaluation.input.files import natural
-from monitor.lab.evaluation.input.labels import Attribute
+from monitor.lab.evaluation.input.attributes import Attribute
 from monitor.lab.evaluation.verification import EER, HULL, NEAREST
 from monitor.lab.report.model import Figure, OneLine
 from monitor.maths.likelihood_ratios import (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from monitor.errors import UsageError
 from monitor.lab.evaluation import anonymity
 from monitor.lab.evaluation.comparisons import Comparisons, ScoreMatrix, as_list, within
-from monitor.lab.evaluation.input.labels import read_attribute
+from monitor.lab.evaluation.input.attributes import read_attribute
 from monitor.lab.evaluation.report.comparing import (
     AVERAGE,
     _average,

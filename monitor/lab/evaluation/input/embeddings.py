@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,25 +13,17 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from monitor.errors import StoreError, UsageError
-from monitor.lab.evaluation.comparisons import Comparisons, ScoreList
-from monitor.lab.evaluation.input.files import (
-    SPEAKER,
-    Progress,
-    array_at,
-    arrays_at,
-    fields,
-    first_line,
-    kind_of,
-    natural,
-    role_of,
-    scratch,
-    separator_of,
-    text_lines,
-)
-from monitor.lab.evaluation.input.labels import SCORINGS, RawScores
+from monitor.lab.evaluation.comparisons import Comparisons, ScoreList, natural
+from monitor.lab.evaluation.input.files import array_at, arrays_at, kind_of
+from monitor.lab.evaluation.input.labels import RawScores
+from monitor.lab.evaluation.input.layout import SPEAKER, role_of
+from monitor.lab.evaluation.input.matching import SCORINGS
+from monitor.lab.evaluation.input.rows import Progress, Rows, text_lines
 from monitor.lab.evaluation.input.scores import EvaluationInput, check_list, check_matrix
+from monitor.lab.evaluation.memory import scratch
 from monitor.maths.scores import OF_VECTORS, near_one
 from monitor.phrases import plural
+from monitor.safe_text import printable
 from monitor.types import AnyArray, FloatArray
 
 _SESSION = frozenset({"session", "session_id", "chapter"})
@@ -94,18 +86,9 @@ def read_vectors(path: Path) -> Vectors:
             raise UsageError(f"{path.name}: speakers and sessions are names, one an embedding")
         speakers, sessions = (tuple(map(str, column.tolist())) for column in names)
         return Vectors(path.name, arrays["embeddings"], speakers, sessions)
-    read: Callable[[str, str], _Line] | None = None
-    rows: list[_Line] = []
-    for number, line in text_lines(path):
-        where = f"{path.name} line {number}"
-        if read is None and not line.lstrip().startswith("{"):
-            read = _read_header(where, line)
-            continue
-        read = read or _json_line
-        rows.append(read(where, line))
-    if not rows:
-        raise UsageError(f"{path.name} is empty")
-    speakers, sessions, values = zip(*rows, strict=True)
+    if not next((line for _, line in text_lines(path)), "").lstrip().startswith("{"):
+        return _read_table(Rows.at(path))
+    speakers, sessions, values = zip(*_json_lines(path), strict=True)
     sizes = {len(value) for value in values}
     if len(sizes) > 1:
         raise UsageError(f"{path.name}: embeddings of {min(sizes)} to {max(sizes)} dimensions")
@@ -116,45 +99,36 @@ _Line: TypeAlias = tuple[str, str, FloatArray]
 """Speaker, session and embedding."""
 
 
-def _json_line(where: str, line: str) -> _Line:
-    try:
-        value: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise UsageError(f"{where}: is no JSON object; correct it")
-    speaker, session = value.get("speaker"), value.get("session", "")
-    values = value.get("embedding")
-    if type(speaker) not in (str, int) or type(session) not in (str, int):
-        raise UsageError(f'{where}: needs "speaker", a name (and perhaps "session")')
-    if not isinstance(values, list) or any(type(x) not in (int, float) for x in values):
-        raise UsageError(f'{where}: needs "embedding", a list of numbers')
-    return str(speaker), str(session), np.array(values, np.float64)
+def _json_lines(path: Path) -> Iterator[_Line]:
+    for number, line in text_lines(path):
+        where = f"{path.name} line {number}"
+        try:
+            value: Any = json.loads(line)
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            raise UsageError(f"{where}: is no JSON object; correct it")
+        speaker, session = value.get("speaker"), value.get("session", "")
+        values = value.get("embedding")
+        if type(speaker) not in (str, int) or type(session) not in (str, int):
+            raise UsageError(f'{where}: needs "speaker", a name (and perhaps "session")')
+        if not isinstance(values, list) or any(type(x) not in (int, float) for x in values):
+            raise UsageError(f'{where}: needs "embedding", a list of numbers')
+        yield str(speaker), str(session), np.array(values, np.float64)
 
 
-def _read_header(where: str, header: str) -> Callable[[str, str], _Line]:
-    """Make the reader of the lines below a header."""
-    separator = separator_of(header)
-    names = fields(header, separator)
-    speaker, session = role_of(names, SPEAKER), role_of(names, _SESSION)
+def _read_table(rows: Rows) -> Vectors:
+    speaker, session = role_of(rows.head, SPEAKER), role_of(rows.head, _SESSION)
     if speaker is None:
         others = ", ".join(sorted(SPEAKER - {"speaker"}))
-        raise UsageError(
-            f"{where}: name the columns: speaker (or {others}), perhaps session, and numbers"
+        raise rows.refuse(
+            rows.number, f"name the columns: speaker (or {others}), perhaps session, and numbers"
         )
-
-    def read(where: str, line: str) -> _Line:
-        row = fields(line, separator)
-        if len(row) != len(names):
-            raise UsageError(f"{where}: has {plural(len(row), 'column')} and not {len(names)}")
-        numbers = [x for i, x in enumerate(row) if i not in (speaker, session)]
-        try:
-            values = np.fromiter(map(float, numbers), np.float64, len(numbers))
-        except ValueError as error:
-            raise UsageError(f"{where}: {error}; all other columns are numbers") from None
-        return row[speaker], "" if session is None else row[session], values
-
-    return read
+    columns = [i for i in range(len(rows.head)) if i not in (speaker, session)]
+    named = {"speaker": speaker} | ({} if session is None else {"session": session})
+    values, names = rows.read_matrix(columns, named, "all other columns are numbers", header=True)
+    sessions = names.get("session", ())
+    return Vectors(rows.path.name, values, names["speaker"], sessions if any(sessions) else ())
 
 
 _BLOCK = 1 << 20
@@ -303,31 +277,23 @@ def read_map(path: Path) -> dict[str, str]:
     if kind_of(path) != "text":
         raise UsageError(f"{path.name} is no text")
     words_by_name: dict[str, str] = {}
-    for number, line in text_lines(path):
-        columns = line.split()
-        if len(columns) != 2:
-            raise UsageError(f"{path.name} line {number}: is not a name and a word")
-        if words_by_name.setdefault(*columns) != columns[1]:
-            raise UsageError(f"{path.name} line {number}: {columns[0]} is listed twice")
-    if not words_by_name:
-        raise UsageError(f"{path.name} is empty")
+    rows = Rows.at(path, blanks=True)
+    for number, (name, word) in rows.read(width=2, shape="a name and a word"):
+        if words_by_name.setdefault(name, word) != word:
+            raise rows.refuse(number, f"{name} is listed twice")
     return words_by_name
 
 
 def read_trials(path: Path) -> tuple[tuple[str, str, bool], ...]:
     """Read ``SPEAKER UTTERANCE target|nontarget`` lines, the last as a bool."""
     targets: dict[tuple[str, str], bool] = {}
-    for number, line in text_lines(path):
-        words = line.split()
-        if len(words) != 3 or words[2] not in ("target", "nontarget"):
-            raise UsageError(
-                f"{path.name} line {number}: is not SPEAKER UTTERANCE target|nontarget"
-            )
-        target = words[2] == "target"
-        if targets.setdefault((words[0], words[1].removesuffix(_WAV)), target) != target:
-            raise UsageError(f"{path.name} line {number}: {words[1]} is a target and is none")
-    if not targets:
-        raise UsageError(f"{path.name} is empty")
+    rows, shape = Rows.at(path, blanks=True), "SPEAKER UTTERANCE target|nontarget"
+    for number, (speaker, utterance, word) in rows.read(width=3, shape=shape):
+        if word not in ("target", "nontarget"):
+            raise rows.refuse(number, f"{printable(word)[:40]!r} is not target or nontarget")
+        target = word == "target"
+        if targets.setdefault((speaker, utterance.removesuffix(_WAV)), target) != target:
+            raise rows.refuse(number, f"{utterance} is both target and nontarget")
     return tuple((*pair, target) for pair, target in targets.items())
 
 
@@ -505,7 +471,7 @@ class VoicePrivacyResults:
         if not file.is_file():
             return
         try:
-            reported = float(first_line(file))
+            reported = float(Rows.at(file).first)
         except ValueError:
             raise UsageError(f"{folder}/EER holds no number") from None
         comparisons = scores.comparisons

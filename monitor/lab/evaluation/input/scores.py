@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,41 +15,24 @@ from monitor.arrays import names_or_numbers, real_numbers
 from monitor.errors import StoreError, UsageError
 from monitor.features.registry import caveats
 from monitor.files import atomic_write, not_written
-from monitor.lab.evaluation.comparisons import Comparisons, ScoreList, ScoreMatrix
-from monitor.lab.evaluation.input.files import (
-    Layout,
-    Pairs,
-    Progress,
-    array_at,
-    arrays_at,
-    check_names,
-    count_lines,
-    first_line,
-    is_number,
-    kind_of,
-    layout_of,
-    no_number,
-    pairs_of_records,
-    read_pairs,
-    rows_of,
-    scratch,
-    text_chunks,
+from monitor.lab.evaluation.comparisons import (
+    Comparisons,
+    ScoreList,
+    ScoreMatrix,
+    describe_balance,
 )
+from monitor.lab.evaluation.input.attributes import Attribute
+from monitor.lab.evaluation.input.files import array_at, arrays_at, kind_of
 from monitor.lab.evaluation.input.labels import (
-    SCORINGS,
-    Attribute,
     Labels,
     RawScores,
-    describe_merge,
-    find_owners,
-    label_pairs,
     labels_of_array,
-    labels_of_pairs,
-    merge_columns,
-    numbered,
     read_labels,
-    targets,
 )
+from monitor.lab.evaluation.input.layout import Layout, layout_of
+from monitor.lab.evaluation.input.matching import SCORINGS, match
+from monitor.lab.evaluation.input.pairs import Pairs, pairs_of_records, read_pairs
+from monitor.lab.evaluation.input.rows import Progress
 from monitor.lab.evaluation.input.tables import (
     column_names,
     match_columns,
@@ -57,6 +40,7 @@ from monitor.lab.evaluation.input.tables import (
     read_labels_of,
     read_parquet,
 )
+from monitor.lab.evaluation.memory import scratch
 from monitor.lab.report.model import OneLine
 from monitor.phrases import plural
 from monitor.safe_text import is_name
@@ -66,8 +50,6 @@ from monitor.version import __version__
 UNMATED = ("count", "drop", "refuse")
 """What becomes of impostor trials, whose speaker is not enrolled: they count where no rank is
 needed, or not at all, or are not allowed."""
-
-_UNEVEN = 3
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,9 +98,8 @@ def check_matrix(
         called = tuple(called[row] for row in keep.tolist())
     named = called if raw.trials and len(set(called)) == len(called) else ()
     matrix = ScoreMatrix(scores, target, speakers, name, tuple(named))
-    return EvaluationInput(
-        Comparisons(matrix.speakers, matrix, rest, name), (*messages, *_balance(matrix, called))
-    )
+    comparisons, balance = Comparisons.with_notes(matrix, rest, called)
+    return EvaluationInput(comparisons, (*messages, *balance))
 
 
 def check_list(
@@ -140,8 +121,7 @@ def check_list(
     short = np.flatnonzero(met < count)
     if short.size:
         row = int(short[0])
-        compared = [listed.speaker[part][listed.trial[part] == row] for part in listed.parts()]
-        missing = np.setdiff1d(np.arange(count), np.concatenate(compared))[0]
+        missing = np.setdiff1d(np.arange(count), listed.speaker[listed.trial == row])[0]
         messages.append(
             f"{short.size} of {plural(met.size, 'trial')} were not compared with every speaker "
             f"(first: trial {listed.trials[row]}, not with {listed.speakers[missing]}): ranks "
@@ -149,7 +129,7 @@ def check_list(
         )
     comparisons = Comparisons.of(listed, name)
     if comparisons.matrix is not None:
-        messages += _balance(comparisons.matrix, comparisons.matrix.trial_names)
+        messages += describe_balance(comparisons.matrix, comparisons.matrix.trial_names)
     return EvaluationInput(comparisons, tuple(messages))
 
 
@@ -203,42 +183,9 @@ def _list_impostors(
     )  # fmt: skip
 
 
-def _balance(matrix: ScoreMatrix, trials: Sequence[str]) -> list[str]:
-    """Describe trials that say nothing, and how trials lie among the speakers."""
-    notes = []
-    flat = np.flatnonzero(matrix.tied == matrix.population)
-    if flat.size:
-        many = f"{flat.size} of {plural(matrix.trials, 'trial')} score" + "s" * (flat.size == 1)
-        notes.append(
-            f"{many} the same with every speaker ({'' if flat.size == 1 else 'first: '}trial "
-            f"{trials[int(flat[0])]}): {'it says' if flat.size == 1 else 'they say'} nothing"
-        )
-    counts = np.bincount(matrix.target, minlength=matrix.population)
-    silent = np.flatnonzero(counts == 0)
-    tested = matrix.population - silent.size
-    if silent.size:
-        have = "has" if silent.size == 1 else "have"
-        notes.append(
-            f"{silent.size} of {matrix.population} speakers {have} no trial (first: "
-            f"{matrix.speakers[int(silent[0])]}): compared with, never looked for"
-        )
-    if tested == 1:
-        notes.append("all trials are of one speaker: limits over speakers cannot be given")
-    counts = counts[counts > 0]
-    if counts.max() >= _UNEVEN * counts.min():
-        notes.append(
-            f"speakers have {counts.min()} to {counts.max()} trials: averages over trials are "
-            "mostly those of the speakers with many"
-        )
-    return notes
-
-
 def _rows(scores: AnyArray, keep: IntArray) -> AnyArray:
-    rows = scratch((len(keep), scores.shape[1]), scores.dtype)
-    step = max(1, (1 << 20) // scores.shape[1])
-    for first in range(0, len(keep), step):
-        rows[first : first + step] = scores[keep[first : first + step]]
-    return rows
+    made = scratch((len(keep), scores.shape[1]), scores.dtype)
+    return np.take(scores, keep, axis=0, out=made, mode="clip")  # which needs no buffer
 
 
 _SAME_SESSION = (
@@ -261,9 +208,9 @@ def read_scores(
     r"""Read scores and who really spoke; what kind of file it is shows in its content.
 
     Args:
-        path: ``.npy`` (a matrix, or records of a list: mapped, never held in memory whole),
+        path: ``.npy`` (a matrix, mapped and never held in memory whole, or records of a list),
             ``.npz``, Parquet, a table (CSV, TSV, blanks), or a list of pairs (Kaldi, ZEBRA,
-            VoicePrivacy, or CSV), which is never held whole either. See docs/evaluate-input.md.
+            VoicePrivacy, or CSV). See docs/evaluate-input.md.
         labels: columns, names, names by trial, or a trial list; not needed where the scores say it.
         name: of the system; the file's without its ending where not given.
         unmated: impostor trials, whose speaker is not enrolled: ``"count"`` them where no rank is
@@ -344,50 +291,12 @@ def _compare(
     raw: RawScores | Pairs, stated: Labels | None, owners: Labels | None, label: str, called: str,
     *, unmated: str = "count", scoring: str = "average",
 ) -> EvaluationInput:  # fmt: skip
-    """Bring scores and who spoke together; stated labels take the place of those beside scores."""
     notes: list[str] = []
-    if isinstance(raw, Pairs):
-        if stated is not None:
-            who_spoke = numbered(stated) if raw.numbered else stated
-        elif raw.target is not None:
-            who_spoke = replace(labels_of_pairs(raw), pairs=raw)
-        else:
-            raise UsageError(f"{raw.label} does not say who spoke: give labels, or a trial list")
-        listed = label_pairs(raw, who_spoke, notes, owners, scoring)
-        return check_list(listed, called, notes=notes, unmated=unmated)
-    raw = raw if stated is None else replace(raw, labels=stated)
-    who_spoke = _labels_of_matrix(raw, label)
-    key = who_spoke.pairs
-    if key is not None and raw.trials:
-        assert key.target is not None
-        most_targets = int(np.bincount(key.trial[key.target], minlength=1).max())
-        if owners is not None or len(key.trial) < raw.scores.size or most_targets > 1:
-            trials, count = raw.scores.shape
-            trial, speaker = np.repeat(np.arange(trials), count), np.tile(np.arange(count), trials)
-            scores = np.asarray(raw.scores, np.float64).reshape(-1)
-            pairs = Pairs(label, raw.trials, raw.speakers, trial, speaker, scores, None)
-            listed = label_pairs(pairs, who_spoke, notes, owners, scoring)
-            return check_list(listed, called, notes=notes, unmated=unmated)
-    raw = _with_speakers(raw, who_spoke, owners, scoring, notes)
-    target, speakers, spoken = targets(raw, who_spoke, label, notes)
-    return check_matrix(
-        replace(raw, speakers=speakers), target, called, spoken=spoken, notes=notes,
-        unmated=unmated,
-    )  # fmt: skip
-
-
-def _labels_of_matrix(raw: RawScores, label: str) -> Labels:
-    """Return who spoke in each trial of a matrix of scores; refuse anything else."""
-    if raw.scores.ndim != 2 or raw.scores.dtype.kind not in "fiu":
-        raise UsageError(
-            f"{label} holds {raw.scores.dtype} of shape {raw.scores.shape}; scores are "
-            "numbers, trials x speakers"
-        )
-    if raw.labels is None:
-        raise UsageError(f"{label} does not say who spoke: give labels, or a trial list")
-    if not raw.scores.shape[0]:
-        raise UsageError(f"{label} has no trial in it")
-    return raw.labels
+    matched = match(raw, stated, owners, label, scoring, notes)
+    if isinstance(matched, ScoreList):
+        return check_list(matched, called, notes=notes, unmated=unmated)
+    raw, target, spoken = matched
+    return check_matrix(raw, target, called, spoken=spoken, notes=notes, unmated=unmated)
 
 
 def _read_matrix(file: ScoreFile, choose: Sequence[str], name: str) -> EvaluationInput:
@@ -405,23 +314,6 @@ def _read_matrix(file: ScoreFile, choose: Sequence[str], name: str) -> Evaluatio
     return check_matrix(raw, matrix.target, name, notes=notes)
 
 
-def _with_speakers(
-    raw: RawScores, labels: Labels, owner_labels: Labels | None, scoring: str, notes: list[str]
-) -> RawScores:
-    """Merge the columns of a speaker with several enrolments."""
-    if owner_labels is None and len(set(raw.speakers)) < raw.scores.shape[1]:
-        return raw  # no names, or two columns of one: refused where they are matched
-    if owner_labels is not None and owner_labels.columns is not None:
-        raise UsageError(f"{owner_labels.label}: give names of speakers, one for each enrolment")
-    count = raw.scores.shape[1]
-    owners = find_owners(raw.speakers or tuple(map(str, range(count))), labels, owner_labels)
-    if len(set(owners)) == count:
-        return replace(raw, speakers=raw.speakers if owner_labels is None else owners)
-    notes.append(describe_merge(count, len(set(owners)), scoring))
-    scores, speakers = merge_columns(raw.scores, owners, scoring)
-    return replace(raw, scores=scores, speakers=speakers)
-
-
 def _read_raw(path: Path, progress: Progress | None) -> RawScores | Pairs:
     kind = kind_of(path)
     if kind == "npy":
@@ -431,48 +323,30 @@ def _read_raw(path: Path, progress: Progress | None) -> RawScores | Pairs:
         return _archive(path)
     if kind == "parquet":
         return read_frame(read_parquet(path), path.name)
-    layout = layout_of(path.name, first_line(path))
-    if not layout.list:
-        return _read_table(path, layout, progress)
+    layout = layout_of(path)
+    if layout.speaker is None:
+        return _read_table(layout, progress)
     if layout.score is None:
         raise UsageError(f"{path.name} is a trial list: give the scores first, it as labels")
-    return read_pairs(path, layout, progress)
+    return read_pairs(layout, progress)
 
 
-def _read_table(path: Path, layout: Layout, progress: Progress | None) -> RawScores:
-    """Read a table row by row: the text is never held whole."""
-    columns = [i for i in range(layout.width) if i not in (layout.trial, layout.target)]
+def _read_table(layout: Layout, progress: Progress | None) -> RawScores:
+    rows, label = layout.rows, layout.rows.path.name
+    columns = [i for i in range(len(rows.head)) if i not in (layout.trial, layout.target)]
     if len(columns) < 2:
         raise UsageError(
-            f"{path.name} has {plural(len(columns), 'column')} of scores; a table has one "
-            f"for each speaker, and a comparison needs at least two"
+            f"{label} has {plural(len(columns), 'column')} of scores; a table has one for each "
+            "speaker, and a comparison needs at least two"
         )
-    scores = scratch((count_lines(path), len(columns)))
-    names: dict[int, list[str]] = {i: [] for i in (layout.trial, layout.target) if i is not None}
-    done, begin, header = 0, 0, layout.header
-    for lines in text_chunks(path, progress):
-        for number, row in rows_of(lines, layout, path.name, begin):
-            if header:
-                header = False
-                continue
-            try:
-                scores[done] = [float(row[i]) for i in columns]
-            except ValueError:
-                cell = next(row[i] for i in columns if not is_number(row[i]))
-                error = no_number(path.name, number, cell)
-                shape = "a table has one row per trial and one score per speaker"
-                raise UsageError(f"{error}; {shape}") from None
-            for column_index, cells in names.items():
-                cells.append(row[column_index])
-            done += 1
-        begin += len(lines)
-    if not done:
-        raise UsageError(f"{path.name} has no line of data")
-    trials, target = (() if i is None else tuple(names[i]) for i in (layout.trial, layout.target))
-    labels = Labels(path.name, names=target) if target else None
-    check_names(path.name, "speaker", {*layout.speakers, *target})
-    check_names(path.name, "trial", set(trials))
-    return RawScores(scores[:done], layout.speakers, trials, labels)
+    named = {"trial": layout.trial, "speaker": layout.target}
+    scores, names = rows.read_matrix(
+        columns, {role: i for role, i in named.items() if i is not None},
+        "a table has one row per trial and one score per speaker", header=layout.header,
+        called="speaker" if layout.header else "", progress=progress,
+    )  # fmt: skip
+    labels = Labels(label, names=names["speaker"]) if "speaker" in names else None
+    return RawScores(scores, layout.speakers, names.get("trial", ()), labels)
 
 
 def _archive(path: Path) -> RawScores:

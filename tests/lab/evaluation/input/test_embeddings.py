@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from monitor.errors import MonitorError, StoreError, UsageError
-from monitor.lab.evaluation.input import files as room
+from monitor.lab.evaluation import memory as room
 from monitor.lab.evaluation.input.embeddings import (
     SpeakerVectors,
     VoicePrivacyResults,
@@ -343,7 +343,7 @@ def broken(root, file, text):
         ("speaker_vectors.npy", kits.array_file(np.ones((30, 4))), "take both from one network"),
         ("speaker_vectors.npy", kits.array_file(np.full((30, 16), np.nan)), "is not finite"),
         ("data/libri_dev_trials_f/trials", "1 2\n", "is not SPEAKER UTTERANCE target|nontarget"),
-        ("data/libri_dev_trials_f/trials", "a b target\na b nontarget\n", "is a target and is"),
+        ("data/libri_dev_trials_f/trials", "a b target\na b nontarget\n", "is both target and"),
         ("data/libri_dev_enrolls/utt2spk", b"\xff\xfea", "is UTF-16"),
     ],
 )  # fmt: skip

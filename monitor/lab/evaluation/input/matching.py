@@ -1,0 +1,376 @@
+"""Brings scores and who spoke together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.lab.evaluation.comparisons import ScoreList, natural
+from monitor.lab.evaluation.input.labels import Labels, RawScores, labels_of_pairs, numbered
+from monitor.lab.evaluation.input.pairs import Pairs
+from monitor.lab.evaluation.input.rows import check_names
+from monitor.lab.evaluation.memory import refuse_beyond_memory, scratch
+from monitor.phrases import plural
+from monitor.types import AnyArray, IntArray
+
+_COLUMN, _DIGITS = re.compile("[0-9]{1,9}"), re.compile("[0-9]+")
+
+
+def match(
+    raw: RawScores | Pairs, stated: Labels | None, owners: Labels | None, label: str, scoring: str,
+    notes: list[str],
+) -> ScoreList | tuple[RawScores, IntArray, Sequence[str]]:  # fmt: skip
+    """Bring scores and who spoke together; stated labels take the place of those beside scores.
+
+    Returns:
+        a list; or a matrix, the column of each trial's speaker, and who spoke, as `_find_targets`.
+    """
+    if isinstance(raw, Pairs):
+        if stated is not None:
+            who_spoke = numbered(stated) if raw.numbered else stated
+        elif raw.target is not None:
+            who_spoke = replace(labels_of_pairs(raw), pairs=raw)
+        else:
+            raise UsageError(f"{raw.label} does not say who spoke: give labels, or a trial list")
+        return _label_pairs(raw, who_spoke, notes, owners, scoring)
+    raw = raw if stated is None else replace(raw, labels=stated)
+    who_spoke = _labels_of_matrix(raw, label)
+    key = who_spoke.pairs
+    if key is not None and raw.trials:
+        assert key.target is not None
+        most_targets = int(np.bincount(key.trial[key.target], minlength=1).max())
+        if owners is not None or len(key.trial) < raw.scores.size or most_targets > 1:
+            refuse_beyond_memory(label, raw.scores.size)
+            trials, count = raw.scores.shape
+            trial, speaker = np.repeat(np.arange(trials), count), np.tile(np.arange(count), trials)
+            scores = np.asarray(raw.scores, np.float64).reshape(-1)
+            pairs = Pairs(label, raw.trials, raw.speakers, trial, speaker, scores, None)
+            return _label_pairs(pairs, who_spoke, notes, owners, scoring)
+    raw = _with_speakers(raw, who_spoke, owners, scoring, notes)
+    target, speakers, spoken = _find_targets(raw, who_spoke, label, notes)
+    return replace(raw, speakers=speakers), target, spoken
+
+
+def _labels_of_matrix(raw: RawScores, label: str) -> Labels:
+    """Return who spoke in each trial of a matrix of scores; refuse anything else."""
+    if raw.scores.ndim != 2 or raw.scores.dtype.kind not in "fiu":
+        raise UsageError(
+            f"{label} holds {raw.scores.dtype} of shape {raw.scores.shape}; scores are "
+            "numbers, trials x speakers"
+        )
+    if raw.labels is None:
+        raise UsageError(f"{label} does not say who spoke: give labels, or a trial list")
+    if not raw.scores.shape[0]:
+        raise UsageError(f"{label} has no trial in it")
+    return raw.labels
+
+
+def _with_speakers(
+    raw: RawScores, labels: Labels, owner_labels: Labels | None, scoring: str, notes: list[str]
+) -> RawScores:
+    """Merge the columns of a speaker with several enrolments."""
+    if owner_labels is None and len(set(raw.speakers)) < raw.scores.shape[1]:
+        return raw  # no names, or two columns of one: refused where they are matched
+    if owner_labels is not None and owner_labels.columns is not None:
+        raise UsageError(f"{owner_labels.label}: give names of speakers, one for each enrolment")
+    count = raw.scores.shape[1]
+    owners = _find_owners(raw.speakers or tuple(map(str, range(count))), labels, owner_labels)
+    if len(set(owners)) == count:
+        return replace(raw, speakers=raw.speakers if owner_labels is None else owners)
+    notes.append(_describe_merge(count, len(set(owners)), scoring))
+    scores, speakers = _merge_columns(raw.scores, owners, scoring)
+    return replace(raw, scores=scores, speakers=speakers)
+
+
+def _find_targets(
+    raw: RawScores, labels: Labels, label: str, notes: list[str]
+) -> tuple[IntArray, tuple[str, ...], Sequence[str]]:
+    """Return the column of each trial, the names of the columns, and who spoke.
+
+    Shape (T,), -1 where the speaker is not among the columns; N names, or none; the name of each
+    trial's speaker, empty where nobody says, or no names at all. What a person should know of the
+    scores, as messages call them, is added to the notes.
+    """
+    trials, count = raw.scores.shape
+    if raw.speakers and len(raw.speakers) != count:
+        raise UsageError(f"{label}: {len(raw.speakers)} names for {plural(count, 'column')}")
+    if labels.several:
+        raise UsageError(
+            f"{labels.label}: {labels.several}; say whose enrolments they are, or give the scores "
+            "as a list of pairs"
+        )
+    names = _order_speakers(raw, labels, label, notes)
+    count_labels = trials if names and raw.trials and labels.trials else len(names)
+    if labels.columns is not None:
+        count_labels = len(labels.columns)
+    if count_labels != trials:
+        turned = f"; {label} may be turned, trials are its rows" if count_labels == count else ""
+        raise UsageError(
+            f"{labels.label} has {plural(count_labels, 'label')} for the {plural(trials, 'trial')} "
+            f"of {label}{turned}"
+        )
+    check_names(f"{label} and {labels.label}", {"speaker": {*raw.speakers, *names}})
+    columns, speakers = labels.columns, raw.speakers
+    if columns is None and not speakers:
+        columns, speakers = _name_columns(names, count, label, labels.label, notes)
+    if columns is not None:
+        outside = np.flatnonzero((columns < 0) | (columns >= count))
+        if outside.size:
+            i = int(outside[0])
+            raise UsageError(
+                f"{labels.label}: label {columns[i]} of trial {i + 1} is no column; they go from "
+                f"0 to {count - 1}"
+            )
+        return columns, speakers, ()
+    index = {name: i for i, name in enumerate(speakers)}
+    if len(index) < count:
+        again = next(name for i, name in enumerate(speakers) if index[name] != i)
+        raise UsageError(f"{label}: speaker {again} has two columns; merge them")
+    return np.fromiter((index.get(n, -1) for n in names), np.intp, len(names)), speakers, names
+
+
+def _order_speakers(raw: RawScores, labels: Labels, label: str, notes: list[str]) -> Sequence[str]:
+    """Return the speaker of each trial, in their order; empty where nobody is enrolled."""
+    if labels.listed and not raw.trials:
+        raise UsageError(
+            f"{label} names no trial, so {labels.label} cannot be matched with its rows: give one "
+            "speaker for each row, in their order"
+        )
+    if labels.trials and not raw.trials:
+        notes.append(f"rows have no names: labels are taken in the order of {labels.label}")
+    if not (raw.trials and labels.trials):
+        return labels.names
+    speakers = labels.by_trial()
+    listed_trials = labels.listed or speakers.keys()
+    check_names(f"{label} and {labels.label}", {"trial": {*raw.trials, *listed_trials}})
+    missing = [name for name in raw.trials if name not in listed_trials]
+    if missing:
+        raise UsageError(
+            f"{labels.label} does not say who spoke in {len(missing)} of {len(raw.trials)} trials "
+            f"(first: {missing[0]}); add them"
+        )
+    if len(set(raw.trials)) < len(raw.trials):
+        seen = sorted(raw.trials)
+        again = next(a for a, b in pairwise(seen) if a == b)
+        raise UsageError(f"trial {again} has two rows of scores; keep one")
+    spare = len(listed_trials) - len(raw.trials)
+    if spare:
+        notes.append(f"{labels.label} speaks of {plural(spare, 'trial')} without a score")
+    return [speakers.get(name, "") for name in raw.trials]
+
+
+def _name_columns(
+    names: Sequence[str], count: int, label: str, source: str, notes: list[str]
+) -> tuple[IntArray, tuple[str, ...]]:
+    """Number columns without names, or name them in order where the names are as many."""
+    if all(map(_COLUMN.fullmatch, names)) and max(map(int, names), default=0) < count:
+        return np.array(names, np.int64), ()
+    order = sorted(set(names))
+    if len(order) != count:
+        raise UsageError(
+            f"{label} names no column and {source} has {plural(len(order), 'speaker')} for "
+            f"its {count} columns: give column numbers from 0, or a table with a header"
+        )
+    by_number = sorted(order, key=lambda name: _DIGITS.sub(lambda m: m[0].zfill(99), name))
+    if order != by_number:
+        raise UsageError(
+            f"{label} names no column, and the speakers of {source} sort differently as "
+            "numbers and as words: give column numbers from 0, or a table with a header"
+        )
+    notes.append(f"columns have no names: taken for {order[0]} to {order[-1]}, in this order")
+    index = {name: i for i, name in enumerate(order)}
+    return np.array([index[name] for name in names], np.int64), tuple(order)
+
+
+SCORINGS = ("average", "max")
+"""How several enrolments of one speaker are compared with a trial."""
+
+_BLOCK = 1 << 20
+
+
+def _find_owners(
+    models: Sequence[str], labels: Labels, owner_labels: Labels | None
+) -> tuple[str, ...]:
+    """Find the speaker of each enrolled model: as given, or as labels of the trials say."""
+    if owner_labels is not None and owner_labels.trials:
+        owners = owner_labels.by_trial()
+        missing = [name for name in models if name not in owners]
+        if missing:
+            raise UsageError(
+                f"{owner_labels.label} does not say whose {len(missing)} of {len(models)} "
+                f"enrolments are (first: {missing[0]}); add them"
+            )
+        return tuple(owners[name] for name in models)
+    if owner_labels is not None:
+        if len(owner_labels.names) != len(models):
+            raise UsageError(
+                f"{owner_labels.label} names {plural(len(owner_labels.names), 'speaker')} for "
+                f"{len(models)} enrolments"
+            )
+        return owner_labels.names
+    if labels.listed or not labels.trials:  # a trial list, or no names of trials
+        return tuple(models)
+    speakers = dict(zip(labels.trials, labels.names, strict=True))
+    utterances = speakers.keys() - set(labels.names)
+    return tuple(speakers[name] for name in models) if utterances >= set(models) else tuple(models)
+
+
+def _describe_merge(models: int, speakers: int, scoring: str) -> str:
+    """Describe how several enrolments were merged."""
+    how = "the mean of" if scoring == "average" else "the largest of"
+    return f"{models} enrolments of {speakers} speakers: a speaker's score is {how} theirs"
+
+
+def _merge_columns(
+    scores: AnyArray, owners: Sequence[str], scoring: str
+) -> tuple[AnyArray, tuple[str, ...]]:
+    """Merge columns of enrolments into one for each speaker, in the order of names."""
+    speakers = tuple(sorted(set(owners), key=natural))
+    place = {name: i for i, name in enumerate(speakers)}
+    owner = np.array([place[name] for name in owners])
+    order = np.argsort(owner, kind="stable")
+    starts = np.searchsorted(owner[order], np.arange(len(speakers)))
+    counts = np.diff(starts, append=len(owner))
+    merged = scratch((len(scores), len(speakers)))
+    step = max(1, _BLOCK // len(owner))
+    for first in range(0, len(scores), step):
+        block = np.asarray(scores[first : first + step], dtype=np.float64)[:, order]
+        merged[first : first + step] = (
+            np.maximum.reduceat(block, starts, axis=1)
+            if scoring == "max"
+            else np.add.reduceat(block, starts, axis=1) / counts
+        )
+    return merged, speakers
+
+
+def _label_pairs(
+    pairs: Pairs, labels: Labels, notes: list[str], models: Labels | None, scoring: str
+) -> ScoreList:
+    """Bring scores and labels together; notes gain what one should know.
+
+    Where labels list target and nontarget pairs, these alone count. Models say whose each enrolled
+    model is, where speakers have several, whose scores become one.
+    """
+    key = labels.pairs
+    _check(pairs)
+    if key is not None and key is not pairs:
+        pairs = _by_key(pairs, key, notes)
+    pairs = pairs.by_trial()
+    whose = _find_owners(pairs.speakers, labels, models)
+    speakers = tuple(sorted(set(whose), key=natural))
+    pairs = replace(pairs, speakers=speakers, speaker=_places(whose, speakers)[pairs.speaker])
+    names = list(pairs.trials)  # of people whom nobody names
+    if key is None:
+        nothing = np.broadcast_to(0.0, (len(pairs.trials), len(speakers)))
+        raw = RawScores(nothing, speakers, pairs.trials)
+        target, _, spoken = _find_targets(raw, labels, pairs.label, notes)
+        pairs = replace(pairs, target=pairs.speaker == target[pairs.trial])
+        for i, column in enumerate(target.tolist()):
+            speaker_name = spoken[i] if spoken else ""
+            names[i] = speakers[column] if column >= 0 else speaker_name or names[i]
+    else:
+        for i, column in reversed(pairs.targets()):
+            names[i] = speakers[column]
+    if len(speakers) < len(whose):
+        notes.append(_describe_merge(len(whose), len(speakers), scoring))
+        pairs = _merge(pairs, scoring)
+    people = tuple(dict.fromkeys(names))
+    assert pairs.scores is not None
+    assert pairs.target is not None
+    return ScoreList(
+        pairs.scores, pairs.target, pairs.trial, pairs.speaker, _places(names, people), speakers,
+        people, pairs.trials,
+    )  # fmt: skip
+
+
+def _check(pairs: Pairs) -> None:
+    """Refuse scores that are not finite, and pairs with two."""
+    assert pairs.scores is not None
+
+    def pair(row: int) -> str:
+        trial, speaker = pairs.trials[pairs.trial[row]], pairs.speakers[pairs.speaker[row]]
+        return f"trial {trial} with speaker {speaker}"
+
+    if not (good := np.isfinite(pairs.scores)).all():
+        raise UsageError(
+            f"{pairs.label}: the score of {pair(int(np.argmin(good)))} is not a finite number: "
+            "drop that trial"
+        )
+    codes = np.sort(pairs.codes)
+    if twice := int(np.count_nonzero(codes[1:] == codes[:-1])):
+        later = np.ones(codes.size, bool)
+        later[np.unique(pairs.codes, return_index=True)[1]] = False
+        raise UsageError(
+            f"{pairs.label}: {pair(int(np.argmax(later)))} is listed twice "
+            f"({plural(twice, 'line')} too many); keep one score for each pair"
+        )
+
+
+def _by_key(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
+    """Select the lines that a trial list has, with their targets."""
+    assert key.target is not None
+    count = len(pairs.trial)
+    refuse_beyond_memory(pairs.label, count)
+    trials, speakers = (
+        tuple(dict.fromkeys((*ours, *theirs)))  # names of the list alone come last
+        for ours, theirs in ((pairs.trials, key.trials), (pairs.speakers, key.speakers))
+    )
+    check_names(f"{pairs.label} and {key.label}", {"trial": trials, "speaker": speakers})
+    key = replace(
+        key, trials=trials, trial=_places(key.trials, trials)[key.trial],
+        speakers=speakers, speaker=_places(key.speakers, speakers)[key.speaker],
+    )  # fmt: skip
+    pairs = replace(pairs, trials=trials, speakers=speakers)
+    listed, line, lines = np.unique(key.codes, return_inverse=True, return_counts=True)
+    hits = np.bincount(line, key.target)
+    if ((hits > 0) & (hits < lines)).any():
+        raise UsageError(f"{key.label}: a pair is a target on one line and not on another")
+    codes = pairs.codes
+    place = np.minimum(np.searchsorted(listed, codes), len(listed) - 1)
+    kept = listed[place] == codes
+    pairs = replace(pairs, target=hits[place] > 0).take(kept).without_empty()
+    if not (found := len(pairs.trial)):
+        raise UsageError(f"{key.label} has none of the pairs of {pairs.label}; check the names")
+    if found < count:
+        notes.append(f"{count - found} of {count} scored pairs are not in {key.label}: left out")
+    if found < len(listed):
+        assert pairs.target is not None
+        lost = int(np.count_nonzero(hits) - np.count_nonzero(pairs.target))
+        notes.append(
+            f"{len(listed) - found} of {plural(len(listed), 'pair')} of {key.label} have no score"
+            + f", {lost} of them targets, which are neither hit nor miss" * bool(lost)
+        )
+    return pairs
+
+
+def _places(names: Sequence[str], among: Sequence[str]) -> IntArray:
+    """Return the index of each name among others, which have them all."""
+    place = {name: i for i, name in enumerate(among)}
+    return np.array([place[name] for name in names], dtype=np.int32)
+
+
+def _merge(pairs: Pairs, scoring: str) -> Pairs:
+    """Merge scores into one for each trial and speaker."""
+    assert pairs.scores is not None
+    assert pairs.target is not None
+    refuse_beyond_memory(pairs.label, len(pairs.trial))
+    codes, cell, many = np.unique(pairs.codes, return_inverse=True, return_counts=True)
+    if scoring == "max":
+        scores = np.full(len(codes), -np.inf)
+        np.maximum.at(scores, cell, pairs.scores)
+    else:
+        scores = np.bincount(cell, pairs.scores) / many
+    hits = np.bincount(cell, pairs.target)
+    trial, speaker = np.divmod(codes, len(pairs.speakers))
+    torn = np.flatnonzero((hits > 0) & (hits < many))
+    if torn.size:
+        raise UsageError(
+            f"trial {pairs.trials[trial[torn[0]]]} is a target of one enrolment of speaker "
+            f"{pairs.speakers[speaker[torn[0]]]} and not of another; check whose the enrolments are"
+        )
+    return replace(pairs, trial=trial, speaker=speaker, scores=scores, target=hits > 0)

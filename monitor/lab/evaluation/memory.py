@@ -1,0 +1,73 @@
+"""Room for scores: matrices may be on disk, lists must fit in memory."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from monitor.errors import StoreError, UsageError
+from monitor.types import AnyArray
+
+_MOST = 1 << 28
+"""Bytes that are simply held in memory."""
+_BYTES = 75
+"""Memory per comparison of a list, at the peak of any step."""
+
+
+def scratch(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> AnyArray:
+    """Make an array of zeros: in memory if small, otherwise a map of a temporary file.
+
+    The file is private (0600) and has no name (POSIX) or goes when the program ends: nothing is
+    left behind, whatever happens.
+    """
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    if size <= _MOST:
+        return np.zeros(shape, dtype)
+    try:
+        with tempfile.TemporaryFile() as file:
+            if hasattr(os, "posix_fallocate"):  # otherwise a full disk kills the program later
+                os.posix_fallocate(file.fileno(), 0, size)
+            return np.memmap(file, dtype, "w+", shape=shape)  # keeps the file open
+    except OSError as error:
+        raise StoreError(
+            f"no room for {size / 1e9:.1f} GB of scores: {error.strerror}; "
+            "free some, or point TMPDIR elsewhere"
+        ) from None
+
+
+def refuse_beyond_memory(label: str, comparisons: int) -> None:
+    """Refuse (UsageError) a list of this many comparisons if it does not fit in memory."""
+    needed = comparisons * _BYTES
+    if needed > (free := min(_free_bytes(), default=needed)):
+        raise UsageError(
+            f"{label} has {comparisons:,} comparisons: they need {needed / 1e9:.1f} GB of memory, "
+            f"and {max(free, 0) / 1e9:.1f} GB is free; list fewer, or save a matrix as .npy, which "
+            "stays on disk"
+        )
+
+
+def _free_bytes() -> Iterator[int]:
+    """Yield the memory left by the system, the control group and the limit of the process."""
+    system, pages = Path("/proc/meminfo"), Path("/proc/self/statm")
+    if hasattr(os, "sysconf"):
+        yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if system.exists() and (free := re.search(r"MemAvailable: +(\d+)", system.read_text("ascii"))):
+        yield int(free[1]) << 10
+    group = Path("/sys/fs/cgroup")
+    if (limit := group / "memory.max").exists() and (most := limit.read_text().strip()).isdigit():
+        cached = re.search(r"^inactive_file (\d+)", (group / "memory.stat").read_text(), re.M)
+        used = int((group / "memory.current").read_text())
+        yield int(most) - used + (int(cached[1]) if cached else 0)
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    most_here = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if most_here != resource.RLIM_INFINITY and pages.exists():
+        yield most_here - int(pages.read_text().split()[0]) * resource.getpagesize()
