@@ -706,6 +706,10 @@ READERS = (
            lambda p: _evaluated(read_embeddings(p, p)), 0.5),
     Reader("embeddings-csv", "e.csv", _make_csv_vectors, _TEXT,
            lambda p: _evaluated(read_embeddings(p, p)), 0.5),
+    Reader("embeddings-jsonl", "e.jsonl",
+           _text("".join(f'{{"speaker": "{who}", "embedding": [{i}, 1.0]}}\n'
+                         for i, who in enumerate(("ann", "bob", "ann", "bob")))), _TEXT,
+           lambda p: _evaluated(read_embeddings(p, p)), 0.5),
     Reader("labels", "utt2spk", _text("u1 ann\nu2 bob\nu3 ann\n"), _TEXT, read_labels),
     Reader("groups", "spk2gender", _text("ann f\nbob m\ncyd m\n"), _TEXT, read_attribute),
     Reader("conditions", "conditions.csv",

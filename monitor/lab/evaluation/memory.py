@@ -46,9 +46,9 @@ def refuse_beyond_memory(label: str, comparisons: int) -> None:
     needed = comparisons * _BYTES
     if needed > (free := min(_free_bytes(), default=needed)):
         raise UsageError(
-            f"{label} has {comparisons:,} comparisons: they need {needed / 1e9:.1f} GB of memory, "
-            f"and {max(free, 0) / 1e9:.1f} GB is free; list fewer, or save a matrix as .npy, which "
-            "stays on disk"
+            f"{label} has {comparisons:,} comparisons: they need {needed / 1e6:,.0f} MB of memory, "
+            f"and {max(free, 0) / 1e6:,.0f} MB is free; list fewer, or save a matrix as .npy, "
+            "which stays on disk"
         )
 
 

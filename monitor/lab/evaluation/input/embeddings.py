@@ -126,7 +126,9 @@ def _read_table(rows: Rows) -> Vectors:
         )
     columns = [i for i in range(len(rows.head)) if i not in (speaker, session)]
     named = {"speaker": speaker} | ({} if session is None else {"session": session})
-    values, names = rows.read_matrix(columns, named, "all other columns are numbers", header=True)
+    values, names = rows.read_matrix(
+        columns, named, "all other columns are numbers", header=True, what="value"
+    )
     sessions = names.get("session", ())
     return Vectors(rows.path.name, values, names["speaker"], sessions if any(sessions) else ())
 

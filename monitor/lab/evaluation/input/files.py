@@ -12,6 +12,7 @@ import numpy as np
 from monitor.contents import HEAD_BYTES, describe_foreign
 from monitor.errors import StoreError, UsageError
 from monitor.files import read_arrays, watch_mapped
+from monitor.safe_text import printable
 from monitor.types import AnyArray
 
 _FOREIGN = {
@@ -96,7 +97,7 @@ def arrays_at(path: Path, only: str | None = None) -> Mapping[str, AnyArray]:
 
 
 def _broken(path: Path, error: BaseException) -> StoreError:
-    words = " ".join(str(error).replace(str(path), path.name).split())
+    words = printable(" ".join(str(error).replace(str(path), path.name).split()))
     if "allow_pickle" in words or "Object arrays" in words or "Python objects" in words:
         return StoreError(
             f"{path.name} holds Python objects, which are never loaded; save plain numbers or text"

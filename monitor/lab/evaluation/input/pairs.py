@@ -106,7 +106,7 @@ def read_pairs(layout: Layout, progress: Progress | None = None) -> Pairs:
             if target_at is not None:
                 target.append(WORDS[row[target_at].lower()])
         except ValueError:
-            raise rows.refuse_score(number, [row[score_at or 0]], _ORDER) from None
+            raise rows.refuse_number(number, [row[score_at or 0]], "score", _ORDER) from None
         except KeyError:
             raise rows.refuse(
                 number,

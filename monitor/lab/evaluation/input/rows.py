@@ -80,12 +80,15 @@ class Rows:
 
     def read_matrix(
         self, columns: Sequence[int], names: Mapping[str, int], hint: str, *, header: bool,
-        called: str = "", progress: Progress | None = None,
+        called: str = "", what: str = "score", progress: Progress | None = None,
     ) -> tuple[FloatArray, dict[str, tuple[str, ...]]]:  # fmt: skip
         """Read numbers, shape (rows, columns), and names: their columns by role.
 
-        A header calls the columns of numbers after a role too, `called`. The text is never held
-        whole. `hint` says what numbers are.
+        The names that a header gives to the numbers have a role too, `called`. The text is never
+        held whole.
+
+        Raises:
+            UsageError: a cell is not a number, what it should be and a hint; a name makes no sense.
         """
         label = self.path.name
         numbers, done = scratch((count_lines(self.path), len(columns))), 0
@@ -95,7 +98,7 @@ class Rows:
             try:
                 numbers[done] = list(map(float, cells))
             except ValueError:
-                raise self.refuse_score(number, cells, hint) from None
+                raise self.refuse_number(number, cells, what, hint) from None
             for role, i in names.items():
                 texts[role].append(row[i])
             done += 1
@@ -116,12 +119,12 @@ class Rows:
         """Whether numbers of the first line have a comma in place of a point."""
         return _DECIMAL_COMMA.search(self.first) is not None
 
-    def refuse_score(self, number: int, cells: Sequence[str], hint: str) -> UsageError:
+    def refuse_number(self, number: int, cells: Sequence[str], what: str, hint: str) -> UsageError:
         """Make the error of the first of these cells that is not a number."""
         cell = next(cell for cell in cells if not is_number(cell))
         comma = ": use a decimal point" if _DECIMAL_COMMA.fullmatch(cell.strip()) else ""
-        score = f"the score {printable(cell)[:40]!r} is not a number"
-        return self.refuse(number, f"{score}{comma}; {hint}")
+        fault = f"the {what} {printable(cell)[:40]!r} is not a number"
+        return self.refuse(number, f"{fault}{comma}; {hint}")
 
 
 def text_lines(path: Path, progress: Progress | None = None) -> Iterator[tuple[int, str]]:
@@ -153,7 +156,7 @@ def count_lines(path: Path) -> int:
     """Count lines: at least as many as there are rows."""
     count = 1
     with path.open("rb") as file:
-        while block := file.read(1 << 24):
+        while block := file.read(_CHUNK):
             count += block.count(b"\n") + block.count(b"\r")
     return count
 
