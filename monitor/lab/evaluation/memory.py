@@ -16,8 +16,10 @@ from monitor.types import AnyArray
 
 _MOST = 1 << 28
 """Bytes that are simply held in memory."""
-_BYTES = 75
-"""Memory per comparison of a list, at the peak of any step."""
+_BYTES = 45
+"""Memory per comparison of a list that is read and evaluated."""
+JOIN_BYTES = 75
+"""Further memory per comparison while it is joined with a trial list, or enrolments are merged."""
 
 
 def scratch(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> AnyArray:
@@ -41,9 +43,9 @@ def scratch(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> AnyArray:
         ) from None
 
 
-def refuse_beyond_memory(label: str, comparisons: int) -> None:
-    """Refuse (UsageError) a list of this many comparisons if it does not fit in memory."""
-    needed = comparisons * _BYTES
+def refuse_beyond_memory(label: str, comparisons: int, each: int = _BYTES) -> None:
+    """Refuse (UsageError) a list that does not fit in memory, at `each` bytes a comparison."""
+    needed = comparisons * each
     if needed > (free := min(_free_bytes(), default=needed)):
         raise UsageError(
             f"{label} has {comparisons:,} comparisons: they need {needed / 1e6:,.0f} MB of memory, "

@@ -14,7 +14,7 @@ from monitor.lab.evaluation.comparisons import ScoreList, natural
 from monitor.lab.evaluation.input.labels import Labels, RawScores, labels_of_pairs, numbered
 from monitor.lab.evaluation.input.pairs import Pairs
 from monitor.lab.evaluation.input.rows import check_names
-from monitor.lab.evaluation.memory import refuse_beyond_memory, scratch
+from monitor.lab.evaluation.memory import JOIN_BYTES, refuse_beyond_memory, scratch
 from monitor.phrases import plural
 from monitor.types import AnyArray, IntArray
 
@@ -315,7 +315,7 @@ def _by_key(pairs: Pairs, key: Pairs, notes: list[str]) -> Pairs:
     """Select the lines that a trial list has, with their targets."""
     assert key.target is not None
     count = len(pairs.trial)
-    refuse_beyond_memory(pairs.label, count)
+    refuse_beyond_memory(pairs.label, count, JOIN_BYTES)
     trials, speakers = (
         tuple(dict.fromkeys((*ours, *theirs)))  # names of the list alone come last
         for ours, theirs in ((pairs.trials, key.trials), (pairs.speakers, key.speakers))
@@ -358,7 +358,7 @@ def _merge(pairs: Pairs, scoring: str) -> Pairs:
     """Merge scores into one for each trial and speaker."""
     assert pairs.scores is not None
     assert pairs.target is not None
-    refuse_beyond_memory(pairs.label, len(pairs.trial))
+    refuse_beyond_memory(pairs.label, len(pairs.trial), JOIN_BYTES)
     codes, cell, many = np.unique(pairs.codes, return_inverse=True, return_counts=True)
     if scoring == "max":
         scores = np.full(len(codes), -np.inf)

@@ -153,12 +153,13 @@ def text_lines(path: Path, progress: Progress | None = None) -> Iterator[tuple[i
 
 
 def count_lines(path: Path) -> int:
-    """Count lines: at least as many as there are rows."""
-    count = 1
+    """Count lines, a last one without an end too."""
+    count, end = 0, b"\n"
     with path.open("rb") as file:
         while block := file.read(_CHUNK):
-            count += block.count(b"\n") + block.count(b"\r")
-    return count
+            count += block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
+            end = block[-1:]
+    return count + (end not in b"\r\n")
 
 
 def split_line(line: str, separator: str | None) -> list[str]:

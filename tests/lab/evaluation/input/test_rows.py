@@ -94,7 +94,7 @@ import resource, sys
 from monitor.cli import main
 from monitor.lab.evaluation import evaluating
 size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (size + (24 << 20), resource.RLIM_INFINITY))
+resource.setrlimit(resource.RLIMIT_AS, (size + (16 << 20), resource.RLIM_INFINITY))
 sys.exit(main(["evaluate", *sys.argv[1:]]))
 """
 
@@ -128,4 +128,4 @@ def test_a_list_beyond_memory_is_refused_with_its_size(tmp_path, form):
     )  # fmt: skip
     assert done.returncode == 2, done.stderr[-2000:]
     (line,) = done.stderr.splitlines()[-1:]
-    assert re.search(r"s has 400,00\d comparisons: they need 30 MB of memory, and \d+ MB is", line)
+    assert re.search(r"s has 400,000 comparisons: they need 18 MB of memory, and \d+ MB is", line)
