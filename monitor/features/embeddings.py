@@ -29,6 +29,7 @@ from monitor.protocols import Embedder, MarkedEmbedder
 from monitor.types import (
     TICKS_PER_SECOND,
     AnyArray,
+    BoolArray,
     EarlyFrames,
     FloatArray,
     IntArray,
@@ -91,7 +92,7 @@ class SpeechWindows(AudioFeature):
         track = self._embed_windows(silence)
         last = SpeechWindow(self._spoken, self._window[: self._filled].reshape(-1, _TICK).copy())
         self._spoken = self._spoken[:0]
-        if self._ticks <= self._skip:
+        if self._ticks <= self._skip or not self._is_wanted(self._windows):
             return track
         values = self.embed_part(last.samples)
         ticks, windows = np.full(len(values), self._ticks), (last,) * len(values)
@@ -123,6 +124,18 @@ class SpeechWindows(AudioFeature):
         self._spoken = np.empty(0, np.intp)
         self._ticks = 0
         self._windows = 0  # whole ones so far
+        self._early_windows, self._most_speech = EARLY_WINDOWS, np.inf
+
+    def skip_early(self, most_speech: float) -> None:
+        """Skip early frames, and windows that begin after so many ticks of speech, until `reset`.
+
+        A template is made of neither.
+        """
+        self._early_windows, self._most_speech = 0, most_speech
+
+    def _is_wanted(self, window: IntArray | int) -> BoolArray:
+        """Whether a window that follows so many whole ones begins early enough."""
+        return np.asarray(np.multiply(window, _WINDOW // _TICK) < self._most_speech)
 
     def _embed_windows(self, samples: FloatArray) -> Track:
         sound = np.concatenate((self._rest, samples))
@@ -134,6 +147,7 @@ class SpeechWindows(AudioFeature):
         speech = np.concatenate((self._window[: self._filled], ticks[speech_ticks].ravel()))
         window_count = speech.size // _WINDOW
         early = self._embed_early(speech, before, speech_ticks)
+        is_wanted = self._is_wanted(self._windows + np.arange(window_count))
         self._windows += window_count
         spoken = np.concatenate((self._spoken, self._ticks + speech_ticks + 1))
         self._ticks += count
@@ -142,7 +156,7 @@ class SpeechWindows(AudioFeature):
         self._window[: self._filled] = speech[window_count * _WINDOW :]
         # a window is complete with the tick that brings its last samples
         spoken = spoken[:whole].reshape(window_count, _WINDOW // _TICK)
-        is_new = spoken[:, -1] > self._skip
+        is_new = is_wanted & (spoken[:, -1] > self._skip)
         windows = speech[: window_count * _WINDOW].reshape(window_count, _WINDOW)[is_new]
         values = [
             self._encoder.embed(windows[start : start + _BATCH])
@@ -161,7 +175,7 @@ class SpeechWindows(AudioFeature):
         ticks, values, seconds = [], [], []
         for window in range(-(-speech.size // _WINDOW)):
             index = self._windows + window
-            if index >= EARLY_WINDOWS:
+            if index >= self._early_windows:
                 continue
             for length in EARLY_SECONDS:
                 end = window * long + length * TICKS_PER_SECOND  # in ticks of this speech

@@ -310,6 +310,8 @@ class Extractor:
         channel: which channel to listen to, from 0; None for the mean of all.
         conditions: describe the sound as well, in the track `CONDITION`.
         windows: keep the speech of each embedding with it.
+        template: ticks of speech of each recording that a template takes; nothing but what it is
+            made of is embedded. None: no template is made.
     """
 
     def __init__(
@@ -319,6 +321,7 @@ class Extractor:
         *,
         conditions: bool = False,
         windows: bool = False,
+        template: float | None = None,
     ) -> None:
         names = [feature.spec.name for feature in features]
         if len(set(names)) < len(names):
@@ -327,6 +330,7 @@ class Extractor:
         self.channel = channel
         self._conditions = conditions
         self._windows = windows
+        self._template = template
         self._ticks = 0
         self._skip = 0
         self._current: _Recording | None = None
@@ -343,6 +347,9 @@ class Extractor:
             self._current = _Recording(
                 self.features, block, self._ticks, self._skip, conditions=self._conditions
             )
+            for skip in (getattr(feature, "skip_early", None) for feature in self.features):
+                if skip is not None and self._template is not None:
+                    skip(self._template)
         with one_thread():
             frames = self._selected(self._current.process(samples))
         self._ticks += frames.speech.size

@@ -107,16 +107,19 @@ def extract_runs(
     channel: int | None = None,
     *,
     most_speech: float = np.inf,
+    template: bool = False,
     conditions: bool = False,
     starts: StartListener | None = None,
 ) -> Iterator[Frames]:
     """Extract the frames of a recording of audio; those of words take no time by themselves.
 
-    ``starts`` takes the same blocks.
+    ``starts`` takes the same blocks. For a ``template`` there are no early frames, and no windows
+    that begin after ``most_speech`` ticks of it.
     """
     word_features = select_word_features(features)
     audio_features = [feature for feature in features if feature not in word_features]
-    extractor = Extractor(audio_features, channel, conditions=conditions)
+    wanted = most_speech if template else None
+    extractor = Extractor(audio_features, channel, conditions=conditions, template=wanted)
     for feature in word_features:
         feature.reset()
     ticks = 0
@@ -224,7 +227,7 @@ class Listener:
         speaker: str | None = None,
         landmarks: bool = False,
     ) -> SpeechFrames:
-        """Extract the frames of a recording."""
+        """Extract the frames of a recording: without starts those that a template is made of."""
         source = open_source(path)
         features: list[Feature] = []
         if isinstance(source, FramesFile):
@@ -249,6 +252,7 @@ class Listener:
                     [*features, *([Landmarks()] if landmarks else [])],
                     channel,
                     most_speech=most,
+                    template=not self.starts,
                     conditions=self.sounds or speech_seconds is not None,
                     starts=starts,
                 )

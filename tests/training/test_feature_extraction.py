@@ -7,6 +7,7 @@ from numpy.testing import assert_array_equal
 
 from monitor.corpus import find
 from monitor.errors import SourceError, UsageError
+from monitor.features.embeddings import SpeechWindows, window_spec
 from monitor.features.extractor import Extractor
 from monitor.features.registry import make
 from monitor.training import feature_extraction
@@ -14,6 +15,7 @@ from monitor.training.enrolling import enrol
 from monitor.training.feature_extraction import Listener, SpeechFrames
 from monitor.training.voices import collect
 from monitor.types import Block
+from tests.features.test_embeddings import Counting
 from tests.sounds import synthetic
 
 
@@ -49,6 +51,23 @@ def test_stopping_early_changes_nothing_of_what_was_wanted(tmp_path):
         a, b = whole.tracks["f0"], part.tracks["f0"]
         assert_array_equal(a.values[a.at <= ticks], b.values[b.at <= ticks])
         assert part.audio_seconds_at(ticks) == whole.audio_seconds_at(ticks)
+
+
+def test_a_template_costs_no_windows_that_it_is_not_made_of(tmp_path):
+    soundfile.write(tmp_path / "a.wav", synthetic(60.0), 16_000)
+    network = Counting()
+    feature = SpeechWindows(window_spec("own", 192), network)
+    whole = Listener([feature], starts=True).extract(tmp_path / "a.wav").tracks["own"]
+    assert network.early
+    network.batches.clear()
+    network.early.clear()
+    part = Listener([feature]).extract(tmp_path / "a.wav", speech_seconds=5.0).tracks["own"]
+    assert part.at.tolist() == whole.at[:2].tolist() == [300, 600]
+    assert sum(map(len, network.batches)) == 2
+    assert not network.early
+    # the next recording of the same feature is heard in full
+    Listener([feature], starts=True).extract(tmp_path / "a.wav")
+    assert network.early
 
 
 def test_what_cannot_be_heard_is_named_once(tmp_path, frames_file, flac):
