@@ -218,7 +218,12 @@ def product(rows: FloatArray, matrix: FloatArray, together: int | None = None) -
 
 def relu(x: FloatArray) -> FloatArray:
     """Set negative values to zero, in place."""
-    return np.maximum(x, 0, out=x)
+    return np.maximum(x, _zeros(x.shape[-1]), out=x)
+
+
+@cache
+def _zeros(count: int) -> FloatArray:
+    return np.zeros(count, np.float32)  # numpy compares with one number far more slowly
 
 
 # scipy.special has these two, and takes as long to import as numpy (benchmarks/runs.py).

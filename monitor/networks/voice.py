@@ -18,7 +18,7 @@ from scipy.fft import rfft
 from monitor.errors import UsageError
 from monitor.lazy import once
 from monitor.networks.layers import StoredNetwork, relu, shipped_weights, sigmoid
-from monitor.types import AnyArray, FloatArray
+from monitor.types import AnyArray, FloatArray, IntArray
 
 SHA256 = "8c94d103c5722cfe6f17d60cc01fbb7ef5367fdba429551b94dd0706881acf6f"  # of voice.npz
 SIZE = 192  # numbers in an embedding
@@ -68,6 +68,8 @@ def _triangles() -> FloatArray:
 
 GROUPS = 8  # parts that the channels of a block are split into; all but the first are convolved
 LEAST_VARIANCE = 1e-6
+_TOGETHER = 12
+"""Rows. OpenBLAS takes so many at a time with AVX2, and adds up what is left over differently."""
 
 
 class VoiceNetwork(StoredNetwork):
@@ -111,55 +113,66 @@ class VoiceNetwork(StoredNetwork):
     def embed_bands(self, windows: list[FloatArray]) -> FloatArray:
         """Embed windows by their bands, shape (t, 80) each: shape (b, size), as `embed`.
 
-        Layer after layer, all windows through each while its weights are at hand.
+        The frames of all windows go through a matrix together, of any lengths. An embedding does
+        not depend on the others to a bit, and to rounding where its window is under half a second.
         """
-        rows = [self._stem(bands) for bands in windows]
+        rows = [self._rows(bands) for bands in windows]
+        frames = _Stack(tuple(map(len, rows)))
+        x = self._layer(frames.stack(rows), "stem")
         outputs = []
         for block in range(len(self._blocks)):
-            rows = [self._block(x, block) for x in rows]
-            outputs.append(rows)
-        windows_rows = zip(*outputs, strict=True)
-        return np.stack([self._pool(np.concatenate(parts, axis=1)) for parts in windows_rows])
+            x = self._block(x, block, frames)
+            outputs.append(x)
+        return self._pool(np.concatenate(outputs, axis=1), frames)
 
-    def _stem(self, bands: FloatArray) -> FloatArray:
-        """Compute frames of five rows of bands, at 50 a second."""
+    def _rows(self, bands: FloatArray) -> FloatArray:
+        """Place five rows of bands side by side, at 50 a second."""
         taps = self.weights["stem"].shape[1] // BANDS
         padded = _mirrored(bands, taps // 2)
         rows = sliding_window_view(padded, taps, axis=0)[:: self._stride]
-        rows = np.ascontiguousarray(rows.swapaxes(1, 2)).reshape(len(rows), -1)
-        return self._activated(self._dense(rows, "stem"), "stem")
+        return rows.swapaxes(1, 2).reshape(len(rows), -1)
 
-    def _block(self, x: FloatArray, block: int) -> FloatArray:
+    def _block(self, x: FloatArray, block: int, frames: _Stack) -> FloatArray:
         """Mix channels, convolve their groups one on top of the other, mix, gate; add x."""
-        taps, dilation = self._blocks[block]
-        y = self._activated(self._dense(x, f"{block}.one"), f"{block}.one")
+        places = frames.around(*self._blocks[block])
+        y = self._layer(x, f"{block}.one")
         width = y.shape[1] // GROUPS
         last: FloatArray | None = None
         for group in range(1, GROUPS):
             channels = y[:, group * width : (group + 1) * width]
-            if last is not None:
-                channels += last
+            beside = channels.copy() if last is None else channels + last
             name = f"{block}.group{group}"
-            last = self._activated(self._dense(_over_time(channels, taps, dilation), name), name)
+            beside = beside.take(places, axis=0).reshape(len(y), -1)
+            last = self._layer(beside, name)
             channels[:] = last
-        y = self._activated(self._dense(y, f"{block}.two"), f"{block}.two")
-        squeezed = relu(self._dense(y.mean(axis=0), f"{block}.squeeze"))
-        y *= sigmoid(self._dense(squeezed, f"{block}.excite"))
-        y += x
+        y = self._layer(y, f"{block}.two")
+        for window in frames.windows:
+            rows = y[window]
+            squeezed = relu(self._dense(rows.mean(axis=0), f"{block}.squeeze"))
+            rows *= sigmoid(self._dense(squeezed, f"{block}.excite"))
+            rows += x[window]
         return y
 
-    def _pool(self, x: FloatArray) -> FloatArray:
-        """Pool mean and deviation over time, as attention weighs frames, to an embedding."""
+    def _pool(self, x: FloatArray, frames: _Stack) -> FloatArray:
+        """Pool mean and deviation over time, as attention weighs frames, to embeddings."""
         x = relu(self._dense(x, "widen"))
+        attended = self._product(x, "attend")
+        for window in frames.windows:
+            bias = self._context(x[window]) + self.weights["attend.bias"]
+            self._activate(attended[window], "attend", bias)
+        attention = self._dense(np.tanh(attended, out=attended), "weigh")
+        return np.stack([self._weigh(attention[window], x[window]) for window in frames.windows])
+
+    def _context(self, x: FloatArray) -> FloatArray:
+        """Compute what attention to the frames of a window adds to each of them."""
         mean = x.mean(axis=0)
         square = np.einsum("tc,tc->c", x, x) / np.float32(len(x))
-        context = self._product(mean, "attend.mean") + self._product(
+        return self._product(mean, "attend.mean") + self._product(
             _deviation(square, mean), "attend.deviation"
         )
-        attended = self._product(x, "attend")
-        attended += context + self.weights["attend.bias"]
-        attended = self._activated(attended, "attend")
-        attention = self._dense(np.tanh(attended, out=attended), "weigh")
+
+    def _weigh(self, attention: FloatArray, x: FloatArray) -> FloatArray:
+        """Embed a window by the logarithm of attention to its frames, which is overwritten."""
         np.exp(attention, out=attention)
         total = attention.sum(axis=0)
         attention *= x
@@ -178,33 +191,65 @@ class VoiceNetwork(StoredNetwork):
 
     def _dense(self, x: FloatArray, name: str) -> FloatArray:
         """Pass rows through a matrix, or through two factors, plus a bias."""
-        if name in self._matrices:
-            y = self._product(x, name)
-        else:
-            y = self._product(self._product(x, f"{name}.in"), f"{name}.out")
+        y = self._factors(x, name)
         y += self.weights[f"{name}.bias"]
         return y
 
-    def _activated(self, x: FloatArray, name: str) -> FloatArray:
-        """Rectify, then scale and shift as a batch norm does; in place."""
-        x = relu(x)
-        x *= self.weights[f"{name}.gain"]
-        x += self.weights[f"{name}.shift"]
-        return x
+    def _factors(self, x: FloatArray, name: str) -> FloatArray:
+        if name in self._matrices:
+            return self._product(x, name)
+        return self._product(self._product(x, f"{name}.in"), f"{name}.out")
+
+    def _layer(self, x: FloatArray, name: str) -> FloatArray:
+        """Pass rows through `_dense`; rectify, and scale and shift as a batch norm does."""
+        return self._activate(self._factors(x, name), name, self.weights[f"{name}.bias"])
+
+    def _activate(self, y: FloatArray, name: str, bias: FloatArray) -> FloatArray:
+        """Add a bias and rectify, then scale and shift as a batch norm does; in place."""
+        y += bias
+        relu(y)
+        y *= self.weights[f"{name}.gain"]
+        y += self.weights[f"{name}.shift"]
+        return y
+
+
+class _Stack:
+    """Places of the frames of windows that lie one below the other in one matrix.
+
+    Each window begins at a multiple of `_TOGETHER` rows: a product then treats its rows alike
+    whatever lies above them.
+    """
+
+    def __init__(self, counts: tuple[int, ...]) -> None:
+        sizes = [-(-count // _TOGETHER) * _TOGETHER for count in counts]
+        begins = np.cumsum([0, *sizes]).tolist()
+        self._rows = begins[-1]
+        self.windows = [
+            slice(begin, begin + count) for begin, count in zip(begins, counts, strict=False)
+        ]
+
+    def stack(self, rows: list[FloatArray]) -> FloatArray:
+        """Lay the frames of windows, shape (t, channels) each, one below the other."""
+        stacked = np.zeros((self._rows, rows[0].shape[1]), np.float32)
+        for window, part in zip(self.windows, rows, strict=True):
+            stacked[window] = part
+        return stacked
+
+    def around(self, taps: int, dilation: int) -> IntArray:
+        """Find the frames around each, mirrored at both ends of a window: shape (rows, taps)."""
+        places = np.zeros((self._rows, taps), np.intp)
+        steps = dilation * (np.arange(taps) - taps // 2)
+        for window in self.windows:
+            last = window.stop - window.start - 1
+            places[window] = window.start + last - np.abs(last - np.abs(
+                np.arange(last + 1)[:, None] + steps
+            ))  # fmt: skip
+        return places
 
 
 def _mirrored(rows: FloatArray, count: int) -> FloatArray:
     """Extend rows beyond both ends by their mirror image."""
     return np.concatenate([rows[count:0:-1], rows, rows[-2 : -count - 2 : -1]])
-
-
-def _over_time(rows: FloatArray, taps: int, dilation: int) -> FloatArray:
-    """Place each row beside those around it, tap by tap: shape (t, taps x channels)."""
-    padded = _mirrored(rows, taps // 2 * dilation)
-    count = len(rows)
-    return np.concatenate(
-        [padded[at : at + count] for at in range(0, taps * dilation, dilation)], axis=1
-    )
 
 
 def _deviation(square: FloatArray, mean: FloatArray) -> FloatArray:

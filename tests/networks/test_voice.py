@@ -91,6 +91,13 @@ def test_an_embedding_does_not_depend_on_its_batch():
     assert shipped().embed(WINDOWS[:0]).shape == (0, SIZE)
 
 
+def test_windows_of_any_lengths_go_together():
+    bands = [mel_decibels(WINDOWS[0, :length]) for length in (48_000, 8_000, 16_000, 31_999)]
+    whole = shipped().embed_bands(bands)
+    alone = np.concatenate([shipped().embed_bands([one]) for one in bands])
+    assert np.array_equal(whole, alone)
+
+
 def test_the_level_changes_nothing():
     one, other = shipped().embed(WINDOWS[1:2]), shipped().embed(WINDOWS[1:2] / 64)
     np.testing.assert_allclose(one, other, atol=1e-4)
