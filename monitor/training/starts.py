@@ -94,7 +94,9 @@ class StartListener:
         head, rate = self._head, self._key[1]
         while not head.is_complete:
             begin = head.next_sample - self._first
-            samples = self._sound[begin : begin + rate // 2]
+            # it lacks so many samples if all of them are speech
+            least = head.missing_ticks * rate // TICKS_PER_SECOND
+            samples = self._sound[begin : begin + max(least, rate // 2)]
             if not len(samples):
                 return False
             head.push(Block(samples, rate, self._key[0]))
@@ -140,8 +142,13 @@ class _Head:
         self._speech = 0
 
     @property
+    def missing_ticks(self) -> int:
+        """Ticks of speech that it still needs."""
+        return START_SECONDS * TICKS_PER_SECOND - self._speech
+
+    @property
     def is_complete(self) -> bool:
-        return self._speech >= START_SECONDS * TICKS_PER_SECOND
+        return self.missing_ticks <= 0
 
     def push(self, block: Block) -> None:
         self.next_sample += len(block.samples)
