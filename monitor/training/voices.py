@@ -55,6 +55,9 @@ class SessionFrames:
     early: EarlyFrames | None = None  # ticks are units of speech
     starts: Mapping[int, HeardStart] = field(default_factory=dict)  # by unit; frames beside these
     _addends: list[AnyArray] = field(default_factory=list, init=False, repr=False, compare=False)
+    _heard: dict[tuple[int, int], AnyArray] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def total(self, start: int, length: int) -> AnyArray:
         """Counts (or sum of embeddings) over ``length`` units from ``start``, circular.
@@ -84,9 +87,14 @@ class SessionFrames:
         Only a stream that begins there has an early frame, and the frame must be complete by then.
         """
         start %= max(self.length, 1)
-        begun = self.starts.get(start)
-        if begun is None:
+        if start not in self.starts:
             return self.enrolled(start, length)
+        key = start, length
+        if key not in self._heard:  # cells share their tests
+            self._heard[key] = self._hear(self.starts[start], start, length)
+        return self._heard[key]
+
+    def _hear(self, begun: HeardStart, start: int, length: int) -> AnyArray:
         if length * UNIT_TICKS <= begun.length:
             return begun.total(length * UNIT_TICKS)
         rest = self.enrolled(
