@@ -124,7 +124,8 @@ _HOMES = {
     "lab.scoring": "score",
     "population": "Population",
     "run": "Measurement Run measure",
-    "stream.monitor": "Monitor MonitorSettings",
+    "stream.monitor": "Monitor",
+    "stream.plan": "MonitorSettings",
     "tables": "Readings",
     "training": "calibrate enrol",
 }

@@ -74,7 +74,7 @@ from monitor.run import Measurement as Measurement
 from monitor.run import Run as Run
 from monitor.run import measure as measure
 from monitor.stream.monitor import Monitor as Monitor
-from monitor.stream.monitor import MonitorSettings as MonitorSettings
+from monitor.stream.plan import MonitorSettings as MonitorSettings
 from monitor.tables import Readings as Readings
 from monitor.training import calibrate as calibrate
 from monitor.training import enrol as enrol

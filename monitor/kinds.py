@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -164,6 +165,15 @@ class FollowedVoice(ABC):
         self._own: FloatArray
         self._left: Left | None = None
         self.reset()
+
+    def fork(self) -> Self:
+        """Copy it: the two go on apart."""
+        fork = copy(self)
+        fork._held = list(self._held)
+        if self._left is not None:
+            fork._left = replace(self._left, recent=list(self._left.recent))
+        fork._follow(list(self._margins), list(self._began))
+        return fork
 
     def reset(self) -> None:
         """Forget the voice; one that was left is remembered still."""

@@ -57,7 +57,8 @@ def command(asked: DemoOptions) -> int:
     from monitor.sinks.live import LiveView
     from monitor.sources.base import Paced
     from monitor.sources.frames import FramesFile
-    from monitor.stream.monitor import Monitor, MonitorSettings
+    from monitor.stream.monitor import Monitor
+    from monitor.stream.plan import MonitorSettings
 
     if not asked.folder.is_dir():
         raise UsageError(f"{asked.folder} is not a folder; make it first, or leave -o out")

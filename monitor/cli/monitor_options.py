@@ -146,7 +146,8 @@ class MonitorOptions:
     def monitor(self, source: Source, *, setup: FeatureSetup, top: int) -> Monitor:
         """Make the monitor for a source, with the population and rank models that it needs."""
         from monitor.features.registry import takes
-        from monitor.stream.monitor import Monitor, MonitorSettings
+        from monitor.stream.monitor import Monitor
+        from monitor.stream.plan import MonitorSettings
 
         files = self.store, self.rank_model_file
         population, rank_models = _read(*files, *map(_mark_of, self.files))

@@ -31,7 +31,8 @@ from monitor.safe_text import printable
 from monitor.sources.base import samples_or_source
 from monitor.sources.people import Diarised, PerChannel
 from monitor.sources.registry import open_source
-from monitor.stream.monitor import Monitor, MonitorSettings
+from monitor.stream.monitor import Monitor
+from monitor.stream.plan import MonitorSettings
 from monitor.tables import Readings
 from monitor.transcripts.turns import Turn, Turns
 from monitor.types import Notice, Record

@@ -15,7 +15,7 @@ from monitor.jobs import GeneratorProcesses, worthwhile
 from monitor.protocols import Feature, LiveSource, Source, WindowFeature
 from monitor.sources.base import BaseSource, Chain, WrappedLiveSource, WrappedSource
 from monitor.sources.file import File
-from monitor.stream.front_end import BlocksToTicks
+from monitor.stream.clocks import BlocksToTicks
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, FloatArray, Frames, Gap, Item, Track
 
 if TYPE_CHECKING:

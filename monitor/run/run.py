@@ -48,7 +48,7 @@ from monitor.sinks.jsonl import JsonLines
 from monitor.sources.base import SplitSource
 from monitor.sources.registry import missing_members, open_source
 from monitor.stream.checkpoint import Checkpoint, state_path
-from monitor.stream.monitor import Event, Monitor
+from monitor.stream.monitor import Monitor
 from monitor.stream.notices import (
     evidence_against,
     log_notices,
@@ -64,6 +64,7 @@ from monitor.stream.records import (
     placed,
     start_event,
 )
+from monitor.stream.stream import Event
 from monitor.types import Notice
 
 if TYPE_CHECKING:

@@ -36,7 +36,8 @@ from monitor.sources.file import File
 from monitor.sources.microphone import AudioQueue
 from monitor.sources.people import Diarised
 from monitor.sources.pipe import pcm_to_float
-from monitor.stream.monitor import Monitor, MonitorSettings
+from monitor.stream.monitor import Monitor
+from monitor.stream.plan import MonitorSettings
 from monitor.stream.records import start_event
 from monitor.training.enrolling import LiveEnrolment
 from monitor.transcripts.turns import read_turns

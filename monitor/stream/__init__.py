@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from monitor.lazy import lazily
 
 if TYPE_CHECKING:
-    from monitor.stream.monitor import Monitor, MonitorSettings
+    from monitor.stream.monitor import Monitor
     from monitor.stream.people import Person, SideBySide
+    from monitor.stream.plan import MonitorSettings
 
 __all__ = ["Monitor", "MonitorSettings", "Person", "SideBySide"]
 
-_HOMES = {"monitor": "Monitor MonitorSettings", "people": "Person SideBySide"}
+_HOMES = {"monitor": "Monitor", "plan": "MonitorSettings", "people": "Person SideBySide"}
 __getattr__, __dir__ = lazily(__name__, _HOMES, ("people",))

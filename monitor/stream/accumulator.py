@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import NotRequired, TypedDict
+from typing import NotRequired, Self, TypedDict
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from monitor.errors import StoreError, UsageError
 from monitor.features.framing import join_tracks
 from monitor.kinds import FeatureSpec
 from monitor.maths.scores import AnySketch
+from monitor.stream.forking import Forking
 from monitor.stream.repeats import Correction
 from monitor.types import (
     TICKS_PER_SECOND,
@@ -201,7 +203,7 @@ class Moments:
         }
 
 
-class FrameAccumulator:
+class FrameAccumulator(Forking):
     """Accumulator of frames that looks ahead to the next readings and learns up to each in turn.
 
     Looking ahead and learning are apart so that many readings can be worked out together while
@@ -228,6 +230,12 @@ class FrameAccumulator:
         self.carried: FeatureTotals | None = None
         self._corrections: list[Correction] = []
         self.uncorrected = 0  # ticks before which nothing is corrected any more
+
+    def fork(self) -> Self:
+        """Fork it, with its sketches."""
+        fork = super().fork()
+        fork.sketches = deepcopy(self.sketches)
+        return fork
 
     @property
     def totals(self) -> FeatureTotals:

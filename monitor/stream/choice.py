@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
 
@@ -10,11 +10,19 @@ import numpy as np
 
 from monitor.crowds import YOU
 from monitor.errors import StoreError, UsageError
-from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup, ready, superseded, takes
-from monitor.kinds import unlike_networks
+from monitor.features.registry import (
+    AS_ENVIRONMENT,
+    FeatureSetup,
+    get_least_share,
+    ready,
+    superseded,
+    takes,
+)
+from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.population.interpolation import at_template
 from monitor.population.population import MISMATCH, Population, Scoring
 from monitor.population.rank_model import RankModel, RankModels
+from monitor.protocols import Feature, Source
 from monitor.types import BoolArray, IntArray
 
 _EXAMPLE_SECONDS = 30.0
@@ -57,6 +65,37 @@ def choose_features(
     sets = [names for names in sets if words or "words" not in map(takes, names)] or sets
     sets = [names for names in sets if all(ready(name, setup) for name in names)] or sets
     return max(sets, key=worth)
+
+
+def find_pitch(features: Iterable[str]) -> str | None:
+    """Return the first feature that is found in voiced speech alone; None without."""
+    return next((name for name in features if get_least_share(name)), None)
+
+
+def choose_features_of(
+    source: Source,
+    population: Population,
+    features: Sequence[str | Feature | FeatureSpec] | None,
+    rank_models: RankModels,
+    setup: FeatureSetup,
+) -> tuple[Sequence[str | Feature | FeatureSpec] | None, Collection[str] | None]:
+    """Choose features by what a source brings, where none were named.
+
+    Returns:
+        the features, None where those of any audio do; and what there was to choose from, None
+        where that is as of any audio.
+    """
+    info = source.stream_info
+    if not features and not info.audio:
+        by_words = [name for name in population.features if info.words and takes(name) == "words"]
+        available = [n for n in population.features if n in info.tracks or n in by_words]
+        if available:
+            return choose_features(rank_models, available), available
+    if not info.words:
+        return features, None
+    if features is None:
+        features = choose_features(rank_models, words=True, setup=setup)
+    return features, population.features
 
 
 def choose_rank_model(

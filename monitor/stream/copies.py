@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from monitor.maths.landmarks import (
     unpack,
 )
 from monitor.population.population import Population
+from monitor.stream.forking import Forking
 from monitor.types import TICKS_PER_SECOND, Frames, IntArray, Notice
 
 WINDOW_TICKS = 10 * TICKS_PER_SECOND
@@ -87,28 +88,48 @@ class LandmarkWindows:
         self._times, self._pitches = self._times[rest].copy(), self._pitches[rest].copy()
 
 
-class CopyFinder:
+class EnrolledLandmarks:
+    """Landmarks of the enrolled recordings and their speakers; loaded at first use.
+
+    The watched speaker comes first where there are too many.
+    """
+
+    def __init__(self, population: Population, watch: str | None = None) -> None:
+        self._population, self._watch = population, watch
+        self.names: list[str] = []
+
+    @cached_property
+    def index(self) -> LandmarkIndex:
+        """All landmarks; ``names`` says whose each recording is."""
+        landmarks, left = [], MOST_LANDMARKS
+        for speaker in self._population.recorded(self._watch):
+            if left <= 0:
+                break
+            for note in speaker.sources:
+                if note.landmarks.size and left > 0:
+                    landmarks.append(unpack(note.landmarks))
+                    self.names.append(speaker.name)
+                    left -= note.landmarks.size
+        return LandmarkIndex(landmarks)
+
+
+class CopyFinder(Forking):
     """Finder of copies of enrolled recordings in a stream, every ten seconds, by landmarks.
 
     The very file is known by its fingerprint and refused; a copy at another gain, cut or compressed
     has another one. A finding depends on nothing before the window, so that a resumed stream brings
-    the same notices. The watched speaker comes first where there are too many.
+    the same notices.
     """
 
-    def __init__(self, population: Population, watch: str | None = None) -> None:
-        self._enrolled = _Enrolled(population, watch)
-        self._begin()
-
-    def create_sibling(self) -> CopyFinder:
-        """Create a fresh finder for another stream, sharing the enrolled landmarks."""
-        finder = copy(self)
-        finder._begin()
-        return finder
-
-    def _begin(self) -> None:
+    def __init__(self, enrolled: EnrolledLandmarks) -> None:
+        self._enrolled = enrolled
         self._windows = LandmarkWindows()
         self._count = 0
         self._noticed: set[tuple[int, str]] = set()
+
+    def fork(self) -> Self:
+        """Create a finder without the past: a moment that ends a stream is a copy of nothing."""
+        return type(self)(self._enrolled)
 
     def update(self, frames: Frames, arrived: int) -> Iterator[tuple[int, Notice]]:
         """Yield (tick, Notice) for a further run of ticks."""
@@ -135,27 +156,6 @@ class CopyFinder:
         if (recording, name) not in self._noticed:
             self._noticed.add((recording, name))
             yield tick, _create_notice(name, match.speed)
-
-
-class _Enrolled:
-    """Landmarks of the enrolled recordings and their speakers; loaded at first use."""
-
-    def __init__(self, population: Population, watch: str | None) -> None:
-        self._population, self._watch = population, watch
-        self.names: list[str] = []
-
-    @cached_property
-    def index(self) -> LandmarkIndex:
-        landmarks, left = [], MOST_LANDMARKS
-        for speaker in self._population.recorded(self._watch):
-            if left <= 0:
-                break
-            for note in speaker.sources:
-                if note.landmarks.size and left > 0:
-                    landmarks.append(unpack(note.landmarks))
-                    self.names.append(speaker.name)
-                    left -= note.landmarks.size
-        return LandmarkIndex(landmarks)
 
 
 def _create_notice(name: str, speed: float) -> Notice:

@@ -1,4 +1,4 @@
-"""Notices of a stream, in the order in which they happen; and the log for programs."""
+"""Notices of a stream, and the log for programs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Protocol
 
 from monitor.crowds import YOU
 from monitor.errors import Argument, Message, OverlapError, StoreError, UsageError
-from monitor.events.run import GapEvent, NoticeEvent
 from monitor.features.registry import caveats, takes
 from monitor.phrases import format_best_feature, plural, some_of
 from monitor.population.interpolation import same_session_bias
@@ -24,53 +23,7 @@ from monitor.stream.front_end import FrontEnd
 from monitor.stream.posterior import Bystanders
 from monitor.stream.separability import Verdict, compare_people
 from monitor.stream.speaker_changes import Recordings, describe_criterion, find_shared_features
-from monitor.types import TICKS_PER_SECOND, Gap, Notice
-
-MOST_NOTICES = 100
-"""Of a stream; what comes after them is left out, so that a run that ends says all that it said."""
-
-
-class EventOrder:
-    """Queue that emits every loss and notice once, in order, for any cutting of the stream.
-
-    Attributes:
-        emitted_count: events emitted before the stop that the stream is resumed from.
-    """
-
-    def __init__(self) -> None:
-        self.emitted_count = 0
-        self._passed = self._notices = 0
-        self._waiting: list[tuple[int, Gap | Notice, bool]] = []
-
-    @property
-    def count(self) -> int:
-        """Number of repeatable events so far, those before a stop included."""
-        return max(self._passed, self.emitted_count)
-
-    def add(self, tick: int, event: Gap | Notice, *, again: bool = True) -> None:
-        """Add an event, to be emitted once so many ticks have been learnt.
-
-        ``again``: True if a replay of the stream brings it again.
-        """
-        if isinstance(event, Notice):
-            self._notices += 1
-            if self._notices > MOST_NOTICES:
-                return
-        self._waiting.append((tick, event, again))
-        self._waiting.sort(key=lambda waiting: waiting[0])
-
-    def pop_due(self, tick: int, *, last: bool = False) -> Iterator[GapEvent | NoticeEvent]:
-        """Yield what is due by this tick; at the last one, everything."""
-        while self._waiting and (last or self._waiting[0][0] <= tick):
-            at, event, again = self._waiting.pop(0)
-            self._passed += again
-            if again and self._passed <= self.emitted_count:
-                continue
-            seconds = min(at, tick) / TICKS_PER_SECOND
-            if isinstance(event, Notice):
-                yield NoticeEvent.of(seconds, event)
-            else:
-                yield GapEvent.of(seconds, event)
+from monitor.types import Notice
 
 
 def session_of(

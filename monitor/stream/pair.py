@@ -14,8 +14,9 @@ from monitor.events.run import Change
 from monitor.features.registry import make
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source
-from monitor.stream.front_end import BlocksToTicks
-from monitor.stream.monitor import Event, Monitor, MonitorState, select_arrays
+from monitor.stream.clocks import BlocksToTicks
+from monitor.stream.monitor import Monitor
+from monitor.stream.stream import Event, StreamState, select_arrays
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Item, Words
 
 IGNORANT = "ignorant"
@@ -30,10 +31,10 @@ _ONE_KIND = (
 Protecting: TypeAlias = Callable[[Iterable[Item]], Iterator[Block]]
 
 
-class PairState(MonitorState):
+class PairState(StreamState):
     """Plain values of a `MonitorPair`, in a checkpoint."""
 
-    protected: dict[str, MonitorState]
+    protected: dict[str, StreamState]
 
 
 class MonitorPair:
@@ -189,7 +190,7 @@ class MonitorPair:
     def state(self) -> tuple[PairState, dict[str, AnyArray]]:
         """Return what all monitors need to go on after the last reading."""
         plain, arrays = self.clear.state()
-        protected: dict[str, MonitorState] = {}
+        protected: dict[str, StreamState] = {}
         for name, monitor in self.attackers.items():
             protected[name], more = monitor.state()
             arrays |= {f"protected/{name}/{key}": array for key, array in more.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypedDict
 
@@ -29,6 +28,7 @@ from monitor.phrases import (
 )
 from monitor.stream.accumulator import FeatureTotals, Moments, RunningTotals
 from monitor.stream.attacker import Attacker
+from monitor.stream.forking import Forking
 from monitor.stream.posterior import Assessment, Bystanders
 from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, FloatArray, IntArray, Notice, Track
 
@@ -55,7 +55,7 @@ class ConditionsState(TypedDict):
     noticed: list[str]
 
 
-class StreamConditions:
+class StreamConditions(Forking):
     """Sound of a stream, second by second, compared with the templates'.
 
     Args:
@@ -127,7 +127,7 @@ class StreamConditions:
         self._tick = tick
         while self._waiting and self._waiting[0][0] <= tick:
             complete, row = self._waiting.pop(0)
-            self._total += row
+            self._total = self._total + row
             self._seconds += 1
             if self._seconds >= self._due:
                 self._due = _next_due(self._seconds)
@@ -136,7 +136,7 @@ class StreamConditions:
     def correct(self, rows: AnyArray, counts: BoolArray) -> None:
         """Count seconds of sound, rows of shape (k, ROW), that were not counted, or the reverse."""
         signs = np.where(counts, 1, -1)
-        self._total += signs @ rows
+        self._total = self._total + signs @ rows
         self._seconds += int(signs.sum())
         self._due = _next_due(self._seconds)
         self._estimates = {}
@@ -266,7 +266,7 @@ class SegmentsState(TypedDict):
     chosen: int
 
 
-class SpeakerSegments:
+class SpeakerSegments(Forking):
     """Segments weighed for a watched speaker where somebody else may have spoken too.
 
     An attacker who hears that the speaker changes knows where to cut. So totals can be cut where
@@ -287,12 +287,6 @@ class SpeakerSegments:
         self._begun: Mark | None = None  # where the open one began
         self._whole = True  # whether the kept sum leaves nothing out
         self.chosen = 0
-
-    def __deepcopy__(self, memo: dict[int, object]) -> SpeakerSegments:
-        """Copy the list of marks; they never change."""
-        segments = copy(self)
-        segments._marks = list(self._marks)
-        return segments
 
     @property
     def cut(self) -> bool:
@@ -489,20 +483,25 @@ def _guides(
     return list(map(Guides, linear.tolist(), root.tolist()))
 
 
-class ReadingBuilder:
+class ReadingBuilder(Forking):
     """Builder of readings: headline, peak, guides (docs/method.md sections 5 and 6).
 
     The closed-set figure is the local bits where somebody is watched (``watching``), else the
     attacker's confidence; it is the ``headline`` as long as there is no evidence. At most
-    ``together`` moments are assessed at one go.
+    ``together`` moments are assessed at one go. ``peak_bits`` is the peak of earlier streams.
     """
 
     def __init__(
-        self, attacker: Attacker, watching: bool, headline: str, bystanders: Bystanders | None
+        self,
+        attacker: Attacker,
+        watching: bool,
+        headline: str,
+        bystanders: Bystanders | None,
+        peak_bits: float = 0.0,
     ) -> None:
         self._attacker, self._watching, self._bystanders = attacker, watching, bystanders
         self._headline = headline
-        self.peak, self.stream = 0.0, 1
+        self.peak, self.stream = peak_bits, 1
         self.together = max(1, min(_MOST_READINGS, _MOST_SCORES // attacker.speakers))
 
     def begin_another_stream(self) -> None:

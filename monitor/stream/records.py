@@ -26,9 +26,10 @@ from monitor.events.run import (
 )
 from monitor.population.rank_model import RankModel
 from monitor.protocols import Source
-from monitor.stream.front_end import RecordingCoverage
-from monitor.stream.monitor import Event, Monitor
+from monitor.stream.monitor import Monitor
 from monitor.stream.notices import setup_notices
+from monitor.stream.stream import Event
+from monitor.stream.word_coverage import RecordingCoverage
 from monitor.types import Notice, Record
 from monitor.version import __version__
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import NotRequired, TypedDict
+from typing import NotRequired, Self, TypedDict
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from monitor.lazy import once
 from monitor.population.population import SLICE_SECONDS, Population, Scoring
 from monitor.stream.accumulator import FeatureTotals, Moments, TotalsState
 from monitor.stream.attacker import Attacker
+from monitor.stream.forking import Forking
 from monitor.types import TICKS_PER_SECOND, AnyArray, Record
 
 _LARGEST_DELTA = 0.95
@@ -139,7 +140,7 @@ class RecordingsState(TypedDict):
     voice: NotRequired[TotalsState]
 
 
-class Recordings:
+class Recordings(Forking):
     """The recordings of a stream: those without speech, and those of another person.
 
     Args:
@@ -240,7 +241,7 @@ class SpeakerChangesState(TypedDict):
     change: NotRequired[DetectorState]
 
 
-class SpeakerChanges:
+class SpeakerChanges(Forking):
     """Detection of another speaker, or channel; ``open`` is the change that is in doubt."""
 
     def __init__(self, detector: ChangeDetector | None, on_change: str) -> None:
@@ -257,6 +258,11 @@ class SpeakerChanges:
     def begins_afresh(self) -> bool:
         """True if the evidence begins afresh at a change."""
         return self._on_change in ("reset", "split")
+
+    @property
+    def begins_another(self) -> bool:
+        """True if what follows a change is another stream."""
+        return self._on_change == "split"
 
     def rest(self) -> None:
         """Stop looking for changes."""
@@ -333,7 +339,7 @@ class FollowedFeature:
     how: Sensitivity
 
 
-class ChangeDetector:
+class ChangeDetector(Forking):
     """Detector of another person, or another channel.
 
     Each feature has a margin (`monitor.maths.scores`): how much better the voice since the last
@@ -390,6 +396,12 @@ class ChangeDetector:
             how = replace(how, delta=min(how.delta * factor / careful, _LARGEST_DELTA))
             self._voices[name] = kind.follow(np.asarray(followed[name].others), how)
         self._tick = 0
+
+    def fork(self) -> Self:
+        """Fork it, and the voices that it follows."""
+        fork = super().fork()
+        fork._voices = {name: voice.fork() for name, voice in self._voices.items()}
+        return fork
 
     def update(self, step: Mapping[str, AnyArray], tick: int) -> Change | None:
         """Add the frames of each feature since the last step, up to a tick."""

@@ -52,7 +52,7 @@ from monitor.sources.beside import SideInputSource, with_words
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, Header, write_frames
 from monitor.sources.registry import is_frames, open_source, recording_hashes, span_of
-from monitor.stream.front_end import find_coverage
+from monitor.stream.word_coverage import find_coverage
 from monitor.training.starts import EVERY_SECONDS, START_SECONDS, StartListener
 from monitor.transcripts.formats import LIES_BESIDE, TranscriptChoice, words_mark
 from monitor.types import (

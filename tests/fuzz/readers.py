@@ -56,7 +56,7 @@ from monitor.sources.file import File
 from monitor.sources.frames import FramesFile, Header, write_frames
 from monitor.sources.pipe import Pipe
 from monitor.stream.checkpoint import Checkpoint
-from monitor.stream.front_end import check_words
+from monitor.stream.clocks import check_words
 from monitor.stream.records import RunTotals, start_event
 from monitor.training import enrol
 from monitor.transcripts.formats import SUFFIXES, read_transcript

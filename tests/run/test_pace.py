@@ -28,7 +28,7 @@ from monitor.run.pace import (
 from monitor.sources import BaseSource
 from monitor.sources.base import Chain
 from monitor.sources.file import File
-from monitor.stream.monitor import Event
+from monitor.stream.stream import Event
 from monitor.types import Block, Gap, Track
 from tests.contracts import babble, heard, voice
 from tests.sounds import synthetic

@@ -13,7 +13,7 @@ from monitor import Monitor
 from monitor.run import Run
 from monitor.sources import AudioQueue
 from monitor.sources.beside import LiveWords
-from monitor.stream.front_end import check_words
+from monitor.stream.clocks import check_words
 from monitor.transcripts.live import WordPipe
 from monitor.types import Block, FloatArray, Gap, Words
 from tests.contracts import RATE, voice

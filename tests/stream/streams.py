@@ -24,8 +24,8 @@ from monitor.population.rank_model import RankModel, RankModels
 from monitor.protocols import Provenance, Source, StreamInfo
 from monitor.run import Run
 from monitor.sources import BaseSource
-from monitor.stream.monitor import Event
 from monitor.stream.records import RunTotals, placed
+from monitor.stream.stream import Event
 from monitor.types import Block, FloatArray, Frames, Item, Track
 from tests.contracts import voice
 from tests.population.rank_models import evidence_model

@@ -234,7 +234,7 @@ def test_a_state_in_the_middle_of_a_block_has_none_of_a_whole_window(spoken):
 def test_what_began_afresh_has_no_early_frames(spoken):
     stream, (first, then, *_) = fresh(), frames(spoken, range(150, 1000, 150))
     records(stream, first)
-    stream._begin_afresh()
+    stream._stream.begin_afresh()
     assert records(stream, then)[-1]["features"]["voice"]["usable"] == 0.0
 
 

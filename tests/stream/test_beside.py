@@ -30,10 +30,10 @@ from monitor.population.people import Speaker
 from monitor.population.rank_model import RankModels
 from monitor.protocols import StreamInfo
 from monitor.sources import Chain, File, FramesFile, SideInputSource, write_frames
-from monitor.stream import front_end as coverage
+from monitor.stream import word_coverage as coverage
 from monitor.stream.checkpoint import Checkpoint
-from monitor.stream.front_end import WordCoverage
 from monitor.stream.records import RunTotals, coverage_notices, list_coverage, start_event
+from monitor.stream.word_coverage import WordCoverage
 from monitor.transcripts.transcript import measure_coverage
 from monitor.types import AnyArray, Block, Track, Tracks, Words
 from tests.contracts import talk, voice

@@ -14,7 +14,7 @@ from monitor.events.run import NoticeEvent
 from monitor.maths.condition import Condition
 from monitor.population import demo_frames
 from monitor.population.people import sound_of
-from monitor.stream.monitor import Event
+from monitor.stream.stream import Event
 from recipes.sounds import RATE, babble, clipped, cut, in_room, noisy, telephone
 from tests.stream.streams import Listed, audio, resumed, told
 

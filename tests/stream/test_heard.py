@@ -140,7 +140,7 @@ def test_stopped_and_resumed_equals_never_stopped():
 def test_what_began_afresh_is_this_streams_alone_and_a_reset_forgets_all():
     monitor, alone = fresh(), fresh()
     monitor.begin_with(FeatureTotals(100, *_zeros()), 2.0)
-    monitor._begin_afresh()
+    monitor._stream.begin_afresh()
     heard(monitor, both(2.0, 1))
     heard(alone, both(2.0, 1))
     assert monitor.own_totals.speech == alone.own_totals.speech == monitor.totals.speech
@@ -205,14 +205,14 @@ def test_a_second_stream_is_refused_until_it_is_reset():
 def test_two_threads_do_not_push_to_one_monitor(monkeypatch):
     monitor = Monitor(reference())
     begun, go_on = threading.Event(), threading.Event()
-    take = monitor._push
+    take = monitor._stream.push
 
     def slowly(block):
         begun.set()
         go_on.wait(10)
         yield from take(block)
 
-    monkeypatch.setattr(monitor, "_push", slowly)
+    monkeypatch.setattr(monitor._stream, "push", slowly)
     thread = threading.Thread(target=monitor.push, args=(simulated(1.5),))
     thread.start()
     begun.wait(10)

@@ -24,7 +24,7 @@ from monitor.sinks.jsonl import RunBuffer
 from monitor.sinks.live import ReplayProgress
 from monitor.sinks.summary import print_summary
 from monitor.sources.base import Chain, cut_frames
-from monitor.stream.notices import MOST_NOTICES, EventOrder
+from monitor.stream.event_order import MOST_NOTICES, EventOrder
 from monitor.types import NOTICE_KINDS, Frames, Gap, Notice
 from tests.records import read_records
 from tests.stream.streams import (

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from monitor.errors import SourceError
-from monitor.stream.front_end import check_words
+from monitor.stream.clocks import check_words
 from monitor.transcripts import Transcript
 
 SAID = [("So", 0.2, 0.4), ("it's", 0.4, 0.7), ("gone.", 1.0, 1.31)]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from monitor.corpus import Corpus, Recording
 from monitor.errors import SourceError, UsageError
-from monitor.stream.front_end import check_words
+from monitor.stream.clocks import check_words
 from monitor.transcripts import Transcript
 from monitor.transcripts.formats import (
     LIES_BESIDE,

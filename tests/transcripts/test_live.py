@@ -7,7 +7,7 @@ import os
 import threading
 import time
 
-from monitor.stream.front_end import check_words
+from monitor.stream.clocks import check_words
 from monitor.transcripts import WordPipe, lines_from
 
 

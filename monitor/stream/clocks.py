@@ -1,0 +1,155 @@
+"""Audio, and what lies beside it, brought to frames at their place on a stream's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from monitor.errors import UsageError
+from monitor.features.framing import columns_of
+from monitor.protocols import Feature
+from monitor.stream.accumulator import check_frames
+from monitor.stream.front_end import FrontEnd
+from monitor.types import TICKS_PER_SECOND, Block, Frames, Track, Tracks, Words
+
+
+class BlocksToTicks:
+    """Converter of blocks of audio to runs of ticks, with each recording's place on the stream.
+
+    Args:
+        features: those of audio.
+        channel: the channel to process, counted from 1; None mixes all of them.
+        skip: frames complete by this tick need not be computed.
+        levels, conditions: whether to compute these as well.
+        landmarks: whether to compute these and the waveform, by which audio is known again.
+    """
+
+    def __init__(
+        self,
+        features: Sequence[Feature],
+        channel: int | None,
+        skip: int,
+        *,
+        levels: bool = False,
+        conditions: bool = False,
+        landmarks: bool = False,
+    ) -> None:
+        # resampling and voice activity need libraries that ready-made frames do not
+        from monitor.features.channel import Channel, Landmarks
+        from monitor.features.extractor import Extractor
+        from monitor.features.waveform import Waveform
+
+        extracted = [*features, *([Channel()] if levels else [])]
+        extracted += [Landmarks(), Waveform()] if landmarks else []
+        index = None if channel is None else channel - 1
+        self._extractor = Extractor(extracted, index, conditions=conditions, windows=True)
+        self._extractor.skip_to(skip)
+        self._ticks = 0  # that came out
+        self._key: tuple[int, int] | None = None  # the recording and its rate
+        self._began, self._samples = 0, 0  # ticks before it, samples of it
+
+    @property
+    def ticks(self) -> int:
+        """Ticks of audio that went in: more than came out, as resampling takes its time."""
+        if self._key is None:
+            return self._ticks
+        return self._began + -(-self._samples * TICKS_PER_SECOND // self._key[1])
+
+    def process(self, block: Block) -> list[Frames]:
+        """Return what a block completes, after the end of the recording before it.
+
+        Raises SourceError where the block makes no sense; nothing has changed then.
+        """
+        columns_of(block, self._extractor.channel)
+        key = (block.recording, block.rate)
+        ended = []
+        if key != self._key:
+            if self._key is not None:
+                ended.append(self.flush())
+            self._key, self._began, self._samples = key, self._ticks, 0
+        self._samples += block.samples.shape[0]
+        return [*ended, self._counted(self._extractor.process(block))]
+
+    def complete_before(self, recording: int) -> Frames | None:
+        """Complete the recording before this one, where there is one."""
+        another = self._key is not None and self._key[0] != recording
+        return self.flush() if another else None
+
+    def flush(self) -> Frames:
+        """Complete the recording."""
+        self._key = None
+        return self._counted(self._extractor.flush())
+
+    def _counted(self, frames: Frames) -> Frames:
+        self._ticks += frames.speech.shape[0]
+        # what was lost in a second is known, for any cutting, when the second is over
+        gaps = [(tick + (self._began - tick) % TICKS_PER_SECOND, gap) for tick, gap in frames.gaps]
+        return replace(frames, gaps=tuple(gaps))
+
+
+class BesideClock:
+    """Converter of words and ready-made frames to frames at their place on the clock."""
+
+    def __init__(self, front_end: FrontEnd) -> None:
+        self._front_end = front_end
+        self._recording: int | None = None
+        self._first = 0  # tick of the stream at which it began
+        self.begun = False
+
+    def check(self, item: Words | Tracks) -> None:
+        """Refuse what could not be learnt, before anything of the stream changes."""
+        if isinstance(item, Words):
+            check_words(item)
+        else:
+            specs = self._front_end.get_expected_specs(item.tracks)
+            check_frames(Frames(np.empty(0, np.bool_), item.tracks), specs)
+
+    def begin_recording(self, recording: int, tick: int) -> Frames | None:
+        """Begin a recording at this tick, and complete the one before."""
+        if recording == self._recording:
+            return None
+        last = self.flush()
+        self._recording, self._first = recording, tick
+        return last
+
+    def process(self, item: Words | Tracks) -> Frames:
+        """Return frames at ticks of the stream; they take no time."""
+        if not self.begun:  # what makes frames of words may have heard another stream
+            for feature in self._front_end.word_features():
+                feature.reset()
+        self.begun = True
+        if isinstance(item, Tracks):
+            return self._frames(dict(item.tracks))
+        tracks = {f.spec.name: f.process(item) for f in self._front_end.word_features()}
+        return self._frames(tracks)
+
+    def flush(self) -> Frames | None:
+        """Complete the recording; then the next one begins."""
+        features = self._front_end.word_features() if self.begun else []
+        last = {feature.spec.name: feature.flush() for feature in features}
+        for feature in features:
+            feature.reset()
+        return self._frames(last) if any(len(track.ticks) for track in last.values()) else None
+
+    def _frames(self, tracks: dict[str, Track]) -> Frames:
+        moved = {name: track.shifted(self._first) for name, track in tracks.items()}
+        return Frames(np.empty(0, np.bool_), moved, (), self._recording or 0)
+
+
+def check_words(words: Words) -> None:
+    """Refuse words with impossible times."""
+    times = (words.begins, words.ends, words.known)
+    if any(
+        column.shape != (len(words.texts),) or column.dtype.kind not in "iu" for column in times
+    ):
+        raise UsageError("words need as many begins, ends and knowns, in whole ticks")
+    if not all(isinstance(text, str) for text in words.texts):
+        raise UsageError("the texts of words must be strings")
+    wrong = (words.begins < 0) | (words.begins >= words.ends) | (words.ends > words.known)
+    if wrong.any() or np.any(words.known[1:] < words.known[:-1]):
+        raise UsageError(
+            "words must begin before they end and end before they are known, in the order in "
+            "which they are known"
+        )

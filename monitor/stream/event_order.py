@@ -1,0 +1,55 @@
+"""The losses and notices of a stream, in the order in which they happen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from monitor.events.run import GapEvent, NoticeEvent
+from monitor.stream.forking import Forking
+from monitor.types import TICKS_PER_SECOND, Gap, Notice
+
+MOST_NOTICES = 100
+"""Of a stream; what comes after them is left out, so that a run that ends says all that it said."""
+
+
+class EventOrder(Forking):
+    """Queue that emits every loss and notice once, in order, for any cutting of the stream.
+
+    Attributes:
+        emitted_count: events emitted before the stop that the stream is resumed from.
+    """
+
+    def __init__(self) -> None:
+        self.emitted_count = 0
+        self._passed = self._notices = 0
+        self._waiting: list[tuple[int, Gap | Notice, bool]] = []
+
+    @property
+    def count(self) -> int:
+        """Number of repeatable events so far, those before a stop included."""
+        return max(self._passed, self.emitted_count)
+
+    def add(self, tick: int, event: Gap | Notice, *, again: bool = True) -> None:
+        """Add an event, to be emitted once so many ticks have been learnt.
+
+        ``again``: True if a replay of the stream brings it again.
+        """
+        if isinstance(event, Notice):
+            self._notices += 1
+            if self._notices > MOST_NOTICES:
+                return
+        self._waiting.append((tick, event, again))
+        self._waiting.sort(key=lambda waiting: waiting[0])
+
+    def pop_due(self, tick: int, *, last: bool = False) -> Iterator[GapEvent | NoticeEvent]:
+        """Yield what is due by this tick; at the last one, everything."""
+        while self._waiting and (last or self._waiting[0][0] <= tick):
+            at, event, again = self._waiting.pop(0)
+            self._passed += again
+            if again and self._passed <= self.emitted_count:
+                continue
+            seconds = min(at, tick) / TICKS_PER_SECOND
+            if isinstance(event, Notice):
+                yield NoticeEvent.of(seconds, event)
+            else:
+                yield GapEvent.of(seconds, event)

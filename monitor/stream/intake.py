@@ -1,0 +1,152 @@
+"""The way in: items of a stream, however it is cut, to frames on one clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import replace
+from typing import Self
+
+from monitor.errors import UsageError
+from monitor.features.framing import columns_of
+from monitor.kinds import FeatureSpec
+from monitor.stream.accumulator import check_frames
+from monitor.stream.clocks import BesideClock, BlocksToTicks
+from monitor.stream.forking import Forking
+from monitor.stream.front_end import FrontEnd
+from monitor.stream.word_coverage import WordCoverage
+from monitor.types import Block, Frames, Tracks, Words
+
+_FIRST_SECONDS = 2.0
+_TWO_CLOCKS = (
+    "a stream is of audio or of ready-made frames, not of both, as each keeps the clock: give "
+    "frames beside audio as Tracks (sources.SideInputSource)"
+)
+
+
+class Intake(Forking):
+    """Converter of items to frames: audio keeps the clock, or ready-made frames do.
+
+    Words and other frames lie beside that clock.
+
+    Args:
+        front_end: the features.
+        specs: by name, what their frames look like.
+        channel: as of `BlocksToTicks`.
+        levels: whether to compute levels of sound, by which changes of channel are noticed.
+
+    Attributes:
+        ticks: of the frames that came out.
+        skip: frames complete by this tick need not be computed.
+        coverage: of speech by words; None where none come.
+    """
+
+    def __init__(
+        self,
+        front_end: FrontEnd,
+        specs: Mapping[str, FeatureSpec],
+        channel: int | None,
+        *,
+        levels: bool,
+    ) -> None:
+        self.front_end, self._specs = front_end, specs
+        self._channel, self._levels = channel, levels
+        self._reader: BlocksToTicks | None = None
+        self._beside = BesideClock(front_end)
+        self._recording = 0  # of the frames that came out last
+        self.ticks = self.skip = 0
+        self.coverage: WordCoverage | None = None
+
+    def fork(self) -> Self:
+        """Fork it, with the sound that its features have under way."""
+        fork, people = super().fork(), self.front_end.population
+        parts = self.front_end, self._reader, self._beside
+        fork.front_end, fork._reader, fork._beside = deepcopy(parts, {id(people): people})
+        return fork
+
+    def create_block_reader(self) -> BlocksToTicks:
+        """Create what computes frames of the stream's audio."""
+        return BlocksToTicks(
+            self.front_end.make(),
+            self._channel,
+            self.skip,
+            levels=self._levels,
+            conditions=True,
+            landmarks=True,
+        )
+
+    @property
+    def has_begun(self) -> bool:
+        """True once something came in."""
+        return bool(self.ticks) or self._reader is not None or self._beside.begun
+
+    @property
+    def arrived(self) -> int:
+        """Ticks of all that came in: a loss that comes now lies there."""
+        return self.ticks if self._reader is None else self._reader.ticks
+
+    def process(self, item: Block | Frames | Words | Tracks) -> Iterator[Frames]:
+        """Yield the frames that one more item brings, run by run.
+
+        UsageError where it keeps another clock than the items before it; SourceError or UsageError
+        where it makes no sense.
+        """
+        if isinstance(item, Frames):
+            if self._reader is not None:
+                raise UsageError(_TWO_CLOCKS)
+            yield from self._begin_recording(item.recording)
+            yield self._placed(item, item.recording)
+        elif isinstance(item, Words | Tracks):
+            yield from self._process_beside(item)
+        else:
+            for part in self._split_first(item):
+                if self._reader is None:
+                    if self.ticks:
+                        raise UsageError(_TWO_CLOCKS)
+                    self._reader = self.create_block_reader()
+                *ended, frames = self._reader.process(part)
+                for last in ended:
+                    yield self._placed(last, self._recording)
+                yield from self._begin_recording(item.recording)
+                yield self._placed(frames, item.recording)
+
+    def _process_beside(self, item: Words | Tracks) -> Iterator[Frames]:
+        self._beside.check(item)
+        if self._reader is not None and (last := self._reader.complete_before(item.recording)):
+            yield self._placed(last, self._recording)
+        yield from self._begin_recording(item.recording)
+        if self.coverage is not None and isinstance(item, Words):
+            self.coverage.add_words(item)
+        yield self._placed(self._beside.process(item), item.recording)
+
+    def finish(self) -> Iterator[Frames]:
+        """Yield what only the end of the stream completes."""
+        if self._reader is not None:
+            yield self._placed(self._reader.flush(), self._recording)
+        if (last := self._beside.flush()) is not None:
+            yield self._placed(last, self._recording)
+
+    def _split_first(self, block: Block) -> Iterator[Block]:
+        """Split a stream's first block, so that its first reading need not wait for all of it."""
+        if self._reader is None:
+            columns_of(block, None)  # a SourceError where it is none
+            first = round(_FIRST_SECONDS * block.rate)
+            if len(block.samples) > first:
+                yield replace(block, samples=block.samples[:first])
+                block = replace(block, samples=block.samples[first:])
+        yield block
+
+    def _begin_recording(self, recording: int) -> Iterator[Frames]:
+        """Begin a recording: what lies beside it counts from here."""
+        last = self._beside.begin_recording(recording, self.ticks)
+        if last is not None:
+            yield self._placed(last, self._recording)
+
+    def _placed(self, frames: Frames, recording: int) -> Frames:
+        """Count further frames of a recording, which come out now."""
+        check_frames(frames, self._specs)
+        self._recording = recording
+        self.ticks += frames.speech.size
+        if self.coverage is not None:
+            self.coverage.add_speech(recording, frames.speech)
+        return frames if frames.recording == recording else replace(frames, recording=recording)

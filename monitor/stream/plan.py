@@ -1,0 +1,277 @@
+"""What a monitor measures, and how: all that is chosen before the first block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+from monitor.errors import UsageError
+from monitor.features.registry import FeatureSetup, superseded
+from monitor.kinds import FeatureSpec
+from monitor.population.population import Population
+from monitor.population.rank_model import RankModels
+from monitor.protocols import Feature
+from monitor.safe_text import spelled
+from monitor.stream.accumulator import FeatureTotals, FrameAccumulator
+from monitor.stream.attacker import Attacker, AttackerSettings
+from monitor.stream.choice import choose_features, find_pitch
+from monitor.stream.copies import CopyFinder, EnrolledLandmarks
+from monitor.stream.front_end import FrontEnd
+from monitor.stream.intake import Intake
+from monitor.stream.posterior import Bystanders
+from monitor.stream.reading_builder import ReadingBuilder, SpeakerSegments, StreamConditions
+from monitor.stream.repeats import RepeatFinder, RepeatGate
+from monitor.stream.speaker_changes import (
+    ON_CHANGE,
+    CopiedChanges,
+    Recordings,
+    SpeakerChanges,
+    are_different_people,
+    create_change_detector,
+)
+from monitor.stream.stream import Observers, Stream
+from monitor.types import TICKS_PER_SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorSettings(AttackerSettings):
+    """Rarer settings of a `Monitor`; UsageError where they make no sense.
+
+    Attributes:
+        top: how many of the most probable speakers a reading names.
+        among: sizes of crowds in which to give the evidence, each at least N; None for the N
+            enrolled and a million.
+        enrolled_prior: probability, before any speech, that one of the N speaks.
+        channel: the channel to process, counted from 1; None mixes all of them.
+        bystanders: name everybody enrolled, but the watched speaker, whose probability in the
+            largest of these crowds lies above this level; None names nobody.
+        template_seconds: D to cut all templates to; None for their common length, or the watched
+            speaker's where that is shorter.
+        rank_models: rank models to use instead of the population's own.
+    """
+
+    channel: int | None = None
+    bystanders: float | None = None
+    template_seconds: float | None = None
+    rank_models: RankModels | None = None
+
+    def __post_init__(self) -> None:
+        AttackerSettings.__post_init__(self)
+        if self.channel is not None and self.channel < 1:
+            raise UsageError(
+                f"channel={self.channel} must be 1 or more: channels are counted from 1"
+            )
+
+    def get_rank_models(self, population: Population) -> RankModels:
+        """Return the rank models to use with this population."""
+        return population.rank_models if self.rank_models is None else self.rank_models
+
+
+DEFAULTS = MonitorSettings()
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Plan of a stream: what is measured, of whom, against whom, and what came before.
+
+    What differs from one stream to the next is replaced (`dataclasses.replace`); what was prepared
+    of the population is shared.
+
+    Attributes:
+        population, watch, step_seconds, on_change, setup, settings: as of `Monitor`.
+        attacker: who listens.
+        landmarks: of the recordings that were enrolled.
+        session: the kind of session that the rank model was asked for.
+        by_source: whether the source decides on that.
+        own_features: features that are not the program's.
+        skipped_features: those of the population that cannot be computed of the stream.
+        closed_set: whether the closed-set figure is the headline, evidence or not.
+        carried, peak_bits: totals and peak of earlier streams of the same voice.
+        copied_changes: changes of another monitor of the same voice, instead of a look of its own.
+    """
+
+    population: Population
+    attacker: Attacker
+    landmarks: EnrolledLandmarks
+    watch: str | None
+    step_seconds: float
+    on_change: str
+    session: str
+    by_source: bool
+    setup: FeatureSetup
+    settings: MonitorSettings
+    own_features: tuple[Feature | FeatureSpec, ...] = ()
+    skipped_features: tuple[str, ...] = ()
+    closed_set: bool = False
+    carried: FeatureTotals | None = None
+    peak_bits: float = 0.0
+    copied_changes: CopiedChanges | None = None
+
+    @classmethod
+    def create(
+        cls,
+        population: Population,
+        features: Sequence[str | Feature | FeatureSpec] | None,
+        watch: str | None,
+        step_seconds: float,
+        on_change: str,
+        session: str | None,
+        setup: FeatureSetup,
+        settings: MonitorSettings,
+    ) -> Plan:
+        """Choose features and attacker; arguments as of `Monitor`."""
+        _count_step_ticks(step_seconds)
+        if on_change not in ON_CHANGE:
+            raise UsageError(f"on_change={on_change!r} must be one of {', '.join(ON_CHANGE)}")
+        watch = watch and spelled(watch)
+        candidates: Iterable[str] = ()
+        if features is None:
+            features = choose_features(settings.get_rank_models(population), setup=setup)
+            candidates = population.features
+        kind = session or "cross"
+        names = [_get_name(feature) for feature in features]
+        attacker = _create_attacker(population, names, watch, kind, settings)
+        own = tuple(feature for feature in features if not isinstance(feature, str))
+        landmarks = EnrolledLandmarks(population, watch)
+        chosen = watch, step_seconds, on_change, kind, session is None, setup, settings, own
+        return cls(population, attacker, landmarks, *chosen).skipping(candidates)
+
+    def skipping(self, candidates: Iterable[str]) -> Plan:
+        """Note those candidates that are not used, and that no feature in use does better."""
+        rest = [name for name in candidates if name not in self.features]
+        skipped = tuple(name for name in rest if not superseded(name, self.features))
+        return replace(self, skipped_features=skipped)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features, in the order of the rank model."""
+        return self.attacker.features
+
+    @property
+    def rank_models(self) -> RankModels:
+        """All rank models to choose from."""
+        return self.settings.get_rank_models(self.population)
+
+    @cached_property
+    def bystanders(self) -> Bystanders | None:
+        """Finder of bystanders; None where nobody asks. UsageError without evidence."""
+        level = self.settings.bystanders
+        return None if level is None else self.attacker.create_bystanders(level)
+
+    @property
+    def mismatched(self) -> bool:
+        """True where the rank model is of other people than those enrolled."""
+        own = self.settings.rank_models is not None
+        return self.population.mismatched or own or self.attacker.rank_model.origin == "shipped"
+
+    @property
+    def headline(self) -> str:
+        """The figure in a reading's ``bits``: ``"evidence"`` or ``"closed-set"``."""
+        evidence = self.watch is not None and self.attacker.support_bits is not None
+        return "evidence" if evidence and not self.closed_set else "closed-set"
+
+    def for_session(self, session: str) -> Plan:
+        """Return the plan for that kind of session, where the source decides on it."""
+        if not self.by_source or session == self.session:
+            return self
+        attacker = _create_attacker(
+            self.population, self.features, self.watch, session, self.settings
+        )
+        return replace(self, session=session, attacker=attacker)
+
+    def again(self, population: Population | None = None) -> Plan:
+        """Return the plan for another stream of the same voice, which names no bystanders.
+
+        ``population`` has other templates of the same people; None for the same.
+        """
+        settings = replace(self.settings, bystanders=None)
+        if population is None:
+            again = replace(self, settings=settings, by_source=False, peak_bits=0.0)
+            return replace(again, own_features=(), skipped_features=(), copied_changes=None)
+        settings = replace(settings, rank_models=None)
+        kept = self.watch, self.step_seconds, self.on_change, self.session, self.setup
+        plan = Plan.create(population, self.features, *kept, settings)
+        return replace(plan, closed_set=self.closed_set)
+
+    def create_front_end(self) -> FrontEnd:
+        """Create the features; UsageError where one does not fit the templates."""
+        return FrontEnd(self.population, self.features, self.own_features, self.setup)
+
+    def begin(self, front_end: FrontEnd) -> Stream:
+        """Begin a stream, with features of `create_front_end` that hear no other one."""
+        specs = {name: self.population.features[name].spec for name in self.features}
+        follows = self.on_change != "ignore"
+        accumulator = FrameAccumulator(specs, ("channel",) if follows else ())
+        if self.carried is not None:
+            accumulator.begin_with(self.carried)
+        segments = None
+        if self.on_change == "note" and self.attacker.watched:
+            segments = SpeakerSegments(accumulator.totals)
+        changes = self._create_changes(front_end)
+        heard = {name: spec for name, spec in specs.items() if front_end.takes(name) == "audio"}
+        pitch = find_pitch(self.features)
+        observers = Observers(
+            CopyFinder(self.landmarks),
+            RepeatFinder(),
+            RepeatGate(heard, front_end.embed_part),
+            StreamConditions(
+                self.population.conditions(self.watch),
+                self.attacker.matching_bits,
+                self.population.voiced_shares(pitch, self.watch) if pitch else (),
+            ),
+            # where the evidence begins afresh nothing adds up over recordings
+            Recordings(None if changes.begins_afresh else partial(are_different_people, specs)),
+            changes,
+            segments,
+        )
+        builder = ReadingBuilder(
+            self.attacker, self.watch is not None, self.headline, self.bystanders, self.peak_bits
+        )
+        intake = Intake(front_end, specs, self.settings.channel, levels=changes.is_active)
+        return Stream(intake, accumulator, builder, observers, _count_step_ticks(self.step_seconds))
+
+    def _create_changes(self, front_end: FrontEnd) -> SpeakerChanges:
+        """Create what looks for changes of speaker."""
+        if self.copied_changes is not None:
+            return self.copied_changes
+        detector = None
+        if self.on_change != "ignore":
+            follow = front_end.get_change_sensitivities()
+            detector = create_change_detector(
+                self.population, self.attacker, self.on_change, follow
+            )
+        return SpeakerChanges(detector, self.on_change)
+
+
+def _create_attacker(
+    population: Population,
+    features: Sequence[str],
+    watch: str | None,
+    session: str,
+    settings: MonitorSettings,
+) -> Attacker:
+    return Attacker(
+        population,
+        features,
+        watch,
+        session=session,
+        rank_models=settings.rank_models,
+        template_seconds=settings.template_seconds,
+        settings=settings,
+    )
+
+
+def _count_step_ticks(step_seconds: float) -> int:
+    """Return ticks from one reading to the next; UsageError where they are no whole number."""
+    ticks = step_seconds * TICKS_PER_SECOND
+    if not (math.isfinite(ticks) and round(ticks) >= 1 and abs(ticks - round(ticks)) <= 1e-6):
+        raise UsageError(f"step_seconds={step_seconds:g} must be a positive multiple of 0.01")
+    return round(ticks)
+
+
+def _get_name(feature: str | Feature | FeatureSpec) -> str:
+    if isinstance(feature, str):
+        return feature
+    return feature.name if isinstance(feature, FeatureSpec) else feature.spec.name
