@@ -28,7 +28,6 @@ from monitor.kinds import EMBEDDING, HISTOGRAM
 from monitor.population.population import Population
 from monitor.sources.file import File
 from monitor.sources.frames import FramesFile
-from monitor.stream.accumulator import FeatureTotals
 from monitor.stream.speaker_changes import (
     LEAST_LIKENESS,
     ChangeDetector,
@@ -36,6 +35,7 @@ from monitor.stream.speaker_changes import (
     score_likeness,
     select_cohort,
 )
+from monitor.stream.totals import FeatureTotals
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, FloatArray, Frames, Track
 
 CORPORA = ("train-clean-5", "train-clean-100", "dev-clean", "long")

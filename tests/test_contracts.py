@@ -446,7 +446,7 @@ def test_assessing_changes_nothing():
     monitor = Monitor(Population.reference(), watch="19")
     monitor.push(Frames(np.ones(150, bool), {"f0": Track(np.arange(1, 151), np.arange(150) % 60)}))
     plain, arrays = copy.deepcopy(monitor.state())
-    sketches = monitor._stream._accumulator.sketches
+    sketches = monitor._stream.evidence.sketches
     first = monitor.attacker.assess(sketches, 1.5)
     monitor.attacker.assess(sketches, 77.0)
     second = monitor.attacker.assess(sketches, 1.5)

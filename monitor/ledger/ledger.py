@@ -40,8 +40,8 @@ from monitor.ledger.database import (
 from monitor.protocols import Provenance
 from monitor.safe_text import find_name
 from monitor.sinks.jsonl import line_of
-from monitor.stream.accumulator import FeatureTotals
 from monitor.stream.monitor import Monitor
+from monitor.stream.totals import FeatureTotals
 from monitor.types import TICKS_PER_SECOND, Notice, Record
 
 HISTORY_POINTS = 300

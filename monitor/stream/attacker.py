@@ -27,7 +27,6 @@ from monitor.population.cohort import CohortScoring
 from monitor.population.interpolation import GOOD_AREA, EvidenceSpread
 from monitor.population.population import Population, Scoring
 from monitor.population.rank_model import RankModel, RankModels
-from monitor.stream.accumulator import RunningTotals
 from monitor.stream.choice import (
     check_features,
     check_networks,
@@ -51,6 +50,7 @@ from monitor.stream.posterior import (
     compute_crowds,
     intercept_bits,
 )
+from monitor.stream.totals import RunningTotals
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 
 MOST_COMPARED = 300

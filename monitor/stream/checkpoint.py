@@ -57,26 +57,26 @@ _LAST = {
     "properties": {"top": _TOP, "at_least": {"type": ["boolean", "null"]}, "headline": _HEADLINE},
     "additionalProperties": _FIGURE,
 }
-_MONITOR_KEYS: Mapping[str, object] = {
-    **dict.fromkeys(("tick", "speech", "read", "stream", "losses"), _COUNT),
-    **dict.fromkeys(("frames", "usable"), _COUNTS),
-    "carried": _EVIDENCE,
-    "peak": _NUMBER,
+_OBSERVERS: Mapping[str, object] = {
     "conditions": {
         "type": "object",
         "properties": {
-            **dict.fromkeys(("seconds", "due"), _COUNT),
+            **dict.fromkeys(("tick", "seconds", "due"), _COUNT),
             "now": {"type": ["object", "null"], "additionalProperties": _FIGURE},
             "times": _COUNTS,
             "noticed": _TEXTS,
         },
     },
-    "open": _OPEN,
-    "stretches": {"type": "object", "properties": {"whole": _FLAG, "chosen": _COUNT}},
-    "noticed": {"type": "array", "items": _NOTICE},
-    "change": {
+    "segments": {"type": "object", "properties": {"whole": _FLAG, "chosen": _COUNT}},
+    "changes": {
         "type": "object",
-        "properties": {"tick": _COUNT, "asked": _TEXTS, "one_is_enough": _FLAG},
+        "properties": {
+            "open": _OPEN,
+            "change": {
+                "type": "object",
+                "properties": {"tick": _COUNT, "asked": _TEXTS, "one_is_enough": _FLAG},
+            },
+        },
     },
     "recordings": {
         "type": "object",
@@ -87,6 +87,14 @@ _MONITOR_KEYS: Mapping[str, object] = {
             "voice": _EVIDENCE,
         },
     },
+}
+_MONITOR_KEYS: Mapping[str, object] = {
+    **dict.fromkeys(("tick", "speech", "read", "stream", "losses"), _COUNT),
+    **dict.fromkeys(("frames", "usable"), _COUNTS),
+    "carried": _EVIDENCE,
+    "peak": _NUMBER,
+    "noticed": {"type": "array", "items": _NOTICE},
+    "observers": {"type": "object", "properties": _OBSERVERS},
 }
 _MONITOR: Mapping[str, object] = {"type": "object", "properties": _MONITOR_KEYS}
 _HEADER: Mapping[str, object] = {
@@ -172,7 +180,7 @@ def check_state(
         features = set(monitor["frames"])
         if not set(monitor["usable"]) <= features:
             wrong = "usable"
-        recordings = monitor["recordings"]
+        recordings = monitor["observers"]["recordings"]
         for part in (monitor.get("carried"), recordings.get("start"), recordings.get("voice")):
             if part is not None and not set(part["frames"]) == set(part["usable"]) == features:
                 wrong = "what was heard"

@@ -21,7 +21,6 @@ from monitor.population.population import Population
 from monitor.protocols import Feature, Source, StreamInfo
 from monitor.sources.base import samples_or_source
 from monitor.sources.registry import missing_members, open_source
-from monitor.stream.accumulator import FeatureTotals
 from monitor.stream.choice import choose_features_of
 from monitor.stream.clocks import BlocksToTicks
 from monitor.stream.front_end import FrontEnd
@@ -29,6 +28,7 @@ from monitor.stream.notices import log_notices, recording_notices, session_of, s
 from monitor.stream.plan import DEFAULTS, MonitorSettings, Plan
 from monitor.stream.speaker_changes import CopiedChanges
 from monitor.stream.stream import Event, StreamState
+from monitor.stream.totals import FeatureTotals
 from monitor.types import AnyArray, Block, Frames, Item, Notice, Tracks, Words
 
 _RUNNING = "this Monitor is in the middle of a stream: make another one, or end it by reset()"
@@ -272,7 +272,7 @@ class Monitor:
     @property
     def ticks(self) -> int:
         """Ticks of the stream that were learnt."""
-        return self._stream.ticks
+        return self._stream.evidence.tick
 
     @property
     def skipped_ticks(self) -> int:
@@ -291,12 +291,12 @@ class Monitor:
     @property
     def own_totals(self) -> FeatureTotals:
         """Totals of this stream alone; with ``on_change`` reset or split, since the change."""
-        return self._stream.own_totals
+        return self._stream.evidence.without_carried(self.totals)
 
     @property
     def all_totals(self) -> FeatureTotals:
         """Totals of this stream alone, whoever spoke."""
-        return self._stream.all_totals
+        return self._stream.evidence.own_totals
 
     def __reduce_ex__(self, protocol: Any, /) -> Any:
         """Refuse: a running stream holds detectors that cannot be copied."""

@@ -17,12 +17,12 @@ from monitor.population.people import SourceNote, Speaker
 from monitor.population.population import Population
 from monitor.protocols import Provenance, Source
 from monitor.safe_text import printable
-from monitor.stream.accumulator import FeatureTotals
 from monitor.stream.attacker import Attacker
 from monitor.stream.front_end import FrontEnd
 from monitor.stream.posterior import Bystanders
 from monitor.stream.separability import Verdict, compare_people
 from monitor.stream.speaker_changes import Recordings, describe_criterion, find_shared_features
+from monitor.stream.totals import FeatureTotals
 from monitor.types import Notice
 
 

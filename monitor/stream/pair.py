@@ -16,7 +16,8 @@ from monitor.population.population import Population
 from monitor.protocols import Feature, Source
 from monitor.stream.clocks import BlocksToTicks
 from monitor.stream.monitor import Monitor
-from monitor.stream.stream import Event, StreamState, select_arrays
+from monitor.stream.observers import select_arrays
+from monitor.stream.stream import Event, StreamState
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Item, Words
 
 IGNORANT = "ignorant"

@@ -24,10 +24,10 @@ from monitor.events.run import (
 from monitor.phrases import plural, some_of
 from monitor.safe_text import printable
 from monitor.sources.base import SplitSource, Stretch
-from monitor.stream.accumulator import FeatureTotals
 from monitor.stream.monitor import Monitor
 from monitor.stream.speaker_changes import are_different_people
 from monitor.stream.stream import Event
+from monitor.stream.totals import FeatureTotals
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, FloatArray, Gap, Notice
 
 LEAST_SECONDS = 1.0

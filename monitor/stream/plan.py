@@ -14,15 +14,18 @@ from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.protocols import Feature
 from monitor.safe_text import spelled
-from monitor.stream.accumulator import FeatureTotals, FrameAccumulator
 from monitor.stream.attacker import Attacker, AttackerSettings
 from monitor.stream.choice import choose_features, find_pitch
+from monitor.stream.conditions import StreamConditions
 from monitor.stream.copies import CopyFinder, EnrolledLandmarks
+from monitor.stream.evidence import Evidence
 from monitor.stream.front_end import FrontEnd
 from monitor.stream.intake import Intake
+from monitor.stream.observers import Observers
 from monitor.stream.posterior import Bystanders
-from monitor.stream.reading_builder import ReadingBuilder, SpeakerSegments, StreamConditions
+from monitor.stream.reading_builder import ReadingBuilder
 from monitor.stream.repeats import RepeatFinder, RepeatGate
+from monitor.stream.segments import SpeakerSegments
 from monitor.stream.speaker_changes import (
     ON_CHANGE,
     CopiedChanges,
@@ -31,7 +34,8 @@ from monitor.stream.speaker_changes import (
     are_different_people,
     create_change_detector,
 )
-from monitor.stream.stream import Observers, Stream
+from monitor.stream.stream import Stream
+from monitor.stream.totals import FeatureTotals
 from monitor.types import TICKS_PER_SECOND
 
 
@@ -203,12 +207,12 @@ class Plan:
         """Begin a stream, with features of `create_front_end` that hear no other one."""
         specs = {name: self.population.features[name].spec for name in self.features}
         follows = self.on_change != "ignore"
-        accumulator = FrameAccumulator(specs, ("channel",) if follows else ())
+        evidence = Evidence(specs, ("channel",) if follows else ())
         if self.carried is not None:
-            accumulator.begin_with(self.carried)
+            evidence.begin_with(self.carried)
         segments = None
         if self.on_change == "note" and self.attacker.watched:
-            segments = SpeakerSegments(accumulator.totals)
+            segments = SpeakerSegments(evidence.totals)
         changes = self._create_changes(front_end)
         heard = {name: spec for name, spec in specs.items() if front_end.takes(name) == "audio"}
         pitch = find_pitch(self.features)
@@ -230,7 +234,8 @@ class Plan:
             self.attacker, self.watch is not None, self.headline, self.bystanders, self.peak_bits
         )
         intake = Intake(front_end, specs, self.settings.channel, levels=changes.is_active)
-        return Stream(intake, accumulator, builder, observers, _count_step_ticks(self.step_seconds))
+        step_ticks = _count_step_ticks(self.step_seconds)
+        return Stream(intake, evidence, builder, observers, step_ticks)
 
     def _create_changes(self, front_end: FrontEnd) -> SpeakerChanges:
         """Create what looks for changes of speaker."""

@@ -15,9 +15,9 @@ from monitor.events.run import Change
 from monitor.kinds import FeatureSpec, FollowedVoice, Kind, Sensitivity, comparable_features
 from monitor.lazy import once
 from monitor.population.population import SLICE_SECONDS, Population, Scoring
-from monitor.stream.accumulator import FeatureTotals, Moments, TotalsState
 from monitor.stream.attacker import Attacker
 from monitor.stream.forking import Forking
+from monitor.stream.totals import FeatureTotals, Moments, TotalsState
 from monitor.types import TICKS_PER_SECOND, AnyArray, Record
 
 _LARGEST_DELTA = 0.95

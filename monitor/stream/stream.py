@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
-from typing import Any, NotRequired, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,27 +14,16 @@ from monitor.events.reading import Reading
 from monitor.events.run import Change, GapEvent, NoticeEvent
 from monitor.features.channel import CONDITION
 from monitor.protocols import StreamInfo
-from monitor.stream.accumulator import AccumulatorState, FeatureTotals, FrameAccumulator, Moments
+from monitor.stream.accumulator import AccumulatorState
 from monitor.stream.choice import find_pitch
-from monitor.stream.copies import CopyFinder
 from monitor.stream.event_order import EventOrder
+from monitor.stream.evidence import Evidence
 from monitor.stream.forking import Forking
 from monitor.stream.intake import Intake
-from monitor.stream.reading_builder import (
-    ConditionsState,
-    MomentAssessment,
-    ReadingBuilder,
-    SegmentsState,
-    SpeakerSegments,
-    StreamConditions,
-)
-from monitor.stream.repeats import RECALLED_TICKS, Decision, RepeatFinder, RepeatGate
-from monitor.stream.speaker_changes import (
-    Recordings,
-    RecordingsState,
-    SpeakerChanges,
-    SpeakerChangesState,
-)
+from monitor.stream.observers import Observers
+from monitor.stream.reading_builder import MomentAssessment, ReadingBuilder
+from monitor.stream.repeats import RECALLED_TICKS, Decision
+from monitor.stream.totals import FeatureTotals, Moments
 from monitor.stream.word_coverage import WordCoverage
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Item, Notice
 
@@ -42,7 +31,7 @@ Event: TypeAlias = "Reading | GapEvent | NoticeEvent | Change"
 _NEVER = 1 << 40  # ticks
 
 
-class StreamState(AccumulatorState, SpeakerChangesState):
+class StreamState(AccumulatorState):
     """Plain values of a `Stream`, in a checkpoint."""
 
     read: int
@@ -50,31 +39,7 @@ class StreamState(AccumulatorState, SpeakerChangesState):
     stream: int
     losses: int
     noticed: list[dict[str, Any]]
-    conditions: ConditionsState
-    recordings: RecordingsState
-    stretches: NotRequired[SegmentsState]
-
-
-@dataclass
-class Observers(Forking):
-    """All that looks at a stream beside its sums.
-
-    Attributes:
-        copies: of enrolled recordings.
-        finder, gate: of audio that the stream has had before, and what lets the rest count.
-        conditions: its sound.
-        recordings: those that it consists of.
-        changes: of speaker or channel.
-        segments: between them; None where all is weighed as one voice.
-    """
-
-    copies: CopyFinder
-    finder: RepeatFinder
-    gate: RepeatGate
-    conditions: StreamConditions
-    recordings: Recordings
-    changes: SpeakerChanges
-    segments: SpeakerSegments | None
+    observers: dict[str, Any]
 
 
 class Stream(Forking):
@@ -82,7 +47,7 @@ class Stream(Forking):
 
     Args:
         intake: its way in.
-        accumulator: its sums.
+        evidence: its sums.
         builder: of its readings.
         observers: what looks at it besides.
         step_ticks: from one reading to the next.
@@ -96,14 +61,14 @@ class Stream(Forking):
     def __init__(
         self,
         intake: Intake,
-        accumulator: FrameAccumulator,
+        evidence: Evidence,
         builder: ReadingBuilder,
         observers: Observers,
         step_ticks: int,
     ) -> None:
-        self.intake, self.builder, self.observers = intake, builder, observers
-        self._accumulator, self._step_ticks = accumulator, step_ticks
-        self._pitch = find_pitch(accumulator.sketches)
+        self.intake, self.evidence = intake, evidence
+        self.builder, self.observers, self._step_ticks = builder, observers, step_ticks
+        self._pitch = find_pitch(evidence.sketches)
         self._read = 0  # tick of the last reading
         self._order = EventOrder()
         self.info = StreamInfo()
@@ -130,50 +95,50 @@ class Stream(Forking):
         """Yield what the end of the stream brings."""
         for frames in self.intake.finish():
             yield from self._advance(frames)
-        accumulator, recordings = self._accumulator, self.observers.recordings
+        evidence, recordings = self.evidence, self.observers.recordings
         self._settle_repeats()
-        for tick, notice in self.observers.copies.finish(accumulator.arrived):
+        for tick, notice in self.observers.copies.finish(evidence.arrived):
             self._order.add(tick, replace(notice, recording=recordings.number))
         yield from self._pop_events(last=True)
         self.is_over = True
-        if accumulator.tick > self._read:  # with what came after its tick, at the very end
-            moments = accumulator.moments([accumulator.tick], everything=True)
-            accumulator.tidy(everything=True)
+        if evidence.tick > self._read:  # with what came after its tick, at the very end
+            moments = evidence.moments([evidence.tick], everything=True)
+            evidence.tidy(everything=True)
             yield from self._assess(moments)
 
     def _advance(self, frames: Frames) -> Iterator[Event]:
         """Yield what a further run of ticks brings, in order: this is one block's way."""
-        accumulator, start = self._accumulator, self._accumulator.arrived
+        evidence, start = self.evidence, self.evidence.arrived
         self._observe(frames)
         self._announce(frames, start)
         yield from self._pop_events()
-        while accumulator.waiting:
+        while evidence.waiting:
             self._apply_corrections()
-            due = (accumulator.tick + accumulator.learnable - self._read) // self._step_ticks
+            due = (evidence.tick + evidence.learnable - self._read) // self._step_ticks
             if due:
                 last = self._read + self._step_ticks * min(due, self.builder.together)
                 ticks = range(self._read + self._step_ticks, last + 1, self._step_ticks)
-                yield from self._assess(accumulator.moments(list(ticks)))
+                yield from self._assess(evidence.moments(list(ticks)))
             else:
-                moments = accumulator.moments([accumulator.tick + accumulator.learnable])
+                moments = evidence.moments([evidence.tick + evidence.learnable])
                 self._learn(moments, 0)
                 yield from self._pop_events()
-        accumulator.tidy()
+        evidence.tidy()
 
     def _observe(self, frames: Frames) -> None:
         """Take in what counts of further ticks, and show them to all that look at the stream."""
-        accumulator, observers = self._accumulator, self.observers
-        arrived = accumulator.arrived + frames.speech.size
-        counted = self._let_in(frames, observers.finder.update(frames, arrived))
+        evidence, observers = self.evidence, self.observers
+        arrived = evidence.arrived + frames.speech.size
+        counted = self._let_in(frames, observers.repeats.update(frames, arrived))
         observers.conditions.add(counted.tracks.get(CONDITION))
         # all of the recording before it has been learnt
-        observers.recordings.begin_recording(frames.recording, lambda: self.all_totals)
+        observers.recordings.begin_recording(frames.recording, lambda: self.evidence.own_totals)
         observers.recordings.add_speech(int(np.count_nonzero(frames.speech)))
 
     def _announce(self, frames: Frames, start: int) -> None:
         """Put the losses and notices of further ticks, the first after ``start``, into order."""
         recording, order = frames.recording, self._order
-        for tick, notice in self.observers.copies.update(frames, self._accumulator.arrived):
+        for tick, notice in self.observers.copies.update(frames, self.evidence.arrived):
             order.add(tick, replace(notice, recording=recording))
         for tick, gap in frames.gaps:
             order.add(max(tick, start), gap)
@@ -186,28 +151,25 @@ class Stream(Forking):
         """Add to the sums, and return, what the stream has not had before."""
         gate = self.observers.gate
         counted, corrections = gate.process(frames, frames.recording, decisions, last=last)
-        self._accumulator.add(counted)
-        self._accumulator.correct(corrections)
+        self.evidence.add(counted)
+        self.evidence.correct(corrections)
         for tick, notice in gate.pop_notices():
             self._order.add(tick, replace(notice, recording=frames.recording))
         return counted
 
     def _settle_repeats(self) -> None:
         """Settle at the end of the stream what repeats."""
-        decision = self.observers.finder.finish(self._accumulator.arrived)
+        decision = self.observers.repeats.finish(self.evidence.arrived)
         number = self.observers.recordings.number
         self._let_in(Frames(np.empty(0, np.bool_), {}, recording=number), [decision], last=True)
         self._apply_corrections()
 
     def _apply_corrections(self) -> None:
         """Correct what was counted, and turned out to repeat what the stream had before."""
-        observers = self.observers
-        for correction in self._accumulator.pop_corrections():
-            self._accumulator.apply(correction)
+        for correction in self.evidence.pop_corrections():
+            self.evidence.apply(correction)
             if (change := correction.frames.get(CONDITION)) is not None:
-                observers.conditions.correct(change.values, change.counts)
-            if observers.segments is not None:
-                observers.segments.unmark(correction.since)
+                self.observers.conditions.correct(change.values, change.counts)
 
     def _assess(self, moments: Moments) -> Iterator[Event]:
         """Assess these moments together, then learn and yield them one by one."""
@@ -217,12 +179,12 @@ class Stream(Forking):
             self._learn(moments, r)
             self._compare_voicing(moments, r)
             yield from self._pop_events()
-            change = observers.changes.find_change(self._accumulator.tick)
+            change = observers.changes.find_change(self.evidence.tick)
             if change is not None:
                 yield change
                 if segments is not None:
-                    since = round(change.since_seconds * TICKS_PER_SECOND)
-                    segments.change(since, partial(builder.choose_best, condition=sounds[r]))
+                    end = self.evidence.past.find(round(change.since_seconds * TICKS_PER_SECOND))
+                    segments.change(end, partial(builder.choose_best, condition=sounds[r]))
                     (assessed,) = builder.assess(moments.only(r), segments, [sounds[r]])
             is_cut = change is not None and segments is not None
             is_afresh = change is not None and observers.changes.begins_afresh
@@ -236,8 +198,8 @@ class Stream(Forking):
     def _learn(self, moments: Moments, r: int) -> None:
         """Learn everything up to moment r, and compare its sound with the templates'."""
         self.observers.changes.follow(moments, r)
-        self._accumulator.learn(moments, r)
-        for tick, notice in self.observers.conditions.advance(self._accumulator.tick):
+        self.evidence.learn(moments, r)
+        for tick, notice in self.observers.conditions.advance(self.evidence.tick):
             self._note(tick, notice)
 
     def _compare_voicing(self, moments: Moments, r: int) -> None:
@@ -245,7 +207,7 @@ class Stream(Forking):
         if (name := self._pitch) is None:
             return
         seconds, speech = float(moments.totals[name].usable_seconds[r]), int(moments.speech[r])
-        if (carried := self._accumulator.carried) is not None:
+        if (carried := self.evidence.carried) is not None:
             seconds -= carried.usable[name] / TICKS_PER_SECOND
             speech -= carried.speech
         if (notice := self.observers.conditions.compare_voicing(speech, seconds)) is not None:
@@ -258,16 +220,16 @@ class Stream(Forking):
 
     def _read_out(self, assessed: MomentAssessment) -> Reading:
         """Make the reading of the moment that was learnt last."""
-        self._read = self._accumulator.tick
-        if (segments := self.observers.segments) is not None:
-            segments.mark(self._read, lambda: self._accumulator.totals)
-            segments.chosen = assessed.chosen
+        self._read = self.evidence.tick
+        self.evidence.mark()
+        if self.observers.segments is not None:
+            self.observers.segments.chosen = assessed.chosen
         return self._build(self.builder, assessed)
 
     def _build(self, builder: ReadingBuilder, assessed: MomentAssessment) -> Reading:
         observers = self.observers
         return builder.reading(
-            self._accumulator.tick,
+            self.evidence.tick,
             assessed,
             observers.changes.open,
             observers.recordings.number,
@@ -276,13 +238,13 @@ class Stream(Forking):
 
     def begin_afresh(self) -> None:
         """Forget the voice so far; the stream goes on."""
-        self._accumulator.forget()
+        self.evidence.forget()
         self.observers.conditions.begin_afresh()
         if self.observers.changes.begins_another:
             self.builder.begin_another_stream()
 
     def _pop_events(self, *, last: bool = False) -> Iterator[GapEvent | NoticeEvent]:
-        for event in self._order.pop_due(self._accumulator.tick, last=last):
+        for event in self._order.pop_due(self.evidence.tick, last=last):
             if isinstance(event, NoticeEvent):
                 self.noticed.append(event.notice)
             yield event
@@ -290,7 +252,7 @@ class Stream(Forking):
     def standing(self) -> Reading:
         """Return the reading so far, before the next one is due."""
         builder = self.builder.fork()  # the peak is of readings that are due
-        moments = self._accumulator.moments([self._accumulator.tick])
+        moments = self.evidence.moments([self.evidence.tick])
         (assessed,) = builder.assess(moments, conditions=[self.observers.conditions.now])
         return self._build(builder, assessed)
 
@@ -308,84 +270,42 @@ class Stream(Forking):
         return readings
 
     @property
-    def ticks(self) -> int:
-        """Ticks of the stream that were learnt."""
-        return self._accumulator.tick
-
-    @property
     def skipped_ticks(self) -> int:
         """Ticks at the beginning that a resumed stream can skip."""
-        return max(0, self._accumulator.tick - RECALLED_TICKS)
+        return max(0, self.evidence.tick - RECALLED_TICKS)
 
     @property
     def totals(self) -> FeatureTotals:
         """Totals of this voice, with those that the stream began with."""
-        totals, segments = self._accumulator.totals, self.observers.segments
+        totals, segments = self.evidence.totals, self.observers.segments
         return totals if segments is None else segments.get_totals(totals)
-
-    @property
-    def own_totals(self) -> FeatureTotals:
-        """Totals of this voice in this stream alone."""
-        return self._subtract_carried(self.totals)
-
-    @property
-    def all_totals(self) -> FeatureTotals:
-        """Totals of this stream alone, whoever spoke."""
-        return self._subtract_carried(self._accumulator.totals)
-
-    def _subtract_carried(self, totals: FeatureTotals) -> FeatureTotals:
-        carried = self._accumulator.carried
-        return totals if carried is None else totals - carried
 
     def state(self) -> tuple[StreamState, dict[str, AnyArray]]:
         """Return everything needed to go on after the last reading: plain values and arrays."""
-        observers = self.observers
-        totals, arrays = self._accumulator.state()
-        changes, change_arrays = observers.changes.state()
-        conditions, condition_arrays = observers.conditions.state()
-        recordings, recording_arrays = observers.recordings.state()
+        sums, arrays = self.evidence.state()
+        observers, more = self.observers.state()
         plain: StreamState = {
-            **totals,
-            **changes,  # type: ignore[typeddict-item]  # stretches come below
+            **sums,
             "read": self._read,
             "peak": self.builder.peak,
             "stream": self.builder.stream,
             "losses": self._order.count,
             "noticed": [asdict(notice) for notice in self.noticed],
-            "conditions": conditions,
-            "recordings": recordings,
+            "observers": observers,
         }
-        groups = {
-            "change": change_arrays,
-            "conditions": condition_arrays,
-            "recordings": recording_arrays,
-        }
-        if observers.segments is not None:
-            plain["stretches"], groups["stretches"] = observers.segments.state()
-        for group, more in groups.items():
-            arrays |= {f"{group}/{name}": array for name, array in more.items()}
-        return plain, arrays
+        return plain, arrays | more
 
     def restore(self, plain: StreamState, arrays: Mapping[str, AnyArray]) -> None:
         """Restore a ``state``, fresh; the stream must then be fed from its first sample again."""
-        observers, accumulator = self.observers, self._accumulator
-        accumulator.restore(plain, arrays)
-        observers.changes.restore(plain, select_arrays("change/", arrays))
-        if (segments := observers.segments) is not None:
-            segments.before = accumulator.carried or segments.before
-            segments.restore(plain["stretches"], select_arrays("stretches/", arrays))
-        observers.recordings.restore(plain["recordings"], select_arrays("recordings/", arrays))
-        sums = select_arrays("conditions/", arrays)
-        observers.conditions.restore(int(plain["tick"]), plain["conditions"], sums)
+        evidence, segments = self.evidence, self.observers.segments
+        evidence.restore(plain, arrays)
+        if segments is not None and evidence.carried is not None:
+            segments.before = evidence.carried
+        self.observers.restore(plain["observers"], arrays)
         self._read, self.builder.peak = int(plain["read"]), float(plain["peak"])
-        if not 0 <= accumulator.tick - self._read <= self._step_ticks:
+        if not 0 <= evidence.tick - self._read <= self._step_ticks:
             raise StoreError("the checkpoint does not fit: it was not taken at a reading")
         self.builder.stream = int(plain["stream"])
         self._order.emitted_count = int(plain["losses"])
         self.noticed += [Notice(**fields) for fields in plain["noticed"]]
         self.intake.skip = self.skipped_ticks
-
-
-def select_arrays(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """Select arrays whose names begin so, by the rest of their names."""
-    return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}

@@ -36,8 +36,9 @@ from monitor.population.rank_model import (
     round_up,
 )
 from monitor.protocols import Feature
-from monitor.stream.accumulator import FrameAccumulator, RunningTotals
+from monitor.stream.accumulator import FrameAccumulator
 from monitor.stream.attacker import Attacker
+from monitor.stream.totals import RunningTotals
 from monitor.training.enrolling import Enrolment
 from monitor.training.fitted import (
     ROW,

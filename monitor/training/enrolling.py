@@ -31,8 +31,8 @@ from monitor.population.population import SLICE_SECONDS, Population
 from monitor.protocols import Feature
 from monitor.safe_text import LONGEST_NAME, file_name
 from monitor.sources.registry import span_of
-from monitor.stream.accumulator import RunningTotals
 from monitor.stream.attacker import Attacker
+from monitor.stream.totals import RunningTotals
 from monitor.training.feature_extraction import (
     SLICE_TICKS,
     ExtractionOutcome,

@@ -18,9 +18,9 @@ from monitor.maths.statistics import limits
 from monitor.population.cohort import FeatureTemplates
 from monitor.population.people import Speaker
 from monitor.population.rank_model import RankModels
-from monitor.stream.accumulator import RunningTotals
 from monitor.stream.attacker import Attacker
 from monitor.stream.posterior import ZERO
+from monitor.stream.totals import RunningTotals
 from tests.population.rank_models import LENGTHS, population, some_rank_model
 
 SIZE = 12

@@ -22,9 +22,10 @@ from monitor.sinks.jsonl import RunBuffer
 from monitor.sources import Chain, FramesFile, write_frames
 from monitor.sources.file import File
 from monitor.sources.frames import Header
-from monitor.stream.accumulator import FeatureTotals, Moments
-from monitor.stream.reading_builder import SpeakerSegments, stack_totals
+from monitor.stream.evidence import Mark, PrefixSums, pack_marks, unpack_marks
 from monitor.stream.records import start_event
+from monitor.stream.segments import SpeakerSegments
+from monitor.stream.totals import FeatureTotals, Moments, stack_totals
 from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Item, Track
 from tests.records import as_records
 from tests.stream.streams import Listed, audio, frames, reference, resumed, run_through, told
@@ -299,24 +300,23 @@ def sums(speech: int) -> FeatureTotals:
 
 
 def test_marks_are_bounded_and_the_newest_are_fine():
-    stretches = SpeakerSegments(sums(0))
+    past = PrefixSums()
     for second in range(1, 5000):
-        stretches.mark(100 * second, partial(sums, second))
-        stretches.mark(100 * second + 10, lambda: sums(-1))  # too near
-    _, arrays = stretches.state()
-    ticks = arrays["marks/counts"][:, 0]
+        past.add(100 * second, partial(sums, second))
+        past.add(100 * second + 10, lambda: sums(-1))  # too near
+    arrays = pack_marks(past.marks, sums(0))
+    ticks = arrays["counts"][:, 0]
     assert len(ticks) <= 48
     assert (np.diff(ticks[-20:]) == 100).all()
     assert ticks[0] == 100
     assert (np.diff(ticks) > 0).all()
-    again = SpeakerSegments(sums(0))
-    again.restore(*stretches.state())
-    for one, other in zip(again.state()[1].values(), arrays.values(), strict=True):
+    again = pack_marks(unpack_marks("", arrays, sums(0)), sums(0))
+    for one, other in zip(again.values(), arrays.values(), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_of_the_stretches_that_are_over_the_best_sum_is_kept():
-    stretches = SpeakerSegments(sums(0))
+    stretches, past = SpeakerSegments(sums(0)), PrefixSums()
     asked = []
 
     def best(choices: Sequence[FeatureTotals]) -> int:
@@ -325,9 +325,9 @@ def test_of_the_stretches_that_are_over_the_best_sum_is_kept():
 
     answers = [2, 0, 0]
     for second in range(1, 61):
-        stretches.mark(100 * second, partial(sums, 100 * second))
+        past.add(100 * second, partial(sums, 100 * second))
         if second in (12, 31, 35, 50):
-            stretches.change(100 * (second - 2), best)
+            stretches.change(past.find(100 * (second - 2)), best)
     # [0, 10) is kept at first, then [10, 29) instead; [29, 33) is too short to be alone
     assert asked == [[2900, 1000, 1900], [2300, 1900], [3800, 2300, 1500]]
     for chosen, speech in enumerate([6000, 5000, 1200, 3800]):
@@ -338,9 +338,7 @@ def test_of_the_stretches_that_are_over_the_best_sum_is_kept():
 def test_what_nobody_said_is_no_choice():
     """A stretch of no speech reads 0 bits, which is more than much speech of somebody else."""
     stretches, counts = SpeakerSegments(sums(0)), [0, 100, 2000]
-    for second in range(1, 31):
-        stretches.mark(100 * second, partial(sums, 100 * second))
-    stretches.change(300, lambda _: 0)  # of three seconds
+    stretches.change(Mark(300, sums(300)), lambda _: 0)  # of three seconds
     speech = np.array([3000 + more for more in counts])
     running, _ = stack_totals([sums(each) for each in speech])
     parts = stretches.parts(Moments([3000, 3100, 5000], speech, running, {}, {}))
@@ -351,15 +349,13 @@ def test_what_nobody_said_is_no_choice():
 @pytest.mark.parametrize(
     "change",
     [
-        {"chosen": 4}, {"chosen": -1}, {"marks/counts": np.zeros((3, 4), np.int64)},
-        {"kept/counts": np.zeros((0, 4), np.int64)}, {"marks/counts": np.zeros((1, 3), np.int64)},
+        {"chosen": 4}, {"chosen": -1}, {"kept/counts": np.zeros((3, 4), np.int64)},
+        {"kept/counts": np.zeros((0, 4), np.int64)}, {"kept/counts": np.zeros((1, 3), np.int64)},
     ],
 )  # fmt: skip
 def test_what_no_stream_was_is_refused(change):
     stretches = SpeakerSegments(sums(0))
-    for second in (1, 2):
-        stretches.mark(100 * second, partial(sums, second))
-    stretches.change(100, lambda _: 0)
+    stretches.change(Mark(100, sums(1)), lambda _: 0)
     plain, arrays = stretches.state()
     plain |= {key: value for key, value in change.items() if key in plain}
     arrays |= {key: value for key, value in change.items() if key in arrays}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from monitor import Monitor
 from monitor.errors import StoreError, UsageError
 from monitor.events.reading import Reading
-from monitor.stream.accumulator import FeatureTotals
+from monitor.stream.totals import FeatureTotals
 from monitor.types import Frames, Track
 from tests.stream.streams import (
     Listed,

@@ -73,7 +73,8 @@ def test_it_is_private_written_whole_and_holds_sums_but_no_audio(saved, tmp_path
     assert stat.S_IMODE(checkpoint.path.stat().st_mode) == 0o600
     header, arrays = read_store(checkpoint.path, "checkpoint")
     shapes = {name: array.shape for name, array in arrays.items()}
-    assert shapes == {"sketch/f0": (104,), "conditions/total": (ROW,)}
+    past = {"marks/counts": (3, 4), "marks/of f0": (3, 104)}
+    assert shapes == {"sketch/f0": (104,), "conditions/total": (ROW,), **past}
     assert header.keys() == {
         *("kind", "schema", "configuration", "monitor", "tally", "rules", "offset")
     }
@@ -200,7 +201,7 @@ def test_other_stores_monitors_and_rules_are_refused(saved):
         ("monitor tick", 1 << 64),
         ("monitor read", 10**9),
         ("monitor frames", {"f0": [1]}),
-        ("monitor open", {}),
+        ("monitor observers changes open", {}),
         ("tally", "nonsense"),
         ("tally", "[1]"),
         ("tally", '{"readings": 3}'),

@@ -25,8 +25,8 @@ from monitor.features.f0 import F0
 from monitor.run import LogFile, MeasurementSettings, Run, RunSettings, status_of
 from monitor.sources import Diarised, PerChannel, Samples
 from monitor.sources.base import Stretch
-from monitor.stream.accumulator import FeatureTotals
 from monitor.stream.people import _ALL_STRETCHES, _MOST_PIECES, SideBySide, _Voice, one_to_one
+from monitor.stream.totals import FeatureTotals
 from monitor.transcripts import Turn
 from monitor.types import Block, FloatArray
 from tests.contracts import voice

@@ -16,13 +16,13 @@ from monitor.population.cohort import Cohort, CohortScoring, FeatureTemplates
 from monitor.population.people import Speaker, sound_of
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModel, RankModels
-from monitor.stream.accumulator import RunningTotals
 from monitor.stream.attacker import Attacker
 from monitor.stream.choice import explain_missing_ratios
 from monitor.stream.monitor import Monitor
 from monitor.stream.notices import setup_notices
 from monitor.stream.posterior import LikelihoodRatioScorer
 from monitor.stream.records import fingerprint
+from monitor.stream.totals import RunningTotals
 from tests.population.rank_models import evidence_model, population, some_rank_model
 
 SIZE = 12

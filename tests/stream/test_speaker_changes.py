@@ -28,7 +28,6 @@ from monitor.population.people import Speaker
 from monitor.sinks.jsonl import RunBuffer
 from monitor.sources.frames import read_frames
 from monitor.stream import speaker_changes
-from monitor.stream.accumulator import FeatureTotals
 from monitor.stream.notices import recording_notices
 from monitor.stream.speaker_changes import (
     FEWEST,
@@ -40,6 +39,7 @@ from monitor.stream.speaker_changes import (
     score_likeness,
     select_cohort,
 )
+from monitor.stream.totals import FeatureTotals
 from monitor.types import Frames, Track
 from tests.contracts import KILOBYTE, growth
 from tests.records import as_records

@@ -29,8 +29,8 @@ from monitor.population.cohort import Cohort, FeatureTemplates
 from monitor.population.people import Speaker, sound_of
 from monitor.population.population import SLICE_SECONDS, Population
 from monitor.population.rank_model import RankModels
-from monitor.stream.accumulator import RunningTotals
 from monitor.stream.attacker import Attacker
+from monitor.stream.totals import RunningTotals
 from monitor.training.voices import UNITS_PER_SECOND, SpeakerSpeech, units_of
 from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 

@@ -1,0 +1,146 @@
+"""The evidence of a stream: its sums, and those of any part of it that ends now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from monitor.kinds import FeatureSpec
+from monitor.stream.accumulator import AccumulatorState, FrameAccumulator
+from monitor.stream.forking import Forking
+from monitor.stream.repeats import Correction
+from monitor.stream.totals import FeatureTotals
+from monitor.types import TICKS_PER_SECOND, AnyArray
+
+_SPACING = TICKS_PER_SECOND
+"""Ticks between marks, at least."""
+_MOST_MARKS = 48
+_NEWEST = 24
+"""Marks that are never thinned out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """All totals up to a tick of the stream, those of earlier streams included."""
+
+    tick: int
+    totals: FeatureTotals
+
+
+class PrefixSums(Forking):
+    """Totals of a stream up to some of its ticks; those of a part are the difference of two.
+
+    Memory is bounded: marks are a second or more apart, the finer the later.
+    """
+
+    def __init__(self) -> None:
+        self.marks: list[Mark] = []
+
+    def add(self, tick: int, get_totals: Callable[[], FeatureTotals]) -> None:
+        """Keep the totals up to a tick, where the mark before it is far enough away."""
+        if self.marks and tick - self.marks[-1].tick < _SPACING:
+            return
+        self.marks.append(Mark(tick, get_totals()))
+        if len(self.marks) > _MOST_MARKS:
+            self.marks = self.marks[:-_NEWEST:2] + self.marks[-_NEWEST:]
+
+    def drop(self, since: int) -> None:
+        """Drop the marks from a tick on: what was counted up to them was corrected."""
+        self.marks = [mark for mark in self.marks if mark.tick < since]
+
+    def find(self, tick: int) -> Mark | None:
+        """Return the last mark up to a tick; None where the stream began later."""
+        return next((mark for mark in reversed(self.marks) if mark.tick <= tick), None)
+
+
+class Evidence(FrameAccumulator):
+    """The sums of one stream: totals so far, totals by moments ahead, and those of its past.
+
+    Attributes:
+        past: sums up to earlier readings.
+    """
+
+    def __init__(self, features: Mapping[str, FeatureSpec], followed: Collection[str] = ()) -> None:
+        super().__init__(features, followed)
+        self.past = PrefixSums()
+
+    def mark(self) -> None:
+        """Keep the totals up to now among those of the past."""
+        self.past.add(self.tick, lambda: self.totals)
+
+    def since(self, tick: int) -> FeatureTotals:
+        """Return the totals of the part of the stream that begins at the mark before a tick."""
+        mark = self.past.find(tick)
+        return self.own_totals if mark is None else self.totals - mark.totals
+
+    @property
+    def own_totals(self) -> FeatureTotals:
+        """Totals of this stream alone."""
+        return self.without_carried(self.totals)
+
+    def without_carried(self, totals: FeatureTotals) -> FeatureTotals:
+        """Return totals without those of earlier streams."""
+        return totals if self.carried is None else totals - self.carried
+
+    def apply(self, correction: Correction) -> None:
+        """Count otherwise what was counted; what was marked meanwhile is forgotten."""
+        super().apply(correction)
+        self.past.drop(correction.since)
+
+    def forget(self) -> None:
+        """Forget all sums; the stream goes on."""
+        super().forget()
+        self.past = PrefixSums()
+
+    def state(self) -> tuple[AccumulatorState, dict[str, AnyArray]]:
+        """Return what was learnt: plain values and arrays."""
+        plain, arrays = super().state()
+        marks = pack_marks(self.past.marks, self.totals)
+        return plain, arrays | {f"marks/{name}": array for name, array in marks.items()}
+
+    def restore(self, plain: AccumulatorState, arrays: Mapping[str, AnyArray]) -> None:
+        """Restore a ``state``, fresh; ValueError where no stream has it."""
+        super().restore(plain, arrays)
+        self.past.marks = unpack_marks("marks/", arrays, self.totals)
+        if len(self.past.marks) > _MOST_MARKS:
+            raise ValueError
+
+
+def pack_marks(marks: Sequence[Mark], like: FeatureTotals) -> dict[str, AnyArray]:
+    """Return arrays of one row a mark, of totals like these: ticks and counts, and sums."""
+    counts = []
+    for tick, totals in ((mark.tick, mark.totals) for mark in marks):
+        by_feature = [part[name] for part in (totals.frames, totals.usable) for name in like.totals]
+        counts.append([tick, totals.speech, *by_feature])
+    arrays: dict[str, AnyArray] = {
+        "counts": np.array(counts, dtype=np.int64).reshape(-1, 2 + 2 * len(like.totals))
+    }
+    for name, total in like.totals.items():
+        rows = [mark.totals.totals[name] for mark in marks]
+        arrays[f"of {name}"] = np.array(rows, dtype=total.dtype).reshape(-1, total.size)
+    return arrays
+
+
+def unpack_marks(prefix: str, arrays: Mapping[str, AnyArray], like: FeatureTotals) -> list[Mark]:
+    """Restore marks from arrays of `pack_marks`; KeyError or ValueError where they are none."""
+    counts = arrays[f"{prefix}counts"]
+    sums = {name: arrays[f"{prefix}of {name}"] for name in like.totals}
+    if counts.shape[1:] != (2 + 2 * len(sums),) or counts.min(initial=0) < 0:
+        raise ValueError
+    if any(table.shape != (len(counts), like.totals[name].size) for name, table in sums.items()):
+        raise ValueError
+    rows: list[list[int]] = counts.tolist()
+    return [
+        Mark(
+            tick,
+            FeatureTotals(
+                speech,
+                {name: table[r].copy() for name, table in sums.items()},
+                dict(zip(sums, rest[: len(sums)], strict=True)),
+                dict(zip(sums, rest[len(sums) :], strict=True)),
+            ),
+        )
+        for r, (tick, speech, *rest) in enumerate(rows)
+    ]

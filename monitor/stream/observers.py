@@ -1,0 +1,80 @@
+"""All that looks at a stream beside its sums."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+from monitor.stream.conditions import StreamConditions
+from monitor.stream.copies import CopyFinder
+from monitor.stream.forking import Forking
+from monitor.stream.repeats import RepeatFinder, RepeatGate
+from monitor.stream.segments import SpeakerSegments
+from monitor.stream.speaker_changes import Recordings, SpeakerChanges
+from monitor.types import AnyArray
+
+
+class Observer(Protocol):
+    """What looks at a stream; it is saved, restored and forked with it."""
+
+    def state(self) -> tuple[Mapping[str, Any], dict[str, AnyArray]]:
+        """Return what a replay of the stream would not restore: plain values and arrays."""
+
+    def restore(self, plain: Any, arrays: Mapping[str, AnyArray]) -> None:
+        """Restore a ``state``, fresh."""
+
+    def fork(self) -> Self:
+        """Copy what changes, so that the two go on apart."""
+
+
+@dataclass
+class Observers(Forking):
+    """Those of one stream.
+
+    Attributes:
+        copies: of enrolled recordings.
+        repeats, gate: of audio that the stream has had before, and what lets the rest count.
+        conditions: its sound.
+        recordings: those that it consists of.
+        changes: of speaker or channel.
+        segments: between them; None where all is weighed as one voice.
+    """
+
+    copies: CopyFinder
+    repeats: RepeatFinder
+    gate: RepeatGate
+    conditions: StreamConditions
+    recordings: Recordings
+    changes: SpeakerChanges
+    segments: SpeakerSegments | None
+
+    def _kept(self) -> dict[str, Observer]:
+        """Return those by name that a replay would not restore; it finds the others again."""
+        kept: dict[str, Observer | None] = {
+            "conditions": self.conditions,
+            "recordings": self.recordings,
+            "changes": self.changes,
+            "segments": self.segments,
+        }
+        return {name: observer for name, observer in kept.items() if observer is not None}
+
+    def state(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+        """Return the states of all by name, plain values and arrays."""
+        states = {name: observer.state() for name, observer in self._kept().items()}
+        arrays = {
+            f"{name}/{key}": array
+            for name, (_, own) in states.items()
+            for key, array in own.items()
+        }
+        return {name: plain for name, (plain, _) in states.items()}, arrays
+
+    def restore(self, plain: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
+        """Restore a ``state``, fresh."""
+        for name, observer in self._kept().items():
+            observer.restore(plain[name], select_arrays(f"{name}/", arrays))
+
+
+def select_arrays(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """Select arrays whose names begin so, by the rest of their names."""
+    return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}

@@ -1,0 +1,157 @@
+"""Segments of a stream, weighed for a watched speaker where somebody else may have spoken too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+import numpy as np
+
+from monitor.stream.evidence import Mark, pack_marks, unpack_marks
+from monitor.stream.forking import Forking
+from monitor.stream.totals import FeatureTotals, Moments, RunningTotals, stack_totals
+from monitor.types import TICKS_PER_SECOND, AnyArray, BoolArray, IntArray
+
+LEAST_SPEECH = 5 * TICKS_PER_SECOND
+"""Ticks of speech of a choice that leaves something out: with less, nothing said of anybody would
+count for more than what was heard against it."""
+_GROUPS = ("kept", "begun")
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSelection:
+    """Selection of segments at each of R moments, with ticks of speech in them, shape (R,).
+
+    ``enough``, shape (R,): whether that is enough for it to be chosen.
+    """
+
+    totals: Mapping[str, RunningTotals]
+    speech: IntArray
+    enough: BoolArray
+
+    @classmethod
+    def whole(cls, moments: Moments) -> SegmentSelection:
+        """Select the whole stream."""
+        return cls(moments.totals, moments.speech, np.ones(len(moments.ticks), np.bool_))
+
+
+class SegmentsState(TypedDict):
+    """Plain values of `SpeakerSegments`, in a checkpoint."""
+
+    whole: bool
+    chosen: int
+
+
+class SpeakerSegments(Forking):
+    """Segments weighed for a watched speaker where somebody else may have spoken too.
+
+    An attacker who hears that the speaker changes knows where to cut. So totals can be cut where
+    each voice seems to have begun, and the segment, or sum of segments, is weighed that says most
+    of the watched speaker: another voice does not lower the figure, and neither does a false
+    change. Of closed segments the best sum is kept: each that ends is left out, added or takes its
+    place.
+
+    Attributes:
+        before: totals of earlier streams of the watched voice, part of every choice.
+        chosen: which of `parts` the last reading was of, 0 for the whole stream.
+    """
+
+    def __init__(self, nothing: FeatureTotals) -> None:
+        self._nothing = self.before = nothing
+        self._kept: Mark | None = None  # the best sum of those that are over
+        self._begun: Mark | None = None  # where the open one began
+        self._whole = True  # whether the kept sum leaves nothing out
+        self.chosen = 0
+
+    @property
+    def cut(self) -> bool:
+        """True once there was a change."""
+        return self._begun is not None
+
+    def parts(self, moments: Moments) -> list[SegmentSelection]:
+        """List what may be weighed at these moments: all, then closed and open segments."""
+        selections = [SegmentSelection.whole(moments)]
+        closed, begun = self._kept, self._begun
+        if closed is None or begun is None:
+            return selections
+        if not self._whole:
+            selections.append(self._select_since(moments, begun.totals, closed.totals))
+        selections.append(self._select_since(moments, begun.totals, self.before))
+        running, speech = stack_totals([closed.totals] * len(moments.ticks))
+        selections.append(SegmentSelection(running, speech, self._is_enough(speech)))
+        return selections
+
+    def _select_since(
+        self, moments: Moments, begun: FeatureTotals, base: FeatureTotals
+    ) -> SegmentSelection:
+        """Select what came since then, on top of another sum."""
+        totals = {}
+        for name, running in moments.totals.items():
+            usable = running.usable_seconds + (base.usable[name] - begun.usable[name]) / (
+                TICKS_PER_SECOND
+            )
+            totals[name] = RunningTotals(
+                running.totals - begun.totals[name] + base.totals[name],
+                running.frames + (base.frames[name] - begun.frames[name]),
+                np.maximum(usable, 0.0),  # whose halves of a tick were rounded
+            )
+        speech = moments.speech + (base.speech - begun.speech)
+        return SegmentSelection(totals, speech, self._is_enough(speech))
+
+    def _is_enough(self, speech: IntArray) -> BoolArray:
+        return np.asarray(speech - self.before.speech >= LEAST_SPEECH)
+
+    def get_totals(self, totals: FeatureTotals) -> FeatureTotals:
+        """Return the totals behind the last reading, of all totals up to it."""
+        closed, begun = self._kept, self._begun
+        if closed is None or begun is None or not self.chosen:
+            return totals
+        open_now = totals - begun.totals
+        choices = [] if self._whole else [closed.totals + open_now]
+        return [*choices, self.before + open_now, closed.totals][self.chosen - 1]
+
+    def change(self, end: Mark | None, best: Callable[[Sequence[FeatureTotals]], int]) -> None:
+        """Close the open segment at a mark of the stream, None for its start, and open a new one.
+
+        ``best`` chooses which of several sums is the most of the watched speaker.
+        """
+        end = end or Mark(0, self.before)
+        closed, begun = self._kept, self._begun
+        if closed is None or begun is None:
+            self._kept = end
+        else:
+            end = max(begun, end, key=lambda mark: mark.tick)
+            stretch = end.totals - begun.totals
+            both = closed.totals + stretch
+            parts = [closed.totals, self.before + stretch]
+            speech = np.array([candidate.speech for candidate in parts])
+            able = [
+                candidate
+                for candidate, enough in zip(parts, self._is_enough(speech), strict=True)
+                if enough
+            ]
+            choice = best([both, *able]) if able else 0
+            self._kept = Mark(end.tick, [both, *able][choice])
+            self._whole = self._whole and choice == 0
+        self._begun = end
+
+    def state(self) -> tuple[SegmentsState, dict[str, AnyArray]]:
+        """Return what a checkpoint must keep: plain values, and arrays."""
+        ends = zip(_GROUPS, (self._kept, self._begun), strict=True)
+        arrays = {
+            f"{group}/{name}": array
+            for group, end in ends
+            for name, array in pack_marks([end] if end else [], self._nothing).items()
+        }
+        return {"whole": self._whole, "chosen": self.chosen}, arrays
+
+    def restore(self, plain: SegmentsState, arrays: Mapping[str, AnyArray]) -> None:
+        """Restore a ``state``; KeyError or ValueError where no stream has been cut so."""
+        closed, begun = (unpack_marks(f"{group}/", arrays, self._nothing) for group in _GROUPS)
+        if not len(closed) == len(begun) <= 1:
+            raise ValueError
+        self._kept, self._begun = (ends[0] if ends else None for ends in (closed, begun))
+        self._whole, self.chosen = bool(plain["whole"]), int(plain["chosen"])
+        if not 0 <= self.chosen < (4 - self._whole if self.cut else 1):
+            raise ValueError

@@ -1,0 +1,163 @@
+"""Totals of a voice: all that its bits are computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+import numpy as np
+
+from monitor.types import TICKS_PER_SECOND, AnyArray, FloatArray, IntArray
+
+
+class TotalsState(TypedDict):
+    """Plain values of `FeatureTotals`, in a checkpoint."""
+
+    speech: int
+    frames: dict[str, int]
+    usable: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureTotals:
+    """Sums of a voice that all its bits are computed from, never audio; a commutative monoid.
+
+    Attributes:
+        speech: ticks of speech: T.
+        totals: by feature the sketch's total, shape (M,): counts, or a sum of embeddings.
+        frames: by feature, the frames behind it.
+        usable: by feature, the ticks of audio behind these.
+    """
+
+    speech: int
+    totals: Mapping[str, AnyArray]
+    frames: Mapping[str, int]
+    usable: Mapping[str, int]
+
+    @property
+    def speech_seconds(self) -> float:
+        """Seconds of speech."""
+        return self.speech / TICKS_PER_SECOND
+
+    def state(self, prefix: str) -> tuple[TotalsState, dict[str, AnyArray]]:
+        """Return plain values, and the totals by name with a prefix, for `restored`."""
+        plain: TotalsState = {
+            "speech": self.speech,
+            "frames": dict(self.frames),
+            "usable": dict(self.usable),
+        }
+        return plain, {f"{prefix}/{name}": total for name, total in self.totals.items()}
+
+    @classmethod
+    def restored(
+        cls, prefix: str, plain: TotalsState | None, arrays: Mapping[str, AnyArray]
+    ) -> FeatureTotals | None:
+        """Restore a ``state``, where there is one."""
+        if plain is None:
+            return None
+        return cls(totals={name: arrays[f"{prefix}/{name}"] for name in plain["frames"]}, **plain)
+
+    def __add__(self, other: FeatureTotals) -> FeatureTotals:
+        return self._combine(other, 1)
+
+    def __sub__(self, other: FeatureTotals) -> FeatureTotals:
+        """Return the totals beyond ``other``, which is part of these."""
+        return self._combine(other, -1)
+
+    def _combine(self, other: FeatureTotals, sign: int) -> FeatureTotals:
+        return FeatureTotals(
+            self.speech + sign * other.speech,
+            {name: total + sign * other.totals[name] for name, total in self.totals.items()},
+            {name: count + sign * other.frames[name] for name, count in self.frames.items()},
+            {name: ticks + sign * other.usable[name] for name, ticks in self.usable.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTotals:
+    """Totals of one feature by each of R moments.
+
+    Attributes:
+        totals: shape (R, M), of its sketch.
+        frames, usable_seconds: shape (R,), behind them.
+        early: shape (R, M), what an early frame adds to the totals where there is one frame at
+            most; None where none ever does.
+        early_seconds: shape (R,), of speech that both were made of; 0 where there is none.
+    """
+
+    totals: AnyArray
+    frames: IntArray
+    usable_seconds: FloatArray
+    early: AnyArray | None = None
+    early_seconds: IntArray | None = None
+
+    def with_early(self, first_seconds: float) -> RunningTotals:
+        """Add the early frame where it is of so much speech at least."""
+        if self.early is None or self.early_seconds is None:
+            return self
+        is_covered = self.early_seconds >= first_seconds
+        return RunningTotals(
+            self.totals + self.early * is_covered[:, None],
+            self.frames + is_covered,
+            np.where(is_covered, self.early_seconds, self.usable_seconds),
+            early_seconds=self.early_seconds * is_covered,
+        )
+
+    def length(self, seconds: FloatArray) -> FloatArray:
+        """Return T of R moments, that of an early frame where there is more speech since."""
+        if self.early_seconds is None:
+            return seconds
+        return np.minimum(seconds, np.where(self.early_seconds > 0, self.early_seconds, np.inf))
+
+    def select(self, rows: AnyArray | slice) -> RunningTotals:
+        """Select some of the moments."""
+        early = None if self.early is None else self.early[rows]
+        seconds = None if self.early_seconds is None else self.early_seconds[rows]
+        return RunningTotals(
+            self.totals[rows], self.frames[rows], self.usable_seconds[rows], early, seconds
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Totals by each of R ticks.
+
+    Attributes:
+        ticks, speech: shape (R,), where, and ticks of speech by then.
+        totals: by feature.
+        usable: shape (R,), ticks behind the frames, of the features that give spans.
+        fresh: by feature the frames that have not been learnt, and how many of them each moment
+            will have heard, shape (R,).
+    """
+
+    ticks: list[int]
+    speech: IntArray
+    totals: dict[str, RunningTotals]
+    usable: dict[str, IntArray]
+    fresh: dict[str, tuple[AnyArray, IntArray]]
+
+    def only(self, r: int) -> Moments:
+        """Select moment r."""
+        totals = {name: running.select(slice(r, r + 1)) for name, running in self.totals.items()}
+        return Moments([self.ticks[r]], self.speech[[r]], totals, {}, {})
+
+    def step(self, r: int) -> dict[str, AnyArray]:
+        """Return the frames that moment r adds to the one before."""
+        return {
+            name: values[counts[r - 1] if r else 0 : counts[r]]
+            for name, (values, counts) in self.fresh.items()
+        }
+
+
+def stack_totals(sums: Sequence[FeatureTotals]) -> tuple[dict[str, RunningTotals], IntArray]:
+    """Stack several totals as the attacker takes moments, with ticks of speech in each."""
+    running = {
+        name: RunningTotals(
+            np.stack([part.totals[name] for part in sums]),
+            np.array([part.frames[name] for part in sums]),
+            np.array([part.usable[name] for part in sums]) / TICKS_PER_SECOND,
+        )
+        for name in sums[0].totals
+    }
+    return running, np.array([part.speech for part in sums])
