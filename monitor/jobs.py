@@ -13,7 +13,7 @@ from _thread import interrupt_main
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -35,7 +35,7 @@ def one_thread() -> Iterator[None]:
     They are small here. More threads change their last bits, and on a machine that has something
     else to do they wait for one another twenty times as long as they work.
     """
-    with _ONE_THREAD, _libraries().select(threading_layer="openmp").limit(limits=1):
+    with _ONE_THREAD, _openmp().limit(limits=1) if _openmp().lib_controllers else nullcontext():
         yield
 
 
@@ -46,6 +46,12 @@ def _libraries() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")
+
+
+@once
+def _openmp() -> Any:
+    """Control of those that have a setting for each thread."""
+    return _libraries().select(threading_layer="openmp")
 
 
 def _limit_process() -> Callable[[], object]:

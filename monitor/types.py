@@ -241,6 +241,11 @@ class Track:
             windows = tuple(windows[i] for i in np.arange(len(windows))[which].tolist())
         return Track(self.ticks[which], self.values[which], spans, windows=windows)
 
+    @property
+    def is_empty(self) -> bool:
+        """True without frames, early ones included."""
+        return not self.ticks.size and self.early is None
+
     def within(self, low: int, high: int) -> Track:
         """Return what is complete after tick ``low`` and by tick ``high``."""
         track = self.some(slice(*self.ticks.searchsorted([low, high], side="right")))

@@ -145,6 +145,8 @@ class FrameAccumulator(Forking):
         silent = frames.speech[max(self.tick - start, 0) :]  # all, unless resumed further on
         self._ahead = np.concatenate((self._ahead, silent))
         for name, track in frames.tracks.items():
+            if name in self._waiting and track.is_empty:
+                continue
             if name in self.sketches or name in self._followed:
                 # features run ahead of the clock, or come after it
                 fresh = replace(track, ticks=np.maximum(track.ticks, start + 1))

@@ -211,6 +211,11 @@ class _Log:
     early: EarlyFrames | None = None
     ahead: Track | None = None  # of ticks that have not come
 
+    @property
+    def is_idle(self) -> bool:
+        """True where nothing came ahead of the clock."""
+        return self.ahead is None or self.ahead.is_empty
+
 
 class RepeatGate(Forking):
     """Gate that lets pass what a stream has not had before, and corrects what has passed.
@@ -266,8 +271,17 @@ class RepeatGate(Forking):
         start, arrived = self._end, self._end + len(frames.speech)
         if recording != self._recording:
             self._recording, self._began = recording, start
-        waiting = {name: self._joined(name, frames.tracks.get(name)) for name in self._logs}
-        passed: dict[str, list[Track]] = {name: [] for name in self._logs}
+        idle = {
+            name: track if track.windows is None else replace(track, windows=None)
+            for name, track in frames.tracks.items()
+            if name in self._logs and track.is_empty and self._logs[name].is_idle
+        }
+        waiting = {
+            name: self._joined(name, frames.tracks.get(name))
+            for name in self._logs
+            if name not in idle
+        }
+        passed: dict[str, list[Track]] = {name: [] for name in waiting}
         counts, corrections = [np.empty(0, np.bool_)], list[Correction]()
         for decision in (*decisions, None):
             end = arrived if decision is None else decision.tick
@@ -283,7 +297,8 @@ class RepeatGate(Forking):
             self._logs[name].ahead = track
         tracks = {name: reduce(join_tracks, parts) for name, parts in passed.items()}
         counted = frames.speech & np.concatenate(counts)
-        return replace(frames, speech=counted, tracks={**frames.tracks, **tracks}), corrections
+        tracks = {**frames.tracks, **idle, **tracks}
+        return replace(frames, speech=counted, tracks=tracks), corrections
 
     def _joined(self, name: str, track: Track | None) -> Track:
         """Return further frames behind those that came ahead of the clock, in order."""
