@@ -391,14 +391,14 @@ class Attacker:
         sounds: Sequence[Condition | None],
     ) -> list[Assessment]:
         moments = speech_seconds.size
-        alone, parts = self._weigh(totals, speech_seconds, sounds, {})
+        waits = self._list_waiting(totals, speech_seconds)
+        alone, parts = self._weigh(totals, speech_seconds, sounds, {}, waits)
         readings = {
             name: self._compute_readings(name, alone.get(name), totals[name].usable_seconds)
             for name in self.features
         }
         posterior = np.full((moments, self.speakers), 1.0 / self.speakers)
         local, gain, expected = np.zeros((3, moments, 3))
-        waits = self._list_waiting(totals, speech_seconds)
         nothing = CrowdEvidence(ratios=self._silence.ratios)
         evidence = [nothing if wait else self._silence for wait in waits.tolist()]
         reason = f"{', '.join(sorted(self._discerning))} needs more speech"
@@ -525,11 +525,12 @@ class Attacker:
         speech_seconds: FloatArray,
         sounds: Sequence[Condition | None],
         cache: dict[tuple[str, str, bytes], Any],
+        waits: BoolArray,
         *,
         limits: bool = True,
     ) -> tuple[dict[str, _Feature], list[_Joint]]:
         """Weigh each feature that has frames, and all of them together; scores are cached."""
-        present = self._list_present(totals, speech_seconds)
+        present = self._list_present(totals, speech_seconds) & ~waits[:, None]
         scorers = {name: partial(self._scores, name) for name in self.features}
         scores = np.stack(
             [
@@ -581,11 +582,10 @@ class Attacker:
     def _list_present(
         self, totals: Mapping[str, RunningTotals], speech_seconds: FloatArray
     ) -> BoolArray:
-        """Return which features have frames enough to be weighed, shape (R, F)."""
+        """Return which features have as many frames as speech brings, shape (R, F)."""
         feature_totals = [totals[name] for name in self.features]
         usable = np.stack([running.usable_seconds for running in feature_totals], axis=1)
         is_enough = usable >= self._least_shares * speech_seconds[:, None]
-        is_enough &= ~self._list_waiting(totals, speech_seconds)[:, None]
         return np.stack([running.frames > 0 for running in feature_totals], axis=1) & is_enough
 
     def _list_waiting(
@@ -630,9 +630,9 @@ class Attacker:
         attackers with the same templates and the same R moments.
         """
         moments, only = speech_seconds.size, len(self.features) == 1
-        alone, parts = self._weigh(
-            self._add_early_frames(totals), speech_seconds, [None] * moments, cache, limits=False
-        )
+        totals, nothing = self._add_early_frames(totals), [None] * moments
+        waits = self._list_waiting(totals, speech_seconds)
+        alone, parts = self._weigh(totals, speech_seconds, nothing, cache, waits, limits=False)
         local = 0.0 if self.watched else np.nan
         before = {
             "closed_set_bits": local,
