@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from threading import Lock
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
 from monitor.errors import UsageError
-from monitor.events.keys import HEADLINES
 from monitor.events.reading import Reading
 from monitor.events.run import NoticeEvent
 from monitor.features.registry import AS_ENVIRONMENT, FeatureSetup
 from monitor.kinds import FeatureSpec
-from monitor.population.false_alarms import FalseAlarms, false_alarms
+from monitor.population.false_alarms import FalseAlarms
 from monitor.population.population import Population
 from monitor.protocols import Feature, Source, StreamInfo
 from monitor.sources.base import samples_or_source
@@ -30,9 +28,6 @@ from monitor.stream.speaker_changes import CopiedChanges
 from monitor.stream.stream import Event, StreamState
 from monitor.stream.totals import FeatureTotals
 from monitor.types import AnyArray, Block, Frames, Item, Notice, Tracks, Words
-
-_RUNNING = "this Monitor is in the middle of a stream: make another one, or end it by reset()"
-_ENDED = "this Monitor has heard its stream to the end: make another one, or reset() it"
 
 
 class Monitor:
@@ -134,8 +129,7 @@ class Monitor:
         self.skipped_features, self.mismatched = plan.skipped_features, plan.mismatched
         self.bystanders, self.noticed = plan.bystanders, stream.noticed
         self.recordings, self.conditions = stream.observers.recordings, stream.observers.conditions
-        self._logged = self._of_source = False
-        self._in_use = Lock()
+        self._logged = False
         self._expect(StreamInfo())
 
     def _expect(self, info: StreamInfo) -> None:
@@ -145,20 +139,11 @@ class Monitor:
 
     def configuration(self) -> dict[str, object]:
         """Return JSON-able settings; a run is resumed only with equal ones."""
-        settings = self.settings
-        return {
-            "among": None if settings.among is None else list(settings.among),
-            "bystanders": settings.bystanders,
-            "enrolled_prior": None if settings.enrolled_prior == 0.5 else settings.enrolled_prior,
-            "step": self.step_seconds,
-            "channel": settings.channel,
-            "on_change": self.on_change,
-            "top": settings.top,
-        }
+        return self.plan.configuration()
 
     def prefer_closed_set(self) -> None:
         """Make the closed-set figure the headline, to compare with a monitor without evidence."""
-        if self._begun:
+        if self.phase != "opened":
             raise UsageError("prefer_closed_set comes before the first block of a stream")
         self._begin(replace(self.plan, closed_set=True), self.front_end)
 
@@ -171,22 +156,11 @@ class Monitor:
         ``horizon_seconds``, under the rank model in use, the watched speaker not among them.
         UsageError where calibration does not know it of that field, length or share.
         """
-        alarms = false_alarms(
-            self.plan.rank_models,
-            self.features,
-            self.attacker.session,
-            field,
-            share,
-            horizon_seconds,
-            watch=self.watch,
-            headline=self.headline,
-        )
-        return replace(alarms, most_bits=self.most_bits(field))
+        return self.plan.false_alarms(field, share, horizon_seconds)
 
     def most_bits(self, field: str) -> float:
         """Return a bound on a field of readings, or on its lower limit; infinity where unknown."""
-        name = field.removesuffix("_low")
-        return self.attacker.most_bits(HEADLINES[self.headline] if name == "bits" else name)
+        return self.plan.most_bits(field)
 
     def reset(self) -> None:
         """End the stream; the next block starts a new one."""
@@ -221,7 +195,7 @@ class Monitor:
 
     def begin_with(self, totals: FeatureTotals, peak_bits: float = 0.0) -> None:
         """Start from the totals of earlier streams of the same voice, and their peak."""
-        if self._begun:
+        if self.phase != "opened":
             raise UsageError("begin_with comes before the first block of a stream")
         plan = replace(self.plan, carried=totals, peak_bits=peak_bits)
         self._begin(plan, self.front_end)
@@ -256,13 +230,7 @@ class Monitor:
     @property
     def phase(self) -> str:
         """``"opened"``; ``"running"`` from the first block on; ``"ended"`` after the last."""
-        if self._stream.is_over:
-            return "ended"
-        return "running" if self._begun else "opened"
-
-    @property
-    def _begun(self) -> bool:
-        return self._of_source or self._stream.intake.has_begun
+        return self._stream.phase
 
     @property
     def repeated_seconds(self) -> float:
@@ -357,7 +325,7 @@ class Monitor:
         parts = [part for part in source.provenance() or () if part.hashes]
         session = session_of(self.population, parts, allow_overlap=allow_overlap)
         if session == "same" and (plan := self.plan.for_session(session)) is not self.plan:
-            if self._begun or self.ticks:
+            if self.phase != "opened" or self.ticks:
                 raise UsageError(
                     f"the stream has begun under the cross-session rank model, and {source.label} "
                     'was enrolled too: begin with Monitor(session="same")'
@@ -369,15 +337,7 @@ class Monitor:
 
     def listen(self, source: Iterable[Item]) -> Iterator[Event]:
         """Yield the ``events`` of a source that `fit_to` was asked about."""
-        if self.phase != "opened":
-            raise UsageError(_ENDED if self._stream.is_over else _RUNNING)
-        self._of_source = True
-        try:
-            for item in source:
-                yield from self._stream.push(item)
-            yield from self._stream.end()
-        finally:  # one that is left in the middle may be gone on with by `push`
-            self._of_source = False
+        return self._stream.listen(source)
 
     def take(self, item: Item | None) -> Iterator[Event]:
         """Process one more item, as `listen`; None ends the stream."""
@@ -389,29 +349,20 @@ class Monitor:
         Returns the readings that fell due. SourceError or UsageError, and the stream as it was,
         where the block makes no sense, keeps another clock, or comes after the end.
         """
-        return self._collect_readings(lambda: self._stream.push(block))
+        return self._collect(self._stream.alone(self._stream.push(block)))
 
     def finish(self) -> list[Reading]:
         """End the stream: return the reading for what came after the last one, if anything did."""
         if self._stream.is_over:
             return []
-        readings = self._collect_readings(self._stream.end)
+        readings = self._collect(self._stream.alone(self._stream.end()))
         log_notices(recording_notices(self, self._labels))
         return readings
 
-    def _collect_readings(self, events: Callable[[], Iterator[Event]]) -> list[Reading]:
-        """Return the readings of a push; one thread at a time, and no source meanwhile."""
-        if self._stream.is_over or self._of_source:
-            raise UsageError(_ENDED if self._stream.is_over else _RUNNING)
-        if not self._in_use.acquire(blocking=False):
-            raise UsageError(
-                "another thread pushes to this Monitor: give each a Monitor of its own"
-            )
-        try:
-            self._log_setup()
-            return [event for event in _log_events(events()) if isinstance(event, Reading)]
-        finally:
-            self._in_use.release()
+    def _collect(self, events: Iterator[Event]) -> list[Reading]:
+        """Return the readings among events; log the notices."""
+        self._log_setup()
+        return [event for event in _log_events(events) if isinstance(event, Reading)]
 
     def create_block_reader(self) -> BlocksToTicks:
         """Create what computes frames of the stream's audio."""

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from monitor.errors import UsageError
+from monitor.events.keys import HEADLINES
 from monitor.features.registry import FeatureSetup, superseded
 from monitor.kinds import FeatureSpec
+from monitor.population.false_alarms import FalseAlarms, false_alarms
 from monitor.population.population import Population
 from monitor.population.rank_model import RankModels
 from monitor.protocols import Feature
@@ -175,6 +177,38 @@ class Plan:
         """The figure in a reading's ``bits``: ``"evidence"`` or ``"closed-set"``."""
         evidence = self.watch is not None and self.attacker.support_bits is not None
         return "evidence" if evidence and not self.closed_set else "closed-set"
+
+    def configuration(self) -> dict[str, object]:
+        """Return JSON-able settings; a run is resumed only with equal ones."""
+        settings = self.settings
+        return {
+            "among": None if settings.among is None else list(settings.among),
+            "bystanders": settings.bystanders,
+            "enrolled_prior": None if settings.enrolled_prior == 0.5 else settings.enrolled_prior,
+            "step": self.step_seconds,
+            "channel": settings.channel,
+            "on_change": self.on_change,
+            "top": settings.top,
+        }
+
+    def most_bits(self, field: str) -> float:
+        """Return a bound on a field of readings, or on its lower limit; infinity where unknown."""
+        name = field.removesuffix("_low")
+        return self.attacker.most_bits(HEADLINES[self.headline] if name == "bits" else name)
+
+    def false_alarms(self, field: str, share: float, horizon_seconds: float) -> FalseAlarms:
+        """Return a threshold; as of `Monitor`."""
+        alarms = false_alarms(
+            self.rank_models,
+            self.features,
+            self.attacker.session,
+            field,
+            share,
+            horizon_seconds,
+            watch=self.watch,
+            headline=self.headline,
+        )
+        return replace(alarms, most_bits=self.most_bits(field))
 
     def for_session(self, session: str) -> Plan:
         """Return the plan for that kind of session, where the source decides on it."""

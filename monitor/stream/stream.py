@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from monitor.errors import StoreError
+from monitor.errors import StoreError, UsageError
 from monitor.events.reading import Reading
 from monitor.events.run import Change, GapEvent, NoticeEvent
 from monitor.features.channel import CONDITION
@@ -29,6 +30,8 @@ from monitor.types import TICKS_PER_SECOND, AnyArray, Block, Frames, Gap, Item, 
 
 Event: TypeAlias = "Reading | GapEvent | NoticeEvent | Change"
 _NEVER = 1 << 40  # ticks
+_RUNNING = "this Monitor is in the middle of a stream: make another one, or end it by reset()"
+_ENDED = "this Monitor has heard its stream to the end: make another one, or reset() it"
 
 
 class StreamState(AccumulatorState):
@@ -73,7 +76,15 @@ class Stream(Forking):
         self._order = EventOrder()
         self.info = StreamInfo()
         self.noticed: list[Notice] = []
-        self.is_over = False
+        self.is_over = self._of_source = False
+        self._in_use = Lock()
+
+    @property
+    def phase(self) -> str:
+        """``"opened"``; ``"running"`` from the first block on; ``"ended"`` after the last."""
+        if self.is_over:
+            return "ended"
+        return "running" if self._of_source or self.intake.has_begun else "opened"
 
     def expect(self, info: StreamInfo) -> None:
         """Prepare for a source before its first item."""
@@ -81,6 +92,31 @@ class Stream(Forking):
         self.intake.coverage = WordCoverage() if info.words else None
         if info.noise:  # no two frames fit each other: each would seem to be another voice
             self.observers.changes.rest()
+
+    def listen(self, source: Iterable[Item]) -> Iterator[Event]:
+        """Yield what all items of a source bring, and its end; UsageError unless it comes first."""
+        if self.phase != "opened":
+            raise UsageError(_ENDED if self.is_over else _RUNNING)
+        self._of_source = True
+        try:
+            for item in source:
+                yield from self.push(item)
+            yield from self.end()
+        finally:  # one that is left in the middle may be gone on with by `push`
+            self._of_source = False
+
+    def alone(self, events: Iterator[Event]) -> Iterator[Event]:
+        """Yield events of this stream; one thread at a time, and no source meanwhile."""
+        if self.is_over or self._of_source:
+            raise UsageError(_ENDED if self.is_over else _RUNNING)
+        if not self._in_use.acquire(blocking=False):
+            raise UsageError(
+                "another thread pushes to this Monitor: give each a Monitor of its own"
+            )
+        try:
+            yield from events
+        finally:
+            self._in_use.release()
 
     def push(self, item: Item) -> Iterator[Event]:
         """Yield what one more item brings."""
