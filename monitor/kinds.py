@@ -167,7 +167,7 @@ class FollowedVoice(ABC):
         self.reset()
 
     def fork(self) -> Self:
-        """Copy it: the two go on apart."""
+        """Copy it; ADWIN sees the margins again when it is next needed."""
         fork = copy(self)
         fork._held = list(self._held)
         if self._left is not None:

@@ -1,4 +1,4 @@
-"""Audio, and what lies beside it, brought to frames at their place on a stream's clock."""
+"""Audio, words and ready-made frames, brought to a stream's clock."""
 
 from __future__ import annotations
 

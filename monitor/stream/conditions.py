@@ -198,7 +198,7 @@ class StreamConditions(Forking):
         return plain, {"total": self._total}
 
     def restore(self, plain: ConditionsState, arrays: Mapping[str, AnyArray]) -> None:
-        """Restore a ``state``; ValueError where it is none."""
+        """Restore a ``state``; ValueError where the sums have another shape."""
         if arrays["total"].shape != (ROW,):
             raise ValueError
         self._total, self._tick = arrays["total"], int(plain["tick"])

@@ -100,7 +100,7 @@ class EnrolledLandmarks:
 
     @cached_property
     def index(self) -> LandmarkIndex:
-        """All landmarks; ``names`` says whose each recording is."""
+        """All landmarks; ``names`` has the speaker of each recording."""
         landmarks, left = [], MOST_LANDMARKS
         for speaker in self._population.recorded(self._watch):
             if left <= 0:

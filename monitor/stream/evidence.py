@@ -90,7 +90,7 @@ class Evidence(FrameAccumulator):
         self.past.drop(correction.since)
 
     def forget(self) -> None:
-        """Forget all sums; the stream goes on."""
+        """Forget all sums."""
         super().forget()
         self.past = PrefixSums()
 
@@ -109,7 +109,7 @@ class Evidence(FrameAccumulator):
 
 
 def pack_marks(marks: Sequence[Mark], like: FeatureTotals) -> dict[str, AnyArray]:
-    """Return arrays of one row a mark, of totals like these: ticks and counts, and sums."""
+    """Return arrays with a row for each mark, of totals like these: ticks, counts and sums."""
     counts = []
     for tick, totals in ((mark.tick, mark.totals) for mark in marks):
         by_feature = [part[name] for part in (totals.frames, totals.usable) for name in like.totals]
@@ -124,7 +124,7 @@ def pack_marks(marks: Sequence[Mark], like: FeatureTotals) -> dict[str, AnyArray
 
 
 def unpack_marks(prefix: str, arrays: Mapping[str, AnyArray], like: FeatureTotals) -> list[Mark]:
-    """Restore marks from arrays of `pack_marks`; KeyError or ValueError where they are none."""
+    """Restore marks from arrays of `pack_marks`; KeyError or ValueError where they do not fit."""
     counts = arrays[f"{prefix}counts"]
     sums = {name: arrays[f"{prefix}of {name}"] for name in like.totals}
     if counts.shape[1:] != (2 + 2 * len(sums),) or counts.min(initial=0) < 0:

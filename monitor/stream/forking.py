@@ -1,4 +1,4 @@
-"""Forks of what a stream is made of, which go on apart from the first."""
+"""Forks of the parts of a stream, independent of the originals."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Self
 
 
 class Forking:
-    """Base of what can be forked; values in it are replaced, never changed in place.
+    """Base of the parts that fork: values in them are replaced, never changed in place.
 
-    Lists, sets and dictionaries may change: a fork has its own, and forks of the parts that fork.
+    Lists, sets and dictionaries may change. A fork has its own, and forks of parts that fork.
     """
 
     def fork(self) -> Self:
-        """Copy what changes, so that the two go on apart; everything else is shared."""
+        """Copy the parts that change; everything else is shared."""
         fork = copy(self)
         for name, part in vars(self).items():
             if isinstance(part, dict):

@@ -82,7 +82,7 @@ class Intake(Forking):
 
     @property
     def arrived(self) -> int:
-        """Ticks of all that came in: a loss that comes now lies there."""
+        """Ticks of all that came in, the place of a loss that comes now."""
         return self.ticks if self._reader is None else self._reader.ticks
 
     def process(self, item: Block | Frames | Words | Tracks) -> Iterator[Frames]:

@@ -37,7 +37,7 @@ class Monitor:
     after `reset` it hears another.
 
     Args:
-        population: the N enrolled speakers, with rank models; or a `Plan`, which says all the rest.
+        population: the N enrolled speakers, with rank models. A `Plan` replaces all arguments.
         features: names, or features of your own, or a `FeatureSpec` for one whose frames come
             ready-made beside audio; None takes every feature that the population has a rank model
             for and that can be computed here, together.

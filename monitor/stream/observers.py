@@ -1,4 +1,4 @@
-"""All that looks at a stream beside its sums."""
+"""The parts that look at a stream beside its sums."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from monitor.types import AnyArray
 
 
 class Observer(Protocol):
-    """What looks at a stream; it is saved, restored and forked with it."""
+    """Part that looks at a stream, and is saved, restored and forked with it."""
 
     def state(self) -> tuple[Mapping[str, Any], dict[str, AnyArray]]:
         """Return what a replay of the stream would not restore: plain values and arrays."""
@@ -25,7 +25,7 @@ class Observer(Protocol):
         """Restore a ``state``, fresh."""
 
     def fork(self) -> Self:
-        """Copy what changes, so that the two go on apart."""
+        """Copy the parts that change."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What a monitor measures, and how: all that is chosen before the first block."""
+"""The plan of a stream: every choice that is made before the first block."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ DEFAULTS = MonitorSettings()
 class Plan:
     """Plan of a stream: what is measured, of whom, against whom, and what came before.
 
-    What differs from one stream to the next is replaced (`dataclasses.replace`); what was prepared
-    of the population is shared.
+    A plan for another stream is made by `dataclasses.replace`. It shares the attacker with its
+    prepared templates.
 
     Attributes:
         population, watch, step_seconds, on_change, setup, settings: as of `Monitor`.
-        attacker: who listens.
+        attacker: the modelled listener.
         landmarks: of the recordings that were enrolled.
         session: the kind of session that the rank model was asked for.
         by_source: whether the source decides on that.
@@ -162,7 +162,7 @@ class Plan:
 
     @cached_property
     def bystanders(self) -> Bystanders | None:
-        """Finder of bystanders; None where nobody asks. UsageError without evidence."""
+        """Finder of bystanders; None unless they are asked for. UsageError without evidence."""
         level = self.settings.bystanders
         return None if level is None else self.attacker.create_bystanders(level)
 
@@ -238,7 +238,7 @@ class Plan:
         return FrontEnd(self.population, self.features, self.own_features, self.setup)
 
     def begin(self, front_end: FrontEnd) -> Stream:
-        """Begin a stream, with features of `create_front_end` that hear no other one."""
+        """Begin a stream with features of its own, made by `create_front_end`."""
         specs = {name: self.population.features[name].spec for name in self.features}
         follows = self.on_change != "ignore"
         evidence = Evidence(specs, ("channel",) if follows else ())

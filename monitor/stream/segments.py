@@ -1,4 +1,4 @@
-"""Segments of a stream, weighed for a watched speaker where somebody else may have spoken too."""
+"""Segments of a stream, of which those of the watched speaker are weighed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One stream on its way: what was heard of it, and the order in which a block counts."""
+"""One stream: the order in which a block is counted, assessed and reported."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Stream(Forking):
         step_ticks: from one reading to the next.
 
     Attributes:
-        info: what its source says it brings (`expect`).
+        info: contents of its source (`expect`).
         noticed: notices so far, in order.
         is_over: whether it has ended.
     """
@@ -255,7 +255,7 @@ class Stream(Forking):
         self._order.add(tick, placed, again=False)
 
     def _read_out(self, assessed: MomentAssessment) -> Reading:
-        """Make the reading of the moment that was learnt last."""
+        """Make the reading of the newest moment."""
         self._read = self.evidence.tick
         self.evidence.mark()
         if self.observers.segments is not None:
@@ -273,7 +273,7 @@ class Stream(Forking):
         )
 
     def begin_afresh(self) -> None:
-        """Forget the voice so far; the stream goes on."""
+        """Begin another voice in the same stream."""
         self.evidence.forget()
         self.observers.conditions.begin_afresh()
         if self.observers.changes.begins_another:
