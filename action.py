@@ -36,10 +36,8 @@ HEADLINES = {
 ALLOWED = frozenset(
     (
         *("--population", "--rank-model", "--watch", "--features", "--speaker-model", "--among"),
-        *("--enrolled-prior", "--bystanders", "--step", "--channel", "--template-seconds"),
-        *("--on-change", "--protect", "--protected-population", "--protect-seed", "--word-list"),
-        *("--speaker-in-transcript", "--alert", "--false-alarms", "--horizon", "--warn"),
-        *("--allow-idle-alerts", "--allow-overlap", "--top", "--start", "--end", "--jobs"),
+        *("--channel", "--on-change", "--protect", "--protected-population", "--part", "--jobs"),
+        *("--speaker-in-transcript", "--alert", "--false-alarms", "--warn", "--allow-idle-alerts"),
     )
 )
 """Options of `monitor replay` that say what is measured, with ``--each`` and without."""

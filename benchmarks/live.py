@@ -255,12 +255,13 @@ def siege(page: Page, recording: Path) -> None:
 
 def besieged(page: Page, recording: Path, attack: Attack, folder: Path) -> list[str]:
     """One run under one attack."""
-    said = folder / "said.jsonl"
+    said, config = folder / "said.jsonl", folder / "config.toml"
+    config.write_text("[replay]\nallow-overlap = true\n", encoding="utf-8")
     rules = [part for i in range(1, 11) for part in ("--alert", f"gain_bits>{i / 4} for 0 s")]
     with receiving() as receiver:
         process = subprocess.Popen(
-            [*MONITOR, "replay", recording, "--features", "f0", "--jsonl", "-", "--speed",
-             f"{SPEED:g}", "--web", "0", "--allow-overlap", *rules, "--on-alert",
+            [*MONITOR, "--config", config, "replay", recording, "--features", "f0", "--jsonl", "-",
+             "--speed", f"{SPEED:g}", "--web", "0", *rules, "--on-alert",
              f"cat >> '{said}'", "--webhook", receiver.url],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**os.environ, "no_proxy": "127.0.0.1"},

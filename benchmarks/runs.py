@@ -204,8 +204,10 @@ def _hours(speech: Path, hours: float, folder: Path) -> dict[str, float]:
     heard = program([*MONITOR, "enrol", corpus, *people, *how])
     kept = sorted(frames.rglob("*.npz"))
     writes = ("--jsonl", log, "--ledger", ledger, "--watch", Population.reference().names[0])
-    command = ["replay", *map(str, kept), *how, *map(str, writes), "--allow-overlap"]
-    replayed = program([*MONITOR, *command], allowed=(0, 4))
+    config = folder / "config.toml"
+    config.write_text("[replay]\nallow-overlap = true\n", encoding="utf-8")
+    command = ["--config", config, "replay", *kept, *how, *writes]
+    replayed = program([*MONITOR, *map(str, command)], allowed=(0, 4))
     return {
         "hours": seconds / 3600,
         "hear": heard.processor,

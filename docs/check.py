@@ -64,22 +64,20 @@ def list_anchors(path: Path) -> set[str]:
 def find_unknown_options(path: Path) -> Iterator[str]:
     """Yield commands of this program whose options it does not have."""
     from monitor.cli import cli
+    from monitor.cli.help import typed
 
     blocks = "\n".join(code for kind, code in _BLOCK.findall(read(path)) if kind == "sh")
     lines = blocks.replace("\\\n", "").splitlines()
     lines += [" ".join(code.split()) for code in re.findall(r"`(monitor [^`]+)`", prose(path))]
     top = cli.make_context("monitor", [], resilient_parsing=True)
     for line in lines:
-        shown = re.search(r"(?:^|[ /])monitor ([a-z]+ .*)", line)
+        shown = re.search(r"(?:^|[ /])monitor (?:--config \S+ )?([a-z]+ .*)", line)
         if shown is None:
             continue
         words = shown[1].split("#")[0].split("|")[0].split()
         command = cli.get_command(top, words[0])
         parts = [command, *getattr(command, "commands", {}).values()]
-        options = {name for part in parts if part for p in part.params for name in p.opts}
-        options |= {
-            name for part in parts if part for p in part.params for name in p.secondary_opts
-        }
+        options = {name for part in parts if part for name in typed(part)}
         asked = {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)}
         if command is None or asked - options - {"--help"}:
             yield f"no such command or option: {line}"

@@ -291,8 +291,8 @@ def find(
         files = [] if table is not None else _recordings_without_table(path)
         if columns:
             raise CorpusError(
-                f"{path.name or path} has no columns to name: leave out --speaker-column and its "
-                "like, or give a table or a data set"
+                f"{path.name or path} has no columns to name: leave out --columns, or give a table "
+                "or a data set"
             )
         if table is not None:
             return _read_kaldi(table)
@@ -319,7 +319,9 @@ def _read_person(paths: Sequence[Path], speaker: str) -> Corpus:
     for path in paths:
         label = path.name or str(path)
         if path.is_file() and is_data_set(path):
-            raise CorpusError(f"{label} is a data set: leave out --speaker, name --speaker-column")
+            raise CorpusError(
+                f"{label} is a data set: leave out --speaker, use --columns speaker=NAME"
+            )
         if (table := table_of(path)) is not None:
             holder = "" if table == path else f" holds {table.name}, which"
             raise CorpusError(f"{label}{holder} says itself who speaks; leave out --speaker")

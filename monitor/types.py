@@ -65,7 +65,7 @@ NOTICE_KINDS: Mapping[str, str] = {
     "empty templates": "the templates hold nothing of a feature",
     "feature caveat": "what is to be known of a feature in use",
     "feature not used": "an attacker may use a feature that is not used here",
-    "crowd unsupported": "whom `--bystanders` names rests on more bits than are supported",
+    "crowd unsupported": "whom `bystanders` names rests on more bits than are supported",
     "noisy frames": "the frames have noise",
     "changes unnoticed": "no feature in use can tell that another voice began",
     "same-session rank model": "the same-session rank model is used for want of another",

@@ -25,6 +25,7 @@ import numpy as np
 import soundfile
 
 from benchmarks.simulation import Simulation, write_corpus
+from tests.settings import configured
 from tests.sounds import RATE, synthetic
 
 CLIPS = Path(__file__).parent / "clips"
@@ -108,21 +109,22 @@ def make_inputs(folder: Path) -> None:
     np.save(folder / "weaker.npy", matrix - 1.5 * (labels[:, None] == np.arange(20)))
     (folder / "labels.txt").write_text("".join(f"s{label:02}\n" for label in labels))
     (folder / "out").mkdir()
+    (folder / "cache").mkdir()  # of settings, which are no result
 
 
 ONE, ALL = CLIPS / "1272/128104.npz", CLIPS / "kerstin/all.npz"
 TWO, VOICE = CLIPS / "422/122949.npz", CLIPS / "652/129742.npz"
-GRID = ("--lengths", "1,5,20", "--template-lengths", "20", "--replicates", "40", "--jobs", "1")
-SMALL = ("--replicates", "20", "--jobs", "1")
+GRID = ("--lengths", "1,5,20", "--template-lengths", "20", {"replicates": 40}, "--jobs", "1")
+SMALL = ({"replicates": 20}, "--jobs", "1")
 COMMANDS: list[dict[str, tuple[object, ...]]] = [
     {  # each of a group by itself; a group after the other
         "demo": ("demo", "--speed", "1000000", "-o", "out"),
         "plain": ("replay", ONE),
         "watched": ("replay", ONE, "--watch", "1272"),
-        "crowds": ("replay", ALL, "--watch", "1272", "--among", "1e4,1e6", "--bystanders", "3%"),
+        "crowds": ("replay", ALL, "--watch", "1272", "--among", "1e4,1e6", {"bystanders": "3%"}),
         "voice": ("replay", VOICE, "--watch", "652", "--features", "voice", "--plot", "voice.svg"),
-        "steps": ("replay", DEMO, "--watch", "652", "--step", "5"),
-        "five": ("replay", "talk.wav", "--step", "1.3"),
+        "steps": ("replay", DEMO, "--watch", "652", {"step": 5}),
+        "five": ("replay", "talk.wav", {"step": 1.3}),
         "whole": ("replay", "talk.wav", "--watch", "1272"),
         "note": ("replay", ONE, TWO, "--watch", "1272", "--on-change", "note"),
         "reset": ("replay", ONE, TWO, "--on-change", "reset", "--alert", "bits>1 for 2 s"),
@@ -130,25 +132,25 @@ COMMANDS: list[dict[str, tuple[object, ...]]] = [
         "turns": ("replay", "talk.wav", "--turns", "talk.rttm", "--summary", "turns.csv"),
         "protect": ("replay", "talk.wav", "--protect", "mcadams:0.8", "--on-change", "note"),
         "protect watched": ("replay", "talk.wav", "--watch", "1272", "--protect", "noise:10",
-                            "--protect-seed", "3"),
+                            {"protect-seed": 3}),
         "alert": ("replay", ALL, "--watch", "1272", "--alert", "bits>0.5", "--warn", "10",
-                  "--alert", "closed_set_bits>1 for 5 s", "--template-seconds", "30"),
+                  "--alert", "closed_set_bits>1 for 5 s", {"template-seconds": 30}),
         "false alarms": ("replay", ONE, "--watch", "1272", "--alert", "bits",
-                         "--false-alarms", "5%", "--horizon", "60"),
+                         "--false-alarms", "5%", {"horizon": 60}),
         "ledger": ("replay", ONE, "--watch", "1272", "--ledger", "me.db"),
         "each": ("replay", ONE, TWO, "--each", "--summary", "each.csv"),
         "enrol": ("enrol", "people", "-o", "us.npz", "--seconds", "20"),
         "protect files": ("protect", "talk.wav", "-o", "safe.wav", "--method", "mcadams:0.8"),
         "scrub": ("protect", "talk.wav", "-o", "cut.wav", "--watch", "1272", "--budget", "3"),
-        "evaluate": ("evaluate", "scores.npy", "--labels", "labels.txt", "--all",
-                     "--html", "e.html", "--latex", "e.tex", *SMALL[:2]),
+        "evaluate": ("evaluate", "scores.npy", "--labels", "labels.txt", "--figures", "all",
+                     "--html", "e.html", "--latex", "e.tex", *SMALL[:1]),
         "evaluate two": ("evaluate", "scores.npy", "weaker.npy", "--labels", "labels.txt",
-                         "--json", *SMALL[:2]),
+                         "--json", *SMALL[:1]),
         "validation": ("evaluate", "scores.npy", "--labels", "labels.txt", "--validation",
-                       "v.html", *SMALL[:2]),
+                       "v.html", *SMALL[:1]),
         "attack": ("attack", "readers", "-o", "tested", "--method", "noise:0", "--features", "f0",
                    "--seconds", "2", "--template", "6", "--trials", "3", "--segments", "1,2",
-                   "--jobs", "1", "--seed", "1"),
+                   "--jobs", "1", {"seed": 1}),
         "refused": ("replay", "nowhere.wav"),
     },
     {
@@ -157,7 +159,7 @@ COMMANDS: list[dict[str, tuple[object, ...]]] = [
         "show": ("ledger", "show", "me.db"),
         "export table": ("show", "watched.jsonl", "-o", "watched.csv"),
         "plot": ("show", "watched.jsonl", "-o", "watched.svg"),
-        "cut short": ("replay", "talk.wav", "--start", "3.1", "--end", "12.5"),
+        "cut short": ("replay", "talk.wav", "--part", "3.1-12.5"),
     },
     {
         "own people": ("replay", "people/000003/s1.npz", "-p", "us.npz", "--watch", "000003"),
@@ -171,15 +173,15 @@ COMMANDS: list[dict[str, tuple[object, ...]]] = [
                        "--template-lengths", "20", *SMALL),
         "forget": ("people", "us.npz", "--forget", "000003"),
     },
-    {"evaluate scores": ("evaluate", "scores.npz", "--choose", "f0", *SMALL[:2])},
+    {"evaluate scores": ("evaluate", "scores.npz", "--choose", "f0", *SMALL[:1])},
 ]  # fmt: skip
 
 
 def run(label: str, arguments: tuple[object, ...], folder: Path) -> dict[str, object]:
     """Run a command in the folder; its exit status, and a hash of what it printed."""
-    text = [str(part) for part in arguments]
-    if text[0] == "replay" and "--each" not in text:
-        text += ["--jsonl", f"{label.replace(' ', '_')}.jsonl"]
+    log = ("--jsonl", f"{label.replace(' ', '_')}.jsonl")
+    logged = arguments[0] == "replay" and "--each" not in arguments
+    text = configured((*arguments, *(log if logged else ())), folder / "cache")
     begun = time.perf_counter()
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
     environment.pop("MONITOR_ECAPA", None)

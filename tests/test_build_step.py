@@ -204,9 +204,9 @@ def test_what_is_not_measured_passes_only_where_it_may(
         ({"args": "--jobs=1\n--jsonl=x.jsonl"}, "--jsonl is not for this step"),
         ({"args": "--plot\nx.png"}, "--plot is not for this step"),
         ({"args": "--stop-on-alert"}, "--stop-on-alert is not for this step"),
-        ({"args": "--rttm=turns.rttm"}, "--turns is not for this step"),
+        ({"args": "--turns=turns.rttm"}, "--turns is not for this step"),
         ({"args": "--each"}, "--each is not for this step"),
-        ({"args": "--word-list"}, "requires an argument"),  # it would take the rule for its value
+        ({"args": "--channel"}, "requires an argument"),  # it would take the rule for its value
         ({"args": "other.wav"}, "name the files in recordings"),
         ({"args": "--"}, "name the files in recordings"),
     ],

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 import click
 
 from monitor import lazy
-from monitor.cli.help import VARIABLE, completed
+from monitor.cli.help import VARIABLE, completed, replacement
 from monitor.cli.options import in_options, say
 from monitor.errors import MonitorError, StoreError
 from monitor.run import FAILED, INTERRUPTED, status_of_error
@@ -200,6 +200,9 @@ def _run(arguments: list[str]) -> int:
             command = context.command_path.partition(" ")[2]
             value = "" if own == "--trust-config" else " FILE.toml" if own == "--config" else ""
             _say(f"{own} stands before the command: monitor {own}{value} {command} ...")
+            return error.exit_code
+        if isinstance(error, click.NoSuchOption) and (advice := replacement(error)):
+            _say(f"{own} is no option: {advice}")
             return error.exit_code
         where = f"; see {context.command_path} --help" if context is not None else ""
         _say(error.format_message().rstrip(".") + where)

@@ -33,6 +33,7 @@ from monitor.cli.options import (
     option,
     progress_over,
     say,
+    setting,
     shared,
     trained_by_feature,
     trained_option,
@@ -184,30 +185,30 @@ class CalibrateOptions:
         "population, or a corpus of people like yours. Who is enrolled or calibrates is left out. "
         "[default: the population's own, else the 219 that are shipped]",
     )
-    trials: int = option("--trials", "Tests of each speaker at each length.", least=1, default=20)
-    replicates: int = option(
-        "--replicates",
+    trials: int = setting("trials", "Tests of each speaker at each length.", least=1, default=20)
+    replicates: int = setting(
+        "replicates",
         "How often speakers are resampled for the limits.",
         least=20,
         most=MOST_REPLICATES,
         default=200,
     )
-    seed: int = option("--seed", "Of resamples and permutations.", least=0, default=0)
-    no_prior: bool = option(
-        "--no-prior",
+    seed: int = setting("seed", "Of resamples and permutations.", least=0, default=0)
+    no_prior: bool = setting(
+        "no-prior",
         "Learn from these speakers alone. [default: the shipped rank model counts as 20 to 100 "
         "further speakers]",
     )
-    alarms: bool = option(
-        "--alarms/--no-alarms",
+    alarms: bool = setting(
+        "alarms",
         "Hear each speaker as a stream of somebody else, for --false-alarms of `monitor replay`: "
         "of at most 100 speakers, up to 10 minutes each. Needs a population in -o.",
         default=True,
     )
     as_json: bool = option("--json", "Print everything as JSON instead.")
     plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw expected bits against length.")
-    reliability: Path | None = option(
-        "--reliability FILE.png|.svg|.pdf",
+    reliability: Path | None = setting(
+        "reliability FILE.png|.svg|.pdf",
         "Draw whether probabilities come true (a reliability diagram).",
     )
 
@@ -371,7 +372,7 @@ def _choose_cohort(
         return None if population is None else population.cohort, (), ()
     names = {*(voice.name for voice in voices), *(() if population is None else population.names)}
     cohort, excluded, problems = cohort_from(
-        options.against, specs, names, jobs, feature_setup(), options.hearing.naming.columns
+        options.against, specs, names, jobs, feature_setup(), options.hearing.columns
     )
     for problem in problems:
         say(f"monitor: skipped: {problem}")
@@ -392,7 +393,7 @@ def _fit(
     cells = 2 * len(set(settings.lengths)) * len(set(settings.template_lengths))
     with progress_over(cells, "fitting rank models") as step:
         calibration = calibrate(
-            voices, specs, settings, jobs=options.workers.jobs,
+            voices, specs, settings, jobs=options.workers.processes,
             progress=lambda _done, _all: step("", 1),
         )  # fmt: skip
     if population is None or not options.alarms:
@@ -402,7 +403,7 @@ def _fit(
     with progress_over(streams, "hearing each as somebody else") as step:
         calibrated = with_maxima(
             population.calibrated(calibration), voices, trained=settings.trained,
-            seed=settings.seed, jobs=options.workers.jobs or (cores() if worthwhile else 1),
+            seed=settings.seed, jobs=options.workers.processes or (cores() if worthwhile else 1),
             progress=lambda _done, _all: step("", 1),
         )  # fmt: skip
     return replace(calibration, rank_models=calibrated.rank_models)

@@ -21,16 +21,16 @@ from monitor.files import is_ours
 _MOST_BYTES = 1 << 20
 _MOST_DOTS = 500  # of a line: parsing a dotted key takes the cube of its length
 HARMLESS = frozenset(
-    ("alert", "all", "bell", "json", "no-browser", "pairs", "speed", "title", "top", "warn")
+    ("alert", "bell", "json", "no-browser", "pairs", "speed", "title", "top", "warn")
 )
 """Options that anybody may set: no file, address, program or secret, and no figure is another.
 
 An option is refused from a file that others can write until it stands here.
 """
-_RUNS = {"on-alert", "anonymiser-command", "webhook", "notify", "mqtt", "scheduler"}
+_RUNS = {"on-alert", "anonymiser-command", "webhook", "notify", "mqtt"}
 """Options by which a file runs a program, or sends what is heard elsewhere."""
-_RUNS_AS = re.compile("command:").match
-"""Tells a method that is a program."""
+_RUNS_AS = re.compile("command:|(tcp|tls|ws|wss|ucx)://").match
+"""Tells a method that is a program, or jobs that are a scheduler's."""
 
 
 def defaults_from(
@@ -116,9 +116,10 @@ def _defaults(path: Path, command: click.Command, table: Any, where: str) -> dic
             else:
                 defaults[str(option.name)] = _given(path, option, value)
         else:
+            keys = sorted({*further, *options} - {"help-all"})
             raise UsageError(
-                f"--config {path}: monitor {where.replace('.', ' ')} takes no such --{name}"
-                + _nearest(name, [*further, *options])
+                f"--config {path}: [{where}] has no key {name}{_nearest(name, keys)}; there are "
+                + ", ".join(keys)
             )
     return defaults
 
@@ -139,5 +140,5 @@ def _given(path: Path, option: click.Option, value: Any) -> Any:
         return value
     if isinstance(value, list):
         texts = [str(part) for part in value]
-        return texts if option.multiple else ",".join(texts)
+        return texts if option.multiple or option.nargs > 1 else ",".join(texts)
     return [str(value)] if option.multiple else str(value)

@@ -35,7 +35,7 @@ EXTRAS = {
     "mqtt": "bits, alerts and a switch in Home Assistant (--mqtt)",
     "vocoder": "anonymisers that move pitch and formants, or whisper (monitor protect)",
     "tables": "runs and summaries as Parquet, readings as data frames (monitor show)",
-    "cluster": "many recordings over several machines (--scheduler)",
+    "cluster": "many recordings over several machines (--jobs ADDRESS)",
     "peers": "the public tools that tests and benchmarks compare with",
     "dev": "what the tests need",
 }

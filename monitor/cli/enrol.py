@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,12 +24,12 @@ from monitor.cli.inputs import (
     stopped_by_signals,
 )
 from monitor.cli.options import (
-    ColumnOptions,
     Features,
     JobOptions,
     Seconds,
     argument,
     check_output,
+    columns_option,
     feature_setup,
     group,
     option,
@@ -47,7 +47,7 @@ from monitor.run import INCOMPLETE
 from monitor.safe_text import is_name, spelled
 
 if TYPE_CHECKING:
-    from monitor.corpus import Corpus, TrialLists
+    from monitor.corpus import Columns, Corpus, TrialLists
     from monitor.population.population import Population
     from monitor.training.enrolling import Enrolment, UnlikeSession
 
@@ -284,7 +284,7 @@ class EnrolOptions:
         "Speech seconds of each speaker to use, at most. [default: 120; 60 from a microphone]",
         type=Seconds(),
     )
-    naming: ColumnOptions = group(ColumnOptions, "Data sets")
+    columns: Columns = shared(columns_option)
     channel: int | None = option(
         "--channel", "Use this channel of recordings, from 1. [default: all, mixed]", least=1
     )
@@ -321,13 +321,13 @@ def command(options: EnrolOptions) -> int:
     monitor enrol voices/ -o us.npz                                   several people
     monitor enrol voices/ -o us.npz --frames frames                   heard once for all commands
     monitor enrol cuts.jsonl.gz -o us.npz                             of lhotse
-    monitor enrol data/ -o us.npz --speaker-column speaker_id         of Hugging Face
+    monitor enrol data/ -o us.npz --columns speaker=speaker_id       of Hugging Face
 
     \b
     Without --speaker DIR holds a folder for each speaker (with a sub-folder for each session, or
     one file a session), LibriSpeech's SPEAKER/CHAPTER folders, Kaldi's wav.scp + utt2spk, lhotse's
     manifests, or a data set of Hugging Face (metadata.csv or .jsonl, or Parquet), whose columns are
-    named: --speaker-column, --session-column. MANIFEST is a .csv or .tsv with the columns path,
+    named: --columns speaker=NAME,session=NAME. MANIFEST is a .csv or .tsv with the columns path,
     speaker and, if you have it, session, or a file of such a data set. Who is taken for whom is
     printed before anything is heard.
 
@@ -396,13 +396,13 @@ def _list_calibration_arguments(options: EnrolOptions, enrolment: Enrolment) -> 
         keeping = []
     setup = feature_setup()
     given = {
+        "--columns": ",".join(f"{k}={v}" for k, v in asdict(options.columns).items() if v) or None,
         "--speaker-model": setup.speaker_model,
-        "--word-list": setup.word_list,
         "--speaker-in-transcript": options.transcribing.speaker_in_transcript,
     }
     pairs = [(name, str(value)) for name, value in given.items() if value is not None]
     return [
-        *(str(options.paths[0]), *options.naming.arguments),
+        str(options.paths[0]),
         *(word for pair in pairs for word in pair),
         *keeping,
     ]
@@ -473,7 +473,7 @@ def _find_corpus(options: EnrolOptions) -> Corpus | None:
     if options.microphone:
         return None
     try:
-        corpus = find(*options.paths, speaker=options.speaker, columns=options.naming.columns)
+        corpus = find(*options.paths, speaker=options.speaker, columns=options.columns)
     except UnnamedSpeakerError as error:
         into = ["--add"] if options.add else []
         if options.base is not None:

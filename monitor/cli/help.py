@@ -1,9 +1,10 @@
-"""Help of commands: short help, ``--help-all``, and what a shell can complete."""
+"""Help of commands: short help, ``--help-all``, settings, and what a shell can complete."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,30 +16,80 @@ if TYPE_CHECKING:
 
 RARE = frozenset(
     (
-        *("--rank-model", "--template-seconds", "--enrolled-prior", "--bystanders", "--word-list"),
-        *("--speaker-model", "--horizon", "--protect-seed", "--turns-delay", "--scheduler"),
-        *(
-            "--ledger-every",
-            "--web-token",
-            "--mqtt-ca",
-            "--mqtt-name",
-            "--warn",
-            "--raw",
-            "--speaker-in-transcript",
-            "--allow-overlap",
-            "--allow-idle-alerts",
-        ),
-        *("--reconnect", "--bell", "--no-bell", "--alert-for", "--trained", "--replicates"),
-        *("--seed", "--trials", "--cohort", "--no-prior", "--delta"),
-        *("--command-timeout", "--salt", "--top", "--step", "--lengths"),
+        *("--rank-model", "--speaker-model", "--warn", "--raw", "--speaker-in-transcript"),
+        *("--trained", "--replicates", "--seed", "--cohort", "--salt", "--lengths"),
         *("--template-lengths", "--groups", "--criteria", "--enrolment-labels", "--dev-labels"),
-        *("--epsilon", "--pairs", "--figures", "--choose", "--scoring"),
+        *("--epsilon", "--pairs", "--choose", "--scoring"),
     )
 )
 """Options that few people need: they stand under ``--help-all`` alone."""
 FULL = "monitor.help_all"
+GONE = {
+    "--all": "--figures all",
+    "--audio-column": "--columns audio=NAME",
+    "--end": "--part START-END",
+    "--rttm": "--turns FILE",
+    "--scheduler": "--jobs tcp://HOST:PORT",
+    "--session-column": "--columns session=NAME",
+    "--speaker-column": "--columns speaker=NAME",
+    "--start": "--part START",
+    "--word-list": "MONITOR_WORD_LIST=FILE",
+}
+"""What stands in the place of options that earlier versions had."""
 _END = re.compile(r"[.!?] (?=[A-Z`'\"])|; |: (?=\w+ \w+ \w+)")
 _TAIL = re.compile(r"\s*((?:\[[^\[\]]*(?:\[[^\]]*\][^\[\]]*)*\]\s*)+)$")
+
+
+class Setting(click.Option):
+    """What ``--config FILE`` alone sets: too rare for the command line."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.hidden = True
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Leave it out of what can be typed."""
+
+    def get_error_hint(self, ctx: click.Context | None) -> str:
+        """Name it as its file does."""
+        return f"{self.opts[0].removeprefix('--')} in --config FILE"
+
+    def describe(self, ctx: click.Context) -> tuple[str, str]:
+        """Return its name and value, and its help."""
+        shown = copy(self)
+        shown.hidden = False
+        record = click.Option.get_help_record(shown, ctx)
+        assert record is not None
+        return record[0].removeprefix("--"), record[1]
+
+
+def typed(command: click.Command) -> list[str]:
+    """List what can be typed after a command: long and short names of its options."""
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    return [
+        name
+        for each in options
+        if not isinstance(each, Setting)
+        for name in (*each.opts, *each.secondary_opts)
+    ]
+
+
+def replacement(error: click.NoSuchOption) -> str:
+    """Say what stands in the place of an option that is not there; empty where nothing does."""
+    context, option = error.ctx, error.option_name
+    if context is None:
+        return ""
+    there = {name: each for each in context.command.params for name in each.opts}
+    path = context.command_path.removeprefix("monitor ")
+    if isinstance(there.get(option), Setting):
+        table = path.replace(" ", ".")
+        return (
+            f"set {option.removeprefix('--')} under [{table}] in FILE, then run: "
+            f"monitor --config FILE {path} ..."
+        )
+    now = GONE.get(option, "")
+    name, _, value = now.partition(" ")
+    return f"use {now}" if now and (not value or name in there) else ""
 
 
 class HelpCommand(click.Command):
@@ -62,16 +113,23 @@ class HelpCommand(click.Command):
         full = ctx.meta.get(FULL, False)
         headings = getattr(self.callback, "headings", {})
         sections: dict[str, list[tuple[str, str]]] = {}
+        settings: list[tuple[str, str]] = []
         for param in self.get_params(ctx):
             if isinstance(param, click.Argument) or (not full and RARE.intersection(param.opts)):
                 continue
-            if record := param.get_help_record(ctx):
+            if isinstance(param, Setting):
+                if full:
+                    settings.append(param.describe(ctx))
+            elif record := param.get_help_record(ctx):
                 text = record[1] if full else first_sentence(record[1])
                 heading = headings.get(param.name, "Options")
                 sections.setdefault(heading, []).append((record[0], text))
         for heading, rows in sorted(sections.items(), key=lambda section: section[0] == "Options"):
             with formatter.section(heading):
                 formatter.write_dl(rows, col_max=26)
+        if settings:
+            with formatter.section(f"Settings, under [{ctx.info_name}] in --config FILE"):
+                formatter.write_dl(settings, col_max=26)
 
 
 def first_sentence(text: str) -> str:

@@ -10,8 +10,8 @@ import click
 
 from monitor.cli.help import HelpCommand
 from monitor.cli.inputs import device_option, quiet_libraries
-from monitor.cli.monitor_options import RunOptions, RunReporter, refuse_beside
-from monitor.cli.options import Seconds, group, option, shared, with_options
+from monitor.cli.monitor_options import HouseOptions, RunOptions, RunReporter, refuse_beside
+from monitor.cli.options import Seconds, group, option, setting, shared, with_options
 from monitor.cli.transcript_options import LiveTurns
 from monitor.errors import UsageError
 
@@ -82,14 +82,15 @@ class ListenOptions(RunOptions):
         "Stop after so much audio, such as 90, 10m or 1:30. [default: at Ctrl-C]",
         type=Seconds(),
     )
-    reconnect: float = option(
-        "--reconnect SECONDS",
+    reconnect: float = setting(
+        "reconnect SECONDS",
         "How long a device that vanished is waited for.",
         type=Seconds(),
         default="60",
     )
     apart: LiveTurns = group(LiveTurns, "Words and turns")
     relaying: RelayOptions = group(RelayOptions, "Output")
+    house: HouseOptions = group(HouseOptions, "Output")
 
 
 @click.command("listen", cls=HelpCommand, short_help="Measure the voice at the microphone, live.")
@@ -154,8 +155,9 @@ def command(asked: ListenOptions) -> int:
         if relay is not None:
             stack.callback(relay.close)
         reporter = RunReporter(
-            asked, split=split, alert_for=asked.apart.alert_for, bell=True, relay=relay
-        )
+            asked, split=split, alert_for=asked.apart.alert_for, bell=True, relay=relay,
+            devices=asked.house.devices(relay),
+        )  # fmt: skip
         run = stack.enter_context(reporter.run(microphone))
         if split:
             view = PeopleProgress(asked.seconds)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
-from click.core import ParameterSource
 
 from monitor.alerts.actions.registry import ACTION_OPTIONS, BackgroundDelivery
 from monitor.cli.inputs import check_model, stopped_by_signals
@@ -33,6 +32,7 @@ from monitor.cli.options import (
     option,
     read_lines,
     say,
+    setting,
     shared,
     speaker_model_option,
     unlocked,
@@ -42,7 +42,7 @@ from monitor.cli.secret_options import (
     notifies_by_secret,
     posts_by_secret,
     refuse_typed,
-    token_option,
+    token_setting,
 )
 from monitor.cli.transcript_options import Transcribing
 from monitor.errors import UsageError
@@ -92,24 +92,24 @@ class MonitorOptions:
     )
     speaker_model: ClassVar[Any] = speaker_model_option
     among: tuple[int, ...] | None = shared(among_option)
-    enrolled_prior: float = option(
-        "--enrolled-prior P",
+    enrolled_prior: float = setting(
+        "enrolled-prior P",
         "How likely it is, before anything is heard, that one of the N enrolled speaks.",
         type=FiniteRange(0.0, 1.0, min_open=True, max_open=True),
         default=0.5,
     )
-    bystanders: float | None = option(
-        "--bystanders",
+    bystanders: float | None = setting(
+        "bystanders",
         "Name everybody else enrolled whose probability in the largest crowd of --among lies "
         "above this, such as 1%.",
         type=Share(),
     )
-    step: float = option("--step", "Audio seconds between readings.", type=Seconds(), default="1")
+    step: float = setting("step", "Audio seconds between readings.", type=Seconds(), default="1")
     channel: int | None = option(
         "--channel", "Measure this channel, from 1. [default: all, mixed]", least=1
     )
-    template_seconds: float | None = option(
-        "--template-seconds D",
+    template_seconds: float | None = setting(
+        "template-seconds D",
         "Cut all templates to D speech seconds. [default: their common length, or that of "
         "--watch NAME where it is shorter]",
         type=Seconds(),
@@ -281,9 +281,9 @@ class Alerting:
         "this share of other people's whole streams exceeds it.",
         type=Share(),
     )
-    horizon: float | None = option(
-        "--horizon LENGTH",
-        "How long these streams are, from their beginning. [default: 10m]",
+    horizon: float | None = setting(
+        "horizon LENGTH",
+        "How long the streams of --false-alarms are, from their beginning. [default: 10m]",
         type=Seconds(),
     )
     warn_seconds: float | None = option(
@@ -293,9 +293,9 @@ class Alerting:
         type=Seconds(),
     )
     receivers: Mapping[str, tuple[str, ...]] = group(_RECEIVERS, "")
-    bell: bool | None = option(
-        "--bell/--no-bell",
-        "Ring the terminal's bell when one is raised. [default: of listen]",
+    bell: bool | None = setting(
+        "bell",
+        "true or false: ring the terminal's bell at an alert. [default: true for listen]",
         default=None,
         show_default=False,
     )
@@ -307,9 +307,7 @@ class Alerting:
 
     def __post_init__(self) -> None:
         if self.horizon is not None and self.share is None:
-            raise UsageError(
-                "--horizon is how long --false-alarms shall hold: add --false-alarms 5%"
-            )
+            raise UsageError("horizon is how long --false-alarms shall hold: add --false-alarms 5%")
         if self.share is not None and not self.open_rules:
             raise UsageError(
                 "--false-alarms works out the threshold of an alert that has none: add --alert bits"
@@ -445,8 +443,8 @@ class LedgerOptions:
         "Add this session to a ledger, and go on from the watched speaker's earlier ones.",
         type=click.Path(path_type=Path, dir_okay=False),
     )
-    ledger_every: float = option(
-        "--ledger-every",
+    ledger_every: float = setting(
+        "ledger-every",
         "Stream seconds between the readings that the ledger keeps.",
         type=Seconds(),
         default="10",
@@ -494,8 +492,8 @@ class Protecting:
         "The same people, enrolled and calibrated on speech protected by METHOD: the attacker who "
         "knows it. Without this the bits do not measure protection. [default: none]",
     )
-    protect_seed: int | None = option(
-        "--protect-seed N",
+    protect_seed: int | None = setting(
+        "protect-seed N",
         "The same draws as with this number before. [default: new draws]",
         least=0,
     )
@@ -520,7 +518,7 @@ class Protecting:
             if self.protected_population is not None:
                 raise UsageError("--protected-population goes with --protect METHOD")
             if self.protect_seed is not None:
-                raise UsageError("--protect-seed goes with --protect METHOD")
+                raise UsageError("protect-seed goes with --protect METHOD")
             return None
         if ledger is not None:
             raise UsageError(
@@ -550,8 +548,8 @@ Address = partial(
     Text, "[HOST:]PORT", _read_address, "is not like 8000, 127.0.0.1:8000 or [::1]:8000"
 )
 """Address to serve at: PORT on this machine alone, or HOST:PORT."""
-web_token_option = token_option(
-    "--web-token",
+web_token_setting = token_setting(
+    "web-token",
     "MONITOR_WEB_TOKEN",
     "Token that opens the page, in FILE or MONITOR_WEB_TOKEN. Needed if other machines can reach "
     "the page.",
@@ -562,8 +560,8 @@ web_token_option = token_option(
 class DisplayOptions:
     """Options of display."""
 
-    top: int | None = option(
-        "--top N",
+    top: int | None = setting(
+        "top N",
         f"Name the N most probable speakers in every reading. [default: 5; {PAGE_TOP} with --web]",
         least=1,
     )
@@ -572,10 +570,10 @@ class DisplayOptions:
         "Show the run in a browser, on this machine alone unless a HOST is given (extra 'web').",
         type=Address(),
     )
-    web_token: str | None = shared(web_token_option)
+    web_token: str | None = shared(web_token_setting)
     overlay_token: str | None = shared(
-        token_option(
-            "--overlay-token",
+        token_setting(
+            "overlay-token",
             "MONITOR_OVERLAY_TOKEN",
             "Serve only the bits, for OBS, at /overlay?token=TOKEN of --web. The token is in FILE "
             "or MONITOR_OVERLAY_TOKEN.",
@@ -649,28 +647,22 @@ class HouseOptions:
         "MONITOR_MQTT_PASSWORD, or from the address where that is in a @FILE or in MONITOR_MQTT. "
         "With --through there is a switch that mutes. The speaker's name is not sent."
     )
-    mqtt_ca: str | None = option(
-        "--mqtt-ca FILE",
+    mqtt_ca: str | None = setting(
+        "mqtt-ca FILE",
         "Authority (PEM) of the certificate of an mqtts:// broker. [default: the system's]",
     )
-    mqtt_name: str = option(
-        "--mqtt-name NAME",
+    mqtt_name: str = setting(
+        "mqtt-name NAME",
         "Name of the device in Home Assistant. Topics and ids come of it: they stay as long as it "
         "does.",
         default="voice",
     )
 
-    @property
-    def typed(self) -> str | None:
-        """The address, where it was given for this run, not by the environment."""
-        source = click.get_current_context().get_parameter_source("mqtt")
-        return None if source is ParameterSource.ENVIRONMENT else self.mqtt
-
     def broker(self) -> Broker | None:
         """Return the broker; None where none was named."""
         if self.mqtt is None:
             if self.mqtt_ca is not None:
-                raise UsageError("--mqtt-ca goes with --mqtt mqtts://HOST")
+                raise UsageError("mqtt-ca goes with --mqtt mqtts://HOST")
             return None
         from monitor.sinks.mqtt import NEEDED, Broker
 
@@ -678,7 +670,7 @@ class HouseOptions:
         if len(lines) != 1:
             raise UsageError(f"{NEEDED}; its @FILE has one line")
         if not is_name(self.mqtt_name):
-            raise UsageError("--mqtt-name: give a name of one line")
+            raise UsageError("mqtt-name: give a name of one line")
         password = os.environ.get("MONITOR_MQTT_PASSWORD") or None
         return Broker.parse(lines[0], password=password, authority=self.mqtt_ca)
 
@@ -716,7 +708,6 @@ class RunOptions:
     of_ledger: LedgerOptions = group(LedgerOptions, "Alerts")
     log: JsonLog = group(JsonLog, "Output")
     shown: DisplayOptions = group(DisplayOptions, "Output")
-    house: HouseOptions = group(HouseOptions, "Output")
 
 
 class RunReporter:
@@ -733,9 +724,10 @@ class RunReporter:
         alert_for: Sequence[str] = (),
         bell: bool = False,
         relay: Relay | None = None,
+        devices: Iterable[AlertAction] = (),
     ) -> None:
         self._split, self._alert_for = split, alert_for  # by person, of these labels
-        self._relay = relay
+        self._relay, self._devices = relay, devices
         self._bell = bell  # unless an option says otherwise
         asked.alerting.check_ledger(asked.of_ledger.ledger)
         asked.of_ledger.check(keeps=relay is not None)
@@ -786,9 +778,7 @@ class RunReporter:
             rules=lambda monitor: asked.alerting.rules_for(
                 monitor, [*asked.of_ledger.rules(), *relays]
             ),
-            actions=itertools.chain(
-                asked.alerting.actions(bell=self._bell), relays, asked.house.devices(self._relay)
-            ),
+            actions=itertools.chain(asked.alerting.actions(bell=self._bell), relays, self._devices),
             sinks=asked.shown.pages(asked.alerting.thresholds, self._relay),
             log=self._log,
             ledger=asked.of_ledger.file(),

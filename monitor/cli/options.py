@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from monitor.cli.help import HelpCommand
+from monitor.cli.help import HelpCommand, Setting
 from monitor.errors import Argument, Message, MonitorError, StoreError, UsageError
 from monitor.phrases import clock_time
 from monitor.safe_text import printable
@@ -36,7 +36,7 @@ def say(text: str, *, err: bool = True) -> None:
 
 _OPTIONS = {
     "allow_idle_alerts": "--allow-idle-alerts",
-    "allow_overlap": "--allow-overlap",
+    "allow_overlap": "allow-overlap = true in --config FILE",
     "alarms": "",
     "among": "--among",
     "features": "--features",
@@ -45,7 +45,7 @@ _OPTIONS = {
     "replace": "--replace",
     "resume": "--resume",
     "speaker_in_transcript": "--speaker-in-transcript",
-    "start_seconds": "--start",
+    "start_seconds": "--part",
     "transcript": "--transcript",
     "watch": "--watch",
     "words": "give them with --transcript FILE",
@@ -61,7 +61,7 @@ def in_options(message: str | MonitorError) -> str:
         >>> replace = Argument("replace", "True", "LogFile(path, replace=True)")
         >>> start = Argument("start_seconds", "4")
         >>> in_options(Message("overwrite it (", replace, "), or begin at ", start))
-        'overwrite it (--replace), or begin at --start 4'
+        'overwrite it (--replace), or begin at --part 4'
     """
     text = message.args[0] if isinstance(message, MonitorError) and message.args else message
 
@@ -171,6 +171,11 @@ def option(spec: str, help: str, *, least: Any = None, most: Any = None, **more:
     return field(metadata={"declare": declare})
 
 
+def setting(spec: str, help: str, **more: Any) -> Any:  # noqa: A002
+    """A field that is a `Setting`; ``spec`` and the others as of `option`, without the dashes."""
+    return option(f"--{spec}", help, cls=Setting, **more)
+
+
 def argument(metavar: str, **more: Any) -> Any:
     """A field that is an argument; ``more`` as of `click.argument`."""
 
@@ -257,126 +262,6 @@ def with_options(declared: type) -> Callable[[Callable[[Any], int]], Callable[..
         return decorated
 
     return decorate
-
-
-WORTHWHILE_SECONDS = 60.0
-"""Of audio for each process: it takes a second or two to start."""
-UNKNOWN_SECONDS = 60.0
-"""For the progress: of a recording whose header is silent."""
-
-
-@dataclass(slots=True)
-class JobOptions:
-    """Options of who computes: processes of this machine, or workers of a dask scheduler."""
-
-    jobs: int | None = option(
-        "--jobs N",
-        "Worker processes. [default: one per core]",
-        least=1,
-    )
-    scheduler: str | None = option(
-        "--scheduler tcp://HOST:PORT|local",
-        "Let the workers of a dask scheduler listen (docs/cluster.md), or those of a local "
-        "cluster, local:K of K processes (extra 'cluster').",
-    )
-    _opened: Jobs | None = field(default=None, init=False)
-
-    def asked(self) -> Jobs | None:
-        """Return the workers of ``--scheduler``, opened for the command, else ``--jobs``."""
-        if self.scheduler is None:
-            return self.jobs
-        if self.jobs is not None:
-            raise UsageError(
-                "--jobs is for processes of this machine: leave it out with --scheduler"
-            )
-        if self._opened is None:
-            from monitor.cluster import Cluster
-
-            cluster = Cluster(self.scheduler, lambda line: say(f"monitor: {line}"))
-            self._opened = click.get_current_context().with_resource(cluster)
-        return self._opened
-
-    def for_recordings(self, recordings: Iterable[Readable]) -> Jobs:
-        """Return what was asked for, else as many processes as are worth it."""
-        return self.for_lengths(map(seconds_of, recordings))
-
-    def for_lengths(self, lengths: Iterable[float | None]) -> Jobs:
-        """Return the same by the recordings' lengths; None where a header does not say."""
-        asked = self.asked()
-        return worthwhile_processes(lengths) if asked is None else asked
-
-    def path(self, path: Path) -> Path:
-        """Return a path as workers with other working folders can use it."""
-        from monitor.jobs import absolute
-
-        return path if self.scheduler is None else absolute(path)
-
-
-def worthwhile_processes(lengths: Iterable[float | None]) -> int:
-    """Return as many processes as are worth it for recordings of these lengths."""
-    from monitor.jobs import worthwhile
-
-    return worthwhile((seconds or 0.0 for seconds in lengths), WORTHWHILE_SECONDS)
-
-
-def seconds_of(path: Readable) -> float | None:
-    """Return the seconds of audio by the header; None where unknown, or of frames."""
-    from monitor.files import VirtualFile
-    from monitor.sources.file import File
-    from monitor.sources.registry import is_frames
-
-    if is_frames(path):
-        return None
-    stated = path.seconds if isinstance(path, VirtualFile) else None
-    try:
-        return File(path).seconds if stated is None else stated
-    except MonitorError:  # told, with the reason, when it is to be heard
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnOptions:
-    """Columns of a data set, which nothing but its user can say."""
-
-    speaker_column: str | None = option(
-        "--speaker-column NAME",
-        "The column that says who speaks, of a data set of Hugging Face, of MANIFEST or of lhotse. "
-        "[default: none for Hugging Face; speaker]",
-    )
-    session_column: str | None = option(
-        "--session-column NAME",
-        "The column of the occasion on which each was recorded. [default: session in MANIFEST, "
-        "recording_id of lhotse; else each file is a session]",
-    )
-    audio_column: str | None = option(
-        "--audio-column NAME",
-        "The column of audio, where a data set has several.",
-    )
-
-    @property
-    def columns(self) -> Columns:
-        """Return the columns by role."""
-        from monitor.datasets.rows import Columns
-
-        return Columns(self.speaker_column, self.session_column, self.audio_column)
-
-    @property
-    def arguments(self) -> list[str]:
-        """Return them as arguments of a command."""
-        names = {"speaker": self.speaker_column, "session": self.session_column,
-                 "audio": self.audio_column}  # fmt: skip
-        return [word for role, name in names.items() if name is not None
-                for word in (f"--{role}-column", name)]  # fmt: skip
-
-
-trained_option = click.option(
-    "--trained",
-    "trainers",
-    multiple=True,
-    metavar="FEATURE=FILE",
-    help="A list of names, one a line: those on whose speech the network of a feature was trained, "
-    "such as your --speaker-model. No test of theirs counts for it.",
-)
 
 
 def trained_by_feature(texts: Sequence[str], speakers: Collection[str]) -> dict[str, set[str]]:
@@ -569,6 +454,15 @@ Seconds = partial(Text, "SECONDS", _read_seconds, "is not a length such as 90, 1
 """Seconds, zero or more, as 90, 90s, 1.5m, 2h or 1:30."""
 
 
+def _read_part(text: str) -> tuple[float, float | None]:
+    start, dash, end = text.partition("-")
+    return _read_seconds(start), _read_seconds(end) if dash else None
+
+
+Part = partial(Text, "START[-END]", _read_part, "is not a part such as 90, 90-120 or 1:30-2:00")
+"""Seconds at which something begins and ends; None for its end."""
+
+
 def _read_bits(text: str) -> float:
     bits = float(text.removesuffix("s").removesuffix("bit"))
     if not 0 < bits < math.inf:
@@ -611,6 +505,36 @@ Raw = partial(Text, "RATE:CHANNELS:ENCODING", _read_pcm, "is not like 16000:1:s1
 """Headerless PCM on standard input."""
 
 
+def _read_columns(text: str) -> Columns:
+    from monitor.datasets.rows import Columns
+
+    pairs = (part.partition("=") for part in text.split(",") if text)
+    named = {role.strip(): name.strip() for role, _, name in pairs}
+    if not all(named.values()) or named.keys() - {"speaker", "session", "audio"}:
+        raise ValueError
+    return Columns(**named)
+
+
+columns_option = click.option(
+    "--columns",
+    type=Text(
+        "ROLE=NAME[,ROLE=NAME]", _read_columns, "is not like speaker=NAME,session=NAME,audio=NAME"
+    ),
+    default="",
+    help="The columns of a data set of Hugging Face, of MANIFEST or of lhotse: speaker says who "
+    "speaks, session the occasion, audio is needed where there are several. [default: speaker and "
+    "session of MANIFEST, speaker and recording_id of lhotse; else each file is a session]",
+)
+trained_option = click.option(
+    "--trained",
+    "trainers",
+    multiple=True,
+    metavar="FEATURE=FILE",
+    help="A list of names, one a line: those on whose speech the network of a feature was trained, "
+    "such as your --speaker-model. No test of theirs counts for it.",
+)
+
+
 _SETUP = "monitor.feature_setup"
 
 
@@ -651,6 +575,98 @@ among_option = click.option(
     help="Report bits in crowds of these sizes, such as 1e4,1e6; the first line tells the largest. "
     "[default: the N enrolled, and a million]",
 )
+
+
+def _read_workers(text: str) -> int | str:
+    if text.startswith("local") or "://" in text:
+        return text
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+WorkerPlace = partial(
+    Text, "N|ADDRESS", _read_workers, "is neither a number from 1 nor an address such as local:4"
+)
+"""A number of processes, or where the workers of a scheduler are."""
+
+
+WORTHWHILE_SECONDS = 60.0
+"""Of audio for each process: it takes a second or two to start."""
+UNKNOWN_SECONDS = 60.0
+"""For the progress: of a recording whose header is silent."""
+
+
+@dataclass(slots=True)
+class JobOptions:
+    """Options of who computes: processes of this machine, or workers of a dask scheduler."""
+
+    jobs: int | str | None = option(
+        "--jobs N|ADDRESS",
+        "Worker processes. tcp://HOST:PORT: the workers of a dask scheduler (docs/cluster.md); "
+        "local:K: a local cluster of K processes (extra 'cluster'). [default: one per core]",
+        type=WorkerPlace(),
+    )
+    _opened: Jobs | None = field(default=None, init=False)
+
+    @property
+    def scheduler(self) -> str | None:
+        """Address of a scheduler, where one was given."""
+        return self.jobs if isinstance(self.jobs, str) else None
+
+    @property
+    def processes(self) -> int | None:
+        """Number of processes of this machine, where one was given."""
+        return None if isinstance(self.jobs, str) else self.jobs
+
+    def asked(self) -> Jobs | None:
+        """Return the number of processes, or the workers of a scheduler, opened for the command."""
+        if not isinstance(self.jobs, str):
+            return self.jobs
+        if self._opened is None:
+            from monitor.cluster import Cluster
+
+            cluster = Cluster(self.jobs, lambda line: say(f"monitor: {line}"))
+            self._opened = click.get_current_context().with_resource(cluster)
+        return self._opened
+
+    def for_recordings(self, recordings: Iterable[Readable]) -> Jobs:
+        """Return what was asked for, else as many processes as are worth it."""
+        return self.for_lengths(map(seconds_of, recordings))
+
+    def for_lengths(self, lengths: Iterable[float | None]) -> Jobs:
+        """Return the same by the recordings' lengths; None where a header does not say."""
+        asked = self.asked()
+        return worthwhile_processes(lengths) if asked is None else asked
+
+    def path(self, path: Path) -> Path:
+        """Return a path as workers with other working folders can use it."""
+        from monitor.jobs import absolute
+
+        return path if self.scheduler is None else absolute(path)
+
+
+def worthwhile_processes(lengths: Iterable[float | None]) -> int:
+    """Return as many processes as are worth it for recordings of these lengths."""
+    from monitor.jobs import worthwhile
+
+    return worthwhile((seconds or 0.0 for seconds in lengths), WORTHWHILE_SECONDS)
+
+
+def seconds_of(path: Readable) -> float | None:
+    """Return the seconds of audio by the header; None where unknown, or of frames."""
+    from monitor.files import VirtualFile
+    from monitor.sources.file import File
+    from monitor.sources.registry import is_frames
+
+    if is_frames(path):
+        return None
+    stated = path.seconds if isinstance(path, VirtualFile) else None
+    try:
+        return File(path).seconds if stated is None else stated
+    except MonitorError:  # told, with the reason, when it is to be heard
+        return None
 
 
 # --- Checks.

@@ -27,6 +27,7 @@ from monitor.cli.options import (
     progress_over,
     say,
     seconds_of,
+    setting,
     speaker_model_option,
     with_options,
     worthwhile_processes,
@@ -74,8 +75,8 @@ class BudgetOptions:
         "The same people enrolled from speech protected by METHOD, and calibrated on such speech: "
         "attackers who know the method are then tried, too.",
     )
-    tries: int | None = option(
-        "--tries N",
+    tries: int | None = setting(
+        "tries N",
         "Stretches that are tried one by one: more may keep more speech. [default: 24]",
         least=0,
     )
@@ -93,7 +94,7 @@ class ProtectOptions:
         required=True,
     )
     method: str | None = option(
-        "--method, --anonymiser NAME[:SETTING]",
+        "--method NAME[:SETTING]",
         "mcadams:0.8 bends formants (1 leaves them); pitch:4 moves the pitch by semitones, "
         "formant:1.15 multiplies all formants, voice:4,1.15 does both, whisper takes the voice "
         "away; of each but whisper NAME:random draws how far for each recording, NAME:speaker "
@@ -119,8 +120,8 @@ class ProtectOptions:
         "new draws]",
         least=0,
     )
-    command_timeout: float | None = option(
-        "--command-timeout S",
+    command_timeout: float | None = setting(
+        "command-timeout S",
         "How long the program may take for a channel before it is killed. [default: a minute and "
         "60 times the recording]",
         type=Seconds(),
@@ -175,7 +176,7 @@ def command(asked: ProtectOptions) -> int:
     if asked.command_timeout is not None and not (
         asked.command_timeout and asked.anonymiser_command
     ):
-        raise UsageError("--command-timeout is the time of a --anonymiser-command, above 0")
+        raise UsageError("command-timeout is the time of a --anonymiser-command, above 0")
     name, _, setting = method.partition(":")
     if name in ("laplace", "tokens"):
         from monitor.cli.protect_frames import protect_frames

@@ -20,8 +20,8 @@ from monitor.cli.monitor_options import RunOptions, RunReporter, refuse_beside
 from monitor.cli.options import (
     UNKNOWN_SECONDS,
     JobOptions,
+    Part,
     Raw,
-    Seconds,
     Speed,
     argument,
     check_new,
@@ -32,6 +32,7 @@ from monitor.cli.options import (
     progress_over,
     say,
     seconds_of,
+    setting,
     shared,
     with_options,
 )
@@ -68,7 +69,7 @@ class OneOfMany:
         from monitor.sources.base import Chain
 
         def opened() -> Source:
-            sources = open_all([str(path)], None, self.asked.start, self.asked.end)
+            sources = open_all([str(path)], None, self.asked.part)
             self.asked.options.check_channel(sources[0])
             return Chain(self._with_words(sources, path))
 
@@ -82,7 +83,7 @@ class OneOfMany:
     def _with_words(self, sources: Sequence[Source], path: Path) -> Sequence[Source]:
         if not self.words:
             return sources
-        return self.asked.transcribing.beside(sources, [str(path)], self.asked.start)
+        return self.asked.transcribing.beside(sources, [str(path)], self.asked.part[0])
 
     def beside(self, path: Path) -> list[Path]:
         """List what is read beside this recording alone: its transcript, where words are used."""
@@ -91,15 +92,15 @@ class OneOfMany:
 
     def part_of(self, seconds: float) -> float:
         """Return the seconds that are measured of a recording of that length."""
-        end = seconds if self.asked.end is None else min(seconds, self.asked.end)
-        return max(0.0, end - self.asked.start)
+        start, end = self.asked.part
+        return max(0.0, (seconds if end is None else min(seconds, end)) - start)
 
     def elsewhere(self) -> OneOfMany:
         """Return it as workers of a cluster take it, who have another working folder."""
         receivers = self.asked.alerting.receivers
         if acting := [name for name, addresses in receivers.items() if addresses]:
             raise UsageError(
-                f"{acting[0]} acts where the command runs: leave it out with --scheduler"
+                f"{acting[0]} acts where the command runs: leave it out, or use --jobs N"
             )
         options, protecting = self.asked.options, self.asked.protecting
         store, rank_model_file = map(_absolute, (options.store, options.rank_model_file))
@@ -187,7 +188,7 @@ class OneOfMany:
                 options[name] = hashlib.sha256(content).hexdigest()
         rules = [rule.rule for rule in alerting.rules], alerting.open_rules, alerting.stop
         alarms = alerting.share, alerting.horizon_seconds, alerting.warn_seconds
-        part = asked.start, asked.end, asked.allow_overlap
+        part = asked.part, asked.allow_overlap
         words = (asked.transcribing.speaker_in_transcript, self.marks()) if self.words else ()
         text = repr((__version__, sorted(options.items()), rules, alarms, part, *words))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -255,9 +256,8 @@ def _measure_into(path: Path, asked: ReplayOptions) -> int:
     resume = asked.resume
     if resume and asked.log.replace:
         raise UsageError("--resume goes on with a summary, --replace begins it anew: give one")
-    shown, house = replace(asked.shown, web_token=None), replace(asked.house, mqtt=None)
-    # no secret travels
-    sent_options = replace(asked, workers=JobOptions(None, None), shown=shown, house=house)
+    shown = replace(asked.shown, web_token=None)  # no secret travels
+    sent_options = replace(asked, workers=JobOptions(None), shown=shown)
     open_run = OneOfMany(sent_options, feature_setup())
     recordings = find_recordings(asked.recordings)
     refuse_overwrite(path, [*recordings, *asked.options.files, *asked.protecting.files])
@@ -373,7 +373,7 @@ class SpeakerTurnOptions:
     """Options of people told apart; a command gets them as ``apart``."""
 
     turns: str | None = option(
-        "--turns, --rttm FILE|-",
+        "--turns FILE|-",
         "Who speaks when: follow each person as if alone. RTTM of a diariser, labels of Audacity, "
         "a tier a person of ELAN or Praat, or a transcript that names its speakers.",
     )
@@ -386,7 +386,7 @@ class SpeakerTurnOptions:
         if self.turns is not None and self.per_channel:
             raise UsageError("--turns and --per-channel both tell people apart: give one")
         if self.alert_for and not self.wanted:
-            raise UsageError("--alert-for goes with --turns or --per-channel")
+            raise UsageError("alert-for goes with --turns or --per-channel")
 
     @property
     def wanted(self) -> bool:
@@ -417,20 +417,19 @@ class ReplayOptions(RunOptions):
     speed: float = option(
         "--speed", "As fast as possible, or K times real time.", type=Speed(), default="max"
     )
-    start: float = option(
-        "--start",
-        "Begin here in the (one) recording.",
-        type=Seconds(),
+    part: tuple[float, float | None] = option(
+        "--part",
+        "Measure this part of the (one) recording: from START, to END.",
+        type=Part(),
         default="0",
         show_default=False,
     )
-    end: float | None = option("--end", "Stop here in the (one) recording.", type=Seconds())
     apart: SpeakerTurnOptions = group(SpeakerTurnOptions, "Words and turns")
     raw: tuple[int, int, str] | None = option(
         "--raw", "Headerless PCM on standard input, such as 16000:1:s16le.", type=Raw()
     )
-    allow_overlap: bool = option(
-        "--allow-overlap",
+    allow_overlap: bool = setting(
+        "allow-overlap",
         "Go on although this very audio was enrolled (its figures are far too high).",
     )
     plot: Path | None = option("--plot FILE.png|.svg|.pdf", "Draw the curve when done.")
@@ -468,20 +467,19 @@ def command(asked: ReplayOptions) -> int:
         _check_split(asked, words=words)
 
     def opened() -> Source:
-        sources = open_all(asked.recordings, asked.raw, asked.start, asked.end)
+        sources = open_all(asked.recordings, asked.raw, asked.part)
         for source in sources:
             asked.options.check_channel(source)
         if words:
-            sources = asked.transcribing.beside(sources, asked.recordings, asked.start)
+            sources = asked.transcribing.beside(sources, asked.recordings, asked.part[0])
         joined = sources[0] if split else Chain(sources)
         paced = joined if math.isinf(asked.speed) else Paced(joined, asked.speed)
-        return asked.apart.split(paced, asked.recordings[0], asked.start) if split else paced
+        return asked.apart.split(paced, asked.recordings[0], asked.part[0]) if split else paced
 
     of_one_run = {
         "--jsonl": asked.log.jsonl,
         "--plot": asked.plot,
         "--web": asked.shown.web,
-        "--mqtt": asked.house.typed,
         "--ledger": asked.of_ledger.ledger,
         "--raw": asked.raw,
         "--speed": math.isfinite(asked.speed),
@@ -492,13 +490,13 @@ def command(asked: ReplayOptions) -> int:
     if asked.each.asked(of_one_run, split=split, alerts=alerts):
         return _measure_each(asked)
     if asked.workers.scheduler is not None:
-        raise UsageError("--scheduler is for many recordings: add --each")
+        raise UsageError(f"--jobs {asked.workers.scheduler} is for many recordings: add --each")
     read = [*asked.recordings, *asked.transcribing.files, asked.apart.turns]
     reporter = RunReporter(
         asked, read, plot=asked.plot, resume=asked.resume, split=split,
         alert_for=asked.apart.alert_for,
     )  # fmt: skip
-    jobs = asked.workers.jobs
+    jobs = asked.workers.processes
     with reporter.run(opened, allow_overlap=asked.allow_overlap, jobs=jobs) as run:
         say_unused_words(
             run.monitor.features, run.source.stream_info.tracks, asked.transcribing.transcript

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import click
 from click.core import ParameterSource
 
+from monitor.cli.help import Setting
 from monitor.cli.options import read_lines
 from monitor.errors import UsageError
 
@@ -39,20 +40,20 @@ def refuse_typed(is_secret: Callable[[str], bool], remedy: str) -> Callback:
     return check
 
 
-def token_option(spec: str, variable: str, help: str) -> Any:  # noqa: A002
-    """Make the option of a page's token: ``@FILE``, or an environment variable."""
-    refuse = refuse_typed(bool, f"set {variable}, or use @FILE")
+def token_setting(name: str, variable: str, help: str) -> Any:  # noqa: A002
+    """Make the setting of a page's token: ``@FILE``, or an environment variable."""
 
-    def read(context: click.Context, parameter: click.Parameter, value: Any) -> str | None:
-        token: str | None = refuse(context, parameter, value)
-        if token is None or not token.startswith("@"):
-            return token
-        lines = read_lines(f"{spec} {token}", token[1:])
+    def read(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+        if value is None or not value.startswith("@"):
+            return value
+        lines = read_lines(f"{name} {value}", value[1:])
         if len(lines) != 1:
-            raise UsageError(f"{spec} {token}: a file with one line, the token, is needed")
+            raise UsageError(f"{name} {value}: use a file with one line, the token")
         return lines[0]
 
-    return click.option(spec, metavar="@FILE", envvar=variable, callback=read, help=help)
+    return click.option(
+        f"--{name}", cls=Setting, metavar="@FILE", envvar=variable, callback=read, help=help
+    )
 
 
 def has_password(url: str) -> bool:

@@ -15,7 +15,7 @@ from monitor.cli.monitor_options import (
     Address,
     HouseOptions,
     mqtt_option,
-    web_token_option,
+    web_token_setting,
 )
 from monitor.cli.options import (
     Seconds,
@@ -24,6 +24,7 @@ from monitor.cli.options import (
     group,
     option,
     say,
+    setting,
     shared,
     speaker_model_option,
     with_options,
@@ -42,8 +43,8 @@ class PageHouseOptions(HouseOptions):
         "MONITOR_MQTT_PASSWORD, or from the address where that is in a @FILE or in MONITOR_MQTT. "
         "No name and no figure is sent."
     )
-    mqtt_name: str = option(
-        "--mqtt-name NAME", "Name of the device in Home Assistant.", default="voice page"
+    mqtt_name: str = setting(
+        "mqtt-name NAME", "Name of the device in Home Assistant.", default="voice page"
     )
 
 
@@ -54,7 +55,7 @@ class ServeOptions:
     web: tuple[str, int] = option(
         "--web", "Where to serve.", type=Address(), default=f"{LOOPBACK}:8000"
     )
-    web_token: str | None = shared(web_token_option)
+    web_token: str | None = shared(web_token_setting)
     certificate: Path | None = option(
         "--certificate FILE",
         "Speak https with this certificate (PEM, with its chain): browsers give other machines no "
@@ -69,8 +70,8 @@ class ServeOptions:
     store: str | None = option(
         "-p, --population FILE", "Beside whom people are enrolled. [default: the shipped readers]"
     )
-    enrol_seconds: float = option(
-        "--enrol-seconds D", "Speech seconds of a template.", type=Seconds(), default="60"
+    enrol_seconds: float = setting(
+        "enrol-seconds D", "Speech seconds of a template.", type=Seconds(), default="60"
     )
     longest: float = option(
         "--for LENGTH", "Listen to nobody for longer than this.", type=Seconds(), default="2h"
@@ -98,7 +99,7 @@ def command(asked: ServeOptions) -> int:
     --forget NAME` removes it; `monitor people DIR` says who can be told apart. `-p` of `monitor
     listen` and `monitor replay` takes that file.
 
-    The address holds a token, new each time unless MONITOR_WEB_TOKEN or --web-token sets one.
+    The address holds a token, new each time unless MONITOR_WEB_TOKEN sets one.
     Anyone with it can enrol, listen and forget. Needs the extra 'web'. Ctrl-C ends it.
     """
     import secrets
@@ -118,7 +119,7 @@ def command(asked: ServeOptions) -> int:
         ) from None
 
     if asked.enrol_seconds < SLICE_SECONDS:
-        raise UsageError(f"--enrol-seconds: a template needs {SLICE_SECONDS:g} s at least")
+        raise UsageError(f"enrol-seconds: a template needs {SLICE_SECONDS:g} s at least")
     if asked.longest == 0:
         raise UsageError("--for 0 listens to nobody")
     if asked.key is not None and asked.certificate is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from monitor.cli.help import HelpCommand
-from monitor.cli.monitor_options import LOOPBACK, Address, open_page, web_token_option
+from monitor.cli.monitor_options import LOOPBACK, Address, open_page, web_token_setting
 from monitor.cli.options import (
     CrowdSizes,
     argument,
@@ -18,6 +18,7 @@ from monitor.cli.options import (
     check_outputs,
     option,
     say,
+    setting,
     shared,
     with_options,
 )
@@ -38,30 +39,31 @@ class ShowOptions:
     )
     replace: bool = option("--replace", "Overwrite -o if it exists.")
     csv: bool = option("--csv", "Print a table as CSV.")
-    title: str | None = option("--title", "Picture: a title of your own.")
+    title: str | None = setting("title", "A title of your own for a picture.")
     guides: bool = option(
         "--guides",
-        "Picture: draw composition, linear and square-root growth of an average voice, what "
-        "calibration supports, and what a declared epsilon allows.",
+        "Draw composition, linear and square-root growth of an average voice, what "
+        "calibration supports, and what a declared epsilon allows, in a picture.",
     )
     among: tuple[int, ...] | None = option(
         "--among",
-        "Picture: draw what the watched voice was worth among so many people, as 100,1e4,1e6.",
+        "Draw what the watched voice was worth among so many people, such as 100,1e4,1e6, as a "
+        "picture.",
         type=CrowdSizes(),
     )
-    posterior: bool = option(
-        "--posterior",
-        "Table: add a column for everybody whom a reading names: names of enrolled people.",
+    posterior: bool = setting(
+        "posterior",
+        "Add a column to a table for everybody whom a reading names (enrolled people).",
     )
     web: tuple[str, int] = option(
         "--web",
-        "Page: where to serve it. [default: any free port, on this machine alone]",
+        "Where to serve the page. [default: any free port, on this machine alone]",
         type=Address(),
         default=f"{LOOPBACK}:0",
         show_default=False,
     )
-    web_token: str | None = shared(web_token_option)
-    no_browser: bool = option("--no-browser", "Page: only print the address.")
+    web_token: str | None = shared(web_token_setting)
+    no_browser: bool = option("--no-browser", "Only print the address of the page.")
     keys: bool = option("--keys", "Print what every key of a run means, and exit.")
 
 

@@ -10,43 +10,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
+from monitor.cli.help import Setting
 from monitor.cli.options import (
-    ColumnOptions,
     Seconds,
+    columns_option,
     feature_setup,
-    group,
     in_options,
     option,
     say,
-    set_up,
+    setting,
     shared,
     speaker_model_option,
 )
 from monitor.errors import SourceError, UsageError
 
 if TYPE_CHECKING:
-    from monitor.corpus import Corpus
+    from monitor.corpus import Columns, Corpus
     from monitor.protocols import LiveSource, Source
     from monitor.transcripts.formats import TranscriptChoice
 
-
-def _use_list(context: click.Context, param: click.Parameter, path: Path | None) -> None:
-    if path is not None:
-        from monitor.features.style import read_style_words
-
-        read_style_words(path)  # a file that is none is refused at once
-    set_up("word_list")(context, param, path)
-
-
-word_list_option = click.option(
-    "--word-list",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    expose_value=False,
-    callback=_use_list,
-    help="The little words that the feature style counts, one a line, or a class and a word. "
-    "[default: MONITOR_WORD_LIST, else the package's English list]",
-)
 
 in_transcript_option = click.option(
     "--speaker-in-transcript",
@@ -62,15 +44,14 @@ class CorpusOptions:
 
     speaker_model: ClassVar[Any] = speaker_model_option
     speaker_in_transcript: str | None = shared(in_transcript_option)
-    word_list: ClassVar[Any] = word_list_option
-    naming: ColumnOptions = group(ColumnOptions, "Data sets")
+    columns: Columns = shared(columns_option)
 
     def find(self, path: Path) -> Corpus:
         """Find a corpus, with the speaker whose words count in its transcripts."""
         from monitor.corpus import find
         from monitor.transcripts.formats import TranscriptChoice
 
-        corpus = find(path, columns=self.naming.columns)
+        corpus = find(path, columns=self.columns)
         speaker = self.speaker_in_transcript
         return corpus if speaker is None else corpus.with_words(TranscriptChoice(speaker=speaker))
 
@@ -78,18 +59,13 @@ class CorpusOptions:
 def say_unused_words(
     features: Iterable[str], ready_made: Iterable[str] = (), transcript: str | None = None
 ) -> None:
-    """Say which options on words change nothing."""
+    """Say that a transcript changes nothing, where it is so."""
     from monitor.features.registry import takes
 
-    word_features = {name for name in features if takes(name) == "words"}
-    ready_names = ", ".join(sorted(word_features.intersection(ready_made)))
-    listed = feature_setup().word_list
-    if listed is not None and not word_features:
-        say(f"monitor: note: --word-list {listed} changes nothing: style is not heard")
-    unused = [f"--word-list {listed} changes nothing"] * (listed is not None)
-    unused += ["--transcript is not counted"] * (transcript is not None)
-    for what in unused if ready_names else ():
-        say(f"monitor: note: {what}: frames of {ready_names} are ready-made")
+    of_words = {name for name in features if takes(name) == "words"}
+    ready = ", ".join(sorted(of_words.intersection(ready_made)))
+    if ready and transcript is not None:
+        say(f"monitor: note: --transcript is not counted: frames of {ready} are ready-made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +79,6 @@ class Transcribing:
         "beside each recording]",
     )
     speaker_in_transcript: str | None = shared(in_transcript_option)
-    word_list: ClassVar[Any] = word_list_option
 
     @property
     def files(self) -> list[str]:
@@ -213,6 +188,7 @@ def check_pipe(option: str, what: str, recordings: Sequence[str] = ()) -> None:
 
 alert_for_option = click.option(
     "--alert-for",
+    cls=Setting,
     metavar="LABEL",
     multiple=True,
     help="Ask alerts of this label alone, as the turns call it; again for more. [default: of all]",
@@ -224,12 +200,12 @@ class LiveTurns:
     """Turns of a live source."""
 
     turns: str | None = option(
-        "--turns, --rttm -",
+        "--turns -",
         "Follow each person as if alone: lines of RTTM come on standard input while they speak, "
         "from a live diariser.",
     )
-    turns_delay: float | None = option(
-        "--turns-delay SECONDS",
+    turns_delay: float | None = setting(
+        "turns-delay SECONDS",
         "How much later than the sound turns come, at most: readings are as late. [default: 5]",
         type=Seconds(),
     )
@@ -243,9 +219,9 @@ class LiveTurns:
                 "standard input"
             )
         if self.turns_delay is not None and self.turns is None:
-            raise UsageError("--turns-delay goes with --turns -")
+            raise UsageError("turns-delay goes with --turns -")
         if self.alert_for and self.turns is None:
-            raise UsageError("--alert-for goes with --turns -")
+            raise UsageError("alert-for goes with --turns -")
 
     def split(self, source: LiveSource, report: Callable[[str], object]) -> LiveSource:
         """Split a source by the turns that come; without turns it stays whole."""

@@ -70,7 +70,7 @@ def read_manifests(paths: Sequence[Path], columns: Columns) -> Listing:
         CorpusError: they cannot be read, do not go together, or lack a column.
     """
     if columns.audio is not None:
-        raise CorpusError("manifests of lhotse have no column of audio: leave out --audio-column")
+        raise CorpusError("manifests of lhotse have no column of audio: leave it out of --columns")
     by_kind: dict[str, list[Path]] = {"cuts": [], "recordings": [], "supervisions": []}
     for path in paths:
         by_kind[kind_of(path)].append(path)
@@ -150,7 +150,7 @@ class _Reader:
         if self._known and not self._has_speaker:
             if self._columns.speaker is None:
                 others = [name for name in self._known if name not in _OF_SEGMENTS]
-                advice = f", or name one of {some_of(others, 20)} with --speaker-column"
+                advice = f", or name one of {some_of(others, 20)} with --columns speaker=NAME"
                 raise CorpusError(
                     f"{label}: no supervision names its speaker: add the field speaker"
                     f"{advice if others else ''}"

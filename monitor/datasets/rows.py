@@ -150,7 +150,7 @@ def refuse_column(table: str, columns: Iterable[str], name: str | None, option: 
     if not names:
         raise CorpusError(f"{problem}, and no other column can: add one")
     listed = ", ".join(names[:_MOST_LISTED]) + more
-    raise CorpusError(f"{problem}: name one of {listed} with --{option}-column")
+    raise CorpusError(f"{problem}: name one of {listed} with --columns {option}=NAME")
 
 
 def read_json_rows(

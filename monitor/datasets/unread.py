@@ -168,7 +168,7 @@ def _describe(table: _Table, root: Path) -> str:
     if _KALDI.fullmatch(kind):
         return f"{name} needs wav.scp beside it: write one line UTTERANCE FILE per utterance"
     if path.suffix.lower() == ".parquet":
-        return f"{name} is beside recordings: read it with --speaker-column, or move it"
+        return f"{name} is beside recordings: read it with --columns speaker=NAME, or move it"
     if _HEADER.match(text) and path.suffix.lower() in (".csv", ".tsv"):
         return f"{name} lists recordings: give {root.name}/{name} itself, or move it"
     return f"{name} lists recordings in an unknown format: {MANIFEST}, or move it"

@@ -389,7 +389,7 @@ class Reading(Event):
         "the most probable speakers with their probability",
     )
     bystanders: Sequence[Bystander] | None = text_key(
-        "only with `--bystanders`: whoever else is enrolled and lies above the level: `name`, "
+        "only with `bystanders`: whoever else is enrolled and lies above the level: `name`, "
         "`probability` among so many `people`",
         sparse=True,
         default=None,

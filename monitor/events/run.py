@@ -215,7 +215,7 @@ class RunStart(Event):
         required=False,
     )
     bystanders: BystanderTerms | None = text_key(
-        "only with `--bystanders`: the probability `above` which readings name somebody, among"
+        "only with `bystanders`: the probability `above` which readings name somebody, among"
         " so many `people`",
         sparse=True,
         default=None,
@@ -382,7 +382,7 @@ class RunEnd(Event):
         default=None,
     )
     bystanders: tuple[Bystander, ...] | None = text_key(
-        "only with `--bystanders`: each of them with the largest `probability` of the run",
+        "only with `bystanders`: each of them with the largest `probability` of the run",
         sparse=True,
         default=None,
     )

@@ -324,7 +324,7 @@ class Style:
         if len(units) < _ENOUGH_WORDS or listed >= _FEW_LISTED * len(units):
             return ""
         percentage = f"{100 * listed / len(units):.0f} % of its words are in the list"
-        return f"{label}: {percentage}: another language? (--word-list)"
+        return f"{label}: {percentage}: another language? (MONITOR_WORD_LIST)"
 
     def flush(self) -> Track:
         """Return nothing: windows that are not full do not count."""

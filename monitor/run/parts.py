@@ -334,7 +334,7 @@ class ProtectedSide:
             sentences.append(
                 "the protected population's rank model rests on clear speech in part or whole: an "
                 "attacker whose rank model is of protected speech alone may learn more (monitor "
-                "calibrate --no-prior)"
+                "calibrate, no-prior = true in --config FILE)"
             )
         if self.pair.clear.watch is None:
             sentences.append(

@@ -617,7 +617,7 @@ def _check_protection(candidates: _Candidates, method: str, recording: str) -> N
     raise MonitorError(
         f"cannot be done with {method}: protected from end to end, {recording} still gives {curve} "
         f"at {clock_time(curve.peak_seconds)} ({attacker.name}), {over} the budget of "
-        f"{candidates.attackers.budget:g}; cut instead (without --anonymiser), or take another "
+        f"{candidates.attackers.budget:g}; cut instead (without --method), or take another "
         "method"
     )
 
@@ -645,7 +645,7 @@ def _search(
         raise MonitorError(
             f"cannot be done by {SILENCE if settings.silence else 'cutting'}: no stretch of "
             f"{recording} stays under {candidates.attackers.budget:g} bits even alone (the least "
-            f"gives {least}); allow more, or protect it (--anonymiser)"
+            f"gives {least}); allow more, or protect it (--method)"
         )
     return choice
 

@@ -99,7 +99,7 @@ class Broker:
             )
         tls = parts.scheme == "mqtts"
         if authority is not None and not tls:
-            raise UsageError("--mqtt-ca is of an encrypted connection: write mqtts://, or leave it")
+            raise UsageError("mqtt-ca is for an encrypted connection: write mqtts://")
         return cls(host, port or PORTS[parts.scheme], user, password, prefix, tls, authority)
 
     @property
@@ -114,7 +114,7 @@ class Broker:
             return ssl.create_default_context(cafile=self.authority)
         except OSError as error:  # an SSLError, too
             reason = "no certificate" if isinstance(error, ssl.SSLError) else error.strerror
-            raise UsageError(f"--mqtt-ca {self.authority}: {reason}; give a PEM file") from None
+            raise UsageError(f"mqtt-ca {self.authority}: {reason}; give a PEM file") from None
 
 
 # --- A device of Home Assistant, which shows states and takes commands.
@@ -236,7 +236,7 @@ class HouseDevice:
             reason = getattr(error, "verify_message", None) or error.reason or str(error)
             raise UsageError(
                 f"{broker.label}: its certificate is not to be trusted ({reason}): give that of "
-                "its authority (--mqtt-ca FILE), and the host's name as it stands there"
+                "its authority (mqtt-ca in --config FILE), and the host's name as it stands there"
             ) from None
         except OSError as error:
             trouble = error.strerror or str(error)

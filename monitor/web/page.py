@@ -496,8 +496,8 @@ class Page(Managed):
     ) -> None:
         if token is None and not is_loopback(host):
             raise UsageError(
-                f"anyone who reaches {host} could follow the run: set MONITOR_WEB_TOKEN (or "
-                "--web-token @FILE), or use 127.0.0.1"
+                f"anyone who reaches {host} could follow the run: set MONITOR_WEB_TOKEN, or "
+                "use 127.0.0.1"
             )
         self.hub = Hub(thresholds, recorded=recorded)
         self.hub.relayed = relay is not None

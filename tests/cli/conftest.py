@@ -35,6 +35,7 @@ from monitor.training.enrolling import enrol
 from monitor.training.voices import collect
 from tests.lab.attacks.conftest import corpora  # noqa: F401  a fixture
 from tests.population.rank_models import some_rank_model
+from tests.settings import configured
 from tests.sounds import RATE, synthetic
 from tests.stream.streams import heard_by_both, run_reporter, two_features, with_evidence
 
@@ -66,13 +67,14 @@ class Result:
 
 
 @pytest.fixture
-def run(capsysbinary) -> Callable[..., Result]:
-    """The command line within this process."""
+def run(capsysbinary, tmp_path_factory) -> Callable[..., Result]:
+    """The command line within this process; mappings among the arguments are settings."""
+    folder = tmp_path_factory.mktemp("settings")
 
     def run(*arguments: object) -> Result:
         capsysbinary.readouterr()
         with pytest.raises(SystemExit) as left:
-            main([str(argument) for argument in arguments])
+            main(configured(arguments, folder))
         out, err = capsysbinary.readouterr()
         return Result(int(left.value.code or 0), out.decode(), err.decode())
 

@@ -14,7 +14,7 @@ from tests.alerts.receiver import receiving
 
 RAISED = 3
 RULE = "bits>0.5 for 2 s after 4 s"
-ASK = ("--alert", "bits", "--false-alarms", "10%", "--horizon", "1m")
+ASK = ("--alert", "bits", "--false-alarms", "10%", {"horizon": "1m"})
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_a_run_says_what_the_voice_is_worth_among_so_many(heard):
     default = heard()
     assert default.code == 0
     assert default.records[0]["among"] == [6, 1_000_000]
-    asked = heard("--among", "1e4,6,1e9", "--enrolled-prior", "0.1")
+    asked = heard("--among", "1e4,6,1e9", {"enrolled-prior": "0.1"})
     start, *_, last = asked.records[:-1]
     assert start["among"] == [6, 10_000, 1_000_000_000]
     assert start["enrolled_prior"] == 0.1
@@ -194,7 +194,7 @@ def test_a_run_says_what_the_voice_is_worth_among_so_many(heard):
 
 def test_bystanders_are_named_in_records_and_words(heard):
     quiet = ("--alert", "evidence_bits>1 for 0 s after 0 s", "--on-change", "ignore")
-    ask = ("--among", "30", "--bystanders", "4%")
+    ask = ("--among", "30", {"bystanders": "4%"})
     result = heard(*ask, *quiet, store="more.npz", watch="s1")
     start, *_, end = result.records
     assert start["bystanders"] == {"above": 0.04, "people": 30}

@@ -14,8 +14,8 @@ from monitor.population.rank_model import RankModels
 from monitor.training import fitted
 from monitor.training.calibrating import weaker_joints
 
-ONE = ("--lengths", "1", "--template-lengths", "10", "--replicates", "20", "--trials", "2")
-QUICK = ("--lengths", "1,5", "--template-lengths", "10", "--replicates", "20", "--trials", "3")
+ONE = ("--lengths", "1", "--template-lengths", "10", {"replicates": "20", "trials": "2"})
+QUICK = ("--lengths", "1,5", "--template-lengths", "10", {"replicates": "20", "trials": "3"})
 
 
 @pytest.fixture(autouse=True)
@@ -62,11 +62,11 @@ def test_into_a_population_and_on_to_a_replay(run, people, talk, enrolled):
 @pytest.mark.slow
 def test_rank_models_in_a_file_of_their_own(run, people, talk, enrolled, tmp_path):
     path = tmp_path / "rank_model.npz"
-    assert run("calibrate", people, "-o", path, "--no-alarms", *ONE).code == 0
+    assert run("calibrate", people, "-o", path, {"alarms": False}, *ONE).code == 0
     assert [each.maxima for each in load_rank_models(path)[0]] == [None, None]
     used = run("replay", talk, "-p", enrolled, "--rank-model", path, "--watch", "000003")
     assert used.code == 0
-    run("calibrate", people, "-o", enrolled, "--no-alarms", *ONE)
+    run("calibrate", people, "-o", enrolled, {"alarms": False}, *ONE)
     own = run("replay", talk, "-p", enrolled, "--watch", "000003")
     assert own.readings[-1]["support_bits"] > 0
     assert used.readings == own.readings  # the cohort comes with the rank models
@@ -115,7 +115,7 @@ def test_one_session_each_is_not_used_across_sessions_as_it_is(run, talk, tmp_pa
     bias = r"among 12 of the shipped readers by \d\.\d bits at 10 s and \d\.\d bits at 60 s"
     for more, said, model in (
         ((), "rank model is the prior", ("mismatched", "cross", 1.0)),
-        (("--no-prior",), "no prior for f0", ("own", "same", 0.0)),
+        (({"no-prior": True},), "no prior for f0", ("own", "same", 0.0)),
     ):
         made = run("calibrate", one, "-o", us, *more, *QUICK)
         assert made.code == 0
@@ -149,7 +149,7 @@ def test_who_trained_a_network_calibrates_none_of_its_rank_models(run, people, e
 def test_a_cohort_of_ones_own(run, people, enrolled, tmp_path):
     others = tmp_path / "others"
     write_corpus(others, Simulation(30, 8), 30, 1, 10.0)
-    asked = ("calibrate", people, "--no-alarms", "--json", *ONE)
+    asked = ("calibrate", people, {"alarms": False}, "--json", *ONE)
     made = run(*asked, "-o", enrolled, "--cohort", others)
     assert made.code == 0
     # the names are those of the corpus too

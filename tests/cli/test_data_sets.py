@@ -14,7 +14,7 @@ from monitor import calibrate, enrol
 from monitor.errors import CorpusError
 from tests.sounds import RATE, synthetic
 
-COLUMNS = ("--speaker-column", "who", "--session-column", "day")
+COLUMNS = ("--columns", "speaker=who,session=day")
 SECONDS = 16.0
 F0 = ("--features", "f0", "--jobs", "1")
 
@@ -71,13 +71,13 @@ def test_from_templates_to_an_attack(run, place, tmp_path, monkeypatch, name, co
     following = next(line for line in done.err.splitlines() if line.startswith("next: "))
     assert " ".join(map(str, (place / name, *columns))) in following
     lengths = ("--lengths", "3", "--template-lengths", "10")
-    done = run("calibrate", *corpus, "-o", us, *lengths, "--replicates", "20", "--no-alarms")
+    done = run("calibrate", *corpus, "-o", us, *lengths, {"replicates": 20, "alarms": False})
     assert done.code == 0, done.err
     scores = tmp_path / "s.npz"
     assert run("score", *corpus, "-o", scores, *lengths).code == 0
     assert run("evaluate", scores, "--group-by", "gender").code == 0
     done = run("audit", *corpus, *document, "--lengths", "3", "--template", "10",
-               "--replicates", "20")  # fmt: skip
+               {"replicates": 20})  # fmt: skip
     assert done.code == 0, done.err
     done = run("attack", *corpus, "-o", tmp_path / "out", "--attackers", "ignorant", "--seconds",
                "3", "--template", "6", "--segments", "1", "--trials", "1")  # fmt: skip

@@ -119,9 +119,9 @@ def test_what_was_enrolled_too_is_told_of_the_recording_alone(run, people, popul
     asked = ("--each", "--summary", table, "-p", population, "--features", "f0", "--replace")
     assert "measured 1 recording (" in run("replay", *both, *asked).err
     enrolled, other = rows(table)
-    assert enrolled["error"].endswith("or insist with --allow-overlap")
+    assert enrolled["error"].endswith("or insist with allow-overlap = true in --config FILE")
     assert (other["session"], other["enrolled_too"]) == ("cross", "false")
-    heard = run("replay", *both, *asked, "--allow-overlap")
+    heard = run("replay", *both, *asked, {"allow-overlap": True})
     [line] = [line for line in heard.err.splitlines() if "enrolled too" in line]
     assert "s0.npz: " in line
     assert "s1.npz" not in line
@@ -175,7 +175,7 @@ def test_interrupted_and_with_a_worker_killed_it_is_what_one_process_hears(
     monkeypatch.chdir(tmp_path)  # names that mean nothing to a worker
     alone = run("enrol", voices, *us, one, *features, "--jobs", 1)
     shell = [*command, "enrol", os.path.relpath(voices), *us, "frames", *features]
-    shell += ["--scheduler", dask.address]
+    shell += ["--jobs", dask.address]
     asked: Any = {"stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(shell, **asked) as process:
         wait_for(frames, 1, process)
@@ -200,7 +200,7 @@ def test_a_table_of_recordings_is_that_of_one_process(run, dask, voices, tmp_pat
     monkeypatch.chdir(voices)
     options = ("--each", "--features", "f0", "--alert", "bits>0.1 for 1 s after 0 s")
     tables = [tmp_path / "one.csv", tmp_path / "two.csv"]
-    for table, who in zip(tables, (("--jobs", 1), ("--scheduler", dask.address)), strict=True):
+    for table, who in zip(tables, (("--jobs", 1), ("--jobs", dask.address)), strict=True):
         done = run("replay", "ann", "bob", *options, "--summary", table, *who)
         assert done.code == 1
         assert "0-broken.wav is no recording" in done.err
@@ -212,11 +212,11 @@ def test_a_table_of_recordings_is_that_of_one_process(run, dask, voices, tmp_pat
 def test_where_workers_do_not_share_what_is_needed(run, dask, voices, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     asked = ("enrol", voices, "-o", "us.npz", "--frames", "/proc/self/cwd/f")
-    done = run(*asked, "--scheduler", dask.address)
+    done = run(*asked, "--jobs", dask.address)
     assert done.code == 1
     assert "f/manifest.csv cannot be read on worker tcp://127.0.0.1:" in done.err.splitlines()[-1]
     acts = ("--each", "--summary", "s.csv", "--alert", "bits>1", "--on-alert", "true")
-    done = run("replay", voices / "ann" / "0.wav", *acts, "--scheduler", dask.address)
+    done = run("replay", voices / "ann" / "0.wav", *acts, "--jobs", dask.address)
     assert done.code == 2
     assert "--on-alert acts where the command runs: leave it out" in done.err.splitlines()[-1]
 
@@ -227,7 +227,7 @@ def test_a_local_cluster_listens_to_nobody_else(run, command, voices, tmp_path):
     us = ("-o", tmp_path / "us.npz", "--replace", "--frames")
     shell = [*command, "enrol", voices, *us, frames, "--features", "f0"]
     with subprocess.Popen(
-        [*map(str, shell), "--scheduler", "local:1"], stderr=subprocess.PIPE
+        [*map(str, shell), "--jobs", "local:1"], stderr=subprocess.PIPE
     ) as process:
         wait_for(frames, 1, process)
         family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(True)]

@@ -187,8 +187,8 @@ def ten(tmp_path: Path, voice) -> Path:
     return tmp_path / "ten voices"
 
 
-QUICKLY = ("--lengths", "1", "--template-lengths", "2", "--trials", "2", "--replicates", "20",
-           "--no-alarms", "--jobs", "1")  # fmt: skip
+QUICKLY = ("--lengths", "1", "--template-lengths", "2", "--jobs", "1",
+           {"trials": 2, "replicates": 20, "alarms": False})  # fmt: skip
 
 
 @pytest.mark.slow
@@ -277,7 +277,7 @@ def calibrated(run, people: Path, tmp_path: Path) -> Path:
     for i, folder in enumerate(sorted(others.iterdir())):
         folder.rename(others / f"neighbour{i}")
     made = run("calibrate", people, "-o", path, "--cohort", others, "--lengths", "2,5",
-               "--template-lengths", "10,20", "--replicates", 20, "--trials", 4)  # fmt: skip
+               "--template-lengths", "10,20", {"replicates": 20, "trials": 4})  # fmt: skip
     assert made.code == 0, made.err
     return path
 
@@ -340,7 +340,7 @@ def test_one_of_the_cohort_is_forgotten_with_the_evidence(run, calibrated):
 def test_rank_models_in_a_file_of_their_own(run, people, tmp_path):
     path = tmp_path / "rank_model.npz"
     assert run("calibrate", people, "-o", path, "--lengths", "2,5", "--template-lengths", "10",
-               "--replicates", 20, "--trials", 4).code == 0  # fmt: skip
+               {"replicates": 20, "trials": 4}).code == 0  # fmt: skip
     name = next(iter(load_rank_models(path)[0])).learnt_from[0]
     assert run("people", path, "--forget", name).code == 0
     assert f'"{name}"'.encode() not in everything(path)

@@ -20,9 +20,9 @@ pytestmark = pytest.mark.slow
 
 TINY = ("--features", "f0", "--seconds", 2, "--template", 6, "--trials", 3, "--segments", "1,2",
         "--jobs", 1)  # fmt: skip
-QUICK = ("--replicates", 20, "--trials", 3, "--jobs", 1)
+QUICK = ({"replicates": 20, "trials": 3}, "--jobs", 1)
 LENGTHS = ("--lengths", "1,10", "--template-lengths", "10")
-OPTIONS = ("--lengths", "1,3", "--template", "20", "--replicates", "20", "--jobs", "1")
+OPTIONS = ("--lengths", "1,3", "--template", "20", {"replicates": 20}, "--jobs", "1")
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_figures_are_those_of_score_and_evaluate(run, people, audited, tmp_path)
     scores = tmp_path / "scores.npz"
     asked = ("--session", "both", "--lengths", "10", "--template-lengths", "20")
     assert run("score", people, "-o", scores, *asked, "--jobs", "1").code == 0
-    evaluated = run("evaluate", scores, "--json", "--replicates", 20, "--seed", 0,
+    evaluated = run("evaluate", scores, "--json", "--replicates", 20,
                     "--among", "5,10,20,50,100,1000,10000,1000000")  # fmt: skip
     found = {each["name"]: each["figures"] for each in json.loads(evaluated.out)["systems"]}
     checked = 0
@@ -167,7 +167,7 @@ def test_a_folder_becomes_a_page(run, people, tmp_path):
     # another experiment in the same place: who trained the network is not tested
     names = sorted(folder.name for folder in people.iterdir())[:2]
     (tmp_path / "trainers").write_text("\n".join(names))
-    trained = ("--trained", f"f0={tmp_path / 'trainers'}", "--session", "same")
+    trained = ("--trained", f"f0={tmp_path / 'trainers'}", {"session": "same"})
     assert run("experiment", people, "-o", out, *QUICK, *LENGTHS, *trained).code == 0
     found = json.loads((out / "results.json").read_text())
     assert {(c["session"], c["systems"]["f0"]["tested"]) for c in found["cells"]} == {("same", 10)}

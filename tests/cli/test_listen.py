@@ -14,6 +14,7 @@ import pytest
 
 from monitor.events.schema import SCHEMA
 from monitor.population.population import Population
+from tests.settings import configured
 from tests.virtual_microphone import DEVICE, VirtualMicrophone, virtual_microphone
 
 __all__ = ["virtual_microphone"]
@@ -23,13 +24,13 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
 @pytest.fixture
-def start(virtual_microphone, command):
+def start(virtual_microphone, command, tmp_path):
     """Starts the command line where it hears the virtual microphone."""
     running = []
 
     def start(*arguments: object, **options: Any) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [*command, *map(str, arguments)],
+            [*command, *configured(arguments, tmp_path)],
             env=virtual_microphone.environment,
             **{
                 "stdin": subprocess.DEVNULL,
@@ -94,7 +95,7 @@ def test_people_are_told_apart_by_a_diariser_that_writes_while_they_speak(
     start, speaking, tmp_path
 ):
     log = tmp_path / "run.jsonl"
-    options = ("--turns", "-", "--turns-delay", "3", "--features", "f0", "--on-change", "ignore")
+    options = ("--turns", "-", {"turns-delay": "3"}, "--features", "f0", "--on-change", "ignore")
     process = start("listen", "--for", "14", *options, "--jsonl", log, stdin=subprocess.PIPE)
     began = time.monotonic()
     for k in range(7):  # every other second somebody else, told when it is over
@@ -150,7 +151,7 @@ def test_a_device_that_goes_for_good_leaves_everything_so_far_and_4(
     start, virtual_microphone, tmp_path
 ):
     log = tmp_path / "run.jsonl"
-    process = start("listen", "--features", "f0", "--jsonl", log, "--reconnect", "2")
+    process = start("listen", "--features", "f0", "--jsonl", log, {"reconnect": "2"})
     two_readings(log, process)
     virtual_microphone.stop()
     _, err = process.communicate(timeout=60)

@@ -63,7 +63,7 @@ def test_every_command_explains_itself(run, name, monkeypatch):
     for each in made.params:
         if isinstance(each, click.Option):
             assert each.help, each.name
-            assert each.opts[0] in full
+            assert each.opts[0].removeprefix("--") in full
 
 
 def test_debug_shows_where_it_failed():

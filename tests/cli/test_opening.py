@@ -16,6 +16,7 @@ from monitor.population.population import Population
 from monitor.population.store import write_store
 from monitor.stream.checkpoint import state_path
 from tests.records import read_records
+from tests.settings import configured
 
 PATIENCE_SECONDS = 120
 KILLED = """
@@ -69,12 +70,12 @@ def test_what_is_there_is_overwritten_only_when_asked(run, talk, population, fin
 def test_two_runs_do_not_write_to_one_file(run, command, talk, population, tmp_path):
     """The second is refused; the first, killed and resumed, misses nothing."""
     path = tmp_path / "run.jsonl"
-    options = [str(talk), "-p", str(population), "--jsonl", str(path), "--step", "0.1"]
+    options = [str(talk), "-p", str(population), "--jsonl", str(path), {"step": "0.1"}]
 
     def going(*more: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [*command, "replay", *options, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True,
+            [*command, *configured(["replay", *options, *more], tmp_path)], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 
     with going("--speed", "10") as first:
@@ -180,7 +181,7 @@ def test_a_new_store_that_somebody_else_has_made_stays(run, tmp_path, further, m
 def test_who_is_added_during_a_calibration_stays(run, store, people, further, meanwhile):
     adding = ("enrol", further("ann"), "--add", "--features", "f0", "-o", store)
     meanwhile("monitor.training.calibrating.calibrate", *adding)
-    small = ("--lengths", "1,5", "--template-lengths", "20", "--trials", "2", "--replicates", "20")
+    small = ("--lengths", "1,5", "--template-lengths", "20", {"trials": "2", "replicates": "20"})
     result = run("calibrate", people, "-o", store, *small)
     assert result.code == 0, result.err
     after = Population.load(store)
@@ -192,16 +193,19 @@ def test_who_is_added_during_a_calibration_stays(run, store, people, further, me
 
 @pytest.mark.slow
 def test_killed_saves_leave_nothing_for_long(run, store, people, further, talk, tmp_path):
-    small = ("--lengths", "1,5", "--template-lengths", "20", "--trials", "2", "--replicates", "20")
+    small = ("--lengths", "1,5", "--template-lengths", "20", {"trials": "2", "replicates": "20"})
     before = store.read_bytes()
     kept = set(tmp_path.iterdir()) | {tmp_path / "more"}
+    settings = tmp_path.parent
     for arguments in (
         ("enrol", further("ann"), "--features", "f0", "--replace", "-o", store),
         ("enrol", further("bob"), "--features", "f0", "--add", "-o", store),
         ("calibrate", people, "-o", store, *small),
     ):
         killed = subprocess.run(
-            [sys.executable, "-c", KILLED, *map(str, arguments)], capture_output=True, check=False
+            [sys.executable, "-c", KILLED, *configured(arguments, settings)],
+            capture_output=True,
+            check=False,
         )
         assert killed.returncode == -signal.SIGKILL, killed.stderr
         (part,) = set(tmp_path.iterdir()) - kept

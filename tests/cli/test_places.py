@@ -20,6 +20,7 @@ from monitor.errors import StoreError
 from monitor.ledger import Ledger
 from monitor.sinks.summary import PlainConsole
 from tests.cli.conftest import Result
+from tests.settings import configured
 
 VALUABLE = b"do not touch"
 MOUNT = """
@@ -166,9 +167,10 @@ def test_what_a_killed_run_has_not_folded_in_is_not_passed_over(
 ):
     """Its rows are in the WAL: they are read, or it is said that they cannot be."""
     path = tmp_path / "frozen" / "me.db"
-    options = ["-p", population, "-w", "000003", "--ledger", path, "--ledger-every", "1"]
+    options = ["-p", population, "-w", "000003", "--ledger", path, {"ledger-every": "1"}]
     killed = subprocess.Popen(
-        [*map(str, [*command, "replay", talk, *options]), "--speed", "10", "--jsonl", "-"],
+        [*command, *configured(["replay", talk, *options, "--speed", 10, "--jsonl", "-"],
+                               tmp_path)],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     until = time.monotonic() + PATIENCE_SECONDS

@@ -108,7 +108,7 @@ def test_a_program_of_ones_own(run, voices, tmp_path):
     one, out = voices / "ann" / "one.wav", tmp_path / "a.wav"
     asked = ("protect", one, "-o", out, "--anonymiser-command")
     slow = f"{sys.executable} -c 'import time; time.sleep(60)'"
-    done = run(*asked, slow, "--command-timeout", "0.2")
+    done = run(*asked, slow, {"command-timeout": "0.2"})
     assert (done.code, out.exists()) == (1, False)
     assert "took over 0.2 s and was killed" in done.complaint
     copy = f"{sys.executable} -c 'import shutil, sys; shutil.copyfile(*sys.argv[1:])'"
@@ -172,7 +172,7 @@ def test_killed_half_way_the_same_command_does_what_is_missing(run, voices, tmp_
 
     changed = next(iter(before))  # what is no longer what was made is made again
     changed.write_bytes(b"RIFF")
-    done = run(*asked, "--command-timeout", "5m")
+    done = run(*asked, {"command-timeout": "5m"})
     assert done.code == 0, done.err
     assert "protected 2 recordings" in done.err
     assert "1 there already" in done.err
@@ -261,8 +261,8 @@ def test_an_experiment_tells_that_noisy_templates_understate(run, heard, tmp_pat
     """And that below the first frame nothing is heard, instead of nothing disclosed."""
     noisy = tmp_path / "noisy"
     assert run("protect", heard, "-o", noisy, "--method", "laplace:9").code == 0
-    lengths = ("--lengths", "1,3,6", "--template-lengths", "1,6", "--tables-at", 3, 6)
-    options = (*lengths, "--session", "same", "--replicates", 20, "--jobs", 1)
+    lengths = ("--lengths", "1,3,6", "--template-lengths", "1,6", {"tables-at": [3, 6]})
+    options = (*lengths, {"session": "same", "replicates": 20}, "--jobs", 1)
     for folder, told in ((noisy, True), (heard, False)):
         out = tmp_path / f"out-{folder.name}"
         done = run("experiment", folder, "-o", out, "--features", "voice", *options)
@@ -326,7 +326,7 @@ def test_within_a_budget_a_replay_of_the_file_says_what_was_claimed(run, shared,
     soundfile.write(talk, samples[: 10 * rate], rate)
     before = talk.read_bytes()
     asked = ("protect", talk, "--budget", 12, "-w", reader, "--features", "phones,voice")
-    found = run(*asked, "-o", out, "--tries", 2, "--plot", picture)
+    found = run(*asked, "-o", out, {"tries": 2}, "--plot", picture)
     assert found.code == 0, found.err
     assert picture.stat().st_size > 10_000
     heard = run("replay", out, "-w", reader, "--features", "phones,voice")
@@ -339,6 +339,6 @@ def test_within_a_budget_a_replay_of_the_file_says_what_was_claimed(run, shared,
     assert (again.code, "exists; name another file" in again.err) == (2, True)
     itself = run(*asked, "-o", talk, "--replace")
     assert (itself.code, talk.read_bytes()) == (2, before)
-    never = run(*asked, "-o", tmp_path / "never.wav", "--anonymiser", "mcadams:0.99")
+    never = run(*asked, "-o", tmp_path / "never.wav", "--method", "mcadams:0.99")
     assert (never.code, (tmp_path / "never.wav").exists()) == (1, False)
     assert "cannot be done with mcadams:0.99" in never.err

@@ -45,9 +45,9 @@ USAGE = {
         ("replay - -", "can be heard once"),
         ("replay talk.npz -p us.npz --protect none", "holds frames, no audio that could be"),
         ("replay talk.npz -p us.npz --transcript talk.vtt", "knows nothing of what people say"),
-        ("replay talk.npz -p us.npz --template-seconds 60", "the longest has 20"),
+        ("replay talk.npz -p us.npz :template-seconds=60", "the longest has 20"),
         ("replay phones.npz -p us.npz", "phones.npz holds no frames of f0, only of phones"),
-        ("replay talk.wav talk.wav --start 1", "--start"),
+        ("replay talk.wav talk.wav --part 1", "--part goes with one"),
         ("replay talk.wav meeting.wav --per-channel", "--per-channel is of one recording"),
         ("replay talk.wav --raw 16000:1:s16le", "give - as the file"),
         ("replay talk.wav --protect tokens:15", "tokens are no audio"),
@@ -62,7 +62,6 @@ USAGE = {
         ("--alert 'bots>3'", "did you mean bits?"),
         ("--alert 'evidence_bits>3'", "calibrate again"),
         ("--alert 'bits>3' --webhook example.org", "--webhook needs an address"),
-        ("--mqtt mqtt://ann:secret@host", "leave it out and set MONITOR_MQTT_PASSWORD"),
         *(
             (f"--alert 'bits>3' --webhook https://{address}", "use @FILE or MONITOR_WEBHOOK")
             for address in (
@@ -78,13 +77,7 @@ USAGE = {
         *((f"--alert 'bits>3' --notify {url}", "use @FILE or MONITOR_NOTIFY")
           for url in ("ntfys://ann:secret@host/topic", "discord://41742162/JHMHI8qBe7bk2ZwO5U7",
                       "tgram://123456789:AAabcdefghijklmnopqrstuvwxyz123456/12345")),
-        *((f"--web 0 --{which}-token {'s3cret' * 3}", f"set MONITOR_{which.upper()}_TOKEN")
-          for which in ("web", "overlay")),
-        ("--web 0 --web-token @letter.txt", "@letter.txt: a file with one line"),
-        ("--mqtt @us.npz", "--mqtt @us.npz: cannot be read"),
-        ("--mqtt host", "--mqtt needs an address such as mqtt://"),
-        ("--mqtt-ca ca.pem", "--mqtt-ca goes with --mqtt mqtts://HOST"),
-        ("--mqtt mqtt://host --mqtt-ca ca.pem", "write mqtts://"),
+        ("--web 0 :web-token=@letter.txt", "@letter.txt: use a file with one line"),
         ("--alert 'bits>3' --webhook @/nowhere", "--webhook @/nowhere: cannot be read: No such"),
         ("--alert 'protected.bits>2'", "needs a protected side"),
         ("--budget 8bits", "it needs --ledger FILE.db"),
@@ -99,26 +92,30 @@ USAGE = {
         ("--plot a.jpg", "let the name end in .png, .svg or .pdf"),
         ("--web 0.0.0.0:0", "set MONITOR_WEB_TOKEN"),
         ("--web {taken}", "something else listens there"),
-        ("--scheduler local", "--scheduler is for many recordings: add --each"),
+        ("--jobs local", "--jobs local is for many recordings: add --each"),
+        ("--jobs four", "is neither a number from 1 nor an address"),
+        ("--mqtt mqtt://host", "No such option"),
+        ("--step 2", "--step is no option: set step under [replay] in FILE, then run: monitor --c"),
+        ("--scheduler local", "--scheduler is no option: use --jobs tcp://HOST:PORT"),
+        ("--start 3", "use --part START"),
     ],
     "replay talk.npz -p us.npz": [
         ("--watch 00003", "nobody called '00003' is enrolled; did you mean '0000"),
         ("--ledger x.db", "a ledger remembers one speaker: name them with --watch"),
         ("--alert 'f0.rank_bits>1'", "needs a watched speaker"),
-        ("--step 0.005", "must be a positive multiple of 0.01"),
-        ("--start 3 --end 9", "an interval needs an audio file"),
+        (":step=0.005", "must be a positive multiple of 0.01"),
+        ("--part 3-9", "an interval needs an audio file"),
     ],
     "replay crowds.npz -p told.npz": [
         ("--among 5", "no room for the 6 enrolled; ask for 6 or more"),
         ("--alert 'evidence_bits>3'", "needs a watched speaker: name one"),
         ("--watch s2 --alert 'among.1e5.bits>3'", "add --among 100000"),
-        ("-w s1 -p plain.npz --bystanders 1%", "bystanders cannot be told: "),
-        ("-w s1 --among 30 --bystanders 1%", "over 1 in 30, which everybody"),
+        ("-w s1 -p plain.npz :bystanders=1%", "bystanders cannot be told: "),
+        ("-w s1 --among 30 :bystanders=1%", "over 1 in 30, which everybody"),
         ("-w s1 --budget 8bits", "use --alert 'bits>8'"),
     ],
     EACH: [
         ("--jsonl r.jsonl", "--jsonl is for one run"),
-        ("--scheduler local --jobs 2", "--jobs is for processes of this machine"),
     ],
     MEETING: [
         ("--per-channel", "both tell people apart"),
@@ -129,11 +126,11 @@ USAGE = {
         ("--transcript talk.vtt --features f0", "no use to --features f0: add style"),
         ("--speaker-in-transcript ann", "goes with --transcript, or --features style"),
         ("talk.wav --transcript talk.vtt", "--transcript is that of one recording"),
-        ("--transcript talk.vtt --word-list own.txt", "by another list of words"),
+        ("--word-list own.txt", "--word-list is no option: use MONITOR_WORD_LIST=FILE"),
     ],
     PITCH: [
         ("--features f1", "no templates of f1"),
-        ("--start 5 --end 4", "must be later than"),
+        ("--part 5-4", "must be later than"),
         ("--protect mcadams:speaker", "needs to know who speaks"),
         ("--protect none --ledger a.db --watch 19", "leave out --ledger or"),
         ("--protect none --alert protected.bits --false-alarms 5%", "give protected.bits a thresh"),
@@ -142,6 +139,11 @@ USAGE = {
         ("--for 0", "--for 0 hears nothing"),
         ("--turns a.rttm", "--turns -, lines of RTTM on standard input"),
         ("--features f0 --protect command:cat", "cannot be heard live; record, and replay that"),
+        ("--mqtt mqtt://ann:secret@host", "leave it out and set MONITOR_MQTT_PASSWORD"),
+        ("--mqtt @us.npz", "--mqtt @us.npz: cannot be read"),
+        ("--mqtt host", "--mqtt needs an address such as mqtt://"),
+        (":mqtt-ca=ca.pem", "mqtt-ca goes with --mqtt mqtts://HOST"),
+        ("--mqtt mqtt://host :mqtt-ca=ca.pem", "write mqtts://"),
     ],
     "enrol": [
         ("people", "Missing option '-o' / '--output'"),
@@ -172,14 +174,13 @@ USAGE = {
         ("", "give a run, RUN.jsonl"),
         ("run.csv -o run.csv", "is read by this run"),
         ("run.jsonl --web 0.0.0.0:0", "set MONITOR_WEB_TOKEN"),
-        ("run.jsonl --web-token short", "set MONITOR_WEB_TOKEN"),
-        ("run.jsonl --web-token @names.txt", "must have 12 printable characters"),
+        ("run.jsonl :web-token=short", "must have 12 printable characters"),
+        ("run.jsonl :web-token=@names.txt", "must have 12 printable characters"),
         *((f"run.jsonl --web={each}", "is not like 8000")
           for each in ("x", "70000", ":80", "-1", "1.5", "'a b:80'", "host:")),
     ],
     "serve": [
         ("--web 0.0.0.0:0 --data new", "certificate"),
-        (f"--data new --web-token {'s3cret' * 3}", "set MONITOR_WEB_TOKEN"),
         ("--web 0.0.0.0:0 --data new --key page.key", "certificate"),
         ("--web 0.0.0.0:0 --data new --certificate page.pem", "page.pem"),
     ],
@@ -204,14 +205,14 @@ USAGE = {
         *((f"voices -o new --method tokens{each}", "tokens:15") for each in ("", ":", ":much")),
     ],
     BUDGET: [
-        ("--silence --anonymiser usc", "give one"),
-        ("--anonymiser usc --anonymiser-command cat", "give either"),
+        ("--silence --method usc", "give one"),
+        ("--method usc --anonymiser-command cat", "give either"),
     ],
     "evaluate": [
         ("", "give SCORES, or embeddings with --trials and --enrolment"),
         ("--trials b.npz", "--trials needs --enrolment"),
         ("a.npy b.npy --names one", "--names: 1 names for 2 systems"),
-        ("a.npy --query original", "--query and --reference go together"),
+        ("a.npy :query=original", "query and reference go together"),
         ("a.npy --html a.npy", "let the name end in .html"),
         ("a.npy --figures eer,dece", "no figure 'dece': do you mean d_ece?"),
         ("strong.npy", "does not say who spoke"),
@@ -242,7 +243,7 @@ USAGE = {
         ("--attributes gender", "attributes are told by an embedding: add voice"),
         ("--features voice --attributes gender", "no table says the gender"),
         ("--attackers semi-informed", "--background"),
-        ("--background voices --training-minutes 1 --training-steps 9", "not both"),
+        ("--background voices :training-minutes=1 :training-steps=9", "set one"),
     ],
     "audit": [
         ("people", "an audit is a file: -o FILE.html"),
@@ -332,7 +333,7 @@ TROUBLE = {
         ("audit nothing -o a.html", "nothing does not exist"),
     ],
     "experiment people -o new": [
-        ("--tables-at 99 99", "shorter --tables-at"),
+        (":tables-at=[99,99]", "shorter tables-at"),
     ],
     "audit": [
         ("alone -o a.html --jobs 1", "1 speaker with speech: an audit is of 5 people or more"),
@@ -430,8 +431,16 @@ def refused(
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        yield lambda line: run(*(word.format(taken=port) for word in shlex.split(line)))
+        yield lambda line: run(*(given(word, port) for word in shlex.split(line)))
     assert looks() == before
+
+
+def given(word: str, port: int) -> object:
+    """A word of a command; ``:NAME=VALUE`` is a setting."""
+    if not word.startswith(":"):
+        return word.format(taken=port)
+    name, _, value = word[1:].partition("=")
+    return {name: json.loads(value) if value.startswith("[") else value}
 
 
 def lines(groups: dict[str, list[tuple[str, str]]]) -> list[tuple[str, str]]:

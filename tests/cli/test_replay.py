@@ -86,18 +86,18 @@ def test_raw_samples_from_a_pipe(command, wav, run):
 def test_parts_and_steps(run, wav):
     plain = {reading["seconds"]: reading for reading in run("replay", wav).readings}
     for step, times in ((0.5, np.arange(0.5, 12.1, 0.5)), (5, [5, 10, 12])):
-        readings = run("replay", wav, "--step", step).readings
+        readings = run("replay", wav, {"step": step}).readings
         assert [reading["seconds"] for reading in readings] == list(times)
         for reading in readings:
             if reading["seconds"] in plain:
                 same = {**plain[reading["seconds"]], "peak_bits": reading["peak_bits"]}
                 assert reading == same
-    result = run("replay", wav, "--start", "2.5", "--end", "0:09", "--jobs", 2)
+    result = run("replay", wav, "--part", "2.5-0:09", "--jobs", 2)
     assert result.readings[-1]["seconds"] == 6.5
 
 
 def test_watching_and_alerts(run, talk, population):
-    options = ("-p", population, "--watch", "000003", "--template-seconds", 12)
+    options = ("-p", population, "--watch", "000003", {"template-seconds": 12})
     raised = run("replay", talk, *options, "--alert", "bits>0.1 for 2 s", "--alert", "bits>3.5")
     assert raised.code == 3
     start, last = raised.records[0], raised.readings[-1]
@@ -128,7 +128,7 @@ def test_what_is_read_is_not_overwritten(run, wav, tmp_path, population):
 
 @pytest.mark.slow
 def test_a_table_on_a_terminal(terminal, talk, population, tmp_path):
-    options = ("-p", population, "--watch", "000003", "--alert", "bits>0.1 for 2 s", "--bell")
+    options = ("-p", population, "--watch", "000003", "--alert", "bits>0.1 for 2 s", {"bell": True})
     code, shown, err = terminal("replay", talk, *options, columns=80)
     assert code == 3
     assert '"type"' not in shown
@@ -198,7 +198,7 @@ def test_silence_discloses_exactly_nothing(run, tmp_path, reference):
 
 
 def test_the_recording_that_was_enrolled(run, people, population):
-    insisted = run("replay", people / "000003/s0.npz", "-p", population, "--allow-overlap")
+    insisted = run("replay", people / "000003/s0.npz", "-p", population, {"allow-overlap": True})
     assert insisted.code == 0
     assert {reading["session"] for reading in insisted.readings} == {"same"}
     assert "monitor: note: This recording was also enrolled" in insisted.err
@@ -247,7 +247,7 @@ def test_interrupted_it_ends_every_process_and_goes_on(command, run, tmp_path):
     for name in ("a.wav", "b.wav"):
         soundfile.write(tmp_path / name, np.tile(synthetic(60.0), 30), RATE)
     path = tmp_path / "run.jsonl"
-    shell = ["replay", tmp_path / "a.wav", tmp_path / "b.wav", "--features", "f0", "--step", "5",
+    shell = ["replay", tmp_path / "a.wav", tmp_path / "b.wav", "--features", "f0", {"step": "5"},
              "--jsonl", path, "--jobs", "2"]  # fmt: skip
     process = subprocess.Popen(
         [*command, *map(str, shell)], stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -309,7 +309,7 @@ def test_the_protected_side_is_that_of_a_protected_file(run, tmp_path):
     soundfile.write(clear, synthetic(8.0), RATE, subtype="FLOAT")
     (tmp_path / "talks/broken.wav").write_bytes(b"RIFF")
     who = ("--features", "f0,phones", "--watch", "19")
-    method = ("--protect", "noise:6", "--protect-seed", "4")
+    method = ("--protect", "noise:6", {"protect-seed": "4"})
     both = run("replay", clear, *who, *method)
     done = run("protect", clear, "-o", safe, "--method", "noise:6", "--seed", "4")
     assert done.code == 0
@@ -326,7 +326,7 @@ def test_the_protected_side_is_that_of_a_protected_file(run, tmp_path):
     assert float(row["protected_bits"]) == pytest.approx(both.records[-2]["protected"]["bits"])
     delays = [from_json(DelayRow, row) for row in both.records[-1]["disclosure_delay"]]
     assert (row["protected_by"], row["crossings"]) == ("ignorant", as_text(delays))
-    other = run(*options, "--protect", "noise:7", "--protect-seed", "4", "--resume")
+    other = run(*options, "--protect", "noise:7", {"protect-seed": "4"}, "--resume")
     assert "made with other options" in other.err
 
 
@@ -356,13 +356,12 @@ def test_each_channel_of_a_call_is_what_a_run_of_it_alone_says(run, voice, tmp_p
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("option", ["--turns", "--rttm"])
-def test_turns_give_everybody_records_a_row_and_a_picture(run, meeting, tmp_path, option):
+def test_turns_give_everybody_records_a_row_and_a_picture(run, meeting, tmp_path):
     sound, turns = meeting
     log, table, plot = (tmp_path / name for name in ("m.jsonl", "m.csv", "m.png"))
     alert = ("--alert", "bits>0.1 for 1 s after 0 s", "--warn", "5")
     outputs = ("--jsonl", log, "--summary", table, "--plot", plot)
-    done = run("replay", sound, option, turns, *PITCH, *alert, *outputs)
+    done = run("replay", sound, "--turns", turns, *PITCH, *alert, *outputs)
     assert done.code == 3
     with table.open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -390,7 +389,7 @@ def test_turns_give_everybody_records_a_row_and_a_picture(run, meeting, tmp_path
 
 def test_several_are_watched_in_a_part_of_a_meeting(run, meeting):
     sound, turns = meeting
-    watched = ("--watch", "1272", "--watch", "19", "--start", "6", "--end", "14")
+    watched = ("--watch", "1272", "--watch", "19", "--part", "6-14")
     done = run("replay", sound, "--turns", turns, *PITCH, *watched)
     assert done.code == 0
     start = done.records[0]

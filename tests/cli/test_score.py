@@ -15,7 +15,7 @@ from monitor.lab.evaluation.input.scores import ScoreFile
 
 pytestmark = pytest.mark.slow
 
-LENGTHS = ("--lengths", "3,10", "--template-lengths", "20", "--trials", "5")
+LENGTHS = ("--lengths", "3,10", "--template-lengths", "20", {"trials": "5"})
 READERS = {"1272": "m", "1462": "f", "1673": "f", "174": "m", "1988": "f"}
 
 
@@ -60,9 +60,9 @@ def test_against_templates_of_other_speech(run, people, population, tmp_path):
     assert [entry.words for entry in file.entries] == [("f0", "cross", "T=3", "D=20")]
     enrolled = tmp_path / "enrolled.npz"  # and not calibrated: the shipped rank model stands in
     assert run("enrol", people, "--seconds", "20", "-o", enrolled).code == 0
-    options = ("-p", enrolled, "--lengths", "3", "--allow-overlap")
+    options = ("-p", enrolled, "--lengths", "3", {"allow-overlap": True})
     assert run("score", heard, *options, "-o", tmp_path / "c.npz").code == 0
-    allowed = ("--allow-overlap", "--lengths", "3")
+    allowed = ({"allow-overlap": True}, "--lengths", "3")
     assert run("score", people, "-p", population, "-o", tmp_path / "b.npz", *allowed).code == 0
     file = ScoreFile.at(tmp_path / "b.npz")
     assert file is not None
@@ -161,7 +161,8 @@ def test_who_is_left_out_is_told_why(run, people, population, tmp_path):
     write_corpus(tmp_path / "short", Simulation(3, 8), 1, 1, 4.0)
     shutil.copytree(tmp_path / "short" / "000000", heard / "000003")
     path = tmp_path / "scores.npz"
-    made = run("score", heard, "-p", population, "-o", path, "--lengths", 10, "--allow-overlap")
+    allowed = ("--lengths", 10, {"allow-overlap": True})
+    made = run("score", heard, "-p", population, "-o", path, *allowed)
     assert made.code == 0, made.err
     assert "impostor: not enrolled, left out" in made.err
     short = next(line for line in made.err.splitlines() if "000003: " in line)

@@ -173,7 +173,7 @@ def test_a_row_a_reading_on_standard_output_and_in_files(run, talk, population, 
     assert "exists; use --replace" in run("show", log, "-o", written).complaint
     assert written.read_text() == "mine"
     table = tmp_path / "a.parquet"
-    two = run("show", log, log, "-o", table, "--posterior")
+    two = run("show", log, log, "-o", table, {"posterior": True})
     assert f"{2 * len(lines)} readings written to" in two.err
     held = pq.read_table(table)
     assert held.num_rows == 2 * len(lines)

@@ -55,16 +55,21 @@ def test_a_transcript_is_heard_where_the_population_knows_what_people_say(run, u
     assert beside.readings == done.readings
 
 
-def test_without_a_transcript_nothing_said_is_used_and_that_is_told(run, us, talk, tmp_path):
-    own = tmp_path / "own.txt"
-    own.write_text("well\nso\n")
+def test_without_a_transcript_nothing_said_is_used_and_that_is_told(run, us, talk):
     done = run("replay", talk, "-p", us)
     assert done.records[0]["features"] == ["f0"]
     assert "transcripts" not in done.records[0]
     assert "not used: style; an attacker who knows what is said may learn more" in done.err
     assert STYLE_CAVEAT not in done.err
-    done = run("replay", talk, "-p", us, "--features", "f0", "--word-list", own)
-    assert f"--word-list {own} changes nothing: style is not heard" in done.err
+
+
+def test_another_list_of_words_is_refused(run, us, talk, tmp_path, monkeypatch):
+    own = tmp_path / "own.txt"
+    own.write_text("well\nso\n")
+    monkeypatch.setenv("MONITOR_WORD_LIST", str(own))
+    done = run("replay", talk, "-p", us, "--features", "f0,style")
+    assert done.code == 2
+    assert "by another list of words" in done.complaint
 
 
 def test_words_of_a_pipe(run, us, talk, monkeypatch):
@@ -109,7 +114,7 @@ def test_each_finds_its_words_in_any_process_and_a_changed_transcript_is_heard_a
     assert run(*given, one, "--jobs", 1).code == 0
     assert run(*given, two, "--jobs", 2).code == 0
     assert one.read_bytes() == two.read_bytes()
-    assert run(*given, alone, "--scheduler", "local:1").code == 0
+    assert run(*given, alone, "--jobs", "local:1").code == 0
     assert alone.read_bytes() == one.read_bytes()
     captions(folder / "a.vtt", "ann")
     done = run(*given, one, "--resume", "--jobs", 1)

@@ -124,7 +124,7 @@ AUDIO = [{"bytes": b"no sound", "path": "a"}, {"bytes": None, "path": "https://x
 @pytest.mark.parametrize(
     ("columns", "named", "words"),
     [
-        ({"audio": AUDIO, "who": ["a", "b"]}, (), "name one of who with --speaker-column"),
+        ({"audio": AUDIO, "who": ["a", "b"]}, (), "name one of who with --columns speaker=NAME"),
         ({"audio": AUDIO, "who": ["a", "b"]}, ("me",), "no column 'me' (speaker): name one of who"),
         ({"audio": AUDIO, "who": ["a", "b"]}, ("who", "day"), "no column 'day' (session)"),
         ({"audio": AUDIO, "who": [[1], [2]]}, ("who",), "and no column holds text or whole"),
@@ -137,7 +137,11 @@ AUDIO = [{"bytes": b"no sound", "path": "a"}, {"bytes": None, "path": "https://x
         ({"audio": AUDIO}, (), "which column names the speaker, and no other column can: add one"),
         ({"audio": AUDIO, "who": [1.5, 2.0]}, ("who",), "holds double"),
         ({"audio": ["a.wav", "b.wav"], "who": ["a", "b"]}, ("who",), "holds no audio: no column"),
-        ({"x": AUDIO, "y": AUDIO, "who": ["a", "b"]}, ("who",), "name one of x, y with --audio"),
+        (
+            {"x": AUDIO, "y": AUDIO, "who": ["a", "b"]},
+            ("who",),
+            "name one of x, y with --columns a",
+        ),
         ({"audio": AUDIO, "who": [None, "\x1b"]}, ("who",), "row 0: who is empty"),
     ],
 )
@@ -302,7 +306,9 @@ def test_manifests_that_lhotse_wrote(tmp_path, meeting, layout):
         labels(find(place, columns=Columns(session="week")))
         == [("ann", "3")] * 2 + [("bob", "3")] * 2
     )
-    with pytest.raises(CorpusError, match=r"no column 'who'.*recording_id.*with --speaker-column"):
+    with pytest.raises(
+        CorpusError, match=r"no column 'who'.*recording_id.*with --columns speaker="
+    ):
         find(place, columns=Columns("who"))
 
 

@@ -15,13 +15,14 @@ import numpy as np
 import soundfile
 
 from monitor.ledger import Ledger
+from tests.settings import configured
 from tests.stream.streams import RATE, WATCHED, reference, sounds
 from tests.stream.test_kill import content, finish
 
 __all__ = ["kill_replays"]
 
 MOST_SECONDS = 2.5
-REPLAY = ["--watch", WATCHED, "--features", "f0", "--step", "0.1", "--jsonl", "run.jsonl",
+REPLAY = ["--watch", WATCHED, "--features", "f0", {"step": "0.1"}, "--jsonl", "run.jsonl",
           "--ledger", "me.db"]  # fmt: skip
 
 
@@ -58,10 +59,10 @@ def kill_replays(folder: Path, random: Random, kills: int) -> list[str]:
     return wrong
 
 
-def _killed(place: Path, arguments: Sequence[str], random: Random) -> None:
+def _killed(place: Path, arguments: Sequence[object], random: Random) -> None:
     """Start a command and kill it some time later; or it has ended by then."""
     quiet = subprocess.DEVNULL
-    command = [sys.executable, "-m", "monitor", *arguments]
+    command = [sys.executable, "-m", "monitor", *configured(arguments, place.parent)]
     with subprocess.Popen(command, cwd=place, stdout=quiet, stderr=quiet) as process:
         try:
             process.wait(random.uniform(0.2, MOST_SECONDS))
@@ -69,7 +70,7 @@ def _killed(place: Path, arguments: Sequence[str], random: Random) -> None:
             process.kill()
 
 
-def _finished(place: Path, arguments: Sequence[str]) -> bool:
+def _finished(place: Path, arguments: Sequence[object]) -> bool:
     return finish(place, *arguments)[0] == 0
 
 

@@ -29,6 +29,7 @@ from monitor.sources.frames import write_frames
 from monitor.stream.checkpoint import state_path
 from monitor.stream.records import start_event
 from monitor.types import Track
+from tests.settings import configured
 from tests.stream.streams import WATCHED, Listed, reference, run_through, simulated
 
 pytestmark = pytest.mark.slow
@@ -64,8 +65,9 @@ def start(folder: Path, *arguments: object, **options: object) -> subprocess.Pop
 
 def replay(folder: Path, recording: Path, *arguments: object, **options: object):
     return start(
-        folder, "-m", "monitor", "replay", recording, "--features", "f0", "-w", WATCHED,
-        "--ledger", "me.db", *arguments, **options,
+        folder, "-m", "monitor", *configured(
+            ["replay", recording, "--features", "f0", "-w", WATCHED, "--ledger", "me.db",
+             *arguments], folder), **options,
     )  # fmt: skip
 
 
@@ -190,7 +192,7 @@ def test_a_full_disk_loses_nothing_that_was_there(tmp_path):
     assert code == 0
     room = (tmp_path / "me.db").stat().st_size + 20_000
     process = replay(
-        tmp_path, talk(tmp_path, 3000, 2), "--jsonl", "-", "--ledger-every", "1", "--speed", "600",
+        tmp_path, talk(tmp_path, 3000, 2), "--jsonl", "-", {"ledger-every": "1"}, "--speed", "600",
         preexec_fn=lambda: _limit(room),
     )  # fmt: skip
     code, out, err = finish(process)

@@ -18,6 +18,7 @@ import soundfile
 from monitor import measure
 from monitor.run import MeasurementSettings
 from tests.broker import PASSWORD, Follower, Mosquitto, broker, follower
+from tests.settings import configured
 from tests.virtual_microphone import DEVICE, VirtualMicrophone, virtual_microphone
 
 __all__ = ["broker", "follower", "virtual_microphone"]
@@ -61,8 +62,9 @@ def through(virtual_microphone, tmp_path):
 
     def start(*options: object) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "monitor", "listen", "--device", DEVICE, "--through", MEETING,
-             "-w", READER, "--jsonl", str(tmp_path / "run.jsonl"), "--no-bell", *map(str, options)],
+            [sys.executable, "-m", "monitor", *configured(
+                ["listen", "--device", DEVICE, "--through", MEETING, "-w", READER, "--jsonl",
+                 tmp_path / "run.jsonl", {"bell": False}, *options], tmp_path)],
             env=virtual_microphone.environment, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )  # fmt: skip
@@ -108,7 +110,7 @@ def test_the_other_side_never_learns_more_than_the_budget(other_side, through, s
 
 
 def test_after_the_budget_it_goes_on_through_an_anonymiser(other_side, through, speak, tmp_path):
-    process = through("--budget", 6, "--then", "mcadams:random", "--for", 20, "--protect-seed", 1)
+    process = through("--budget", 6, "--then", "mcadams:random", "--for", 20, {"protect-seed": 1})
     speak(15.0)
     said = process.communicate(timeout=90)[1]
     assert "attacker who knows the method" in said

@@ -17,6 +17,7 @@ from monitor.files import MemoryFile
 from monitor.serve.session import MOST_BYTES, ServeSettings, Session, UploadHeader, opened
 from tests.records import read_records
 from tests.serve.conftest import ENROL_SECONDS, RATE, of_kind, told, until, wav
+from tests.settings import configured
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def records(session: Session) -> list[dict[str, Any]]:
 def replayed(path: Path, *options: str) -> list[dict[str, Any]]:
     log = path.with_suffix(".jsonl")
     with pytest.raises(SystemExit) as ended:
-        main(["replay", str(path), *options, "--top", "100", "--jsonl", str(log)])
+        main(configured(["replay", path, *options, {"top": 100}, "--jsonl", log], path.parent))
     assert ended.value.code == 0
     return list(read_records(log))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -20,9 +19,11 @@ from monitor.sinks.mqtt import Broker, PageDevice, PageVisitor, VoiceDevice
 from tests.alerts.receiver import alert
 from tests.broker import PASSWORD, Follower, Mosquitto, broker, check_broker, follower
 from tests.records import event
+from tests.settings import configured
+from tests.virtual_microphone import DEVICE, virtual_microphone
 from tests.web import records
 
-__all__ = ["broker", "follower"]
+__all__ = ["broker", "follower", "virtual_microphone"]
 
 CONFIG = "homeassistant/device/voice/config"
 RULES = [{"rule": "bits>3 for 5 s", "field": "bits", "threshold": 3.0}]
@@ -257,12 +258,12 @@ def test_a_broker_that_stands_still_delays_nothing(device, broker):
 
 
 @pytest.mark.slow
-def test_a_killed_run_is_offline(broker, follower, clips):
-    talk = next(clips.glob("*/*.npz"))
+def test_a_killed_run_is_offline(broker, follower, virtual_microphone, tmp_path):
+    asked = ("listen", "--device", DEVICE, "--features", "f0", "--alert", "bits>1")
+    house = ("--mqtt", broker.url, {"mqtt-name": "Kitchen"})
     process = subprocess.Popen(
-        [sys.executable, "-m", "monitor", "replay", str(talk), "--speed", "1", "--alert", "bits>1",
-         "--mqtt", broker.url, "--mqtt-name", "Kitchen"],
-        env={**os.environ, "MONITOR_MQTT_PASSWORD": PASSWORD},
+        [sys.executable, "-m", "monitor", *configured([*asked, *house], tmp_path)],
+        env={**virtual_microphone.environment, "MONITOR_MQTT_PASSWORD": PASSWORD},
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     follower.wait_for("kitchen/status", "online".__eq__, 60)
@@ -326,7 +327,7 @@ def test_a_certificate_is_checked(tmp_path, certificates):
         made.close()
         for authority in (certificates / "other.pem", None):
             wrong = Broker.parse(server.url, password=PASSWORD, authority=authority)
-            with pytest.raises(UsageError, match=r"certificate is not to be trusted.*--mqtt-ca"):
+            with pytest.raises(UsageError, match=r"certificate is not to be trusted.*mqtt-ca"):
                 VoiceDevice(wrong)
         named = server.url.replace("127.0.0.1", "localhost")
         other_name = Broker.parse(named, password=PASSWORD, authority=right.authority)

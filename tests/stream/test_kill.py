@@ -24,6 +24,7 @@ from monitor.population.store import read_store, write_store
 from monitor.stream.checkpoint import Checkpoint, state_path
 from monitor.stream.records import RunTotals
 from tests.records import read_records
+from tests.settings import configured
 from tests.stream.streams import RATE, WATCHED, reference, simulated, sounds, two_features
 
 CONFIGURATION = {"recordings": [["a.flac", 123]], "step": 1.0, "interval": (0.0, None), "raw": None}
@@ -242,9 +243,9 @@ PATIENCE_SECONDS = 120  # a run takes a few
 RAISED = 3
 
 
-def start(folder: Path, arguments: Sequence[str]) -> subprocess.Popen[str]:
+def start(folder: Path, arguments: Sequence[object]) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "monitor", "replay", *arguments],
+        [sys.executable, "-m", "monitor", *configured(["replay", *arguments], folder.parent)],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
@@ -253,14 +254,14 @@ def start(folder: Path, arguments: Sequence[str]) -> subprocess.Popen[str]:
     )
 
 
-def finish(folder: Path, *arguments: str) -> tuple[int, str]:
+def finish(folder: Path, *arguments: object) -> tuple[int, str]:
     """Exit status and what was said to people."""
     with start(folder, arguments) as process:
         _, said = process.communicate(timeout=PATIENCE_SECONDS)
         return process.returncode, said
 
 
-def kill(folder: Path, name: str, *arguments: str, lines: int) -> None:
+def kill(folder: Path, name: str, *arguments: object, lines: int) -> None:
     """Start a run and kill it once it can be resumed and has written so many lines more."""
     run, state = folder / name, folder / f"{name}.state"
     before = state.stat().st_mtime_ns if state.exists() else 0
@@ -304,7 +305,7 @@ def whole(talk: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run.jsonl"
 
 
-OPTIONS = ["--step", "0.1", "--speed", "60", "--alert", "expected_bits>1 for 2 s"]
+OPTIONS = [{"step": "0.1"}, "--speed", "60", "--alert", "expected_bits>1 for 2 s"]
 
 
 @pytest.mark.slow
@@ -338,7 +339,7 @@ def test_a_killed_run_resumed_equals_one_that_was_not(talk, whole, tmp_path):
 def test_part_of_a_real_recording(shared, tmp_path):
     """Opus, from the middle of its second minute, resampled, with many pauses."""
     (recording,) = sorted((shared / "speech/long/kerstin").glob("*.opus"))[:1]
-    arguments = [str(recording), "--start", "65", "--end", "165", "--step", "0.1", "--speed", "60"]
+    arguments = [str(recording), "--part", "65-165", {"step": "0.1"}, "--speed", "60"]
     status, said = finish(tmp_path, *arguments, "--jsonl", "whole.jsonl")
     assert status == 0, said
     kill(tmp_path, "run.jsonl", *arguments, "--jsonl", "run.jsonl", lines=300)

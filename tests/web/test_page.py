@@ -225,7 +225,7 @@ def test_the_token_is_in_no_log(guarded, caplog, capfd):
 
 def test_other_machines_need_a_token():
     for host in ("0.0.0.0", "192.0.2.1", "::"):
-        with pytest.raises(UsageError, match="--web-token"):
+        with pytest.raises(UsageError, match="MONITOR_WEB_TOKEN"):
             Page(host)
     with Page("0.0.0.0", token=SECRET) as page:
         assert get(f"http://127.0.0.1:{page.port}/readings").status_code == 401

@@ -292,7 +292,7 @@ def list_caveats(results: AttackResults) -> list[str]:
     sentences += [
         f"{method_name(method)}: semi-informed is undertrained: of unprotected speech its network "
         f"tells {own:.2f} bits where the shipped one tells {shipped:.2f}; train it longer "
-        "(--training-steps), or on more readers."
+        "(training-steps), or on more readers."
         for method, (own, shipped) in results.clear_bits.items()
         if method in results.undertrained
     ]

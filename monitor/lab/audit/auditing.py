@@ -536,12 +536,13 @@ def _list_commands(
     lengths = ",".join(f"{seconds:g}" for seconds in dict.fromkeys(row.seconds for row in tests))
     more = f" --features {','.join(config.features)}" if config.features else ""
     model = f" --rank-model {config.rank_model.name}" if config.rank_model else ""
+    seed = f" (seed = {config.seed} under [evaluate] in --config FILE)" if config.seed else ""
     return (
         f"monitor score {name} -o scores.npz --session both --lengths {lengths} "
         f"--template-lengths {part.template_seconds:g}{more}{model}",
-        f"monitor evaluate scores.npz --all "
+        f"monitor evaluate scores.npz --figures all "
         f"--among {','.join(map(str, sorted({*CROWDS, config.among})))} "
-        f"--replicates {config.replicates} --seed {config.seed}",
+        f"--replicates {config.replicates}{seed}",
         f"monitor replay RECORDING -p us.npz{model or ' --rank-model reference'} --watch SPEAKER, "
         "once the people are enrolled from other sessions (monitor enrol PEOPLE --seconds "
         f"{part.template_seconds:g}{more} -o us.npz): the evidence of a recording's first T "

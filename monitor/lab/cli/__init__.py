@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from monitor.cli.options import MOST_REPLICATES, Features, Numbers, group, option
+from monitor.cli.options import MOST_REPLICATES, Features, Numbers, group, option, setting
 from monitor.cli.transcript_options import CorpusOptions
 
 
@@ -24,11 +24,11 @@ class MeasureOptions:
         "needs, as far as there is speech]",
         type=Numbers(),
     )
-    replicates: int = option(
-        "--replicates N",
+    replicates: int = setting(
+        "replicates N",
         "Resamples of speakers behind the limits.",
         least=20,
         most=MOST_REPLICATES,
         default=200,
     )
-    seed: int = option("--seed N", "Of the resamples.", least=0, default=0)
+    seed: int = setting("seed N", "Of the resamples.", least=0, default=0)

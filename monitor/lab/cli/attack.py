@@ -10,25 +10,27 @@ import click
 
 from monitor.cli.help import HelpCommand
 from monitor.cli.options import (
-    ColumnOptions,
     Features,
     FiniteRange,
     JobOptions,
     Names,
     argument,
     check_output,
+    columns_option,
     feature_setup,
     group,
     made_console,
     option,
     progress_over,
     say,
+    setting,
+    shared,
     speaker_model_option,
     with_options,
 )
-from monitor.cli.transcript_options import word_list_option
 
 if TYPE_CHECKING:
+    from monitor.corpus import Columns
     from monitor.files import Readable
     from monitor.lab.attacks.attacking import AttackConfig
     from monitor.lab.attacks.results import AttackResults
@@ -105,21 +107,20 @@ class AttackOptions:
         type=Features(),
     )
     speaker_model: ClassVar[Any] = speaker_model_option
-    word_list: ClassVar[Any] = word_list_option
-    naming: ColumnOptions = group(ColumnOptions, "Data sets")
+    columns: Columns = shared(columns_option)
     background: tuple[Path, ...] = option(
         "--background DIR",
         "Speech of other readers, that attackers learn from; may be given several times. Whoever "
         "is judged is left out of it.",
     )
-    training_steps: int | None = option(
-        "--training-steps N",
+    training_steps: int | None = setting(
+        "training-steps N",
         "How long the semi-informed attacker trains its network: a step takes two or three "
         "seconds of a core. Equal seeds give equal networks. [default: 200]",
         least=1,
     )
-    training_minutes: float | None = option(
-        "--training-minutes M",
+    training_minutes: float | None = setting(
+        "training-minutes M",
         "The same by time, whatever the machine.",
         type=FiniteRange(min=0, min_open=True),
     )
@@ -137,8 +138,8 @@ class AttackOptions:
         default="1,3,30",
     )
     trials: int = option("--trials N", "Trials of each reader, at most.", least=1, default=10)
-    session: str | None = option(
-        "--session",
+    session: str | None = setting(
+        "session",
         "Whether templates and trials are of different sessions. [default: cross where two "
         "readers have two sessions, else same]",
         type=click.Choice(("cross", "same")),
@@ -155,8 +156,8 @@ class AttackOptions:
         "The table that says them, of all readers. [default: manifest.csv of each DIR]",
     )
     workers: JobOptions = group(JobOptions, "Processes")
-    seed: int = option(
-        "--seed N", "Of what anonymisers draw; attackers draw by another.", least=0, default=0
+    seed: int = setting(
+        "seed N", "Of what anonymisers draw; attackers draw by another.", least=0, default=0
     )
     fresh: bool = option("--fresh", "Forget what an earlier run has kept.")
     scoreboard: Path | None = option(
@@ -201,8 +202,10 @@ def command(asked: AttackOptions) -> int:
     check_folder(asked.output)
     board = _read_board(asked.scoreboard)
     place, *background = map(asked.workers.path, (asked.corpus, *asked.background))
-    columns = asked.naming.columns
-    corpora = [find(place, columns=columns), *(find_others(b, columns) for b in background)]
+    corpora = [
+        find(place, columns=asked.columns),
+        *(find_others(b, asked.columns) for b in background),
+    ]
     files = [recording.path for recording in corpora[0]]
     load_speaker_model(asked.features, files)
     config = _make_config(asked, counts, files)
@@ -263,7 +266,7 @@ def _check_options(asked: AttackOptions) -> tuple[int, ...]:
     if abs(count - round(count)) > 1e-9:
         raise UsageError(f"--template {asked.template:g} is no multiple of {SEGMENT_SECONDS:g} s")
     if asked.training_steps is not None and asked.training_minutes is not None:
-        raise UsageError("give --training-steps or --training-minutes, not both")
+        raise UsageError("training-steps and training-minutes: set one of them")
     if not all(count.isdigit() and int(count) for count in asked.segments):
         raise UsageError(
             f"--segments {','.join(asked.segments)}: give whole numbers such as 1,3,30"
@@ -288,7 +291,7 @@ def _make_config(
         Amounts(asked.seconds, asked.trials, count, max(count, *counts)), counts, asked.session,
         asked.seed, asked.workers.for_recordings(files), training=TrainingPlan(length),
         attributes=asked.attributes or (), attribute_table=asked.groups, setup=feature_setup(),
-        columns=asked.naming.columns,
+        columns=asked.columns,
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from monitor.cli.options import (
     option,
     progress_over,
     say,
+    setting,
     with_options,
 )
 from monitor.lab.cli import MeasureOptions
@@ -62,8 +63,8 @@ class AuditOptions:
         "people have]",
         least=5.0,
     )
-    rank_model: Path | None = option(
-        "--rank-model FILE",
+    rank_model: Path | None = setting(
+        "rank-model FILE",
         "What weighs features and says what scores are worth, from `monitor calibrate -o "
         "model.npz`. [default: the shipped rank models]",
     )

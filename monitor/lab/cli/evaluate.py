@@ -26,6 +26,7 @@ from monitor.cli.options import (
     option,
     progress_over,
     say,
+    setting,
     with_options,
 )
 from monitor.errors import UsageError
@@ -242,7 +243,7 @@ def _distinguish(files: Sequence[Path]) -> list[str]:
     return [f"{file.parent.name}/{file.stem}" for file in files]
 
 
-_text = partial(option, default="", show_default=False)
+_text = partial(setting, default="", show_default=False)
 _VOICE = click.Choice(("original", "anonymised"))
 
 
@@ -263,13 +264,13 @@ class ValidationOptions:
         "or across speakers, and said so]",
         type=click.Choice(("e", "2", "10")),
     )
-    h1: str = _text("--h1 TEXT", "Proposition 1, in words.")
-    h2: str = _text("--h2 TEXT", "Proposition 2, in words.")
+    h1: str = _text("h1 TEXT", "Proposition 1, in words.")
+    h2: str = _text("h2 TEXT", "Proposition 2, in words.")
     relevant_population: str = _text(
-        "--relevant-population TEXT", "Whom the propositions are about, in words."
+        "relevant-population TEXT", "Whom the propositions are about, in words."
     )
     case: str = _text(
-        "--case TEXT", "The conditions of the case, in words: recordings, channels, lengths."
+        "case TEXT", "The conditions of the case, in words: recordings, channels, lengths."
     )
     criteria: tuple[str, ...] = option(
         "--criteria",
@@ -349,25 +350,25 @@ class EvaluateOptions:
         "Of VoicePrivacy's folders: where SET_trials_f/trials and the other lists are. "
         "[default: data/ beside exp/]",
     )
-    clear_results: Path | None = option(
-        "--clear-results FOLDER",
+    clear_results: Path | None = setting(
+        "clear-results FOLDER",
         "Of VoicePrivacy's folders: results of a network trained on clear speech; an attacker who "
         "tells less than 0.9 of its bits of clear speech is marked undertrained. [default: "
         "asv_orig or asv_ssl beside]",
     )
-    query: str | None = option("--query", "What the trials are; needs --reference.", type=_VOICE)
-    reference: str | None = option(
-        "--reference", "What they are compared with; needs --query.", type=_VOICE
+    query: str | None = setting("query", "What the trials are; needs reference.", type=_VOICE)
+    reference: str | None = setting(
+        "reference", "What they are compared with; needs query.", type=_VOICE
     )
-    unmated: str = option(
-        "--unmated",
+    unmated: str = setting(
+        "unmated",
         "Impostor trials, whose speaker is not enrolled: EER and others that need no ranks count "
         "them; or they are dropped, or refused.",
         type=click.Choice(("count", "drop", "refuse")),
         default="count",
     )
-    ties: str = option(
-        "--ties",
+    ties: str = setting(
+        "ties",
         "The rank of a speaker whose score others share: all of the shared ranks, the first, the "
         "last or the middle one.",
         type=click.Choice(("spread", "optimistic", "pessimistic", "mid")),
@@ -378,9 +379,9 @@ class EvaluateOptions:
         "What the anonymiser declares for one trial: adds the accounting over several.",
         least=0,
     )
-    delta: float = option(
-        "--delta",
-        "Chance with which such a bound may fail.",
+    delta: float = setting(
+        "delta",
+        "Chance with which the accounting of --epsilon may fail.",
         type=FiniteRange(0, 1, min_open=True, max_open=True),
         default=1e-4,
     )
@@ -399,12 +400,11 @@ class EvaluateOptions:
         most=MOST_REPLICATES,
         default=200,
     )
-    seed: int = option("--seed", "Of the resamples.", least=0, default=0)
-    every: bool = option("--all", "Print all figures, not only a dozen.")
+    seed: int = setting("seed", "Of the resamples.", least=0, default=0)
     figures: tuple[str, ...] | None = option(
         "--figures",
-        "Which figures, by name: eer,d_ece,idr ...; `--figures help` lists all with what they "
-        "say. [default: a dozen; JSON has all]",
+        "Which figures: all, or by name eer,d_ece,idr ...; help lists them with what they say. "
+        "[default: a dozen; JSON has all]",
         type=Names(),
     )
     pairs: bool = option(
@@ -430,13 +430,18 @@ class EvaluateOptions:
     )
     forensic: ValidationOptions = group(ValidationOptions, "Options")
 
+    @property
+    def every(self) -> bool:
+        """Whether all figures are shown."""
+        return self.figures == ("all",)
+
 
 # --- A forensic validation: what examiners expect of likelihood ratios.
 
 _OF_FIGURES = {
     "among": "--among", "as_json": "--json", "csv_to": "--csv", "epsilon": "--epsilon",
-    "every": "--all", "figures": "--figures", "html": "--html", "latex_to": "--latex",
-    "pairs": "--pairs", "query": "--query", "reference": "--reference",
+    "figures": "--figures", "html": "--html", "latex_to": "--latex",
+    "pairs": "--pairs", "query": "query", "reference": "reference",
 }  # fmt: skip
 """Options that say something of the papers' metrics alone."""
 
@@ -538,9 +543,9 @@ def command(options: EvaluateOptions) -> int:
     Similarity rank disclosure, local information disclosure, ZEBRA, verification, linkage, ranks as
     anonymity and true positives at few false ones: each with 95 % interval over resampled speakers
     (or why there are none), the most it could be, and a warning where it misleads. The dozen
-    figures that matter come first, --all has the others. Of several systems each is compared with
-    the first, or all with each other (--pairs); on the same speakers they are resampled together.
-    Forensic examiners get another document (--validation).
+    figures that matter come first, --figures all has the others. Of several systems each is
+    compared with the first, or all with each other (--pairs); on the same speakers they are
+    resampled together. Forensic examiners get another document (--validation).
     """
     from monitor.lab.evaluation.among import keys
     from monitor.lab.evaluation.report.comparing import all_pairs
@@ -557,7 +562,9 @@ def command(options: EvaluateOptions) -> int:
         return 0
     _check_options(options)
     shown = (
-        None if options.figures is None else choose_figures(options.figures, keys(options.among))
+        None
+        if options.figures is None or options.every
+        else choose_figures(options.figures, keys(options.among))
     )
     systems = list_systems(options)
     if options.pairs and len(systems) < 2:
@@ -576,10 +583,8 @@ def command(options: EvaluateOptions) -> int:
 def _check_options(options: EvaluateOptions) -> None:
     """Refuse options that do not go together, before anything is read."""
     if any(getattr(options.forensic, entry.name) for entry in fields(options.forensic)):
-        raise UsageError("--llr, --h1, --h2, --relevant-population, --case, --criteria and "
-                         "--conditions go with --validation FILE.html")  # fmt: skip
-    if options.figures is not None and options.every:
-        raise UsageError("--figures chooses, --all shows all: give one of them")
+        raise UsageError("--llr, --criteria, --conditions, h1, h2, relevant-population and case "
+                         "go with --validation FILE.html")  # fmt: skip
     if options.as_json + (options.csv_to == "-") + (options.latex_to == "-") > 1:
         raise UsageError("--json, --csv and --latex: give one of them, or files to the others")
     for name, path in (("--csv", options.csv_to), ("--latex", options.latex_to)):
@@ -588,7 +593,7 @@ def _check_options(options: EvaluateOptions) -> None:
     if not options.among and any(name.startswith("among") for name in options.figures or ()):
         raise UsageError("--figures among ... goes with --among, such as --among 1e4,1e6")
     if (options.query is None) != (options.reference is None):
-        raise UsageError("--query and --reference go together: each is original or anonymised")
+        raise UsageError("query and reference go together: each is original or anonymised")
 
 
 def _measure(

@@ -13,12 +13,14 @@ from monitor.cli.options import (
     FiniteRange,
     JobOptions,
     Numbers,
+    WorkerPlace,
     argument,
     feature_setup,
     group,
     option,
     progress_over,
     say,
+    setting,
     shared,
     trained_by_feature,
     trained_option,
@@ -34,8 +36,11 @@ if TYPE_CHECKING:
 class ExperimentJobs(JobOptions):
     """Job options with another default."""
 
-    jobs: int | None = option(
-        "--jobs N", "Processes; the results do not depend on it. [default: one a core]", least=1
+    jobs: int | str | None = option(
+        "--jobs N|ADDRESS",
+        "Processes, or the workers of a dask scheduler; the results do not depend on it. "
+        "[default: one per core]",
+        type=WorkerPlace(),
     )
 
 
@@ -55,20 +60,20 @@ class ExperimentOptions:
         "Template lengths D of the sweep, speech seconds. [default: from 3 s, as far]",
         type=Numbers(),
     )
-    tables_at: tuple[float, float] | None = option(
-        "--tables-at T D",
+    tables_at: tuple[float, float] | None = setting(
+        "tables-at T D",
         "The lengths of the tables, and of figures 5 to 7. [default: 30 30, or less]",
         type=FiniteRange(min=0.0, min_open=True),
         nargs=2,
     )
-    session: str = option(
-        "--session",
+    session: str = setting(
+        "session",
         "Tests and templates of different sessions, or parts of one: as far as the corpus has it.",
         type=click.Choice(("cross", "same", "both")),
         default="both",
     )
-    trials: int = option(
-        "--trials",
+    trials: int = setting(
+        "trials",
         "Tests of each speaker at each length, spread over the speech.",
         least=1,
         default=20,
@@ -136,7 +141,7 @@ def command(asked: ExperimentOptions) -> int:
                 asked.output,
                 settings,
                 fresh=asked.fresh,
-                jobs=asked.workers.jobs or cores(),
+                jobs=asked.workers.processes or cores(),
                 progress=lambda c: step(f"T={c.test_seconds:g} D={c.template_seconds:g}", 1),
             )
     except KeyboardInterrupt:

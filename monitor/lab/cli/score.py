@@ -29,6 +29,7 @@ from monitor.cli.options import (
     option,
     progress_over,
     say,
+    setting,
     shared,
     with_options,
 )
@@ -102,8 +103,8 @@ class ScoreOptions:
         type=click.Choice(("average", "max", "both")),
         default="average",
     )
-    trials: int = option(
-        "--trials",
+    trials: int = setting(
+        "trials",
         "Tests of each speaker at each length, spread over the speech. With -p every stretch is "
         "one.",
         least=1,
@@ -115,7 +116,7 @@ class ScoreOptions:
         "[default: gender or sex in MANIFEST]",
     )
     group_by: str | None = option("--group-by COLUMN", "The column of that table.")
-    allow_overlap: bool = option("--allow-overlap", "With -p: score what was enrolled, too.")
+    allow_overlap: bool = setting("allow-overlap", "With -p: score what was enrolled, too.")
     workers: JobOptions = group(JobOptions, "Processes")
 
 
@@ -232,7 +233,7 @@ def _check_options(options: ScoreOptions) -> None:
     if options.output.suffix.lower() != ".npz":
         raise UsageError(f"-o {options.output.name}: let the name end in .npz")
     if options.store is None and options.allow_overlap:
-        raise UsageError("--allow-overlap goes with -p")
+        raise UsageError("allow-overlap goes with -p")
     if options.store is not None and options.session is not None:
         raise UsageError("--session goes without -p: what was enrolled says which it is")
     check_outputs([options.output], replace=options.replace)

@@ -175,7 +175,7 @@ def choose_panels(
         panels.append(_make_panel(fills, "sweep", session, widest, tests, depths))
     if not panels or not has_tables:
         kinds = " or ".join(f"{session} session" for session in settings.sessions)
-        lengths_of = "--tables-at" if panels else "--lengths and --template-lengths"
+        lengths_of = "tables-at" if panels else "--lengths and --template-lengths"
         raise CorpusError(
             f"fewer than two speakers have enough speech for a test and a template ({kinds}): "
             f"give more speech, or shorter {lengths_of}"

@@ -149,7 +149,7 @@ class Evaluation:
             *(Section("", [table]) for table in blocks[1:]),
         ]
         if shown is None and not every:
-            more = f"All {len(have)} figures: --all. What each one says: --figures help."
+            more = f"All {len(have)} figures: --figures all. What each one says: --figures help."
             sections.append(Section("", [Paragraphs([more])]))
         if self.pairs:
             keys = list(self.pairs[0].differences)

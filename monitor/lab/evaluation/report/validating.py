@@ -483,10 +483,10 @@ def validation_summary(
 def _list_statements(statement: ValidationStatement) -> list[tuple[str, str, str]]:
     """List what the examiner states, by its option."""
     return [
-        ("Proposition H1", "--h1", statement.h1),
-        ("Proposition H2", "--h2", statement.h2),
-        ("Relevant population", "--relevant-population", statement.population),
-        ("Conditions of the case", "--case", statement.case),
+        ("Proposition H1", "h1", statement.h1),
+        ("Proposition H2", "h2", statement.h2),
+        ("Relevant population", "relevant-population", statement.population),
+        ("Conditions of the case", "case", statement.case),
         ("Criteria, decided before", "--criteria", "; ".join(map(str, statement.criteria))),
     ]
 
