@@ -29,7 +29,7 @@ An option is refused from a file that others can write until it stands here.
 """
 _RUNS = {"on-alert", "anonymiser-command", "webhook", "notify", "mqtt"}
 """Options by which a file runs a program, or sends what is heard elsewhere."""
-_RUNS_AS = re.compile("command:|(tcp|tls|ws|wss|ucx)://").match
+_RUNS_AS = re.compile(r"command:|\w+://").match
 """Tells a method that is a program, or jobs that are a scheduler's."""
 
 
@@ -118,7 +118,7 @@ def _defaults(path: Path, command: click.Command, table: Any, where: str) -> dic
         else:
             keys = sorted({*further, *options} - {"help-all"})
             raise UsageError(
-                f"--config {path}: [{where}] has no key {name}{_nearest(name, keys)}; there are "
+                f"--config {path}: [{where}] has no key {name}{_nearest(name, keys)}, only "
                 + ", ".join(keys)
             )
     return defaults

@@ -321,7 +321,7 @@ def command(options: EnrolOptions) -> int:
     monitor enrol voices/ -o us.npz                                   several people
     monitor enrol voices/ -o us.npz --frames frames                   heard once for all commands
     monitor enrol cuts.jsonl.gz -o us.npz                             of lhotse
-    monitor enrol data/ -o us.npz --columns speaker=speaker_id       of Hugging Face
+    monitor enrol data/ -o us.npz --columns speaker=speaker_id        of Hugging Face
 
     \b
     Without --speaker DIR holds a folder for each speaker (with a sub-folder for each session, or
@@ -396,11 +396,11 @@ def _list_calibration_arguments(options: EnrolOptions, enrolment: Enrolment) -> 
         keeping = []
     setup = feature_setup()
     given = {
-        "--columns": ",".join(f"{k}={v}" for k, v in asdict(options.columns).items() if v) or None,
+        "--columns": ",".join(f"{k}={v}" for k, v in asdict(options.columns).items() if v),
         "--speaker-model": setup.speaker_model,
         "--speaker-in-transcript": options.transcribing.speaker_in_transcript,
     }
-    pairs = [(name, str(value)) for name, value in given.items() if value is not None]
+    pairs = [(name, str(value)) for name, value in given.items() if value]
     return [
         str(options.paths[0]),
         *(word for pair in pairs for word in pair),

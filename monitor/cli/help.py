@@ -19,7 +19,7 @@ RARE = frozenset(
         *("--rank-model", "--speaker-model", "--warn", "--raw", "--speaker-in-transcript"),
         *("--trained", "--replicates", "--seed", "--cohort", "--salt", "--lengths"),
         *("--template-lengths", "--groups", "--criteria", "--enrolment-labels", "--dev-labels"),
-        *("--epsilon", "--pairs", "--choose", "--scoring"),
+        *("--epsilon", "--pairs", "--choose", "--scoring", "--allow-idle-alerts"),
     )
 )
 """Options that few people need: they stand under ``--help-all`` alone."""
@@ -35,13 +35,13 @@ GONE = {
     "--start": "--part START",
     "--word-list": "MONITOR_WORD_LIST=FILE",
 }
-"""What stands in the place of options that earlier versions had."""
+"""Replacements of options that earlier versions had."""
 _END = re.compile(r"[.!?] (?=[A-Z`'\"])|; |: (?=\w+ \w+ \w+)")
 _TAIL = re.compile(r"\s*((?:\[[^\[\]]*(?:\[[^\]]*\][^\[\]]*)*\]\s*)+)$")
 
 
 class Setting(click.Option):
-    """What ``--config FILE`` alone sets: too rare for the command line."""
+    """An option for ``--config FILE`` only, too rare for the command line."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -75,7 +75,7 @@ def typed(command: click.Command) -> list[str]:
 
 
 def replacement(error: click.NoSuchOption) -> str:
-    """Say what stands in the place of an option that is not there; empty where nothing does."""
+    """Name the replacement of an option that is not there; empty without one."""
     context, option = error.ctx, error.option_name
     if context is None:
         return ""
@@ -104,7 +104,7 @@ class HelpCommand(click.Command):
                 is_eager=True,
                 expose_value=False,
                 callback=_print_all,
-                help="Explain every option in full.",
+                help="Explain every option and setting in full.",
             )
         )
 

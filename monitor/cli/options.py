@@ -521,9 +521,8 @@ columns_option = click.option(
         "ROLE=NAME[,ROLE=NAME]", _read_columns, "is not like speaker=NAME,session=NAME,audio=NAME"
     ),
     default="",
-    help="The columns of a data set of Hugging Face, of MANIFEST or of lhotse: speaker says who "
-    "speaks, session the occasion, audio is needed where there are several. [default: speaker and "
-    "session of MANIFEST, speaker and recording_id of lhotse; else each file is a session]",
+    help="Columns of the speaker, session (occasion) and audio in a data set of Hugging Face, "
+    "MANIFEST or lhotse. [default: those of the format]",
 )
 trained_option = click.option(
     "--trained",
@@ -546,15 +545,9 @@ def feature_setup() -> FeatureSetup:
     return setup
 
 
-def set_up(name: str) -> Callable[[click.Context, click.Parameter, Path | None], None]:
-    """Make the callback of an option that is part of `feature_setup`, where it was given."""
-
-    def note(context: click.Context, _: click.Parameter, value: Path | None) -> None:
-        if value is not None:
-            changed: dict[str, Any] = {name: value}
-            context.meta[_SETUP] = replace(feature_setup(), **changed)
-
-    return note
+def _use_model(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    if path is not None:
+        context.meta[_SETUP] = replace(feature_setup(), speaker_model=path)
 
 
 speaker_model_option = click.option(
@@ -563,7 +556,7 @@ speaker_model_option = click.option(
     type=click.Path(path_type=Path),
     expose_value=False,
     is_eager=True,  # before --features, which may name it
-    callback=set_up("speaker_model"),
+    callback=_use_model,
     help="A speaker-embedding network of your own, as the feature speaker: of sound, or of log mel "
     "energies (WeSpeaker, 3D-Speaker, sherpa-onnx, ReDimNet). Takes the extra 'onnx'.",
 )
@@ -604,8 +597,8 @@ class JobOptions:
 
     jobs: int | str | None = option(
         "--jobs N|ADDRESS",
-        "Worker processes. tcp://HOST:PORT: the workers of a dask scheduler (docs/cluster.md); "
-        "local:K: a local cluster of K processes (extra 'cluster'). [default: one per core]",
+        "Worker processes, or a dask scheduler (docs/cluster.md, extra 'cluster'). Its address is "
+        "tcp://HOST:PORT, or local:K for a cluster of K processes here. [default: one per core]",
         type=WorkerPlace(),
     )
     _opened: Jobs | None = field(default=None, init=False)

@@ -188,7 +188,7 @@ class OneOfMany:
                 options[name] = hashlib.sha256(content).hexdigest()
         rules = [rule.rule for rule in alerting.rules], alerting.open_rules, alerting.stop
         alarms = alerting.share, alerting.horizon_seconds, alerting.warn_seconds
-        part = asked.part, asked.allow_overlap
+        part = *asked.part, asked.allow_overlap
         words = (asked.transcribing.speaker_in_transcript, self.marks()) if self.words else ()
         text = repr((__version__, sorted(options.items()), rules, alarms, part, *words))
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -59,7 +59,7 @@ class CorpusOptions:
 def say_unused_words(
     features: Iterable[str], ready_made: Iterable[str] = (), transcript: str | None = None
 ) -> None:
-    """Say that a transcript changes nothing, where it is so."""
+    """Say that a transcript changes nothing where frames are ready-made."""
     from monitor.features.registry import takes
 
     of_words = {name for name in features if takes(name) == "words"}

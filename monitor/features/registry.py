@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -29,7 +29,6 @@ class FeatureSetup:
     word_list: Path | None = None
     speaker_model: Path | None = None
     speaker: str = field(default="", init=False)  # name of that feature
-    environment: Mapping[str, str] = field(default_factory=dict, compare=False)  # if handed on
 
     def __post_init__(self) -> None:
         if self.speaker_model is not None:
@@ -39,18 +38,15 @@ class FeatureSetup:
             object.__setattr__(self, "speaker", speaker_model(self.speaker_model).spec.name)
 
     def elsewhere(self) -> FeatureSetup:
-        """Return the same for other processes: absolute paths, and this environment."""
-        return replace(
-            self,
-            word_list=self.word_list and self.word_list.absolute(),
-            environment={name: os.environ[name] for name in (_WORD_LIST,) if name in os.environ},
-        )
+        """Return the same for other processes, with absolute paths."""
+        listed = self.words()
+        return replace(self, word_list=Path(listed).absolute() if listed else None)
 
     def words(self) -> str | None:
         """Return the list of ``style``; None or empty for the package's own."""
         if self.word_list:
             return str(self.word_list)
-        return os.environ.get(_WORD_LIST, self.environment.get(_WORD_LIST))
+        return os.environ.get(_WORD_LIST)
 
     def names(self) -> list[str]:
         """List every feature that can be made by its name."""

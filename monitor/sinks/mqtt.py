@@ -235,8 +235,8 @@ class HouseDevice:
         except ssl.SSLError as error:
             reason = getattr(error, "verify_message", None) or error.reason or str(error)
             raise UsageError(
-                f"{broker.label}: its certificate is not to be trusted ({reason}): give that of "
-                "its authority (mqtt-ca in --config FILE), and the host's name as it stands there"
+                f"{broker.label}: its certificate is not trusted ({reason}): use the host's name "
+                "in the certificate, and set its authority as mqtt-ca in --config FILE"
             ) from None
         except OSError as error:
             trouble = error.strerror or str(error)

@@ -47,12 +47,12 @@ def test_options_are_those_typed_and_what_is_typed_counts_more(run, talk, popula
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[replay]\nwach = 'me'\n", "[replay] has no key wach (did you mean watch?); there are al"),
+        ("[replay]\nwach = 'me'\n", "[replay] has no key wach (did you mean watch?), only alert,"),
         (
             "[replay]\nstop_on_alert = true\n",
             "no key stop_on_alert (did you mean stop-on-alert?)",
         ),
-        ("[replay]\nqqqq = 1\n", "[replay] has no key qqqq; there are alert, alert-for, all"),
+        ("[replay]\nqqqq = 1\n", "[replay] has no key qqqq, only alert, alert-for, all"),
         ("[repaly]\nwatch = 'me'\n", "no command 'repaly' (did you mean [replay]?); options"),
         ("watch = 'me'\n", "there is no command 'watch'; options stand in a table"),
         ("replay = 3\n", "replay is no table"),

@@ -140,7 +140,7 @@ AUDIO = [{"bytes": b"no sound", "path": "a"}, {"bytes": None, "path": "https://x
         (
             {"x": AUDIO, "y": AUDIO, "who": ["a", "b"]},
             ("who",),
-            "name one of x, y with --columns a",
+            "name one of x, y with --columns",
         ),
         ({"audio": AUDIO, "who": [None, "\x1b"]}, ("who",), "row 0: who is empty"),
     ],

@@ -327,7 +327,7 @@ def test_a_certificate_is_checked(tmp_path, certificates):
         made.close()
         for authority in (certificates / "other.pem", None):
             wrong = Broker.parse(server.url, password=PASSWORD, authority=authority)
-            with pytest.raises(UsageError, match=r"certificate is not to be trusted.*mqtt-ca"):
+            with pytest.raises(UsageError, match=r"certificate is not trusted.*mqtt-ca"):
                 VoiceDevice(wrong)
         named = server.url.replace("127.0.0.1", "localhost")
         other_name = Broker.parse(named, password=PASSWORD, authority=right.authority)
