@@ -36,13 +36,15 @@ if TYPE_CHECKING:
 
 
 def open_all(
-    recordings: Sequence[str], raw: tuple[int, int, str] | None, part: tuple[float, float | None]
+    recordings: Sequence[str],
+    raw: tuple[int, int, str] | None,
+    interval: tuple[float, float | None],
 ) -> list[Source]:
     """Open every recording, and check that the options go with them."""
     from monitor.protocols import LiveSource
     from monitor.sources.registry import open_source
 
-    start, end = part
+    start, end = interval
     if len(recordings) > 1 and (start or end is not None):
         raise UsageError("--part goes with one recording")
     if recordings.count("-") > 1:

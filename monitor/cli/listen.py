@@ -16,6 +16,9 @@ from monitor.cli.transcript_options import LiveTurns
 from monitor.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from monitor.protocols import AlertAction
     from monitor.relay import Relay
 
 
@@ -92,6 +95,14 @@ class ListenOptions(RunOptions):
     relaying: RelayOptions = group(RelayOptions, "Output")
     house: HouseOptions = group(HouseOptions, "Output")
 
+    def actions(self, relay: Relay | None) -> Iterator[AlertAction]:
+        """Open what acts on alerts beside that of `Alerting`: the bell by default, and a house."""
+        from monitor.alerts.actions.receivers import Bell
+
+        if self.alerting.bell is None:
+            yield Bell()
+        yield from self.house.devices(relay)
+
 
 @click.command("listen", cls=HelpCommand, short_help="Measure the voice at the microphone, live.")
 @with_options(ListenOptions)
@@ -155,8 +166,8 @@ def command(asked: ListenOptions) -> int:
         if relay is not None:
             stack.callback(relay.close)
         reporter = RunReporter(
-            asked, split=split, alert_for=asked.apart.alert_for, bell=True, relay=relay,
-            devices=asked.house.devices(relay),
+            asked, split=split, alert_for=asked.apart.alert_for, relay=relay,
+            actions=asked.actions(relay),
         )  # fmt: skip
         run = stack.enter_context(reporter.run(microphone))
         if split:

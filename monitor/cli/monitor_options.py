@@ -367,9 +367,9 @@ class Alerting:
             raise UsageError(f"{needing[0]} needs an alert: add --alert 'bits>6'")
         return rules
 
-    def actions(self, *, bell: bool = False) -> Iterator[AlertAction]:
+    def actions(self) -> Iterator[AlertAction]:
         """Open the actions of alerts one by one; close them when the run is over."""
-        if bell if self.bell is None else self.bell:
+        if self.bell:
             from monitor.alerts.actions.receivers import Bell
 
             yield Bell()
@@ -722,13 +722,11 @@ class RunReporter:
         resume: bool = False,
         split: bool = False,
         alert_for: Sequence[str] = (),
-        bell: bool = False,
         relay: Relay | None = None,
-        devices: Iterable[AlertAction] = (),
+        actions: Iterable[AlertAction] = (),
     ) -> None:
         self._split, self._alert_for = split, alert_for  # by person, of these labels
-        self._relay, self._devices = relay, devices
-        self._bell = bell  # unless an option says otherwise
+        self._relay, self._actions = relay, actions
         asked.alerting.check_ledger(asked.of_ledger.ledger)
         asked.of_ledger.check(keeps=relay is not None)
         self._asked = asked
@@ -778,7 +776,7 @@ class RunReporter:
             rules=lambda monitor: asked.alerting.rules_for(
                 monitor, [*asked.of_ledger.rules(), *relays]
             ),
-            actions=itertools.chain(asked.alerting.actions(bell=self._bell), relays, self._devices),
+            actions=itertools.chain(asked.alerting.actions(), relays, self._actions),
             sinks=asked.shown.pages(asked.alerting.thresholds, self._relay),
             log=self._log,
             ledger=asked.of_ledger.file(),

@@ -69,7 +69,7 @@ class OneOfMany:
         from monitor.sources.base import Chain
 
         def opened() -> Source:
-            sources = open_all([str(path)], None, self.asked.part)
+            sources = open_all([str(path)], None, self.asked.interval)
             self.asked.options.check_channel(sources[0])
             return Chain(self._with_words(sources, path))
 
@@ -83,7 +83,7 @@ class OneOfMany:
     def _with_words(self, sources: Sequence[Source], path: Path) -> Sequence[Source]:
         if not self.words:
             return sources
-        return self.asked.transcribing.beside(sources, [str(path)], self.asked.part[0])
+        return self.asked.transcribing.beside(sources, [str(path)], self.asked.interval[0])
 
     def beside(self, path: Path) -> list[Path]:
         """List what is read beside this recording alone: its transcript, where words are used."""
@@ -92,7 +92,7 @@ class OneOfMany:
 
     def part_of(self, seconds: float) -> float:
         """Return the seconds that are measured of a recording of that length."""
-        start, end = self.asked.part
+        start, end = self.asked.interval
         return max(0.0, (seconds if end is None else min(seconds, end)) - start)
 
     def elsewhere(self) -> OneOfMany:
@@ -188,7 +188,7 @@ class OneOfMany:
                 options[name] = hashlib.sha256(content).hexdigest()
         rules = [rule.rule for rule in alerting.rules], alerting.open_rules, alerting.stop
         alarms = alerting.share, alerting.horizon_seconds, alerting.warn_seconds
-        part = *asked.part, asked.allow_overlap
+        part = *asked.interval, asked.allow_overlap
         words = (asked.transcribing.speaker_in_transcript, self.marks()) if self.words else ()
         text = repr((__version__, sorted(options.items()), rules, alarms, part, *words))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -417,7 +417,7 @@ class ReplayOptions(RunOptions):
     speed: float = option(
         "--speed", "As fast as possible, or K times real time.", type=Speed(), default="max"
     )
-    part: tuple[float, float | None] = option(
+    interval: tuple[float, float | None] = option(
         "--part",
         "Measure this part of the (one) recording: from START, to END.",
         type=Part(),
@@ -467,14 +467,14 @@ def command(asked: ReplayOptions) -> int:
         _check_split(asked, words=words)
 
     def opened() -> Source:
-        sources = open_all(asked.recordings, asked.raw, asked.part)
+        sources = open_all(asked.recordings, asked.raw, asked.interval)
         for source in sources:
             asked.options.check_channel(source)
         if words:
-            sources = asked.transcribing.beside(sources, asked.recordings, asked.part[0])
+            sources = asked.transcribing.beside(sources, asked.recordings, asked.interval[0])
         joined = sources[0] if split else Chain(sources)
         paced = joined if math.isinf(asked.speed) else Paced(joined, asked.speed)
-        return asked.apart.split(paced, asked.recordings[0], asked.part[0]) if split else paced
+        return asked.apart.split(paced, asked.recordings[0], asked.interval[0]) if split else paced
 
     of_one_run = {
         "--jsonl": asked.log.jsonl,

@@ -202,10 +202,8 @@ def command(asked: AttackOptions) -> int:
     check_folder(asked.output)
     board = _read_board(asked.scoreboard)
     place, *background = map(asked.workers.path, (asked.corpus, *asked.background))
-    corpora = [
-        find(place, columns=asked.columns),
-        *(find_others(b, asked.columns) for b in background),
-    ]
+    corpora = [find(place, columns=asked.columns)]
+    corpora += [find_others(each, asked.columns) for each in background]
     files = [recording.path for recording in corpora[0]]
     load_speaker_model(asked.features, files)
     config = _make_config(asked, counts, files)

@@ -432,7 +432,7 @@ class EvaluateOptions:
 
     @property
     def every(self) -> bool:
-        """Whether all figures are shown."""
+        """Return whether all figures are shown."""
         return self.figures == ("all",)
 
 
