@@ -796,7 +796,7 @@ class RunReporter:
         if self._plot is not None or self._terminal:
             run.sinks.append(self._kept)
         if self._relay is not None:
-            self._relay.begin(run.monitor, run.attackers)
+            self._relay.begin(run.monitor, run.attackers, charge=run.hold_ledger())
         live = isinstance(run.source, LiveSource)
         try:
             with stopped_by_signals(run.stop) if live else nullcontext():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shlex
@@ -22,6 +23,7 @@ from monitor.errors import Argument, Message, StoreError, UsageError
 from monitor.events.declaration import Event, declared, key, to_json
 from monitor.events.reading import Reading
 from monitor.events.run import Alert, CarriedEvidence, HistoryPoint, RunStart
+from monitor.files import lock, open_private
 from monitor.kinds import FeatureSpec, unlike_networks
 from monitor.lazy import Managed
 from monitor.ledger.database import (
@@ -436,6 +438,8 @@ class LedgerSession:
         self._last: KeptReading | None = None
         self._trouble = ""
         self._settled = self._closed = False
+        self._charged: FeatureTotals | None = None
+        self._account: int | None = None
         self.notices: list[Notice] = []
         self.incomplete = False
         try:
@@ -495,6 +499,38 @@ class LedgerSession:
         brought = CarriedEvidence(carried.sessions, speech, tuple(history))
         return replace(start, carried=brought)
 
+    def hold(self) -> None:
+        """Hold the speaker's account for `charge`, until the session is closed.
+
+        UsageError where another process holds it, or has added to it since this session was opened.
+        """
+        name, speaker = self._ledger.path.name, self._speaker
+        digest = hashlib.sha256(speaker.encode()).hexdigest()[:12]
+        path = self._ledger.path.with_name(f"{name}-{digest}.lock")
+        self._account = open_private(path, os.O_RDWR | os.O_CREAT)
+        try:
+            lock(self._account)
+        except BlockingIOError:
+            raise UsageError(
+                f"{name}: another run spends the budget of {speaker}; end that run first"
+            ) from None
+        now = self._ledger.carried(speaker, self._features)
+        if now.sessions != self.carried.sessions:
+            raise UsageError(f"{name}: another run has just ended for {speaker}; start again")
+
+    def charge(self, totals: FeatureTotals) -> bool:
+        """Write these totals of the session in place of the monitor's, before their sound goes out.
+
+        False where they could not be written.
+        """
+        self._charged = totals
+        self._flush()
+        return self._id is not None and not self._trouble
+
+    @property
+    def _own(self) -> FeatureTotals:
+        return self._charged or self._monitor.own_totals
+
     def write(self, event: Event) -> None:
         """Take one event of the run."""
         if isinstance(event, Reading):
@@ -533,6 +569,8 @@ class LedgerSession:
         if not self._settled:
             self._patience(LAST_WAIT_MS)
             self._flush()
+        if self._account is not None:
+            os.close(self._account)
         self._ledger.close()
 
     def state(self) -> Record:
@@ -607,12 +645,13 @@ class LedgerSession:
 
     def _flush(self, *, ended: bool = False) -> None:
         """Write what waits and the sketches, all or nothing; trouble is kept for later."""
-        if self._id is None or not self._begun or (self._last is None and not ended):
+        is_empty = self._last is None and self._charged is None
+        if self._id is None or not self._begun or (is_empty and not ended):
             return
         self._flushed, had_row = self._clock(), self._there
         try:
             with transaction(self._ledger.connection):
-                if not self._counts and self._monitor.own_totals.speech:
+                if not self._counts and self._own.speech:
                     twice = self._ledger.heard_before(self._speaker, self._heard, self._id)
                     if twice is not None:  # another run was quicker
                         self._id, self._trouble = None, twice
@@ -637,15 +676,19 @@ class LedgerSession:
             self._saved_to = 0.0 if self._last is None else self._last.seconds
 
     def _store(self, ended: bool) -> None:
-        connection, last, own = self._ledger.connection, self._last, self._monitor.own_totals
+        connection, last, own = self._ledger.connection, self._last, self._own
         for table, seconds, record in self._waiting:
             connection.execute(f"INSERT INTO {table} VALUES (?, ?, ?)", (self._id, seconds, record))
         if last is not None:
             figures = last.seconds, last.bits, last.bits_low, last.bits_high, last.peak_bits
             connection.execute(
                 "UPDATE sessions SET seconds = ?, bits = ?, bits_low = ?, bits_high = ?, "
-                "peak_bits = ?, speech = ? WHERE id = ?",
-                (*figures, own.speech, self._id),
+                "peak_bits = ? WHERE id = ?",
+                (*figures, self._id),
+            )
+        if last is not None or self._charged is not None:
+            connection.execute(
+                "UPDATE sessions SET speech = ? WHERE id = ?", (own.speech, self._id)
             )
             for name, spec in self._features.items():
                 connection.execute(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from monitor.errors import UsageError
+from monitor.events.reading import Reading
 from monitor.features.framing import columns_of
 from monitor.protocols import MUTED
 from monitor.stream.monitor import Monitor
+from monitor.stream.totals import FeatureTotals
+from monitor.stream.windows import WindowEvidence
 from monitor.types import Block, FloatArray
 
 MARGIN_BITS = 1.5
@@ -20,8 +23,9 @@ TAIL_SECONDS = 0.35
 """Of silence that may count as speech after the last word, and complete a window of it."""
 LEAD_STEPS = 3
 """Steps of silence before the first word, as an output gives."""
-MORE_SECONDS = 0.4
-"""Of speech that a listener may count besides: with so much more there may be a first figure."""
+
+
+Charge: TypeAlias = Callable[[FeatureTotals], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +72,27 @@ class Gate:
         ways: in order, such as clear sound and then an anonymiser.
         step_seconds: how much is measured at once, the step of the monitors.
         hold: False lets clear sound out at once, and closes one step late.
+        charge: records the totals of what has gone out with the step that is about to; False where
+            it could not. Then the step is silent.
 
     Attributes:
         bits: the most that any attacker knows of what went out.
         closings: ways that were closed so far.
         muted: whether a person has muted it for now; what is silent tells nobody anything.
+        uncharged_seconds: sound that was silenced because it could not be charged.
 
     Raises:
         UsageError: the budget is no more than what is kept back.
     """
 
     def __init__(
-        self, budget_bits: float, ways: Sequence[Way], step_seconds: float, *, hold: bool = True
+        self,
+        budget_bits: float,
+        ways: Sequence[Way],
+        step_seconds: float,
+        *,
+        hold: bool = True,
+        charge: Charge | None = None,
     ) -> None:
         if not budget_bits > MARGIN_BITS:
             raise UsageError(
@@ -90,7 +103,10 @@ class Gate:
         self.bits = 0.0
         self.closings: list[Closing] = []
         self.muted = False
+        self.uncharged_seconds = 0.0
+        self._charge = charge
         self._ways = list(ways)
+        self._windows = {id(m): WindowEvidence(m) for way in ways for m in way.monitors}
         self._closing = False
         self._key = (0, 0)  # rate and recording
         self._sent_seconds = 0.0
@@ -130,7 +146,8 @@ class Gate:
             self._begin_way()
             lead = Block(np.zeros(LEAD_STEPS * self._step_size, np.float32), *key)
             for monitor in (m for way in self._ways for m in way.monitors):
-                monitor.push(lead)
+                self._windows[id(monitor)].reset()
+                self._hear(monitor, lead)
         sound = columns_of(block, None).mean(axis=1).astype(np.float32)
         sound[~np.isfinite(sound)] = 0
         self._held = np.append(self._held, sound)
@@ -173,30 +190,28 @@ class Gate:
             piece, sound = np.split(sound, [size - sum(map(len, self._step))])
             self._step.append(piece)
             block = Block(piece, *key)
-            bits = [reading.bits for m in way.monitors for reading in m.push(block)]
+            bits = [reading.bits for m in way.monitors for reading in self._hear(m, block)]
             if sum(map(len, self._step)) < size:
                 break
-            bits += [figure for m in way.monitors for figure in self._foresee(m)]
+            silence = Block(np.zeros(round(TAIL_SECONDS * key[0]), np.float32), *key)
+            bits += [self._windows[id(m)].bits(silence) for m in way.monitors]
             if self._exceeds(bits):
                 return False
             self.bits = max(self.bits, *(value or 0.0 for value in bits))
+            step = np.concatenate(self._step)
+            if self._charge and not self._charge(self._windows[id(way.attackers[0])].totals):
+                self.uncharged_seconds += self.step_seconds
+                step = np.zeros_like(step)
             if not at_once:
-                self._release(np.concatenate(self._step), sent)
+                self._release(step, sent)
             self._step = []
+            for windows in self._windows.values():
+                windows.mark()
         return True
 
-    def _foresee(self, monitor: Monitor) -> list[float | None]:
-        """Return the figures of a monitor if the recording ended now.
-
-        Where speech is too short for a figure, its end is heard twice.
-        """
-        rate, sound = self._key[0], np.concatenate(self._step)
-        silence = np.zeros(round(TAIL_SECONDS * rate), np.float32)
-        bits = [r.bits for r in monitor.foresee_end(Block(silence, *self._key))]
-        if None in bits:
-            again = np.concatenate((sound[-round(MORE_SECONDS * rate) :], silence))
-            bits += [r.bits for r in monitor.foresee_end(Block(again, *self._key))]
-        return bits
+    def _hear(self, monitor: Monitor, block: Block) -> list[Reading]:
+        self._windows[id(monitor)].take(block)
+        return monitor.push(block)
 
     def _silence(self, sent: list[Block]) -> None:
         """Let silence out in place of what is held."""
@@ -208,7 +223,7 @@ class Gate:
         block = Block(sound, *self._key)
         for later in self._ways[1:]:
             for monitor in later.attackers:
-                monitor.push(block)
+                self._hear(monitor, block)
         self._count(block, sent)
 
     def _count(self, block: Block, sent: list[Block]) -> None:

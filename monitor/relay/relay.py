@@ -19,7 +19,7 @@ from monitor.events.run import Alert, RunStart
 from monitor.features.framing import columns_of
 from monitor.population.population import Population
 from monitor.protocols import CLEAR, MUTED, AudioDevice, LiveSource
-from monitor.relay.gate import MARGIN_BITS, Gate, Way
+from monitor.relay.gate import MARGIN_BITS, Charge, Gate, Way
 from monitor.relay.outlet import Outlet
 from monitor.sources.base import WrappedLiveSource
 from monitor.sources.microphone import InputSystem, open_input
@@ -153,10 +153,17 @@ class Relay(BaseRule):
         """Return what goes out, as a source: what a run measures of it is what others can know."""
         return _Relayed(microphone, self)
 
-    def begin(self, monitor: Monitor, attackers: Mapping[str, Monitor] | None = None) -> None:
+    def begin(
+        self,
+        monitor: Monitor,
+        attackers: Mapping[str, Monitor] | None = None,
+        *,
+        charge: Charge | None = None,
+    ) -> None:
         """Open the gate, with monitors like that of the run, before its first block.
 
-        ``attackers`` hear protected sound, where it is protected from the beginning on.
+        ``attackers`` hear protected sound, where it is protected from the beginning on. ``charge``
+        is that of a `Gate`.
         """
         asked = self.settings
         if asked.budget_bits is not None:
@@ -168,7 +175,9 @@ class Relay(BaseRule):
                 ways = [Way(PROTECTED, hearers)]
             if self.protects:
                 ways.append(self._protected_way(monitor, fresh))
-            self.gate = Gate(asked.budget_bits, ways, asked.step_seconds, hold=asked.holds)
+            self.gate = Gate(
+                asked.budget_bits, ways, asked.step_seconds, hold=asked.holds, charge=charge
+            )
         self.outlet.start()
 
     def _protected_way(self, monitor: Monitor, fresh: Callable[..., Monitor]) -> Way:
@@ -275,12 +284,15 @@ class Relay(BaseRule):
 
     def drain(self) -> Sequence[str]:
         """Report sound that was left out."""
-        if not (lost := self.outlet.lost_seconds):
-            return ()
-        return [
-            f"{lost:.1f} s of what went out at {self.outlet.name} came too late to be of use, and "
-            "was left out; the figures count it"
-        ]
+        lines = []
+        if lost := self.outlet.lost_seconds:
+            lines.append(
+                f"{lost:.1f} s of what went out at {self.outlet.name} came too late to be of use, "
+                "and was left out; the figures count it"
+            )
+        if self.gate is not None and (silent := self.gate.uncharged_seconds):
+            lines.append(f"{silent:.1f} s were muted because the ledger could not be written")
+        return lines
 
     def state(self) -> Record:
         """Return nothing: a live stream is not resumed."""

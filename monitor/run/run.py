@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from monitor.ledger import LedgerSession
     from monitor.stream.pair import MonitorPair
     from monitor.stream.people import Person, SideBySide
+    from monitor.stream.totals import FeatureTotals
 
 
 CHECKPOINT_SECONDS = 1.0
@@ -398,6 +399,16 @@ class Run(Managed):
     def attackers(self) -> Mapping[str, Monitor] | None:
         """Monitors of the protected side, by what they know; None without an anonymiser."""
         return None if self._side is None else self._side.pair.attackers
+
+    def hold_ledger(self) -> Callable[[FeatureTotals], bool] | None:
+        """Hold the speaker's account in the ledger; return what charges it, or None without one.
+
+        UsageError where another process holds it.
+        """
+        if self._session is None:
+            return None
+        self._session.hold()
+        return self._session.charge
 
     @property
     def locked(self) -> bool:

@@ -623,6 +623,7 @@ class Attacker:
         totals: Mapping[str, RunningTotals],
         speech_seconds: FloatArray,
         cache: dict[tuple[str, str, bytes], Any],
+        conditions: Sequence[Condition | None] | None = None,
     ) -> dict[str, FloatArray]:
         """Compute figures of ``assess_each``, named as in a reading, without limits: (R,) each.
 
@@ -630,9 +631,10 @@ class Attacker:
         attackers with the same templates and the same R moments.
         """
         moments, only = speech_seconds.size, len(self.features) == 1
-        totals, nothing = self._add_early_frames(totals), [None] * moments
+        sounds = [None] * moments if conditions is None else conditions
+        totals = self._add_early_frames(totals)
         waits = self._list_waiting(totals, speech_seconds)
-        alone, parts = self._weigh(totals, speech_seconds, nothing, cache, waits, limits=False)
+        alone, parts = self._weigh(totals, speech_seconds, sounds, cache, waits, limits=False)
         local = 0.0 if self.watched else np.nan
         before = {
             "closed_set_bits": local,

@@ -77,13 +77,7 @@ def test_nothing_beyond_the_budget_goes_out(monitor, voice):
     assert bits_of(monitor, sent[:clear]) <= BUDGET  # cut off there, what waits counts as well
 
 
-@pytest.mark.parametrize(
-    "silence",
-    [
-        60_000,
-        pytest.param(61_000, marks=pytest.mark.xfail(reason="noise after a word counts as speech")),
-    ],
-)
+@pytest.mark.parametrize("silence", [60_000, 61_000])
 def test_a_recording_that_begins_in_silence_keeps_the_budget(shared, tmp_path, silence):
     # it begins within a word: after silence more of it counts as speech, and reads 7.8 bits
     sound, rate = soundfile.read(shared / "nonnative/2451.opus", dtype="float32")
@@ -100,8 +94,9 @@ def test_a_recording_that_begins_in_silence_keeps_the_budget(shared, tmp_path, s
 def test_a_way_ends_no_earlier_than_it_must(monitor, voice):
     gate = gate_of(monitor)
     sent_by(gate, voice)
-    further = round((gate.closings[0][0] + 1.0) * RATE)
-    assert bits_of(monitor, voice[:further]) > BUDGET - MARGIN_BITS  # what the gate keeps back
+    further = voice[: round((gate.closings[0][0] + 1.0) * RATE)]
+    most = max(bits_of(monitor, further[at:]) for at in range(0, len(further), RATE // 4))
+    assert most > BUDGET - MARGIN_BITS  # what the gate keeps back
 
 
 @pytest.mark.parametrize("cuts", [(48_000,), (333, 7, 5000), (8000,)])

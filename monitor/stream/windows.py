@@ -1,0 +1,335 @@
+"""Evidence of every part of a recording that ends now: what a listener who starts later reads.
+
+The totals of a part are those at its end less those at its start. An embedding cannot be split, and
+a later listener cuts the speech at other places. So windows that overlap stand for theirs.
+"""
+
+from __future__ import annotations
+
+from copy import copy, deepcopy
+from typing import NamedTuple
+
+import numpy as np
+
+from monitor.features.extractor import VoiceActivity
+from monitor.features.framing import AudioFeature
+from monitor.features.registry import make
+from monitor.kinds import EMBEDDING, FeatureSpec
+from monitor.maths.condition import Condition
+from monitor.protocols import Feature, WindowFeature
+from monitor.stream.accumulator import FrameAccumulator
+from monitor.stream.clocks import BlocksToTicks
+from monitor.stream.monitor import Monitor
+from monitor.stream.totals import FeatureTotals, RunningTotals
+from monitor.types import TICKS_PER_SECOND, Block, FloatArray, Frames, IntArray, Track
+
+BACK_SECONDS = 20.0
+"""Of sound: later starts are looked at one by one, earlier ones as the beginning alone."""
+CLOSE_SECONDS = 6.0
+"""Of speech: parts up to here are also cut as a listener cuts them, in every phase."""
+RATE = 16_000
+_TICK = RATE // TICKS_PER_SECOND
+_GRID = 50  # ticks of speech from one window to the next
+_SHORT = 100  # ticks of a short window: of less the network makes little
+_LEAST = 60  # ticks that another recording may hear as a second
+_EARLY_WINDOWS = 2
+
+
+class _Speech(AudioFeature):
+    """The speech of a recording, pauses left out: a frame for every tick of it."""
+
+    spec, follow = FeatureSpec("speech", EMBEDDING, _TICK, 0.01, RATE), None
+
+    def __init__(self) -> None:
+        self.activity = VoiceActivity()
+        self._rest: FloatArray = np.empty(0, np.float32)
+        self._ticks = 0
+        super().__init__()
+
+    def process(self, samples: FloatArray) -> Track:
+        """Keep the ticks of speech among those that these further samples, (n,), complete."""
+        sound = np.concatenate((self._rest, samples))
+        count = sound.size // _TICK
+        self._rest = sound[count * _TICK :].copy()
+        spoken = np.flatnonzero(self.activity.process(samples))
+        self._ticks += count
+        ticks = sound[: count * _TICK].reshape(count, _TICK)[spoken]
+        return Track(self._ticks - count + spoken + 1, ticks)
+
+    def flush(self) -> Track:
+        """Fill up the last tick with silence."""
+        return self.process(np.zeros(-self._rest.size % _TICK, np.float32))
+
+    def reset(self) -> None:
+        """Start afresh: the next sample is the first of a recording."""
+        super().reset()
+        self.activity.reset()
+        self._rest = self._rest[:0]
+        self._ticks = 0
+
+
+class _Start(NamedTuple):
+    """Where a part may begin: tick of the recording, tick of its speech, and totals before it."""
+
+    tick: int
+    spoken: int
+    totals: FeatureTotals
+
+
+class _Sound:
+    """A recording so far: its totals, and the speech of its last part."""
+
+    def __init__(self, monitor: Monitor, names: list[str]) -> None:
+        specs = {name: monitor.population.features[name].spec for name in names}
+        features: list[Feature] = [*make(names, monitor.front_end.setup), _Speech()]
+        self._reader = BlocksToTicks(features, None, 0)
+        self._accumulator = FrameAccumulator(specs)
+        self.first, self.speech = 0, np.empty((0, _TICK), np.float32)
+
+    @property
+    def spoken(self) -> int:
+        """Ticks of speech so far."""
+        return self.first + len(self.speech)
+
+    @property
+    def tick(self) -> int:
+        return self._accumulator.tick
+
+    @property
+    def totals(self) -> FeatureTotals:
+        return self._accumulator.totals
+
+    def take(self, block: Block) -> None:
+        for frames in self._reader.process(block):
+            self._learn(frames)
+
+    def ended(self, silence: Block) -> _Sound:
+        """Return the same as if it ended after this silence."""
+        end = copy(self)
+        end._reader, end._accumulator = deepcopy(self._reader), self._accumulator.fork()
+        end.take(silence)
+        end._learn(end._reader.flush(), everything=True)
+        return end
+
+    def forget(self, spoken: int) -> None:
+        """Forget speech before this tick of it."""
+        self.speech = self.speech[spoken - self.first :].copy()
+        self.first = spoken
+
+    def window(self, begin: int, length: int) -> FloatArray:
+        """Return speech from a tick of it on, shape (n,)."""
+        return self.speech[begin - self.first : begin - self.first + length].reshape(-1)
+
+    def _learn(self, frames: Frames, *, everything: bool = False) -> None:
+        accumulator = self._accumulator
+        accumulator.add(frames)
+        self.speech = np.concatenate((self.speech, frames.tracks["speech"].values))
+        moments = accumulator.moments(
+            [accumulator.tick + accumulator.waiting], everything=everything
+        )
+        accumulator.learn(moments, 0)
+        accumulator.tidy(everything=everything)
+
+
+class WindowEvidence:
+    """Evidence of every part of a recording that ends now, foreseen to its end.
+
+    Args:
+        monitor: of the same voice, which hears the same; its headline is what is computed.
+    """
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
+        names = list(monitor.features)
+        made = make(names, monitor.front_end.setup)
+        self._embedders = {f.spec.name: f for f in made if isinstance(f, WindowFeature)}
+        self._summed = [name for name in names if name not in self._embedders]
+        self._carried = monitor.totals - monitor.own_totals  # of earlier streams
+        self._end: FeatureTotals | None = None  # of this recording, foreseen
+        self.before = self._carried - self._carried
+        self.reset()
+
+    @property
+    def totals(self) -> FeatureTotals:
+        """Totals of what was heard, whole, as if it ended where its figure was last computed."""
+        return self.before if self._end is None else self.before + self._end
+
+    def reset(self) -> None:
+        """Begin another recording."""
+        self.before, self._end = self.totals, None
+        self._sound = _Sound(self._monitor, self._summed)
+        self._starts = [_Start(0, 0, self._sound.totals)]
+        self._cache: dict[tuple[str, int, int], FloatArray] = {}
+        self._sums = {name: np.zeros(self._size(name)) for name in self._embedders}
+        self._counted = 0  # windows of the grid in these sums
+
+    def _size(self, name: str) -> int:
+        return self._monitor.population.features[name].spec.size
+
+    def take(self, block: Block) -> None:
+        """Hear further sound, one channel."""
+        self._sound.take(block)
+
+    def mark(self) -> None:
+        """Let a part begin here: somebody may begin to listen."""
+        sound = self._sound
+        oldest = sound.tick - round(BACK_SECONDS * TICKS_PER_SECOND)
+        beginning, *rest = self._starts
+        rest = [start for start in rest if start.tick >= oldest]
+        self._starts = [beginning, *rest, _Start(sound.tick, sound.spoken, sound.totals)]
+        first = min(self._starts[1].spoken // _GRID, self._next) * _GRID
+        while self._counted < first // _GRID:
+            for name in self._embedders:
+                self._sums[name] += self._embed(name, sound, self._counted * _GRID, _SHORT)
+            self._counted += 1
+        sound.forget(first)
+        self._cache = {key: value for key, value in self._cache.items() if key[1] >= first}
+
+    @property
+    def _next(self) -> int:
+        """Short windows that are complete."""
+        return max(0, (self._sound.spoken - _SHORT) // _GRID + 1)
+
+    def bits(self, silence: Block) -> float | None:
+        """Return the most bits of any part if the recording ended after this silence, or None."""
+        end = self._sound.ended(silence)
+        rows = []
+        for start in self._starts:
+            if end.totals.speech > start.totals.speech and end.spoken > start.spoken:
+                rows += self._rows(start, end)
+        self._end = self._whole(end)
+        earlier = self._carried + self.before
+        if earlier.speech:
+            whole = earlier + self._end
+            made = {name: (whole.totals[name], whole.frames[name]) for name in self._embedders}
+            rows.append((whole.speech, whole, made))
+        return self._most(rows) if rows else None
+
+    def _whole(self, end: _Sound) -> FeatureTotals:
+        """Return the totals of the recording; its speech counts in windows that overlap."""
+        whole, specs = end.totals, self._monitor.population.features
+        beginning = self._starts[0]
+        made = {n: self._overlapping(n, 0, beginning, end) for n in self._embedders}
+        seconds = {name: specs[name].spec.frame_seconds for name in made}
+        return FeatureTotals(
+            whole.speech,
+            {**whole.totals, **{name: total for name, (total, _) in made.items()}},
+            {**whole.frames, **{name: count for name, (_, count) in made.items()}},
+            {
+                **whole.usable,
+                **{n: round(c * seconds[n] * TICKS_PER_SECOND) for n, (_, c) in made.items()},
+            },
+        )
+
+    def _rows(
+        self, start: _Start, end: _Sound
+    ) -> list[tuple[int, FeatureTotals, dict[str, tuple[FloatArray, int]]]]:
+        part = end.totals - start.totals
+        rows = []
+        begin = -(-start.spoken // _GRID) * _GRID
+        if not self._embedders:
+            return [(part.speech, part, {})]
+        overlapping = {name: self._overlapping(name, begin, start, end) for name in self._embedders}
+        if all(count for _, count in overlapping.values()):
+            rows.append((part.speech, part, overlapping))
+        if part.speech <= CLOSE_SECONDS * TICKS_PER_SECOND:
+            for is_early in (False, True):
+                chains = {}
+                for name in self._embedders:
+                    if (chain := self._chain(name, begin, end, is_early=is_early)) is not None:
+                        chains[name] = chain
+                if len(chains) == len(self._embedders):
+                    speech = min(part.speech, *(ticks for _, _, ticks in chains.values()))
+                    made = {name: (total, count) for name, (total, count, _) in chains.items()}
+                    rows.append((speech, part, made))
+        return rows
+
+    def _overlapping(
+        self, name: str, begin: int, start: _Start, end: _Sound
+    ) -> tuple[FloatArray, int]:
+        """Return the sum of short windows, each for half a second, as windows; and their count."""
+        last = end.spoken - _SHORT
+        total, count = np.zeros(self._size(name)), 0
+        if start.tick == 0:
+            total, count = self._sums[name].copy(), self._counted
+            begin = self._counted * _GRID
+        at = list(range(begin, last + 1, _GRID))
+        if last >= begin and (not at or at[-1] != last) and last > self._sound.spoken - _SHORT:
+            at.append(last)  # the last second, wherever it lies
+        for place in at:
+            total += self._embed(name, end, place, _SHORT)
+            count += 1
+        seconds = self._monitor.population.features[name].spec.frame_seconds
+        window = _SHORT / TICKS_PER_SECOND / seconds  # embedded with this share
+        share = _GRID / TICKS_PER_SECOND / seconds
+        return total * (share / window), int(np.ceil(count * share))
+
+    def _chain(
+        self, name: str, begin: int, end: _Sound, *, is_early: bool
+    ) -> tuple[FloatArray, int, int] | None:
+        """Return the sum of successive windows with the part at the end, or None.
+
+        With how many windows these are, and the ticks of speech that the figure may rest on.
+        """
+        whole = round(self._monitor.population.features[name].spec.frame_seconds * TICKS_PER_SECOND)
+        total, count = np.zeros(self._size(name)), 0
+        while begin + whole <= end.spoken and not (is_early and count == _EARLY_WINDOWS):
+            total += self._embed(name, end, begin, whole)
+            count, begin = count + 1, begin + whole
+        rest = end.spoken - begin
+        if is_early:
+            rest = (
+                rest // _SHORT * _SHORT
+                if rest >= _SHORT
+                else _SHORT * (rest >= _LEAST and not count)
+            )
+            if count == _EARLY_WINDOWS or not rest:
+                return None
+            value = self._embed(name, end, begin, rest)
+            total += value if count else value * (whole / rest)
+            return total, count + 1, whole * count + rest
+        rest = rest // _GRID * _GRID
+        if rest >= _SHORT:
+            total, count = total + self._embed(name, end, begin, rest), count + 1
+        return (total, count, end.spoken) if count else None
+
+    def _embed(self, name: str, sound: _Sound, begin: int, length: int) -> FloatArray:
+        """Embed a window of speech by its length; less than a second as if it came again."""
+        key = name, begin, length
+        if key in self._cache:
+            return self._cache[key]
+        speech = sound.window(begin, length)
+        missing = length * _TICK - speech.size
+        if missing:
+            speech = np.concatenate((speech, speech[-missing:]))
+        (value,) = self._embedders[name].embed_part(speech)
+        value = np.asarray(value, np.float64)
+        if begin + length <= self._sound.spoken:
+            self._cache[key] = value
+        return value
+
+    def _most(
+        self, rows: list[tuple[int, FeatureTotals, dict[str, tuple[FloatArray, int]]]]
+    ) -> float | None:
+        """Weigh rows of ticks of speech, totals and embeddings; return the most bits."""
+        running = {}
+        for name in self._monitor.features:
+            seconds = self._monitor.population.features[name].spec.frame_seconds
+            if name in self._embedders:
+                totals = np.array([made[name][0] for _, _, made in rows])
+                frames: IntArray = np.array([made[name][1] for _, _, made in rows])
+                running[name] = RunningTotals(totals, frames, frames * seconds)
+            else:
+                totals = np.array([part.totals[name] for _, part, _ in rows])
+                frames = np.array([part.frames[name] for _, part, _ in rows])
+                usable = np.array([part.usable[name] for _, part, _ in rows])
+                running[name] = RunningTotals(totals, frames, usable / TICKS_PER_SECOND)
+        speech = np.array([speech for speech, _, _ in rows]) / TICKS_PER_SECOND
+        sounds: list[Condition | None] = [self._monitor.conditions.now] * len(rows)
+        attacker = self._monitor.attacker
+        figures = attacker.figures(running, speech, {}, sounds)
+        name = "evidence_bits" if self._monitor.headline == "evidence" else "closed_set_bits"
+        if not attacker.watched and name == "closed_set_bits":
+            name = "gain_bits"
+        bits = figures[name]
+        return None if np.isnan(bits).all() else float(np.nanmax(bits))

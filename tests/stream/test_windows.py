@@ -1,0 +1,77 @@
+"""What parts of a recording disclose: nothing before or after a part hides it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import soundfile
+
+from monitor import Monitor, Population
+from monitor.relay.gate import MARGIN_BITS
+from monitor.stream.windows import BACK_SECONDS, WindowEvidence
+from monitor.types import Block, FloatArray
+from tests.sounds import RATE, synthetic
+
+STEP = 0.4
+SILENCE = Block(np.zeros(round(0.35 * RATE), np.float32), RATE)
+
+
+def figures(monitor: Monitor, sound: FloatArray, cut: int = round(STEP * RATE)) -> list[float]:
+    """The figure of the windows after every step, heard in pieces of this many samples."""
+    monitor, size = monitor.fresh(step_seconds=STEP), round(STEP * RATE)
+    windows, bits = WindowEvidence(monitor), []
+    for start in range(0, len(sound) - size + 1, size):
+        step = sound[start : start + size].astype(np.float32)
+        for at in range(0, size, cut):
+            monitor.push(Block(step[at : at + cut], RATE))
+            windows.take(Block(step[at : at + cut], RATE))
+        bits.append(windows.bits(SILENCE) or 0.0)
+        windows.mark()
+    return bits
+
+
+def heard(monitor: Monitor, sound: FloatArray) -> float:
+    """The most that a listener reads of a recording."""
+    recording = np.concatenate([sound, np.zeros(RATE // 2)]).astype(np.float32)
+    return max((r.bits or 0.0 for r in monitor.fresh().stream(recording, rate=RATE)), default=0.0)
+
+
+@pytest.fixture(scope="module")
+def pitch_alone() -> Monitor:
+    return Monitor(Population.reference(), ["f0"])
+
+
+def test_another_voice_before_hides_nothing(pitch_alone):
+    voice, other = synthetic(6.0, pitch=230.0), synthetic(9.2, pitch=110.0)
+    *_, last = pitch_alone.fresh().stream(voice, rate=RATE)
+    watching = Monitor(Population.reference(), ["f0"], watch=last.top[0][0])
+    whole = np.concatenate([other, voice])
+    assert heard(watching, whole) < heard(watching, voice) - 0.5
+    assert figures(watching, whole)[-1] > heard(watching, voice) - 0.2
+
+
+def test_any_cutting_gives_the_same_figures(pitch_alone):
+    sound = synthetic(6.0, pitch=180.0)
+    assert figures(pitch_alone, sound) == figures(pitch_alone, sound, 333)
+
+
+def test_a_figure_is_that_of_what_was_said_lately_or_of_all(pitch_alone):
+    voice = synthetic(4.0, pitch=230.0)
+    silence = np.zeros(round((BACK_SECONDS + 2.0) * RATE))
+    later = figures(pitch_alone, np.concatenate([voice, silence]))[-1]
+    assert later == pytest.approx(heard(pitch_alone, voice), abs=0.3)
+
+
+@pytest.mark.speech
+@pytest.mark.slow
+def test_no_listener_reads_more_than_the_margin_beyond_it(shared):
+    path = next((shared / "speech/dev-clean/1462").rglob("*.opus"))
+    sound, rate = soundfile.read(path, dtype="float32", frames=7 * 16_000, start=9 * 16_000)
+    assert rate == RATE
+    monitor = Monitor(Population.reference(), watch="1462", session="cross", on_change="note")
+    bits = figures(monitor, sound)
+    for end in (4, 8, 12, 17):
+        said = sound[: round(end * STEP * RATE)]
+        starts = np.random.default_rng(end).integers(0, len(said) - RATE // 4, 5).tolist()
+        most = max(heard(monitor, said[at:]) for at in (0, *starts))
+        assert most <= max(bits[:end]) + MARGIN_BITS
