@@ -31,7 +31,7 @@ RATE = 16_000
 _TICK = RATE // TICKS_PER_SECOND
 _GRID = 50  # ticks of speech from one window to the next
 _SHORT = 100  # ticks of a short window: of less the network makes little
-_LEAST = 60  # ticks that another recording may hear as a second
+_LEAST = 70  # ticks that another recording may count as a second
 _EARLY_WINDOWS = 2
 
 
