@@ -331,7 +331,7 @@ def test_a_certificate_is_checked(tmp_path, certificates):
                 VoiceDevice(wrong)
         named = server.url.replace("127.0.0.1", "localhost")
         other_name = Broker.parse(named, password=PASSWORD, authority=right.authority)
-        with pytest.raises(UsageError, match="not to be trusted"):
+        with pytest.raises(UsageError, match="not trusted"):
             VoiceDevice(other_name)
     finally:
         server.stop()
