@@ -137,7 +137,7 @@ def table(heading: str) -> list[list[str]]:
 
 def listed() -> dict[str, str]:
     """Each path in the table of SECURITY.md, and what a reader without the token gets there."""
-    rows = table("What the page's server answers")
+    rows = table("Paths of `--web`")
     return {path: row[3].strip() for row in rows for path in re.findall(r"`(/[^`]*)`", row[1])}
 
 
@@ -151,7 +151,7 @@ def test_every_route_is_in_the_lists_and_no_other(tmp_path):
     assert routes(make_app(Hub(), "127.0.0.1")) == listed().keys()
     settings = ServeSettings(TemplateFolder(tmp_path))
     found = routes(make_listening_app(settings, "127.0.0.1", Access(SECRET))[0])
-    rows = table("What the page that listens answers")
+    rows = table("Paths of `monitor serve`")
     paths = {f"/{path}" for row in rows for path in re.findall(r"`/(\w+)", row[1])}
     assert found - listed().keys() <= paths <= found
 
