@@ -72,7 +72,7 @@ class Clip(VirtualFile):
 
 
 def join_stretches(stretches: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    """Sort stretches, and join those that touch, so that nothing is heard twice.
+    """Sort stretches and join those that touch, so that no audio counts twice.
 
     Example:
         >>> join_stretches([(5.0, 7.0), (0.0, 1.0), (6.0, 8.0)])

@@ -311,7 +311,7 @@ def _bytes_in(batch: Any) -> Any:
     if hasattr(column, "field"):
         import pyarrow.compute
 
-        column = pyarrow.compute.struct_field(column, [0])  # whose nulls are the struct's too
+        column = pyarrow.compute.struct_field(column, [0])  # its nulls include the struct's
     cell = column[0]
     cell = getattr(cell, "value", cell) if hasattr(column, "dictionary") else cell
     return None if cell is None else cell.as_buffer()

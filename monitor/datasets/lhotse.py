@@ -1,7 +1,7 @@
 """Manifests of lhotse: cuts, or recordings and supervisions, as JSON lines, gzipped or not.
 
-A supervision says who speaks from when to when, and in which channel. What one speaker says in one
-recording is taken as one recording, end to end; nothing else of it is read.
+A supervision gives a speaker with start, end and channel. All speech of one speaker in a recording
+is concatenated as one recording. Other audio is not read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def find_manifests(root: Path) -> list[Path]:
 
 
 def kind_of(path: Path) -> str:
-    """Return what a manifest lists: cuts, recordings or supervisions; "" for another file."""
+    """Return whether a manifest lists cuts, recordings or supervisions; "" for another file."""
     if not path.name.endswith((".jsonl", ".jsonl.gz")):
         return ""
     try:
@@ -119,7 +119,7 @@ class _ManifestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Audio:
-    """A file of a recording: its path, its channels in order, and what the manifest says of it."""
+    """A file of a recording, with path, ordered channels and the manifest's entry."""
 
     path: Path
     channels: tuple[int, ...]
@@ -265,7 +265,7 @@ class _Reader:
 
 
 class _noted:  # noqa: N801
-    """Block whose unusable line is noted as a problem, and left out."""
+    """Context that records an unusable line as a problem and skips it."""
 
     def __init__(self, where: str, problems: Problems) -> None:
         self._where, self._problems = where, problems

@@ -1,4 +1,4 @@
-"""Rows of a data set: a recording each, who speaks in it, and what else is said of the speaker."""
+"""Rows of a data set, each with a recording, its speaker and further columns about the speaker."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from monitor.phrases import plural
 from monitor.safe_text import escaped, is_printable, printable, spelled
 
 MOST_ROWS = 10_000_000
-"""More are no table that somebody made on purpose."""
+"""A table with more rows is probably a mistake."""
 MOST_PROBLEMS = 1000
 _MOST_UNCLEAR = 10
-_LONGEST = 40  # characters of what is said of a speaker; more is a text that was read
+_LONGEST = 40  # characters of a speaker's attribute; longer cells are read texts
 _MOST_LISTED = 20  # columns in a message
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns of a data set that are named by who uses it; None where the format says which."""
+    """Columns of a data set, chosen by the user; None for those of the format."""
 
     speaker: str | None = None
     session: str | None = None
@@ -34,7 +34,7 @@ class Columns:
 
 
 AS_STATED = Columns()
-"""No column is named: the format says which they are."""
+"""No chosen columns, so that the format determines them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Listing:
 
 
 class SpeakerCells:
-    """Collector of what the columns of a table say of speakers, beside their names."""
+    """Collector of the speakers' attributes in a table's columns."""
 
     def __init__(self) -> None:
         self._columns: dict[str, dict[str, str]] = {}
@@ -108,10 +108,10 @@ class SpeakerCells:
                 self._ambiguous.setdefault(name, set()).add(speaker)
 
     def collect(self) -> dict[str, dict[str, str]]:
-        """Return the columns that say one thing of nearly every speaker, by column and speaker.
+        """Return columns with one value for nearly every speaker, by column and speaker.
 
-        Left out is of whom a column says two things; where that is more than one speaker in ten it
-        is about something else.
+        Speakers with two values in a column are left out. A column with more than one such speaker
+        in ten does not describe speakers and is dropped.
         """
         return {
             name: {speaker: value for speaker, value in values.items() if speaker not in unclear}

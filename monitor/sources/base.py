@@ -1,4 +1,4 @@
-"""Base classes of sources; samples in memory; sources in a row, or paced; provenance."""
+"""Base classes of sources, samples in memory, chained and paced sources, and provenance."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ Given = TypeVar("Given", bound=Item, covariant=True)
 
 
 class BaseSource(Managed, Generic[Given]):
-    """Base of sources: a subclass gives ``label``, ``stream_info``, ``seconds`` and `items`.
+    """Base of sources. A subclass provides ``label``, ``stream_info``, ``seconds`` and `items`.
 
-    Its ``phase`` is ``"opened"`` once it is made, ``"running"`` while it is read, ``"ended"`` after
-    its last item, and ``"closed"`` at the end of its ``with`` block; entering it opens it again.
-    Where it is not ``repeatable``, iterating it again goes on with what comes, until it has ended.
+    Its ``phase`` is first ``"opened"``, then ``"running"`` while it is read, and ``"ended"`` after
+    its last item. Leaving its ``with`` block makes it ``"closed"``, and entering the block opens it
+    again. Iterating a source again that is not ``repeatable`` continues with new items until it has
+    ended.
 
     Raises:
-        UsageError: from iterating one that is closed, or was read and is not ``repeatable``.
+        UsageError: from iterating a source that is closed, or was read and is not ``repeatable``.
 
     Example:
         >>> source = Samples(np.zeros(8000), 8000)
@@ -145,15 +146,15 @@ class WrappedLiveSource(WrappedSource):
 
     @property
     def waiting_seconds(self) -> float:
-        """Seconds of audio that were heard and not yet taken."""
+        """Seconds of captured audio that wait to be read."""
         return self.source.waiting_seconds
 
     def behind_seconds(self, seconds: float) -> float:
-        """Wall seconds since that second of the stream was heard."""
+        """Wall seconds since the capture of that second of the stream."""
         return self.source.behind_seconds(seconds)
 
     def stop(self) -> None:
-        """End the stream after what was heard so far; may be called from anywhere."""
+        """End the stream after the audio captured so far; thread-safe."""
         self.source.stop()
 
 
@@ -222,7 +223,7 @@ class SplitSource(WrappedSource):
 
     @property
     def overlap_seconds(self) -> float | None:
-        """Seconds that count for nobody, as several speak; None where nobody knows."""
+        """Seconds of overlapping speech, which are excluded; None if unknown."""
         return None
 
     @abstractmethod
@@ -265,7 +266,7 @@ class Samples(BaseSource[Block]):
                 "scale"
             )
         self._samples, self._rate, self.label = samples, rate, label
-        self.seconds = shape[0] / rate if rate > 0 else None  # a rate that is none is refused later
+        self.seconds = shape[0] / rate if rate > 0 else None  # an invalid rate is refused later
         self.stream_info = StreamInfo(channels=1 if samples.ndim == 1 else shape[1])
 
     def items(self) -> Iterator[Block]:
@@ -303,7 +304,7 @@ def protection_tag(done: str, method: str) -> str:
 
 
 def protection_of(comment: str) -> str:
-    """Return how a comment of `protection_tag` says the voice was changed; else empty."""
+    """Return the method in a comment of `protection_tag`, otherwise an empty text."""
     match = _DONE_BY.fullmatch(comment)
     return f"{match[1]} ({match[2]})" if match else ""
 
@@ -320,13 +321,13 @@ def file_hash(path: str | os.PathLike[str] | VirtualFile) -> str:
 
 
 def hash_of_whole(path: Readable) -> str:
-    """Return the hash of a file's bytes; of a part of a recording that of the recording."""
+    """Return the hash of a file's bytes; for an excerpt, the whole recording's."""
     origin = path.origin() if isinstance(path, VirtualFile) else None
     return file_hash(path if origin is None else origin)
 
 
 def cut_frames(frames: Frames, first: int, most: int) -> Iterator[Frames]:
-    """Cut frames into runs of at most ``most`` ticks; ``first`` ticks lie before this run.
+    """Cut frames into runs of at most ``most`` ticks, after ``first`` earlier ticks.
 
     Example:
         >>> import numpy as np
@@ -354,8 +355,8 @@ SLOWEST = 0.01
 class Paced(WrappedSource):
     """Source played no faster than ``speed`` times real time, in small pieces.
 
-    A piece comes when its last sample would have been heard. Time that the listener loses is
-    caught up, as with a microphone that queues.
+    A piece arrives when its last sample would have been captured. A slow reader catches up, as with
+    a microphone that queues.
     """
 
     def __init__(
@@ -402,8 +403,9 @@ class Paced(WrappedSource):
 class Chain(BaseSource[Item]):
     """Several sources as one stream; items are numbered by source.
 
-    A source that breaks loses only its own rest. Ticks of ready-made frames go on counting.
-    ``Gap.recording`` is an index into ``labels``. UsageError where sources do not go together.
+    A source that breaks loses only its own remainder. Ticks of precomputed frames continue across
+    sources. ``Gap.recording`` is an index into ``labels``. Raises UsageError for incompatible
+    sources.
 
     Example:
         >>> import io

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def note_of(transcript: Transcript, seconds: float | None = None) -> TranscriptNote:
-    """Make the note of a transcript; ``seconds``: the recording's end, None where unknown."""
+    """Make the note of a transcript; ``seconds`` is the recording's end, or None."""
     named = transcript.speakers
     late = "" if seconds is None else transcript.beyond(seconds)
     return TranscriptNote(
@@ -40,21 +40,22 @@ def note_of(transcript: Transcript, seconds: float | None = None) -> TranscriptN
 
 
 class SideInputSource(WrappedSource):
-    """Source that adds words and ready-made frames before the audio in which they count.
+    """Source that adds words and precomputed frames before the audio in which they count.
 
-    So it does not matter how the recording is cut into blocks. What was timed after the end of the
-    recording is dropped; a word that ended within it and was known later counts at its end (of a
-    live source it is too late then).
+    The result is therefore independent of the blocks. Items timed after the end of the recording
+    are dropped. A word that ended within the recording but was known later counts at the
+    recording's end. In a live source it is too late.
 
     Args:
         source: one recording, of audio or of frames.
         words: timed words, or a transcript, as of `monitor.transcripts.read_transcript`.
-        frames: a file of ready-made frames; its decisions on speech are not used.
-        start_seconds: where the recording begins on the clock of the other two.
+        frames: a file of precomputed frames; its speech decisions are not used.
+        start_seconds: start of the recording on the clock of words and frames.
 
     Raises:
-        UsageError: there is nothing to lie beside it, or it brings the same itself.
-        SourceError: the frames cannot be read; or a transcript lies after the end of the recording.
+        UsageError: neither words nor frames are given, or the source already has them.
+        SourceError: the frames cannot be read, or the whole transcript is after the recording's
+            end.
 
     Example:
         >>> import io
@@ -217,16 +218,16 @@ def _moved_track(track: Track, first: int) -> Track:
     return track.some(begins >= first).shifted(-first)
 
 
-_ENDED_TICKS = TICKS_PER_SECOND  # by which the audio goes on: not both were stopped at once
+_ENDED_TICKS = TICKS_PER_SECOND  # the audio continues for this long, so the words ended alone
 
 
 class LiveWords(WrappedLiveSource):
     """Live source that adds words as they come, each before the audio in which it counts.
 
-    Times of words are those of the received audio, from its first sample on. A word that comes late
-    counts from when it comes; one that comes when the audio is over counts at its end. Where the
-    words end, and the audio goes on for a second, the stream has a gap ``"words ended"``, once.
-    ``speaker`` is whose words these are, where one is chosen.
+    Times of words refer to the received audio, from its first sample on. A late word counts from
+    its arrival. A word that arrives after the audio counts at its end. If the words end and the
+    audio continues for a second, the stream has one gap ``"words ended"``. ``speaker`` is the
+    chosen speaker of the words, if any.
     """
 
     transcripts: tuple[TranscriptNote, ...] = ()

@@ -1,15 +1,15 @@
 """Recordings on disk as a source: any format that libsndfile reads, by one decoder.
 
-What had to be found out about libsndfile, soundfile and libmpg123:
+Properties of libsndfile, soundfile and libmpg123 that this code works around:
 
-* soundfile seeks to where it already is after every read. On an intact MP3 and on a damaged Ogg
-  or Opus that seek changes the samples, so the decoder calls itself not seekable.
-* The read that meets a break raises and its samples seem lost. They are not: they lie in the
-  buffer, so a buffer filled with NaN beforehand shows how far the decoder came.
-* libmpg123 writes its complaints to file descriptor 2, past Python.
-* A truncated WAV, AIFF or AU is silently shortened; only libsndfile's log tells. A truncated Ogg
-  lacks its last page; nothing tells.
-* Of streams one after the other the first is read (`find_pieces`).
+* soundfile seeks to its current position after every read. On an intact MP3 and on a damaged Ogg or
+  Opus that seek changes the samples, so the decoder reports itself as not seekable.
+* A read that meets a break raises, but its samples are in the buffer. A buffer filled with NaN
+  beforehand shows how far the decoder came.
+* libmpg123 writes its messages to file descriptor 2, past Python.
+* A truncated WAV, AIFF or AU is silently shortened, and only libsndfile's log shows it. A truncated
+  Ogg lacks its last page, and nothing shows it.
+* Only the first of several concatenated streams is read (`find_pieces`).
 """
 
 from __future__ import annotations
@@ -115,16 +115,16 @@ def _silenced_stderr() -> Iterator[None]:
 
 
 class Decoder(Managed):
-    """Reader of a recording, once, from its beginning to its end or to where it breaks.
+    """Read a recording once, from its beginning to its end or to the first break.
 
     Attributes:
-        promised: frames that the header promises, None where it does not say.
-        unfinished: the file was cut off and nobody can know how much is missing.
-        unread: what follows of the file and cannot be read with it, in a few words; else empty.
-        broken: why decoding stopped early, in a few words; None while it has not.
+        promised: number of frames in the header, or None.
+        unfinished: whether the file was truncated by an unknown amount.
+        unread: description of further data that cannot be read with it; otherwise empty.
+        broken: short reason why decoding stopped early, or None.
 
     Raises:
-        SourceError: there is no such file, it is no recording, or one of an absurd format.
+        SourceError: the file is missing, not a recording, or has an absurd format.
     """
 
     def __init__(self, path: Readable) -> None:
@@ -192,7 +192,7 @@ class Decoder(Managed):
             return file, min(file.frames, piece.samples)
 
     def _uncounted(self, file: _Forward, piece: SoundPiece) -> str:
-        """Report bytes after the samples that a WAV's header counts; empty if there are none."""
+        """Report bytes after the samples that a WAV's header counts; empty without any."""
         if (end := _UNCOUNTED.search(file.extra_info)) is None:
             return ""
         self._bytes.seek(piece.begin + int(end[1]))
@@ -232,7 +232,7 @@ class Decoder(Managed):
 
 
 def _promise(file: _Forward) -> int | None:
-    """Return the frames that a header promises; None where it does not say."""
+    """Return the number of frames in a header, or None."""
     frames: int = file.frames
     if frames >= UNKNOWN_FRAMES or frames < 0:
         return None
@@ -247,7 +247,7 @@ def _promise(file: _Forward) -> int | None:
 
 
 def _no_recording(path: Readable, head: bytes, error: Exception) -> str:
-    """Explain why libsndfile opens no such file, and what to do."""
+    """Explain why libsndfile cannot open a file, and suggest a remedy."""
     name, suffix = file_name(path.name), path.suffix.lower()
     # libsndfile reports any failure of libmpg123 as a missing file
     words = "no sound that can be decoded" if "does not exist" in str(error) else _words(error)
@@ -489,8 +489,8 @@ _BEGINS = {  # each of the bytes that begin a stream, all of one length
 class SoundPiece:
     """One stream of a file, bytes ``begin`` to ``end``.
 
-    ``samples`` of each channel, where frames had to be counted, else None; then ``header``, put
-    before the bytes, tells the decoder so.
+    ``samples`` is the number per channel if frames had to be counted, otherwise None. If it is set,
+    ``header`` is put before the bytes and gives it to the decoder.
     """
 
     begin: int
@@ -566,7 +566,7 @@ _KILOBITS = (
     (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
     (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),  # of MPEG-1
 )
-_ROOMY = 9  # an index of bit rates whose frames have room for a Xing header
+_ROOMY = 9  # index of a bit rate with room for a Xing header in each frame
 _UNPROTECTED = 1 << 16
 _HEAD_BYTES = 64
 
@@ -589,7 +589,7 @@ class _Frame(NamedTuple):
         return 0 if head[36:40] == b"VBRI" else None
 
     def header(self, frames: int) -> bytes:
-        """Make a frame that says how many follow, as Xing's encoder did."""
+        """Make a frame with the number of following frames, as Xing's encoder did."""
         word = self.word & ~(0xF << 12 | 1 << 9) | _ROOMY << 12 | _UNPROTECTED
         head = word.to_bytes(4) + bytes(self.side) + b"Xing\0\0\0\1" + frames.to_bytes(4)
         roomy = _frame(head[:4])
@@ -598,7 +598,7 @@ class _Frame(NamedTuple):
 
 @lru_cache
 def _frame(head: bytes) -> _Frame | None:
-    """Parse the frame header of four bytes; None where they are none."""
+    """Parse the frame header of four bytes, or return None."""
     word = int.from_bytes(head)
     version, bits, rate = word >> 19 & 3, word >> 12 & 15, word >> 10 & 3
     if len(head) < 4 or not _SYNC.match(head) or bits in (0, 15) or rate == 3:
@@ -673,7 +673,7 @@ def _goes_on(file: BinaryIO, begin: int, frame: _Frame, size: int) -> bool:
 
 
 def _next_frame(file: BinaryIO, at: int, size: int) -> int:
-    """Find the next frame that another one follows; the end where there is none."""
+    """Find the next frame that is followed by another one, otherwise the end."""
     while at < size:
         data = _read(file, at, _SCANNED_BYTES)
         for match in _SYNC.finditer(data):

@@ -39,11 +39,11 @@ from monitor.types import (
 SCHEMA = 1
 MOST_TICKS = 7 * 24 * 3600 * 100
 MOST_NOISE = 80
-"""Characters of what is said of the noise."""
+"""Maximum characters of the description of the noise."""
 RESERVED = frozenset(
     {"header", "speech", "seconds", "schema", "sizes", "frame_seconds", "networks"}
 )
-"""What no feature can be called; nor can its name end in one of `SUFFIXES`."""
+"""Names that a feature cannot have. A name cannot end in one of `SUFFIXES` either."""
 SUFFIXES = ("_ticks", "_spans", "_span", "_early", "_early_seconds")
 _SOUND, _LANDMARKS = "recording-sound", "recording-landmarks"
 _STARTS, _OF_STARTS = "recording-starts", "starts-"
@@ -340,36 +340,36 @@ _BROKEN = (
     *(OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, SyntaxError),
     *(RuntimeError, MemoryError, OverflowError, zipfile.BadZipFile, zlib.error),
 )
-"""What numpy, zipfile and json raise on a file that is not what it says."""
+"""Exceptions of numpy, zipfile and json for a malformed file."""
 
 
 class FramesFile(BaseSource[Frames]):
-    r"""Ready-made frames of one recording, in runs of at most 10 s, from ``.npz`` or JSON lines.
+    r"""Precomputed frames of one recording, in runs of at most 10 s, from ``.npz`` or JSON lines.
 
-    An ``.npz`` holds, for each feature NAME, ``NAME`` as (k,) integer bins or (k, d) floats and
-    ``NAME_ticks`` as (k,) integers: the frame is complete once so many ticks of 10 ms have been
-    heard; they may be left out where there is one frame a tick. ``NAME_spans``, (k, 2) integers,
-    may say which ticks [begin, end) each frame was made of; ``NAME_early``, (e, d) floats,
-    ``NAME_early_ticks`` and ``NAME_early_seconds``, (e,) integers, are `EarlyFrames`. ``speech`` is
-    (n,) booleans, one a tick (default: all speech, up to the last frame). ``header`` is an optional
-    JSON string ``{"schema": 1, "sizes": {"f0": 107}, "frame_seconds": {"f0": 0.01}}``; `Header` has
-    what else it may hold.
+    An ``.npz`` has two arrays per feature NAME. ``NAME`` has (k,) integer bins or (k, d) floats.
+    ``NAME_ticks`` has (k,) integers, the tick of 10 ms at which each frame is complete. It may be
+    omitted if there is one frame per tick. The optional ``NAME_spans``, (k, 2) integers, has the
+    ticks [begin, end) of each frame. The optional `EarlyFrames` are ``NAME_early``, (e, d) floats,
+    with ``NAME_early_ticks`` and ``NAME_early_seconds``, (e,) integers. ``speech`` has (n,)
+    booleans, one per tick (default: all speech, up to the last frame). ``header`` is an optional
+    JSON string ``{"schema": 1, "sizes": {"f0": 107}, "frame_seconds": {"f0": 0.01}}``. `Header`
+    describes its other keys.
 
-    JSON lines hold one object a line, in order: ``{"seconds": 0.01, "speech": true, "f0": 57}``.
-    ``seconds`` is when the frame is complete, ``speech`` (default true) is of the time since the
-    line before, an embedding is a list, null is no usable frame; ``"f0_span": [0.0, 0.01]`` may say
-    which seconds it was made of. A first line with ``schema`` is the header.
+    JSON lines have one object per line, in order, such as ``{"seconds": 0.01, "speech": true, "f0":
+    57}``. ``seconds`` is the time at which the frame is complete. ``speech`` (default true) applies
+    to the time since the previous line. An embedding is a list, and null is an unusable frame. The
+    optional ``"f0_span": [0.0, 0.01]`` has the seconds from which the frame was made. A first line
+    with ``schema`` is the header.
 
-    Embeddings are added up: how long one is says how much it counts, so scale them to one length
-    where it says nothing. Frames that are not finite, or not a bin, are dropped and reported as
-    gaps.
+    Embeddings are summed, so their norms are weights. Normalise them if their norms have no
+    meaning. Frames that are not finite, or outside the bins, are dropped and reported as gaps.
 
     Args:
-        path: a ``.npz`` file, else JSON lines.
+        path: a ``.npz`` file; any other is read as JSON lines.
         recording: number given to its gaps.
 
     Attributes:
-        header: what the file states; the rest was seen, or is the default.
+        header: the file's header, completed from the frames and with defaults.
 
     Raises:
         SourceError: the file is missing, damaged or malformed.
@@ -526,7 +526,7 @@ def _arrays_of(tracks: Mapping[str, Track]) -> dict[str, AnyArray]:
 
 
 def _read_npz(path: Path) -> tuple[Header, BoolArray, dict[str, Track]]:
-    """Read arrays by name; whether they fit together is for `PrecomputedFrames` to say."""
+    """Read arrays by name; `PrecomputedFrames` checks that they match."""
     with path.open("rb") as file:
         arrays = read_arrays(file)
     label = file_name(path)

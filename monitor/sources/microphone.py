@@ -24,9 +24,9 @@ DRIFT = 1e-3
 class SoundClock:
     """Wall time of each second of a live stream.
 
-    No block comes before its last sample was spoken: so the block that came soonest, counted from
-    the length of what had come till then, gives the time of all others. The sound card's clock and
-    the wall's drift apart, slowly; so what was soonest is slowly forgotten.
+    No block can arrive before its last sample was spoken. The block with the smallest delay,
+    relative to the audio received by then, therefore gives the time of all others. The clocks of
+    the sound card and the wall drift apart slowly, so the smallest delay is slowly forgotten.
     """
 
     def __init__(self) -> None:
@@ -34,14 +34,14 @@ class SoundClock:
         self._heard = 0.0
 
     def record(self, seconds: float, now: float) -> None:
-        """Record that so many seconds of the stream had come at wall time ``now``."""
+        """Record the ``seconds`` of the stream received by wall time ``now``."""
         offset = now - seconds
         if self._offset is not None:
             offset = min(offset, self._offset + DRIFT * (seconds - self._heard))
         self._offset, self._heard = offset, seconds
 
     def lost(self) -> None:
-        """Start again: audio was lost, and earlier times tell nothing of later ones."""
+        """Restart after lost audio, because earlier times do not apply to later ones."""
         self._offset = None
 
     def wall(self, seconds: float) -> float | None:
@@ -51,25 +51,25 @@ class SoundClock:
 
 WAKE_SECONDS = 0.1
 PAUSE_SECONDS = 1.0  # without any audio: a pause, which is no lag
-LONGEST_SECONDS = 1.0  # of a block: who is late hears of it in time
-GAP_SECONDS = 1.0  # overflows come in bursts: one report a second
+LONGEST_SECONDS = 1.0  # of a block, so that a slow reader notices in time
+GAP_SECONDS = 1.0  # overflows come in bursts: one report per second
 
 
 class AudioQueue(BaseSource[Block | Gap]):
-    """A live source that is fed by a callback of your own audio library.
+    """A live source that a callback of your own audio library feeds.
 
-    `put` copies and returns, so it may be called where nothing may wait; the monitor iterates, in
-    another thread. Audio that is not taken in time waits, up to ``queue_seconds``; then new audio
-    is dropped, and the stream goes on with a gap (``"dropped"``, or ``"overflow"`` where your
-    library says that it lost some itself). Blocks are of at most about one second.
+    `put` copies and returns, so it is safe in real-time callbacks. The monitor iterates in another
+    thread. Up to ``queue_seconds`` of audio can wait. Beyond that, new audio is dropped and the
+    stream continues with a gap ``"dropped"``, or ``"overflow"`` if your library reported the loss.
+    Blocks have at most about one second.
 
     Args:
         rate: samples per second.
-        seconds: end after so many seconds of audio; None goes on until `stop`.
-        queue_seconds: how much audio may wait, one second or more.
+        seconds: maximum length of the stream; None continues until `stop`.
+        queue_seconds: maximum of waiting audio, at least one second.
         recording: number given to the blocks.
         label: name in messages.
-        stalled_seconds: end when nothing came for so long; None waits for ever.
+        stalled_seconds: end after this time without audio; None waits for ever.
         clock: wall seconds.
 
     Example:
@@ -123,7 +123,7 @@ class AudioQueue(BaseSource[Block | Gap]):
         return 0.0 if wall is None else max(0.0, self._clock() - wall)
 
     def put(self, samples: FloatArray, lost: bool = False) -> None:
-        """Take over a copy of samples, (n,) or (n, channels); ``lost``: audio before them was lost.
+        """Queue a copy of samples, (n,) or (n, channels); ``lost`` marks lost audio before them.
 
         Returns at once. Ignored after `stop`.
         """
@@ -138,11 +138,11 @@ class AudioQueue(BaseSource[Block | Gap]):
         self._queue.put(_Arrival(np.array(samples), self._clock(), lost, dropped, missed))
 
     def miss(self, samples: int) -> None:
-        """Say that so many samples after the last ones were lost on their way here."""
+        """Record that this many samples after the last ones were lost before they arrived."""
         self._missed += samples
 
     def stop(self) -> None:
-        """End the stream after the waiting audio; may be called from anywhere."""
+        """End the stream after the waiting audio; thread-safe."""
         self._over = True
         self._queue.put(None)
 
@@ -183,7 +183,7 @@ class AudioQueue(BaseSource[Block | Gap]):
         yield from reports.rest(self._dropped, self._missed)
 
     def _arrivals(self) -> list[_Arrival] | None:
-        """Take up to a second of arrivals; none after a short while; None at the end."""
+        """Take up to a second of arrivals; empty after a timeout, None at the end."""
         arrivals: list[_Arrival] = []
         count = 0
         while count < LONGEST_SECONDS * self.rate:
@@ -252,7 +252,7 @@ class _GapReports:
 
 
 LATENCY_SECONDS = 0.2
-"""What PortAudio holds for us when we are late; it calls some four times as often."""
+"""PortAudio's buffer for delays; it calls about four times as often."""
 MIXED_CHANNELS = 2
 """A sound server offers dozens of channels, a recording interface has unused ones."""
 _UNAVAILABLE = -9985  # paDeviceUnavailable
@@ -424,7 +424,7 @@ def open_input(
     channels: int | None = None,
     latency_seconds: float = LATENCY_SECONDS,
 ) -> OpenedInput:
-    """Open a device, as `choose` finds it, at its own rate, with at most so many channels."""
+    """Open a device found by `choose` at its own rate, with at most ``channels`` channels."""
     return OpenedInput(choose(devices(), wanted), channels, latency_seconds)
 
 
@@ -448,26 +448,26 @@ class InputSystem(NamedTuple):
 PORTAUDIO = InputSystem()
 
 STALLED_SECONDS = 5.0
-"""A device that gives nothing for so long is gone; the first sound may take 2 s."""
+"""A device without audio for this time is considered lost; the first audio may take 2 s."""
 RETRY_SECONDS = 1.0
 
 
 class Microphone(BaseSource[Block | Gap]):
-    """A sound device, as blocks of at most one second, as soon as they are there.
+    """A sound device, as blocks of at most one second without delay.
 
-    The device is opened at its own rate, and its callback fills an `AudioQueue`, whose gaps are
-    those of the stream. A device that vanishes is waited for, and the stream goes on with a gap
-    (``"device lost"``); if it does not come back the stream ends with one. Whatever keeps Python's
-    lock for longer than a sound card's buffer lasts (0.2 s) makes it overflow.
+    The device is opened at its own rate. Its callback fills an `AudioQueue`, and the stream has
+    that queue's gaps. If the device is lost, the stream waits for it and continues with a gap
+    (``"device lost"``), or ends with one if it does not return. Code that holds Python's lock for
+    longer than the sound card's buffer (0.2 s) makes it overflow.
 
     Args:
         device: a number, a name or part of one, as `monitor doctor --devices` lists them; None for
             the default input.
-        seconds: stop after so many seconds of audio; None goes on until ``stop``.
-        channels: how many to open, at most; None for one or two.
-        reconnect_seconds: how long a lost device is waited for.
-        queue_seconds: how much audio may wait.
-        report: called with a line for people when the device is lost, and when it is back.
+        seconds: maximum length of the stream; None continues until ``stop``.
+        channels: maximum number of channels to open; None for one or two.
+        reconnect_seconds: time to wait for a lost device.
+        queue_seconds: maximum of waiting audio.
+        report: called with a line of text when the device is lost and when it returns.
         clock: wall seconds.
         system: access to devices; PortAudio's by default.
     """
@@ -504,11 +504,11 @@ class Microphone(BaseSource[Block | Gap]):
 
     @property
     def waiting_seconds(self) -> float:
-        """Audio that was heard and not yet taken."""
+        """Seconds of captured audio that wait to be read."""
         return 0.0 if self._input is None or self._queue is None else self._queue.waiting_seconds
 
     def behind_seconds(self, seconds: float) -> float:
-        """Wall seconds since that second of the stream was heard."""
+        """Wall seconds since the capture of that second of the stream."""
         return 0.0 if self._queue is None else self._queue.behind_seconds(seconds - self._before)
 
     def open(self) -> None:
@@ -518,7 +518,7 @@ class Microphone(BaseSource[Block | Gap]):
             self.label = self._input.name
 
     def stop(self) -> None:
-        """End the stream after what was heard so far; may be called from anywhere."""
+        """End the stream after the audio captured so far; thread-safe."""
         self._stopped.set()
         if self._queue is not None:
             self._queue.stop()
@@ -552,7 +552,7 @@ class Microphone(BaseSource[Block | Gap]):
                 yield gap
                 if not is_back:
                     return
-                recording += 1  # resampling and voice activity begin afresh
+                recording += 1  # resampling and voice activity restart
         finally:
             self._stopped.clear()  # not before: it may have been stopped before its first block
             self._release()

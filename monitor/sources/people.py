@@ -22,19 +22,19 @@ from monitor.types import Block, Gap
 
 
 class Diarised(SplitSource):
-    """A recording split by turns: who speaks when, as somebody else found out.
+    """A recording split by speaker turns from a diariser.
 
-    Time in which two labels speak counts for nobody, and neither does time of no label. What is
-    left of a label is joined: its voice is measured as if nobody else had been in the room.
+    Overlapping speech and time without a label are excluded. The remaining speech of a label is
+    joined and measured like a recording of this speaker alone.
 
     Args:
         source: one recording, of audio.
         turns: `Turns`, a file of them (`read_turns`), or any number of `Turn`.
-        start_seconds: where the recording begins on the clock of the turns; None for the
+        start_seconds: start of the recording on the clock of the turns; None for the
             ``start_seconds`` of a `File`.
 
     Raises:
-        SourceError: the turns cannot be read, or none lies in the recording.
+        SourceError: the turns cannot be read, or all are outside the recording.
         UsageError: as `SplitSource`.
 
     Example:
@@ -88,7 +88,7 @@ class Diarised(SplitSource):
 
     @property
     def overlap_seconds(self) -> float | None:
-        """Seconds that count for nobody, as several speak."""
+        """Seconds of overlapping speech, which are excluded."""
         return round(self.turns.overlap_seconds, 3)
 
     def _parts(self, block: Block, begun: float) -> Iterator[Stretch]:
@@ -115,16 +115,16 @@ class Diarised(SplitSource):
 
 
 MOST_DELAY_SECONDS = 60.0
-"""So much sound is held in memory at most, and so long turns are remembered."""
+"""Maximum audio in memory, and the age up to which turns are stored, in seconds."""
 
 
 class LiveDiarised(SplitSource, WrappedLiveSource):
     """A live source split by turns that come during the stream, as from a live diariser.
 
-    Sound waits, in memory alone, until it is ``delay_seconds`` old (60 at most); then it belongs to
-    the one label that had it by the turns that had come. Later turns give a gap, ``"late turns"``.
-    Where turns end, and the sound goes on for a second, there is a gap ``"turns ended"``, once.
-    Times of turns are those of the received sound, from its first sample on.
+    Audio waits in memory until it is ``delay_seconds`` old (at most 60). It is then given to the
+    single label of the turns received by that time. Later turns cause a gap ``"late turns"``. If
+    the turns end and the audio continues for a second, there is one gap ``"turns ended"``. Times of
+    turns refer to the received audio, from its first sample on.
     """
 
     source: LiveSource
@@ -145,7 +145,7 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
         self._alone: list[float] = []
         self._overlap_of: list[float] = []
         self._overlap = 0.0
-        self._late: float | None = None  # seconds that nobody was told of; None: nothing was late
+        self._late: float | None = None  # late seconds not reported yet; None if nothing was late
 
     def __enter__(self) -> Self:
         entered = super().__enter__()
@@ -197,11 +197,11 @@ class LiveDiarised(SplitSource, WrappedLiveSource):
 
     @property
     def overlap_seconds(self) -> float | None:
-        """Seconds so far that counted for nobody, as several spoke."""
+        """Seconds of overlapping speech so far, which are excluded."""
         return round(self._overlap, 3)
 
     def _take(self, received: float) -> Iterator[Gap]:
-        """Take the turns that came; the first that is late is told at once, the rest at the end."""
+        """Take the received turns; report the first late one at once, others at the end."""
         for turn in self._pipe.collect(received + self.source.waiting_seconds):
             if turn.label not in self._place:
                 self._place[turn.label] = len(self.people)

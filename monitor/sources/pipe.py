@@ -52,9 +52,9 @@ class WavHeader:
 
 
 def read_header(read: Callable[[int], bytes]) -> WavHeader:
-    """Read the header of a WAV, leaving the pipe at its first sample; else a SourceError.
+    """Read a WAV header up to the first sample; raise SourceError if invalid.
 
-    ``read`` gives exactly that many bytes, fewer only at the end of the pipe.
+    ``read`` returns the requested number of bytes, fewer only at the end of the pipe.
     """
     start = read(12)
     if not start:
@@ -90,7 +90,7 @@ def _skip(read: Callable[[int], bytes], length: int) -> int:
 
 
 def pcm_to_float(data: bytes, encoding: str, channels: int) -> FloatArray:
-    """Convert frames of PCM to float32, shape (n,) for one channel, else (n, channels)."""
+    """Convert PCM frames to float32, shape (n,) for one channel, otherwise (n, channels)."""
     samples: FloatArray
     if encoding == "f32le":
         samples = np.frombuffer(data, "<f4").astype(np.float32)

@@ -22,7 +22,9 @@ from monitor.protocols import LiveSource, Provenance, Source
 from monitor.safe_text import file_name
 from monitor.sources.base import file_hash
 
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:")  # two letters or more: C: is a drive
+_SCHEME = re.compile(
+    r"[a-z][a-z0-9+.-]+:"
+)  # at least two letters, because one letter is a Windows drive
 _INTERVAL = "an interval needs an audio file; leave out the start and the end"
 _NOT_FOR_THIS = {
     "raw": "raw is for standard input, not for {name}; give - as the file",
@@ -33,7 +35,7 @@ _NOT_FOR_THIS = {
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """Opener of the sources of one scheme or suffix; ``frames``: they hold no audio."""
+    """Opener of one scheme or suffix; ``frames`` marks sources without audio."""
 
     opens: Callable[..., Source]
     options: frozenset[str]
@@ -69,11 +71,11 @@ def open_source(name: str | os.PathLike[str] | VirtualFile, **options: Any) -> S
     """Open a source by name: a recording, frames, ``-``, ``mic:`` or a registered one.
 
     Args:
-        name: ``mic:`` or ``mic:NAME``, another scheme, ``-`` for standard input, or a file; a
-            virtual file holds audio.
-        **options: for recordings ``start_seconds`` and ``end_seconds``; for standard input ``raw``,
-            (rate, channels, encoding); for ``mic:`` those of `monitor.sources.Microphone`. None
-            stands for an option that was not given.
+        name: ``mic:`` or ``mic:NAME``, another scheme, ``-`` for standard input, or a file. A
+            virtual file contains audio.
+        **options: ``start_seconds`` and ``end_seconds`` for recordings, ``raw`` as (rate, channels,
+            encoding) for standard input, and those of `monitor.sources.Microphone` for ``mic:``.
+            None means not given.
 
     Raises:
         SourceError: it cannot be opened.
@@ -123,12 +125,11 @@ def is_frames(name: str | os.PathLike[str] | VirtualFile) -> bool:
 
 
 def recording_hashes(path: str | os.PathLike[str] | VirtualFile) -> tuple[str, ...]:
-    """Compute the hashes of a recording: two recordings that share one are the same.
+    """Compute the hashes of a recording; recordings with a common hash are the same.
 
-    The first is of the bytes. Audio has a second one, of rate, channels, frame count and the
-    first 30 s of samples at 16 bits, so that a WAV copy of a FLAC is known again. Frames have those
-    of the recording they were made from too, where their header says so, and so has a part of a
-    recording.
+    The first hash is of the bytes. Audio has a second one of rate, channels, frame count and the
+    first 30 s of samples at 16 bits, which recognises a WAV copy of a FLAC. Frames also have the
+    hashes of their recording if the header contains them. An excerpt has those of its recording.
     """
     path = readable(path)
     if isinstance(path, Path) and is_frames(path):

@@ -50,17 +50,17 @@ _VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]+)>")
 _UNDERLINED = re.compile(r"<u>((?:(?!<u>).)*?)</u>")  # looks at no letter twice
 _NAMED = re.compile(r"\[([^\[\]]+)\]:\s|\((speaker [^()]+)\)\s*")  # by WhisperX and whisper.cpp
 _BLINK_SECONDS = 0.05  # a caption as short as that only clears the screen
-_MOST_LINES = 1_000_000  # in twice as long as anybody talks in a day there are fewer
-_MOST_LETTERS = 1_000_000  # of what stands between two times
+_MOST_LINES = 1_000_000  # more than in two days of speech
+_MOST_LETTERS = 1_000_000  # between two times
 
 
 def read_captions(label: str, text: str) -> Transcript:
     """Read the words of captions, WebVTT or SubRip, by the header or the suffix.
 
-    A caption lasts to the next times, blank lines or not. Speakers are those of ``<v NAME>``, and
-    of ``[NAME]: `` where WhisperX wrote the captions. Words have times of their own where a caption
-    has them within (``<00:00:01.500>``), or underlines one word after the other (as Whisper's
-    ``--highlight_words``). Lines that roll up, and so stand in two captions, are counted once.
+    A caption ends at the next times, regardless of blank lines. Speakers are taken from ``<v
+    NAME>``, and from ``[NAME]: `` in WhisperX captions. Words have their own times if a caption
+    contains times (``<00:00:01.500>``) or underlines the words in turn (as Whisper's
+    ``--highlight_words``). Lines that roll up through two captions count once.
     """
     text = text.strip()
     _check_size(label, text)
@@ -87,7 +87,7 @@ def read_captions(label: str, text: str) -> Transcript:
 
 
 def _check_size(label: str, text: str) -> None:
-    """Refuse what would take memory and minutes, before any of it is taken apart."""
+    """Refuse inputs that would take too much memory and time, before parsing."""
     if text.count("\n") + text.count("\r") > _MOST_LINES:
         raise SourceError(f"{label} has more than {_MOST_LINES} lines; is it a transcript?")
     if max(map(len, text.split("-->"))) > _MOST_LETTERS:
@@ -98,7 +98,7 @@ def _check_size(label: str, text: str) -> None:
 
 
 def _captions(lines: Sequence[str], is_vtt: bool) -> tuple[list[_Shown], int]:
-    """Return the captions of a file, and how many there are whose times cannot be read."""
+    """Return the captions of a file, and the number with unreadable times."""
     begins = [number for number, line in enumerate(lines) if _ARROWED.match(line)]
     is_numbered = bool(begins) and begins[0] > 0 and lines[begins[0] - 1].strip().isdigit()
     shown = list[_Shown]()
@@ -201,7 +201,7 @@ def _runs(caption: _Shown) -> Iterator[Cue]:
 
 
 def _share_time(spoken: Sequence[tuple[str, str]], begin: float, end: float) -> Iterator[Cue]:
-    """Yield what the voices of one stretch say, each with its share of the time."""
+    """Yield the cues of several voices in one stretch, each with a fraction of the time."""
     parts = [
         (voice, "".join(text for _, text in pieces))
         for voice, pieces in groupby(spoken, key=lambda piece: piece[0])
@@ -234,9 +234,9 @@ _MARKS = ("[_", "<|")  # tokens that are no text: [_BEG_], [_TT_50], <|endoftext
 
 
 def token_cues(rows: Sequence[dict[str, object]]) -> list[Cue]:
-    """Make the cues of segments: one a word where they have tokens, or a segment a token.
+    """Make cues from segments: one per word if they have tokens, or one per token.
 
-    A token that begins without a space goes on with the word before it.
+    A token without a leading space continues the previous word.
     """
     parted = any(text_of(row).startswith(" ") for row in rows)
     cues: list[Cue] = []
@@ -254,7 +254,7 @@ def token_cues(rows: Sequence[dict[str, object]]) -> list[Cue]:
 
 
 def mend_text(text: str) -> str:
-    """Mend a text whose letters may have been cut into tokens within their bytes."""
+    """Mend a text that was cut into tokens within multi-byte letters."""
     try:
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     except UnicodeEncodeError:  # halves of characters that a JSON wrote as escapes
@@ -280,9 +280,9 @@ def _whisper_cpp_letters(pieces: Sequence[dict[str, object]]) -> str:
     return "".join(mend_text("".join(map(text_of, pieces))).split())
 
 
-# Known are openai-whisper and faster-whisper, ``verbose_json`` and ``diarized_json`` of OpenAI's
-# API, whisper.cpp (milliseconds, and tokens that are pieces of words), WhisperX (speakers), and the
-# chunks of Hugging Face's pipelines, of insanely-fast-whisper too.
+# Supported dialects: openai-whisper and faster-whisper, ``verbose_json`` and ``diarized_json`` of
+# OpenAI's API, whisper.cpp (milliseconds, sub-word tokens), WhisperX (speakers), and the chunks of
+# Hugging Face's pipelines and insanely-fast-whisper.
 
 # where the dialects keep their texts; what has words comes before what has segments alone
 _LISTS = ("transcription", "speakers", "chunks", "words", "segments", "word_segments")
@@ -324,9 +324,9 @@ def read_whisper(label: str, text: str) -> Transcript:
 
 
 def _google_segments(document: Any) -> Any:
-    """Return the first alternatives of Google's Speech-to-Text as segments; others as they are.
+    """Return the first alternatives of Google's Speech-to-Text as segments; leave others unchanged.
 
-    Where it tells speakers apart its last result has all words again, with their speakers.
+    With diarisation, its last result repeats all words with their speakers.
     """
     results = rows_in(document.get("results")) if isinstance(document, dict) else []
     segments = [rows_in(result.get("alternatives"))[:1] for result in results]
@@ -351,10 +351,10 @@ _NO_TEXT = frozenset({"<eps>", "SIL", "<sil>", "@"})
 
 
 def read_ctm(label: str, text: str) -> Transcript:
-    """Read the words of a CTM: a line is recording, channel, begin, duration, word.
+    """Read the words of a CTM, with recording, channel, begin, duration and word per line.
 
-    Confidence, type and speaker may follow. Of several recordings that is taken which the file is
-    named after; of several channels each is a speaker.
+    Confidence, type and speaker may follow. If there are several recordings, the one with the
+    file's name is used. Several channels are several speakers.
     """
     rows = []
     for number, line in enumerate(lines_of(text), 1):
@@ -490,7 +490,7 @@ _READERS: Mapping[str, Callable[[str, str], Transcript]] = {
 }
 _MOST_JSON_BYTES = 200_000_000
 SUFFIXES = tuple(_READERS)
-"""Of transcripts, in the order in which they are looked for: first what mostly times each word."""
+"""Suffixes of transcripts in search order. Formats that usually time each word come first."""
 
 
 def read_transcript(
@@ -499,13 +499,12 @@ def read_transcript(
     """Read the words of a recording with their times.
 
     Args:
-        path: JSON lines (``.words``), CTM (``.ctm``), JSON of Whisper's programs (``.json``),
-            captions (``.vtt``, ``.srt``), or a table (``.tsv``); ``-`` reads JSON lines from
-            standard input, to its end.
-        speaker: take the words of this one alone; None takes all.
+        path: JSON lines (``.words``), CTM (``.ctm``), Whisper JSON (``.json``), captions (``.vtt``,
+            ``.srt``) or a table (``.tsv``). ``-`` reads JSON lines from standard input to its end.
+        speaker: take only this speaker's words; None takes all.
 
     Raises:
-        SourceError: it cannot be read, or does not name the speaker; one line says why.
+        SourceError: it cannot be read, or does not name the speaker; with a one-line reason.
     """
     path = readable(path)
     reader = read_word_lines if path == Path("-") else _READERS.get(path.suffix.lower())
@@ -516,7 +515,7 @@ def read_transcript(
         raise SourceError(
             f"{file_name(path.name)} is no transcript: it must be {', '.join(SUFFIXES)}"
         )
-    whisper = reader is read_whisper  # tells of each word and piece of a word all that it knows
+    whisper = reader is read_whisper  # it stores many values for each word and token
     limit = _MOST_JSON_BYTES if whisper else MOST_BYTES
     transcript = reader(file_name(path.name), read_text(path, most=limit, mends=whisper))
     if not transcript.timed_words:
@@ -531,10 +530,10 @@ _LANGUAGE = re.compile(r"\.[a-z]{2,3}(-[A-Za-z0-9]+)*", re.ASCII)
 
 
 def transcript_beside(recording: Readable) -> Path | None:
-    """Find the transcript that lies beside a recording, ``talk.vtt`` beside ``talk.flac``.
+    """Find the transcript beside a recording, such as ``talk.vtt`` beside ``talk.flac``.
 
-    Where several do, the first of `SUFFIXES`: those that time each word come before captions. Where
-    none does, captions that name their language (``talk.en.vtt``), if there is one file of them.
+    If there are several, the first of `SUFFIXES` is used, so that word-timed formats precede
+    captions. Otherwise a single file of captions with a language (``talk.en.vtt``) is used.
     """
     if isinstance(recording, VirtualFile):
         return None
@@ -566,8 +565,8 @@ def _find_language_captions(recording: Path) -> list[Path]:
 class TranscriptChoice:
     """Choice of a recording's transcript, and of the speaker in it who counts.
 
-    ``path`` is None for the one beside each recording; ``speaker`` is as the transcript calls who
-    is heard, None for all words of a transcript that names one speaker or nobody.
+    ``path`` is None for the transcript beside each recording. ``speaker`` is the name in the
+    transcript. None takes all words of a transcript with at most one speaker.
     """
 
     path: Path | None = None
@@ -579,7 +578,7 @@ class TranscriptChoice:
         return replace(self, path=path)
 
     def find(self, recording: Readable) -> Path | None:
-        """Find the transcript of a recording; None where none lies beside it."""
+        """Find the transcript of a recording, or return None."""
         return self.path or transcript_beside(recording)
 
     def files(self, recording: Readable, *, words: bool) -> list[Path]:
@@ -588,7 +587,7 @@ class TranscriptChoice:
         return [*files_of(recording), *(() if transcript is None else (transcript,))]
 
     def locate(self, recording: Readable) -> Path:
-        """Find the transcript of a recording; SourceError where none lies beside it."""
+        """Find the transcript of a recording, or raise SourceError."""
         transcript = self.find(recording)
         if transcript is None and isinstance(recording, VirtualFile):
             raise SourceError(f"{recording.name} has no words: leave out the features of words")
@@ -607,16 +606,16 @@ class TranscriptChoice:
         return transcript
 
     def read(self, recording: Readable, *, own: str | None = None) -> Transcript:
-        """Read the words of whoever is heard in a recording.
+        """Read the words of the measured speaker of a recording.
 
-        ``own`` is what the speaker is called elsewhere; taken where the transcript names several,
-        this one among them, and nobody chose. SourceError where it is not said who counts: other
-        people's words would be held against her.
+        ``own`` is the speaker's name elsewhere. It is used if no speaker was chosen and it is among
+        several in the transcript. Raises SourceError if the speaker is ambiguous, because other
+        people's words would distort the bits.
         """
         return self.of(read_transcript(self.locate(recording)), own=own)
 
     def of(self, transcript: Transcript, *, own: str | None = None) -> Transcript:
-        """Return those words of a transcript that count; SourceError as `read`."""
+        """Return the words of a transcript that count; SourceError as in `read`."""
         if self.speaker is not None:
             return transcript.of(self.speaker)
         speakers = transcript.speakers
@@ -630,7 +629,7 @@ class TranscriptChoice:
 
 
 LIES_BESIDE = TranscriptChoice()
-"""The transcript that lies beside each recording, of whoever is heard in it."""
+"""The transcript beside each recording, of its measured speaker."""
 
 
 def words_mark(transcript: Transcript) -> str:

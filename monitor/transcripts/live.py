@@ -1,4 +1,4 @@
-"""Words, and turns, that come while they are said: lines of a program, through a pipe."""
+"""Live words and turns, as lines of a program through a pipe."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ Parsed = TypeVar("Parsed")
 
 
 class LinePipe(Managed, Generic[Parsed]):
-    """Reader of lines on a thread of its own, so that nobody waits for whoever writes them.
+    """Reader of lines on its own thread, so that the stream never waits for the writer.
 
     Args:
-        lines: texts or UTF-8, as they come; `lines_from` gives those of a file descriptor.
-        label: what to call it in front of a person.
-        report: called with a line for people, by whoever takes what came.
+        lines: texts or UTF-8 as they arrive; `lines_from` reads a file descriptor.
+        label: name in messages.
+        report: called with a line of text, from the thread that collects the items.
 
     Attributes:
-        count: words, or turns, that were taken.
-        malformed: lines that were left out; each is named.
-        ahead: words, or turns, that were left out, since they end long after what was heard.
-        beyond: those that were left out, since there are too many, or labels too many.
-        labels: of speakers, in the order in which they were named.
+        count: number of words or turns accepted.
+        malformed: number of malformed lines, each of which was reported.
+        ahead: number of words or turns dropped because they end long after the received audio.
+        beyond: number dropped because there are too many items or labels.
+        labels: labels of speakers, in order of appearance.
     """
 
     LOST: ClassVar[tuple[tuple[str, str], tuple[str, str]]]  # ahead, and too many, with plurals
@@ -83,11 +83,11 @@ class LinePipe(Managed, Generic[Parsed]):
         return self._over.is_set() and self._queue.empty()
 
     def wait(self, seconds: float | None = None) -> None:
-        """Wait until the pipe has ended, or for so long."""
+        """Wait until the pipe has ended, or for at most ``seconds``."""
         self._over.wait(seconds)
 
     def _take(self) -> list[Parsed]:
-        """Return all that came since the last time; report malformed lines."""
+        """Return the items since the last call; report malformed lines."""
         items: list[Parsed] = []
         try:
             while True:
@@ -104,7 +104,7 @@ class LinePipe(Managed, Generic[Parsed]):
             return items
 
     def report_lost(self) -> None:
-        """Report how much was left out; nothing where nothing was."""
+        """Report the number of dropped items, if any."""
         nouns = ("malformed line", "malformed lines"), *self.LOST
         counts = zip((self.malformed, self.ahead, self.beyond), nouns, strict=True)
         losses = [plural(count, *noun) for count, noun in counts if count]
@@ -112,7 +112,7 @@ class LinePipe(Managed, Generic[Parsed]):
             self._report(f"{self.label}: left out in all: {' and '.join(losses)}")
 
     def _lies_ahead(self, noun: str, end: float, audio_seconds: float) -> bool:
-        """Return whether something ends long after what was heard; it is counted, and reported."""
+        """Return whether an item ends long after the received audio; count and report it."""
         if end <= audio_seconds + _MOST_AHEAD_SECONDS:
             return False
         if not self.ahead:
@@ -140,7 +140,7 @@ class LinePipe(Managed, Generic[Parsed]):
             self._over.set()
 
     def _put(self, entry: list[Parsed] | str) -> bool:
-        """Put it where it waits to be taken; False once nobody takes any."""
+        """Queue an item; False after the reader has stopped."""
         while not self._stopped.is_set():
             try:
                 self._queue.put(entry, timeout=_WAIT_SECONDS)
@@ -153,10 +153,10 @@ class LinePipe(Managed, Generic[Parsed]):
 class WordPipe(LinePipe[TimedWord]):
     """Reader of lines of words, as a live recogniser writes them.
 
-    A line is a word, as in a `.words` file, or a segment as Whisper's JSON has it. Words may come
-    late: one counts from when it is taken, or from its own ``known`` where that is later still.
-    Words of ``speaker`` alone count; None takes all, until a second speaker is named: then those of
-    the first alone.
+    A line is a word as in a `.words` file, or a segment as in Whisper's JSON. Words may arrive
+    late. A word counts from its collection, or from its own ``known`` if that is later. Only words
+    of ``speaker`` count. None takes all words until a second speaker appears, and from then on only
+    those of the first.
     """
 
     LOST = ("word ahead", "words ahead"), ("word too many", "words too many")
@@ -179,13 +179,13 @@ class WordPipe(LinePipe[TimedWord]):
     def collect(
         self, tick: int, recording: int = 0, audio_ticks: int | None = None
     ) -> Words | None:
-        """Return the words that came since the last time; None for none.
+        """Return the words since the last call, or None.
 
         Args:
-            tick: how much of the recording has been heard; what counted before counts now.
-            recording: which recording of the stream.
-            audio_ticks: ticks that anybody can have heard; words that end more than 10 s later have
-                times of another unit or clock, and are left out. None asks nothing.
+            tick: position in the recording; words known earlier count from here.
+            recording: index of the recording in the stream.
+            audio_ticks: ticks of audio captured. Words that end more than 10 s later have another
+                unit or clock and are dropped. None skips this check.
         """
         words_now = self._take()
         if audio_ticks is not None:
@@ -211,7 +211,7 @@ class WordPipe(LinePipe[TimedWord]):
         return replace(words, known=np.maximum(words.known, tick), recording=recording)
 
     def _limit_rate(self, words: list[TimedWord], seconds: float) -> list[TimedWord]:
-        """Limit words to as many as anybody can have said: room grows with what was heard."""
+        """Limit the rate of words to that of speech, in proportion to the received audio."""
         grown = MOST_WORDS_A_SECOND * max(0.0, seconds - self._seconds)
         self._room, self._seconds = min(self._room + grown, _MOST_AT_ONCE), seconds
         allowed = words[: int(self._room)]
@@ -229,9 +229,9 @@ class WordPipe(LinePipe[TimedWord]):
 class TurnPipe(LinePipe[Turn]):
     """Reader of RTTM's SPEAKER lines, as a live diariser writes them.
 
-    A line comes when its turn is over, or so far; times are seconds from the start of what is
-    heard. Left out are turns that end more than 10 s after what was heard, and those of a label
-    beyond the first `MOST_LABELS`.
+    A line arrives when its turn is over, or with its part so far. Times are seconds from the start
+    of the stream. Turns that end more than 10 s after the received audio are dropped, as are those
+    of a label beyond the first `MOST_LABELS`.
     """
 
     LOST = ("turn ahead", "turns ahead"), ("turn of a label too many", "turns of labels too many")
@@ -241,7 +241,7 @@ class TurnPipe(LinePipe[Turn]):
         return [] if turn is None else [turn]
 
     def collect(self, audio_seconds: float) -> list[Turn]:
-        """Return the turns that came since the last time, of so many seconds of audio."""
+        """Return the turns since the last call, after ``audio_seconds`` of audio."""
         turns = []
         for turn in self._take():
             if self._lies_ahead("turn", turn.end_seconds, audio_seconds):

@@ -21,7 +21,7 @@ from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, Words
 
 
 def rows_in(rows: object) -> list[dict[str, object]]:
-    """Return the rows of what ought to be a list of them; what is none is passed over."""
+    """Return the rows of a list of rows; skip invalid entries."""
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
@@ -70,13 +70,13 @@ def check_times(where: str, rows: Sequence[Mapping[str, object]]) -> None:
 
 
 def text_of(row: Mapping[str, object]) -> str:
-    """Return what was said, with the space before it where the program left it there."""
+    """Return the text, with its leading space if the program wrote one."""
     text = row.get("word", row.get("text"))
     return text if isinstance(text, str) else ""
 
 
 def speaker_of(row: Mapping[str, object]) -> str:
-    """Return who said it; empty where the program does not know."""
+    """Return the speaker; empty if unknown."""
     name = row.get("speaker", row.get("speakerLabel", row.get("speakerTag") or None))
     if isinstance(name, float) and name.is_integer():  # as a table with empty cells has numbers
         name = int(name)
@@ -100,13 +100,13 @@ _MARKS = {
 def read_text(
     path: Readable, *, most: int = MOST_BYTES, mends: bool = False, holds: str = "words"
 ) -> str:
-    """Read the text of a file: UTF-8, or UTF-16 that says so by its first bytes.
+    """Read the text of a file in UTF-8, or UTF-16 with a byte order mark.
 
     Args:
-        path: of the file; ``-`` for standard input.
-        most: bytes that it may have.
-        mends: keep bytes that are no text.
-        holds: what it should hold, for messages.
+        path: the file; ``-`` for standard input.
+        most: maximum bytes.
+        mends: keep invalid bytes.
+        holds: expected content, for messages.
     """
     label, piped = file_name(path.name), path == Path("-")
     try:
@@ -148,7 +148,7 @@ def check_content(path: Readable) -> None:
 
 
 def lines_of(text: str) -> list[str]:
-    """Split a text into lines, whoever wrote it; what else parts lines in Unicode is no break."""
+    """Split a text at any system's line ends, but not at Unicode's other separators."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
@@ -172,7 +172,7 @@ class TimedWord:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """Transcript of one recording: its words in the order in which they were said.
+    """Transcript of one recording, with its words in spoken order.
 
     Example:
         >>> words = TimedWord("yes", 0.31, 0.52, 0.52, "ann"), TimedWord("no", 0.6, 0.7, 0.7, "bob")
@@ -202,7 +202,7 @@ class Transcript:
         return any(word.spread for word in self.timed_words)
 
     def of(self, speaker: str) -> Transcript:
-        """Return the words of one speaker alone; SourceError where the transcript names no such."""
+        """Return the words of one speaker; SourceError for an unknown name."""
         if (known := find_name(speaker, self.speakers)) is None:
             names = ", ".join(map(printable, self.speakers)) or "nobody"
             raise SourceError(f"{self.label} has no speaker {printable(speaker)}; it names {names}")
@@ -217,9 +217,9 @@ class Transcript:
         )
 
     def beyond(self, seconds: float) -> str:
-        """Report what lies after the end of a recording that long, in a line; empty for nothing.
+        """Report words after the end of a recording in one line; empty without any.
 
-        SourceError where all of it does: it is of another recording.
+        Raises SourceError if all words are after the end, because they belong to another recording.
         """
         count = sum(word.begin >= seconds for word in self.timed_words)
         what = f"{count} of {len(self.timed_words)} words lie after the end of the recording"
@@ -251,10 +251,11 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """A caption, a segment or a single word of a recogniser: a text and when it was said.
+    """A caption, a segment or a word of a recogniser, with its text and time.
 
-    Times are seconds from the start of the recording; ``known`` is None where it was known when it
-    ended, else its own time is a share of something longer. ``speaker`` is empty where nobody says.
+    Times are seconds from the start of the recording. ``known`` is None if the cue was known at its
+    end. Otherwise the cue's time is a fraction of something longer. ``speaker`` is empty if
+    unknown.
     """
 
     text: str
@@ -265,10 +266,10 @@ class Cue:
 
 
 def spread_words(cue: Cue) -> Iterator[TimedWord]:
-    """Spread the words of a cue over its time, by how many letters each has.
+    """Spread the words of a cue over its time in proportion to their letters.
 
-    Where a word really was said within its cue nobody knows, so that all of them are known only
-    when the cue ends. The time of a word that is alone in its cue is its own.
+    The true time of a word within its cue is unknown, so all words are known only at the cue's end.
+    The only word of a cue has the cue's time.
     """
     texts = cue.text.split()
     sizes = [len(text) + 1 for text in texts]  # and the space after it
@@ -285,10 +286,10 @@ def spread_words(cue: Cue) -> Iterator[TimedWord]:
 
 
 def segment_cues(rows: Sequence[dict[str, object]]) -> Iterator[Cue]:
-    """Yield the cues of segments, of chunks, or of words: one for each word that has a time.
+    """Yield the cues of segments, chunks or words, one per word with a time.
 
-    Words without a time of their own (WhisperX leaves numbers out) share what lies between their
-    neighbours; a segment without words is one cue. A missing end is where the next one begins.
+    Words without times (WhisperX omits them for numbers) share the time between their neighbours. A
+    segment without words is one cue. A missing end is the start of the next one.
     """
     nexts = [*(times_of(row)[0] for row in rows[1:]), math.nan]
     for row, following in zip(rows, nexts, strict=False):
@@ -331,17 +332,17 @@ def _word_cues(
 
 # --------------------------------------------------------------------------------------- gathering
 
-LATEST_SECONDS = 1e6  # eleven days: nobody records longer
-_TOUCHING_SECONDS = 0.1  # by which recognisers let neighbours overlap
-MOST_WORDS_A_SECOND = 15  # auctioneers say eight, and two may talk at once
+LATEST_SECONDS = 1e6  # eleven days, longer than any recording
+_TOUCHING_SECONDS = 0.1  # tolerated overlap of neighbours
+MOST_WORDS_A_SECOND = 15  # auctioneers reach eight, and two may talk at once
 _ENOUGH_WORDS = 20
-_RUN_WORDS = 1000  # and no more than a minute's words in a minute either
-_MOST_WORDS = 300_000  # of a day and a half without a pause
-_WORD_SECONDS = 0.3  # that one takes, where nobody says
+_RUN_WORDS = 1000  # the limit also applies to every minute
+_MOST_WORDS = 300_000  # a day and a half without a pause
+_WORD_SECONDS = 0.3  # of a word without a duration
 
 
 def gather(label: str, texts: Iterable[Cue], notices: Sequence[str] = ()) -> Transcript:
-    """Make a transcript of cues, in the order in which a file has them."""
+    """Make a transcript from cues in the order of the file."""
     cues = [cue for cue in _bounded(label, texts) if cue.text.strip()]
     timed = [cue for cue in cues if 0 <= cue.begin <= cue.end < LATEST_SECONDS]
     messages = list(notices)
@@ -386,7 +387,7 @@ def _bounded(label: str, cues: Iterable[Cue]) -> Iterator[Cue]:
 
 
 def _lasting(cues: Sequence[Cue]) -> Iterator[Cue]:
-    """Yield cues in order; those without length share what lies before the next later one."""
+    """Yield cues in order; those without duration share the time before the next later one."""
     nexts = [*dict.fromkeys(cue.begin for cue in cues), math.inf][1:]
     by_begin = groupby(cues, key=lambda cue: cue.begin)
     for (begin, together), following in zip(by_begin, nexts, strict=True):
@@ -414,7 +415,7 @@ def _overlapping(cues: Iterable[Cue]) -> int:
 
 
 def _check_rate(label: str, words: Sequence[TimedWord]) -> None:
-    """Refuse more words a second than anybody says, over all or in a stretch of a thousand."""
+    """Refuse an impossible word rate, overall or in any thousand words."""
     seconds = max(word.end for word in words) - min(word.begin for word in words)
     a_second = len(words) / seconds if seconds > 0 else math.inf
     begins = sorted(word.begin for word in words)
@@ -443,19 +444,19 @@ _DOUBTFUL = 0.05
 class Coverage:
     """Overlap of the words of a transcript with the speech of a recording."""
 
-    in_speech: float  # share of the words' time in which there is speech
-    covered: float  # share of the speech in which there are words
-    # share of the places along the recording where the words would lie in speech as well as they
-    # do, near 0 for its own; None where that tells nothing: hardly a pause, or less than 30 s
+    in_speech: float  # fraction of the words' time with speech
+    covered: float  # fraction of the speech with words
+    # fraction of positions along the recording at which the words would fit the speech equally
+    # well, near 0 for the right recording; None with too few pauses or less than 30 s
     as_well: float | None
 
     @property
     def doubtful(self) -> bool:
-        """Flag: the words fit the speech no better than those of another recording might."""
+        """Whether the words fit the speech no better than another recording's might."""
         return self.as_well is not None and self.as_well > _DOUBTFUL
 
     def sentence(self, label: str) -> str:
-        """Format all of it in a line, for people."""
+        """Format all figures in one line."""
         shares = f"{self.in_speech:.0%} of its words' time is speech, and {self.covered:.0%} of"
         line = f"{label}: {shares} the speech has words".replace("%", " %")
         if self.doubtful:
@@ -468,7 +469,7 @@ class Coverage:
 
 
 def measure_coverage(words: Words, speech: BoolArray) -> Coverage:
-    """Measure how the words of a transcript lie in the speech, shape (ticks,), of a recording."""
+    """Measure the overlap of a transcript's words with speech, shape (ticks,)."""
     ticks = max(speech.size, int(words.ends.max(initial=0)))
     steps = np.zeros(ticks + 1, np.int64)
     np.add.at(steps, words.begins, 1)

@@ -46,7 +46,7 @@ class Turn:
 
     start_seconds: float  # from the start of the recording
     end_seconds: float  # after it starts
-    label: str  # what whoever wrote it calls the speaker, "SPEAKER_00" say
+    label: str  # the file's name of the speaker, such as "SPEAKER_00"
 
     def __post_init__(self) -> None:
         if not (0 <= self.start_seconds < LATEST_SECONDS and self.end_seconds < LATEST_SECONDS):
@@ -70,7 +70,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Turns of one recording: who speaks when.
+    """Speaker turns of one recording.
 
     Example:
         >>> turns = Turns.of([Turn(0, 4, "ann"), Turn(3, 6, "bob"), Turn(5, 9, "bob")])
@@ -117,14 +117,14 @@ class Turns:
 
     @property
     def overlap_seconds(self) -> float:
-        """Seconds in which two labels or more speak: they count for nobody."""
+        """Seconds with at least two labels, which are excluded."""
         return self._sweep()[2]
 
     def cut(self, seconds: float, start_seconds: float = 0.0, *, warns: bool = True) -> Turns:
-        """Cut out the turns of a part of the recording, on the clock of that part.
+        """Cut out the turns of an excerpt of the recording, on the excerpt's clock.
 
-        ``warns`` says whether turns after its end are worth a notice. SourceError where no turn
-        lies in it.
+        ``warns`` adds a notice about turns after its end. Raises SourceError if no turn is within
+        it.
         """
         end = start_seconds + seconds
         inside, beyond, lost = [], 0, 0.0
@@ -160,7 +160,7 @@ class Turns:
         return Turns(tuple(inside), self.label, notices)
 
     def _sweep(self) -> tuple[list[Turn], dict[str, float], float]:
-        """Compute who is alone when, the overlap of each label, and of all."""
+        """Compute the turns without overlap, and the overlap of each label and in total."""
         times = sorted(
             [(turn.start_seconds, 1, turn.label) for turn in self.turns]
             + [(turn.end_seconds, -1, turn.label) for turn in self.turns],
@@ -195,18 +195,17 @@ class Turns:
 def read_turns(
     path: str | os.PathLike[str] | VirtualFile, *, recording: str | None = None
 ) -> Turns:
-    """Read who speaks when, from a file whose suffix names its format.
+    """Read speaker turns from a file, in the format of its suffix.
 
     Args:
-        path: RTTM (``.rttm``; pyannote, NeMo, Kaldi), labels of Audacity (``.txt``: start, end and
-            label with tabs between), JSON rows of ``start``, ``end`` and ``speaker``, or a
-            transcript that names its speakers (`read_transcript`: WhisperX, ``<v NAME>``); a tier a
-            person of ELAN (``.eaf``) or Praat (``.TextGrid``). ``-`` is RTTM on standard input.
-        recording: the name of the recording, which an RTTM of several is asked for; None for that
-            of the file.
+        path: RTTM (``.rttm``) of pyannote, NeMo or Kaldi, or tab-separated Audacity labels
+            (``.txt``) with start, end and label. JSON rows have ``start``, ``end`` and ``speaker``.
+            ELAN (``.eaf``) and Praat (``.TextGrid``) files have one tier per person. A transcript
+            must name its speakers (`read_transcript`). ``-`` reads RTTM from standard input.
+        recording: name of the recording in an RTTM of several; None for the file's name.
 
     Raises:
-        SourceError: it cannot be read, or does not say who speaks; one line says why.
+        SourceError: it cannot be read, or has no speakers; with a one-line reason.
     """
     path = readable(path)
     name = file_name(path.name)
@@ -284,10 +283,10 @@ def parse_turn(where: str, line: bytes | str) -> Turn | None:
 
 
 def _speaker_fields(where: str, line: str) -> tuple[str, Turn | None] | None:
-    """Return the recording and the turn of a SPEAKER line; None of lines of other types.
+    """Return the recording and the turn of a SPEAKER line; None for other lines.
 
-    A turn that lasts no time, or is nobody's, is None. Names of recordings and labels may have
-    blanks in them: the two <NA> between times and label tell where each begins.
+    A turn without duration or speaker is None. Names of recordings and labels may contain blanks,
+    because the two <NA> between times and label separate them.
     """
     cells = line.split()
     if not cells or cells[0] != "SPEAKER":
@@ -319,10 +318,10 @@ def _without_scores(where: str, cells: Sequence[str]) -> str:
 
 
 def read_labels(name: str, text: str) -> Turns:
-    """Read labels of Audacity: start, end and label a line, with tabs between.
+    """Read Audacity labels, with tab-separated start, end and label per line.
 
-    Lines that begin with a backslash say a range of frequencies and are ignored; so are labels
-    without text and those at one point of time.
+    Lines that begin with a backslash have a frequency range and are ignored. Labels without text or
+    duration are ignored, too.
     """
     turns, points = [], 0
     for number, line in enumerate(lines_of(text), 1):
@@ -365,7 +364,7 @@ def _turn(where: str, start: float, end: float, label: str) -> Turn:
 
 
 def _turns_from_words(transcript: Transcript) -> Turns:
-    """Return the turns of a transcript's words; words that nobody is named for are nobody's."""
+    """Return the turns of a transcript's words; words without a speaker are excluded."""
     if not transcript.speakers:
         raise SourceError(
             f"{transcript.label} does not say who speaks: give a transcript with speakers, or an "
@@ -391,7 +390,7 @@ def _turns_from_words(transcript: Transcript) -> Turns:
 
 
 def _parse_json(name: str, text: str) -> Turns | None:
-    """Return the turns of rows of start, end and speaker without words; None of anything else."""
+    """Return the turns of rows of start, end and speaker without words; None for other content."""
     try:
         document: Any = json.loads(text, strict=False)
     except (ValueError, RecursionError):
@@ -415,7 +414,7 @@ def _parse_json(name: str, text: str) -> Turns | None:
 
 
 # ------------------------------------------------------------------------------------ annotations
-# A tier a person, as ELAN and Praat keep them.
+# One tier per person, as in ELAN and Praat.
 
 # what aligners write where nobody speaks
 _SILENCE = frozenset({"sil", "sp", "<sil>", "silent", "silence", "<p>", "<p:>", "#"})
@@ -426,12 +425,12 @@ _Tiers = list[tuple[str, list[tuple[float, float, str]]]]
 
 
 def _read_annotations(path: Path, recording: str) -> Turns:
-    """Read what each tier says: start, end and label, in seconds.
+    """Read the start, end and label of each tier's annotations, in seconds.
 
-    A tier is a person: of ELAN its participant, where it names one, else its name; tiers that
-    depend on another and tiers of points are left out, and what an aligner adds to the name
-    (``ann - words``). Of a file with one tier the texts are the labels. ``recording`` is the name,
-    without its suffix, of which of several media the times are wanted.
+    Each tier is a person, named after its ELAN participant if there is one, otherwise after the
+    tier. Dependent tiers and point tiers are skipped, and suffixes of aligners (``ann - words``)
+    are removed. In a file with one tier, the texts are the labels. ``recording`` is the name,
+    without suffix, of the medium for the times if there are several.
     """
     name, kind = file_name(path), "ELAN" if path.suffix.lower() == ".eaf" else "Praat"
     text = read_text(path, most=_MOST_BYTES, holds="turns")
@@ -500,7 +499,7 @@ def _find_origin(name: str, root: ElementTree.Element, recording: str) -> int:
     return next(iter(origins.values()), 0)
 
 
-# what counts in a text file of Praat: texts, numbers and flags that stand free, and comments
+# tokens of a Praat text file: texts, free-standing numbers and flags, and comments
 _PRAAT = re.compile(
     r'"(?P<text>[^"]*(?:""[^"]*)*)"|(?<!\S)(?P<number>-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)(?!\S)'
     r"|(?<!\S)(?P<flag><\w+>)(?!\S)|(?<!\S)!.*"
