@@ -23,17 +23,18 @@ NEAR_BITS = 1.0
 
 
 class Budget(Threshold):
-    """A threshold that calls itself a budget: nearly spent, or spent.
+    """A threshold named as a budget: nearly spent, or spent.
 
-    It counts what its field counts: over all sessions where a ledger carries them on. That is the
-    figure of one stream of all that was heard, its length T that of all sessions together: what
-    an attacker has who kept everything. Sums of sessions' own bits would be no better: those of one
-    voice under one template do not stand on their own, and a small one takes nothing back. It
-    stands on the headline, ``bits``, never on its peak (docs/method.md sections 5 and 10).
+    It covers all sessions if a ledger continues them. The figure is that of one stream of all
+    speech so far, whose length T is that of all sessions together. This is the disclosure to an
+    attacker who kept everything. A sum of the sessions' bits would not be better, because sessions
+    of one voice under one template are not independent, and a small figure does not lower earlier
+    disclosure. The budget uses the headline, ``bits``, never its peak (docs/method.md sections 5
+    and 10).
 
     Args:
         budget_bits: the budget.
-        left_bits: what is left of it when the rule is raised; 0 where it is spent.
+        left_bits: remaining bits when the rule is raised; 0 if it is spent.
     """
 
     kind = "budget"
@@ -47,7 +48,7 @@ class Budget(Threshold):
 
     @property
     def inconclusive_reason(self) -> str:
-        """Nothing: the next session goes on with what this one leaves open."""
+        """Always empty, because the next session continues an undecided budget."""
         return ""
 
     def begin(self, reading: Reading) -> list[Alert]:
@@ -110,9 +111,9 @@ class Conformal(Threshold):
 
     Source: docs/method.md section 11.
 
-    Raised at the first reading that *exceeds* it, unless it is to hold for longer: what stops at
-    the same bound as others' streams did says nothing. Its records quote the share, the length of
-    stream it is about, and by how many speakers; those of readings beyond that length say so.
+    It is raised at the first reading that *exceeds* it, or after the hold if there is one. Reaching
+    the same bound as other people's streams is no evidence. Its records quote the share, the stream
+    length and the number of speakers. Records of readings beyond that length are marked.
 
     Args:
         alarms: from ``Monitor.false_alarms``.

@@ -12,20 +12,20 @@ from monitor.maths.statistics import HOLD_SECONDS, Crossing, FirstCrossing
 from monitor.types import Record
 
 LEVELS = (1.0, 2.0, 3.0, 10.0)
-"""Bits whose crossing is told."""
+"""Levels in bits for which crossings are reported."""
 _SIDES = {"clear": "", "protected": "protected."}
 
 
 class Crossings:
     """Takes the events of a run with a protected side, and gives each crossing of a level.
 
-    What crosses is the headline: of the clear side, and of the strongest attacker who was tried.
+    It compares the headline of the clear side with that of the strongest attacker tried.
 
-    Levels that it can never reach are left out: evidence beyond what calibration supports, a
-    closed-set figure beyond log2 N. A crossing counts as an alert would
-    (`monitor.maths.statistics`): a gap or an open change begins it anew. Where the
-    evidence begins afresh, with another voice, what was not crossed by then stays so. Of an
-    attacker's confidence, where nobody is watched, nothing is told: it may be in somebody else.
+    Levels out of reach are skipped: evidence beyond the calibration's support, and closed-set
+    figures beyond log2 N. A crossing counts like an alert (`monitor.maths.statistics`), and a gap
+    or an open change restarts it. If the evidence restarts with another voice, levels not crossed
+    by then stay uncrossed. Without a watched speaker there are no crossings, because the attacker's
+    confidence may be in the wrong person.
     """
 
     def __init__(self, start: RunStart, levels: Sequence[float] = LEVELS) -> None:
@@ -83,7 +83,7 @@ class Crossings:
         self._over = bool(state["over"])
 
     def _observe(self, crossing: FirstCrossing, side: str, reading: Reading) -> None:
-        if reading.change is not None:  # it may be somebody else's
+        if reading.change is not None:  # it may be another speaker's
             crossing.broken()
             return
         source = reading if side == "clear" else reading.protected
@@ -121,7 +121,7 @@ def _crossing(cell: str) -> Crossing:
 
 
 def _disclosure_delay(clear: Crossing, protected: Crossing) -> tuple[float | None, bool]:
-    """Compute the delay of the protected side, or None, and whether it is at least so much."""
+    """Compute the delay of the protected side, or None, and whether it is only a minimum."""
     if not clear.crossed:
         return None, False
     seconds = protected.seconds - clear.seconds

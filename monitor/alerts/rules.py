@@ -17,7 +17,7 @@ from monitor.phrases import IMPOSTOR, plural
 from monitor.protocols import AlertRule, ExplainedRule
 from monitor.types import Record
 
-# --- The figures of a reading that an alert may stand on.
+# --- Figures of a reading that an alert may use.
 
 LIMITED = ("bits", "evidence_bits", "closed_set_bits", "gain_bits", "expected_bits")
 LIMITED_OF_FEATURE = ("expected_bits", "rank_bits", "local_bits", "gain_bits")
@@ -38,7 +38,7 @@ PROTECTED_FIELDS = _with_limits(("bits",))
 
 
 def check_field(field: str) -> None:
-    """Refuse what no reading has, or what no alert should stand on."""
+    """Refuse fields that no reading has or that no alert should use."""
     if not field.isprintable():
         raise UsageError(f"unknown alert field {field!a}: names are plain words")
     name, dot, last = field.rpartition(".")
@@ -109,7 +109,7 @@ def most_bits(field: str, start: RunStart) -> tuple[float | None, str]:
     is_evidence = start.headline == "evidence"
     people = among(field)
     supported = start.support_bits
-    if field.startswith(f"{PROTECTED}."):  # that of the attacker who can be told most of
+    if field.startswith(f"{PROTECTED}."):  # that of the attacker with the highest support
         attackers = {} if start.protected is None else start.protected.attackers
         supports = [attacker.support_bits for attacker in attackers.values()]
         finite = [bits for bits in supports if bits is not None]
@@ -154,7 +154,7 @@ def _check_among(field: str, name: str, last: str) -> None:
 
 
 def _check_evidence(field: str, start: RunStart) -> None:
-    """Refuse it where this population has no model of evidence, or nobody asked for that crowd."""
+    """Refuse a field of evidence without its rank model, or of a crowd that was not requested."""
     if start.among is None:  # of a version before there was evidence: it has none
         return
     if start.support_bits is None:
@@ -205,9 +205,9 @@ def needs_watched_figures(field: str) -> bool:
 
 
 def assumes_too_much(field: str, reading: Reading) -> bool:
-    """Return whether a figure assumes an enrolled speaker where probably nobody enrolled speaks.
+    """Return whether a figure assumes an enrolled speaker who is probably not enrolled.
 
-    Crowds count people who are not enrolled, an average is nobody's.
+    Figures in crowds include people who are not enrolled, and an average refers to no one.
     """
     about_all = among(field) is not None or _unlimited(field.rpartition(".")[2]) == "expected_bits"
     return reading.assumes_enrolled and reading.is_impostor and not about_all
@@ -266,7 +266,7 @@ class _Plain(BaseRule):
 
 
 def explained(rule: AlertRule) -> ExplainedRule:
-    """Return the rule itself where it explains itself; else wrap it."""
+    """Return the rule if it explains itself, otherwise wrapped."""
     return rule if isinstance(rule, ExplainedRule) else _Plain(rule)
 
 
@@ -280,25 +280,25 @@ SLACK_SECONDS = 1e-6  # 0.1 + 0.2 s must hold for 0.3 s; far below one tick of 1
 
 
 class Holding(BaseRule):
-    """A rule on one field: raised, and cleared, once its condition held long enough.
+    """A rule on one field, raised and cleared once its condition has held long enough.
 
     Source: docs/method.md section 7.
 
     A hold is measured from the first to the last reading that it contains. Gaps, withheld (null)
-    figures and changes of speaker or channel restart it. A change also clears the rule, with the
-    next reading, and as long as it is open (``change`` in the readings) nothing is raised: that
-    evidence may be somebody else's. Nor is anything raised on a figure that assumes an enrolled
-    speaker while probably nobody enrolled speaks (`assumes_too_much`): a stream that ends so has an
-    `inconclusive_reason`. State is a handful of values, however long the stream.
+    figures and changes of speaker or channel restart it. A change also clears the rule at the next
+    reading. While a change is open (``change`` in the readings), nothing is raised, because the
+    evidence may be another speaker's. Nothing is raised either if a figure assumes an enrolled
+    speaker who is probably not enrolled (`assumes_too_much`). A stream that ends in that state has
+    an `inconclusive_reason`. Memory is constant for any length of stream.
 
     Args:
         field: the figure of a reading.
-        bits: the threshold, as records tell it.
+        bits: the threshold, as in the records.
         least_speech_seconds: T of the first reading that counts; None for the first of all.
 
     Attributes:
         level: ``"alert"``, which ends in exit status 3, or ``"warning"``.
-        raised: whether it stands.
+        raised: whether it is raised now.
     """
 
     level = "alert"
@@ -315,7 +315,7 @@ class Holding(BaseRule):
         self._first: float | None = None  # first reading with a figure and enough speech
         self._span = 0.0  # from that reading to the last one
         self._change: OpenChange | None = None  # the one since the last reading
-        self._of_nobody = False  # it held, but probably of nobody enrolled
+        self._of_nobody = False  # it held, but the speaker is probably not enrolled
 
     @property
     def rule(self) -> str:
@@ -338,13 +338,14 @@ class Holding(BaseRule):
         return alert
 
     def update(self, event: Event) -> list[Alert]:
-        """Return the alerts that this event of the run gives rise to.
+        """Return the alerts caused by this event of the run.
 
-        Readings, gaps and changes drive the rule; a start is checked against it; others are
+        Readings, gaps and changes drive the rule. A start is checked against it. Other events are
         ignored.
 
         Raises:
-            UsageError: the stream has no such feature, or watches nobody where the field needs it.
+            UsageError: the stream has no such feature, or no watched speaker although the field
+                needs one.
         """
         self._observe(event)
         match event:
@@ -395,10 +396,10 @@ class Holding(BaseRule):
 
     @property
     def inconclusive_reason(self) -> str:
-        """Reason why a stream that ends here decides nothing; empty where it does.
+        """Reason why a stream that ends here is undecided; empty if it is decided.
 
-        It had less speech than the rule needs, had no figure, ended before the condition could hold
-        for long enough, or the condition held of nobody enrolled.
+        The stream had too little speech or no figure, or it ended before the condition held long
+        enough. The condition may also have held while the speaker was probably not enrolled.
         """
         if self._was_raised or self.level != "alert":
             return ""
@@ -461,27 +462,26 @@ RULE = re.compile(rf"\s*(?P<field>[^\s<>=]+)\s*>=?\s*(?P<bits>{NUMBER})\s*(?:bit
 class Threshold(Holding):
     """Raises an alert once a figure has held a threshold for a while (docs/method.md section 7).
 
-    The field is taken at its word: ``bits`` is the value shown, ``bits_low`` its lower limit.
-    Raised at the first reading that ends ``hold_seconds`` of readings that are all at or above
-    ``bits`` and of ``least_speech_seconds`` of speech or more: an early figure rests on little of a
-    voice, and somebody else's may reach it. Cleared at the first reading that ends
-    ``hold_seconds`` of readings below ``bits - hysteresis_bits``, or with a change of speaker or
-    channel.
+    The field is literal: ``bits`` is the value shown, ``bits_low`` its lower limit. It is raised at
+    the first reading that ends ``hold_seconds`` of readings with at least ``bits`` and
+    ``least_speech_seconds`` of speech. An early figure is based on little speech, and another
+    speaker may reach it. It is cleared at the first reading that ends ``hold_seconds`` of readings
+    below ``bits - hysteresis_bits``, or at a change of speaker or channel.
 
     Args:
-        field: a figure of a reading (``bits``, the headline; ``evidence_bits``,
-            ``closed_set_bits``, ``sum_bits``, ``gain_bits``, ``expected_bits``), of a crowd
-            (``among.1e6.bits``) or of one of its features (``f0.rank_bits``), or a limit of it
-            (``bits_low``, ``f0.rank_bits_low``).
+        field: a figure of a reading: the headline ``bits``, or ``evidence_bits``,
+            ``closed_set_bits``, ``sum_bits``, ``gain_bits``, ``expected_bits``. Also one of a crowd
+            (``among.1e6.bits``) or feature (``f0.rank_bits``), or a limit (``bits_low``,
+            ``f0.rank_bits_low``).
         bits: the threshold.
         hold_seconds: stream seconds; 0 raises and clears at once.
-        hysteresis_bits: how far below the threshold counts as over.
+        hysteresis_bits: margin below the threshold at which it is cleared.
         least_speech_seconds: T of the first reading that counts, speech seconds. A stream that ends
             with less is undecided. None: every reading counts, but a stream of less than 10 s in
             which nothing was raised is undecided.
 
     Raises:
-        UsageError: an unknown field, or a number that makes no sense.
+        UsageError: an unknown field, or an invalid number.
 
     Examples:
         >>> rule = Threshold("bits", 3.0, hold_seconds=2.0)
@@ -580,10 +580,10 @@ class Threshold(Holding):
 
 
 class AdjustableThreshold(Threshold):
-    """A threshold that somebody moves while the stream goes on.
+    """A threshold that can be moved during the stream.
 
-    With the reading after `adjust` what was raised is cleared, under the old threshold, and the
-    hold begins anew under the new one.
+    The first reading after `adjust` clears a raised alert under the old threshold and restarts the
+    hold under the new one.
     """
 
     _next: float | None = None
@@ -591,10 +591,10 @@ class AdjustableThreshold(Threshold):
     """A higher threshold is lowered to this."""
 
     def adjust(self, bits: float) -> float:
-        """Stand on so many bits from the next reading on; may be called from anywhere.
+        """Set the threshold from the next reading on; thread-safe.
 
         Returns:
-            the threshold: `most` where that is less.
+            the threshold, at most `most`.
         """
         if not math.isfinite(bits):
             raise UsageError(f"bits={bits} must be a finite number of bits")
@@ -602,7 +602,7 @@ class AdjustableThreshold(Threshold):
         return self._next
 
     def limit(self, most: float) -> None:
-        """Stand on no more than so many bits: to be called before the stream begins."""
+        """Set the maximum threshold in bits; to be called before the stream begins."""
         self.most, self.bits = most, min(self.bits, most)
         if self._next is not None:
             self._next = min(self._next, most)
@@ -625,26 +625,26 @@ def _plain(value: float) -> str:
 WINDOW_SECONDS = 20.0
 MIN_SPAN_SECONDS = 3.0
 SPACING_SECONDS = 0.5  # finer readings only cost time
-HORIZON_SECONDS = 600.0  # a line through 20 s says nothing of the next hour
+HORIZON_SECONDS = 600.0  # a line through 20 s cannot predict the next hour
 GROWTH: tuple[Callable[[float], float], Callable[[float], float]] = (math.sqrt, lambda x: x * x)
-"""What bits are a line on, and its inverse."""
+"""Scale of speech seconds on which bits grow linearly, and its inverse."""
 
 
 class Forecast:
     """Forecast of when a figure reaches a threshold, from the last 20 s of stream.
 
-    From the latest reading on, along the slope of the least-squares line of the figure on the
-    square root of speech seconds: bits grow about as advanced composition does
-    (docs/method.md section 6), and on real readers this came nearer than log seconds or seconds.
-    The share of speech in the same window turns speech into stream seconds. A rough guide for
-    people, with no limits of its own.
+    It extrapolates from the latest reading with the least-squares slope of the figure against the
+    square root of speech seconds. Bits grow roughly like advanced composition (docs/method.md
+    section 6), and on real readers this was closer than seconds or their logarithm. The fraction of
+    speech in the same window converts speech to stream seconds. It is a rough guide without a
+    confidence interval.
 
     Args:
         threshold_bits: the bits to reach.
         field: the figure, as for an alert.
 
     Raises:
-        UsageError: an unknown field, or a threshold that is no number.
+        UsageError: an unknown field, or a threshold that is not a number.
 
     Examples:
         >>> from math import sqrt
@@ -666,10 +666,10 @@ class Forecast:
         self._points: deque[tuple[float, float, float]] = deque()  # seconds, speech, bits
 
     def update(self, event: Event) -> None:
-        """Take a reading; others, and those without bits or speech, are ignored.
+        """Take a reading. Other events, and readings without bits or speech, are ignored.
 
-        With a change of speaker or channel it begins afresh, and waits while one is open. A start
-        says how many bits there can be.
+        It restarts after a change of speaker or channel, and waits while one is open. A start sets
+        the maximum bits.
         """
         match event:
             case RunStart():
@@ -684,7 +684,7 @@ class Forecast:
 
     def _take(self, seconds: float, speech: float, bits: float) -> None:
         points, point = self._points, (seconds, speech, bits)
-        if points and point[1] < points[-1][1]:  # the evidence began afresh
+        if points and point[1] < points[-1][1]:  # the evidence restarted
             points.clear()
         if len(points) > 1 and point[0] - points[-2][0] < SPACING_SECONDS:
             points[-1] = point
@@ -700,10 +700,10 @@ class Forecast:
 
     @property
     def seconds_left(self) -> float | None:
-        """Stream seconds until the threshold at this rate; 0 where it is met already.
+        """Stream seconds until the threshold at this rate; 0 if it is already met.
 
-        None where the figure is not rising, where less than 3 s were heard, where the threshold
-        lies more than 10 minutes ahead, or where the figure can never get there.
+        None if the figure is not rising, after less than 3 s, if the threshold is more than 10
+        minutes ahead, or if the figure can never reach it.
         """
         if not self._points or self.beyond_reach:
             return None
@@ -732,7 +732,7 @@ class Forecast:
 
 
 def _slope(x: list[float], y: list[float]) -> float:
-    """Fit the slope of the least-squares line; 0 where there is none."""
+    """Fit the slope of the least-squares line; 0 if undefined."""
     mean_x, mean_y = math.fsum(x) / len(x), math.fsum(y) / len(y)
     spread = math.fsum((a - mean_x) ** 2 for a in x)
     if spread <= 0:
@@ -746,12 +746,12 @@ def _slope(x: list[float], y: list[float]) -> float:
 
 
 class EarlyWarning(Holding):
-    """Warns while a threshold is still ahead: "3 bits in about 20 s".
+    """Warn while a threshold is still ahead: "3 bits in about 20 s".
 
-    Raised at the first reading below the threshold that is forecast to reach it within
-    ``warn_seconds``. Cleared when the figure has stayed below the threshold, by its rule's margin,
-    with no forecast within twice that time, for the rule's hold; or with a change of speaker or
-    channel. It is a warning: it gives no exit status and stops no stream.
+    It is raised at the first reading below the threshold that is forecast to reach it within
+    ``warn_seconds``. It is cleared once the figure has stayed below the threshold by the rule's
+    margin for the rule's hold, without a forecast within twice ``warn_seconds``. A change of
+    speaker or channel also clears it. A warning sets no exit status and stops no stream.
 
     Examples:
         >>> from math import sqrt
@@ -781,7 +781,7 @@ class EarlyWarning(Holding):
 
     @property
     def seconds_left(self) -> float | None:
-        """Forecast as of the last reading; None where there is none."""
+        """Forecast at the last reading, or None."""
         return self._forecast.seconds_left
 
     def _observe(self, event: Event) -> None:

@@ -1,6 +1,7 @@
-"""Events declared once: a field states key, unit, bounds and meaning; everything else follows.
+"""Declare events once: each field states its key, unit, bounds and meaning.
 
-Record, JSON Schema, the tables of docs/records.md and reading back are made of the fields.
+Records, their JSON Schema, their parser and the tables of docs/records.md are derived from the
+fields.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def key(
     """Declare the key of a field; the rest is as of `Key` and `dataclasses.field`.
 
     ``unit`` is a range of `_UNITS`, or all of the JSON Schema; ``words`` are further ones of it.
-    ``sparse`` may also say of which events the key is written.
+    ``sparse`` may also be a function that decides for which events the key is written.
     """
     only = sparse if callable(sparse) else None
     name, schema = (unit, None) if isinstance(unit, str) else ("", unit)
@@ -169,7 +170,7 @@ def _object_schema(keys: Sequence[Key]) -> dict[str, Any]:
 
 
 class Event:
-    """Something that happens in a run; a dataclass whose fields declare their keys."""
+    """An event of a run, as a dataclass with fields that declare their keys."""
 
     __slots__ = ()
     type: ClassVar[str]
@@ -204,13 +205,13 @@ def encode(event: Event) -> Mapping[str, Any]:
 
 def decode(kind: type[Declared], record: Mapping[str, Any]) -> Declared:
     """Read back a dataclass; what the record lacks is the default of its field, or None."""
-    any_class: Any = kind  # whose hash mypy does not find
+    any_class: Any = kind  # mypy does not find its hash
     value: Declared = _decoder(any_class)(record)
     return value
 
 
 def find_first(events: Iterable[Event], kind: type[Declared]) -> Declared | None:
-    """Return the first event of a class; None where there is none."""
+    """Return the first event of a class, or None."""
     return next((event for event in events if isinstance(event, kind)), None)
 
 
@@ -234,7 +235,7 @@ def from_json(kind: type[Declared], record: Mapping[str, Any]) -> Declared:
         KeyError: a required key is missing.
         ValueError: a value is not what its key declares.
     """
-    any_class: Any = kind  # whose hash mypy does not find
+    any_class: Any = kind  # mypy does not find its hash
     schema = schema_of(any_class)
     missing = [name for name in schema["required"] if name not in record]
     if missing:
@@ -266,7 +267,7 @@ def _keys(kind: Any) -> tuple[Key, ...]:
 
 @cache
 def schema_of(kind: Any) -> dict[str, Any]:
-    """Return the JSON Schema of a dataclass whose fields declare keys."""
+    """Return the JSON Schema of a dataclass with fields that declare keys."""
     return _object_schema(_keys(kind))
 
 

@@ -13,7 +13,7 @@ from monitor.types import FloatArray
 
 _LARGEST = 1e15
 NOBODY = 0.2
-"""Below this probability of being enrolled the views say so: four to one against."""
+"""Below this probability of being enrolled, four to one against, the views warn."""
 
 
 class Bits(NamedTuple):
@@ -32,13 +32,13 @@ class Guides(NamedTuple):
 
 
 def with_limits(name: str, figure: Bits | None) -> dict[str, Any]:
-    """Return the three fields of a figure; all None where there is none."""
+    """Return the three fields of a figure, all None without one."""
     value, low, high = figure or (None,) * 3
     return {name: value, name + "_low": low, name + "_high": high}
 
 
 def _whole(rank: float | None) -> float | int | None:
-    """Return a rank as a whole number, which it is wherever nobody ties."""
+    """Return a rank as a whole number, which it is without ties."""
     return int(rank) if rank is not None and rank == int(rank) else rank
 
 
@@ -92,16 +92,18 @@ class FeatureReading:
 
 @declared()
 class Among:
-    """A voice among M people, N of them enrolled, of whom each was as likely before.
+    """A voice among M people, N of them enrolled, all equally likely before.
 
     Attributes:
-        bits: ``log2(M p)``, p being the watched speaker's probability among them; where nobody is
-            watched, the relative entropy of everybody's probabilities to even ones.
+        bits: ``log2(M p)``, with p the watched speaker's probability among them. Without a watched
+            speaker, the relative entropy of all probabilities to even ones.
         bits_low, bits_high: limits, from those of the watched speaker's evidence, or None.
-        one_in, fitting: ``2^bits``, and how many of the M would fit as well.
+        one_in, fitting: ``2^bits``, and the number of the M people who match.
         probability: p, or None.
-        favourite: where nobody is watched, the most probable of the enrolled, with the probability.
-        favourite_one_in: the same as 1 in so many: a small probability outlives six decimals so.
+        favourite: without a watched speaker, the most probable enrolled person, with the
+            probability.
+        favourite_one_in: the reciprocal of that probability, which keeps its digits if the
+            probability is small.
     """
 
     people: int = key("people", type="number")
@@ -139,7 +141,7 @@ class Bystander:
 
 @declared()
 class OpenChange:
-    """A change that began nothing afresh: the evidence may be of two people now."""
+    """A change that did not restart the evidence, which may now be of two people."""
 
     since_seconds: float = key("seconds")
     features: tuple[str, ...] = key()
@@ -179,15 +181,15 @@ _ENDS = ("", "_low", "_high")
 class ProtectedReading:
     """Disclosure of the same seconds through an anonymiser, to each attacker tried.
 
-    Its figure is that of the strongest, in the unit of the clear headline; who that is may change
-    from reading to reading. An anonymiser is worth no more than that.
+    Its figure is that of the strongest attacker, in the unit of the clear headline. The strongest
+    may change from reading to reading. An anonymiser protects no better than that.
 
     Attributes:
-        speech: seconds of speech that voice activity hears in the protected audio.
+        speech: seconds of speech that voice activity detects in the protected audio.
         bits, bits_low, bits_high: the highest figure of the attackers.
-        by: that attacker; None where one of those who were tried has no figure.
-        at_least: true if it is evidence, and somebody's was cut to what calibration supports.
-        attackers: figures by what the attacker knows of the anonymiser.
+        by: that attacker; None if an attacker tried has no figure.
+        at_least: true if it is evidence and an attacker's figure was capped by calibration.
+        attackers: figures by the attacker's knowledge of the anonymiser.
     """
 
     speech: float = key("seconds", required=False)
@@ -221,7 +223,7 @@ class ProtectedReading:
 
 
 def _strongest(attackers: Mapping[str, AttackerReading]) -> str | None:
-    """Return the attacker who reads the most; None where one has no figure: it might be more."""
+    """Return the attacker with the most bits, or None if one has no figure."""
     bits = {name: attacker.bits for name, attacker in attackers.items()}
     if not bits or None in bits.values():
         return None
@@ -258,18 +260,18 @@ class DeclaredReading:
 class Reading(Event):
     """All figures at one moment of a stream.
 
-    Attributes are named as the keys of its record, where docs/records.md says what each one means;
-    each figure in bits has its limits beside it, as ``bits_low`` and ``bits_high``. These are no
-    keys, or hold more:
+    Attributes have the names of the record's keys, which docs/records.md explains. Each figure in
+    bits has limits, such as ``bits_low`` and ``bits_high``. The following are not keys, or contain
+    more than the record:
 
     Attributes:
-        evidence_guides: from the mean evidence at the first calibrated length, capped at what
-            calibration supports; None where the headline is no evidence.
+        evidence_guides: from the mean evidence at the first calibrated length, capped at the
+            calibration's support; None if the headline is not evidence.
         names: the N candidates.
         posterior: the joint score posterior, shape (N,).
-        ratios: bits of everybody's likelihood ratio, lowered alike to what can be supported, shape
-            (N,), or None.
-        recording: which recording of the stream it ends in.
+        ratios: log2 likelihood ratios of all speakers, shape (N,), all lowered by the same amount
+            to the supported maximum; or None.
+        recording: index of the recording in which it ends.
     """
 
     type: ClassVar[Literal["reading"]] = "reading"
@@ -464,7 +466,7 @@ class Reading(Event):
 
     @property
     def is_impostor(self) -> bool:
-        """True where the open-set figure is four to one against anybody enrolled."""
+        """Whether the open-set figure is at least four to one against an enrolled speaker."""
         return self.enrolled is not None and self.enrolled < NOBODY
 
     def closed_set(self, end: str = "") -> float | None:

@@ -14,12 +14,12 @@ from monitor.maths.statistics import Crossing
 from monitor.types import GAP_REASONS, NOTICE_KINDS, Gap, Notice, Record
 
 SCHEMA_VERSION = 2
-"""Of all records; another one is refused: `bits` was another figure in the first."""
+"""Schema of all records. Others are refused, because `bits` was another figure in schema 1."""
 
 
 @declared()
 class FalseAlarmTerms:
-    """Promise of a calculated threshold: by so many speakers, of that long a stream."""
+    """Guarantee of a calculated threshold: its number of speakers and stream length."""
 
     share: float = key({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
     horizon_seconds: float = key("seconds")
@@ -36,7 +36,7 @@ _SHARE = {"type": "number", "minimum": 0, "maximum": 1}
 
 @declared()
 class BystanderTerms:
-    """Whom readings name besides: those above a probability among so many people."""
+    """Terms for naming bystanders: the minimum probability and the size of the crowd."""
 
     above: float = key(_SHARE)
     people: int = key("count")
@@ -63,7 +63,7 @@ class HistoryPoint:
 
 @declared()
 class CarriedEvidence:
-    """Evidence of earlier sessions that a session goes on from."""
+    """Evidence of earlier sessions that a session continues."""
 
     sessions: int = key("count")
     speech: float = key("seconds")
@@ -285,11 +285,11 @@ class RunStart(Event):
 
 @declared(kw_only=True)
 class PersonEnd:
-    """One of several people: who it most probably is, and the figures of the last reading.
+    """One of several speakers: the most probable person, and the figures of the last reading.
 
     Attributes:
-        person: None where it is nobody enrolled.
-        seconds, overlap_seconds: alone by the turns, and with others.
+        person: None if not enrolled.
+        seconds, overlap_seconds: speech alone and overlapping speech, by the turns.
     """
 
     label: str = key()
@@ -333,7 +333,7 @@ class DelayRow:
 
 @declared()
 class TranscriptEnd:
-    """Fit of a recording's words to its speech; None where pauses are too few to tell."""
+    """Fit of a recording's words to its speech; None if there are too few pauses."""
 
     recording: str = key()
     words: int = key("count")
@@ -511,9 +511,9 @@ class Change(Event):
     """A change of speaker or channel.
 
     Attributes:
-        margin_before, margin_after: of the first of the features.
-        back: the voice that was left speaks again; the margins are then those under it.
-        label: in whose voice, of several people side by side.
+        margin_before, margin_after: margins of the first feature.
+        back: the earlier voice has returned; the margins are then those below the threshold.
+        label: the person concerned, in a run of several people.
     """
 
     type: ClassVar[Literal["change"]] = "change"
@@ -544,7 +544,7 @@ class Change(Event):
 
     @property
     def code(self) -> str:
-        """``change.note``, ``change.reset``, ``change.split``; ``change.back``: the first voice."""
+        """``change.note``, ``change.reset``, ``change.split``, or for a return ``change.back``."""
         return f"change.{'back' if self.back else self.action}"
 
 
@@ -647,4 +647,4 @@ class LevelReached(Event):
 
 
 Occurrence: TypeAlias = GapEvent | NoticeEvent | Change | LevelReached | Alert
-"""What happens between readings."""
+"""Events between readings."""

@@ -41,7 +41,7 @@ SCHEMA: dict[str, Any] = {
 _CLASSES = {kind.type: kind for kind in EVENTS}
 _KINDS = {kind["title"]: kind for kind in SCHEMA["oneOf"]}
 _MOST_LINE_BYTES = 50_000_000
-"""Of a record; among a hundred thousand people one has a tenth of that."""
+"""Longest record in bytes. A record of a hundred thousand people has a tenth of that."""
 _NEEDED = {
     "reading": ("seconds", "speech"),
     "gap": ("seconds",),
@@ -50,7 +50,7 @@ _NEEDED = {
     "alert": ("seconds", "rule", "field", "threshold", "state"),
     "crossing": ("seconds", "bits", "side", "since_seconds"),
 }
-"""What nothing can be drawn without; a key of a later version may be missing in an older run."""
+"""Keys needed for every plot. Keys added by later versions may be missing in older runs."""
 
 
 def event_of(record: Record) -> Event | None:
@@ -60,7 +60,7 @@ def event_of(record: Record) -> Event | None:
 
 
 def compact(events: Iterable[Event]) -> list[Event]:
-    """Return events that hold what their records do, and no more: not everybody's probabilities."""
+    """Reduce events to the content of their records, without all people's probabilities."""
     return [type(event).from_record(event.record()) for event in events]
 
 

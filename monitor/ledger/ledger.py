@@ -1,4 +1,4 @@
-"""Reads a ledger, forgets what is in it on request, and writes a session while it goes on."""
+"""Read a ledger, forget speakers or sessions in it, and write a running session."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class SessionSummary(Event):
     """A session of a speaker.
 
     Attributes:
-        ended: None while it goes on, or where it was cut off.
-        seconds, speech: of this session alone.
-        bits, evidence_bits, closed_set_bits: with their limits, of all sessions up to then, at the
-            last reading that is kept.
-        readings, alerts: how many.
+        ended: None while it runs, or if it was interrupted.
+        seconds, speech: of this session only.
+        bits, evidence_bits, closed_set_bits: with limits, of all sessions up to then, at the last
+            stored reading.
+        readings, alerts: number of each.
     """
 
     type: ClassVar[Literal["session"]] = "session"
@@ -90,13 +90,13 @@ class SessionSummary(Event):
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """The sums of earlier sessions, which a new one goes on from.
+    """The sums of earlier sessions, which a new session continues.
 
     Attributes:
-        totals: the sum over the sessions that count; None where there are none.
-        sessions: how many these are.
-        left_out: sessions that do not count, since a feature was not listened for in them.
-        peak_bits: the largest headline in any of them whose headline was of the same kind.
+        totals: the sum over the sessions that count, or None.
+        sessions: number of sessions that count.
+        left_out: sessions that do not count because they lack a feature.
+        peak_bits: the largest headline of all sessions with the same kind of headline.
     """
 
     totals: FeatureTotals | None
@@ -108,17 +108,17 @@ class Carried:
 class Ledger(Managed):
     """Disclosure of each watched speaker, session by session.
 
-    A session keeps its own sketches: what a speaker has disclosed is their sum, whatever order or
-    number of processes wrote them. Sketches are biometric data, as templates are; there is no
-    audio. The file is a SQLite database in WAL mode, 0600.
+    Each session has its own sketches. A speaker's disclosure is computed from their sum,
+    independent of the order and number of processes that wrote them. Sketches are biometric data,
+    like templates. No audio is stored. The file is a SQLite database in WAL mode, 0600.
 
     Args:
         path: the file.
-        create: make it where there is none.
-        write: False where reading is enough, so that it may lie on a read-only file system.
+        create: create the file if it is missing.
+        write: False for reading only, which works on a read-only file system.
 
     Raises:
-        StoreError: it cannot be opened, or is something else.
+        StoreError: it cannot be opened, or is not a ledger.
         SchemaError: a newer version wrote it.
     """
 
@@ -186,9 +186,9 @@ class Ledger(Managed):
             ]
 
     def history(self, speaker: str, most: int = HISTORY_POINTS) -> list[HistoryPoint]:
-        """List the longitudinal curve of a speaker, oldest first, the last reading always in it.
+        """List the longitudinal curve of a speaker, oldest first, including the last reading.
 
-        It is thinned evenly to at most so many readings.
+        It is thinned evenly to at most ``most`` readings.
         """
         speaker = self.spelling(speaker)
         query = """
@@ -207,11 +207,11 @@ class Ledger(Managed):
         return points
 
     def export(self, speaker: str | None = None) -> Iterator[Record]:
-        """Yield everything there is: by session, a record of it, its sketches, readings and alerts.
+        """Yield the whole content: for each session its record, sketches, readings and alerts.
 
         Yields:
-            plain values, ``type`` being ``session``, ``sketch``, ``reading`` or ``alert``; the
-            three latter say of which ``session``.
+            plain values. ``type`` is ``session``, ``sketch``, ``reading`` or ``alert``. The last
+            three also have the number of their ``session``.
         """
         for session in self.sessions(speaker):
             number = session.session
@@ -233,7 +233,7 @@ class Ledger(Managed):
     def refuse_twice(
         self, speaker: str, parts: Iterable[Provenance], own: int | None = None
     ) -> None:
-        """Refuse audio that an earlier session heard: it would count twice."""
+        """Refuse audio that an earlier session includes, because it would count twice."""
         with translated(self.path):
             twice = self.heard_before(speaker, parts, own)
         if twice is not None:
@@ -260,17 +260,17 @@ class Ledger(Managed):
         return None
 
     def forget(self, speaker: str, session: int | None = None) -> int:
-        """Remove a speaker, or one session, so that nothing of it is left in the files.
+        """Remove a speaker or one session from the files without a trace.
 
-        Rows are overwritten (secure_delete), the file is built anew (VACUUM) and the WAL emptied.
-        What a disk or a backup keeps of older versions of a file is beyond any program's reach.
+        Rows are overwritten (secure_delete), the file is rebuilt (VACUUM) and the WAL is emptied.
+        Older versions of the file on the disk or in a backup cannot be reached.
 
         Returns:
-            how many sessions were removed.
+            number of sessions removed.
 
         Raises:
-            StoreError: no such speaker or session; or another process is reading, so that old pages
-                are still in the WAL (the rows are gone all the same).
+            StoreError: no such speaker or session. Also if another process is reading, so that old
+                pages remain in the WAL, although the rows are deleted.
         """
         speaker = self.spelling(speaker)
         sessions = [row.id for row in self._rows(speaker) if session in (None, row.id)]
@@ -289,7 +289,7 @@ class Ledger(Managed):
         return len(sessions)
 
     def scrub(self) -> None:
-        """Build the file anew and empty the WAL: no old page is left in either."""
+        """Rebuild the file and empty the WAL, so that no old pages remain."""
         why = "another process is using it"
         try:
             self.connection.execute("VACUUM")
@@ -304,7 +304,7 @@ class Ledger(Managed):
             )
 
     def spelling(self, speaker: str) -> str:
-        """Return a name as the ledger spells it; a name that it does not have is returned as is."""
+        """Return a name as the ledger spells it; unknown names are returned unchanged."""
         names = [row["name"] for row in self.connection.execute("SELECT name FROM speakers")]
         return find_name(speaker, names) or speaker
 
@@ -361,20 +361,20 @@ def _overlap(first: HeardPart, second: Provenance) -> bool:
     return (d is None or a < d) and (b is None or c < b)
 
 
-# --- Writes one session into the ledger while it goes on.
+# --- Write one session into the ledger while it runs.
 
 READING_SECONDS = 10.0
 FLUSH_SECONDS = 1.0
-"""Wall seconds between writes: a crash loses about that much."""
+"""Wall seconds between writes, and roughly the loss in a crash."""
 MOST_WAITING = 10_000
 WAIT_MS = 20
-"""For another process, while the stream goes on; at its end there is more patience."""
+"""Wait for another process during the stream; at its end the wait is longer."""
 LAST_WAIT_MS = 10_000
 _ROWS = ("readings", "alerts")
 
 
 def check(monitor: Monitor) -> str:
-    """Check that a ledger can add up what a monitor watches, and return the speaker."""
+    """Check that a ledger can add up the monitor's speaker, and return the name."""
     if monitor.watch is None:
         raise UsageError(
             Message("a ledger remembers one speaker: name them with ", Argument("watch"))
@@ -388,29 +388,28 @@ def check(monitor: Monitor) -> str:
 
 
 class LedgerSession:
-    """Session of a run in a ledger: writes its sketches, and some of its readings and alerts.
+    """Session of a run in a ledger. It writes sketches, some readings and alerts.
 
-    Makes the monitor begin with what was heard in the earlier sessions. Its number is reserved at
-    once; its row is written with the first of what it hears, so that nothing is left of a run that
-    is killed before. It is an action of the run
-    (what cannot be written stops nothing, is tried again, and is told at the end) and a part of
-    its checkpoints.
+    The monitor starts with the evidence of the earlier sessions. The session's number is reserved
+    at once. Its row is written with the first speech, so that a run killed earlier leaves nothing.
+    A session is an action of the run: failed writes do not stop the run, are retried, and are
+    reported at the end. It is also part of the run's checkpoints.
 
     Args:
-        ledger: closed with the session, and where there is to be none.
-        monitor: fresh, watching somebody.
-        reading_seconds: stream seconds from one kept reading to the next.
-        recordings: those of the run, where there are any: none may have been measured before.
+        ledger: the ledger, closed with the session or if the session is refused.
+        monitor: a new monitor with a watched speaker.
+        reading_seconds: stream seconds between stored readings.
+        recordings: recordings of the run, if any. Each must be new to the ledger.
         clock: wall seconds.
 
     Attributes:
-        carried: what the session goes on from.
-        notices: what is to be said of that, once it has begun.
-        incomplete: True where something could not be written in the end.
+        carried: evidence that the session continues.
+        notices: notices about that, after the session has begun.
+        incomplete: True if something could not be written by the end.
 
     Raises:
-        UsageError: nobody is watched, the monitor begins afresh at a change of speaker, or a
-            recording was heard in an earlier session.
+        UsageError: no speaker is watched, the monitor restarts at a change of speaker, or a
+            recording is part of an earlier session.
         StoreError: the ledger cannot be read, or its sketches do not fit.
     """
 
@@ -430,7 +429,7 @@ class LedgerSession:
         self._id: int | None = None
         self._begun: tuple[str, ...] = ()  # the values of its row
         self._there = False  # whether the row has been written
-        self._counts = False  # whether it has brought speech, and nobody else the same
+        self._counts = False  # whether it has new speech that no other session includes
         self._written = dict.fromkeys(_ROWS, 0)
         self._waiting: deque[tuple[str, float, str]] = deque(maxlen=MOST_WAITING)
         self._due = self._saved_to = 0.0
@@ -453,10 +452,10 @@ class LedgerSession:
             raise
 
     def begin(self, start: RunStart) -> RunStart:
-        """Begin the session, or take it up again.
+        """Begin the session, or resume it.
 
         Returns:
-            the start with what is carried on added to it; `notices` say it.
+            the start, with the earlier evidence added; `notices` report it.
         """
         self._ledger.refuse_twice(self._speaker, self._heard, self._id)
         recordings = [[h.label, h.hashes, h.start_seconds, h.end_seconds] for h in self._heard]
@@ -546,7 +545,7 @@ class LedgerSession:
             self._wait("alerts", event)
 
     def drain(self) -> list[str]:
-        """Write the rest, and that the session has ended."""
+        """Write the remaining rows and mark the session as ended."""
         if self._last is not None and self._last.seconds > self._due - self._every:
             self._wait("readings", self._last)
         self._patience(LAST_WAIT_MS)
@@ -562,7 +561,7 @@ class LedgerSession:
         ]
 
     def close(self) -> None:
-        """Close the ledger; a session that was cut off stays open in it, with all so far."""
+        """Close the ledger. An interrupted session stays open in it, with its rows so far."""
         if self._closed:
             return
         self._closed = True

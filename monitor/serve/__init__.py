@@ -1,1 +1,1 @@
-"""The page that listens: somebody enrols, speaks and sees, with the browser's microphone."""
+"""The page of `monitor serve`, where visitors enrol and measure their voice in a browser."""

@@ -1,4 +1,4 @@
-"""Downloads of a run: its records, a picture, a report; never a template."""
+"""Downloads of a run as records, a picture or a report, but never a template."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from monitor.sinks.summary import PEOPLE_COLUMNS, people_rows, summary_notes, su
 from monitor.version import __version__
 
 MOST_KEPT_BYTES = 32 * 1024 * 1024
-"""Of packed records: of a longer run those are given that pictures are drawn from."""
+"""Maximum bytes of packed records. A longer run is reduced to the records behind its plots."""
 _CHUNK_BYTES = 64 * 1024
 
 

@@ -92,7 +92,7 @@ class Outbox:
 
 MOST_SESSIONS = 8
 AWAY_SECONDS = 30.0
-"""A browser that lost its connection may come back to its session for so long."""
+"""Time in which a browser can reconnect to its session, in seconds."""
 MOST_TEXT = 4096
 TEXTS_SECOND = 20
 """Messages but for sound; a slider that is dragged sends a dozen."""
@@ -123,7 +123,7 @@ def make_app(settings: ServeSettings, bound: str, access: Access) -> tuple[ASGIA
 
 
 async def anonymisers(_: Request) -> Response:
-    """Through what a voice can be heard."""
+    """List the available anonymisers."""
     return JSONResponse(await asyncio.to_thread(choices))
 
 
@@ -141,7 +141,7 @@ async def index(request: Request) -> Response:
 
 
 class RateLimiter:
-    """Limit of so many a second, and those of `BURST_SECONDS` at once."""
+    """Rate limit per second, with a burst of `BURST_SECONDS`."""
 
     def __init__(self, rate: float) -> None:
         self._rate, self._left, self._at = rate, rate * BURST_SECONDS, time.monotonic()
@@ -155,7 +155,7 @@ class RateLimiter:
 
 
 class Sessions:
-    """All sessions of a server; a browser comes back to its own by an id that nobody can guess."""
+    """All sessions of a server. A browser returns to its own with an unguessable id."""
 
     def __init__(self, settings: ServeSettings, access: Access) -> None:
         self._settings = settings
@@ -284,7 +284,7 @@ class Sessions:
         return bool(departed)
 
     def _end(self, held: _Held) -> None:
-        held.session.stop(cancel=True)  # nobody is there whose template could be kept
+        held.session.stop(cancel=True)  # the speaker has left, so no template can be stored
         self._all.pop(held.session.id, None)
 
     async def _send(self, websocket: WebSocket, held: _Held) -> None:

@@ -1,4 +1,4 @@
-"""Session of one browser: it enrols somebody, or is measured, with one microphone."""
+"""Session of one browser, which enrols a speaker or measures a voice."""
 
 from __future__ import annotations
 
@@ -49,27 +49,27 @@ from monitor.web.hub import Hub
 RATES = (8_000, 192_000)
 _HEADER = struct.Struct("<Q")
 SHORTEST_SECONDS = 0.005
-"""Of a message: many shorter ones would fill the memory rather than the queue."""
+"""Shortest message. Many shorter ones would fill the memory instead of the queue."""
 AHEAD_SECONDS = 120.0
 """Sound that is so far ahead of the clock was not spoken into a microphone."""
 QUEUE_SECONDS = 30.0
 PAUSED_SECONDS = 1800.0
-"""A session that hears nothing for so long is over."""
+"""A session without audio for this time ends."""
 
 
 class RefusedError(MonitorError):
-    """A browser sent what no page of ours sends: its websocket is closed."""
+    """A message that our page never sends. The websocket is closed."""
 
 
 class BrowserMicrophone(AudioQueue):
-    """Sound that a browser sends: messages of 16-bit samples, mono, each with its place.
+    """Audio from a browser, in messages of 16-bit mono samples with their position.
 
-    A message is the number of samples before it, as an unsigned 64-bit integer, then the samples;
-    both little-endian. What is missing between two messages is a gap.
+    A message starts with the number of samples before it, as an unsigned 64-bit integer. The
+    samples follow. Both are little-endian. Samples missing between two messages are a gap.
 
     Args:
         rate: samples per second, of the browser's audio context.
-        seconds: the stream ends after so many.
+        seconds: maximum length of the stream.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class BrowserMicrophone(AudioQueue):
         """Take the samples of a message.
 
         Raises:
-            RefusedError: it is none, goes back, or comes faster than anybody speaks.
+            RefusedError: it is malformed, out of order, or faster than real time.
         """
         samples, odd = divmod(len(message) - _HEADER.size, 2)
         if odd or not SHORTEST_SECONDS * self.rate <= samples <= self.rate:
@@ -112,13 +112,14 @@ class BrowserMicrophone(AudioQueue):
 # --- A recording dropped onto the page: in memory alone, opened as `monitor replay` opens it.
 
 MOST_BYTES = 225 * 1024 * 1024
-"""Of a recording: two hours of 16-bit samples at 16 kHz, or days of Opus; with all that is made of
-it 300 MB of memory."""
+"""Maximum size of a recording, which fits two hours of 16-bit samples at 16 kHz or days of Opus.
+Processing it takes 300 MB of memory.
+"""
 MOST_TURNS_BYTES = 4 * 1024 * 1024
 MOST_AT_ONCE = 1
-"""Recordings in memory, of all browsers together."""
+"""Maximum number of recordings in memory for all browsers together."""
 BLOCK_SECONDS = 10.0
-"""Processed at one go: how soon progress is seen, and a wish to end it heeded."""
+"""Audio per step, which sets the delay of progress and of cancelling."""
 BLOCK_SAMPLES = 1 << 19
 """The same, of all channels: 2 MB."""
 
@@ -143,7 +144,7 @@ class UploadHeader:
     def of(
         cls, wish: Mapping[str, object], key: str, most: int = MOST_BYTES
     ) -> UploadHeader | None:
-        """Parse the file of a message's ``key``, by name and ``size``; None where there is none."""
+        """Parse the name and ``size`` of the file in a message's ``key``, or None."""
         header = wish.get(key)
         if header is None:
             return None
@@ -159,12 +160,12 @@ class Upload:
 
     def __init__(self, recording: UploadHeader, turns: UploadHeader | None = None) -> None:
         self._announced = [header for header in (recording, turns) if header is not None]
-        # takes memory as it is written
+        # memory is allocated as it is written
         self._bytes = np.empty(sum(header.size for header in self._announced), np.uint8).data
         self._came = 0
 
     def add(self, message: bytes) -> bool:
-        """Add the next bytes, and return whether all are there."""
+        """Add the next bytes, and return whether the files are complete."""
         end = self._came + len(message)
         if end > len(self._bytes):
             raise UsageError("a file is larger than was said")
@@ -203,14 +204,14 @@ def opened(
 # --- An anonymiser chosen at the page, and its sound on the way back.
 
 _SETTINGS = {"noise": "noise:10"}
-"""Of those that neither draw a setting nor do without one."""
+"""Settings of anonymisers that need one and do not draw it randomly."""
 _NEVER = ("none", "command")
-"""No program is run because a browser says so."""
+"""A browser must not be able to start a program."""
 
 
 @cache
 def choices() -> tuple[str, ...]:
-    """The anonymisers that a page may choose among: those that are heard live, and work here."""
+    """List the anonymisers for the page, which are live and available here."""
     methods = []
     for name in ANONYMISERS:
         if name in _NEVER:
@@ -233,10 +234,10 @@ class ProtectedAudioSender:
         self._place = 0
 
     def __call__(self, block: Block) -> Block:
-        """Send the sound of a block, half a second at most in a message, and return what was sent.
+        """Send a block's audio in messages of at most 0.5 s, and return the audio sent.
 
-        What is measured is what comes back, to the last bit: in noise a rounding may tip a frame
-        from speech to silence, and with it a reading.
+        The measured audio equals the audio sent to the last bit. In noise, rounding could change a
+        frame from speech to silence and with it a reading.
         """
         mono = np.clip(np.rint(32768 * block.samples.mean(axis=1)), -32768, 32767).astype("<i2")
         for low in range(0, len(mono), block.rate // 2):
@@ -255,7 +256,7 @@ def protection(method: object, send: Callable[[bytes], object]) -> Protection | 
     return Protection(method, on_block=ProtectedAudioSender(send))
 
 
-# --- A session: what a browser asks for, done in a thread; what it is told.
+# --- A session, which runs a browser's requests in a thread and replies.
 
 Message: TypeAlias = "Mapping[str, object]"
 """A message to a browser, by its ``type``."""
@@ -263,9 +264,9 @@ PROGRESS_SECONDS = 0.2
 BITS = (0.0, 40.0)
 """Thresholds that can be asked for."""
 STEP_BITS = 0.5
-"""Of the page's slider."""
+"""Step of the page's slider, in bits."""
 TOP = 100
-"""Speakers that the page can draw: everybody, in a small population."""
+"""Maximum number of speakers that the page can draw, or all of a small population."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,13 +274,13 @@ class ServeSettings:
     """Settings of every session.
 
     Attributes:
-        templates: of those who enrolled here.
+        templates: folder of the templates enrolled here.
         enrol_seconds: speech seconds of a template.
-        longest_seconds: a voice is listened to for so long at most.
-        among: crowds that readings speak of; None for the usual ones.
-        setup: from where features are made.
-        room: for recordings in memory.
-        house: where those who agree are shown; None for nowhere.
+        longest_seconds: maximum length of a measurement.
+        among: crowds in the readings; None for the usual ones.
+        setup: configuration of the features.
+        room: semaphore for recordings in memory.
+        house: shows visitors who agree in Home Assistant, or None.
     """
 
     templates: TemplateFolder
@@ -302,7 +303,7 @@ class ServeSettings:
     def monitor(self, source: Source, name: str, population: Population | None = None) -> Monitor:
         """Make the monitor of a voice, as that of ``monitor listen --watch``.
 
-        With an empty name nobody is watched.
+        An empty name watches no speaker.
         """
         return Monitor.for_source(
             source,
@@ -315,17 +316,17 @@ class ServeSettings:
 
 
 class Session:
-    """One browser's: at most one microphone, or recording, for one purpose at a time.
+    """Session of one browser, with at most one microphone or recording at a time.
 
     Args:
-        settings: of all sessions.
+        settings: settings shared by all sessions.
         tell: called with every message to the browser, from any thread; must not wait.
-        send: called with protected sound, likewise.
+        send: called with protected audio, likewise.
 
     Attributes:
-        id: a secret by which the browser comes back to it.
-        hub: of the newest run; None before there is one.
-        kept: that run, for whoever wants to take it away.
+        id: a secret with which the browser reconnects.
+        hub: hub of the newest run; None before the first.
+        kept: records of that run, for downloads.
     """
 
     def __init__(
@@ -354,7 +355,7 @@ class Session:
         return self._upload is not None or (self._thread is not None and self._thread.is_alive())
 
     def enrol(self, name: object, rate: int, *, replace: bool = False) -> None:
-        """Begin to make the template of somebody."""
+        """Start to enrol a speaker."""
         called = checked_name(name)
         self._settings.templates.check_new(called, replace=replace)
         seconds = self._settings.enrol_seconds
@@ -362,10 +363,10 @@ class Session:
         self._begin(called, source, partial(self._enrol, called, source, replace))
 
     def listen(self, name: object, rate: int, bits: float, protect: object = None) -> None:
-        """Begin to measure what the voice of somebody who is enrolled discloses.
+        """Start to measure the disclosure of an enrolled speaker.
 
-        With ``protect``, one of `monitor.serve.session.choices`, through that as well; what it
-        makes of the voice is sent back.
+        With ``protect``, one of `monitor.serve.session.choices`, the anonymised voice is measured
+        too and sent back.
         """
         called = checked_name(name)
         if not self._settings.templates.has(called):
@@ -401,7 +402,7 @@ class Session:
         self._upload = Upload(recording, turns), begin
 
     def receive_audio(self, message: bytes) -> None:
-        """Take sound; what comes when nobody listens is thrown away."""
+        """Take audio; discard it if no measurement runs."""
         if self._upload is not None:
             upload, begin = self._upload
             try:
@@ -426,7 +427,7 @@ class Session:
             self._visitor.agree(agrees)
 
     def stop(self, *, cancel: bool = False) -> None:
-        """End what is going on after what was heard; ``cancel``: as if it had not been begun."""
+        """End the current activity after the received audio; ``cancel`` discards it."""
         self._cancelled = self._cancelled or cancel
         if self._drop_upload():
             self._tell({"type": "over"})
@@ -477,7 +478,7 @@ class Session:
             work()
         except MonitorError as error:
             self._tell({"type": "error", "text": str(error)})
-        except Exception as error:  # the other sessions go on
+        except Exception as error:  # the other sessions continue
             self._tell({"type": "error", "text": f"unexpected {type(error).__name__}"})
             raise
         finally:

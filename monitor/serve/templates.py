@@ -82,7 +82,7 @@ class TemplateFolder:
 
     @cached_property
     def base(self) -> Population:
-        """Whom a voice is told apart from."""
+        """Population against which a voice is compared."""
         return Population.reference() if self._base is None else Population.load(self._base)
 
     def people(self) -> list[EnrolledPerson]:
@@ -110,7 +110,7 @@ class TemplateFolder:
         sweep_folder(self.folder)
 
     def check_place(self) -> None:
-        """Refuse a place where no template could be kept, before anybody reads aloud for one."""
+        """Refuse a folder that cannot store templates, before a speaker reads aloud."""
         check_private_folder(self.folder)
         if why := unwritable(self.folder):
             raise StoreError(
@@ -119,7 +119,7 @@ class TemplateFolder:
             )
 
     def check_new(self, name: str, *, replace: bool = False) -> None:
-        """Refuse a name that is invalid or taken, and a template that could not be kept."""
+        """Refuse an invalid or taken name, and a folder that cannot store the template."""
         called = checked_name(name)
         self.check_place()
         if called in self.base.names:
@@ -136,21 +136,21 @@ class TemplateFolder:
             )
 
     def has(self, name: str) -> bool:
-        """Return whether somebody is enrolled by that name."""
+        """Return whether a name is enrolled."""
         return _own_file(self._path(name)) is not None
 
     def load(self, name: str) -> Population:
-        """Load the population of one person; StoreError where there is none."""
+        """Load the population of one person; StoreError if not enrolled."""
         population = Population.load(self._path(name))
         if checked_name(name) not in population.names:
             raise StoreError(f"the file of {name} holds somebody else: enrol again")
         return population
 
     def together(self) -> Population:
-        """Load everybody who is enrolled here as one population, without those beside them.
+        """Load all people enrolled here as one population, without the base population.
 
-        Whose file keeps no day was enrolled when it was written. UsageError where nobody is
-        enrolled, StoreError of a file that is damaged.
+        If a file has no enrolment day, its modification day is used. Raises UsageError if no one is
+        enrolled, and StoreError for a damaged file.
         """
         people = self.people()
         if not people:
@@ -193,7 +193,7 @@ class TemplateFolder:
         return population
 
     def forget(self, name: str) -> None:
-        """Remove a template, its bytes overwritten first; StoreError where there is none."""
+        """Overwrite and remove a template; StoreError if not enrolled."""
         path = self._path(name)
         try:
             sweep(path)

@@ -1,4 +1,4 @@
-"""Events as JSON lines, in a file or on standard output; and whether a run stands there."""
+"""Write events as JSON lines to a file or standard output, and detect an existing run."""
 
 from __future__ import annotations
 
@@ -111,21 +111,21 @@ def _leads_to_no_file(name: str) -> bool:
 
 
 class JsonLines:
-    """One compact JSON object a line, handed to the system as soon as it is written.
+    """One compact JSON object per line, flushed immediately.
 
-    Floats are rounded to six decimals. The file is its owner's alone (0600), since it tells who
-    spoke; one that belongs to another user is refused. A file is
-    locked as long as it is open, so that two runs never write to one. What it held is there until
-    the first record comes: a run that is refused before that changes nothing, and leaves nothing.
+    Floats are rounded to six decimals. The file is private (0600), because it discloses who spoke.
+    A file of another user is refused. An open file is locked, so that two runs never write to it.
+    Its old content remains until the first record, so that a run refused before that changes
+    nothing.
 
     Args:
         path: a file, or ``-`` for standard output.
-        append_at: as in ``go_on_at``; None begins afresh.
+        append_at: as in ``go_on_at``; None starts a new file.
 
     Attributes:
-        offset: bytes written so far, the file's own beginning included.
-        plain: whether it is a plain file, which can be gone on with.
-        locked: False where the file system knows no locks.
+        offset: bytes written so far, including the file's earlier content.
+        plain: whether it is a plain file, which a run can continue.
+        locked: False if the file system has no locks.
 
     Raises:
         StoreError: the file cannot be written or is another user's, another run writes to it, or it
@@ -154,7 +154,7 @@ class JsonLines:
             self.go_on_at(append_at)
 
     def go_on_at(self, offset: int) -> None:
-        """Continue at a byte offset: what the file has beyond it is cut off by the next record."""
+        """Continue at a byte offset; the next record replaces later content."""
         size = os.fstat(self._file.fileno()).st_size if self._own else 0
         if not 0 <= offset <= size:
             self.close()
@@ -176,7 +176,7 @@ class JsonLines:
                 raise self._failure(error) from None
 
     def _open(self) -> BinaryIO:
-        """The file as it stands, locked."""
+        """Open the file with its content, locked."""
         flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
         if _is_pipe_of_another(self._name):
             raise StoreError(
@@ -259,7 +259,7 @@ class JsonLines:
         self._file.close()
 
     def _drop_torn_line(self) -> None:
-        """Leave whole lines behind, where that is possible."""
+        """Remove an incomplete last line if possible."""
         try:
             self._file.truncate(self.offset)
         except OSError:
@@ -334,7 +334,7 @@ _Voice: TypeAlias = "tuple[str | None, str | None]"
 
 
 class _Packed(NamedTuple):
-    """An event as JSON; of a reading also whose, and where in the run."""
+    """An event as JSON; for a reading also its label and position in the run."""
 
     data: bytes
     whose: _Voice | None
@@ -352,12 +352,12 @@ def _packed(event: Event) -> _Packed:
 class RunBuffer:
     """A sink that thins the readings evenly on a log axis and keeps the other events.
 
-    Of several people side by side each one's readings are thinned by themselves.
+    In a run of several people, each person's readings are thinned separately.
 
-    The first 600 readings are kept; after that one in every 0.3 % of added length, about 2 000 for
-    ten hours at one a second. Where that is more than `MOST_READINGS` in all, as of many people,
-    half as many first ones are kept of each, and then at steps twice as long. Of losses and alerts
-    the first 1000 are kept. They wait as JSON, which takes a third of the memory.
+    The first 600 readings are kept. After that, one is kept per 0.3 % of added length, about 2 000
+    in ten hours at one per second. If the total exceeds `MOST_READINGS`, as with many people, the
+    first part is halved and the step doubled. The first 1000 losses and alerts are kept. Events are
+    stored as JSON, which takes a third of the memory.
     """
 
     FIRST = 600

@@ -1,4 +1,4 @@
-"""Views of a run while it goes on: all of it on one screen, or the progress of a replay."""
+"""Views of a running stream: the whole run on one screen, or the progress of a replay."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _FEATURE_COLUMNS = 46
 class LiveView(TerminalSink):
     """The live view of `monitor listen`.
 
-    The first figure, limits and odds; the curve so far with the ceiling, the plateau, the guides
-    and the threshold, and a legend; a row a feature; peak; the five most probable speakers; alert
-    and forecast; lag. Without colour every part still has its own shape. Where stderr is no
-    terminal, a line every 10 s of wall time, where the bits have changed.
+    It shows the headline with limits and odds, and the curve with ceiling, plateau, guides,
+    threshold and a legend. Below are one row per feature, the peak, the five most probable
+    speakers, alert and forecast, and the lag. Without colour every part still has its own shape. If
+    stderr is not a terminal, a line is printed every 10 s of wall time if the bits have changed.
     """
 
     leaves_view = True
@@ -207,7 +207,7 @@ class LiveView(TerminalSink):
         if peak is not None and not (cut and peak == reading.bits):
             notes.append((f"peak {number(peak)}", ""))
         for words, style in (*notes, (self._whose(), "dim")):
-            if len(text) + len(words) + 2 <= width:  # half a word would say something else
+            if len(text) + len(words) + 2 <= width:  # a truncated word could mislead
                 text.append(f"  {words}", style=style)
         return text
 
@@ -266,7 +266,7 @@ class LiveView(TerminalSink):
 
 
 def _feature_rows(reading: Reading, watched: bool) -> list[Text]:
-    """Format a row a feature: length used, rank, bits of the rank, bits (or confidence)."""
+    """Format one row per feature: length used, rank, bits of the rank, bits (or confidence)."""
     from rich.text import Text
 
     features = reading.features or {}
@@ -300,7 +300,7 @@ def _side_by_side(left: list[Text], right: list[Text], width: int) -> list[Text]
     return lines
 
 
-# --- Progress of a replay: a bar; of several people a line for each besides.
+# --- Progress of a replay: a bar, and one line per person if there are several.
 
 
 class ReplayProgress(TerminalSink):
@@ -334,7 +334,7 @@ class ReplayProgress(TerminalSink):
 
     @property
     def seconds_left(self) -> float | None:
-        """Wall seconds until the end; None where nobody can know."""
+        """Wall seconds until the end; None if unknown."""
         speed = self.times_real_time
         if not speed or self.total_seconds is None:
             return None
@@ -383,7 +383,7 @@ class ReplayProgress(TerminalSink):
 
 
 MOST_SHOWN = 8
-"""People with a line of their own while the recording is heard: those with most bits."""
+"""Maximum number of people with their own line during the recording, those with most bits."""
 _BAR = 24
 
 
@@ -409,7 +409,7 @@ class PeopleProgress(ReplayProgress):
 
     @property
     def _others(self) -> str:
-        """Nothing: people narrowed down stand in their own lines."""
+        """Return nothing, because bystanders have their own lines."""
         return ""
 
     @property

@@ -109,7 +109,7 @@ class Broker:
         return f"{'mqtts' if self.tls else 'mqtt'} {host}:{self.port}"
 
     def context(self) -> ssl.SSLContext:
-        """Return what checks the broker's certificate."""
+        """Return the TLS context that checks the broker's certificate."""
         try:
             return ssl.create_default_context(cafile=self.authority)
         except OSError as error:  # an SSLError, too
@@ -120,17 +120,17 @@ class Broker:
 # --- A device of Home Assistant, which shows states and takes commands.
 
 DISCOVERY = "homeassistant"
-"""Prefix of the topics where Home Assistant looks for devices, and says that it is there."""
+"""Prefix of the topics on which Home Assistant discovers devices and announces itself."""
 KEEPALIVE_SECONDS = 15
-"""After 1.5 times as long the broker says that a monitor without power is offline."""
+"""After 1.5 times this interval the broker marks an unreachable monitor as offline."""
 FIRST_SECONDS = 5.0
-"""How long a broker may take to answer before the run goes on without it."""
+"""Time to wait for the broker before the run continues without it."""
 MOST_RETRY_SECONDS = 30
 LOOK_SECONDS = 0.25
 EVERY_SECONDS = 1.0
 """Readings are published no more often."""
 AGAIN_SECONDS = 60.0
-"""What has not changed is said again after so long, to who came later."""
+"""Unchanged states are repeated after this time for later subscribers."""
 PATIENCE_SECONDS = 5.0
 """At the end of a run, for a broker that is there; a fifth of it for one that is not."""
 CLOSE_SECONDS = 3.0
@@ -161,20 +161,21 @@ def identifier(name: str) -> str:
 class HouseDevice:
     """A device with entities, announced to Home Assistant and kept up to date through a broker.
 
-    Everything is published from threads of its own: none of its methods but `drain` and `close`
-    waits for the broker. Of what is shown the newest waits alone; what is told waits in order, all
-    of it. After an interruption the device is announced again and says all of its states anew. A
-    last will says that it is offline.
+    Everything is published from separate threads, and only `drain` and `close` wait for the broker.
+    Of continuous states only the newest waits, while events wait in order, all of them. After an
+    interruption the device is announced again and all states are repeated. A last will marks it as
+    offline.
 
     Args:
-        broker: tried at once, for `FIRST_SECONDS` at most.
-        name: as people see it; `identifier` makes topics and ids of it.
-        commands: by topic below the device's, called from a thread; retained commands are none.
-        look: called a few times a second, from a thread: it may tell.
-        report: called with a line where the broker is not there yet.
+        broker: the broker, tried immediately for at most `FIRST_SECONDS`.
+        name: displayed name; `identifier` derives topics and ids from it.
+        commands: functions by topic below the device's, called from a thread; retained commands are
+            ignored.
+        look: called a few times per second from a thread; it may publish events.
+        report: called with a line if the broker is not available yet.
 
     Raises:
-        UsageError: the broker refuses user or password, or its certificate is not to be trusted.
+        UsageError: the broker refuses user or password, or its certificate is not trusted.
     """
 
     def __init__(
@@ -227,7 +228,7 @@ class HouseDevice:
         self._thread.start()
 
     def _connect(self, report: Callable[[str], None]) -> None:
-        """Try the broker: what is wrong by us is refused, what may pass is tried again."""
+        """Connect. Raise on configuration errors, retry transient ones."""
         client, broker = self._client, self._broker
         trouble = "no answer"
         try:
@@ -304,7 +305,7 @@ class HouseDevice:
             self._wake()
 
     def drain(self) -> list[str]:
-        """Wait a little for what was told; report what the broker has not taken, in a line."""
+        """Wait briefly for pending events; report undelivered ones in a line."""
         patience = PATIENCE_SECONDS if self._client.is_connected() else PATIENCE_SECONDS / 5
         until = time.monotonic() + patience
         while (left := self._left) and time.monotonic() < until:
@@ -316,9 +317,9 @@ class HouseDevice:
         return [f"{self._broker.label}: {lost}: {reason}"]
 
     def close(self, left: Mapping[str, Mapping[str, object]] | None = None) -> None:
-        """Say that it is offline, and let go of the broker.
+        """Mark the device as offline and disconnect.
 
-        ``left`` is what the broker keeps of topics that were told; it is not told before that.
+        ``left`` has the final payloads of event topics, which are published last.
         """
         with self._changed:
             self._left_behind = {t: orjson.dumps(s) for t, s in (left or {}).items()}
@@ -328,7 +329,7 @@ class HouseDevice:
 
     @property
     def _left(self) -> int:
-        """States told that the broker has not taken yet."""
+        """Number of events that the broker has not acknowledged yet."""
         with self._changed:
             return len(self._waiting) + sum(not message.is_published() for message in self._handed)
 
@@ -380,7 +381,7 @@ class HouseDevice:
         self._say_goodbye()
 
     def _publish_told(self) -> set[str]:
-        """Publish what was told, in order; return its topics."""
+        """Publish pending events in order; return their topics."""
         topics: set[str] = set()
         while True:
             with self._changed:
@@ -397,7 +398,7 @@ class HouseDevice:
                 self._waiting.popleft()
 
     def _publish_states(self, published: Collection[str], *, at_once: bool) -> None:
-        """Publish what is shown, and all but what was just told where that is due."""
+        """Publish changed states, and when due all others except those just published."""
         now = time.monotonic()
         late = now - self._published_time
         with self._changed:
@@ -482,18 +483,18 @@ ENTITIES: Mapping[str, Mapping[str, object]] = {
 class VoiceDevice:
     """An action of a run that shows its voice in the house: no name, no audio, no template.
 
-    Of several people the one who disclosed most is shown. An alert is on as long as any is raised;
-    without a rule there is no such entity, since it could never be on. With a relay there is a
-    switch, which is on whenever nothing goes out.
+    With several people, the one with the most bits is shown. The alert entity is on while any alert
+    is raised. It exists only with a rule, since it could never be on otherwise. With a relay there
+    is a switch, which is on while nothing is sent.
 
     Args:
-        broker: where to publish.
-        name: of the device, as people see it.
-        relay: what goes out, to mute.
-        report: called with a line where the broker is not there yet.
+        broker: the broker.
+        name: displayed name of the device.
+        relay: the relay to mute.
+        report: called with a line if the broker is not available yet.
 
     Raises:
-        UsageError: the broker refuses user or password, or its certificate is not to be trusted.
+        UsageError: the broker refuses user or password, or its certificate is not trusted.
     """
 
     def __init__(
@@ -587,7 +588,9 @@ class VoiceDevice:
     def _mute(self, command: bytes) -> None:
         if self._relay is not None and command in (ON, OFF):
             self._relay.muted = command == ON
-            self._way = ""  # said again where it stays as it is: a spent budget is not undone
+            self._way = (
+                ""  # repeat the state even if unchanged, because a spent budget cannot be unmuted
+            )
 
     def _look(self) -> None:
         """Tell of what goes out, once it is something else: a page can mute, too."""
@@ -634,8 +637,8 @@ _PAGE_ENTITIES: Entities = {
 class PageDevice(HouseDevice):
     """A page in the house: how many agreed visitors are measured, and whether one has an alert.
 
-    Nobody is shown, nor counted, before they agree; whoever takes that back is gone at once. No
-    figure of theirs is published.
+    Visitors are shown and counted only after they agree. Visitors who withdraw disappear
+    immediately. Their figures are never published.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Common parts of views on stderr: a curve of text, and when to draw or say a line."""
+"""Common parts of views on stderr: a text curve, and the timing of drawings and lines."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class TextCurve:
 
     @property
     def breaks(self) -> frozenset[float]:
-        """Seconds of the points at which the line begins anew."""
+        """Seconds of the points at which a new line starts."""
         return frozenset(self._bins[key][0] for key in self._fresh)
 
 
@@ -94,7 +94,7 @@ def row_of(bits: float, height: int, y_range: tuple[float, float]) -> int:
 
 
 def crowd_rows(height: int, y_range: tuple[float, float]) -> dict[int, str]:
-    """Return beside which lines a crowd is named: so many bits leave one person of it."""
+    """Return the lines beside which a crowd is named: these bits leave one person of it."""
     rows: dict[int, str] = {}
     for crowd in SCALE:
         if y_range[0] <= crowd.bits <= y_range[1]:
@@ -178,7 +178,7 @@ def draw_behind(
 REFRESH_SECONDS = 0.1
 LINE_SECONDS = 10.0
 SAME_SECONDS = 60.0
-"""How often a line is said that says nothing new, so that people see that it goes on."""
+"""Interval of lines without news, which show that the run continues."""
 SHOWN_GAPS = 5
 
 
@@ -207,7 +207,7 @@ class TerminalSink:
         self.crossings: dict[float, dict[str, float]] = {}
         self.evidence = False  # whether the headline is evidence
         self._gaps = self._changes = 0
-        self._begun = ""  # with which voice the evidence began afresh
+        self._begun = ""  # the voice at which the evidence restarted
         self._drawn = -math.inf
         self._told = ""
         self._live: Live | None = None
@@ -232,7 +232,7 @@ class TerminalSink:
         return self._console or PlainConsole(stderr=True)
 
     def _steerable(self) -> bool:
-        """True where a view can be drawn anew in its place."""
+        """True if a view can be redrawn in place."""
         unicode = self.console.encoding.lower().replace("-", "").startswith("utf")
         return unicode and self.console.is_terminal and not self.console.is_dumb_terminal
 
@@ -268,7 +268,7 @@ class TerminalSink:
             self._plain()
 
     def close(self) -> None:
-        """Leave one line that sums up, or the view as it stands."""
+        """Leave a summary line, or the view in its last state."""
         if self._closed:
             return
         self._closed = True
@@ -295,7 +295,7 @@ class TerminalSink:
         return self._line()
 
     def _plain(self) -> None:
-        """Print a line now and then, if it says anything new: there is no view."""
+        """Print a line occasionally if there is news, when there is no view."""
         now, bits = self._clock(), phrases.bits_now(self.reading)
         if self._drawn == -math.inf:
             self._drawn = now
@@ -350,9 +350,10 @@ class TerminalSink:
         return phrases.another_voice(self.reading, self.watch)
 
     def _follow(self, reading: Reading) -> tuple[float, bool] | None:
-        """Add a reading to the curve: where it lies, and whether the evidence began afresh.
+        """Add a reading to the curve; return its point, and whether the evidence restarted.
 
-        A curve is of one figure: nothing is added where the headline is not of the run's kind.
+        A curve shows one figure. Nothing is added if the headline is of another kind than the
+        run's.
         """
         bits, speech = reading.bits, reading.speech
         if bits is None or speech is None or not math.isfinite(bits):
@@ -457,14 +458,14 @@ class TerminalSink:
         return [text, to, *([Text(f" {delay}")] if delay else [])]
 
     def _caveat_lines(self) -> list[Text]:
-        """Warn, in few words, that style is the author's."""
+        """Warn briefly that style identifies the author."""
         from rich.text import Text
 
         caveat = Text(" of read text style tells the author, not the reader", "dim")
         return [caveat] if "style" in (self.reading.features or {}) else []
 
     def _promise_lines(self) -> list[Text]:
-        """Format the promise over the stream so far, against every attacker."""
+        """Format the guarantee for the stream so far, against every attacker."""
         from rich.text import Text
 
         promise = self.reading.declared
@@ -494,7 +495,7 @@ class TerminalSink:
         return f"{phrases.NARROWED}: {phrases.narrowed_names(bystanders)}" if bystanders else ""
 
     def _whose(self) -> str:
-        """Name the person whose bits these are, as far as known."""
+        """Name the person to whom the bits refer, if known."""
         if self.doubt:
             return ""
         if self._begun:

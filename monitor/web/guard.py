@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 COOKIE = "monitor_page"
 LEAST_CHARACTERS = 12
 WRONG_SECONDS = 0.5
-"""A wrong token is answered so much later, whichever way it came."""
+"""Delay of the answer to a wrong token, for every way of sending it."""
 TRIES = 10
 TRIES_SECONDS = 60.0
 MOST_ADDRESSES = 1024
@@ -47,9 +47,9 @@ class Answer(Enum):
 class Access:
     """Token and sessions of readers. The token is never written anywhere, nor shown in an error.
 
-    A browser exchanges it once for a session, a random number in a cookie that says nothing of the
-    token and can be ended. An address may offer `TRIES` wrong tokens in `TRIES_SECONDS`; the right
-    one gets in all the same, so that nobody can keep a reader out by guessing.
+    A browser exchanges it once for a session. That is a random number in a cookie, independent of
+    the token, which can be ended. An address may try `TRIES` wrong tokens in `TRIES_SECONDS`. The
+    right token is always accepted, so that an attacker cannot lock out readers by guessing.
 
     Args:
         secret: the token.
@@ -95,7 +95,7 @@ class Access:
         return max(0.0, tries[0] + TRIES_SECONDS - self._clock())
 
     def begin(self) -> str:
-        """Begin a session and return the cookie's value. Of too many the oldest ends."""
+        """Begin a session and return the cookie's value. If there are too many, the oldest ends."""
         now = self._clock()
         self._sessions = {key: end for key, end in self._sessions.items() if end > now}
         while len(self._sessions) >= MOST_SESSIONS:
@@ -200,9 +200,9 @@ def host_of(header: str) -> str:
 def may_ask_for(header: str, bound: str) -> bool:
     """Return whether a Host header names this server, not a foreign domain that resolves to it.
 
-    A page in a browser can make any name resolve here (DNS rebinding), but no address: where the
-    server is bound to loopback it answers to loopback addresses and localhost; elsewhere to every
-    address, to localhost and to the name of the machine.
+    A page in a browser can make any name resolve here (DNS rebinding), but not an address. A server
+    bound to loopback accepts loopback addresses and localhost. Other servers accept every address,
+    localhost and the machine's name.
     """
     host = host_of(header)
     if is_loopback(host):
@@ -231,10 +231,10 @@ def same_origin(origin: str, host: str, scheme: str) -> bool:
 class Guard:
     """Checks the Host header before anything else, and gives every answer its headers.
 
-    An ASGI middleware; ``scope["state"]["known"]`` says whether the reader may see the run.
-    ``styles`` are sources of style elements that are allowed beside the page's own sheet. A
-    ``microphone`` is what the page itself may ask for, embedded pages never. A page of another
-    origin opens no websocket; ``scope["state"]["ours"]`` says whether a request names this one.
+    An ASGI middleware. It sets ``scope["state"]["known"]`` if the reader may see the run.
+    ``styles`` are allowed sources of style elements besides the page's own sheet. ``microphone``
+    allows the page, but not embedded pages, to use the microphone. A page of another origin cannot
+    open a websocket. ``scope["state"]["ours"]`` is set if a request names this origin.
     """
 
     def __init__(

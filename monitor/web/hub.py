@@ -35,7 +35,7 @@ from monitor.phrases import (
     usable_in_words,
 )
 
-# --- What the page says of an event, in the words of all views.
+# --- The page's text for an event, in the words of all views.
 
 _MOST_TICKS = 64
 _Words: TypeAlias = "dict[str, object]"
@@ -69,7 +69,7 @@ def words_of(event: Event, start: RunStart | None = None) -> _Words:
 
 
 def level_meaning(bits: float, start: RunStart | None) -> str:
-    """Explain so many bits of the headline: of evidence one in 2^bits, whatever the crowd."""
+    """Explain a number of bits of the headline; evidence means one in 2^bits in any crowd."""
     if start is not None and start.headline == "evidence":
         return f"one person in {people(float(f'{2.0**bits:.2g}'))}"
     if start is None or start.ceiling is None:
@@ -160,7 +160,7 @@ class Wakeup:
                 self._loop.call_soon_threadsafe(self._wake)
 
     async def wait(self, seconds: float) -> None:
-        """Return at the next `wake`, or after so many seconds."""
+        """Return at the next `wake`, or after ``seconds``."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):  # wait_for of Python 3.11 may lose a cancellation
                 await self._event.wait()
@@ -177,14 +177,14 @@ MOST = 4000
 MOST_OTHERS = 1000
 MOST_READINGS = 800
 MOST_BYTES = 64 * 1024 * 1024
-"""Of all records that are kept: one among very many people is large."""
+"""Maximum bytes of all stored records, because a record among very many people is large."""
 NEWEST = 8
 BATCH = 64
 BATCH_BYTES = 64 * 1024
 """No more than that is under way to a client that does not read (or one record, if longer)."""
 FIRST_SECONDS = 300.0
 SHOWN = ("bits", "evidence_bits", "closed_set_bits")
-"""Figures whose curve is drawn."""
+"""Figures that are drawn as curves."""
 GROWTH = 1.01
 
 
@@ -194,7 +194,7 @@ def _exact(data: bytes) -> bytes:
 
 
 class NumberedRecord(NamedTuple):
-    """One record with its number, already written as JSON, and what the page says of it."""
+    """One record as JSON, with its number and the page's text."""
 
     id: int
     kind: str
@@ -215,14 +215,14 @@ class TimeLeft(NamedTuple):
 
 @dataclass(slots=True)
 class HubState:
-    """State that no record holds.
+    """State that is not part of any record.
 
     Attributes:
         start, reading: the newest of each.
-        people: the newest reading of each label and watched speaker, of several people.
-        counts: by type of event; alerts also as ``raised`` and ``warned``.
+        people: the newest reading per label and watched speaker, in a run of several people.
+        counts: number of events by type; alerts also as ``raised`` and ``warned``.
         peaks: the largest bits by stream and feature.
-        raised: by rule, whether it stands.
+        raised: whether each rule is raised now.
     """
 
     start: RunStart | None = None
@@ -241,20 +241,20 @@ _COPIED = ("people", "counts", "peaks", "raised")
 class Hub:
     """A bounded store of events that one thread writes and others read, as records.
 
-    A record's id is its number from 1. The newest `RECENT` records are all there; of older readings
-    an ever coarser choice, evenly spaced on a log axis, and of other records the newest
-    `MOST_OTHERS`.
+    A record's id is its number from 1. The newest `RECENT` records are complete. Older readings are
+    thinned evenly on a log axis. Of other records the newest `MOST_OTHERS` remain.
 
     Args:
-        thresholds: field and bits to say the time left for; alerts on `SHOWN` fields bring theirs.
-        recorded: the run is over: it was read from a file.
+        thresholds: fields and bits for which to forecast the time left. Alerts on `SHOWN` fields
+            add theirs.
+        recorded: whether the run is over and was read from a file.
 
     Attributes:
-        run: a name for this run; an id means nothing in another.
+        run: a name for this run; ids are valid only within it.
         recorded: as given.
-        heard: when the newest reading came, on the monotonic clock; None before the first.
-        closed: nothing more will come.
-        relayed: what is heard goes out (`monitor.web.relay`).
+        heard: arrival of the newest reading on the monotonic clock; None before the first.
+        closed: whether the run has ended.
+        relayed: whether audio is sent through a relay (`monitor.web.relay`).
     """
 
     def __init__(
@@ -273,7 +273,7 @@ class Hub:
         self.closed = self.relayed = False
 
     def write(self, event: Event) -> None:
-        """Take one event: kept, and the readers told that there is one."""
+        """Store one event and notify the readers."""
         data = _exact(orjson.dumps(encode(event), option=orjson.OPT_SERIALIZE_NUMPY))
         sentences = _exact(orjson.dumps(words_of(event, self._now.start)))
         seconds = float(getattr(event, "seconds", None) or 0.0)
@@ -327,7 +327,7 @@ class Hub:
 
     @property
     def last(self) -> int:
-        """Newest id; 0 where there is none."""
+        """Newest id, or 0."""
         return self._last
 
     def after(self, since: int, maximum: int | None = None) -> list[NumberedRecord]:
@@ -378,7 +378,7 @@ class Hub:
             case Alert():
                 self._note_alert(event)
             case Change(action="reset" | "split", label=None):
-                # the evidence begins afresh, and so does the line through it
+                # the evidence restarts, and with it the line through it
                 self._forecasts = self._afresh(self._forecasts)
         if label is None:  # nothing is forecast of several people together
             for forecast in self._forecasts.values():

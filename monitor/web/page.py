@@ -1,4 +1,4 @@
-"""A sink that shows a run in browsers: a hub, and what a server answers of it."""
+"""A sink that shows a run in browsers, with a hub and a server."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def exposition(hub: Hub, clients: int = 0) -> bytes:
     return generate_latest(registry)
 
 
-# --- A run as server-sent events: every record has an id, and a reader that comes back goes on.
+# --- A run as server-sent events. Every record has an id, so that a returning reader continues.
 
 MOST_BEHIND = 256
 PAUSE_SECONDS = 0.05
@@ -170,7 +170,7 @@ RETRY_MILLISECONDS = 1000
 
 
 def since_of(hub: Hub, text: str | None) -> int:
-    """The number in an id (``RUN-NUMBER``, or a number); 0 where it is of another run.
+    """Return the number in an id (``RUN-NUMBER``, or a number); 0 for another run.
 
     Example:
         >>> hub = Hub()
@@ -184,7 +184,7 @@ def since_of(hub: Hub, text: str | None) -> int:
 
 
 def hello(hub: Hub, guarded: bool) -> dict[str, object]:
-    """Return what a page needs before the first record; of a guarded run, that it can be left."""
+    """Return the page's initial data, including whether the reader can log out."""
     thresholds = [[f.field, f.threshold] for f in hub.state().forecast]
     return {
         "run": hub.run,
@@ -205,9 +205,8 @@ async def events(
 ) -> AsyncIterator[bytes]:
     """Yield the stream of one client.
 
-    Everything kept that is newer than ``since`` comes first, all of it. From then on a client
-    that takes its records more slowly than they come gets a choice of them that always ends with
-    the newest: nothing is queued for it.
+    All stored records after ``since`` come first. A client that reads more slowly than records
+    arrive then gets a selection that always ends with the newest. Nothing is queued for it.
     """
     yield f"retry: {RETRY_MILLISECONDS}\n".encode() + _event("hello", hello(hub, guarded))
     async for part in batches(hub, since, hub.last):
@@ -234,9 +233,9 @@ async def events(
 
 
 async def batches(hub: Hub, since: int, last: int) -> AsyncIterator[list[NumberedRecord]]:
-    """Yield the records with ids after ``since`` up to ``last``, in order, a little at a time.
+    """Yield the records with ids after ``since`` up to ``last``, in order, in batches.
 
-    Between two of them nothing is held, however slowly a client takes them.
+    No lock or memory is held between two batches, even for a slow client.
     """
     while since < last and (part := hub.batch(since)):
         yield [entry for entry in part if entry.id <= last] if part[-1].id > last else part
@@ -253,7 +252,7 @@ def _records(hub: Hub, part: list[NumberedRecord]) -> bytes:
 
 
 def state_of(hub: Hub) -> dict[str, object]:
-    """Return what changes without being part of any record."""
+    """Return the changing state that is not part of any record."""
     return {"forecast": [left._asdict() for left in hub.state().forecast], "last": hub.last}
 
 
@@ -267,7 +266,7 @@ _TEXT = re.compile(r"""\.textContent=(?:'([^'\\]*)'|"([^"\\]*)")""")
 
 
 def plotly_js() -> Path:
-    """Find the plotly.js of the installed plotly, which is not imported for it."""
+    """Find the plotly.js of the installed plotly without importing it."""
     spec = find_spec("plotly")
     path = Path(spec.origin or "").parent / "package_data" / "plotly.min.js" if spec else None
     if path is None or not path.is_file():
@@ -278,7 +277,8 @@ def plotly_js() -> Path:
 def styles_of(script: str) -> list[str]:
     """List sources for ``style-src`` that allow the style elements of a script, and no others.
 
-    Its rules for maps are one literal text; another element is empty and takes rules one by one.
+    Its rules for maps are one literal text. Another element starts empty and gets its rules one by
+    one.
 
     Examples:
         >>> styles_of("e.textContent='.a{top:0}'")[1]
@@ -330,19 +330,19 @@ def static_routes() -> list[BaseRoute]:
 
 
 def plotly_styles() -> list[str]:
-    """List sources for ``style-src`` of what plotly's script brings."""
+    """List sources for ``style-src`` of plotly's style elements."""
     return styles_of(plotly_js().read_text(encoding="utf-8"))
 
 
 class Entrance:
-    """Entrance, the same for every page: logging in and out; and that the server is there."""
+    """Routes shared by all pages: login, logout and a health check."""
 
     def __init__(self, access: Access | None) -> None:
         self._access = access
 
     @property
     def routes(self) -> list[BaseRoute]:
-        """Routes of the entrance."""
+        """The routes."""
         return [
             Route("/login", self.login, methods=["POST"]),
             Route("/logout", self.logout, methods=["POST"]),
@@ -350,7 +350,7 @@ class Entrance:
         ]
 
     async def login(self, request: Request) -> Response:
-        """Begin a session for whoever has the token."""
+        """Begin a session if the token is right."""
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
@@ -369,7 +369,7 @@ class Entrance:
         if answer is Answer.WRONG:
             return FileResponse(STATIC / "login.html", 401, headers={"x-monitor": "wrong token"})
         response = _see_page()
-        # to us, or to what stands in front of us
+        # to this server, or to a proxy in front of it
         https = "https" in (
             request.url.scheme, request.headers.get("x-forwarded-proto", "").lower()
         )  # fmt: skip
@@ -392,12 +392,12 @@ class Entrance:
         return response
 
     async def healthz(self, _: Request) -> Response:
-        """Answer that the server is there."""
+        """Answer that the server is alive."""
         return PlainTextResponse("ok\n")
 
 
 class Pages:
-    """The page of one run, and its records; those with data need the token."""
+    """The page of one run and its records. Routes with data need the token."""
 
     def __init__(self, hub: Hub, access: Access | None) -> None:
         self.hub = hub
@@ -467,20 +467,21 @@ def _see_page() -> Response:
 class Page(Managed):
     """Serves a run to any number of browsers while it is written.
 
-    ``write`` keeps the event and wakes the server's thread, no more: no client can hold the run
-    up. After ``close`` the clients get what is left, for two seconds at most.
+    ``write`` only stores the event and wakes the server's thread, so that no client can delay the
+    run. After ``close`` the clients get the remaining records, for at most two seconds.
 
     Args:
-        host: an address of this machine; only loopback ones need no token.
-        port: 0 takes any that is free.
-        token: what readers must show; it is never written anywhere.
-        thresholds: field and bits to say the time left for.
-        recorded: the run is over: it was read from a file.
-        relay: what goes out, to show and to mute.
-        overlay_token: serve the newest number alone, at ``/overlay?token=``; None: not at all.
+        host: an address of this machine; only loopback addresses work without a token.
+        port: 0 chooses a free one.
+        token: secret that readers need; it is never written anywhere.
+        thresholds: fields and bits for which to forecast the time left.
+        recorded: whether the run is over and was read from a file.
+        relay: relay to show and to mute.
+        overlay_token: token of ``/overlay?token=``, which shows only the newest number; None
+            disables it.
 
     Raises:
-        UsageError: no token where other machines could read, or the address cannot be had.
+        UsageError: no token although other machines could read, or the address is not available.
     """
 
     def __init__(
@@ -514,6 +515,6 @@ class Page(Managed):
         self.hub.write(event)
 
     def close(self) -> None:
-        """Let the clients have the last records, then stop."""
+        """Send the last records to the clients, then stop."""
         self.hub.close()
-        self._server.close()  # streams end by themselves once they have given everything
+        self._server.close()  # streams end once they have sent everything

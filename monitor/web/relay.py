@@ -16,7 +16,7 @@ STATIC = Path(__file__).parent / "static"
 
 
 def relay_routes(relay: RelayControl) -> list[BaseRoute]:
-    """Return the route of the page's switch: it says what goes out, and a POST mutes or unmutes."""
+    """Return the route of the page's switch. GET reports the relay, POST mutes or unmutes."""
 
     async def answer(request: Request) -> Response:
         if request.method == "POST":

@@ -22,10 +22,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from monitor.errors import UsageError
 
-# --- Limits on the server's connections: how many, and how long one may do nothing.
+# --- Limits on the number of the server's connections and their idle time.
 #
-# uvicorn limits requests, and a socket that never sends one uses up a descriptor all the same; its
-# one time limit ends with the first byte of the next request.
+# uvicorn limits requests only. A socket that never sends one still uses a descriptor, and uvicorn's
+# only timeout ends with the first byte of the next request.
 
 MOST = 128
 LEAST = 8
@@ -37,7 +37,7 @@ MOST_REQUEST_BYTES = 16 * 1024
 REQUEST_SECONDS = 10.0
 """From the first moment of a connection, or the last answer, to a whole request."""
 STALLED_SECONDS = 60.0
-"""A client that takes nothing of its answer for so long is let go; a browser comes back."""
+"""A client that reads nothing for this time is disconnected. A browser reconnects."""
 
 
 def most_connections() -> int:
@@ -66,11 +66,11 @@ _TOO_LONG = b"HTTP/1.1 413 Request Too Large\r\ncontent-length: 0\r\nconnection:
 
 
 class Connections:
-    """All connections of one server; when there are too many, an idle one makes room.
+    """All connections of one server. If there are too many, an idle one is closed.
 
-    So half a request, or none, never keeps anybody out: the one that has waited longest goes first,
-    then the one that has not read its answer for longest. Only where all are being answered the
-    newest is turned away.
+    Incomplete requests therefore never block other clients. The connection that has waited longest
+    is closed first, then the one that has not read its answer for longest. The newest is refused
+    only if all are being answered.
     """
 
     def __init__(self, most: int) -> None:
@@ -146,10 +146,10 @@ class Connections:
 
 
 class _Handshake(asyncio.Protocol):
-    """A connection before https begins: it is counted, and has as long as for a request.
+    """A connection before https begins. It is counted and has the timeout of a request.
 
-    asyncio's own servers tell nobody of a connection before its handshake is done, so that silent
-    ones could pile up.
+    asyncio's servers report a connection only after its handshake, so that silent ones could
+    accumulate.
     """
 
     def __init__(self, all_: Connections, context: ssl.SSLContext, then: _Connection) -> None:
@@ -254,18 +254,18 @@ def _cancel(timer: asyncio.TimerHandle | None) -> None:
 START_SECONDS = 10.0
 LAST_WORDS_SECONDS = 2.0
 PING_SECONDS = 5.0
-"""A browser that answers no ping for so long is gone."""
+"""A browser that answers no ping for this time is considered gone."""
 MOST_MESSAGE_BYTES = 64 * 1024
-"""Of a websocket: a longer message closes it before it is read to its end."""
+"""Maximum message of a websocket. A longer one closes it before it is completely read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The files by which a server speaks https; UsageError where they make no pair.
+    """Certificate files of an https server; UsageError if they do not match.
 
     Attributes:
         certificate: PEM, with the chain.
-        key: PEM, without a password; None where it stands in the other file.
+        key: PEM, without a password; None if it is in the certificate's file.
     """
 
     certificate: Path

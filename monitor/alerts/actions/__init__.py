@@ -1,8 +1,7 @@
 """Actions on alerts: ring, run a command, post to an address, notify.
 
-`Bell` is an action by itself. `Command`, `Webhook` and `Notify` are receivers: a
-`BackgroundDelivery` takes alerts to one of them from a thread of its own, so that the stream never
-waits.
+`Bell` is an action. `Command`, `Webhook` and `Notify` are receivers. A `BackgroundDelivery` sends
+alerts to one of them from its own thread, so that the stream never waits.
 """
 
 from __future__ import annotations

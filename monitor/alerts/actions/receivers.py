@@ -28,7 +28,7 @@ from monitor.version import __version__
 
 
 def _as_line(alert: Alert) -> bytes:
-    """Return an alert as one JSON line; whom it is of is said even where that is nobody."""
+    """Return an alert as one JSON line, with the watched speaker even if that is null."""
     return line_of({**alert.record(), "watch": alert.watch})
 
 
@@ -68,10 +68,10 @@ SECRETS = frozenset(
 class Command:
     """Runs a command line for every alert, with the record as one JSON line on standard input.
 
-    The shell runs it, as it would have been typed, without the secrets that the environment may
-    hold for the monitor. What it prints goes to the monitor's stderr: stdout is for the records of
-    the run. It has a session of its own, so that Ctrl-C does not cut it off, and is killed with all
-    that it started when it takes too long (`monitor.programs`).
+    The shell runs it, without the monitor's secrets in the environment. Its output goes to the
+    monitor's stderr, because stdout is for the run's records. It runs in its own session, so that
+    Ctrl-C does not interrupt it. If it takes too long, it is killed with all processes that it
+    started (`monitor.programs`).
     """
 
     def __init__(self, command: str, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
@@ -119,7 +119,7 @@ def _stderr() -> int:
 class Notify:
     """Notifies through one apprise address, such as ``ntfy://topic`` or ``mailto://...``.
 
-    Redirects are not followed, unless the address itself says ``redirect=yes``.
+    Redirects are followed only if the address contains ``redirect=yes``.
     """
 
     def __init__(self, url: str) -> None:
@@ -132,7 +132,7 @@ class Notify:
             ) from None
         logging.getLogger("apprise").addHandler(logging.NullHandler())  # it shows addresses
         scheme, address, _ = url.partition("://")
-        # an alert goes where it was told to go, and nowhere else
+        # an alert goes only to the given address
         self._to = apprise.Apprise(asset=apprise.AppriseAsset(http_redirects=False))
         with warnings.catch_warnings():  # its services load here, some with old libraries
             warnings.simplefilter("ignore")
@@ -153,9 +153,9 @@ class Notify:
 
 # --- An alert is sent to an address: one POST.
 #
-# The standard library does it: a POST of three hundred bytes needs no extra to install, and waits
-# between attempts that end with the run, no redirect followed, and no secret of the address in a
-# message are things every library would have to be talked into.
+# The standard library suffices for a POST of three hundred bytes. Other libraries would need extra
+# code for three things: retries end with the run, redirects are not followed, and messages contain
+# no secret of the address.
 
 WEBHOOK_TIMEOUT_SECONDS = 10.0
 WAITS_SECONDS = (1.0, 2.0, 4.0)
@@ -169,15 +169,15 @@ PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 class Webhook:
     """Posts every alert as JSON (``application/json``) to an address.
 
-    Tried up to four times, a second, two and four apart (or what ``Retry-After`` asks for, up to
-    30 s), while the network fails or the answer may be a passing one (408, 425, 429, 5xx). So an
-    alert may arrive twice, when only the answer was lost. Redirects are never followed: an alert
-    goes where it was told to go, and nowhere else. Proxies are taken from the environment.
+    Up to four attempts are made after network failures and possibly temporary answers (408, 425,
+    429, 5xx). They are 1, 2 and 4 s apart, or as long as ``Retry-After`` requests, up to 30 s. An
+    alert may arrive twice if only the answer was lost. Redirects are never followed, so an alert
+    goes only to the given address. Proxies are taken from the environment.
 
     Args:
         url: ``http://`` or ``https://``; ``user:password@`` becomes basic authentication.
-        timeout_seconds: how long the network may stay silent.
-        waits_seconds: before each further attempt.
+        timeout_seconds: longest silence of the network.
+        waits_seconds: delay before each further attempt.
     """
 
     def __init__(

@@ -26,8 +26,8 @@ LAST_SECONDS = 0.5  # for the last attempt to own up
 class BackgroundDelivery:
     """A sink that takes the alerts of a run to one receiver.
 
-    What it hands over is the alert with the time of day (``time``) and the watched speaker
-    (``watch``) added. At most 100 alerts wait; beyond that the oldest is given up.
+    The receiver gets the alert with the time of day (``time``) and the watched speaker (``watch``).
+    At most 100 alerts wait. Beyond that the oldest is dropped.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class BackgroundDelivery:
             self._thread.start()
 
     def drain(self) -> list[str]:
-        """Wait a little for what is under way.
+        """Wait briefly for pending alerts.
 
         Returns:
-            what was not delivered and why: one line, or none.
+            one line about undelivered alerts with the reason, or an empty list.
         """
         with self._changed:
             if not self._changed.wait_for(self._idle, self._patience):
@@ -92,7 +92,7 @@ class BackgroundDelivery:
             ]
 
     def close(self) -> None:
-        """Let go of the thread; what is still waiting is not delivered."""
+        """Release the thread. Alerts that still wait are not delivered."""
         self._cancel.set()
         with self._changed:
             self._waiting.clear()
@@ -116,7 +116,7 @@ class BackgroundDelivery:
                 self._receiver.deliver(alert, self._cancel)
             except DeliveryError as error:
                 why = str(error)
-            except Exception as error:  # a receiver of somebody else's stops nothing either
+            except Exception as error:  # a faulty receiver must not stop the run
                 why = f"unexpected {type(error).__name__}"
             with self._changed:
                 if self._busy and why:
@@ -127,8 +127,8 @@ class BackgroundDelivery:
 
 # --- The options by which alerts get a receiver: `--on-alert`, `--webhook`, `--notify`.
 #
-# Every command that hears a stream offers them. One more is an entry here, and a class of its own
-# that is an `monitor.protocols.AlertReceiver`; it is imported when the option is given.
+# Every command that measures a stream offers them. To add one, add an entry here and a class that
+# is a `monitor.protocols.AlertReceiver`. It is imported when the option is given.
 
 
 @dataclass(frozen=True, slots=True)
