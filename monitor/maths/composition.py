@@ -25,10 +25,10 @@ _Doubles: TypeAlias = NDArray[np.float64]
 def guides(
     length_seconds: ArrayLike, first_seconds: float, first_bits: float, ceiling: float
 ) -> tuple[_Doubles, _Doubles]:
-    """Compute the straight and the square-root guide, ``D0 T / T0`` and ``D0 sqrt(T / T0)``, bits.
+    """Compute the linear and square-root guides, ``D0 T / T0`` and ``D0 sqrt(T / T0)``, in bits.
 
-    T in speech seconds, any shape, from the first length T0 of a rank model's grid, where it
-    expects D0 bits; neither guide exceeds the ceiling, log2 N.
+    T is in speech seconds, of any shape. T0 is the first length of a rank model's grid, with D0
+    expected bits. Neither guide exceeds the ceiling, log2 N.
 
     Example:
         >>> linear, root = guides([0.0, 1.0, 4.0, 100.0], 1.0, 0.5, 3.0)
@@ -79,11 +79,11 @@ def advanced(epsilon: float, windows: int, delta: float) -> float:
 
 
 def optimal(epsilon: float, windows: int, delta: float) -> float:
-    """Compute the least epsilon that holds: Kairouz, Oh and Viswanath, between the grid points.
+    """Compute the smallest valid epsilon (Kairouz, Oh and Viswanath), between the grid points.
 
-    Theorem 3.3 gives the delta of each ``(k - 2 i) epsilon``. In between it is that of k randomised
-    responses, which no (epsilon, 0)-private mechanisms exceed: a sum of straight lines in exp(x),
-    so that the x at which it comes to ``delta`` has a formula.
+    Theorem 3.3 gives the delta at each ``(k - 2 i) epsilon``. In between, delta is that of k
+    randomised responses, which no (epsilon, 0)-private mechanisms exceed. It is piecewise linear in
+    exp(x), so the x that reaches ``delta`` has a closed form.
 
     Example:
         >>> round(optimal(0.05, 10, 1e-4), 3), round(optimal(0.5, 64, 1e-4), 3)
@@ -163,9 +163,10 @@ DELTA = 1e-4
 def epsilon_nats(tpr: ArrayLike, fpr: ArrayLike) -> FloatArray:
     """Compute the privacy loss at an operating point, VoxGuard eq. (5), without delta.
 
-    ``max(ln(TPR / FPR), ln((1 - FPR) / (1 - TPR)))``: infinite where nobody is accepted by mistake
-    or missed, below 0 where the attacker is worse than chance; ``0 / 0`` counts as no loss. A lower
-    bound on the mechanism's epsilon (VoxGuard calls it an upper bound), up to sampling error.
+    It is ``max(ln(TPR / FPR), ln((1 - FPR) / (1 - TPR)))``. It is infinite without false accepts or
+    without misses, and below 0 if the attacker is worse than chance. ``0 / 0`` counts as no loss.
+    Up to sampling error this is a lower bound on the mechanism's epsilon (VoxGuard calls it an
+    upper bound).
 
     Example:
         >>> epsilon_nats([0.5, 0.5, 0.0], [0.01, 0.0, 0.0]).round(3).tolist()
@@ -189,9 +190,10 @@ def epsilon_lower_nats(
 ) -> float:  # fmt: skip
     """Compute a lower bound of the mechanism's epsilon, with 95 % confidence; 0 or more nats.
 
-    Of accepted and all mated scores, and of non-mated ones likewise. Each rate is moved against the
-    attacker to its one-sided Clopper-Pearson limit, of error `tail`, and delta is taken off. Valid
-    for one threshold that was not searched for, and for independent trials.
+    `hits` of `mated` trials and `false_alarms` of `non_mated` trials were accepted. Each rate is
+    moved against the attacker to its one-sided Clopper-Pearson limit with error `tail`, and delta
+    is subtracted. The bound is valid for independent trials and one threshold that was not searched
+    for.
 
     Example:
         >>> round(epsilon_lower_nats(30, 1000, 0, 99_000), 3)
@@ -206,7 +208,7 @@ def epsilon_lower_nats(
 
 
 # ----------------------------------------------------------------------------------------- laplace
-# The Laplace mechanism on vectors: local differential privacy of what a vector says.
+# The Laplace mechanism on vectors, for local differential privacy.
 #
 # Dwork, McSherry, Nissim and Smith, Calibrating noise to sensitivity in private data analysis, TCC
 # 2006; on clipped features as in USC section 2.5.
@@ -221,7 +223,7 @@ def clipped(vectors: FloatArray, bound: float) -> FloatArray:
 
 
 def noise_scale(epsilon: float, bound: float) -> float:
-    """Compute ``2 C / epsilon``: vectors clipped to C are at most 2 C apart; epsilon in nats."""
+    """Compute ``2 C / epsilon`` for vectors clipped to norm C; epsilon in nats."""
     return 2 * bound / epsilon
 
 

@@ -1,7 +1,7 @@
 """Conditions of a recording: band, noise, reverberation, clipping, level.
 
-Every second is described by a row of counts, and rows add: what is estimated comes from their sum
-alone, so that it does not depend on how a stream was cut. docs/conditions.md says how well.
+Every second is described by a row of counts. Estimates use only the sum of rows, so they do not
+depend on how a stream was cut. docs/conditions.md reports their accuracy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from monitor.maths.statistics import median
 from monitor.types import AnyArray, FloatArray, IntArray
 
 WIDEST_HZ = 8000.0
-"""No feature hears more: a wider band makes no difference."""
+"""No feature uses more, so a wider band makes no difference."""
 
 _FRAMES = 50
 """A second, in frames of 20 ms side by side."""
@@ -37,7 +37,7 @@ _SLOPE_STEP, _SLOPES = 0.25, 80
 """Decibels a frame."""
 _FLAT, _NEAR = np.float32(0.99), np.float32(0.90)
 _AUDIBLE = 0.003
-"""Seconds whose largest sample is smaller are not asked for clipping."""
+"""Seconds with a smaller peak are not checked for clipping."""
 
 _SIZES = (_BANDS * _BAND_LEVELS, _LEVELS, _SLOPES, 3)
 _ENDS = tuple(int(end) for end in np.cumsum(_SIZES))
@@ -45,7 +45,7 @@ ROW = _ENDS[-1]
 """Numbers in a row: levels by band, levels, slopes of decays, samples at and near the top."""
 
 LEAST_BAND_SECONDS, LEAST_SPEECH_SECONDS = 1.0, 3.0
-"""Of sound above its noise: with less nothing is said of the band, and of anything else."""
+"""Minimum seconds of sound above its noise, for the band and for the other conditions."""
 _SILENCE_DB = -100.0
 """Below are zeros, of a gate or of no input, and no noise."""
 _QUIET_SHARE, _QUIETEST_SHARE, _MOST_SPREAD = 0.1, 0.02, 4.0
@@ -57,7 +57,7 @@ _LOUD_SHARE, _DROP, _EDGE = 0.95, 18.0, 10.0
 _STEEP_SHARE, _DECAY, _FASTEST, _LONGEST = 0.9, 0.933, 2.02, 3.0
 """RT60 of a slope: fitted to rooms by the image method (benchmarks/conditions.py)."""
 _LEAST_SNR, _LEAST_DECAYS = 13.0, 25
-"""Under more noise, and of fewer decays, no echo is heard."""
+"""With more noise or fewer decays, reverberation is not estimated."""
 _MORE_THAN_BELOW, _UNCLIPPED = 1.25, 0.25
 """Samples at the top for each a little below it: what clipping exceeds, and what speech has."""
 
@@ -70,15 +70,15 @@ _DRY, _ECHO_RATIO = 0.25, 1.3
 _CLIPPED = 0.005
 _NOISY = 5.0
 _QUIET = -60.0
-"""Decibels of full scale: below, the noise of 16 bits and of the gain is heard with the voice."""
+"""Level in dB of full scale, below which noise of 16 bits and of the gain affects the voice."""
 _MOST = 1e6
 
 
 def describe_seconds(columns: FloatArray, mono: FloatArray, rate: int) -> IntArray:
     """Count features of n seconds, each by itself, shape (n, ROW).
 
-    Of their samples as they were decoded, (n, rate, channels), and their means, (n, rate), without
-    offset and hum (`monitor.features.framing.HighPass`).
+    ``columns`` are the decoded samples, (n, rate, channels). ``mono`` are their means, (n, rate),
+    without offset and hum (`monitor.features.framing.HighPass`).
     """
     from scipy.fft import rfft  # slow to import
 
@@ -300,10 +300,10 @@ def _reverberation(decays: AnyArray) -> float:
 
 
 def _clipping(flat: int, near: int, count: int) -> float:
-    """Estimate the share of samples that lie at the top because it was cut off.
+    """Estimate the fraction of samples at the peak because of clipping.
 
-    The density of speech falls towards its largest samples; where more lie at the very top of a
-    second than a little below it, that was cut, whatever the gain has been since.
+    The density of speech falls towards its largest samples. If a second has more samples at its
+    peak than slightly below it, it was clipped, at any later gain.
     """
     if not count or flat < _MORE_THAN_BELOW * near:
         return 0.0
@@ -374,7 +374,7 @@ def average_condition(conditions: Sequence[Condition | None]) -> Condition | Non
 
 _DEGRADED: Mapping[str, Callable[[float], float]] = {
     "bandwidth_hz": lambda hertz: math.log2(5500.0 / hertz) / math.log2(5500.0 / 3430.0),
-    # estimates in one room differ by 0.2 s: more than 0.5 s tells voices apart, not rooms
+    # estimates in one room differ by 0.2 s; above 0.5 s they distinguish voices, not rooms
     "reverberation_seconds": lambda seconds: min((seconds - 0.25) / 0.25, 1.0),
     "snr_db": lambda db: (25.0 - db) / 15.0,
 }
@@ -383,10 +383,10 @@ _MOST_DEGRADED = 1.2
 
 
 def degradation(condition: Condition | None) -> FloatArray:
-    """Compute a sound's distance from a studio's by band, echo and noise: shape (3,).
+    """Compute the degradation by band, echo and noise compared with a studio, shape (3,).
 
-    0 is none, 1 a telephone's band, an RT60 of 0.5 s or more, noise 10 dB below the speech; at most
-    1.2; NaN where it is not known.
+    0 is a studio. 1 is a telephone's band, an RT60 of at least 0.5 s, or noise 10 dB below the
+    speech. The maximum is 1.2, and unknown conditions are NaN.
     """
     figures = ((getattr(condition, name, None), degraded) for name, degraded in _DEGRADED.items())
     degradations = [np.nan if figure is None else degraded(figure) for figure, degraded in figures]
@@ -398,12 +398,13 @@ UNLIKE = 10
 
 
 def unlike(streams: FloatArray, templates: FloatArray) -> FloatArray:
-    """Compute how much worse streams sound than templates, templates than streams, and both.
+    """Compute excess degradation of streams, of templates, and their common degradation.
 
-    Of degradations (R, 3) and (N, 3), by band, echo and noise: ``max(stream - template, 0)``, then
-    ``max(template - stream, 0)``, then ``min(stream, template)``, 0 to 1.2. The tenth is the sum of
-    the three, each of the worse sound, less the largest: together they take less than their sum.
-    Shape (R, N, 10). What is not known of either counts as nothing.
+    The inputs are degradations by band, echo and noise, (R, 3) and (N, 3). The result, (R, N, 10),
+    has ``max(stream - template, 0)``, then ``max(template - stream, 0)``, then ``min(stream,
+    template)``, each 0 to 1.2. The tenth column sums the larger degradation of each kind and
+    subtracts the largest, because combined degradations cost less than their sum. Unknown
+    conditions count as 0.
 
     Example:
         >>> telephone, studio = np.array([[1.0, 0.0, np.nan]]), np.zeros((1, 3))

@@ -2,11 +2,11 @@
 
 Source: docs/method.md section 10.
 
-``LR_j = f(scores | the stream is j's) / f(scores | it is somebody else's)``, in bits: 11 bits are
-as likely by chance as 1 in 2 000. Somebody who is not enrolled has a ratio of 1 on average: so
-``p_j(M) = LR_j / (sum_i LR_i + M - N)`` for N enrolled among M people, one formula from a closed
-set (M = N) to the evidence itself (large M). Nothing here overflows up to a thousand bits and 1e10
-people.
+``LR_j = f(scores | the stream is j's) / f(scores | it is another speaker's)``, in bits. A
+probability of 1 in 2 000 corresponds to 11 bits. A person who is not enrolled has a ratio of 1 on
+average. With N enrolled among M people, ``p_j(M) = LR_j / (sum_i LR_i + M - N)``. This covers
+everything from a closed set (M = N) to the evidence itself (large M). Nothing here overflows up to
+a thousand bits and 1e10 people.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ that is wrong. Chosen on people who calibrate (benchmarks/results/world.md)."""
 
 
 def neighbours(lengths: FloatArray, reached: BoolArray, seconds: float) -> tuple[int, int, float]:
-    """Find the grid lengths that were reached around a length: two places, and the latter's share.
+    """Find the reached grid lengths around a length: two indices, and the second one's weight.
 
-    Of lengths in seconds, increasing, (n,), and which were reached, (n,); between them the share
-    grows with the logarithm. A length beyond all that were reached has the outermost alone.
+    ``lengths``, (n,), are increasing seconds, and ``reached``, (n,), marks those with data. The
+    weight grows with the logarithm of the length. Outside all reached lengths, only the outermost
+    counts.
 
     Example:
         >>> neighbours(np.array([10.0, 30.0, 90.0]), np.array([True, False, True]), 30.0)
@@ -47,12 +48,13 @@ def neighbours(lengths: FloatArray, reached: BoolArray, seconds: float) -> tuple
 class ConditionEffect:
     """Effect of conditions on ratios fitted on clean speech (docs/method.md section 10).
 
-    ``a + sum_f b_f z_f`` becomes ``a (1 - q . shift) + sum_f b_f z_f (1 + q . slope_f)``, q being
-    how a stream and a template sound (`monitor.maths.condition.unlike`), and is supported up to the
-    least of ``support / q``. The intercept a <= 0 says how much z means at this length.
+    ``a + sum_f b_f z_f`` becomes ``a (1 - q . shift) + sum_f b_f z_f (1 + q . slope_f)``. Here q
+    describes the conditions of stream and template (`monitor.maths.condition.unlike`). The result
+    is supported up to the smallest ``support / q``. The intercept a <= 0 sets the scale of z at
+    this length.
 
     Attributes:
-        shift: share of the intercept, shape (10,).
+        shift: fraction of the intercept, shape (10,).
         slope: of each feature, shape (F, 10).
         support: bits, at least 0, shape (10,).
     """
@@ -89,9 +91,10 @@ class ConditionEffects:
 
 
 def log2_ratios(z: FloatArray, intercept: FloatArray | float, slopes: FloatArray) -> FloatArray:
-    """Compute ``log2((1 - e) exp(a + sum_f b_f z_fj) + e)``, e being `MISSES`.
+    """Compute ``log2((1 - e) exp(a + sum_f b_f z_fj) + e)``, with e = `MISSES`.
 
-    Of scores (..., F, N) normalised against a cohort, a (...) and b (..., F) in nats: (..., N).
+    ``z`` are cohort-normalised scores, (..., F, N). The intercept, (...), and slopes, (..., F), are
+    in nats. The shape is (..., N).
 
     Example:
         >>> log2_ratios(np.array([[1.0, 5.0]]), -2.0, np.array([1.0])).round(2)
@@ -102,7 +105,7 @@ def log2_ratios(z: FloatArray, intercept: FloatArray | float, slopes: FloatArray
 
 
 def with_misses(bits: FloatArray) -> FloatArray:
-    """Bound ratios below by ``log2 e``, for the share of comparisons that says nothing."""
+    """Bound ratios below by ``log2 e``, the fraction of uninformative comparisons."""
     return np.asarray(np.logaddexp2(bits + np.log2(1.0 - MISSES), np.log2(MISSES)))
 
 
@@ -112,9 +115,9 @@ _BETS = np.array([0.02, 0.05, 0.1, 0.2, 0.5, 1.0])
 def e_value(ratios: FloatArray) -> float:
     """Compute how strongly other people's ratios, (n,), contradict a mean of at most 1.
 
-    ``M = prod (1 + lambda (LR_i - 1))``, the mean of it over several lambda: an e-process, which
-    exceeds 20 with probability 1 in 20 at most, at any time, if each ratio is 1 on average given
-    those before it (V. Vovk and R. Wang, Annals of Statistics 49, 2021).
+    The value is the mean of ``M = prod (1 + lambda (LR_i - 1))`` over several lambda. This is an
+    e-process. If each ratio is 1 on average given the earlier ones, it ever exceeds 20 with
+    probability at most 1 in 20 (V. Vovk and R. Wang, Annals of Statistics 49, 2021).
 
     Example:
         >>> round(e_value(np.full(10, 0.5)), 2), e_value(np.full(10, 4.0)) > 20
@@ -126,23 +129,23 @@ def e_value(ratios: FloatArray) -> float:
 
 
 def cap_bits(bits: FloatArray, maximum: FloatArray | float) -> FloatArray:
-    """Lower all ratios of a stream alike until the best is at most so many bits.
+    """Lower all ratios of a stream equally until the best is at most ``maximum`` bits.
 
-    Of bits (..., N) and the most (...). The cap by the empirical upper bound (ELUB). Odds among
-    the enrolled stay as they are: it is against everybody else that data can support no more.
+    ``bits`` has shape (..., N), ``maximum`` (...). The cap is the empirical upper bound (ELUB).
+    Odds among the enrolled are unchanged. Only the odds against people who are not enrolled lack
+    further support.
     """
     excess = np.maximum(bits.max(axis=-1) - maximum, 0.0)
     return np.asarray(bits - excess[..., None])
 
 
 def level_ratios(bits: FloatArray) -> FloatArray:
-    """Lower all ratios of a stream alike until the mean of other people's is at most 1.
+    """Lower all ratios of a stream equally until the mean of other people's is at most 1.
 
-    Of the enrolled all but one, or all, are not the speaker: where their mean ratio exceeds 1 on
-    this stream, the voice is nearer to this crowd than to the people that the rank model was learnt
-    from. The best may be the speaker and counts as an other one would: a bit above the runner-up,
-    the median of how far the best of many leads where a share 2^-k shows k bits. Of bits (..., N);
-    -inf is nobody.
+    At most one of the enrolled is the speaker. If the others' mean ratio exceeds 1 on this stream,
+    the voice is closer to this crowd than to the calibration's speakers. The best may be the
+    speaker and counts as one bit above the runner-up. That is the median lead of the best of many
+    if a fraction 2^-k shows k bits. ``bits`` has shape (..., N), and -inf is an empty column.
 
     Example:
         >>> level_ratios(np.array([[9.0, 3.0, 3.0], [9.0, -2.0, -2.0]])).round(1)
@@ -188,9 +191,10 @@ def posterior_among(bits: FloatArray, people: float) -> FloatArray:
 def bits_among(bits: FloatArray, people: float, watched: int | None) -> FloatArray:
     """Compute the bits that the stream discloses among M people.
 
-    Of likelihood ratios (R, N), bits (R,): of a watched speaker ``log2(M p_w(M))``, at most log2 M,
-    negative where misled. Of nobody, the relative entropy of the posterior over all M people to an
-    even one, which does not take the best of N for evidence.
+    From likelihood ratios (R, N) this returns bits (R,). A watched speaker has ``log2(M p_w(M))``,
+    at most log2 M, and negative if the attacker is misled. Without a watched speaker it is the
+    relative entropy of the posterior over all M people to an even one. That does not count being
+    the best of N as evidence.
 
     Example:
         >>> ratios = np.array([[11.0, 0.0]])
@@ -208,10 +212,10 @@ def bits_among(bits: FloatArray, people: float, watched: int | None) -> FloatArr
 def crowd_bits(
     speaker_bits: FloatArray, rest: FloatArray, enrolled: int, people: FloatArray | float
 ) -> FloatArray:
-    """Compute ``bits_among`` of one speaker under many ratios, the others' as they are.
+    """Compute ``bits_among`` of one speaker for many ratios, with the others' fixed.
 
-    `rest` is ``total_bits`` of the other N - 1 (-inf where there is nobody), `people` M, at least N
-    each; all of shapes that fit.
+    `rest` is ``total_bits`` of the other N - 1 (-inf without others). `people` is M, at least N.
+    All shapes must broadcast.
     """
     with np.errstate(divide="ignore"):  # nobody beside them
         others = np.log2(np.maximum(np.asarray(people, float) - enrolled, 0.0))
@@ -222,7 +226,7 @@ def crowd_bits(
 def enrolled_share(bits: FloatArray, prior: float = 0.5) -> FloatArray:
     """Compute the probability of being one of the N: ``sum LR / (sum LR + N (1 - prior) / prior)``.
 
-    `prior` is the same before anything was heard; (R, N) to (R,).
+    `prior` is that probability before any speech. The shapes are (R, N) to (R,).
     """
     if not 0.0 < prior < 1.0:
         raise UsageError(f"a prior of {prior:g} must lie between 0 and 1")

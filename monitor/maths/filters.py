@@ -46,8 +46,8 @@ def high_pass(rate: int) -> FloatArray:
 def filter_stream(sections: FloatArray, samples: FloatArray, state: FloatArray) -> FloatArray:
     """Filter further samples, (n,), of a stream; any cutting gives the same, to the last bit.
 
-    Of sections (k, 6), as of `high_pass`; the state, (k, 2), zeros at the beginning, is changed in
-    place.
+    ``sections`` are those of `high_pass`, (k, 6). ``state``, (k, 2), starts with zeros and is
+    changed in place.
     """
     if not samples.size:
         return samples.astype(np.float64)

@@ -30,14 +30,14 @@ __all__ = [
 # ---------------------------------------------------------------------------------- identification
 # The identification rate among ever more people: four parametric forms of it.
 #
-# Rank 1 is lost to the first impostor who scores higher. Each form is a guess at how likely
-# impostors are to do that, and so at ``rate(n)``, the share of trials in which the right one of n
-# people comes first. On the sizes that can be measured they fit alike; far beyond they part, and
-# the space between them is what is not known (docs/method.md section 10).
+# The first impostor who scores higher takes rank 1. Each form is a model of that probability and
+# therefore of ``rate(n)``, the fraction of trials in which the right one of n people has rank 1.
+# All fit equally well on the measured sizes. Far beyond, they diverge, and their difference is the
+# uncertainty (docs/method.md section 10).
 
 _Doubles: TypeAlias = NDArray[np.float64]
 _STEP = 1e-5
-"""Of the central differences that slopes are taken by."""
+"""Step of the central differences for slopes."""
 _STEPS = 60
 """At most: towards the ends of a range, where nothing is at stake, they grow small."""
 _EDGE = 1e-12
@@ -65,10 +65,10 @@ def beta_binomial(points: FloatArray, sizes: FloatArray) -> _Doubles:
 def probit(points: FloatArray, sizes: FloatArray) -> _Doubles:
     """Compute the rate of normal scores of one spread, with a share of certain misses.
 
-    ``rate(n) = w E[Phi(z)^(n - 1)]``, z normal with mean d' and deviation 1 (docs/method.md
-    section 10): own and impostors' scores spread alike, as in signal detection (Green and Swets,
-    1966). With a deviation of its own it would have a third parameter, which few sizes cannot tell
-    from the others.
+    ``rate(n) = w E[Phi(z)^(n - 1)]``, with z normal with mean d' and deviation 1 (docs/method.md
+    section 10). Mated and impostor scores have equal spread, as in signal detection (Green and
+    Swets, 1966). A separate deviation would be a third parameter, which a few sizes cannot
+    identify.
 
     Points are ``(logit w, d')``.
 
@@ -87,8 +87,8 @@ def probit(points: FloatArray, sizes: FloatArray) -> _Doubles:
 def logit(points: FloatArray, sizes: FloatArray) -> _Doubles:
     """Compute the rate of odds that fall as a power of the crowd.
 
-    ``rate(n) = 1 / (1 + c (n - 1)^b)``, 0 < b < 1. The impostors count, n - 1, so that nobody else
-    is 1 and no evidence (c = b = 1) exactly 1 / n.
+    ``rate(n) = 1 / (1 + c (n - 1)^b)``, 0 < b < 1. It uses the n - 1 impostors, so that the rate is
+    1 without others, and exactly 1 / n without evidence (c = b = 1).
 
     Points are ``(ln c, logit b)``.
 
@@ -98,7 +98,7 @@ def logit(points: FloatArray, sizes: FloatArray) -> _Doubles:
     """
     from scipy.special import expit
 
-    with np.errstate(divide="ignore"):  # nobody else: odds without end
+    with np.errstate(divide="ignore"):  # without others the odds are infinite
         others = np.log(sizes - 1.0)
     return np.asarray(expit(-points[:, :1] - expit(points[:, 1:]) * others))
 
@@ -106,15 +106,15 @@ def logit(points: FloatArray, sizes: FloatArray) -> _Doubles:
 def pitman_yor(points: FloatArray, sizes: FloatArray) -> _Doubles:
     """Compute the correctness of exact matching by a Pitman-Yor process (Rocher et al., 2025).
 
-    Each person bears a value that is drawn from a random distribution; who has the same value is
-    told apart by chance alone, so that of n people as many are recognised as there are values:
-    ``rate(n) = E[K_n] / n``, K_n the number of distinct values among n. For discount d and
-    concentration t, E[K_n] solves ``E[K_n+1] = E[K_n] + (t + d E[K_n]) / (t + n)``, K_1 = 1:
-    ``E[K_n] = (G(1 + t) / G(d + t) G(n + d + t) / G(n + t) - t) / d`` with G the gamma function
-    (Pitman, Combinatorial stochastic processes, 2006, equation 3.13). Rocher, Hendrickx and de
-    Montjoye (A scaling rank model to model the effectiveness of identification techniques, Nature
-    Communications 16:347, 2025) carry it over to techniques that do not match exactly; as there, t
-    is 0 or more. Where d and t go to 0 everybody has one value: 1 / n.
+    Each person has a value drawn from a random distribution. People with the same value can only be
+    distinguished by chance. The number of people recognised is therefore the number of distinct
+    values K_n among n people, ``rate(n) = E[K_n] / n``. With discount d and concentration t, E[K_n]
+    solves ``E[K_n+1] = E[K_n] + (t + d E[K_n]) / (t + n)`` with K_1 = 1. The solution is ``E[K_n] =
+    (G(1 + t) / G(d + t) G(n + d + t) / G(n + t) - t) / d`` with G the gamma function (Pitman,
+    Combinatorial stochastic processes, 2006, equation 3.13). Rocher, Hendrickx and de Montjoye (A
+    scaling rank model to model the effectiveness of identification techniques, Nature
+    Communications 16:347, 2025) extend it to inexact matching. As there, t is at least 0. As d and
+    t approach 0, all people have one value and the rate is 1 / n.
 
     Points are ``(logit d, ln t)``.
 
@@ -172,8 +172,8 @@ def fit_rates(form: Form, sizes: ArrayLike, rates: ArrayLike, near: ArrayLike = 
     Args:
         form: of `FORMS`.
         sizes: shape (K,), at least two different ones, each 2 or more.
-        rates: shape (..., K), 0 to 1, of as many curves as one likes; to parameters, (..., 2).
-        near: where the search begins, shape (2,); from several places where not given.
+        rates: shape (..., K), 0 to 1, of any number of curves; the result is parameters, (..., 2).
+        near: start of the search, shape (2,); several starts if not given.
 
     Example:
         >>> sizes = np.array([2.0, 5.0, 20.0])
@@ -216,12 +216,12 @@ def _misfit(
 
 
 # --------------------------------------------------------------------------------------- impostors
-# How many bits the rank of a voice discloses among M people, for M far beyond those measured.
+# Bits disclosed by the rank of a voice among M people, for M far beyond those measured.
 #
-# The model needed is that of the chance that an impostor scores higher than the true speaker. If
-# each of M - 1 impostors scores higher with probability p, the rank is 1 + Binomial(M - 1, p);
-# over trials p varies, with density f on [0, 1]. MeanD among M, ``log2 M - H(rank)``, never falls
-# with M, since ranks among a random part of the crowd follow from those among all, and tends to the
+# This needs a model of the probability that an impostor scores higher than the true speaker. If
+# each of M - 1 impostors scores higher with probability p, the rank is 1 + Binomial(M - 1, p). Over
+# trials p varies with density f on [0, 1]. MeanD among M is ``log2 M - H(rank)``. It never
+# decreases with M, because ranks in a random subset follow from those among all. It tends to the
 # divergence of f from the uniform rank model. SRD's rank model is f = Beta(alpha, beta).
 
 _WIDTH = 0.05
@@ -229,7 +229,7 @@ _ODDS = np.arange(-60.0, 60.0 + _WIDTH / 2, _WIDTH)
 """ln(p / (1 - p)) at the nodes."""
 _LOG_P, _LOG_Q = -np.logaddexp(0.0, -_ODDS), -np.logaddexp(0.0, _ODDS)
 _CELL = np.exp(_LOG_P + _LOG_Q) * _WIDTH
-"""Of p: how wide the cell of a node is."""
+"""Width of a node's cell of p."""
 _EACH = 256
 """Ranks at either end that are gone through one by one; between them f hardly changes from one to
 the next."""
@@ -238,7 +238,7 @@ the next."""
 def beta_mass(points: FloatArray) -> _Doubles:
     """Compute the share of trials in each cell of p by SRD's rank model, from (B, 2) to (B, G).
 
-    What lies below the lowest cell is left out.
+    Mass below the lowest cell is left out.
     """
     from scipy.special import gammaln
 
@@ -258,7 +258,7 @@ def probit_mass(points: FloatArray) -> _Doubles:
 def mean_bits(mass: FloatArray, people: int) -> _Doubles:
     """Compute MeanD among M >= 2 people, bits (B,), within 0.002 where p spreads over cells.
 
-    Of `beta_mass` or `probit_mass`, (B, G); what is missing from 1 stands at p = 0.
+    ``mass`` is from `beta_mass` or `probit_mass`, (B, G). Mass missing from 1 counts at p = 0.
 
     Example:
         >>> mean_bits(beta_mass(np.log([[0.6248, 1.7375]])), 11696).round(3)

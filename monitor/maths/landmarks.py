@@ -1,10 +1,9 @@
 """Landmarks: peaks of a spectrogram, which identify a recording.
 
-Two peaks that lie near each other make a key of both pitches and the time between them. Keys of one
-recording that are found in another, many of them at one and the same distance in time, say that
-both are the same audio: at another gain, cut elsewhere, compressed, in noise. Another speed moves
-all pitches alike, and time with them, so that keys are made for several speeds; backwards, time is
-negated.
+Two peaks near each other form a key of both pitches and the time between them. If many keys of one
+recording occur in another at the same offset in time, both are the same audio. This works with
+another gain, another cut, compression and noise. Another speed scales all pitches and times, so
+keys are computed for several speeds. For reversed audio, time is negated.
 
 Source: A. Wang, "An industrial strength audio search algorithm", ISMIR 2003.
 """
@@ -21,11 +20,11 @@ from monitor.maths.statistics import median
 from monitor.types import TICKS_PER_SECOND, BoolArray, FloatArray, IntArray, Track
 
 NAME = "landmarks"
-"""Of their track, which `monitor.features.channel` makes."""
+"""Name of their track, from `monitor.features.channel`."""
 FRAMES_PER_SECOND = 25
 FRAME_TICKS = TICKS_PER_SECOND // FRAMES_PER_SECOND
 LATE_TICKS = 78
-"""Ticks after which every landmark of a moment has come: half a second, and what lies around."""
+"""Ticks until all landmarks of a moment are available: half a second plus its neighbourhood."""
 PITCHES = 250
 """Steps of 1/60 octave, from 200 Hz on."""
 STEPS_PER_OCTAVE = 60
@@ -38,7 +37,7 @@ _LONGEST, _NO_PITCH = 255, 255
 _COARSE = 2.5
 """Steps of pitch that make one key: 1/24 octave, more than a codec moves a peak."""
 _SHIFT = 16
-"""What is added to coarse pitches, so that no speed makes them negative."""
+"""Offset added to coarse pitches, so that they stay positive at every speed."""
 _ALL_PITCHES = np.arange(PITCHES)
 _KEYS = 1 << 19
 _LEAST_LATER = 20
@@ -47,7 +46,7 @@ _AGAIN_HITS, _AGAIN_CELLS = 16, 4
 _MOST_PLACES = 6
 _ENOUGH = 0.9  # of the peaks: no further place is looked for
 _NEWEST = 24
-"""Of one key: where two seconds are heard again and again, so many rounds are compared."""
+"""Maximum occurrences compared per key, if a short stretch is repeated many times."""
 _MOST_RECENT = 4000
 _WHOLE_FRAMES = 600 * FRAMES_PER_SECOND
 _REMEMBERED_FRAMES = 7200 * FRAMES_PER_SECOND
@@ -99,7 +98,7 @@ class LandmarkPairs(NamedTuple):
     times: FloatArray
 
     def keys(self, speed: float = 1.0) -> IntArray:
-        """Compute a key for each pair, shape (P,), below 2**19, of audio so many times too slow."""
+        """Compute a key below 2**19 per pair, shape (P,), of audio slower by ``speed``."""
         move = STEPS_PER_OCTAVE * np.log2(speed) + 0.5 + _COARSE * _SHIFT
         coarse = np.clip((_ALL_PITCHES + move) // _COARSE, 0, 127).astype(np.intp)
         apart = np.minimum(np.rint(self.apart / speed), 31).astype(np.intp)
@@ -128,9 +127,9 @@ def pairs_of(times: IntArray, pitches: IntArray, *, backwards: bool = False) -> 
 class LandmarkMatch:
     """Match of a stretch of audio: the recording, and the relative speed.
 
-    A negative speed is backwards. Hits are pairs found at this place, cells half seconds of the
-    stretch with two of them or more, and chance what any other place of that recording has on
-    average: many where both hum.
+    A negative speed means reversed. ``hits`` are pairs found at this position. ``cells`` are half
+    seconds of the stretch with at least two of them. ``chance`` is the average number at other
+    positions of that recording, which is high if both have hum.
     """
 
     source: int
@@ -163,9 +162,9 @@ class LandmarkIndex:
     def best(
         self, times: IntArray, pitches: IntArray, speeds: Sequence[float] = (1.0,)
     ) -> LandmarkMatch | None:
-        """Find the place where most pairs of a stretch lie at one distance; None without pairs.
+        """Find the position with most pairs at the same offset; None without pairs.
 
-        Speeds are how many times too fast it may be; negative: backwards.
+        ``speeds`` are tried factors of the stretch's speed; negative for reversed audio.
         """
         pairs_by_direction = {
             is_backwards: pairs_of(times, pitches, backwards=is_backwards)
@@ -201,8 +200,8 @@ class LandmarkIndex:
 class StreamLandmarks:
     """Landmarks of a stream so far, to detect what it repeats.
 
-    Memory is bounded: of what lies further back than ten minutes an eighth is kept, of what lies
-    further back than two hours nothing.
+    Memory is bounded. An eighth is kept of landmarks older than ten minutes, and none of those
+    older than two hours.
     """
 
     def __init__(self) -> None:

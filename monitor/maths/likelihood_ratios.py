@@ -19,16 +19,17 @@ from monitor.types import AnyArray, BoolArray, FloatArray, IntArray
 #
 # Source: docs/method.md section 10.
 #
-# ``log LR = a + sum_f b_f z_f``, every b >= 0: the logit less the logarithm of the weighted class
-# ratio. In each class every speaker, and every pair of speakers, weighs the same, however many
-# comparisons there are of them. Few speakers that separate perfectly would have no finite optimum:
-# a ridge holds the slopes, centred on another model's coefficients where there is one. Such a model
-# counts as m further speakers too, as if their comparisons looked like ours and it said who they
-# are (the catalytic prior of `monitor.maths.posterior_fit`).
+# ``log LR = a + sum_f b_f z_f``, with every b >= 0, is the logit less the logarithm of the weighted
+# class ratio. In each class every speaker, and every pair of speakers, has the same weight for any
+# number of comparisons. A few perfectly separated speakers would have no finite optimum. A ridge
+# therefore limits the slopes, centred on another model's coefficients if given. Such a model also
+# counts as m further speakers. Their comparisons look like ours and have the labels that the model
+# predicts (the catalytic prior of `monitor.maths.posterior_fit`).
 
 OTHERS = 30.0
-"""Weight of all non-mated comparisons for one of the mated: the fit is best where ratios are large,
-since it is other people who show much that a ratio must not have."""
+"""Weight of all non-mated comparisons relative to mated ones. It improves the fit at large ratios,
+where other people's must not be too high.
+"""
 RIDGE = 1.0
 """Nats of half a squared unit of slope: of a speaker's loss, a nat or two at the most."""
 _HELD = np.float64(1e-3)
@@ -46,11 +47,11 @@ _SHORTER, _RISES = 20, 0.9
 class ScorePairs:
     """Test and template speaker of each comparison, and what follows from them alone.
 
-    Several sets of features share it where the same streams were heard of all of them.
+    Several sets of features share it if all have the same streams.
 
     Attributes:
-        test_speaker: whose stream, shape (n,), 0..V-1.
-        template_speaker: whose template, shape (n,), 0..V-1.
+        test_speaker: speaker of the stream, shape (n,), 0..V-1.
+        template_speaker: speaker of the template, shape (n,), 0..V-1.
     """
 
     def __init__(self, test_speaker: IntArray, template_speaker: IntArray) -> None:
@@ -171,9 +172,9 @@ class TemplateComparisons:
     def weights(self, speakers: FloatArray | None = None) -> FloatArray:
         """Compute weights under which every speaker, and every pair, counts the same.
 
-        Shape (n,); or (B, n) where `speakers`, shape (B, V), says how often each speaker is drawn:
-        a pair then counts as often as the product of its two, and a replicate without any
-        comparison of a class counts everybody.
+        The shape is (n,), or (B, n) if `speakers`, shape (B, V), has the number of draws of each
+        speaker. A pair then counts as the product of its two speakers' draws. A replicate without
+        comparisons of a class uses all speakers.
         """
         weights = self.pairs.weights(speakers)
         return weights if speakers is not None else weights[0]
@@ -207,8 +208,8 @@ def fit_each(
 ) -> FloatArray:
     """Fit the regression in every bootstrap replicate of the speakers: a and b, (B, 1 + F), b >= 0.
 
-    `speakers`, (B, V), is how often each is drawn; without it there is the fit itself alone.
-    `prior` is another model, `start`, (1 + F,), where to begin.
+    `speakers`, (B, V), has the number of draws of each. Without it, only the fit itself is made.
+    `prior` is another model, and `start`, (1 + F,), is the initial point.
 
     Example:
         >>> z = np.array([[4.0], [5.0], [0.0], [1.0], [-1.0], [0.0]])
@@ -247,7 +248,7 @@ class _Regressions:
         self._rows = x * np.where(mated, 1.0, OTHERS)[:, None]
         self._products = self._rows[:, self._first] * x[:, self._second]
         self._ridge = np.append(_HELD, np.full(x.shape[1] - 1, RIDGE))
-        batch = max(_TOGETHER // len(x), 1)  # so many rows stay in a processor's cache
+        batch = max(_TOGETHER // len(x), 1)  # rows that fit in a processor's cache
         self._batches = [slice(k, k + batch) for k in range(0, len(weight), batch)]
 
     def by_label(self) -> FloatArray:
@@ -274,8 +275,8 @@ class _Regressions:
     ) -> FloatArray:
         """Minimise each row's loss by Newton's method within slopes >= 0: points, (B, K).
 
-        From `begin`, (B, K); weights are multiplied by `times`, (B, 1); `goal`, (B, K), is ``sum_i
-        w_bi g_bi x_i`` of what the probabilities should be, `centre` that of the ridge.
+        It starts from `begin`, (B, K). Weights are multiplied by `times`, (B, 1). `goal`, (B, K),
+        is ``sum_i w_bi g_bi x_i`` of the target probabilities, and `centre` is the ridge's centre.
         """
         first = None
         if len(begin) > 1 and (begin == begin[0]).all():  # the probabilities are the same in all
@@ -371,30 +372,33 @@ def cross_fit(
 
 
 # -------------------------------------------------------------------------------------- conditions
-# What conditions do to likelihood ratios that were learnt on clean speech (docs/method.md section
-# 10): the same people under every pair of conditions, so that they cancel in the differences.
+# Effects of conditions on likelihood ratios fitted on clean speech (docs/method.md section 10). The
+# same people are compared under every pair of conditions, so that they cancel in the differences.
 
 _CONDITION_RIDGE = 5e-5
 _TOO_LARGE = 0.02
-"""What it costs, in bits of Cllr, that other people's mean ratio is twice as large as it may be.
-Chosen with the ridge on half of the people whom effects are learnt from, by the other half: the
-most evidence whose mean ratio of other people stayed below 1 on average."""
+"""Penalty in bits of Cllr if other people's mean ratio is twice the allowed one. Effects were
+fitted on half of the people. Penalty and ridge were chosen on the other half, for the most evidence
+with other people's mean ratio below 1 on average.
+"""
 _ODDS = (0.0, 5.0)
-"""Log2 of the odds against the right person at which costs count: Cllr's own, and 1 to 32. At even
-odds alone features that mislead keep a say, since ratios of 100 and 1000 cost the same."""
+"""Log2 of the odds against the right person at which costs are computed: Cllr's own, and 1 to 32.
+At even odds only, misleading features would keep their weight, since ratios of 100 and 1000 cost
+the same.
+"""
 _SCALE = 8.0
 """Bits of a usual ratio, of either sign: by it the ridge is measured."""
 _FEWEST_MATED = 20
-"""People who were heard under a condition: fewer say nothing of what it supports."""
+"""Minimum number of people under a condition to estimate its support."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionComparisons:
     """Comparisons under one pair of conditions, n of them; D of the templates.
 
-    Parts are what each feature adds to the log2 of the ratio, ``b_f z_f`` as learnt on clean
-    speech, (n, F); weights of mated and of other comparisons sum to 1/2 each; unlike is how stream
-    and template sound (`monitor.maths.condition.unlike`), (n, 10); names are of one person
+    ``parts`` are each feature's contribution to the log2 ratio, ``b_f z_f`` as fitted on clean
+    speech, (n, F). Weights of mated and of other comparisons sum to 1/2 each. ``unlike``, (n, 10),
+    compares the conditions (`monitor.maths.condition.unlike`). Equal names mean the same person
     throughout.
     """
 
@@ -417,10 +421,11 @@ class ConditionComparisons:
 def fit_condition_effects(rows: Sequence[ConditionComparisons]) -> ConditionEffects:
     """Fit the effects of conditions that minimise Cllr, and the support of each condition.
 
-    Cllr of each pair of conditions counts the same, its mean at even odds and at 1 to 32 (`_ODDS`);
-    with a ridge on the first effect and on the step from each to the next, and a penalty where
-    other people's mean ratio exceeds 1. The support, at all lengths, is the ELUB of the comparisons
-    with much of one condition alone; of too few people it is the least of the others.
+    Each pair of conditions has the same weight. Its cost is the mean Cllr at even odds and at 1 to
+    32 (`_ODDS`). A ridge applies to the first effect and to the step from each to the next. A
+    penalty applies if other people's mean ratio exceeds 1. The support, at all lengths, is the ELUB
+    of comparisons with much of that condition alone. With too few people it is the smallest of the
+    others.
     """
     from scipy.optimize import minimize
 
@@ -518,18 +523,18 @@ def _supported(
 
 
 # -------------------------------------------------------------------------------------- calibrated
-# Checks of likelihood ratios on speakers not fitted on: are they as large as they claim?
+# Calibration checks of likelihood ratios on held-out speakers.
 #
-# Ratios of mated comparisons and of other people are bits, (n,) and (m,), with weights
-# `mated_weight` and `other_weight`, so that every speaker and every pair of speakers counts the
-# same. If the mean ratio of other people is at most 1, then by Markov's inequality no more than a
-# share 2^-k of them shows k bits, for any k: what a ratio promises.
+# Ratios of mated comparisons and of other people are in bits, (n,) and (m,). The weights
+# `mated_weight` and `other_weight` give each speaker and each pair of speakers the same weight. If
+# the mean ratio of other people is at most 1, then at most a fraction 2^-k of them shows k bits,
+# for any k (Markov's inequality). That is the meaning of a ratio.
 
 
 def cost_bits(
     mated: FloatArray, others: FloatArray, mated_weight: FloatArray, other_weight: FloatArray
 ) -> float:
-    """Compute Cllr (Brummer and du Preez, 2006): 1 for ratios that say nothing, more misleads."""
+    """Compute Cllr (Brummer and du Preez, 2006); 1 is uninformative, more is misleading."""
     misses = mated_weight @ np.logaddexp2(0.0, -mated) / mated_weight.sum()
     alarms = other_weight @ np.logaddexp2(0.0, others) / other_weight.sum()
     return float(misses + alarms) / 2
@@ -570,18 +575,18 @@ def supported_bits(
     mated: FloatArray, others: FloatArray, mated_weight: FloatArray, other_weight: FloatArray,
     speakers: int, pairs: int, comparisons: TemplateComparisons | None = None,
 ) -> tuple[float, float]:  # fmt: skip
-    """Compute the bits that ratios support (ELUB), and up to where nothing contradicts them.
+    """Compute the supported bits (ELUB), and the limit up to which data do not contradict them.
 
-    The empirical upper bound of Vergeer, van Es, de Jongh, Alberink and Stoel, "Numerical
-    likelihood ratios outputted by LR systems are often based on extrapolation: When to stop
-    extrapolating?", Science & Justice 56 (2016): with one misleading ratio added on either side,
-    decisions by the ratios must cost no more than decisions without any, at every threshold up to
-    it. The other bound is the upper of `invariance_bounds_bits`: each is the first t at which
-    ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` fails, with a misleading other
-    more, or half a one on each side.
+    The first is the empirical upper bound of Vergeer, van Es, de Jongh, Alberink and Stoel,
+    "Numerical likelihood ratios outputted by LR systems are often based on extrapolation: When to
+    stop extrapolating?", Science & Justice 56 (2016). One misleading ratio is added on each side.
+    Decisions by the ratios must then cost no more than decisions without them, at every threshold
+    up to the bound. The second is the upper bound of `invariance_bounds_bits`. Each is the first t
+    at which ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` fails. The ELUB adds
+    one misleading other, the second bound half a comparison on each side.
 
-    The observations are speakers and pairs of people, all left out of the fit; pairs that share
-    people count as fewer where `comparisons` says who they are (`effective_pairs`).
+    The observations are held-out speakers and pairs of people. Pairs that share people count as
+    fewer if `comparisons` identifies them (`effective_pairs`).
 
     Example:
         >>> mated, others, ones = np.full(30, 9.0), np.full(200, -5.0), np.ones(230)
@@ -618,11 +623,11 @@ def bounds_bits(mated: FloatArray, others: FloatArray) -> tuple[float, float]:
 
 
 def invariance_bounds_bits(mated: FloatArray, others: FloatArray) -> tuple[float, float]:
-    """Compute bounds within which ratios keep their claim (invariance verification).
+    """Compute bounds within which ratios are valid (invariance verification).
 
-    ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` up to the upper bound, and
-    inverted down to the lower one; shares with Jeffreys' prior (Alberink, Leegwater, Malmborg,
-    Nordgaard, Sjerps and van der Ham, 2025).
+    ``P(t bits or more | mated) >= 2^t P(t bits or more | others)`` is true up to the upper bound,
+    and its inverse down to the lower one. Fractions have Jeffreys' prior (Alberink, Leegwater,
+    Malmborg, Nordgaard, Sjerps and van der Ham, 2025).
 
     Example:
         >>> low, high = invariance_bounds_bits(np.full(30, 9.0), np.full(200, -5.0))
@@ -664,8 +669,8 @@ def _holds_up_to(mated: FloatArray, others: FloatArray, hit: float, alarm: float
 def calibrated_by_pav(mated: FloatArray, others: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Calibrate ratios monotonically (PAV): the distinct ones, ascending, and their bits.
 
-    Of bits, at even weight of both kinds; minus infinity where only others are, infinity where only
-    mated are. Shape (K,) each.
+    Both kinds have equal total weight. The result is minus infinity for values of others only and
+    infinity for mated only. Shape (K,) each.
 
     Example:
         >>> calibrated_by_pav(np.array([1.0, 3.0]), np.array([1.0, -1.0]))
@@ -709,12 +714,13 @@ def deviation_from_pav(levels: FloatArray, calibrated: FloatArray) -> float:
 def effective_pairs(
     comparisons: TemplateComparisons, bits: FloatArray, steps: FloatArray
 ) -> FloatArray:
-    """Count the independent pairs of people behind the share that shows so many bits: (K,).
+    """Count the independent pairs of people behind the fraction with at least these bits, (K,).
 
-    ``p (1 - p) / Var(p)``; the variance is that of pairs which share people (M. Fafchamps and F.
-    Gubert, Journal of Development Economics 83, 2007): somebody whose voice is like many others' is
-    one observation. Where nobody shows so many bits it is that of the most bits that somebody
-    shows. Of non-mated comparisons and their bits, (m,), and increasing steps, bits (K,).
+    The count is ``p (1 - p) / Var(p)``. The variance allows for pairs that share people (M.
+    Fafchamps and F. Gubert, Journal of Development Economics 83, 2007), because a person with a
+    common voice is one observation. Beyond the highest bits of any pair, the count at those bits is
+    used. ``bits``, (m,), are those of non-mated comparisons, and ``steps``, (K,), are increasing
+    bits.
 
     Example:
         >>> one, other = np.triu_indices(10, 1)

@@ -18,11 +18,11 @@ _CHUNK = 1 << 15
 
 _SHARE = np.array([1.0, 0.5, 0.125], np.float32)
 FAR_NATS = 20.0
-"""Candidates this far behind another under every replicate hold no mass."""
+"""Candidates this far behind another under every replicate have no mass."""
 EXACT_CANDIDATES = 256
-"""Up to so many candidates each stands alone."""
+"""Up to this number, candidates are not grouped."""
 CELL_NATS = 0.6
-"""Of more, those that differ by less in every feature are one group ..."""
+"""Beyond it, candidates that differ by less in every feature form one group ..."""
 LEVEL_NATS = 5.0
 """... by twice as much this far behind the best, by four times beyond twice as far."""
 
@@ -47,7 +47,7 @@ def score_posterior(evidence: FloatArray, floor: float | FloatArray) -> FloatArr
 
 
 def local_bits(probability: float | FloatArray, speakers: int) -> FloatArray:
-    """Compute LID of one speaker, ``log2(N p)``: 0 where nothing was learnt, negative if misled."""
+    """Compute LID of one speaker, ``log2(N p)``; 0 without evidence, negative if misled."""
     # not N p: that is not exactly 1 for 1 / N at N = 49
     return np.asarray(np.log2(np.asarray(probability) / (1.0 / speakers)))
 
@@ -66,17 +66,19 @@ def confidence_bits(posterior: FloatArray) -> FloatArray:
 class Candidates:
     """The N candidates of one reading, with equal scores in groups.
 
-    Its limits evaluate a reading under every replicate of the rank model. Among many candidates
-    those that hardly differ in any feature are one group here, with its mean and spread; few each
-    stand alone, and then several readings go together, along leading axes written as ``...``.
+    Limits evaluate a reading under every replicate of the rank model. If there are many candidates,
+    those that hardly differ in any feature form one group with its mean and spread. Few candidates
+    are not grouped. Several readings are then evaluated together, along leading axes written as
+    ``...``.
 
     Attributes:
-        scores: shape (..., F, G), raw scores minus the best candidate's: of one, or a group's mean.
+        scores: shape (..., F, G), raw scores of candidates, or group means, minus the best
+            candidate's.
         spread: shape (F, F, G), covariance of the raw scores within each group, if there are
             groups.
         counts: shape (G,), candidates in each group.
         best: raw scores of the best candidate, shape (..., F).
-        speakers: N, those counted nowhere included: they are too far behind to matter.
+        speakers: N, including candidates too far behind to be counted.
     """
 
     scores: FloatArray
@@ -90,8 +92,8 @@ class Candidates:
     ) -> tuple[FloatArray | None, FloatArray]:
         """Compute local and confidence bits under each replicate: (..., B) each.
 
-        Of lambda (..., B, F), e (..., B) and the watched speaker's raw scores (..., F); without
-        them local is None.
+        ``weights`` are lambda, (..., B, F), ``floors`` are e, (..., B), and ``target`` has the
+        watched speaker's raw scores, (..., F). Without a target, local bits are None.
         """
         mass, top, confidence = self._under(weights, floors)
         local = None
@@ -123,12 +125,12 @@ class Candidates:
     def _batch(
         self, batch: slice, weights: FloatArray, floors: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        # single precision is 1e-6 bits and a fifth of the time; so is working in place, on arrays
-        # (..., G, B) that have the replicates last: there are more of them than of near candidates
+        # single precision costs 1e-6 bits and takes a fifth of the time; arrays (..., G, B) in
+        # place have the replicates last, because there are more of them than near candidates
         floor = floors[batch].astype(np.float32)
         probability = _product(self.scores[batch], weights[batch])
         half_variance = None if self.spread is None else _quadratic(0.5 * self.spread, weights)
-        # with one feature nobody overtakes the best candidate
+        # with one feature no candidate can overtake the best
         top = np.zeros_like(floor) if self.scores.shape[-2] == 1 else probability.max(axis=-2)
         if self.scores.shape[-2] > 1:
             probability -= top[..., None, :]
@@ -146,7 +148,7 @@ class Candidates:
         terms = np.log(ratio)
         terms *= ratio
         if half_variance is not None:
-            # x log x is convex: its mean over a group lies above its value at the mean
+            # x log x is convex, so its mean over a group exceeds its value at the mean
             probability *= probability
             probability *= half_variance
             probability /= ratio
@@ -155,10 +157,10 @@ class Candidates:
 
 
 def condense(scores: FloatArray, weights: FloatArray) -> Candidates:
-    """Group the candidates of one reading, or of several where they are few.
+    """Group the candidates of one reading, or of several if there are few.
 
-    Of raw scores (F, N), or (..., F, N) up to 256 candidates, and lambda of the model and of every
-    replicate asked for later, (..., 1 + B, F).
+    ``scores`` are raw scores, (F, N), or (..., F, N) for up to 256 candidates. ``weights``, (..., 1
+    + B, F), are lambda of the model and of every replicate used later.
     """
     speakers = scores.shape[-1]
     if scores.shape[-2] == 1:
@@ -201,8 +203,9 @@ def replicate_bits(
 ) -> tuple[FloatArray | None, FloatArray]:
     """Compute local and confidence bits of R readings under each replicate.
 
-    Of raw scores (R, F, N), lambda of the model and of every replicate (R, 1 + B, F), and e of
-    every replicate (R, B). Shape (R, B) each; local bits are None without a watched speaker.
+    ``scores`` are raw scores, (R, F, N). ``weights``, (R, 1 + B, F), are lambda of the model and of
+    every replicate, and ``floors``, (R, B), are e of every replicate. Both results have shape (R,
+    B). Local bits are None without a watched speaker.
     """
     target_scores = None if target is None else scores[..., target]
     if scores.shape[2] <= EXACT_CANDIDATES:
@@ -257,10 +260,11 @@ EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0
 class Reliability:
     """Reliability diagram of a posterior, with its errors.
 
-    Of each bin that holds anybody, (K,): mean probability, fraction of its candidates who are the
-    true speaker, and of all candidates in it. Top error: mean distance between the probability
-    claimed for the best guess and how often it is right (ten even bins); all error: the same over
-    all candidates, times N, the probability misplaced in a trial.
+    The arrays, (K,), have the mean probability of each non-empty bin, the fraction of its
+    candidates who are the true speaker, and its fraction of all candidates. The top error is the
+    mean distance between the stated probability of the best guess and its accuracy (ten even bins).
+    The all error is the same over all candidates, times N. It is the misplaced probability of a
+    trial.
     """
 
     predicted: FloatArray
@@ -273,7 +277,8 @@ class Reliability:
 def reliability(posterior: FloatArray, speaker: IntArray, weight: FloatArray) -> Reliability:
     """Compare probabilities with outcomes.
 
-    Of posteriors (n, N), the position of the true speaker and the weight of each trial.
+    The inputs are posteriors, (n, N), and the column of the true speaker and the weight of each
+    trial, (n,).
     """
     trials, candidates = posterior.shape
     is_true = np.zeros(posterior.shape, dtype=bool)
@@ -283,7 +288,7 @@ def reliability(posterior: FloatArray, speaker: IntArray, weight: FloatArray) ->
         posterior.ravel(), is_true.ravel(), weights.ravel(), np.array(EDGES)
     )
     best = posterior.argmax(axis=1)
-    # ties are nobody's: the first of N equal candidates is right as often as any
+    # in ties the first of N equal candidates is right as often as any other
     top = _binned(
         posterior[np.arange(trials), best], best == speaker, weight, np.linspace(0, 1, 11)
     )
@@ -308,10 +313,10 @@ def _binned(
 
 
 # --------------------------------------------------------------------------------------------- lid
-# Local information disclosure of one trial, as its paper works it out on row-normalised scores.
+# Local information disclosure of one trial on row-normalised scores, as in its paper.
 #
-# For `evaluate` and for comparison: normalising a row forgets how much was heard, so the live
-# posterior works on raw scores (docs/method.md section 5).
+# Used by `evaluate` and for comparison. Normalising a row removes the effect of the amount of
+# speech, so the live posterior uses raw scores (docs/method.md section 5).
 
 _Doubles: TypeAlias = NDArray[np.float64]
 _CONSTANT = 1e-12
@@ -320,8 +325,8 @@ _CONSTANT = 1e-12
 def normalise_rows(scores: FloatArray, ddof: int) -> _Doubles:
     """Normalise rows (T-norm): mean 0 and variance 1 over the N candidates.
 
-    Of (..., N); ddof 0 reproduces the printed worked example, 1 the authors' later code. A row
-    without variance says nothing and becomes zeros.
+    ``scores`` have shape (..., N). ddof 0 reproduces the printed worked example, 1 the authors'
+    later code. A row without variance has no information and becomes zeros.
 
     Example:
         >>> normalise_rows(np.array([[1.0, 3.0], [2.0, 2.0]]), 0)
@@ -362,9 +367,10 @@ def local_information_bits(
 ) -> _Doubles:  # fmt: skip
     """Compute ``log2(N p_target)`` under the softmax of the calibrated scores.
 
-    Bias and prior cancel in the softmax; they are taken so that the paper's steps can be followed.
-    Of scores (..., N) and the column of the true speaker, a number or (...), bits (...): negative
-    where another candidate looks likelier than chance, 0 where the scores do not differ.
+    Bias and prior cancel in the softmax. They are parameters so that the paper's steps can be
+    followed. ``scores`` have shape (..., N). ``target`` is the column of the true speaker, a number
+    or (...). The bits, (...), are negative if other candidates look likelier, and 0 if all scores
+    are equal.
 
     Example:
         >>> row = np.array([0.9, 0.7, 0.4, 1.1, 1.2, 0.4])

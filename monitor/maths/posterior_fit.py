@@ -17,13 +17,12 @@ from monitor.types import FloatArray, IntArray
 # ------------------------------------------------------------------------------------------ anchor
 # A prior on the weights and the floor of a posterior, from a rank model of other speakers.
 #
-# A fit on few speakers can be far off, and what it then claims is far off too. Another model,
-# learnt on other speakers, says where to look: as if m further speakers had been heard whose trials
-# look like ours and whose true speakers are drawn from what the other model says (a catalytic
-# prior: Huang, Stein, Rubin and Kou, "Catalytic prior distributions with application to generalized
-# linear models", PNAS 117, 2020). Their mean loss is, to second order, a paraboloid around the
-# other model whose bend is the Fisher information of one trial. Against S speakers it counts m / (S
-# + m): it fades.
+# A fit on few speakers can be far off, and so can its bits. Another model, fitted on other
+# speakers, therefore serves as a catalytic prior (Huang, Stein, Rubin and Kou, "Catalytic prior
+# distributions with application to generalized linear models", PNAS 117, 2020). It acts like m
+# further speakers with trials like ours and true speakers drawn from the other model's posterior.
+# To second order, their mean loss is a paraboloid around the other model. Its curvature is the
+# Fisher information of one trial. With S speakers its weight is m / (S + m), so it fades.
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class Anchor:
     precision: FloatArray
 
     def scale_to(self, speakers: float) -> Anchor:
-        """Scale the penalty to the weight of so many speakers."""
+        """Scale the penalty to the weight of this number of speakers."""
         return Anchor(self.centre, self.precision * speakers)
 
     @property
@@ -78,11 +77,11 @@ class Anchor:
 
 
 def information(margins: FloatArray, weights: FloatArray, floor: float) -> FloatArray:
-    """Compute one trial's Fisher information on lambda and log e, at a model taken to be true.
+    """Compute one trial's Fisher information on lambda and log e under a given model.
 
-    Of raw scores (n, F, N) against any one of each trial's candidates: the mean over the trials of
-    ``sum_j p_j g_j g_j'``, shape (F + 1, F + 1), with g the gradient of ``log p_j``,
-    ``p = (1 - e) softmax(sum_f lambda_f s_f) + e / N``.
+    ``margins`` are raw scores, (n, F, N), minus those of any one candidate per trial. The result,
+    (F + 1, F + 1), is the mean of ``sum_j p_j g_j g_j'`` over the trials. g is the gradient of
+    ``log p_j``, with ``p = (1 - e) softmax(sum_f lambda_f s_f) + e / N``.
 
     Example:
         >>> information(np.array([[[0.0, 1.0]]]), np.array([0.0]), 1e-9).round(3)
@@ -104,15 +103,14 @@ def information(margins: FloatArray, weights: FloatArray, floor: float) -> Float
 # ------------------------------------------------------------------------------------------- logit
 # Tempering and floor of the score posterior, by conditional logit (docs/method.md section 5).
 #
-# For a calibration trial with raw scores ``s_fj`` and true speaker w,
-# ``p = (1 - e) / sum_j exp(sum_f lambda_f (s_fj - s_fw)) + e / N``; the fit minimises the mean of
-# ``-log p``, which maximises exactly what the monitor shows: mean local bits are log2 N minus that
-# loss in bits. The floor e keeps a reading from claiming more than the calibration speakers can
-# back.
+# A calibration trial with raw scores ``s_fj`` and true speaker w has ``p = (1 - e) / sum_j
+# exp(sum_f lambda_f (s_fj - s_fw)) + e / N``. The fit minimises the mean of ``-log p``. This
+# maximises the figure that the monitor shows, since mean local bits are log2 N minus that loss in
+# bits. The floor e limits a reading to what the calibration speakers support.
 #
-# Features overlap, and with some twenty speakers every lambda that is learnt costs a little on
-# those who were not there. So the best single feature is free, and every other one must earn its
-# lambda against an exponential prior that weighs as much as one speaker (``prior_of``).
+# Features overlap, and with about twenty speakers every fitted lambda costs some accuracy on new
+# speakers. The best single feature is therefore unpenalised. Every other lambda has an exponential
+# prior with the weight of one speaker (``prior_of``).
 
 _STEPS = 33
 _REACH = 256.0
@@ -121,7 +119,7 @@ _FLOORS = 24
 _FEW_SPEAKERS = 12
 _FLATTEST = 0.02
 _NO_SAY = 1e-3
-"""A lambda below this share of what the feature would get alone is none."""
+"""A lambda below this fraction of the feature's lambda alone is set to 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +192,7 @@ def _scale(trials: Trials) -> FloatArray:
 _TOGETHER = 1 << 17
 """Numbers that are worked on at once: what a processor keeps at hand."""
 _VANISHED = 1e-200
-"""Of a product of exponentials: below it digits are lost."""
+"""Smallest product of exponentials without loss of digits."""
 
 
 def _chunks(count: int, size: int) -> Iterator[slice]:
@@ -222,8 +220,8 @@ def _shares_at(trials: Trials, points: FloatArray) -> FloatArray:
 def _shares_of_products(trials: Trials, levels: Sequence[FloatArray]) -> FloatArray:
     """Compute `_shares_at` every combination of levels, (L,), the last lambda's fastest.
 
-    ``exp(sum_f lambda_f s_f)`` is a product of what each feature has at each of its levels: as many
-    exponentials as there are levels, and one product of matrices for all combinations.
+    ``exp(sum_f lambda_f s_f)`` is a product of each feature's factor at one of its levels. This
+    takes one exponential per level, and one matrix product for all combinations.
     """
     count, _, candidates = trials.margins.shape
     probability = np.empty((count, int(np.prod([multipliers.size for multipliers in levels]))))
@@ -340,7 +338,7 @@ class _Losses:
 
 
 _FARTHEST = 12.0
-"""Of the logarithm of a lambda, from where a descent begins."""
+"""Maximum distance in log lambda from the start of a descent."""
 _LONGEST, _MOST_STEPS, _HALVED = 2.0, 100, 40
 _ROUNDING = 1e-14
 _FLAT = 1e-9
@@ -408,9 +406,8 @@ def _downhill(gradient: FloatArray, hessian: FloatArray) -> FloatArray:
 def prior_of(trials: Trials, alone: Sequence[LogitFit] | None = None) -> FloatArray:
     """Compute the penalty on each lambda, shape (F,): nats of one speaker for each unit of it.
 
-    Nothing for the feature that does best alone; of the others, whose information may be the same,
-    one nat for the lambda that each would get alone. ``alone`` are the fits of each by itself,
-    where they are known.
+    The best single feature has no penalty. The others, with possibly redundant information, have
+    one nat at the lambda of each alone. ``alone`` are the single-feature fits, if known.
     """
     count = trials.margins.shape[1]
     if count == 1:
@@ -471,8 +468,8 @@ def fit(
 ) -> LogitFit:
     """Fit lambda and e on all trials.
 
-    `prior` is from ``prior_of``; `starts` are of the same trials. Where the scores say nothing (or
-    mislead) the floor goes to 1, or lambda to almost nothing: no bits claimed.
+    `prior` is from ``prior_of``, and `starts` are from the same trials. If the scores are
+    uninformative or misleading, the floor goes to 1, or lambda to almost 0. No bits are then shown.
     """
     table = FitStarts(trials) if starts is None else starts
     lines, points = table.lines, table.points
@@ -515,8 +512,8 @@ class _Sums(NamedTuple):
 def _offsets(total: _Sums, index: IntArray) -> FloatArray:
     """Find the minimum of the paraboloid through a grid point's neighbours, in steps.
 
-    Of losses and the best grid point (d, B), to (d, B); 0 along an axis where the best point is at
-    its end.
+    ``total`` has the losses, and ``index`` the best grid point, (d, B). The result, (d, B), is 0
+    along an axis with the best point at its end.
     """
     axes, replicates = index.shape
     last = np.array(total.shape)[:, None] - 1
@@ -574,9 +571,9 @@ def fit_replicates(
 ) -> tuple[FloatArray, FloatArray]:
     """Refit lambda (B, F) and e (B,) under resampled speakers, weights (B, S).
 
-    One table of every speaker's loss around the full fit's lambda serves all replicates; a
-    paraboloid through the best grid point and its neighbours finds the place between them. Prior
-    and anchor are those of the full fit, the latter with as many resamples, or none.
+    One table of every speaker's loss around the full fit's lambda serves all replicates. A
+    paraboloid through the best grid point and its neighbours interpolates the minimum. Prior and
+    anchor are those of the full fit. The anchor has the same number of resamples, or none.
     """
     if lowest_floor is None:
         lowest_floor = smallest_floor(trials.speakers)
@@ -585,7 +582,7 @@ def fit_replicates(
     speakers = weights.shape[1]
     grid_floors, loss = around.shares.table(speakers, lowest_floor)
     shape = (multipliers.size,) * centre.size + (grid_floors.size,)
-    # row 0: everybody once, whose optimum is known
+    # row 0 has each speaker once, with a known optimum
     weights = np.concatenate([np.ones((1, speakers)), weights])
     # a replicate's loss is a sum of those of its speakers, of the prior, and of parts of the anchor
     parts, counts = [loss.reshape(speakers, -1)], [weights]
@@ -620,8 +617,8 @@ def fit_held_out(
 ) -> tuple[FloatArray, FloatArray]:
     """Fit lambda (S, F) and e (S,) for every speaker without that speaker: cross-fitting.
 
-    Refits look around lambda of the full fit, which has seen everybody: with few speakers, where
-    one matters, they start from nothing instead.
+    Refits search around lambda of the full fit, which includes the speaker. With few speakers,
+    where one matters, they start without it.
     """
     anchor = None if anchor is None else anchor.rank_model
     if trials.speakers > _FEW_SPEAKERS:

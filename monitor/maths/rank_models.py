@@ -21,11 +21,11 @@ from monitor.types import BoolArray, FloatArray, IntArray
 # -------------------------------------------------------------------------------------- quadrature
 # Sums over thousands of ranks, by quadrature through a few nodes.
 #
-# A sum ``sum_i w_i f(i)`` over thousands of ranks, with f smooth on the scale of i itself (log(a +
-# i) and 1 / (a + i) are, for every a > 0), needs few values of f: the first ones one by one, then
-# blocks that double in width with 16 Chebyshev nodes each. On such a block the error of
-# interpolation falls by 5.8 with every node, so that 16 leave about 1e-12. ``benchmarks/scale.py``
-# has what it is for: a reading among tens of thousands.
+# A sum ``sum_i w_i f(i)`` over thousands of ranks needs few values of f if f is smooth on the scale
+# of i itself, like log(a + i) and 1 / (a + i) for every a > 0. The first values are nodes one by
+# one, followed by blocks of doubling width with 16 Chebyshev nodes each. On such a block the
+# interpolation error falls by 5.8 with every node, so that 16 nodes leave about 1e-12.
+# ``benchmarks/scale.py`` shows its use, a reading among tens of thousands.
 
 EXACT = 48
 ORDER = 16
@@ -85,7 +85,7 @@ def _series(order: int) -> tuple[_Doubles, _Doubles]:
 def _from_below(count: int, first: int, order: int) -> tuple[_Doubles, _Doubles]:
     """Return nodes of 0, 1, ..., count - 1, and the weight of each in a plain sum.
 
-    The first so many ranks are nodes one by one, then there are so many nodes a block.
+    The first ``first`` ranks are nodes one by one. Each following block has ``order`` nodes.
     """
     exact = np.arange(min(count, first), dtype=np.float64)
     positions, sums = [exact], [np.ones(exact.size)]
@@ -131,8 +131,9 @@ def sum_nodes(
 ) -> tuple[_Doubles, _Doubles]:
     """Return the nodes of f for a sum over 0, 1, ..., count - 1, and the weight of each.
 
-    ``windows`` are stretches of ranks, ``[first, last)``, in order and apart: there f is known at
-    every rank, and between them at some hundred, dense at both ends; at fewer where few will do.
+    ``windows`` are disjoint stretches of ranks, ``[first, last)``, in order. Within them f is known
+    at every rank. Between them there are about a hundred nodes, dense at both ends, or fewer if
+    ``coarse``.
     """
     counts = (EXACT, ORDER) if coarse else (_FINE_EXACT, _FINE_ORDER)
     positions, sums, start = [], [], 0
@@ -155,10 +156,10 @@ def sum_nodes(
 # ------------------------------------------------------------------------------------ betabinomial
 # The rank model: SRD's equation (3), corrected.
 #
-# Rank k = 1..N of the true speaker is a beta-binomial count of impostors that beat it, j = k - 1 of
-# n = N - 1: ``gamma_k = C(n, j) B(j + alpha, n - j + beta) / B(alpha, beta)``. The paper prints
-# alpha twice and counts j from 1 to N; neither sums to one (docs/method.md section 3). Where
-# (alpha, beta) run away the model is Binomial(n, p). Everything is natural logarithms but the names
+# Rank k = 1..N of the true speaker follows from the beta-binomial number of impostors that beat it,
+# j = k - 1 of n = N - 1: ``gamma_k = C(n, j) B(j + alpha, n - j + beta) / B(alpha, beta)``. The
+# paper prints alpha twice and counts j from 1 to N. Neither sums to one (docs/method.md section 3).
+# If (alpha, beta) diverge, the model is Binomial(n, p). Logarithms are natural, except in names
 # that end in ``_bits``.
 
 _FEW = 8
@@ -170,9 +171,9 @@ _CHUNK = 1 << 19
 """Most numbers worked on at once, so that memory stays small."""
 _ROWS = 32
 FINE_FROM = 1 << 17
-"""Of more speakers no sum runs over every rank where `sum_nodes` will do."""
+"""With more speakers, `sum_nodes` replaces sums over every rank where possible."""
 _FINE_NEAR = 1e-8
-"""What log-gammas of millions leave of a mass of 1; the figure is then off by 1e-6 bits at most."""
+"""Tolerated deviation from mass 1 by log-gammas of millions, at most 1e-6 bits in the figure."""
 
 
 def log_pmf(alpha: ArrayLike, beta: ArrayLike, speakers: int) -> _Doubles:
@@ -250,8 +251,9 @@ def mixed_mean_disclosure_bits(
 ) -> _Doubles:
     """Compute MeanD of R mixtures of rank models and even odds, without a sum over all ranks.
 
-    ``uniform`` is the share of the odds, (R,). Of each part, shape (parts, R): its share, alpha
-    and beta, or p in the place of alpha where it is binomial. NaN where one is too narrow for that.
+    ``uniform`` is the weight of the even odds, (R,). Each component, shape (parts, R), has a
+    weight, alpha and beta. If it is binomial, p replaces alpha. The result is NaN if a component is
+    too narrow.
     """
     narrow = (binomial & (share > 0)).any(axis=0)
     bits = np.full(share.shape[1], np.nan)
@@ -349,7 +351,7 @@ def _log_at(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
 
 
 def _log_at_small(a: _Doubles, b: _Doubles, last: int, j: _Doubles) -> _Doubles:
-    # log-gammas are faster (benchmarks/scale.py: this stands in every reading), and exact enough
+    # log-gammas are faster, which matters in every reading (benchmarks/scale.py), and exact enough
     # for small parameters
     from scipy.special import gammaln
 
@@ -415,8 +417,8 @@ def _entropy(a: _Doubles, b: _Doubles, last: int, *, coarse: bool) -> _Doubles:
         batch = slice(start, start + step)
         log = log_probability(a[batch, None], b[batch, None], last, j)
         mass = np.exp(log)
-        # Nodes that give the right mass and the right mean give the right entropy; where a model is
-        # so narrow that it falls between them, the caller sums over every rank.
+        # Nodes with the right mass and mean give the right entropy. If a model is narrow enough to
+        # fall between them, the caller sums over every rank.
         expected = a[batch] / (a[batch] + b[batch])
         mean = mass @ (weight * j) / last
         is_exact = (np.abs(mass @ weight - 1.0) < tolerance) & (
@@ -433,9 +435,10 @@ def _in_bits(entropy: _Doubles, speakers: int) -> _Doubles:
 # -------------------------------------------------------------------------------------- likelihood
 # Maximum likelihood of many rank models at once (docs/method.md section 3).
 #
-# In the corrected equation (3) log gamma_k is a sum of log(alpha + i) over i < j and of log(beta +
-# i) over i < n - j. A histogram therefore enters the likelihood only through how many of its trials
-# lie above each i and how many below, and those sums thin well: 11696 ranks cost about what 200 do.
+# In the corrected equation (3), log gamma_k is a sum of log(alpha + i) over i < j and of log(beta +
+# i) over i < n - j. The likelihood therefore depends on a histogram only through the number of
+# trials above and below each i. Those sums can be thinned, so 11696 ranks cost about as much as
+# 200.
 
 LOWEST, HIGHEST = 1e-9, 1e12
 """Where alpha and beta are held; a rank model that reaches either end has no finite optimum."""
@@ -569,7 +572,9 @@ def _sums(steps: _Doubles) -> _Doubles:
 # Fitting the rank model to a histogram of ranks (SRD section IV-B, docs/method.md section 3).
 
 LOSSES = ("LL", "MS", "WMS", "RWMS", "CLL")
-"""Log-likelihood; mean square, plain, weighted by p and by exp(-k); LL held to rank 1."""
+"""Log-likelihood, mean squares (plain, weighted by p, weighted by exp(-k)), and LL constrained at
+rank 1.
+"""
 
 _DIPS = 4
 _GRID = np.log(10.0) * np.stack(
@@ -577,7 +582,7 @@ _GRID = np.log(10.0) * np.stack(
 )
 """(log alpha, log beta) where a search looks for dips: 15 x 15, from 1e-3 to 1e3."""
 _TRIED = 25
-"""Steps from every dip; the search goes on from the best of them only."""
+"""Steps from every local minimum. The search continues only from the best."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -585,15 +590,17 @@ class RankFit:
     """A fitted rank model, with its loss and notes.
 
     Attributes:
-        alpha, beta: of the model; where ``binomial``, the chance p that an impostor wins, and 1 -
-            p.
-        binomial: the histogram is no wider than a binomial: (alpha, beta) would run away.
-        loss: the loss that was minimised (``"LL"`` where ``"CLL"`` made no sense).
-        value: its value: nats a trial for LL and CLL, squared probability for the others.
-        notes: words to warn with: ``"perfect"`` (always rank 1), ``"under-dispersed"``,
-            ``"sparse"`` (fewer trials than ranks), ``"reversed"`` (mean rank above (N + 1) / 2),
-            ``"LL instead of CLL"`` (rank 1 never seen, or sparse), ``"at the bound"`` (no finite
-            optimum, held at the end of the range).
+        alpha, beta: parameters of the model. If ``binomial``, the probability p that an impostor
+            wins, and 1 - p.
+        binomial: whether the histogram is no wider than a binomial, so that (alpha, beta) would
+            diverge.
+        loss: the minimised loss (``"LL"`` if ``"CLL"`` is undefined).
+        value: value of the loss, in nats per trial for LL and CLL, squared probability for the
+            others.
+        notes: warnings. ``"perfect"`` means always rank 1, ``"sparse"`` fewer trials than ranks,
+            and ``"reversed"`` a mean rank above (N + 1) / 2. ``"LL instead of CLL"`` means that
+            rank 1 is missing or trials are sparse. ``"at the bound"`` means no finite optimum
+            within the range. The other one is ``"under-dispersed"``.
     """
 
     alpha: float
@@ -623,9 +630,9 @@ def fit(
 ) -> RankFit:
     """Fit the rank model to one histogram by one of `LOSSES`; the live rank model is LL.
 
-    The histogram, (N,), rank 1 first, holds counts, weights, or proportions that sum to one (of an
-    unknown number of trials, which are then not called sparse). Where it has no finite optimum, the
-    rank model is the binomial one. ``likeliest`` is what `fit_many` gives of it, where that is
+    ``histogram``, (N,), rank 1 first, has counts, weights, or proportions that sum to one.
+    Proportions have an unknown number of trials and are never called sparse. Without a finite
+    optimum, the rank model is the binomial one. ``likeliest`` is the result of `fit_many`, if
     known.
 
     Example:
@@ -657,8 +664,8 @@ def fit(
 def fit_many(histograms: FloatArray | IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Fit the rank model to many histograms (B, N) by log-likelihood, all at once.
 
-    ``alpha``, ``beta`` and ``binomial``, (B,): where the last is true alpha is p and beta is 1 - p,
-    as in `RankFit`. Errors as of `fit`.
+    It returns ``alpha``, ``beta`` and ``binomial``, (B,). If ``binomial``, alpha is p and beta is 1
+    - p, as in `RankFit`. It raises the errors of `fit`.
 
     Example:
         >>> histograms = np.array([[40.0, 25, 15, 10, 6, 4], [9, 0, 0, 0, 0, 0]])

@@ -16,17 +16,17 @@ from monitor.errors import UsageError
 from monitor.types import FloatArray, IntArray
 
 TIE_RULES = ("spread", "optimistic", "pessimistic", "mid")
-"""Where a trial whose score is shared by several templates is counted."""
+"""Rank at which a trial with tied templates counts."""
 
 _Doubles: TypeAlias = NDArray[np.float64]
 _ROUNDING = 1e-12
 
 
 def score_gaps(scores: FloatArray, target: int | IntArray) -> FloatArray:
-    """Subtract the target's score; what is no more than rounding is a tie.
+    """Subtract the target's score; differences within rounding become ties.
 
-    A matrix product need not give equal templates equal scores to the last bit. Of scores (..., N),
-    higher is more alike, and the target's position.
+    A matrix product may give equal templates different scores in the last bit. ``scores``, (...,
+    N), are higher for more similar templates. ``target`` is the target's column.
 
     Example:
         >>> score_gaps(np.array([0.3, 0.1 + 0.2, 0.5]), 0)
@@ -52,8 +52,9 @@ def rank_now(scores: FloatArray, target: int) -> tuple[IntArray, IntArray]:
 def rank_bounds(scores: FloatArray, target: int | IntArray) -> tuple[IntArray, IntArray]:
     """Count the templates that beat the target, and those that share its score, itself included.
 
-    Of scores (..., N), higher is more alike, and the column of the true speaker, a number or (...):
-    ``better`` and ``tied``, (...). The target's ranks are ``better + 1`` to ``better + tied``.
+    ``scores``, (..., N), are higher for more similar templates. ``target`` is the column of the
+    true speaker, a number or (...). The results ``better`` and ``tied`` have shape (...). The
+    target's ranks are ``better + 1`` to ``better + tied``.
 
     Example:
         >>> scores = np.array([[0.9, 0.4, 0.4], [0.1, 0.5, 0.2]])
@@ -95,9 +96,9 @@ def rank_histogram(
 ) -> _Doubles:  # fmt: skip
     """Count the ranks of n trials among N templates, of `rank_bounds`: shape (N,), rank 1 first.
 
-    Ties: ``"spread"`` shares a trial equally among its tied ranks, ``"optimistic"`` takes the first
-    (the attacker wins), ``"pessimistic"`` the last, ``"mid"`` the middle one (half and half where
-    there are two). Each trial counts 1, or its weight.
+    ``"spread"`` divides a trial equally among its tied ranks. ``"optimistic"`` takes the first (the
+    attacker wins), ``"pessimistic"`` the last, and ``"mid"`` the middle one (half each if there are
+    two). Each trial counts 1, or its weight.
 
     Example:
         >>> rank_histogram(np.array([0, 1]), np.array([1, 2]), 4)
@@ -159,10 +160,10 @@ def _weighing(weights: ArrayLike, trials: int) -> _Doubles:
 
 
 def first_rank_bits(share: float, speakers: int) -> float:
-    """Compute the bits known, on average, from how often the first rank is right.
+    """Compute the average bits from the fraction of trials with rank 1.
 
-    The capacity of a symmetric channel, ``log2 N + p log2 p + (1 - p) log2((1 - p) / (N - 1))``
-    (Cover and Thomas, Elements of Information Theory, section 7.2), N >= 2.
+    This is the capacity of a symmetric channel, ``log2 N + p log2 p + (1 - p) log2((1 - p) / (N -
+    1))``, N >= 2 (Cover and Thomas, Elements of Information Theory, section 7.2).
 
     Example:
         >>> first_rank_bits(1.0, 16), first_rank_bits(1 / 16, 16), first_rank_bits(0.5, 2)
@@ -213,7 +214,7 @@ _LN2 = float(np.log(2.0))
 
 @dataclass(frozen=True, slots=True)
 class RankStatistics:
-    """Statistics of SRD's Table II, of a histogram of n trials or of a rank model.
+    """Statistics of SRD's Table II, for a histogram of n trials or a rank model.
 
     Attributes:
         mean_bits: MeanD, ``log2 N - H(p)``; of a histogram it is biased up.
@@ -221,8 +222,7 @@ class RankStatistics:
             where the histogram does not hold whole counts.
         identification_rate: IdR, the probability of rank 1.
         std_bits: StDD, over the ranks that occur.
-        max_bits, max_rank: MaxD, and the rank at which it stands. On a sparse histogram it is
-            noise.
+        max_bits, max_rank: MaxD and its rank. On a sparse histogram it is noise.
         rank1_bits: disclosure of rank 1; None where it never occurs (minus infinity).
         spread: share of the ranks that are likelier than chance, strictly.
         ceiling_bits: log2 N.
@@ -321,7 +321,7 @@ def null_bias_bits(speakers: int, trials: float) -> float:
 
 
 def ceiling_bits(speakers: int) -> float:
-    """Return log2 N: nobody discloses more among N speakers."""
+    """Return log2 N, the maximum disclosure among N speakers."""
     if speakers < 1:
         raise UsageError("there is no ceiling without speakers: give at least 1")
     return float(np.log2(speakers))

@@ -22,7 +22,7 @@ _Doubles: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counts of scores of each kind in each of G cells, in ascending order of score.
+    """Counts of mated and non-mated scores in G cells, in ascending order of score.
 
     Cell g holds ``cuts[g - 1] <= s < cuts[g]``. Counts are whole numbers as float64, shape (...,
     G); leading axes are resamples.
@@ -91,9 +91,9 @@ def scores_of(mated: ArrayLike, non_mated: ArrayLike) -> tuple[_Doubles, _Double
 # --------------------------------------------------------------------------------------------- pav
 # Pool adjacent violators: isotonic regression of the share of mated scores on the score.
 #
-# Ayer et al., 1955. Equal scores are one cell, so ties are pooled: tools that put the mated ones of
-# a tie last read perfect separation where all scores are equal. The blocks are also the edges of
-# the ROC's convex hull, and what an ideal calibration would say (Brummer and du Preez, 2013).
+# Ayer et al., 1955. Equal scores are one cell, so ties are pooled. Tools that sort the mated scores
+# of a tie last report perfect separation if all scores are equal. The blocks are also the edges of
+# the ROC's convex hull, and give the ideal calibration (Brummer and du Preez, 2013).
 
 _PASSES = 64
 """Passes over all cells at once before the stack: noise is gone after a few."""
@@ -103,8 +103,8 @@ _PASSES = 64
 class Blocks:
     """Blocks of cells that share one calibrated value, of all replicates one after another.
 
-    Shape (K,): how many mated and non-mated scores are in each, and which of so many replicates it
-    belongs to, ascending; blocks of one are in ascending order of score.
+    Arrays of shape (K,) have the number of mated and non-mated scores in each block and its
+    replicate, ascending. Within a replicate, blocks are in ascending order of score.
     """
 
     mated: FloatArray
@@ -126,8 +126,8 @@ class Blocks:
 def pool(mated: FloatArray, non_mated: FloatArray) -> Blocks:
     """Pool neighbouring cells until the share of mated scores rises from block to block.
 
-    Of counts (..., G) in ascending order of score; leading axes are replicates. Whole numbers are
-    compared exactly; cells in which both are zero are left out.
+    Counts, (..., G), are in ascending order of score, and leading axes are replicates. Whole
+    numbers are compared exactly. Cells with two zeros are left out.
 
     Example:
         >>> blocks = pool(np.array([0.0, 2.0, 1.0, 5.0]), np.array([9.0, 1.0, 3.0, 0.0]))
@@ -173,9 +173,9 @@ def _stacked(hits: _Doubles, misses: _Doubles, replicate: IntArray, replicates: 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The highest of `total` scores, descending; all others lie below the last.
+    """The highest of `total` scores, descending; all others are below the last.
 
-    Shape (K,): whose score each is, and for how many equal ones of that speaker it stands.
+    Arrays of shape (K,) have each score's speaker and its multiplicity for that speaker.
     """
 
     values: FloatArray
@@ -189,9 +189,9 @@ class Tail:
 
 
 class Highest:
-    """Collector of at least so many of the highest scores of S speakers, in twice that memory.
+    """Collect at least the given number of highest scores of S speakers, in twice that memory.
 
-    What equals the last value is all counted.
+    All scores equal to the last one are counted.
     """
 
     def __init__(self, keep: int, speakers: int = 1) -> None:

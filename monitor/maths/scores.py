@@ -26,17 +26,17 @@ class Similarity:
     """One way to compare a sketch with templates.
 
     Attributes:
-        name: how it is called in stores and on the command line.
-        additive: the score grows with the evidence (a log-likelihood does), and is an exact sum:
-            the same for one stream as for many at once.
+        name: its name in stores and on the command line.
+        additive: whether the score grows with the evidence, like a log-likelihood. It is then an
+            exact sum, equal for one stream and for many at once.
         prepare: templates, (N, M) counts or sums, or with ``by_slice`` (N, S, M): prepared ones.
         score: prepared templates and totals, (M,) or (n, M), to (N,) or (n, N). Totals of zero
             score zero everywhere: no frames, no score.
-        by_slice: it compares with each slice of a template.
-        own_scale: scores are on one scale whatever was heard, so that their spread over a cohort is
-            the cohort's own, not a stream's.
-        bound: of M numbers, the most by which a score is off whose templates are kept in single
-            precision; None where that is not known.
+        by_slice: whether it compares with each slice of a template.
+        own_scale: whether scores have a fixed scale, so that their spread over a cohort does not
+            depend on the stream.
+        bound: maximum error of a score from M numbers with templates in single precision; None if
+            unknown.
     """
 
     name: str
@@ -55,11 +55,11 @@ class Similarity:
 
 
 class SessionMixture:
-    """Mixture of a person's templates, one a session: rows 0 to N - 1, then those of `owner`, (K,).
+    """Mixture of a person's templates, one per session: rows 0 to N - 1, then `owner`'s, (K,).
 
-    The likelihood of a mixture in which every session is as likely is the mean of theirs: a ratio
-    whose mean over other people is at most 1 for each session has that mean over all of them, and
-    is at most log2 K bits below that of the best of K.
+    With equally likely sessions, the likelihood of the mixture is the mean of theirs. If a ratio
+    has a mean over other people of at most 1 for each session, so has the mixture's. It is at most
+    log2 K bits below that of the best of K.
 
     Example:
         >>> both = SessionMixture(2, np.array([0]))
@@ -78,7 +78,7 @@ class SessionMixture:
     def mix(self, values: FloatArray) -> tuple[FloatArray, IntArray]:
         """Mix log likelihoods of every row, (R, N + K), into those of every person, (R, N).
 
-        And which row of each says most, (R, N).
+        Also return the row of each person's highest value, (R, N).
         """
         mixture = values[:, : self.people].copy()
         rows = np.tile(np.arange(self.people), (len(values), 1))
@@ -106,14 +106,14 @@ class SessionMixture:
 def _log_probabilities(templates: AnyArray) -> FloatArray:
     counts = np.asarray(templates, dtype=np.float64) + PSEUDO_COUNT
     shares: FloatArray = counts / counts.sum(axis=-1, keepdims=True)
-    # on a grid of 4e-9 nats, counts times these are whole numbers of grid steps: every order of
-    # summation gives the same score to the last bit, so that equal templates tie, one stream scores
-    # as it does in a batch, and every machine agrees (up to 3e7 nats, ten hours)
+    # On a grid of 4e-9 nats, counts times these are whole numbers of grid steps. Every order of
+    # summation then gives the same score to the last bit. Equal templates tie, a single stream
+    # scores as in a batch, and all machines agree (up to 3e7 nats, ten hours).
     return np.round(np.log(shares) / GRID_NATS) * GRID_NATS
 
 
 def unit_vectors(vectors: AnyArray) -> FloatArray:
-    """Scale vectors to length 1, in double precision: shape (..., M); zeros stay zeros."""
+    """Scale vectors, (..., M), to length 1 in double precision; zeros stay zeros."""
     vectors = np.asarray(vectors, dtype=np.float64)
     length = np.sqrt((vectors * vectors).sum(axis=-1, keepdims=True))
     return np.asarray(np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0))
@@ -283,7 +283,7 @@ class EmbeddingSum(_Sum):
         """Add embeddings, shape (k, d), one after the other so that batching leaves no trace.
 
         An embedding of length zero, or with a number that is not finite, has no direction and is
-        not counted; nor is one of length `LONGEST` or more.
+        ignored. So is one of length `LONGEST` or more.
         """
         if values.ndim != 2 or values.shape[1] != self.total.size:
             raise UsageError(f"embeddings must have shape (k, {self.total.size})")
@@ -321,9 +321,10 @@ AnySketch: TypeAlias = Histogram | EmbeddingSum
 def window_starts(start: int, test: int, template: int, available: int) -> tuple[int, int]:
     """Place the test and the template, in units of speech, circular in ``available``.
 
-    The test is ``start + [0, test)`` and the template ``start + test + gap + [0, template)`` modulo
-    ``available`` with ``gap = floor((available - test - template) / 2)``: the two never overlap and
-    lie as far apart as they can (docs/method.md section 4; the printed offset overlaps).
+    The test is ``start + [0, test)`` and the template ``start + test + gap + [0, template)``,
+    modulo ``available``, with ``gap = floor((available - test - template) / 2)``. They never
+    overlap and are as far apart as possible (docs/method.md section 4). The offset printed in the
+    paper overlaps.
 
     Example:
         >>> window_starts(3, test=2, template=4, available=10)
@@ -336,28 +337,31 @@ def window_starts(start: int, test: int, template: int, available: int) -> tuple
 
 
 # ------------------------------------------------------------------------------------------- margin
-# Margins to notice another voice by: does new speech fit the voice so far, or rather others?
+# Margins that detect another voice, by the fit of new speech to the voice so far.
 #
-# A margin needs no ground truth: it sets how well a stream's own past explains its newest speech
-# against how well the population does. It is positive while one voice goes on, and falls when
-# another voice, or another channel, takes over.
+# A margin needs no ground truth. It compares how well a stream's own past and the population
+# explain its newest speech. It is positive while one voice continues, and falls when another voice
+# or channel takes over.
 
 SHARPNESS = 10.0
-"""Of the mixture: with 0 all speakers count alike, with far more the best alone."""
+"""Sharpness of the mixture. With 0 all speakers have equal weight, with large values only the best
+counts.
+"""
 PSEUDO_FRAMES = 200.0
-"""Weight of the population in a voice's own distribution, as if so many frames had been heard."""
+"""Weight of the population in a voice's own distribution, in frames."""
 
 
 def histogram_margin(
     counts: AnyArray, own: AnyArray, log_templates: FloatArray, average: FloatArray,
     independent: float,
 ) -> float:  # fmt: skip
-    """Compute the nats a frame by which a voice's own histogram fits new frames best.
+    """Compute the advantage of a voice's own histogram on new frames, in nats per frame.
 
-    Of new and earlier frames counted, (M,), logarithms of each speaker's probabilities (N, M), and
-    their mean (M,). The voice's own distribution is its histogram drawn towards that mean. The
-    population speaks as a mixture: one of its speakers made all of the new frames, of which so many
-    are `independent`: with few it is the average of the log-likelihoods, with many the largest.
+    ``counts`` and ``own`` are counts of new and earlier frames, (M,). ``log_templates`` are log
+    probabilities of each speaker, (N, M), and ``average`` is their mean, (M,). The voice's own
+    distribution is its histogram shrunk towards that mean. The population is a mixture in which one
+    speaker made all new frames, `independent` of which are independent. With few it is the average
+    of the log-likelihoods, with many the largest.
 
     Example:
         >>> shares = np.array([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]])
@@ -372,17 +376,17 @@ def histogram_margin(
     )
     others = independent * (log_templates @ frequencies)
     best = float(others.max())
-    # scipy.special.logsumexp takes ten times as long for so few numbers (benchmarks/runs.py)
+    # scipy.special.logsumexp takes ten times as long for few numbers (benchmarks/runs.py)
     return voice_fit - (best + float(np.log(np.exp(others - best).mean()))) / independent
 
 
 def embedding_margin(new: AnyArray, own: AnyArray, others: FloatArray) -> float:
-    """Compute the cosine of new embeddings with a voice's past, less that with the population.
+    """Compute the cosine of new embeddings with a voice's past minus that with the population.
 
-    Of the sums of the new and the earlier embeddings, (d,), and others of length 1, (N, d). As in
-    `histogram_margin` the population is a mixture: those most like the new embeddings count most.
-    Whoever is most like the voice itself has no say, since that may be the same person, enrolled.
-    In [-2, 2].
+    ``new`` and ``own`` are sums of new and earlier embeddings, (d,), and ``others`` have length 1,
+    (N, d). As in `histogram_margin`, the population is a mixture, and speakers similar to the new
+    embeddings count most. The speaker most similar to the voice itself is ignored, because that may
+    be the same person, enrolled. The margin is in [-2, 2].
 
     Example:
         >>> others = np.array([[0, 1.0], [0.8, 0.6], [-1, 0]])
@@ -413,7 +417,7 @@ def level_margin(new: AnyArray, own: AnyArray) -> float:
 def find_split(margins: FloatArray) -> int:
     """Find the change between two stretches of constant mean, by least squares.
 
-    How many of two margins or more stand before the change, 1 to n - 1.
+    Returns the number of margins before the change, 1 to n - 1; n is at least 2.
     """
     before = np.arange(1, margins.size)
     excess = np.cumsum(margins - margins.mean())[:-1]
@@ -423,9 +427,9 @@ def find_split(margins: FloatArray) -> int:
 def page_cusum(rises: FloatArray) -> tuple[float, int]:
     """Compute Page's cumulative sum ("Continuous inspection schemes", Biometrika 1954).
 
-    Rises, shape (n,), are the evidence for a change in each observation: negative in the mean
-    before it, positive after it. Gives the evidence that there has been one, 0 at the least, and
-    how many observations stand before it.
+    Rises, shape (n,), are the evidence for a change in each observation, on average negative before
+    it and positive after it. Returns the evidence for a change, at least 0, and the number of
+    observations before it.
 
     Example:
         >>> page_cusum(np.array([-1.0, 0.5, -1.0, 2.0, 3.0])), page_cusum(np.array([-1.0, -1.0]))

@@ -30,15 +30,13 @@ def speaker_weights(speakers: int, replicates: int = REPLICATES, seed: int = 0) 
 
 
 # --------------------------------------------------------------------------------------- quantiles
-# Limits are order statistics of the replicates (`limits`): no value is made up between two of them.
-# A figure that is itself a quantile of the sample is the smallest value that reaches a share of the
-# weight (`weighted_quantile`), as a distribution function is inverted. One figure interpolates,
-# since its publication does (`interpolated_quantile`): the lowest percentile of mean ranks, which
-# lies between the two lowest of fewer than a hundred speakers and would otherwise be the lowest
-# itself.
-# Other things by nature take another order statistic on purpose: exact limits of a quantile of
-# independent values (`quantile_limits`), and the finite-sample rank of a conformal threshold
-# (`monitor.population.false_alarms`).
+# Limits are order statistics of the replicates without interpolation (`limits`). A figure that is
+# itself a quantile of the sample inverts the distribution function (`weighted_quantile`). It is the
+# smallest value that reaches a fraction of the weight. One figure interpolates, as in its
+# publication (`interpolated_quantile`): the lowest percentile of mean ranks. With fewer than a
+# hundred speakers it is between the two lowest, and would otherwise be the lowest. Two cases need
+# other order statistics: exact limits of a quantile of independent values (`quantile_limits`), and
+# the finite-sample rank of a conformal threshold (`monitor.population.false_alarms`).
 
 
 def median(values: FloatArray) -> float:
@@ -62,7 +60,7 @@ def limits(values: FloatArray) -> tuple[float, float]:
 def limits_of_each(values: FloatArray) -> FloatArray:
     """Compute ``limits`` of many figures: shape (..., B) to shape (..., 2).
 
-    One partition, no sort, since this stands in every reading (``benchmarks/scale.py``).
+    It partitions instead of sorting, because every reading uses it (``benchmarks/scale.py``).
     """
     count = values.shape[-1]
     low = round(0.025 * (count - 1))
@@ -87,7 +85,7 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, share: float) -> 
 def interpolated_quantile(values: FloatArray, weights: FloatArray, share: float) -> FloatArray:
     """Compute ``np.quantile(np.repeat(values, weights[b]), share)`` by row of weights, (B,).
 
-    Of values (S,), whole weights (B, S).
+    ``values`` have shape (S,), and ``weights`` are whole numbers, (B, S).
 
     Example:
         >>> interpolated_quantile(np.array([3.0, 1.0]), np.array([[1, 1], [3, 0]]), 0.5).tolist()
@@ -97,7 +95,7 @@ def interpolated_quantile(values: FloatArray, weights: FloatArray, share: float)
     position = (running[:, -1] - 1) * share
     below = np.floor(position)
     last = ordered.size - 1
-    # a value stands at the places from the running sum before it to just before its own
+    # a value occupies the positions from the previous running sum up to its own
     first = np.minimum((running <= below[:, None]).sum(axis=1), last)
     second = np.minimum((running <= np.ceil(position)[:, None]).sum(axis=1), last)
     low, high = ordered[first], ordered[second]
@@ -130,17 +128,18 @@ TAIL = 0.025
 """Error on each side of 95 % interval."""
 
 _UNSEEN = 0.5
-"""Units at the far edge that may not have been drawn: without them limits hold too seldom where
-scores tell nearly everything, and few speakers are missed."""
+"""Units at the far edge that may not have been sampled. Without them, coverage is too low for
+nearly perfect scores with few missed speakers.
+"""
 
 
 def freedom(left_out: FloatArray) -> float:
     """Estimate degrees of freedom of a variance over units, from their unequal influence.
 
-    Satterthwaite's (1946): a variance of n values of kurtosis k varies like a chi-square of
-    ``2 n / (k - (n - 3) / (n - 1))`` degrees: n - 1 for normal values, about 2 where a single one
-    stands out. The values are those that the figure takes with each unit left out (the jackknife),
-    which are linear in the unit's influence.
+    This is Satterthwaite's method (1946). A variance of n values with kurtosis k varies like a
+    chi-square with ``2 n / (k - (n - 3) / (n - 1))`` degrees. That is n - 1 for normal values, and
+    about 2 for a single outlier. The values are the figures with each unit left out (the
+    jackknife), which are linear in the unit's influence.
 
     Example:
         >>> freedom(np.linspace(0.0, 1.0, 30)), round(freedom(np.eye(30)[0]), 1)
@@ -163,15 +162,15 @@ def freedom(left_out: FloatArray) -> float:
 def share_limits(
     share: float, variance: float, units: int, trials: int, degrees: float
 ) -> tuple[float, float]:
-    """Compute limits of a share whose trials come in units: trials of one speaker are alike.
+    """Compute limits of a fraction with trials in units, such as speakers.
 
-    Clopper and Pearson (1934) with the number of independent trials that have the same variance,
-    ``p (1 - p) / variance``, after Korn and Graubard (1998): at most `trials`, times ``(t_trials-1
-    / t_degrees)^2`` for how well the variance is known (`freedom`), and at least a trial for each
-    unit.
+    These are Clopper and Pearson's limits (1934) with an effective number of independent trials,
+    ``p (1 - p) / variance``, after Korn and Graubard (1998). It is at most `trials`, times
+    ``(t_trials-1 / t_degrees)^2`` for the uncertainty of the variance (`freedom`), and at least one
+    trial per unit.
 
-    What is rare may not have been drawn: share and variance that this number is taken from count
-    half a unit more, which stands at the far edge. At 0 and 1 each unit is then just one trial.
+    Rare outcomes may be missing from the sample. The fraction and variance behind this number
+    therefore include half a unit at the far edge. At 0 and 1 each unit is then exactly one trial.
 
     Example:
         >>> [round(limit, 3) for limit in share_limits(0.0, 0.0, 30, 240, 29.0)]
@@ -201,7 +200,7 @@ def t_limits(
 ) -> tuple[float, float]:
     """Compute Student's limits from a figure's resamples of S >= 2 units, shape (B,).
 
-    A resample spreads less than units drawn anew, by (S - 1) / S. `degrees`: see `freedom`.
+    A resample's variance is (S - 1) / S of that of new units. `degrees` is from `freedom`.
 
     Example:
         >>> [round(limit, 2) for limit in t_limits(1.0, np.linspace(0.8, 1.2, 200), 30, 29.0)]
@@ -271,7 +270,7 @@ class Estimate:
 
     @cached_property
     def degrees(self) -> float:
-        """Degrees of freedom: few where a few units decide; S - 1 where none were left out."""
+        """Degrees of freedom, few if a few units dominate; S - 1 without a jackknife."""
         return freedom(self.left_out) if self.left_out.size else self.units - 1.0
 
     @property
@@ -289,9 +288,9 @@ class Estimate:
         return (high - low) / 2
 
     def share_limits(self, least: float, most: float, fitted: bool = False) -> tuple[float, float]:
-        """Compute limits of a figure in a range, as of a share; edges are exact.
+        """Compute limits of a figure in a range, as for a fraction; edges are exact.
 
-        Of a figure fitted to what it judges the bias is taken off first.
+        If a figure was fitted to the data that it evaluates, the bias is subtracted first.
         """
         width = most - least
         value = self.value - (self.bias if fitted else 0.0)
@@ -333,12 +332,12 @@ def difference_reach(first: Estimate, other: Estimate, tail: float) -> float:
 
 
 # ---------------------------------------------------------------------------------------- crossing
-# When so many bits are out, and how many seconds an anonymiser buys: times that may be censored.
+# Times at which a level of bits is reached, and the delay of an anonymiser, with censoring.
 #
-# A recording that ends below a level says only that the level was not reached by then. Shares and
-# means over recordings are Kaplan and Meier's (1958), and a mean is of the first
-# ``horizon_seconds`` alone (the restricted mean of Irwin, 1949): beyond what was heard nothing is
-# claimed.
+# A recording that ends below a level only shows that the level was not reached by then. Fractions
+# and means over recordings are Kaplan and Meier's (1958). A mean covers only the first
+# ``horizon_seconds`` (the restricted mean of Irwin, 1949), because nothing is known beyond the
+# recordings.
 
 HOLD_SECONDS = 5.0
 """How long a figure must stay at a level, as of an alert: one noisy reading is no crossing."""
@@ -355,10 +354,10 @@ class Crossing(NamedTuple):
 class FirstCrossing:
     """Finder of the first time that a figure reached a level in bits and stayed there.
 
-    The time is that of the first reading of the stretch. What interrupts an alert interrupts it,
-    too: a figure that is withheld, and whatever is told by ``broken``. A figure that was cut to
-    what calibration can support, below the level, may in truth lie above it: from there on nothing
-    is known, and the time is censored. ``known`` is None as long as the crossing may still come.
+    The time is that of the first reading of the stretch. A withheld figure or a call of ``broken``
+    interrupts the stretch, as for an alert. A figure capped by calibration below the level may
+    really be above it, so the time is censored from there on. ``known`` is None while the crossing
+    is still open.
 
     Example:
         >>> crossing = FirstCrossing(2.0, hold_seconds=2.0)
@@ -389,7 +388,7 @@ class FirstCrossing:
             self.known = Crossing(self._since, crossed=True)
 
     def broken(self) -> None:
-        """Begin the stretch anew: something came between two readings."""
+        """Restart the stretch after an interruption between two readings."""
         self._since = None
 
     def state(self) -> list[float | None]:
@@ -427,9 +426,10 @@ def median_seconds(crossings: Sequence[Crossing]) -> float | None:
 class DisclosureDelay:
     """Delay that an anonymiser gives before a level is reached, over many streams.
 
-    Seconds are how long the level is not reached of the first ``horizon_seconds``, on average, and
-    the difference with its 95 % interval (None of fewer than three groups); shares are of streams
-    that have reached it by then, medians when half have (None where that was not seen).
+    Seconds are the mean times below the level within the first ``horizon_seconds``, and their
+    difference with its 95 % interval (None with fewer than three groups). Shares are the fractions
+    of streams that have reached the level by then. Medians are the times at which half have (None
+    if not observed).
     """
 
     streams: int
@@ -453,10 +453,10 @@ def disclosure_delay(
 ) -> DisclosureDelay:
     """Compute the mean further seconds before a level is reached, with an anonymiser.
 
-    Within a horizon, since a stream that never reaches the level has no time at which it did: the
-    difference of the two restricted means, of the same streams as they were spoken and protected.
-    Limits are Student's with the spread of 200 resamples of whole groups (who speaks in each, since
-    streams of one speaker are alike; without groups each is one), both sides of a stream together.
+    It is the difference of the two restricted means of the same streams, protected and clear. A
+    horizon is needed because some streams never reach the level. Limits are Student's, from 200
+    resamples of whole groups with both sides of each stream together. ``groups`` has each stream's
+    speaker, because streams of one speaker are alike. Without it, each stream is a group.
 
     Example:
         >>> clear = [Crossing(2.0, True), Crossing(4.0, True), Crossing(3.0, True)]

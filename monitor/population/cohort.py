@@ -66,18 +66,18 @@ _SECONDS = f"{COHORT}seconds"
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """C speakers to compare with, one short sketch of each (docs/method.md section 10).
+    """C comparison speakers with one short sketch each (docs/method.md section 10).
 
     Attributes:
-        seconds: speech seconds behind each, shape (C,); mostly far fewer than a template has.
-        features: by name; ``slices`` has shape (C, M), a row a speaker: counts, or the direction of
-            the sum of embeddings; zeros where nothing was heard of that feature.
-        about: whose voices these are.
-        names: of each, so that one can be forgotten; empty where nobody kept them, as in the
-            shipped one. They are no part of what a rank model is learnt against.
+        seconds: speech seconds behind each, shape (C,); usually far fewer than a template has.
+        features: templates by name. ``slices`` has shape (C, M), one row per speaker, with counts
+            or the direction of the summed embeddings. A row is zero without frames of that feature.
+        about: attribution of the voices.
+        names: name of each, so that one can be forgotten; empty if unknown, as in the shipped
+            cohort. Rank models do not depend on them.
 
     Raises:
-        StoreError: the parts do not belong together, or are nothing that a voice gives.
+        StoreError: the parts do not match, or cannot be from a voice.
     """
 
     seconds: FloatArray
@@ -120,7 +120,7 @@ class Cohort:
         return Cohort(self.seconds, features, self.about, self.names) if features else None
 
     def without(self, name: str) -> Cohort | None:
-        """Remove a speaker; None where nobody is left."""
+        """Remove a speaker; None if no speakers remain."""
         others = np.array([speaker != name for speaker in self.names], bool)
         if not others.any():
             return None
@@ -199,18 +199,18 @@ def _digest(arrays: Mapping[str, AnyArray]) -> str:
     return digest.hexdigest()
 
 
-# Normalisation (docs/method.md section 10). A log-likelihood grows with what was heard and has no
-# scale but its spread over the cohort in this very stream. A cosine has one: of embeddings only the
-# mean is the stream's own, and the spread is that of the cohort among itself. Where the cohort
-# trained the network, as it did that of voice, how much its cosines differ in a stream is the
-# network's memory of them and noise otherwise.
+# Normalisation (docs/method.md section 10). A log-likelihood grows with the amount of speech, and
+# its only scale is its spread over the cohort in the same stream. A cosine has a fixed scale.
+# Embeddings therefore use the stream's own mean, but the spread within the cohort. If the cohort
+# trained the network, as for voice, the spread of its cosines in a stream reflects the network's
+# memory and noise.
 
 
 class CohortScoring:
     """Cohort's sketches of one feature, ready to be scored by streams.
 
-    Those of whom nothing was heard of this feature are left out. They are short, an utterance each;
-    what that does to scores is part of the rank model that was learnt against them.
+    Speakers without frames of this feature are left out. Sketches are short, one utterance each.
+    The rank model calibrated against them includes the effect on scores.
     """
 
     def __init__(self, cohort: Cohort, name: str, similarity: Similarity) -> None:
@@ -244,7 +244,7 @@ class CohortScoring:
 
 
 def normalise(scores: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
-    """Normalise scores, shape (..., N): ``(s - mean) / spread``; 0 without spread."""
+    """Normalise scores, shape (..., N), as ``(s - mean) / spread``; 0 without spread."""
     away = scores - mean[..., None]
     wide = spread[..., None]
     return np.divide(away, wide, out=np.zeros_like(away), where=wide > 0)

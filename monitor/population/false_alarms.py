@@ -23,8 +23,8 @@ class FalseAlarms:
     bits: float  # the threshold, which is to be exceeded: to equal it is nothing
     share: float  # q: of other people's streams of that length at most this share exceeds it
     horizon_seconds: float  # H, audio seconds from the beginning of a stream
-    speakers: int  # n, whose streams say so, the watched one not among them
-    repeated: int  # of these, had less than H (but half of it) and were heard again
+    speakers: int  # n, the number behind it, without the watched speaker
+    repeated: int  # of these, the number with H/2 to H of audio, which was repeated
     session: str  # kind of rank model, "same" or "cross"
     template_seconds: float  # to which templates were cut there
     most_bits: float = math.inf  # what no reading exceeds; infinity where nothing is known
@@ -47,17 +47,17 @@ def false_alarms(
     watch: str | None = None,
     headline: str = "closed-set",
 ) -> FalseAlarms:
-    """Return the threshold for a field that at most a share of others' streams exceeds.
+    """Return the threshold that at most a fraction of other people's streams exceeds.
 
     Args:
         rank_models: with their maxima.
-        features: listened for, in any order.
+        features: features in use, in any order.
         session: the kind of rank model in use.
-        field: as of an alert; a feature's (``f0.local_bits``) is that of a stream in which this
-            feature alone is listened for.
+        field: as for an alert; a feature's field (``f0.local_bits``) refers to a stream with this
+            feature alone.
         share: q, over 0 and under 1.
-        horizon_seconds: H; between two lengths of the grid the longer one counts.
-        watch: the watched speaker; None where nobody is.
+        horizon_seconds: H; between two lengths of the grid, the longer one is used.
+        watch: the watched speaker, or None.
         headline: what ``bits`` are, ``"evidence"`` or ``"closed-set"``.
     """
     needed = fewest_maxima(share)
@@ -118,7 +118,7 @@ def _find_rank_model(
     watch: str | None,
     headline: str,
 ) -> tuple[RankModel, str]:
-    """Find the rank model whose maxima a field is among, and the field's name there."""
+    """Find the rank model with the maxima of a field, and the field's name there."""
     name, _, last = field.rpartition(".")
     if name == "protected":
         raise UsageError(
@@ -173,15 +173,16 @@ _ROUNDING = 1e-9  # of a share such as 0.07 times a whole number
 def conformal_threshold(maxima: FloatArray, share: float) -> float:
     """Return the bound that one more stream's maximum exceeds with probability ``share`` at most.
 
-    Split conformal prediction (Vovk, Gammerman and Shafer, *Algorithmic Learning in a Random
-    World*, 2005; Lei et al., JASA 113, 2018, theorem 2) with the largest value of a whole stream as
-    the score: the ``ceil((n + 1)(1 - q))``-th smallest of n maxima. Of n + 1 exchangeable maxima
-    the last is larger than that with a probability of at most q, over the draw of all. To *equal*
-    it is no crossing: maxima that stop at a common bound are ties. A stream that never had a value
-    counts as -inf.
+    This is split conformal prediction with the largest value of a whole stream as the score (Vovk,
+    Gammerman and Shafer, *Algorithmic Learning in a Random World*, 2005; Lei et al., JASA 113,
+    2018, theorem 2). The bound is the ``ceil((n + 1)(1 - q))``-th smallest of n maxima. If n + 1
+    maxima are exchangeable, the last exceeds it with a probability of at most q, over the draw of
+    all. *Equal* values do not count, because maxima that stop at a common bound are ties. A stream
+    without a value counts as -inf.
 
     Raises:
-        UsageError: a share not over 0 and under 1, too few maxima for it, or one that is no number.
+        UsageError: a share not over 0 and under 1, too few maxima for it, or one that is not a
+            number.
 
     Example:
         >>> maxima = np.arange(1.0, 20.0)

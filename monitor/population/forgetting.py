@@ -1,7 +1,7 @@
-"""Take a person out of a population, or out of rank models in a file of their own: name and voice.
+"""Remove a person's name and voice from a population, or from a file of rank models.
 
-What belongs to one person goes. What was learnt from many together, as a rank model, cannot be
-parted again; it is marked, and is learnt anew by `monitor calibrate`.
+Data of one person are deleted. A rank model combines many people and cannot be separated again. It
+is marked, and `monitor calibrate` replaces it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Forgotten:
     recordings: int = 0
     maxima: int = 0  # rank models that knew how high the person's stream got
     background: bool = False  # whether the cohort had the person
-    marked: int = 0  # rank models that were learnt from the person among others
-    mute: int = 0  # models that say nothing of evidence any more, since their cohort changed
-    left: int | None = None  # still enrolled; None of rank models without a population
+    marked: int = 0  # rank models partly calibrated on the person
+    mute: int = 0  # models without evidence from now on, since their cohort changed
+    left: int | None = None  # people still enrolled; None for a file of rank models
 
     def in_words(self, name: str) -> list[str]:
-        """Format one line each: what has gone, what it invalidates and what to do about it."""
+        """Format lines with the deleted data, the invalidated models and the remedy."""
         gone = []
         if self.recordings or self.template_seconds:
             gone.append(
@@ -61,16 +61,16 @@ class Forgotten:
 
 
 def named_in(population: Population) -> set[str]:
-    """List everybody whom a population names, enrolled or not."""
+    """List all names in a population, enrolled or not."""
     return set(population.names) | _list_names(population.rank_models, population.cohort)
 
 
 def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
-    """Remove a person from a population, or from rank models in a file of their own.
+    """Remove a person from a population, or from a file of rank models.
 
     Raises:
-        UsageError: nobody in it is called so, or nobody would be left.
-        StoreError: the file cannot be read or written; it is as it was.
+        UsageError: the name is unknown, or nobody would remain.
+        StoreError: the file cannot be read or written, and is unchanged.
     """
     return forget_people(path, [name], output)[spelled(name)]
 
@@ -78,7 +78,7 @@ def forget(path: Path, name: str, output: Path | None = None) -> Forgotten:
 def forget_people(
     path: Path, names: Sequence[str], output: Path | None = None
 ) -> dict[str, Forgotten]:
-    """Remove several people as `forget` removes one: all of them, or nobody."""
+    """Remove several people as in `forget`, either all or none."""
     target = path if output is None else output
     names = spelled_all(names)
     forgotten: dict[str, Forgotten] = {}
@@ -114,7 +114,7 @@ def forget_people(
 
 
 def _check_known(name: str, names: set[str], path: Path) -> None:
-    """Refuse a name that is nowhere in a file; suggest the nearest spelling."""
+    """Refuse a name that is not in a file; suggest the nearest spelling."""
     if name not in names:
         hint = nearest_spelling(name, sorted(names)) or f"it names {plural(len(names), 'person')}"
         raise UsageError(f"nobody called {name!r} is in {path}; {hint}")
@@ -131,7 +131,7 @@ def _list_names(rank_models: RankModels, cohort: Cohort | None) -> set[str]:
 def _remove(
     rank_models: RankModels, cohort: Cohort | None, name: str
 ) -> tuple[RankModels, Cohort | None, Forgotten]:
-    """Remove somebody from rank models and cohort, and record what that took."""
+    """Remove a person from rank models and cohort, and record the changes."""
     background = cohort is not None and name in cohort.names
     others = cohort.without(name) if cohort is not None and background else cohort
     models = [
@@ -147,7 +147,7 @@ def _remove(
         for rank_model in rank_models
     ]
     mute = sum(rank_model.evidence is not None for rank_model in models) if background else 0
-    if background:  # a ratio is learnt against one cohort, and means nothing against another
+    if background:  # a ratio is calibrated against one cohort, and is invalid with another
         models = [replace(rank_model, evidence=None) for rank_model in models]
     pairs = list(zip(rank_models, models, strict=True))
     forgotten = Forgotten(

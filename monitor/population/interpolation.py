@@ -1,4 +1,4 @@
-"""A rank model between the lengths it was learnt at (docs/method.md section 4), and its spread."""
+"""Interpolate a rank model and its spread between calibrated lengths (docs/method.md section 4)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RankModelPoint:
 
     @property
     def uniform_share(self) -> FloatArray:
-        """Probability spread evenly over everybody, shape (n,): e and the fading together."""
+        """Total probability spread evenly over all speakers, shape (n,): e and the fading."""
         return np.asarray(1.0 - self.fade * (1.0 - self.floor))
 
     def rank_probability(
@@ -126,10 +126,10 @@ class RankModelPoint:
 class LengthModel:
     """Rank model at one template length, continuous in the test length T.
 
-    Inside the grid log alpha, log beta, log lambda and log e are interpolated in log T; beside a
-    degenerate rank model the two pmfs are mixed instead. Below the grid everything fades to no
-    evidence, zero bits at T = 0. Beyond it the last rank model holds: a similarity that grows with
-    the evidence is weighed as if it had been heard for the last length.
+    Inside the grid, log alpha, log beta, log lambda and log e are interpolated in log T. Next to a
+    degenerate rank model, the two pmfs are mixed instead. Below the grid everything fades to zero
+    bits at T = 0. Beyond the grid the last rank model applies, and a similarity that grows with the
+    evidence is weighted as at the last length.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class LengthModel:
         self.degenerate: BoolArray = np.logical_or.reduce(binomial, axis=0)
         self._log_lengths = np.log(lengths)
         self._binomial, self._additive = binomial.T, additive
-        # by length: alpha, beta, e and every lambda; p = 0 of a perfect cell is never mixed
+        # by length, alpha, beta, e and every lambda; p = 0 in a perfect cell is never mixed
         every = np.stack([alpha, beta, floor, *np.moveaxis(weights, -1, 0)])
         self._parameters = np.moveaxis(every, -1, 0).copy()
         self._logs = np.log(np.maximum(self._parameters, 1e-300))
@@ -238,9 +238,9 @@ class LengthModel:
 def at_template(rank_model: RankModel, seconds: float, additive: BoolArray) -> LengthModel:
     """Interpolate the rank model for templates of D speech seconds.
 
-    Between two template lengths the parameters are interpolated in log D; outside them, where only
-    one was reached, or beside a degenerate cell, the nearest holds. ``additive``, shape (F,), says
-    which features' similarities grow with the evidence.
+    Between two template lengths the parameters are interpolated in log D. The nearest length
+    applies outside the grid, if only one length was reached, or next to a degenerate cell.
+    ``additive``, shape (F,), marks features with similarities that grow with the evidence.
     """
     reached = np.isfinite(rank_model.alpha[0])
     rows = np.flatnonzero(reached.any(axis=1))
@@ -273,9 +273,9 @@ def _mixed(low: FloatArray, high: FloatArray, w: float) -> FloatArray:
 
 
 # ------------------------------------------------------------------------------------------ spread
-# Limits of a figure say how much it depends on the people that it was learnt from; readings of
-# different voices of the same length, each watched by its own name, lie much further apart: as the
-# spread says, of calibration's speakers whom the fit had not seen (docs/method.md section 10).
+# The limits of a figure show how much it depends on the calibration's speakers. Readings of
+# different voices of the same length, each watched by name, differ much more. The spread measures
+# this on calibration speakers held out from the fit (docs/method.md section 10).
 
 
 class SpeakerRange(NamedTuple):
@@ -335,15 +335,15 @@ class EvidenceSpread:
 
 # Source: docs/method.md section 5.
 
-GOOD_AREA = 0.8  # least area under the ROC curve, left out of the fit, for odds worth telling
+GOOD_AREA = 0.8  # minimum held-out area under the ROC curve for odds to be shown
 
 
 class EnrolledProbability:
     """Probability that the speaker is enrolled at all, at even odds before (method section 5).
 
-    Between calibrated lengths the coefficients are interpolated in log T; below the shortest the
-    odds fade to even, beyond the longest the last hold. Of template lengths, D ``seconds``, the
-    nearest counts.
+    Between calibrated lengths the coefficients are interpolated in log T. Below the shortest, the
+    odds fade to even. Beyond the longest, the last coefficients apply. The nearest template length
+    D ``seconds`` is used.
     """
 
     def __init__(self, rank_model: RankModel, seconds: float) -> None:
@@ -367,7 +367,7 @@ class EnrolledProbability:
         return np.asarray(np.interp(place, np.log(self._lengths), self._areas))
 
     def at(self, seconds: FloatArray, favourite: FloatArray) -> FloatArray:
-        """Compute the probability at R moments, in (0, 1); NaN where they cannot tell impostors.
+        """Compute the probability at R moments, in (0, 1); NaN if impostors cannot be detected.
 
         Args:
             seconds: T, speech seconds, shape (R,).
@@ -388,7 +388,7 @@ class EnrolledProbability:
 
 # How much higher same-session figures are than cross-session ones (docs/method.md section 4).
 
-_SHOWN = (10.0, 60.0)  # speech seconds at which the difference is told
+_SHOWN = (10.0, 60.0)  # speech seconds at which the difference is shown
 
 
 @once

@@ -25,7 +25,7 @@ _MOST_SOUND = 1e6
 
 @dataclass(frozen=True, slots=True)
 class SourceNote:
-    """Source of a template: enough to recognise the recording, not to hear it."""
+    """Source of a template, with enough to recognise the recording but not to play it."""
 
     label: str  # the file's name
     session: str
@@ -49,10 +49,12 @@ class Speaker:
 
     name: str
     sources: tuple[SourceNote, ...] = ()
-    # as `sound_of` makes it, of one session after the other; empty where nobody knows
+    # from `sound_of`, for each session in order; empty if unknown
     sound: AnyArray = field(default_factory=partial(np.empty, 0, "<f4"), compare=False)
-    sessions: tuple[int, ...] = ()  # slices of each that was enrolled apart; empty: one, of all
-    # of the first and the last enrolment, as 2026-11-28; empty where nobody knows
+    sessions: tuple[
+        int, ...
+    ] = ()  # slices of each separate session; empty for one session of all slices
+    # first and last enrolment, as 2026-11-28; empty if unknown
     days: tuple[str, str] = ("", "")
 
     def __post_init__(self) -> None:
@@ -60,7 +62,7 @@ class Speaker:
 
     @property
     def condition(self) -> Condition | None:
-        """Mean sound of the speech of all sessions; None where nobody knows."""
+        """Mean conditions of the speech of all sessions, or None."""
         sounds = self.session_sounds.astype(float)
         if len(sounds) < 2:
             return _read_condition(sounds[0]) if len(sounds) else None
@@ -73,7 +75,7 @@ class Speaker:
     def conditions(self) -> tuple[Condition | None, ...]:
         """Sound of each session."""
         sounds, count = self.session_sounds, max(len(self.sessions), 1)
-        if len(sounds) != count:  # of some nobody knows
+        if len(sounds) != count:  # some are unknown
             return (self.condition,) * count
         return tuple(map(_read_condition, sounds))
 
@@ -126,7 +128,7 @@ def median_condition(sounds: AnyArray) -> Condition | None:
 
 
 def nearest_spelling(name: str, names: Iterable[str]) -> str:
-    """Suggest a similar name; empty where there is none."""
+    """Suggest a similar name, or return an empty text."""
     from difflib import get_close_matches
 
     near = get_close_matches(name, list(names), n=1, cutoff=0.5)
@@ -172,7 +174,7 @@ def unpack_people(entries: Sequence[Record], arrays: Mapping[str, AnyArray]) -> 
 
 
 def _make_speaker(entry: Record, sound: AnyArray, landmarks: Iterable[AnyArray]) -> Speaker:
-    """Make a speaker that enrolment could have made; StoreError of others."""
+    """Make a speaker; StoreError for values that enrolment cannot produce."""
     sources = tuple(
         SourceNote(**{**note, "hashes": tuple(note["hashes"])}, landmarks=peaks)
         for note, peaks in zip(entry["sources"], landmarks, strict=True)
@@ -204,7 +206,7 @@ def _make_speaker(entry: Record, sound: AnyArray, landmarks: Iterable[AnyArray])
 
 
 def _row_ends(name: str, arrays: Mapping[str, AnyArray], count: int) -> IntArray:
-    """Return where the rows of each end in an array of a store, after 0: shape (count + 1,)."""
+    """Return the end of each person's rows in a store's array, after 0, shape (count + 1,)."""
     values, rows = arrays[name], arrays[name + _ROWS]
     fits = rows.dtype.kind in "iu" and rows.shape == (count,) and values.ndim == 1
     fits = fits and values.dtype == _TYPES.get(name, values.dtype)
@@ -214,7 +216,7 @@ def _row_ends(name: str, arrays: Mapping[str, AnyArray], count: int) -> IntArray
 
 
 def _split_rows(name: str, arrays: Mapping[str, AnyArray], count: int) -> list[AnyArray]:
-    """Split an array of all into that of each; of one that is not there nobody has any."""
+    """Split an array of all people into one per person; a missing array gives empty ones."""
     if name not in arrays:
         return [np.empty(0, _TYPES[name])] * count
     ends = _row_ends(name, arrays, count).tolist()
@@ -295,7 +297,7 @@ class ManyPeople(Sequence[Speaker]):
         return _make_speaker(entry, self._part(_SOUND, place), landmarks)
 
     def mentioning(self, text: str) -> list[int]:
-        """Find people whose recordings' notes contain a text; it may mean another field."""
+        """Find people by a text in their recordings' notes, which may match another field."""
         places, every = set(), self._arrays[_ENTRIES].tobytes()
         place = every.find(text.encode())
         while place >= 0:

@@ -52,11 +52,11 @@ audio books", ICASSP 2015, CC BY 4.0. Numbers derived from their speech, no audi
 ``python -m recipes.reference``.
 """
 DEMO_SPEAKER = "4406"
-"""Enrolled from one chapter, heard in the demo from another; trained none of the networks."""
+"""Reader of the demo, enrolled from another chapter and not in any network's training data."""
 
 
 def demo_frames() -> Path:
-    """Ten minutes of the demo's reader as frames: what every install hears of it, no audio."""
+    """Return ten minutes of the demo's reader as frames without audio."""
     return REFERENCE.with_name("demo.npz")
 
 
@@ -64,14 +64,14 @@ def demo_frames() -> Path:
 class Calibration:
     """Result of a calibration: rank models, and the table that explains them."""
 
-    rank_models: RankModels  # a cross-session one that could not be learnt is the prior's
-    rows: tuple[Record, ...]  # one a cell that was fitted
+    rank_models: RankModels  # a cross-session model that could not be fitted is the prior's
+    rows: tuple[Record, ...]  # one per fitted cell
     several_sessions: int = 0  # speakers with two sessions or more
     cohort: Cohort | None = None  # background speakers that scores were set against
     population: Population | None = None  # the people enrolled, calibrated
 
     def save(self, path: Path | str) -> None:
-        """Save the calibrated people; where nobody was enrolled, the rank models alone."""
+        """Save the calibrated people, or without any the rank models alone."""
         if self.population is None:
             save_rank_models(Path(path), self.rank_models, self.cohort)
         else:
@@ -110,12 +110,12 @@ def load_rank_models(path: Path) -> tuple[RankModels, Cohort | None]:
 # -------------------------------------------------------------------------------------- population
 
 SLICE_SECONDS = 5.0
-"""Templates are kept in slices of so many speech seconds, so that they can be cut to one length."""
+"""Speech seconds per slice. Slices allow templates to be cut to one length."""
 MISMATCH = 0.8
 """A template under this share of the others' length breaks the model (docs/method.md section 4)."""
 _USEFUL_SECONDS = 30.0  # all are cut to the shortest, unless that has less: then it is left out
-_BLOCK = 2048  # members whose slices are made wide at once
-_MAPPED_BYTES = 1 << 30  # more templates are kept as they are, to be mapped and not read
+_BLOCK = 2048  # members converted to a wider type at a time
+_MAPPED_BYTES = 1 << 30  # larger templates are stored uncompressed and mapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +134,10 @@ class Population:
         offsets: shape (N + 1,): speaker j owns slices ``offsets[j]:offsets[j + 1]``.
         features: templates by feature name.
         rank_models: may be empty.
-        mismatched: True where the rank models were learnt without some of the speakers; those that
-            say whom they were learnt from know better.
-        about: whose voices these are: attribution, one paragraph.
-        cohort: background speakers, or what reads them once they are asked for.
+        mismatched: True if some speakers were not in the calibration. Rank models that list their
+            speakers override it.
+        about: attribution of the voices, one paragraph.
+        cohort: background speakers, or a function that reads them on first use.
     """
 
     def __init__(
@@ -198,9 +198,9 @@ class Population:
 
     @property
     def mismatched(self) -> bool:
-        """True if the rank models were learnt without some of these speakers."""
+        """True if some of these speakers were not in the calibration."""
         taught = self.rank_models.learnt_from
-        if not taught:  # the shipped ones do not say
+        if not taught:  # the shipped ones do not list them
             return self._mismatched
         return not taught.issuperset(self.names)
 
@@ -236,9 +236,9 @@ class Population:
 
     @property
     def cohort(self) -> Cohort | None:
-        """Background speakers who are nobody's template, made as the templates are; None without.
+        """Background speakers without templates, made like the templates; or None.
 
-        Read from the store at first use; StoreError where that has gone or changed meanwhile.
+        Read from the store at first use; StoreError if it has been deleted or changed since.
         """
         cohort = self._cohort  # looked at once: several threads may share a population
         if callable(cohort):
@@ -246,7 +246,7 @@ class Population:
         return None if cohort is None else cohort.only(self.features)
 
     def condition(self, name: str | None = None) -> Condition | None:
-        """Return the sound of a template, or of most; None where nobody knows."""
+        """Return the conditions of one template, or of most; None if unknown."""
         if name is not None:
             return self.speakers[self.index(name)].condition
         if isinstance(self.speakers, ManyPeople) and (sounds := self.speakers.sounds) is not None:
@@ -285,25 +285,25 @@ class Population:
 
     @property
     def common_seconds(self) -> float:
-        """Length of all but much shorter templates, speech seconds; 0 with nobody enrolled."""
+        """Length of all but much shorter templates, speech seconds; 0 without speakers."""
         return self._shortest(MISMATCH)
 
     def _shortest(self, share: float, enough_seconds: float = math.inf) -> float:
-        """Return the length of the shortest template of this share of the median, or enough."""
+        """Return the shortest length that is at least this fraction of the median, or enough."""
         have = self.template_seconds
         if not len(self):
             return 0.0
         return float(have[have >= min(share * median(have), enough_seconds)].min())
 
     def scoring(self, seconds: float | None = None, *, watch: str | None = None) -> Scoring:
-        """Choose the common template length: the shortest one's, so that everybody is compared.
+        """Choose the common template length, the shortest, so that all speakers are compared.
 
-        A template under 30 s that is much shorter than the others is left out instead.
+        A template under 30 s that is much shorter than the others is excluded instead.
 
         Args:
             seconds: D to use instead, rounded down to a whole slice.
-            watch: whom all is about: D is what all but much shorter templates have, and at most
-                what that one has.
+            watch: the watched speaker. D is then the length of all but much shorter templates, at
+                most that of this speaker's.
 
         Raises:
             UsageError: fewer than two templates are that long.
@@ -339,8 +339,8 @@ class Population:
     def prepared(self, feature: str, scoring: Scoring, similarity: Similarity) -> FloatArray:
         """Prepare `templates` for a similarity, without holding both.
 
-        Shape (members, M), or (members, S, M) where it compares with every slice; of a mapped store
-        in single precision, where the similarity bounds its error: see `exact`.
+        The shape is (members, M), or (members, S, M) if the similarity compares with every slice. A
+        mapped store uses single precision if the similarity bounds its error (see `exact`).
         """
         matrix = self._prepared.get((feature, scoring.seconds, similarity.name))
         if matrix is not None:
@@ -371,7 +371,7 @@ class Population:
         return similarity.prepare(rows.sum(axis=1))
 
     def sessions_apart(self, scoring: Scoring) -> SessionMixture | None:
-        """Return the owners of `prepared_apart`; None where nobody has any."""
+        """Return the owners of `prepared_apart`, or None."""
         owner = [place for place, _ in self._apart(scoring)]
         people = int(scoring.members.sum())
         return SessionMixture(people, np.array(owner, np.int64)) if owner else None
@@ -379,8 +379,8 @@ class Population:
     def prepared_apart(self, feature: str, scoring: Scoring, similarity: Similarity) -> FloatArray:
         """Prepare the further sessions of the members: shape (K, M) or (K, S, M).
 
-        The template of a session is as long as all others; a shorter one is filled up with speech
-        of the speaker's other sessions, the first one's first.
+        The template of a session is as long as all others. A shorter one is filled with speech of
+        the speaker's other sessions, starting with the first.
         """
         slices, kind = self.features[feature].slices, self.features[feature].spec.kind
         stacked = np.stack([slices[places].astype(kind.wide) for _, places in self._apart(scoring)])
@@ -476,11 +476,11 @@ class Population:
         return self._added(other)
 
     def extended(self, other: Population) -> Population:
-        """Add further speech of speakers who are there, and further speakers.
+        """Add speech to existing speakers, and new speakers.
 
-        Slices and sources of a further session stand behind those that are there, and the session
-        is kept apart (`sessions_apart`). Rank models stay; of further speakers they are mismatched.
-        UsageError where some of the audio is enrolled already, or the features do not match.
+        Slices and sources of a new session are appended, and the session stays separate
+        (`sessions_apart`). Rank models are unchanged, and mismatched for new speakers. Raises
+        UsageError if some audio is already enrolled or the features do not match.
         """
         self.refuse_enrolled(other)
         return self._added(other)
@@ -540,7 +540,7 @@ class Population:
         return population
 
     def _stacked(self, other: Population) -> dict[str, FeatureTemplates]:
-        """Stack the slices of both by feature; UsageError where the features do not match."""
+        """Stack the slices of both by feature; UsageError if the features do not match."""
         features = {}
         for name, mine in self.features.items():
             theirs = other.features.get(name)
@@ -558,7 +558,7 @@ class Population:
         return features
 
     def only(self, names: Iterable[str]) -> Population:
-        """Select features, with the rank models about no others; UsageError of unknown ones."""
+        """Select features and their rank models; UsageError for unknown features."""
         chosen = tuple(names)
         if missing := [name for name in chosen if name not in self.features]:
             raise UsageError(
@@ -570,12 +570,12 @@ class Population:
         )
 
     def without(self, name: str) -> Population:
-        """Remove a speaker, under the same rank models; UsageError where nobody is called so."""
+        """Remove a speaker and keep the rank models; UsageError for an unknown name."""
         gone = self.names[self.index(name)]
         return self.chosen(other for other in self.names if other != gone)
 
     def chosen(self, names: Iterable[str]) -> Population:
-        """Select enrolled speakers, in the order of the population, under the same rank models."""
+        """Select enrolled speakers in the population's order and keep the rank models."""
         is_chosen = np.zeros(len(self), np.bool_)
         is_chosen[[self.index(name) for name in names]] = True
         counts = np.diff(self.offsets)
@@ -590,16 +590,16 @@ class Population:
         )
 
     def calibrated(self, calibration: Calibration) -> Population:
-        """Set what `monitor.calibrate` learnt: models, and the cohort of these."""
+        """Set the rank models of `monitor.calibrate` and their cohort."""
         return self.with_rank_models(calibration.rank_models, calibration.cohort)
 
     def with_rank_models(self, rank_models: RankModels, cohort: Cohort | None = None) -> Population:
-        """Set other rank models; what `calibrate` learnt goes to `calibrated`.
+        """Set other rank models; use `calibrated` for the result of `calibrate`.
 
         Args:
-            rank_models: any of the same features.
-            cohort: that their evidence was learnt against; None leaves the one that is there, and
-                warns where there is none.
+            rank_models: models of the same features.
+            cohort: cohort of their evidence; None keeps the current one, with a warning if it is
+                missing.
         """
         if (
             cohort is None
@@ -619,12 +619,11 @@ class Population:
 
         Args:
             path: of the store.
-            mapped: leave the templates in it as they are, beside what embeddings are compared by,
-                so that a store of any size is mapped and not read; None for those with more than 1
-                GiB of templates.
+            mapped: store templates uncompressed, with the prepared embeddings, so that a store of
+                any size can be mapped. None does so for more than 1 GiB of templates.
 
         Raises:
-            StoreError: it cannot be written; what was there before is untouched.
+            StoreError: it cannot be written; an earlier file is unchanged.
         """
         rank_models, arrays = self.rank_models.pack()
         if mapped is None:
@@ -655,7 +654,7 @@ class Population:
         write_store(Path(path), "population", header, arrays, mapped=lying)
 
     def _lying(self) -> tuple[dict[str, Rows], dict[str, dict[str, object]]]:
-        """Return what lies in a mapped store as it is, and how what is prepared was."""
+        """Return a mapped store's uncompressed arrays, and the settings of prepared ones."""
         rows: dict[str, Rows] = {}
         noted: dict[str, dict[str, object]] = {}
         for name, templates in self.features.items():

@@ -21,8 +21,8 @@ from monitor.safe_text import is_name, is_printable, spelled_all
 from monitor.types import AnyArray, BoolArray, FloatArray, Record
 
 # ---------------------------------------------------------------------------------------- checking
-# A store may come from an impostor, or from a disk that fails: one number that is none would end a
-# run in the middle, one that is far too large would read as nothing disclosed.
+# A store may be malicious or damaged. A NaN would end a run in the middle, and a far too large
+# number would show nothing disclosed.
 
 SESSIONS = ("same", "cross")
 ORIGINS = ("own", "shipped")
@@ -132,8 +132,8 @@ def _is_plain(value: object) -> bool:
 
 
 # ------------------------------------------------------------------------------------------ maxima
-# Streams of calibration speakers who are not the watched one, each watched as somebody else and
-# with the speaker's own template taken out (docs/method.md section 11).
+# Streams of calibration speakers other than the watched one. Each is watched as another person, and
+# the speaker's own template is removed (docs/method.md section 11).
 
 HORIZONS = (10.0, 30.0, 60.0, 120.0, 300.0, 600.0)  # lengths of streams, audio seconds
 MOST_BITS = 1e6
@@ -146,18 +146,18 @@ class FieldMaxima:
 
     values: FloatArray  # shape (n,), one a speaker
     horizon_seconds: float
-    repeated: int  # of the n, how many had less audio and were heard again
+    repeated: int  # of the n, the number with less audio, which was repeated
 
 
 @dataclass(frozen=True, slots=True)
 class Maxima:
     """Largest values of some fields over streams of S speakers, one stream each.
 
-    A stream that had less audio than a horizon, but half of it, was heard again from its beginning
-    up to there; ``seconds`` says which these are.
+    A stream with half a horizon of audio or more is repeated from its beginning up to the horizon.
+    ``seconds`` shows which these are.
     """
 
-    fields: tuple[str, ...]  # of a reading, such as evidence_bits, as with somebody watched
+    fields: tuple[str, ...]  # fields of a reading with a watched speaker, such as evidence_bits
     horizons: FloatArray  # audio seconds, (nH,), increasing
     values: AnyArray  # (fields, S, nH), half precision, rounded up; NaN where unknown
     seconds: FloatArray  # audio seconds of each stream, (S,)
@@ -172,9 +172,10 @@ class Maxima:
     def select_others(
         self, field: str, seconds: float, *, needed: int = 1, watch: str | None = None
     ) -> FieldMaxima:
-        """Select maxima of others than ``watch`` in streams of a length, or of the next longer one.
+        """Select other people's maxima in streams of a length, or of the next longer one.
 
-        Where fewer speakers than ``needed`` had so much audio, those who had half of it count too.
+        If fewer than ``needed`` speakers had that much audio, those with half of it count, too. The
+        speaker ``watch`` is left out.
         """
         place = int(np.searchsorted(self.horizons, seconds - 1e-9))
         values = self.values[self.fields.index(field), :, place].astype(np.float64)
@@ -188,7 +189,7 @@ class Maxima:
         )
 
     def without(self, name: str) -> Maxima | None:
-        """Remove a speaker; None where nobody is left."""
+        """Remove a speaker; None if no speakers remain."""
         others = np.array([speaker != name for speaker in self.speakers], np.bool_)
         if not others.any():
             return None
@@ -325,7 +326,7 @@ class EvidenceModel:
         template_lengths: FloatArray,
         cohort: tuple[str, ...],
     ) -> EvidenceModel:
-        """Reverse ``pack``, on the grid of the rank model; KeyError where a part is missing."""
+        """Reverse ``pack`` on the rank model's grid; KeyError if a part is missing."""
 
         def part(*names: str) -> FloatArray:
             parts = [arrays[name] for name in names]
@@ -346,7 +347,7 @@ class EvidenceModel:
         return cls(lengths, template_lengths, intercept, slopes, support, area, cohort, effects)
 
     def holding(self, rows: Iterable[Record]) -> EvidenceModel:
-        """Hold a shorter length's a and b where those of a longer one show less on average.
+        """Keep a shorter length's a and b if those of a longer one show less on average.
 
         Fewer people speak for long, and a fit to fewer people claims less.
 
@@ -372,8 +373,9 @@ class EvidenceModel:
     def at_template(self, seconds: float) -> LengthEvidence:
         """Interpolate the model for templates of D speech seconds.
 
-        Between two template lengths it is interpolated in log D; outside them, or where only one
-        was reached, the nearest holds. What shorter speech and templates support, longer ones do.
+        Between two template lengths it is interpolated in log D. Outside them, or if only one was
+        reached, the nearest applies. Longer speech and templates support at least as much as
+        shorter ones.
         """
         reached = np.isfinite(self.support)
         supported = np.fmax.accumulate(self.support, axis=1)
@@ -391,7 +393,7 @@ class EvidenceModel:
                 )
             ])  # fmt: skip
         intercept, slopes, support, area = (np.stack(values) for values in zip(*parts, strict=True))
-        # fewer people are long enough heard to calibrate more speech, which tells no less for that
+        # longer speech has fewer calibration speakers, but does not disclose less
         support = np.maximum.accumulate(support)
         effect = None if self.conditions is None else self.conditions.at_template(seconds)
         table = np.concatenate([intercept[..., None], slopes], axis=-1)
@@ -400,7 +402,7 @@ class EvidenceModel:
 
 
 def _have_effect(effects: ConditionEffects, features: int) -> bool:
-    """Return whether these are effects of conditions on so many features."""
+    """Return whether these are valid effects of conditions on this number of features."""
     lengths, shapes = effects.template_lengths, ((UNLIKE,), (UNLIKE,), (features, UNLIKE))
     is_valid = lengths.shape == (len(effects.effects),) and lengths.size > 0
     is_valid = is_valid and bool((lengths > 0).all() and (np.diff(lengths) > 0).all())
@@ -425,15 +427,16 @@ class EvidencePoint:
 class LengthEvidence:
     """Evidence model at one template length, continuous in the test length T.
 
-    Inside the grid a and b are interpolated in log T, which keeps the promise: where other people's
-    mean ratio is at most 1 at both ends, it is in between (Hoelder's inequality). Below the grid
-    the ratio fades to 1, nothing at T = 0 (Jensen's). Beyond it the last rank model holds.
+    Inside the grid, a and b are interpolated in log T. This keeps the bound: if other people's mean
+    ratio is at most 1 at both ends, it is at most 1 in between (Hoelder's inequality). Below the
+    grid the ratio fades to 1 at T = 0, where it carries no evidence (Jensen's inequality). Beyond
+    the grid the last rank model applies.
 
     Args:
         lengths: T of the grid, shape (nT,).
-        table: intercept and slopes, shape (nT, 1 + B, 1 + F).
-        bounds: support, never falling, and area, shape (nT, 2).
-        conditions: of the model, at every test length.
+        table: intercepts and slopes, shape (nT, 1 + B, 1 + F).
+        bounds: non-decreasing support, and area, shape (nT, 2).
+        conditions: effects of conditions at every test length.
     """
 
     def __init__(
@@ -497,11 +500,11 @@ class RankModel:
     speakers: int  # mated speakers behind the rank model
     candidates: int  # N of the calibration
     prior_speakers: float = 0.0  # that the prior, another rank model, counted as
-    origin: str = "own"  # "shipped" where it is the shipped readers', since none could be learnt
-    left_out: tuple[str, ...] = ()  # candidates on whose speech a network was trained
+    origin: str = "own"  # "shipped" if it is the shipped readers', since none could be fitted
+    left_out: tuple[str, ...] = ()  # candidates in a network's training data
     networks: tuple[str | None, ...] = ()  # sha256 of each feature's; or empty
-    learnt_from: tuple[str, ...] = ()  # everybody whose speech is in it; empty where unknown
-    forgotten: int = 0  # how many of them have been forgotten since
+    learnt_from: tuple[str, ...] = ()  # all speakers in the calibration; empty if unknown
+    forgotten: int = 0  # number of them forgotten since
     maxima: Maxima | None = None  # how high other people's streams got under it
     evidence: EvidenceModel | None = None  # likelihood ratios on the same grid, held by the rows
 
@@ -546,9 +549,9 @@ class RankModel:
 
 
 class RankModels:
-    """All rank models of a population, by feature set and session; of two alike the later stands.
+    """All rank models of a population by feature set and session; later ones replace earlier ones.
 
-    One that comes from a store is read, and checked, when it is first asked for.
+    A model from a store is read and checked on first use.
     """
 
     def __init__(self, rank_models: Iterable[RankModel | StoredRankModel] = ()) -> None:
@@ -581,7 +584,7 @@ class RankModels:
 
     @property
     def learnt_from(self) -> frozenset[str]:
-        """Names of everybody whose speech is in one of them; none is read for it."""
+        """Names of all speakers in their calibration, without reading a model."""
         return frozenset(name for model in self._rank_models.values() for name in model.learnt_from)
 
     def find(self, features: tuple[str, ...], session: str) -> RankModel | None:
@@ -634,7 +637,7 @@ class RankModels:
 
 @dataclass(frozen=True, slots=True)
 class StoredRankModel:
-    """A rank model that is yet to be read from its store, and what its header says of it."""
+    """A rank model not yet read from its store, with its header's entry."""
 
     features: tuple[str, ...]
     session: str

@@ -50,8 +50,8 @@ def write_store(
 ) -> None:
     """Write a store atomically, mode 0600.
 
-    Arrays that are to be ``mapped`` lie in it uncompressed; ``tidy`` removes what an interrupted
-    write left.
+    Arrays in ``mapped`` are stored uncompressed. ``tidy`` removes the remains of an interrupted
+    write.
     """
     text = json.dumps({"kind": kind, "schema": SCHEMA, **header}, ensure_ascii=False)
     content = dict(arrays)
@@ -74,7 +74,7 @@ def read_store(
 ) -> tuple[dict[str, Any], Arrays]:
     """Read the header of a store and its arrays by name, as `monitor.files.read_arrays` does.
 
-    The names of those that are mapped begin with `monitor.files.MAPPED`.
+    Names of mapped arrays begin with `monitor.files.MAPPED`.
     """
     sweep(path)
     if not path.is_file():
@@ -92,7 +92,7 @@ def read_store(
         header = json.loads(bytes(arrays.pop(_HEADER)).decode())
         actual_kind, schema = header["kind"], header["schema"]
         if type(schema) is not int:
-            raise ValueError("no schema")  # said below
+            raise ValueError("no schema")  # reported below
         if schema > SCHEMA:
             raise SchemaError(
                 f"{path}: has schema {schema}, this version reads up to {SCHEMA}; "
@@ -115,11 +115,11 @@ def read_store(
 
 @contextmanager
 def refusing_incomplete(path: Path) -> Iterator[None]:
-    """Say in one line that a store lacks something, or that something in it is damaged."""
+    """Report a missing or damaged part of a store in one line."""
     try:
         yield
     except (*_DAMAGE, AttributeError, StoreError) as error:
-        if str(error).startswith(f"{path}: "):  # said of a part of it
+        if str(error).startswith(f"{path}: "):  # already names the file
             raise
         raise StoreError(f"{path}: is incomplete ({printable(error)}); make it again") from error
 
@@ -129,7 +129,7 @@ def _called(kind: object) -> str:
 
 
 def store_kind(path: Path) -> str | None:
-    """Return the kind of a store, or None where the file is none."""
+    """Return the kind of a store, or None for other files."""
     try:
         with path.open("rb") as handle:
             return str(json.loads(bytes(read_arrays(handle, _HEADER)[_HEADER]).decode())["kind"])
